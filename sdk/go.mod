@@ -1,0 +1,5 @@
+module github.com/millwright-dev/millwright/sdk
+
+go 1.26.0
+
+replace github.com/millwright-dev/millwright/proto => ../proto
