@@ -1,0 +1,134 @@
+# Everything that a contributor does is one of these targets: see `make help`.
+# Nothing needs to be installed but Go, git, make and a C compiler (for the race
+# detector): tools, and the control plane that tests run against, are built from
+# the modules that tools/ pins.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-builtin-rules --no-print-directory
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+BIN   := $(CURDIR)/bin
+TOOLS := $(BIN)/tools
+
+# The modules of the workspace, as paths; go.work is the only list of them.
+MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
+packages  = $(patsubst %,./%/...,$(1))
+
+# The modules whose tests run whole clusters: one package at a time, never cached.
+E2E_MODULES  := localcluster test
+UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
+
+# The packages that decide and do nothing else. Every statement of theirs is covered.
+PURE := $(wildcard core/rollout core/scale core/lifecycle core/health)
+
+# Every folder in a cmd folder that holds a command becomes bin/FOLDER.
+COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*/main.go providers/*/cmd/*/main.go))
+
+# Tests find the control plane here (controller-runtime's envtest reads it, too).
+export KUBEBUILDER_ASSETS := $(BIN)
+
+# Extra flags for every `go test`, for instance GOTESTFLAGS=-count=1.
+GOTESTFLAGS ?=
+GOTEST = go test -race $(GOTESTFLAGS)
+
+##@ Use
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: controlplane commands ## Build everything into bin/: Millwright, its tools, a Kubernetes control plane.
+
+.PHONY: demo
+demo: build ## Watch a MachineDeployment become Nodes. KEEP=1 leaves it running, DIR=… says where.
+	@exec $(BIN)/millwright demo $(if $(KEEP),--keep) $(if $(DIR),--dir '$(DIR)')
+
+##@ Prove
+
+.PHONY: test
+test: ## Run every check and every test, from nothing, with the race detector.
+	@for step in build lint verify standalone unit e2e; do echo "== make $$step"; $(MAKE) $$step; done
+
+.PHONY: unit
+unit: controlplane ## Run the tests of packages; some start an API server.
+	@$(if $(PURE),$(MAKE) pure)
+	@$(GOTEST) -timeout 10m $(filter-out $(patsubst %,./%,$(PURE)),$(call packages,$(UNIT_MODULES)))
+
+.PHONY: e2e
+e2e: build ## Run the tests of whole processes on a real cluster.
+	@$(GOTEST) -count=1 -p 1 -timeout 20m $(call packages,$(E2E_MODULES))
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf.
+	@CGO_ENABLED=0 $(TOOLS)/golangci-lint run $(call packages,$(MODULES))
+	@$(TOOLS)/buf lint
+	@$(TOOLS)/buf format --diff --exit-code
+
+.PHONY: verify
+verify: generators ## Check that generated files are current.
+	@tools/verify.sh
+
+##@ Change
+
+.PHONY: generate
+generate: generators ## Generate code from .proto files, and deep copies, CRDs and RBAC from Go.
+	@tools/generate.sh
+
+.PHONY: tidy
+tidy: ## Format the sources and tidy every go.mod.
+	@$(MAKE) $(TOOLS)/golangci-lint $(TOOLS)/buf
+	@$(TOOLS)/golangci-lint fmt $(MODULES)
+	@$(TOOLS)/buf format --write
+	@for m in $(MODULES); do echo "$$m: go mod tidy"; (cd $$m && GOWORK=off go mod tidy); done
+
+.PHONY: clean
+clean: ## Remove what was built; Go's own caches stay.
+	@rm -rf $(BIN)
+
+# The rest are parts of the targets above.
+
+.PHONY: controlplane
+controlplane:
+	@tools/controlplane/build.sh $(BIN)
+
+.PHONY: commands
+commands:
+	@mkdir -p $(BIN)
+	@$(if $(COMMANDS),CGO_ENABLED=0 go build -o $(BIN)/ $(COMMANDS))
+
+# A module must build for those who import it alone, without the workspace. vet
+# compiles its tests as well, so their requirements are in go.mod, too.
+.PHONY: standalone
+standalone:
+	@for m in $(MODULES); do echo "$$m: GOWORK=off go vet ./..."; (cd $$m && GOWORK=off CGO_ENABLED=0 go vet ./...); done
+
+.PHONY: pure
+pure:
+	@$(GOTEST) -cover -timeout 10m $(patsubst %,./%,$(PURE)) | \
+	  awk '{ print } /coverage:/ && !/coverage: 100.0%/ { bad = 1 } \
+	    END { if (bad) { print "a pure package has statements that no test covers"; exit 1 } }'
+
+.PHONY: generators
+generators: $(TOOLS)/buf $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc $(TOOLS)/controller-gen
+
+# A tool is rebuilt when its module changes. `tool` stands for the tools that a
+# go.mod names; all of a module are built together, hence the grouped target.
+build_tools = mkdir -p $(TOOLS) && echo "building $(notdir $@) (only once)" >&2 && \
+  cd $(dir $<) && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(TOOLS)/ tool && touch $(TOOLS)/$(notdir $@)
+
+$(TOOLS)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
+	@$(build_tools)
+
+$(TOOLS)/buf: tools/buf/go.mod tools/buf/go.sum
+	@$(build_tools)
+
+$(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
+	@$(build_tools)
+
+$(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc &: tools/protoc-gen/go.mod tools/protoc-gen/go.sum
+	@$(build_tools)

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Generates all code and manifests that have a source elsewhere in the tree.
+#
+#   generate.sh         writes them where they belong       (make generate)
+#   generate.sh DIR     writes them under DIR instead, laid out the same way
+#   generate.sh --list  prints the paths of the generated files there are
+#
+# Needs bin/tools; `make generate` builds those first.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Every generated file has one of these names, and no other file has.
+list() {
+  find . -type d \( -name .git -o -name bin \) -prune -o -type f \( \
+    -name '*.pb.go' -o -name 'zz_generated.*.go' -o \
+    -path './deploy/crds/cluster.k8s.io_*.yaml' -o -path ./deploy/rbac/role.yaml \
+    \) -print | LC_ALL=C sort
+}
+if [ "${1-}" = --list ]; then
+  list
+  exit 0
+fi
+
+root=$PWD
+out=${1:-$root}
+controller_gen=$root/bin/tools/controller-gen
+
+# Go of the contract, and of every other .proto that buf.yaml names.
+bin/tools/buf generate --output "$out"
+
+# DeepCopy methods and CustomResourceDefinitions from the API's types.
+(cd api && "$controller_gen" object crd paths=./v1alpha1 \
+  output:object:dir="$out/api/v1alpha1" output:crd:dir="$out/deploy/crds")
+
+# The manager's roles from the +kubebuilder:rbac markers of the controllers.
+(cd core && "$controller_gen" rbac:roleName=millwright-manager paths=./... \
+  output:rbac:dir="$out/deploy/rbac")
