@@ -1,0 +1,107 @@
+package contract
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
+)
+
+var driverName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// ValidDriverName says whether name may name a driver; the rule stands on GetPluginInfoResponse.name.
+func ValidDriverName(name string) bool {
+	return driverName.MatchString(name)
+}
+
+// CheckAnswer checks any answer of a driver; messages without rules pass. A nil message breaks every rule of its type.
+func CheckAnswer(answer any) Violations {
+	var c checker
+	switch a := answer.(type) {
+	case *handshakev1.GetPluginInfoResponse:
+		c.pluginInfo(a)
+	case *driverv1alpha1.GetCapabilitiesResponse:
+		c.capabilities(a)
+	case *driverv1alpha1.ProbeResponse:
+		if a.GetReady() != (a.GetReason() == "") {
+			c.add("reason", "must be empty when ready, and say why when not")
+		}
+	case *driverv1alpha1.CreateMachineResponse:
+		c.machine("machine", a.GetMachine())
+	case *driverv1alpha1.GetMachineStatusResponse:
+		c.machine("machine", a.GetMachine())
+	case *driverv1alpha1.DeleteMachineResponse:
+		if a.GetMachine() != nil {
+			c.machine("machine", a.GetMachine())
+		}
+	case *driverv1alpha1.ListMachinesResponse:
+		for i, m := range a.GetMachines() {
+			c.machine(fmt.Sprintf("machines[%d]", i), m)
+		}
+	case *driverv1alpha1.UpdateMachineResponse:
+		c.machine("machine", a.GetMachine())
+		if a.GetDisposition() == driverv1alpha1.UpdateDisposition_UPDATE_DISPOSITION_UNSPECIFIED {
+			c.add("disposition", "is UNSPECIFIED")
+		}
+	case *driverv1alpha1.AdoptMachineResponse:
+		c.machine("machine", a.GetMachine())
+	}
+	return c.found
+}
+
+func (c *checker) pluginInfo(a *handshakev1.GetPluginInfoResponse) {
+	if !ValidDriverName(a.GetName()) {
+		c.add("name", "must match "+driverName.String())
+	}
+	c.required("vendor_version", a.GetVendorVersion())
+	if len(a.GetApiPackages()) == 0 {
+		c.add("api_packages", "is required")
+	}
+}
+
+func (c *checker) capabilities(a *driverv1alpha1.GetCapabilitiesResponse) {
+	c.required("provider_id_prefix", a.GetProviderIdPrefix())
+	features := a.GetFeatures()
+	for i, feature := range features {
+		if feature == driverv1alpha1.Feature_FEATURE_UNSPECIFIED {
+			c.add("features", "holds FEATURE_UNSPECIFIED")
+		}
+		if slices.Contains(features[:i], feature) {
+			c.add("features", "repeats "+feature.String())
+		}
+	}
+	limits := a.GetLimits()
+	if limits.GetMaxConcurrentRequests() < 0 {
+		c.add("limits.max_concurrent_requests", "is negative; 0 means core's default")
+	}
+	if limits.GetMaxUserDataBytes() < 0 {
+		c.add("limits.max_user_data_bytes", "is negative; 0 means core's default")
+	}
+	if limits.GetCreateSettle().AsDuration() < 0 {
+		c.add("limits.create_settle", "is negative")
+	}
+}
+
+func (c *checker) machine(field string, m *driverv1alpha1.Machine) {
+	if m == nil {
+		c.add(field, "is required")
+		return
+	}
+	c.ref(field+".ref", m.GetRef())
+	c.required(field+".cluster_uid", m.GetClusterUid())
+	c.size(field+".last_known_state", len(m.GetLastKnownState()), MaxLastKnownStateBytes)
+	switch m.GetState() {
+	case driverv1alpha1.MachineState_MACHINE_STATE_UNSPECIFIED:
+		c.add(field+".state", "is UNSPECIFIED")
+	case driverv1alpha1.MachineState_MACHINE_STATE_FAILED:
+		c.required(field+".reason", m.GetReason())
+	case driverv1alpha1.MachineState_MACHINE_STATE_RUNNING:
+		c.required(field+".provider_id", m.GetProviderId())
+	}
+	if strings.TrimSpace(m.GetProviderId()) != m.GetProviderId() {
+		c.add(field+".provider_id", "begins or ends with white space")
+	}
+}

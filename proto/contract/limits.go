@@ -1,0 +1,30 @@
+package contract
+
+import "time"
+
+// Sizes in bytes. Sources: the comments on the fields in millwright/driver/v1alpha1.
+const (
+	// MaxMessageBytes is the receive limit of both sides.
+	MaxMessageBytes = 8 << 20
+	// MaxProviderSpecBytes bounds ProviderContext.provider_spec.
+	MaxProviderSpecBytes = 512 << 10
+	// MaxLastKnownStateBytes bounds last_known_state everywhere but in PartialState.
+	MaxLastKnownStateBytes = 64 << 10
+	// MaxPartialStateBytes bounds PartialState.last_known_state.
+	MaxPartialStateBytes = 2 << 10
+	// MaxStatusBytes bounds a whole gRPC status, details included.
+	MaxStatusBytes = 4 << 10
+	// DefaultMaxUserDataBytes holds where a driver sets no Limits.max_user_data_bytes.
+	DefaultMaxUserDataBytes = 64 << 10
+)
+
+// Deadlines of core's calls where neither the operator nor the driver sets others.
+const (
+	DefaultIdentityDeadline = 5 * time.Second
+	DefaultStatusDeadline   = 30 * time.Second
+	DefaultMutationDeadline = 30 * time.Second
+	DefaultListPageDeadline = 60 * time.Second
+)
+
+// DriverPackage is the package of the contract that this module generates, as GetPluginInfo announces it.
+const DriverPackage = "millwright.driver.v1alpha1"
