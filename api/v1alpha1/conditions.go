@@ -1,0 +1,211 @@
+package v1alpha1
+
+// Conditions are set with k8s.io/apimachinery/pkg/api/meta.SetStatusCondition.
+// Each type has one owner. Messages are for people and stable: a message that
+// changes although nothing happened would be a write for nothing.
+
+// Conditions of a Machine.
+const (
+	// ConditionReady sums up the other conditions of a Machine: True when
+	// BootstrapReady, InstanceReady and NodeReady are. While it is not, reason and
+	// message are those of the first that is not.
+	ConditionReady = "Ready"
+	// ConditionBootstrapReady is True when the machine's user data can be rendered.
+	ConditionBootstrapReady = "BootstrapReady"
+	// ConditionInstanceReady is True when the VM runs. Its reasons are those that
+	// begin with Instance, and, while something is in the way, the Driver… and
+	// Cloud… reasons.
+	ConditionInstanceReady = "InstanceReady"
+	// ConditionNodeReady is True when the machine's Node is Ready.
+	ConditionNodeReady = "NodeReady"
+	// ConditionDrained is there only while a Machine is being deleted: True when
+	// no pod that could be evicted is left on its Node.
+	ConditionDrained = "Drained"
+)
+
+// Conditions of a MachineSet or a MachineDeployment.
+const (
+	// ConditionAvailable is True when enough machines are available: all of a
+	// MachineSet, for a MachineDeployment all but maxUnavailable.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True on a MachineDeployment while a rollout goes on
+	// and after it is complete.
+	ConditionProgressing = "Progressing"
+	// ConditionReplicaFailure is True while a Machine cannot be made or deleted, or
+	// machines fail; its message has the words of the first failure. Absent when
+	// there is none.
+	ConditionReplicaFailure = "ReplicaFailure"
+)
+
+// Reason of a Machine's condition Ready when it is True. While it is not, Ready
+// has the reason of the condition that holds it up.
+const ReasonMachineReady = "MachineReady"
+
+// Reasons of the condition BootstrapReady.
+const (
+	// ReasonBootstrapRendered (True): the user data can be rendered.
+	ReasonBootstrapRendered = "BootstrapRendered"
+	// ReasonBootstrapInvalid (False): the spec cannot be turned into user data.
+	ReasonBootstrapInvalid = "BootstrapInvalid"
+)
+
+// Reasons of the condition InstanceReady that say what the VM does.
+const (
+	// ReasonInstanceCreating (False): written before the cloud is first asked;
+	// there may or may not be a VM.
+	ReasonInstanceCreating = "Creating"
+	// ReasonInstanceBooting (False): the cloud has accepted the VM, it does not run yet.
+	ReasonInstanceBooting = "Booting"
+	// ReasonInstanceRunning (True): the VM runs.
+	ReasonInstanceRunning = "Running"
+	// ReasonInstanceUpdating (False): the VM is being changed in place.
+	ReasonInstanceUpdating = "Updating"
+	// ReasonInstanceStopped (False): the VM exists and is switched off, by
+	// somebody else. It is not replaced for that alone.
+	ReasonInstanceStopped = "Stopped"
+	// ReasonInstanceFailed (False): the cloud has given the VM up; the machine is
+	// replaced.
+	ReasonInstanceFailed = "Failed"
+	// ReasonInstanceMissing (False): the VM was there and is gone.
+	ReasonInstanceMissing = "Missing"
+	// ReasonInstanceDeleting (False): the cloud was asked to delete the VM.
+	ReasonInstanceDeleting = "Deleting"
+	// ReasonInstanceDeleted (False): nothing of the machine is left in the cloud.
+	ReasonInstanceDeleted = "Deleted"
+)
+
+// Reasons of the condition InstanceReady that lie between Millwright and the
+// driver. None of them is the machine's fault: it is not failed or replaced.
+const (
+	// ReasonDriverNotFound (False): no driver is registered under the name in
+	// spec.providerSpec.value.cloudProvider.
+	ReasonDriverNotFound = "DriverNotFound"
+	// ReasonDriverUnavailable (Unknown or False): the driver does not answer now.
+	ReasonDriverUnavailable = "DriverUnavailable"
+	// ReasonOutcomeUnknown (Unknown): a call was sent and its answer lost; the
+	// same call is repeated until it is known what became of it.
+	ReasonOutcomeUnknown = "OutcomeUnknown"
+)
+
+// Reasons of the condition InstanceReady that the driver reports, each the
+// CamelCase form of a reason in the driver contract. Those that a driver reports
+// and that stand not here are shown in the same form.
+const (
+	// ReasonSpecInvalid: the cloudProviderSpec is wrong. Final for this machine,
+	// and its MachineSet makes no more until the template changes.
+	ReasonSpecInvalid = "SpecInvalid"
+	// ReasonRequestTooLarge: spec and user data are larger than the driver takes.
+	// Final, like ReasonSpecInvalid.
+	ReasonRequestTooLarge = "RequestTooLarge"
+	// ReasonDependencyNotFound: something that the spec names, such as a flavor or
+	// an image, is not there; it may yet appear.
+	ReasonDependencyNotFound = "DependencyNotFound"
+	// ReasonSpecConflict: the cloud holds a VM of this machine that was made from
+	// another spec. Final.
+	ReasonSpecConflict = "SpecConflict"
+	// ReasonNameTaken: a VM that is not this machine's has its name. Final; the
+	// stranger is neither adopted nor deleted.
+	ReasonNameTaken = "NameTaken"
+	// ReasonCredentialsInvalid: the cloud refuses the credentials.
+	ReasonCredentialsInvalid = "CredentialsInvalid"
+	// ReasonPermissionMissing: the credentials may not do what is needed.
+	ReasonPermissionMissing = "PermissionMissing"
+	// ReasonQuotaExceeded: the project's quota is used up. Tried again slowly.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonCapacityUnavailable: the cloud has no room for such a VM now.
+	ReasonCapacityUnavailable = "CapacityUnavailable"
+	// ReasonRateLimited: the cloud asks for fewer calls.
+	ReasonRateLimited = "RateLimited"
+	// ReasonDeletionProtected: somebody has protected the VM against deletion.
+	ReasonDeletionProtected = "DeletionProtected"
+	// ReasonVolumesAttached: the VM cannot go while volumes are attached to it.
+	ReasonVolumesAttached = "VolumesAttached"
+	// ReasonAccountChanged: the credentials now lead to another account, in which
+	// every VM would look gone. Nothing is replaced or deleted.
+	ReasonAccountChanged = "AccountChanged"
+	// ReasonStaleEpoch: the driver has already served a younger leader.
+	ReasonStaleEpoch = "StaleEpoch"
+	// ReasonOperationPending: the cloud still works on this machine.
+	ReasonOperationPending = "OperationPending"
+	// ReasonProviderInternal: the driver or its cloud has an error of its own.
+	ReasonProviderInternal = "ProviderInternal"
+	// ReasonDataLoss: the driver no longer knows what belongs to this machine. It
+	// is left alone until somebody has looked.
+	ReasonDataLoss = "DataLoss"
+)
+
+// Reasons of the condition NodeReady.
+const (
+	// ReasonNodeReady (True): the Node is Ready.
+	ReasonNodeReady = "NodeReady"
+	// ReasonNodeNotReady (False): the Node is there and says that it is not Ready.
+	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonNodeUnknown (Unknown): the Node has stopped reporting.
+	ReasonNodeUnknown = "NodeUnknown"
+	// ReasonWaitingForNode (False): the VM has not registered a Node yet.
+	ReasonWaitingForNode = "WaitingForNode"
+	// ReasonNodeMissing (False): the machine had a Node and has none now.
+	ReasonNodeMissing = "NodeMissing"
+	// ReasonNodeConflict (False): more than one Node, or one that is another
+	// Machine's, fits this machine.
+	ReasonNodeConflict = "NodeConflict"
+)
+
+// Reasons of the condition Drained.
+const (
+	// ReasonDraining (False): pods are being evicted.
+	ReasonDraining = "Draining"
+	// ReasonBlockedByPodDisruptionBudget (False): a PodDisruptionBudget, which the
+	// message names, does not allow the next eviction yet.
+	ReasonBlockedByPodDisruptionBudget = "BlockedByPodDisruptionBudget"
+	// ReasonDrainTimedOut (False): spec.nodeDrainTimeout is over; the VM goes with
+	// the pods that the message names.
+	ReasonDrainTimedOut = "DrainTimedOut"
+	// ReasonDrained (True): no pod that could be evicted is left.
+	ReasonDrained = "Drained"
+	// ReasonNodeUnreachable (True): the Node does not answer; its pods cannot be
+	// waited for.
+	ReasonNodeUnreachable = "NodeUnreachable"
+	// ReasonNoNode (True): there is no Node to drain.
+	ReasonNoNode = "NoNode"
+)
+
+// Reasons of the condition Available.
+const (
+	// ReasonMinimumMachinesAvailable (True): enough machines are available.
+	ReasonMinimumMachinesAvailable = "MinimumMachinesAvailable"
+	// ReasonMinimumMachinesUnavailable (False): too few machines are available.
+	ReasonMinimumMachinesUnavailable = "MinimumMachinesUnavailable"
+)
+
+// Reasons of the condition Progressing. They are those of a Deployment, in terms
+// of machines.
+const (
+	// ReasonNewMachineSetCreated (True): a MachineSet for the template was made.
+	ReasonNewMachineSetCreated = "NewMachineSetCreated"
+	// ReasonFoundExistingMachineSet (True): the template is that of a MachineSet
+	// from before, which is used again.
+	ReasonFoundExistingMachineSet = "FoundExistingMachineSet"
+	// ReasonMachineSetUpdated (True): the rollout goes on; the message says what
+	// it waits for.
+	ReasonMachineSetUpdated = "MachineSetUpdated"
+	// ReasonNewMachineSetAvailable (True): the rollout is complete.
+	ReasonNewMachineSetAvailable = "NewMachineSetAvailable"
+	// ReasonMachineSetCreateFailed (False): no MachineSet could be made for the
+	// template.
+	ReasonMachineSetCreateFailed = "MachineSetCreateFailed"
+)
+
+// Reasons of the condition ReplicaFailure.
+const (
+	// ReasonMachineCreationFailed (True): the API server refused a Machine.
+	ReasonMachineCreationFailed = "MachineCreationFailed"
+	// ReasonMachineDeletionFailed (True): a Machine could not be deleted.
+	ReasonMachineDeletionFailed = "MachineDeletionFailed"
+	// ReasonMachinesFailed (True): Machines of the set are Failed or cannot be
+	// created in the cloud.
+	ReasonMachinesFailed = "MachinesFailed"
+	// ReasonTemplateInvalid (True): the driver refuses the template's
+	// cloudProviderSpec. No Machine is made until the template changes.
+	ReasonTemplateInvalid = "TemplateInvalid"
+)

@@ -1,0 +1,129 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MachineSet keeps a number of Machines made from one template. It is mostly
+// made by a MachineDeployment, but also works alone. A change of its template
+// affects only machines made afterwards.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=ms,categories=millwright
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the first generation of the Cluster API under its original group"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Provider",type=string,priority=1,JSONPath=`.spec.template.spec.providerSpec.value.cloudProvider`
+// +kubebuilder:printcolumn:name="Kubelet",type=string,priority=1,JSONPath=`.spec.template.spec.versions.kubelet`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it becomes the value of a label",fieldPath=".metadata.name"
+type MachineSet struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec says how many Machines there are to be, and made from what.
+	// +required
+	Spec MachineSetSpec `json:"spec"`
+
+	// status is what Millwright last saw of the set's Machines.
+	// +optional
+	Status MachineSetStatus `json:"status,omitzero"`
+}
+
+// MachineSetList is a list of MachineSets.
+// +kubebuilder:object:root=true
+type MachineSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []MachineSet `json:"items"`
+}
+
+// MachineSetSpec says how many Machines there are to be, and made from what.
+// +kubebuilder:validation:XValidation:rule="!has(self.selector.matchLabels) || self.selector.matchLabels.all(k, k in self.template.?metadata.?labels.orValue({}) && self.template.metadata.labels[k] == self.selector.matchLabels[k])",message="must carry every label of spec.selector.matchLabels, else the set would not find its own Machines",fieldPath=".template.metadata.labels"
+// +kubebuilder:validation:XValidation:rule="!has(self.selector.matchExpressions) || self.selector.matchExpressions.all(e, e.operator == 'In' ? e.key in self.template.?metadata.?labels.orValue({}) && self.template.metadata.labels[e.key] in e.values : e.operator == 'NotIn' ? !(e.key in self.template.?metadata.?labels.orValue({})) || !(self.template.metadata.labels[e.key] in e.values) : e.operator == 'Exists' ? e.key in self.template.?metadata.?labels.orValue({}) : !(e.key in self.template.?metadata.?labels.orValue({})))",message="must satisfy every condition of spec.selector.matchExpressions, else the set would not find its own Machines",fieldPath=".template.metadata.labels"
+type MachineSetSpec struct {
+	// replicas is how many Machines there are to be. Left out, it is set to 1 when
+	// the set is made, and dropping the field later keeps the size.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// selector says which Machines belong to this set. It cannot be changed and
+	// must match the labels of the template.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: Machines made before would be left without a set; make a new one instead",reason=FieldValueForbidden
+	Selector LabelSelector `json:"selector"`
+
+	// template that new Machines are made from.
+	// +required
+	Template MachineTemplateSpec `json:"template"`
+
+	// minReadySeconds is how long a machine must have been Ready without
+	// interruption to count as available.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinReadySeconds int32 `json:"minReadySeconds"`
+
+	// deletePolicy decides which machine goes first among those that nothing else
+	// tells apart: Random, Newest or Oldest.
+	// +optional
+	// +kubebuilder:default=Random
+	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
+}
+
+// DeletePolicy decides which machine goes first when a set gets smaller, among
+// machines that nothing else tells apart.
+// +kubebuilder:validation:Enum=Random;Newest;Oldest
+type DeletePolicy string
+
+// The delete policies.
+const (
+	// DeletePolicyRandom prefers no machine, which spreads the ages.
+	DeletePolicyRandom DeletePolicy = "Random"
+	// DeletePolicyNewest deletes the youngest machine first.
+	DeletePolicyNewest DeletePolicy = "Newest"
+	// DeletePolicyOldest deletes the oldest machine first.
+	DeletePolicyOldest DeletePolicy = "Oldest"
+)
+
+// MachineSetStatus is what Millwright last saw of a set's Machines.
+type MachineSetStatus struct {
+	// replicas is how many Machines there are, those being deleted included.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// fullyLabeledReplicas is how many Machines carry all labels of the template.
+	// +optional
+	FullyLabeledReplicas int32 `json:"fullyLabeledReplicas"`
+
+	// readyReplicas is how many Machines are Ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// availableReplicas is how many Machines have been Ready for minReadySeconds.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas"`
+
+	// observedGeneration is the metadata.generation that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// selector is spec.selector as a string, for autoscalers that use /scale.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// conditions of the set: Available and ReplicaFailure.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,170 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// MachineTemplateSpec is what a MachineDeployment or MachineSet makes its
+// Machines from.
+type MachineTemplateSpec struct {
+	// metadata of the Machines made from this template. Its labels must match the
+	// selector; they also become labels of the Nodes.
+	// +optional
+	ObjectMeta `json:"metadata,omitzero"`
+
+	// spec of the Machines made from this template.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="!has(self.machineUID)",message="is set by Millwright on each Machine: remove it from the template",fieldPath=".machineUID",reason=FieldValueForbidden
+	// +kubebuilder:validation:XValidation:rule="!has(self.providerID)",message="is set by Millwright on each Machine: remove it from the template",fieldPath=".providerID",reason=FieldValueForbidden
+	Spec MachineSpec `json:"spec"`
+}
+
+// MachineSpec says what VM a Machine is to be, and what Node that VM is to become.
+type MachineSpec struct {
+	// metadata of the Node: its labels and annotations win over those that the
+	// Machine itself carries.
+	// +optional
+	Metadata ObjectMeta `json:"metadata,omitzero"`
+
+	// taints that the Node registers with.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +kubebuilder:validation:MaxItems=64
+	Taints []Taint `json:"taints,omitempty"`
+
+	// providerSpec says which cloud the VM is made in, and how.
+	// +required
+	ProviderSpec ProviderSpec `json:"providerSpec"`
+
+	// versions of what runs on the machine.
+	// +required
+	Versions MachineVersions `json:"versions"`
+
+	// nodeDrainTimeout bounds how long a deletion waits for the pods of the Node
+	// to be evicted, for example "30m" or "1h30m"; when it is over, the VM goes
+	// with whatever still runs on it. At least 1s, at most 8760h. Defaults to the
+	// manager's setting, which is 2h unless the operator chose otherwise.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration between 1s and 8760h, such as '30m' or '1h30m'"
+	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
+
+	// providerID names the VM in its cloud, byte for byte as the Node's
+	// spec.providerID does. Set once by Millwright as soon as the cloud tells it;
+	// not allowed in a template.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ProviderID *string `json:"providerID,omitempty"`
+
+	// machineUID identifies this machine towards its cloud for good: whatever the
+	// cloud holds for the machine is marked with it, and a create that is repeated
+	// with the same machineUID never makes a second VM. Unlike metadata.uid it
+	// survives a backup and restore. Set once by Millwright, mostly when the
+	// Machine is created, and never changed; not allowed in a template.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="must be letters, digits and dashes, such as a UUID"
+	MachineUID *string `json:"machineUID,omitempty"`
+}
+
+// ProviderSpec holds the cloud's part of a MachineSpec.
+type ProviderSpec struct {
+	// value is the cloud's part itself.
+	// +required
+	Value ProviderSpecValue `json:"value"`
+}
+
+// ProviderSpecValue says which cloud the VM is made in, and how.
+type ProviderSpecValue struct {
+	// cloudProvider is the name under which the operator registered the cloud's
+	// driver, such as "openstack". While there is no such driver, the Machine says
+	// so in its condition InstanceReady.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must name a driver: lower-case letters, digits and dashes, such as 'openstack'"
+	CloudProvider string `json:"cloudProvider"`
+
+	// cloudProviderSpec is what the driver makes the VM from. Its fields are the
+	// driver's own; an error in them stands in the Machine's condition
+	// InstanceReady.
+	// +required
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	CloudProviderSpec runtime.RawExtension `json:"cloudProviderSpec"`
+
+	// operatingSystem of the VM's image; it decides how the machine is set up on
+	// its first boot.
+	// +required
+	OperatingSystem OperatingSystem `json:"operatingSystem"`
+
+	// operatingSystemSpec are settings of the operating system.
+	// +optional
+	OperatingSystemSpec OperatingSystemSpec `json:"operatingSystemSpec,omitzero"`
+
+	// sshPublicKeys may log in to the machine. Accepted and kept, but not yet put
+	// on machines.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	SSHPublicKeys []SSHPublicKey `json:"sshPublicKeys,omitempty"`
+}
+
+// OperatingSystem names an operating system that Millwright can set up.
+// +kubebuilder:validation:Enum=ubuntu
+type OperatingSystem string
+
+// OperatingSystemUbuntu is Ubuntu, set up by cloud-init.
+const OperatingSystemUbuntu OperatingSystem = "ubuntu"
+
+// OperatingSystemSpec are settings of the operating system.
+type OperatingSystemSpec struct {
+	// distUpgradeOnBoot asks for all packages to be upgraded on the first boot.
+	// Accepted and kept, but not yet acted on.
+	// +optional
+	DistUpgradeOnBoot bool `json:"distUpgradeOnBoot,omitempty"`
+}
+
+// SSHPublicKey is one line of an authorized_keys file.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=16384
+type SSHPublicKey = string
+
+// MachineVersions are the versions of what runs on a machine.
+type MachineVersions struct {
+	// kubelet is the version of Kubernetes that the machine runs, such as "1.30.3".
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?([+][0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?$')",message="must be a version of Kubernetes with major, minor and patch, such as '1.30.3'"
+	Kubelet string `json:"kubelet"`
+}
+
+// Taint keeps pods away from a Node that do not tolerate it.
+type Taint struct {
+	// key of the taint, a name with an optional prefix, such as "example.com/dedicated".
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be a name of at most 63 letters, digits, '-', '_' and '.', with an optional DNS prefix and '/', such as 'example.com/dedicated'"
+	Key string `json:"key"`
+
+	// value of the taint.
+	// +optional
+	Value LabelValue `json:"value,omitempty"`
+
+	// effect on pods that do not tolerate the taint: NoSchedule, PreferNoSchedule
+	// or NoExecute.
+	// +required
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// NodeTaint returns the taint as a Node carries it.
+func (t Taint) NodeTaint() corev1.Taint {
+	return corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}
+}

@@ -1,0 +1,53 @@
+package v1alpha1
+
+// MachineFinalizer keeps a Machine until nothing of it is left: no pod that could
+// be evicted, no VM, no Node. Set when the Machine is created.
+const MachineFinalizer = "machine.cluster.k8s.io/millwright"
+
+// Labels that Millwright sets.
+const (
+	// MachineTemplateHashLabel tells the MachineSets of a MachineDeployment, and
+	// their Machines, apart. It is on the MachineSet, in its selector and in its
+	// template.
+	MachineTemplateHashLabel = "machine-template-hash"
+	// DeploymentNameLabel is on each MachineSet that belongs to a
+	// MachineDeployment, with that one's name. cluster-autoscaler's guard against
+	// scaling in the middle of a rollout reads it, together with
+	// AutoscalerRevisionAnnotation: a set has both or neither.
+	DeploymentNameLabel = "cluster.x-k8s.io/deployment-name"
+)
+
+// Annotations that Millwright sets.
+const (
+	// NodeMachineAnnotation is on each Node that is a Machine's: "namespace/name".
+	NodeMachineAnnotation = "cluster.k8s.io/machine"
+	// RevisionAnnotation is on a MachineDeployment and its MachineSets: an integer
+	// that grows with each new template; the set with the largest is the current.
+	RevisionAnnotation = "machinedeployment.clusters.k8s.io/revision"
+	// AutoscalerRevisionAnnotation is RevisionAnnotation again, under the name by
+	// which cluster-autoscaler reads it; see DeploymentNameLabel.
+	AutoscalerRevisionAnnotation = "machinedeployment.clusters.x-k8s.io/revision"
+	// DesiredReplicasAnnotation is on a MachineSet: spec.replicas of its
+	// MachineDeployment when the set was last scaled. A difference to now is how a
+	// scaling in the middle of a rollout is noticed.
+	DesiredReplicasAnnotation = "machinedeployment.clusters.k8s.io/desired-replicas"
+	// MaxReplicasAnnotation is on a MachineSet: replicas plus maxSurge of its
+	// MachineDeployment when the set was last scaled.
+	MaxReplicasAnnotation = "machinedeployment.clusters.k8s.io/max-replicas"
+)
+
+// Annotations that others set and Millwright reads.
+const (
+	// DeleteMachineAnnotation, with any value, on a Machine makes it the first to
+	// go when its set gets smaller. cluster-autoscaler sets it.
+	DeleteMachineAnnotation = "cluster.k8s.io/delete-machine"
+	// MachinePriorityAnnotation on a Machine is an integer, 0 if absent: when its
+	// set gets smaller, machines with a lower one go before those with a higher.
+	MachinePriorityAnnotation = "cluster.k8s.io/machine-priority"
+	// NodeGroupMinSizeAnnotation on a MachineDeployment or MachineSet is the least
+	// number of machines that cluster-autoscaler leaves it.
+	NodeGroupMinSizeAnnotation = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
+	// NodeGroupMaxSizeAnnotation on a MachineDeployment or MachineSet is the largest
+	// number of machines that cluster-autoscaler gives it.
+	NodeGroupMaxSizeAnnotation = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
+)
