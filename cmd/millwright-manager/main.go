@@ -1,0 +1,42 @@
+// Command millwright-manager turns MachineDeployments, MachineSets and Machines into VMs, through drivers.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/millwright-dev/millwright/core/manager"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "millwright-manager:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	settings, err := parse(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-settings.verbosity)}))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+
+	config, err := restConfig(settings.kubeconfig)
+	if err != nil {
+		return err
+	}
+	return manager.Run(ctrl.SetupSignalHandler(), config, settings.options, log)
+}

@@ -1,0 +1,89 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+)
+
+// The leader's Lease. Source: rule 8 of the driver contract (60 s, renewed within 40 s).
+const (
+	leaseDuration = 60 * time.Second
+	renewDeadline = 40 * time.Second
+	retryPeriod   = 5 * time.Second
+)
+
+// lease is a leader election lock that remembers when it was last renewed and under which epoch, so that no
+// mutation is sent that could outlive the leadership it was sent under.
+type lease struct {
+	resourcelock.Interface
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	renewed time.Time
+	epoch   int64
+}
+
+// newLease returns a lock on the Lease namespace/name for identity. A process that comes back under the identity of the
+// one before takes over at once: whoever starts it must have seen the old one end, as a kubelet has for a pod's name.
+func newLease(config *rest.Config, o LeaderElection, clk clock.PassiveClock) (*lease, error) {
+	config = rest.AddUserAgent(config, "leader-election")
+	config.Timeout = renewDeadline / 2
+	leases, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the client of the leader's Lease: %w", err)
+	}
+	lock := &resourcelock.LeaseLock{Client: leases, LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity}}
+	lock.LeaseMeta.Namespace, lock.LeaseMeta.Name = o.Namespace, leaseName
+	return &lease{Interface: lock, clock: clk}, nil
+}
+
+// Create takes a Lease that nobody has held.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update takes over, renews or releases the Lease.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+func (l *lease) write(ctx context.Context, record resourcelock.LeaderElectionRecord,
+	write func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
+	sent := l.clock.Now()
+	if err := write(ctx, record); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewed = sent
+	if record.HolderIdentity != l.Identity() {
+		l.renewed = time.Time{}
+	}
+	l.epoch = int64(record.LeaderTransitions) + 1
+	return nil
+}
+
+// Epoch grows with every change of leader; 0 before the first renewal.
+func (l *lease) Epoch() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// HeldUntil is the instant at which another process may take the Lease unless it is renewed; zero when it is not held.
+func (l *lease) HeldUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.renewed.IsZero() {
+		return time.Time{}
+	}
+	return l.renewed.Add(leaseDuration)
+}

@@ -1,0 +1,153 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/machine"
+	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
+	"github.com/millwright-dev/millwright/core/controllers/machineset"
+	"github.com/millwright-dev/millwright/core/driver"
+)
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=millwright-system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=millwright-system,resources=leases,resourceNames=millwright-manager,verbs=get;update
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// shutdownGrace is how long calls under way get to end after SIGTERM.
+const shutdownGrace = 35 * time.Second
+
+// Run runs core until ctx ends or leadership is lost; then it returns, and the process has to exit. Errors about
+// options name the flag.
+func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) error {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	// The API server's priority and fairness does the limiting.
+	config.QPS = -1
+
+	var leader *lease
+	if o.LeaderElection.Enabled {
+		var err error
+		if leader, err = newLease(config, o.LeaderElection, clock.RealClock{}); err != nil {
+			return err
+		}
+	}
+	mgr, err := newManager(config, o, leader, log)
+	if err != nil {
+		return err
+	}
+	if err := addControllers(ctx, mgr, o, leader); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register API types: %w", err)
+		}
+	}
+	grace, duration, deadline, retry := shutdownGrace, leaseDuration, renewDeadline, retryPeriod
+	options := ctrl.Options{
+		Scheme: scheme,
+		Logger: log,
+		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Client: client.Options{FieldOwner: fieldOwner},
+		Metrics: metricsserver.Options{
+			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		HealthProbeBindAddress:  o.HealthAddress,
+		GracefulShutdownTimeout: &grace,
+		LeaseDuration:           &duration,
+		RenewDeadline:           &deadline,
+		RetryPeriod:             &retry,
+	}
+	if leader != nil {
+		options.LeaderElection = true
+		options.LeaderElectionResourceLockInterface = leader
+		options.LeaderElectionReleaseOnCancel = true
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return mgr, nil
+}
+
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *lease) error {
+	clusterID, err := clusterID(ctx, mgr.GetAPIReader(), o.ClusterID)
+	if err != nil {
+		return err
+	}
+	settings := driver.Config{
+		ClusterUID: clusterID,
+		Deadlines:  o.Deadlines,
+		Log:        mgr.GetLogger().WithName("driver"),
+		Clock:      clock.RealClock{},
+		Registry:   metrics.Registry,
+	}
+	if leader != nil {
+		settings.LeaderEpoch, settings.HeldUntil = leader.Epoch, leader.HeldUntil
+	}
+	drivers, err := driver.New(settings, o.Drivers)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(drivers); err != nil {
+		return fmt.Errorf("add the clients of the drivers: %w", err)
+	}
+	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers}); err != nil {
+		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
+	}
+	if err := machineset.Add(mgr, machineset.Options{MaxConcurrentReconciles: o.Workers}); err != nil {
+		return fmt.Errorf("add the controller of MachineSets: %w", err)
+	}
+	if err := machine.Add(mgr, machine.Options{
+		Drivers: drivers, DrainTimeout: o.DrainTimeout, MaxConcurrentReconciles: o.Workers,
+	}); err != nil {
+		return fmt.Errorf("add the controller of Machines: %w", err)
+	}
+	return nil
+}
+
+// clusterID is the operator's choice, else the uid of kube-system, which lives as long as the cluster does.
+func clusterID(ctx context.Context, reader client.Reader, chosen string) (string, error) {
+	if chosen != "" {
+		return chosen, nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return "", fmt.Errorf("read the uid of namespace %s, which is the default of --cluster-id: %w", metav1.NamespaceSystem, err)
+	}
+	return string(namespace.UID), nil
+}

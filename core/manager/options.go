@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millwright-dev/millwright/core/driver"
+)
+
+// Options are the operator's choices. The zero value of a field means the default that stands beside it.
+type Options struct {
+	// Drivers are the drivers to call, by the cloudProvider that they serve. None is allowed: Machines then say in a
+	// condition that their driver is missing.
+	Drivers []driver.Target
+	// Deadlines of calls to drivers; a driver's own wishes win.
+	Deadlines driver.Deadlines
+	// ClusterID marks everything made in a cloud as this cluster's. Default: the uid of the namespace kube-system.
+	// Changing it makes every existing VM a stranger.
+	ClusterID string
+	// Workers is how many objects of each kind are reconciled at once. Default 16.
+	Workers int
+	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
+	DrainTimeout time.Duration
+	// LeaderElection keeps all but one of several managers waiting.
+	LeaderElection LeaderElection
+	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics by TLS to whom RBAC allows it.
+	// "0" switches either off.
+	HealthAddress, MetricsAddress string
+}
+
+// LeaderElection says how managers agree on which one works.
+type LeaderElection struct {
+	Enabled bool
+	// Namespace holds the Lease.
+	Namespace string
+	// Identity names this manager. Two that run at once must differ; one that is started again after the old process
+	// ended should keep it, as a pod keeps its name, and then takes over without waiting for the Lease to run out.
+	Identity string
+}
+
+const (
+	leaseName = "millwright-manager"
+	// fieldOwner is the one field manager of everything that core writes.
+	fieldOwner     = "millwright"
+	defaultWorkers = 16
+)
+
+func (o Options) withDefaults() Options {
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 2 * time.Hour
+	}
+	return o
+}
+
+// validate names the flag that is wrong and how to mend it.
+func (o Options) validate() error {
+	var errs []error
+	if o.Workers < 0 {
+		errs = append(errs, fmt.Errorf("--workers=%d: must be at least 1", o.Workers))
+	}
+	if o.DrainTimeout < 0 {
+		errs = append(errs, fmt.Errorf("--drain-timeout=%s: must not be negative", o.DrainTimeout))
+	}
+	if o.LeaderElection.Enabled && o.LeaderElection.Namespace == "" {
+		errs = append(errs, errors.New("--leader-election-namespace: is required with --leader-elect; it holds the Lease"))
+	}
+	if o.LeaderElection.Enabled && o.LeaderElection.Identity == "" {
+		errs = append(errs, errors.New("--leader-election-identity: is required with --leader-elect; give the pod's name"))
+	}
+	return errors.Join(errs...)
+}
