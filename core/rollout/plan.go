@@ -1,0 +1,127 @@
+package rollout
+
+// Plan returns what to do next, or, if there is nothing to do now, what is waited for. Planning again before the
+// actions are applied returns the same actions, and before they are observed none.
+func Plan(s State) ([]Action, Wait) {
+	s = s.sorted()
+	for i := range s.Sets {
+		if set := &s.Sets[i]; !set.settled() {
+			return nil, Wait{For: Observation, Set: set.Name}
+		}
+	}
+	if s.newSet() == nil {
+		return []Action{CreateSet{Replicas: s.room()}}, Wait{For: Nothing}
+	}
+	for _, step := range []func(State) []Action{rescale, roll, prune} {
+		if actions := step(s); len(actions) > 0 {
+			return actions, Wait{For: Nothing}
+		}
+	}
+	return nil, s.wait()
+}
+
+// roll replaces machines of old sets by machines of the new one, as far as the limits allow now.
+func roll(s State) []Action {
+	var actions []Action
+	fresh := s.newSet()
+	if to := s.room(); to > fresh.Desired {
+		actions = append(actions, ScaleSet{Name: fresh.Name, From: fresh.Desired, To: to, Reason: Rolling})
+	}
+	for _, c := range s.cut() {
+		if c.to < c.set.Desired {
+			actions = append(actions, ScaleSet{Name: c.set.Name, From: c.set.Desired, To: c.to, Reason: Rolling})
+		}
+	}
+	return actions
+}
+
+// room is how large the new set may be: what old sets hold is not there for it.
+func (s State) room() int32 {
+	room := s.max()
+	for i := range s.Sets {
+		if !s.Sets[i].New {
+			room -= s.Sets[i].holds()
+		}
+	}
+	return max(min(room, s.Replicas), 0)
+}
+
+// sized is a set and the size it is to get.
+type sized struct {
+	set *Set
+	to  int32
+}
+
+// cut lowers the old sets so that available machines of the new set and desired ones of the old together stay at the
+// floor. First go, from the oldest set on, those that are not available: machines, and numbers without a machine. Only
+// when no such is left do available ones go, so that what is left over the floor is then all available.
+func (s State) cut() []sized {
+	var old []sized
+	over := -s.floor()
+	for i := range s.Sets {
+		set := &s.Sets[i]
+		if set.New {
+			over += set.available()
+			continue
+		}
+		over += set.Desired
+		old = append(old, sized{set, set.Desired})
+	}
+	for _, least := range []func(*Set) int32{(*Set).available, func(*Set) int32 { return 0 }} {
+		for i := range old {
+			n := max(min(over, old[i].to-least(old[i].set)), 0)
+			old[i].to -= n
+			over -= n
+		}
+	}
+	return old
+}
+
+// prune drops the oldest empty sets beyond the history limit once a rollout is complete; before, its user may want to
+// go back.
+func prune(s State) []Action {
+	if !s.complete() {
+		return nil
+	}
+	var actions []Action
+	surplus := len(s.Sets) - 1 - int(s.HistoryLimit)
+	for i := range s.Sets {
+		if s.Sets[i].New || len(actions) >= surplus {
+			continue
+		}
+		actions = append(actions, DeleteSet{Name: s.Sets[i].Name})
+	}
+	return actions
+}
+
+// complete says that all machines there are belong to the new set, which has as many as it should, all available.
+func (s State) complete() bool {
+	for i := range s.Sets {
+		set := &s.Sets[i]
+		if set.New && (set.Desired != s.Replicas || set.Present != s.Replicas || set.available() != s.Replicas) {
+			return false
+		}
+		if !set.New && set.holds() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// wait says what the sets, all of them settled, have yet to do.
+func (s State) wait() Wait {
+	fresh := s.newSet()
+	if n := fresh.Desired - fresh.Present; n > 0 {
+		return Wait{For: Creation, Set: fresh.Name, Machines: n}
+	}
+	if n := fresh.live() - fresh.available(); n > 0 {
+		return Wait{For: Availability, Set: fresh.Name, Machines: n}
+	}
+	for i := range s.Sets {
+		set := &s.Sets[i]
+		if n := set.Present - set.live(); n > 0 {
+			return Wait{For: Deletion, Set: set.Name, Machines: n}
+		}
+	}
+	return Wait{For: Nothing}
+}

@@ -1,0 +1,172 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+)
+
+// State is all that Plan looks at. The order of Sets, and of machines within a set, means nothing.
+type State struct {
+	// Replicas is how many machines the deployment should have.
+	Replicas int32
+	// Limits bound the way there; see Resolve.
+	Limits Limits
+	// HistoryLimit is how many empty old sets are kept, so that their templates can be returned to.
+	HistoryLimit int32
+	// Sets are the deployment's sets. At most one is New.
+	Sets []Set
+}
+
+// Set is one MachineSet of the deployment.
+type Set struct {
+	Name string
+	// New says that the set's template is the deployment's; all other sets are old.
+	New bool
+	// Revision grows with each new template. Among old sets the lowest gives up its machines first.
+	Revision int64
+	// Desired is the set's spec.replicas.
+	Desired int32
+	// Present counts the set's machines, those being deleted included. Where sources differ it is the largest.
+	Present int32
+	// Observed says that the set's controller has acted on the set's present spec, and that Machines shows the result.
+	Observed bool
+	// Machines are those that are not being deleted.
+	Machines []Machine
+	// PlannedFor is the deployment's size when the set was last scaled; the zero value means that nobody knows.
+	PlannedFor Size
+}
+
+// Machine is a machine that is not being deleted.
+type Machine struct {
+	// Available: ready for long enough to count.
+	Available bool
+	// Marked: somebody asked for this one to go first when there are to be fewer.
+	Marked bool
+}
+
+// Size is what a deployment may have.
+type Size struct {
+	// Replicas is spec.replicas.
+	Replicas int32
+	// Max is Replicas and the surge on top.
+	Max int32
+}
+
+// size is the deployment's size now.
+func (s State) size() Size { return Size{Replicas: s.Replicas, Max: s.max()} }
+
+// max is how many machines there may be.
+func (s State) max() int32 { return s.Replicas + s.Limits.MaxSurge }
+
+// floor is how many machines have to be available.
+func (s State) floor() int32 { return s.Replicas - s.Limits.MaxUnavailable }
+
+// Action is one of CreateSet, ScaleSet and DeleteSet. Applying only some of the actions of a plan, in whatever order,
+// is as safe as applying all.
+type Action interface{ action() }
+
+// CreateSet makes the set for the deployment's template.
+type CreateSet struct {
+	// Replicas is the new set's size.
+	Replicas int32
+}
+
+// ScaleSet changes the size of a set, and notes on it the deployment's size. From and To are equal where there is only
+// that to note.
+type ScaleSet struct {
+	Name string
+	// From is the size that the plan is based on. If the set has another by now, the plan is void.
+	From, To int32
+	// Reason decides which machines the set gives up.
+	Reason Reason
+}
+
+// DeleteSet drops an old set that has no machines.
+type DeleteSet struct{ Name string }
+
+func (CreateSet) action() {}
+func (ScaleSet) action()  {}
+func (DeleteSet) action() {}
+
+// Reason says why a set is scaled.
+type Reason string
+
+const (
+	// Scaling: the deployment's size has changed. The set gives up marked machines first, since whoever lowered the
+	// size may have chosen them.
+	Scaling Reason = "Scaling"
+	// Rolling: machines of an old template make room for new ones. The set gives up unavailable machines first, marked
+	// or not: the plan counts on it.
+	Rolling Reason = "Rolling"
+)
+
+// Wait says what a plan without actions waits for, and of which set.
+type Wait struct {
+	For WaitFor
+	// Set that is waited for; empty for Nothing.
+	Set string
+	// Machines is how many machines of that set are waited for; 0 for Nothing and Observation.
+	Machines int32
+}
+
+// WaitFor is what is waited for.
+type WaitFor string
+
+const (
+	// Nothing: the deployment is as it should be, or the plan's actions come first.
+	Nothing WaitFor = "Nothing"
+	// Observation: the set's controller has not acted on the set's spec yet.
+	Observation WaitFor = "Observation"
+	// Creation: machines of the new set do not exist yet.
+	Creation WaitFor = "Creation"
+	// Availability: machines of the new set are not available yet.
+	Availability WaitFor = "Availability"
+	// Deletion: machines of the set are still on their way out.
+	Deletion WaitFor = "Deletion"
+)
+
+// available counts the machines that are available.
+func (s *Set) available() int32 {
+	return s.count(func(m Machine) bool { return m.Available })
+}
+
+func (s *Set) count(of func(Machine) bool) int32 {
+	var n int32
+	for _, m := range s.Machines {
+		if of(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// live counts the machines that are not being deleted.
+func (s *Set) live() int32 {
+	return int32(len(s.Machines)) //nolint:gosec // a set has at most 100,000 machines
+}
+
+// settled says that what was last asked of the set has begun to happen, so that no machine is counted that the set is
+// about to delete.
+func (s *Set) settled() bool { return s.Observed && s.live() <= s.Desired }
+
+// holds is how many machines the set has or may make without being asked again.
+func (s *Set) holds() int32 { return max(s.Desired, s.Present) }
+
+// newSet is the set of the deployment's template; nil if there is none.
+func (s State) newSet() *Set {
+	for i := range s.Sets {
+		if s.Sets[i].New {
+			return &s.Sets[i]
+		}
+	}
+	return nil
+}
+
+// sorted returns s with a copy of its sets, the oldest first.
+func (s State) sorted() State {
+	s.Sets = slices.Clone(s.Sets)
+	slices.SortFunc(s.Sets, func(a, b Set) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Name, b.Name))
+	})
+	return s
+}
