@@ -64,10 +64,11 @@ e2e: build ## Run the tests of whole processes on a real cluster.
 	@$(GOTEST) -count=1 -p 1 -timeout 20m $(call packages,$(E2E_MODULES))
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf.
+lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.
 	@CGO_ENABLED=0 $(TOOLS)/golangci-lint run $(call packages,$(MODULES))
 	@$(TOOLS)/buf lint
 	@$(TOOLS)/buf format --diff --exit-code
+	@go test -count=1 ./test/fences
 
 .PHONY: verify
 verify: generators ## Check that generated files are current.
