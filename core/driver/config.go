@@ -1,0 +1,95 @@
+package driver
+
+import (
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+)
+
+// Config is what all drivers have in common. The zero value of every field but ClusterUID is usable.
+type Config struct {
+	// ClusterUID owns the machines; REQUIRED.
+	ClusterUID string
+	// LeaderEpoch grows with every change of leader; nil stands for 0, which means unknown.
+	LeaderEpoch func() int64
+	// MutationBudget returns the instant after which no mutation of this leader may still be under way, and whether
+	// it leads at all. nil: no limit, for programs without leader election.
+	MutationBudget func() (latest time.Time, leading bool)
+	// Deadlines of calls, where set they replace the contract's defaults; where a driver sets its own, those count.
+	Deadlines Deadlines
+	// MaxConcurrentRequests holds for drivers that name no limit; 0 stands for 64.
+	MaxConcurrentRequests int
+	Polling               Polling
+	// ReconnectDelay lies between two attempts to reach a driver; 0 stands for 500 ms. A driver on a socket is found
+	// within that time, and an attempt costs nothing to speak of.
+	ReconnectDelay time.Duration
+	// ProbeInterval lies between two Probe calls to a connected driver; 0 stands for 10 s.
+	ProbeInterval time.Duration
+	Log           logr.Logger
+	// Clock measures intervals; nil stands for the real one. Deadlines on the wire always run by the real one.
+	Clock clock.WithTicker
+	// Registry takes the metrics; nil registers none.
+	Registry prometheus.Registerer
+}
+
+// Deadlines are the longest that core waits, per kind of call; 0 leaves it to the contract's default.
+type Deadlines struct {
+	Identity, Status, Mutation, ListPage time.Duration
+}
+
+// Polling says how often tracked machines are looked at. A driver's poll_after can only make it rarer.
+type Polling struct {
+	// Interval lies between two looks at machines on their way somewhere; 0 stands for 1 s. Machines that are looked
+	// at one by one back off from it to MaxInterval while nothing changes; 0 stands for 10 s.
+	Interval, MaxInterval time.Duration
+	// SettledInterval lies between two looks at machines of which nothing is expected; 0 stands for 60 s. Where the
+	// driver cannot list, each such machine is looked at five times as rarely.
+	SettledInterval time.Duration
+	// Handful is how many machines are looked at one by one; for more, one ListMachines serves all. 0 stands for 4.
+	Handful int
+	// PageSize of ListMachines; 0 stands for 500.
+	PageSize int32
+}
+
+func (c Config) withDefaults() Config {
+	if c.LeaderEpoch == nil {
+		c.LeaderEpoch = func() int64 { return 0 }
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	c.Deadlines = c.Deadlines.or(Deadlines{
+		Identity: contract.DefaultIdentityDeadline,
+		Status:   contract.DefaultStatusDeadline,
+		Mutation: contract.DefaultMutationDeadline,
+		ListPage: contract.DefaultListPageDeadline,
+	})
+	orDefault(&c.MaxConcurrentRequests, 64)
+	orDefault(&c.ReconnectDelay, 500*time.Millisecond)
+	orDefault(&c.ProbeInterval, 10*time.Second)
+	orDefault(&c.Polling.Interval, time.Second)
+	orDefault(&c.Polling.MaxInterval, 10*time.Second)
+	orDefault(&c.Polling.SettledInterval, time.Minute)
+	orDefault(&c.Polling.Handful, 4)
+	orDefault(&c.Polling.PageSize, 500)
+	return c
+}
+
+// or returns d with other in place of what is not set.
+func (d Deadlines) or(other Deadlines) Deadlines {
+	orDefault(&d.Identity, other.Identity)
+	orDefault(&d.Status, other.Status)
+	orDefault(&d.Mutation, other.Mutation)
+	orDefault(&d.ListPage, other.ListPage)
+	return d
+}
+
+func orDefault[T int | int32 | time.Duration](value *T, fallback T) {
+	if *value <= 0 {
+		*value = fallback
+	}
+}
