@@ -78,12 +78,12 @@ func (l *lease) Epoch() int64 {
 	return l.epoch
 }
 
-// HeldUntil is the instant at which another process may take the Lease unless it is renewed; zero when it is not held.
-func (l *lease) HeldUntil() time.Time {
+// Budget is the instant at which another process may take the Lease unless it is renewed, and whether it is held at all.
+func (l *lease) Budget() (latest time.Time, leading bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.renewed.IsZero() {
-		return time.Time{}
+		return time.Time{}, false
 	}
-	return l.renewed.Add(leaseDuration)
+	return l.renewed.Add(leaseDuration), true
 }

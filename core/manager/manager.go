@@ -116,7 +116,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		Registry:   metrics.Registry,
 	}
 	if leader != nil {
-		settings.LeaderEpoch, settings.HeldUntil = leader.Epoch, leader.HeldUntil
+		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget
 	}
 	drivers, err := driver.New(settings, o.Drivers)
 	if err != nil {

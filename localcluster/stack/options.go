@@ -1,0 +1,71 @@
+package stack
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Options say what to run. BinDir, DeployDir and Dir are required.
+type Options struct {
+	// BinDir holds the control plane's executables.
+	BinDir string
+	// CommandDir holds Millwright's own executables; BinDir if empty.
+	CommandDir string
+	// DeployDir is the repository's deploy folder: CRDs and RBAC come from there.
+	DeployDir string
+	// Dir holds all that is written. Sockets lie in it, so its path has to be short.
+	Dir string
+	// Log gets a line per step.
+	Log *slog.Logger
+	// AuditLog makes the API server note each write and who made it.
+	AuditLog bool
+	// Driver is the name of the driver's executable; empty: the fake driver.
+	Driver string
+	// CloudArgs and ManagerArgs are added to the command lines of the test cloud and the manager.
+	CloudArgs, ManagerArgs []string
+	// NodeGracePeriod is how long a Node may be silent before it counts as lost; 0: the control plane's default.
+	NodeGracePeriod time.Duration
+}
+
+const (
+	defaultDriver = "millwright-driver-fake"
+	// A socket's path has to fit into sockaddr_un (108 bytes on Linux).
+	maxSocketPath = 100
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.CommandDir == "" {
+		o.CommandDir = o.BinDir
+	}
+	if o.Driver == "" {
+		o.Driver = defaultDriver
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, dir := range []*string{&o.BinDir, &o.CommandDir, &o.DeployDir, &o.Dir} {
+		if *dir == "" {
+			return o, fmt.Errorf("BinDir, DeployDir and Dir are required")
+		}
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return o, fmt.Errorf("make path absolute: %w", err)
+		}
+		*dir = abs
+	}
+	if n := len(o.socket("backend")); n > maxSocketPath {
+		return o, fmt.Errorf("directory %s: its path is too long for a unix socket in it (%d bytes, at most %d): choose a shorter one",
+			o.Dir, n, maxSocketPath)
+	}
+	if _, err := os.Stat(filepath.Join(o.DeployDir, "crds")); err != nil {
+		return o, fmt.Errorf("find the manifests to install: %w", err)
+	}
+	return o, nil
+}
+
+func (o Options) socket(name string) string { return filepath.Join(o.Dir, name+".sock") }
+
+func (o Options) endpoint(name string) string { return "unix://" + o.socket(name) }

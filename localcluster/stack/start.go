@@ -1,0 +1,197 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/millwright-dev/millwright/localcluster"
+	"github.com/millwright-dev/millwright/localcluster/supervisor"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// The names of the processes, for [Stack.Process].
+const (
+	Cloud    = "fakecloud"
+	Driver   = "driver"
+	Manager  = "manager"
+	Kubelets = "kubelets"
+)
+
+// Who the manager is, in the cluster and in the audit log.
+const (
+	managerNamespace      = "millwright-system"
+	managerServiceAccount = "millwright-manager"
+	// ManagerUser is the manager's user name.
+	ManagerUser = "system:serviceaccount:" + managerNamespace + ":" + managerServiceAccount
+)
+
+// provider is the cloudProvider that Machines name to come to this stack's cloud.
+const provider = "fake"
+
+// Stack is Millwright running on a cluster of its own. It is safe for concurrent use.
+type Stack struct {
+	*localcluster.Cluster
+	options Options
+	backend *grpc.ClientConn
+	failed  chan error
+	quit    chan struct{}
+	restart sync.WaitGroup
+}
+
+// Start brings everything up and returns when the manager is ready. A process of Millwright's that ends by itself is
+// started again, as a kubelet would; one of the control plane's ends up in [Stack.Failed]. When Start fails, nothing is
+// left running. Ending ctx aborts Start and has no bearing afterwards.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := localcluster.Start(ctx, localcluster.Options{
+		BinDir: o.BinDir, Dir: o.Dir, Log: o.Log, AuditLog: o.AuditLog, NodeGracePeriod: o.NodeGracePeriod,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Stack{Cluster: cluster, options: o, failed: make(chan error, 1), quit: make(chan struct{})}
+	if err := s.bringUp(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+func (s *Stack) bringUp(ctx context.Context) error {
+	if err := s.install(ctx); err != nil {
+		return err
+	}
+	managerKubeconfig := s.ManagerKubeconfig()
+	if err := s.KubeconfigForServiceAccount(ctx, managerNamespace, managerServiceAccount, managerKubeconfig); err != nil {
+		return err
+	}
+	health, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	o := s.options
+	manager := []string{
+		"--kubeconfig=" + managerKubeconfig,
+		"--leader-election-namespace=" + managerNamespace,
+		"--leader-election-identity=local",
+		"--health-bind-address=" + health,
+		"--driver=" + provider + "=" + o.endpoint("driver"),
+	}
+	cloud := []string{"--listen=" + o.endpoint("cloud"), "--state=" + filepath.Join(o.Dir, "cloud.state")}
+	for _, c := range []supervisor.Command{
+		{Name: Cloud, Path: s.command("fakecloud"), Args: append(cloud, o.CloudArgs...)},
+		{Name: Driver, Path: s.command(o.Driver), Args: []string{"--endpoint=" + o.endpoint("driver"), "--cloud=" + o.endpoint("cloud")}},
+		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: []string{
+			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + o.endpoint("cloud"),
+		}},
+		{Name: Manager, Path: s.command("millwright-manager"), Args: append(manager, o.ManagerArgs...)},
+	} {
+		if _, err := s.Launch(c); err != nil {
+			return err
+		}
+	}
+	s.backend, err = grpc.NewClient(o.endpoint("cloud"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("connect to the cloud: %w", err)
+	}
+	s.restart.Add(1)
+	go s.restartEnded()
+	return s.waitForManager(ctx, health)
+}
+
+// install applies the shipped CRDs and RBAC, as an operator would.
+func (s *Stack) install(ctx context.Context) error {
+	for _, folder := range []string{"crds", "rbac"} {
+		if err := s.kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(s.options.DeployDir, folder)); err != nil {
+			return err
+		}
+	}
+	return s.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+}
+
+func (s *Stack) kubectl(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, filepath.Join(s.options.BinDir, "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig())
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s %s: %w: %s", args[0], args[len(args)-1], err, out)
+	}
+	return nil
+}
+
+// restartDelay is how long a process stays down that ended by itself: long enough not to spin, short for who waits.
+const restartDelay = time.Second
+
+func (s *Stack) restartEnded() {
+	defer s.restart.Done()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case end := <-s.Exits():
+			if !s.revive(end) {
+				return
+			}
+		}
+	}
+}
+
+// revive starts a process of Millwright's again, and says whether the stack goes on.
+func (s *Stack) revive(end *supervisor.ExitError) bool {
+	switch end.Process {
+	case Cloud, Driver, Manager, Kubelets:
+	default:
+		s.failed <- end
+		return false
+	}
+	s.options.Log.Warn("a process ended by itself and is started again", "process", end.Process, "state", end.State, "log", end.LogPath)
+	select {
+	case <-s.quit:
+		return false
+	case <-time.After(restartDelay):
+	}
+	if err := s.Process(end.Process).Start(); err != nil {
+		s.failed <- err
+		return false
+	}
+	return true
+}
+
+// Failed delivers the end of a part without which nothing works.
+func (s *Stack) Failed() <-chan error { return s.failed }
+
+// Backend is the way into the cloud's hooks: its ledger, its faults, its VMs.
+func (s *Stack) Backend() backendv1alpha1.BackendServiceClient {
+	return backendv1alpha1.NewBackendServiceClient(s.backend)
+}
+
+// ManagerKubeconfig returns the path of the kubeconfig with which the manager works: its ServiceAccount's, no more.
+func (s *Stack) ManagerKubeconfig() string { return filepath.Join(s.options.Dir, "manager.kubeconfig") }
+
+// Stop ends everything and returns when it is gone. A second Stop does nothing.
+func (s *Stack) Stop() error {
+	select {
+	case <-s.quit:
+		return nil
+	default:
+		close(s.quit)
+	}
+	s.restart.Wait()
+	var err error
+	if s.backend != nil {
+		err = s.backend.Close()
+	}
+	return errors.Join(err, s.Cluster.Stop())
+}
+
+func (s *Stack) command(name string) string { return filepath.Join(s.options.CommandDir, name) }
