@@ -1,0 +1,95 @@
+package localcluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Options say how to run a cluster. BinDir and Dir are required.
+type Options struct {
+	// BinDir holds the executables etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok.
+	BinDir string
+	// Dir is made if need be, and holds all that the cluster writes. It belongs to one cluster at a time.
+	Dir string
+	// Log gets a line per step, and one for each component that ends by itself. Nil discards them.
+	Log *slog.Logger
+	// AuditLog makes the API server write a line for each write request to [Cluster.AuditLogPath], with who made it.
+	AuditLog bool
+	// Fsync makes etcd survive the machine's crash, and slower. A crash of etcd alone loses nothing either way.
+	Fsync bool
+	// Controllers are those that kube-controller-manager runs; nil means [DefaultControllers].
+	Controllers []string
+	// NodeGracePeriod is how long a Node may be silent before its Ready condition becomes Unknown; 0 means
+	// [DefaultNodeGracePeriod]. It has to exceed the simulated kubelets' lease duration.
+	NodeGracePeriod time.Duration
+}
+
+// DefaultNodeGracePeriod is what kube-controller-manager has by default, for leases of 40 s.
+const DefaultNodeGracePeriod = 50 * time.Second
+
+// DefaultControllers returns the controllers that kube-controller-manager runs when nothing else is asked for: those that
+// machines, Nodes, the pods on them and TLS bootstrap depend on.
+func DefaultControllers() []string {
+	return []string{
+		"bootstrap-signer-controller",
+		"certificatesigningrequest-approving-controller",
+		"certificatesigningrequest-cleaner-controller",
+		"certificatesigningrequest-signing-controller",
+		"daemonset-controller",
+		"deployment-controller",
+		"disruption-controller",            // Without it, every eviction under a PodDisruptionBudget is refused.
+		"garbage-collector-controller",     // Without it, nothing owned ever goes.
+		"namespace-controller",             // Without it, no namespace ever goes.
+		"node-lifecycle-controller",        // Takes the taint off that each new Node is born with.
+		"pod-garbage-collector-controller", // Removes the pods of Nodes that are gone.
+		"replicaset-controller",            //
+		"root-ca-certificate-publisher-controller",
+		"serviceaccount-controller", // Without it, no pod is admitted.
+		"serviceaccount-token-controller",
+		"statefulset-controller",
+		"taint-eviction-controller",
+		"token-cleaner-controller",
+	}
+}
+
+// The names of the cluster's processes, for [Cluster.Process], in the order of their start.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+// withDefaults fills in what is unset, and refuses what cannot work.
+func (o Options) withDefaults() (Options, error) {
+	if o.BinDir == "" || o.Dir == "" {
+		return o, errors.New("BinDir and Dir are required")
+	}
+	for _, dir := range []*string{&o.BinDir, &o.Dir} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return o, fmt.Errorf("make path absolute: %w", err)
+		}
+		*dir = abs
+	}
+	for _, name := range []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok} {
+		if _, err := os.Stat(filepath.Join(o.BinDir, name)); err != nil {
+			return o, fmt.Errorf("find the control plane (`make build` builds it): %w", err)
+		}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Controllers == nil {
+		o.Controllers = DefaultControllers()
+	}
+	if o.NodeGracePeriod == 0 {
+		o.NodeGracePeriod = DefaultNodeGracePeriod
+	}
+	return o, nil
+}

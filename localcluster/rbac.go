@@ -1,0 +1,62 @@
+package localcluster
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// The label by which a simulated kubelet tells kwok whose pods to play. A kubelet that does not run any more takes it off
+// its Node; the pods there then stay as they are, and never finish terminating, as on any dead machine.
+const (
+	KubeletLabel   = "millwright.dev/simulated-kubelet"
+	KubeletRunning = "running"
+)
+
+// The users that the parts authenticate as which Kubernetes knows no user for.
+const (
+	// SimKubeletUser is the user of all simulated kubelets, as it stands in the audit log.
+	SimKubeletUser = "localcluster:sim-kubelet"
+	// KwokUser is kwok's.
+	KwokUser = "localcluster:kwok"
+)
+
+// roles are the rights of the users above.
+func roles() map[string][]rbacv1.PolicyRule {
+	return map[string][]rbacv1.PolicyRule{
+		SimKubeletUser: {
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"create", "get", "list"}},
+			{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
+		},
+		KwokUser: {
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete", "get", "list", "patch", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+		},
+	}
+}
+
+// grantRoles gives the users their rights.
+func grantRoles(ctx context.Context, client kubernetes.Interface) error {
+	for user, rules := range roles() {
+		meta := metav1.ObjectMeta{Name: user}
+		role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
+		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create role of %s: %w", user, err)
+		}
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}
+		if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("bind role of %s: %w", user, err)
+		}
+	}
+	return nil
+}
