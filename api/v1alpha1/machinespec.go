@@ -51,7 +51,7 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration between 1s and 8760h, such as '30m' or '1h30m'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,4}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$') && self != '' && duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be hours, minutes and seconds between 1s and 8760h, such as '30m' or '1h30m'"
 	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
 
 	// providerID names the VM in its cloud, byte for byte as the Node's

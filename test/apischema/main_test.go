@@ -147,6 +147,11 @@ func newUser(t *testing.T) *user {
 	return &user{t: t, server: shared, namespace: namespace.Name}
 }
 
+// in returns the same user for a test within the test.
+func (u *user) in(t *testing.T) *user {
+	return &user{t: t, server: u.server, namespace: u.namespace}
+}
+
 // try runs kubectl in the user's namespace with the manifest as its standard
 // input, and returns both outputs and how it ended.
 func (u *user) try(manifest string, args ...string) (stdout, stderr string, err error) {

@@ -1,0 +1,154 @@
+package apischema
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// TestVariantsAreAccepted guards the rules against refusing too much.
+func TestVariantsAreAccepted(t *testing.T) {
+	u := newUser(t)
+	for _, variant := range []struct {
+		name  string
+		edits []edit
+	}{
+		{"replicas 0", []edit{{"spec.replicas", "0"}}},
+		{"no replicas", []edit{{"spec.replicas", ""}}},
+		{"percentages", []edit{{rollingUpdate, "{maxSurge: 150%, maxUnavailable: 25%}"}}},
+		{"only maxUnavailable", []edit{{rollingUpdate, "{maxSurge: 0, maxUnavailable: 1}"}}},
+		{"all unavailable", []edit{{rollingUpdate, "{maxSurge: 0%, maxUnavailable: 100%}"}}},
+		{"empty rollingUpdate", []edit{{rollingUpdate, "{}"}}},
+		{"template with more labels than the selector", []edit{{labels, "{group: nodes, tier: gpu}"}}},
+		{"In", []edit{{expressions, "[{key: group, operator: In, values: [nodes, others]}]"}}},
+		{"NotIn", []edit{{expressions, "[{key: group, operator: NotIn, values: [others]}]"}}},
+		{"NotIn without the label", []edit{{expressions, "[{key: tier, operator: NotIn, values: [gpu]}]"}}},
+		{"Exists", []edit{{expressions, "[{key: group, operator: Exists}]"}}},
+		{"DoesNotExist", []edit{{expressions, "[{key: tier, operator: DoesNotExist, values: []}]"}}},
+		{"only expressions", []edit{{"spec.selector", "{matchExpressions: [{key: group, operator: Exists}]}"}}},
+		{"kubelet with v", []edit{{templateSpec + ".versions.kubelet", "v1.36.3"}}},
+		{"kubelet before its release", []edit{{templateSpec + ".versions.kubelet", "1.37.0-rc.1+build.5"}}},
+		{"cloudProviderSpec empty", []edit{{providerValue + ".cloudProviderSpec", "{}"}}},
+		{"cloudProviderSpec deep", []edit{{providerValue + ".cloudProviderSpec", "{a: {b: [1, 2.5, null, {c: d}]}, big: 9007199254740993}"}}},
+		{"taints", []edit{{templateSpec + ".taints", "[{key: example.com/a, value: b, effect: NoSchedule}, {key: example.com/a, effect: NoExecute}]"}}},
+		{"label without value", []edit{{labels, `{group: nodes, "node-role.kubernetes.io/worker": ""}`}}},
+		{"drain timeout", []edit{{templateSpec + ".nodeDrainTimeout", "1h30m"}}},
+		{"drain timeout of a year", []edit{{templateSpec + ".nodeDrainTimeout", "8760h0m0s"}}},
+		{"metadata read back from a cluster", []edit{{"spec.template.metadata.creationTimestamp", "2019-02-18T18:10:57Z"}}},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			u.in(t).do(edited(t, deploymentManifest, variant.edits...), "apply", "--dry-run=server", "-f", "-")
+			set := append([]edit{{"spec.strategy", ""}}, variant.edits...)
+			for _, e := range variant.edits {
+				if e.path == rollingUpdate {
+					return
+				}
+			}
+			u.in(t).do(edited(t, setManifest, set...), "apply", "--dry-run=server", "-f", "-")
+		})
+	}
+}
+
+// TestDefaults reads back what the shortest manifests become. Replicas must not
+// be among it: whoever drops the field later would find his machines deleted.
+func TestDefaults(t *testing.T) {
+	u := newUser(t)
+	key := types.NamespacedName{Namespace: u.namespace, Name: "nodes"}
+	u.do(edited(t, deploymentManifest, edit{"spec.replicas", ""}), "apply", "-f", "-")
+	u.do(edited(t, setManifest, edit{"spec.replicas", ""}), "apply", "-f", "-")
+
+	selector := clusterv1alpha1.LabelSelector{MatchLabels: map[string]string{"group": "nodes"}}
+	template := clusterv1alpha1.MachineTemplateSpec{
+		ObjectMeta: clusterv1alpha1.ObjectMeta{Labels: map[string]string{"group": "nodes"}},
+		Spec:       machineSpec(),
+	}
+	var md clusterv1alpha1.MachineDeployment
+	if err := u.server.client.Get(t.Context(), key, &md); err != nil {
+		t.Fatal(err)
+	}
+	one, none := intstr.FromInt32(1), intstr.FromInt32(0)
+	wantMD := clusterv1alpha1.MachineDeploymentSpec{
+		Selector: selector,
+		Template: template,
+		Strategy: clusterv1alpha1.MachineDeploymentStrategy{
+			Type: clusterv1alpha1.RollingUpdateStrategy,
+			RollingUpdate: &clusterv1alpha1.MachineRollingUpdate{
+				MaxSurge: &one, MaxUnavailable: &none, DeletePolicy: clusterv1alpha1.DeletePolicyRandom,
+			},
+		},
+		ProgressDeadlineSeconds: new(int32(600)),
+		RevisionHistoryLimit:    new(int32(1)),
+	}
+	if diff := cmp.Diff(wantMD, md.Spec); diff != "" {
+		t.Errorf("MachineDeployment (-want +got):\n%s", diff)
+	}
+
+	var ms clusterv1alpha1.MachineSet
+	if err := u.server.client.Get(t.Context(), key, &ms); err != nil {
+		t.Fatal(err)
+	}
+	wantMS := clusterv1alpha1.MachineSetSpec{
+		Selector: selector, Template: template, DeletePolicy: clusterv1alpha1.DeletePolicyRandom,
+	}
+	if diff := cmp.Diff(wantMS, ms.Spec); diff != "" {
+		t.Errorf("MachineSet (-want +got):\n%s", diff)
+	}
+}
+
+// TestStrategyIsCompleted proves that a strategy written in part gets the
+// defaults of the rest.
+func TestStrategyIsCompleted(t *testing.T) {
+	u := newUser(t)
+	u.do(edited(t, deploymentManifest, edit{rollingUpdate, "{maxSurge: 10%}"}), "apply", "-f", "-")
+	var md clusterv1alpha1.MachineDeployment
+	key := types.NamespacedName{Namespace: u.namespace, Name: "nodes"}
+	if err := u.server.client.Get(t.Context(), key, &md); err != nil {
+		t.Fatal(err)
+	}
+	tenth, none := intstr.FromString("10%"), intstr.FromInt32(0)
+	want := clusterv1alpha1.MachineDeploymentStrategy{
+		Type: clusterv1alpha1.RollingUpdateStrategy,
+		RollingUpdate: &clusterv1alpha1.MachineRollingUpdate{
+			MaxSurge: &tenth, MaxUnavailable: &none, DeletePolicy: clusterv1alpha1.DeletePolicyRandom,
+		},
+	}
+	if diff := cmp.Diff(want, md.Spec.Strategy); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// machineSpec is the template of deploymentManifest as a Go value.
+func machineSpec() clusterv1alpha1.MachineSpec {
+	return clusterv1alpha1.MachineSpec{
+		ProviderSpec: clusterv1alpha1.ProviderSpec{Value: clusterv1alpha1.ProviderSpecValue{
+			CloudProvider:     "fake",
+			CloudProviderSpec: runtime.RawExtension{Raw: []byte(`{"size":"small"}`)},
+			OperatingSystem:   clusterv1alpha1.OperatingSystemUbuntu,
+		}},
+		Versions: clusterv1alpha1.MachineVersions{Kubelet: "1.36.3"},
+	}
+}
+
+// fullMachine has every field of a Machine that a controller writes.
+func fullMachine(namespace string) *clusterv1alpha1.Machine {
+	spec := machineSpec()
+	spec.Metadata = clusterv1alpha1.ObjectMeta{
+		Labels:      map[string]string{"team": "a"},
+		Annotations: map[string]string{"example.com/why": "because"},
+	}
+	spec.Taints = []clusterv1alpha1.Taint{{Key: "example.com/a", Value: "b", Effect: "NoSchedule"}}
+	spec.NodeDrainTimeout = &metav1.Duration{Duration: 90 * 60 * 1e9}
+	spec.MachineUID = new("2e7c5a0e-4a3f-4f2b-9d59-0f1a2b3c4d5e")
+	spec.ProviderSpec.Value.SSHPublicKeys = []string{"ssh-ed25519 AAAA a@b"}
+	spec.ProviderSpec.Value.OperatingSystemSpec.DistUpgradeOnBoot = true
+	return &clusterv1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "full", Finalizers: []string{clusterv1alpha1.MachineFinalizer}},
+		Spec:       spec,
+	}
+}

@@ -1,0 +1,88 @@
+package apischema
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// The shortest manifests that are accepted.
+const (
+	deploymentManifest = `
+apiVersion: cluster.k8s.io/v1alpha1
+kind: MachineDeployment
+metadata:
+  name: nodes
+spec:
+  replicas: 2
+  selector:
+    matchLabels:
+      group: nodes
+  template:
+    metadata:
+      labels:
+        group: nodes
+    spec:
+      providerSpec:
+        value:
+          cloudProvider: fake
+          cloudProviderSpec:
+            size: small
+          operatingSystem: ubuntu
+      versions:
+        kubelet: 1.36.3
+`
+	machineManifest = `
+apiVersion: cluster.k8s.io/v1alpha1
+kind: Machine
+metadata:
+  name: node-1
+spec:
+  providerSpec:
+    value:
+      cloudProvider: fake
+      cloudProviderSpec:
+        size: small
+        zone: a
+      operatingSystem: ubuntu
+  versions:
+    kubelet: 1.36.3
+`
+)
+
+// setManifest is the same for a MachineSet.
+var setManifest = strings.Replace(deploymentManifest, "kind: MachineDeployment", "kind: MachineSet", 1)
+
+// edit sets the field at a dotted path to a YAML value, or removes it if the
+// value is empty.
+type edit struct{ path, value string }
+
+// edited returns the manifest with the edits applied.
+func edited(t *testing.T, manifest string, edits ...edit) string {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range edits {
+		path := strings.Split(e.path, ".")
+		if e.value == "" {
+			unstructured.RemoveNestedField(object, path...)
+			continue
+		}
+		var value any
+		if err := yaml.Unmarshal([]byte(e.value), &value); err != nil {
+			t.Fatalf("%s: %v", e.path, err)
+		}
+		if err := unstructured.SetNestedField(object, value, path...); err != nil {
+			t.Fatalf("%s: %v", e.path, err)
+		}
+	}
+	out, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
