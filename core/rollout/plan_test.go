@@ -1,0 +1,152 @@
+package rollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestResolve(t *testing.T) {
+	for _, tc := range []struct {
+		name               string
+		replicas           int32
+		surge, unavailable Amount
+		want               Limits
+	}{
+		{"numbers stay", 10, number(3), number(2), Limits{3, 2}},
+		{"surge is rounded up", 10, percent(25), number(0), Limits{3, 0}},
+		{"unavailable is rounded down", 10, number(0), percent(25), Limits{0, 2}},
+		{"even percentages are exact", 4, percent(50), percent(50), Limits{2, 2}},
+		{"both come to nothing: one may be unavailable", 3, percent(0), percent(25), Limits{0, 1}},
+		{"both are nothing", 3, number(0), number(0), Limits{0, 1}},
+		{"no more can be unavailable than there are", 3, number(1), number(10), Limits{1, 3}},
+		{"no replicas", 0, percent(25), percent(25), Limits{0, 0}},
+		{"negative numbers count as 0", 3, number(-1), percent(-50), Limits{0, 1}},
+		{"large numbers do not overflow", 100_000, percent(9999), percent(100), Limits{9_999_000, 100_000}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Resolve(tc.replicas, tc.surge, tc.unavailable)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func machines(available, unavailable, markedAvailable, markedUnavailable int) []Machine {
+	var all []Machine
+	for kind, n := range map[Machine]int{
+		{Available: true}: available, {}: unavailable,
+		{Available: true, Marked: true}: markedAvailable, {Marked: true}: markedUnavailable,
+	} {
+		for range n {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+// has returns an observed set that has all machines it should have.
+func has(name string, fresh bool, revision int64, m []Machine) Set {
+	return Set{
+		Name: name, New: fresh, Revision: revision, Desired: int32(len(m)), Present: int32(len(m)), Observed: true,
+		Machines: m, PlannedFor: Size{10, 11},
+	}
+}
+
+func TestPlan(t *testing.T) {
+	up := func(n int) []Machine { return machines(n, 0, 0, 0) }
+	limits := Limits{MaxSurge: 1}
+	unborn := has("new", true, 1, up(3))
+	unborn.Desired = 5
+	replaced := has("old", false, 1, up(3))
+	replaced.Desired, replaced.Present = 4, 4
+	emptied := has("old", false, 1, nil)
+	emptied.Present = 2
+	grown := has("old", false, 1, up(8))
+	grown.PlannedFor = Size{20, 21}
+	foreign := has("new", true, 1, up(3))
+	foreign.PlannedFor = Size{}
+
+	for _, tc := range []struct {
+		name, why string
+		state     State
+		want      []Action
+		wait      Wait
+	}{
+		{
+			name: "first set", why: "without old machines it is made in full size",
+			state: State{Replicas: 3, Limits: limits},
+			want:  []Action{CreateSet{3}},
+		}, {
+			name: "scaling up without a rollout", why: "one write is enough",
+			state: State{Replicas: 20, Limits: limits, Sets: []Set{has("new", true, 1, up(10))}},
+			want:  []Action{ScaleSet{"new", 10, 20, Scaling}},
+		}, {
+			name: "scaling down without a rollout", why: "the size alone decides, the set chooses the victims",
+			state: State{Replicas: 2, Limits: limits, Sets: []Set{has("new", true, 1, up(10))}},
+			want:  []Action{ScaleSet{"new", 10, 2, Scaling}},
+		}, {
+			name: "scaling up while old machines are still on their way out", why: "their quota is not free yet",
+			state: State{Replicas: 11, Limits: limits, Sets: []Set{emptied, has("new", true, 2, up(9))}},
+			want:  []Action{ScaleSet{"new", 9, 10, Scaling}},
+		}, {
+			name: "scaling down in a rollout", why: "marked machines go first, also of the set that is below its share",
+			state: State{Replicas: 4, Limits: limits, Sets: []Set{
+				has("old", false, 1, up(7)), has("new", true, 2, machines(1, 0, 3, 0)),
+			}},
+			want: []Action{ScaleSet{"old", 7, 4, Scaling}, ScaleSet{"new", 4, 1, Scaling}},
+		}, {
+			name: "scaling down in a rollout, nothing marked", why: "then unavailable ones go, then each set gives its part",
+			state: State{Replicas: 4, Limits: limits, Sets: []Set{
+				has("old", false, 1, up(6)), has("new", true, 2, machines(3, 2, 0, 0)),
+			}},
+			want: []Action{ScaleSet{"old", 6, 3, Scaling}, ScaleSet{"new", 5, 2, Scaling}},
+		}, {
+			name: "scaling down in a rollout, numbers without machines", why: "they cost nothing, but an old one that the floor needs stays",
+			state: State{Replicas: 7, Limits: limits, Sets: []Set{unborn, replaced}},
+			want:  []Action{ScaleSet{"new", 5, 4, Scaling}, ScaleSet{"old", 4, 4, Scaling}},
+		}, {
+			name: "scaling down in a rollout, all marked", why: "the new set is never larger than the deployment",
+			state: State{Replicas: 3, Limits: Limits{MaxSurge: 4}, Sets: []Set{
+				has("old", false, 1, machines(0, 0, 3, 0)), has("new", true, 2, up(5)),
+			}},
+			want: []Action{ScaleSet{"old", 3, 3, Scaling}, ScaleSet{"new", 5, 3, Scaling}},
+		}, {
+			name: "growing applied in part", why: "the set that has its share gets nothing twice",
+			state: State{Replicas: 20, Limits: limits, Sets: []Set{grown, has("new", true, 2, up(4))}},
+			want:  []Action{ScaleSet{"new", 4, 8, Scaling}},
+		}, {
+			name: "a set of unknown history", why: "its size is noted",
+			state: State{Replicas: 3, Limits: limits, Sets: []Set{foreign}},
+			want:  []Action{ScaleSet{"new", 3, 3, Scaling}},
+		}, {
+			name: "a set larger than its deployment", why: "somebody scaled it by hand",
+			state: State{Replicas: 10, Limits: limits, Sets: []Set{has("new", true, 1, up(12))}},
+			want:  []Action{ScaleSet{"new", 12, 10, Scaling}},
+		}, {
+			name: "waiting for machines to be made", why: "the condition says so",
+			state: State{Replicas: 5, Limits: limits, Sets: []Set{func() Set { s := unborn; s.PlannedFor = Size{5, 6}; return s }()}},
+			wait:  Wait{Creation, "new", 2},
+		}, {
+			name: "waiting for old machines to go", why: "the condition says so",
+			state: State{Replicas: 10, Limits: limits, HistoryLimit: 1, Sets: []Set{emptied, has("new", true, 2, up(10))}},
+			wait:  Wait{Deletion, "old", 2},
+		}, {
+			name: "history", why: "the oldest go, once the rollout is complete",
+			state: State{Replicas: 10, Limits: limits, HistoryLimit: 1, Sets: []Set{
+				has("d", true, 9, up(10)), has("a", false, 3, nil), has("b", false, 2, nil), has("c", false, 4, nil),
+			}},
+			want: []Action{DeleteSet{"b"}, DeleteSet{"a"}},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.wait.For == "" {
+				tc.wait.For = Nothing
+			}
+			got, wait := Plan(tc.state)
+			if diff := cmp.Diff(tc.want, got) + cmp.Diff(tc.wait, wait); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+			}
+		})
+	}
+}
