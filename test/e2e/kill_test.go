@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/millwright-dev/millwright/localcluster/stack"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// Millwright's processes are killed with SIGKILL while one call to the cloud is held before or after its effect, for each
+// mutating call of a create and of a delete. The ledger proves that the call was there and that its caller went away.
+func TestSAFE5_KilledAtEachCall(t *testing.T) {
+	info, err := shared.Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
+	if err != nil {
+		t.Fatalf("ask the cloud for its operations: %v", err)
+	}
+	if len(info.GetCreateOperations()) == 0 || len(info.GetDeleteOperations()) == 0 {
+		t.Fatalf("the cloud names no operations: %v", info)
+	}
+	points := []backendv1alpha1.FaultPoint{
+		backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT, backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT,
+	}
+	for _, victims := range [][]string{{stack.Manager}, {stack.Driver}, {stack.Manager, stack.Driver}} {
+		for _, point := range points {
+			for _, operation := range info.GetCreateOperations() {
+				t.Run(roundName("create", operation, point, victims), func(t *testing.T) {
+					killDuringCreate(t, operation, point, victims)
+				})
+			}
+			for _, operation := range info.GetDeleteOperations() {
+				t.Run(roundName("delete", operation, point, victims), func(t *testing.T) {
+					killDuringDelete(t, operation, point, victims)
+				})
+			}
+		}
+	}
+}
+
+func roundName(what, operation string, point backendv1alpha1.FaultPoint, victims []string) string {
+	where := "before"
+	if point == backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT {
+		where = "after"
+	}
+	return fmt.Sprintf("%s-%s-%s-%s", what, strings.Join(victims, "-and-"), where, operation)
+}
+
+func killDuringCreate(t *testing.T, operation string, point backendv1alpha1.FaultPoint, victims []string) {
+	u := newUser(t)
+	u.slowCloud()
+	hold := u.hold(operation, point)
+	u.apply(deployment("killed", 1, nil))
+	u.killAt(hold, point, victims)
+	u.awaitRunning(1)
+	u.checkOneVMEach()
+	if got, want := u.resources(t.Context()), map[string]int{"vm": 1, "nic": 1}; !maps.Equal(got, want) {
+		t.Errorf("the cloud holds %v, want %v", got, want)
+	}
+}
+
+func killDuringDelete(t *testing.T, operation string, point backendv1alpha1.FaultPoint, victims []string) {
+	u := newUser(t)
+	u.apply(deployment("killed", 1, nil))
+	u.awaitRunning(1)
+	u.slowCloud()
+	hold := u.hold(operation, point)
+	u.kubectl("delete", "machinedeployment", "killed", "--wait=false")
+	u.killAt(hold, point, victims)
+	u.awaitGone()
+	if got := u.resources(t.Context()); len(got) > 0 {
+		t.Errorf("the cloud holds %v, want nothing", got)
+	}
+}
+
+// slowCloud makes each of the cloud's operations take between 0.2 and 2 s.
+func (u *user) slowCloud() {
+	u.t.Helper()
+	u.inject(&backendv1alpha1.Fault{
+		Effect:  backendv1alpha1.FaultEffect_FAULT_EFFECT_LATENCY,
+		Latency: &backendv1alpha1.FaultLatency{Min: durationpb.New(200 * time.Millisecond), Max: durationpb.New(2 * time.Second)},
+		Seed:    1,
+	})
+}
+
+func (u *user) hold(operation string, point backendv1alpha1.FaultPoint) string {
+	u.t.Helper()
+	return u.inject(&backendv1alpha1.Fault{
+		Match:  &backendv1alpha1.FaultMatch{Operation: operation},
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD,
+		Point:  point,
+		Times:  1,
+	})
+}
+
+func (u *user) inject(fault *backendv1alpha1.Fault) string {
+	u.t.Helper()
+	injected, err := u.Backend().InjectFault(u.t.Context(), &backendv1alpha1.InjectFaultRequest{Fault: fault})
+	if err != nil {
+		u.t.Fatalf("inject a fault into the cloud: %v", err)
+	}
+	return injected.GetId()
+}
+
+// killAt waits until a call is held, kills the victims, lets the call go on, and starts the victims again.
+func (u *user) killAt(hold string, point backendv1alpha1.FaultPoint, victims []string) {
+	u.t.Helper()
+	want := backendv1alpha1.CallProgress_CALL_PROGRESS_RECEIVED
+	if point == backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT {
+		want = backendv1alpha1.CallProgress_CALL_PROGRESS_DONE
+	}
+	call := u.awaitCall(hold, want)
+	for _, name := range victims {
+		if err := u.Process(name).Kill(); err != nil {
+			u.t.Fatalf("kill %s: %v", name, err)
+		}
+	}
+	if _, err := u.Backend().RemoveFaults(u.t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: []string{hold}}); err != nil {
+		u.t.Fatalf("let the call go on: %v", err)
+	}
+	ended := u.awaitCall(hold, backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED)
+	if ended.GetSequence() != call.GetSequence() {
+		u.t.Fatalf("call %d was held, call %d was abandoned", call.GetSequence(), ended.GetSequence())
+	}
+	for _, name := range victims {
+		if err := u.Process(name).Start(); err != nil {
+			u.t.Fatalf("start %s again: %v", name, err)
+		}
+	}
+}
+
+// awaitCall waits until the ledger has a call that met the fault and has come as far as progress.
+func (u *user) awaitCall(fault string, progress backendv1alpha1.CallProgress) *backendv1alpha1.Call {
+	u.t.Helper()
+	var found *backendv1alpha1.Call
+	eventually(u.t, fmt.Sprintf("a call held by fault %s to be %s", fault, progress), func(ctx context.Context) error {
+		for _, call := range u.calls(ctx) {
+			for _, id := range call.GetFaultIds() {
+				if id == fault && call.GetProgress() == progress {
+					found = call
+					return nil
+				}
+			}
+		}
+		return errors.New("the ledger has none")
+	})
+	return found
+}
+
+// calls reads the whole ledger.
+func (u *user) calls(ctx context.Context) []*backendv1alpha1.Call {
+	var calls []*backendv1alpha1.Call
+	var after int64
+	for {
+		page, err := u.Backend().ListCalls(ctx, &backendv1alpha1.ListCallsRequest{AfterRevision: after})
+		if err != nil {
+			u.t.Fatalf("read the cloud's ledger: %v", err)
+		}
+		for _, call := range page.GetCalls() {
+			calls = append(calls, call)
+			after = max(after, call.GetRevision())
+		}
+		if !page.GetMore() {
+			return calls
+		}
+	}
+}

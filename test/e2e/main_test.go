@@ -1,0 +1,156 @@
+// Package e2e tests Millwright as its users meet it: whole processes on a real control plane, the manager under the
+// shipped RBAC, kubectl as the user's hand. The id in a test's name is that of the behaviour it shows.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/localcluster/stack"
+)
+
+const (
+	binDir    = "../../bin"
+	deployDir = "../../deploy"
+)
+
+// raceDir holds Millwright's executables built with the race detector: what they race is found in their logs at the end.
+const raceDir = "../../bin/race"
+
+// shared is the stack of all tests of this package, which run one after the other, each in a namespace of its own.
+var shared *fixture
+
+// fixture is a stack and the ways into it.
+type fixture struct {
+	*stack.Stack
+	dir    string
+	client client.WithWatch
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	started, err := startFixture()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the cluster that the tests share:", err)
+		return 1
+	}
+	shared = started
+	code := m.Run()
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the cluster:", err)
+		code = 1
+	}
+	if err := findRaces(shared.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if code != 0 {
+		fmt.Fprintln(os.Stderr, "logs of all processes are in", shared.dir)
+		return code
+	}
+	_ = os.RemoveAll(shared.dir)
+	return 0
+}
+
+func startFixture() (*fixture, error) {
+	// Sockets lie in it: its path has to be short.
+	dir, err := os.MkdirTemp("", "mw-e2e-")
+	if err != nil {
+		return nil, err
+	}
+	whole, err := stack.Start(context.Background(), stackOptions(dir))
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", whole.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	reader, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return &fixture{Stack: whole, dir: dir, client: reader}, nil
+}
+
+func stackOptions(dir string) stack.Options {
+	return stack.Options{
+		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
+		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		ManagerArgs: []string{"-v=4"},
+	}
+}
+
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, clusterv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}
+
+// findRaces reads every process's log for what the race detector prints.
+func findRaces(dir string) error {
+	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
+	if err != nil {
+		return err
+	}
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if at := bytes.Index(text, []byte("WARNING: DATA RACE")); at >= 0 {
+			return fmt.Errorf("a data race in %s:\n%s", filepath.Base(path), text[at:min(at+6000, len(text))])
+		}
+	}
+	return nil
+}
+
+// waitLimit bounds each wait of a test; nothing takes as long unless it is broken.
+const waitLimit = 90 * time.Second
+
+// lookInterval is how often a wait looks again.
+const lookInterval = 100 * time.Millisecond
+
+// eventually asks until check returns nil; after waitLimit it ends the test with check's last error.
+func eventually(t *testing.T, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain: %s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/audit"
+)
+
+// How much a Machine costs: reported, from the audit log; only a broken promise about writes fails.
+func TestOPS9_WritesPerMachine(t *testing.T) {
+	const machines = 40
+	u := newUser(t)
+	start := time.Now()
+	u.apply(deployment("counted", machines, nil))
+	u.awaitRunning(machines)
+	up := time.Since(start)
+	writesUp := u.writes(start)
+
+	settled := time.Now()
+	idle := u.writesIn(settled, 10*time.Second)
+
+	start = time.Now()
+	u.kubectl("delete", "machinedeployment", "counted", "--wait=false")
+	u.awaitGone()
+	writesDown := u.writes(start)
+	t.Logf("%d machines Running in %s, gone in %s; writes per machine %.2f up, %.2f down; %d idle in 10 s",
+		machines, up.Round(time.Millisecond), time.Since(start).Round(time.Millisecond),
+		perMachine(writesUp, machines), perMachine(writesDown, machines), idle.Budgeted())
+	t.Logf("up:\n%sdown:\n%sidle:\n%s", writesUp, writesDown, idle)
+	if idle.Budgeted() > 0 {
+		t.Errorf("an idle fleet is written to:\n%s", idle)
+	}
+}
+
+func perMachine(writes audit.Writes, machines int) float64 {
+	return float64(writes.Budgeted()) / float64(machines)
+}
+
+// writes counts what the manager has written since an instant.
+func (u *user) writes(since time.Time) audit.Writes {
+	u.t.Helper()
+	writes, err := audit.CountFile(u.AuditLogPath(), stack.ManagerUser, since)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return writes
+}
+
+// writesIn counts what the manager writes within a while from an instant on.
+func (u *user) writesIn(since time.Time, long time.Duration) audit.Writes {
+	u.t.Helper()
+	<-time.After(time.Until(since.Add(long)))
+	return u.writes(since)
+}
