@@ -37,7 +37,7 @@ const (
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
-// Reason of a Machine's condition Ready when it is True. While it is not, Ready
+// ReasonMachineReady is the reason of Ready when it is True. While it is not, Ready
 // has the reason of the condition that holds it up.
 const ReasonMachineReady = "MachineReady"
 
