@@ -1,0 +1,131 @@
+package simkubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// kubelet is the kubelet of a VM that has registered a Node.
+type kubelet struct {
+	node nodeRef
+	// running says what was last written to the Node.
+	running bool
+	// lease is what was last written of it; nil before that. Only the wheel uses it.
+	lease *coordinationv1.Lease
+}
+
+// boot starts a VM's kubelet, and with it the Node.
+func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) error {
+	if m.kubelet != nil && m.kubelet.running {
+		f.started(m, m.kubelet) // The VM may have stopped and started again before anybody looked.
+		return nil
+	}
+	config, err := parseUserData(vm.GetUserData())
+	if errors.Is(err, errNoKubelet) {
+		return nil
+	}
+	if err != nil {
+		f.options.Log.Error("Kubelet refuses to start", "vm", vm.GetId(), "name", vm.GetName(), "error", err)
+		return nil // Trying again would not help: user data never changes.
+	}
+	node, err := f.register(ctx, m, f.newNode(vm, config, time.Now()))
+	if err != nil {
+		return err
+	}
+	f.options.Log.Info("Kubelet runs", "vm", vm.GetId(), "node", node.Name)
+	f.started(m, &kubelet{node: nodeRef{name: node.Name, uid: node.UID}, running: true})
+	return nil
+}
+
+// started has the kubelet's Lease renewed, unless the VM has stopped meanwhile.
+func (f *Fleet) started(m *machine, k *kubelet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.kubelet = k
+	if m.vm.GetState() == backendv1alpha1.VMState_VM_STATE_RUNNING {
+		f.leases.add(k)
+	}
+}
+
+// register makes sure that the Node is there and shows a kubelet that runs, and returns it as it is then. A Node that is
+// there already has to be this VM's.
+func (f *Fleet) register(ctx context.Context, m *machine, node *corev1.Node) (*corev1.Node, error) {
+	if found := f.claim(node.Spec.ProviderID); found != nil && m.kubelet == nil && found.Name == node.Name && kubeletRuns(found) {
+		return found, nil
+	}
+	created, err := f.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err == nil {
+		return created, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create Node: %w", err)
+	}
+	found, err := f.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at the Node that is there: %w", err)
+	}
+	if found.Spec.ProviderID != node.Spec.ProviderID {
+		return nil, fmt.Errorf("the Node %s is another VM's: %s", node.Name, found.Spec.ProviderID)
+	}
+	if kubeletRuns(found) {
+		return found, nil
+	}
+	return f.patch(ctx, nodeRef{name: found.Name, uid: found.UID}, true, node.Status.Conditions)
+}
+
+// claim returns the Node that an earlier process registered for a provider id, once.
+func (f *Fleet) claim(providerID string) *corev1.Node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.registered[providerID]
+	delete(f.registered, providerID)
+	return node
+}
+
+// shutDown ends a VM's kubelet. Conditions are its last words; without any it never got to say them, and the Node only
+// tells kwok.
+func (f *Fleet) shutDown(ctx context.Context, m *machine, vm *backendv1alpha1.VM, conditions []corev1.NodeCondition) error {
+	k := m.kubelet
+	if k == nil {
+		node := f.claim(vm.GetProviderId())
+		if node == nil {
+			return nil
+		}
+		k = &kubelet{node: nodeRef{name: node.Name, uid: node.UID}, running: kubeletRuns(node)}
+		f.mu.Lock()
+		m.kubelet = k
+		f.mu.Unlock()
+	}
+	if !k.running {
+		return nil
+	}
+	_, err := f.patch(ctx, k.node, false, conditions)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // Gone, or another VM's by now: as good.
+		return err
+	}
+	k.running = false
+	f.options.Log.Info("Kubelet stopped", "vm", vm.GetId(), "node", k.node.name)
+	return nil
+}
+
+func (f *Fleet) patch(ctx context.Context, ref nodeRef, running bool, conditions []corev1.NodeCondition) (*corev1.Node, error) {
+	data, err := kubeletPatch(ref, running, conditions)
+	if err != nil {
+		return nil, err
+	}
+	node, err := f.client.CoreV1().Nodes().Patch(ctx, ref.name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return nil, fmt.Errorf("patch status of Node: %w", err)
+	}
+	return node, nil
+}

@@ -1,0 +1,163 @@
+package simkubelet
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// wheelSlots spread the renewals evenly over the interval, whatever the moments of registration were.
+const wheelSlots = 64
+
+// leaseWheel holds the kubelets whose Leases are renewed, each in the slot that its Node's name says. A kubelet's first
+// Lease is written when its slot's turn comes, within the interval: until then the Node's own condition says it is alive.
+type leaseWheel struct {
+	duration time.Duration
+	mu       *sync.Mutex
+	slots    []map[*kubelet]struct{}
+}
+
+func newLeaseWheel(duration time.Duration) leaseWheel {
+	w := leaseWheel{duration: duration, mu: &sync.Mutex{}, slots: make([]map[*kubelet]struct{}, wheelSlots)}
+	for i := range w.slots {
+		w.slots[i] = map[*kubelet]struct{}{}
+	}
+	return w
+}
+
+// tick is the time between two slots: a turn of the wheel takes a quarter of a Lease's duration, as with a real kubelet.
+func (w leaseWheel) tick() time.Duration { return w.duration / 4 / wheelSlots }
+
+func (w leaseWheel) slotOf(k *kubelet) map[*kubelet]struct{} {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(k.node.name)) // Never fails.
+	return w.slots[h.Sum32()%wheelSlots]
+}
+
+func (w leaseWheel) add(k *kubelet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slotOf(k)[k] = struct{}{}
+}
+
+// remove takes a kubelet out; nil and one that is not in do nothing.
+func (w leaseWheel) remove(k *kubelet) {
+	if k == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.slotOf(k), k)
+}
+
+func (w leaseWheel) inSlot(i int) []*kubelet {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kubelets := make([]*kubelet, 0, len(w.slots[i]))
+	for k := range w.slots[i] {
+		kubelets = append(kubelets, k)
+	}
+	return kubelets
+}
+
+// renewLeases turns the wheel until ctx ends. When the API server is slow the wheel turns slower; no slot is passed over.
+func (f *Fleet) renewLeases(ctx context.Context) {
+	ticker := time.NewTicker(f.leases.tick())
+	defer ticker.Stop()
+	for slot := 0; ; slot = (slot + 1) % wheelSlots {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			f.renewSlot(ctx, f.leases.inSlot(slot))
+		}
+	}
+}
+
+// renewSlot renews some Leases at once and logs failures together: they tend to have one cause.
+func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet) {
+	var wg sync.WaitGroup
+	errs := make(chan error, len(kubelets))
+	room := make(chan struct{}, f.options.Workers)
+	for _, k := range kubelets {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			if err := f.renew(ctx, k); err != nil {
+				errs <- err
+			}
+		})
+	}
+	wg.Wait()
+	if len(errs) > 0 && ctx.Err() == nil {
+		f.options.Log.Warn("Leases were not renewed", "count", len(errs), "first", <-errs)
+	}
+}
+
+// renew renews one Lease. A kubelet whose Node is gone stops trying.
+func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
+	leases := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	if k.lease == nil {
+		return f.takeLease(ctx, k)
+	}
+	next := k.lease.DeepCopy()
+	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+	updated, err := leases.Update(ctx, next, metav1.UpdateOptions{})
+	if err == nil {
+		k.lease = updated
+		return nil
+	}
+	k.lease = nil // Whatever it was, the next turn looks at it afresh.
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("renew Lease: %w", err)
+	}
+	node, err := f.client.CoreV1().Nodes().Get(ctx, k.node.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && node.UID != k.node.uid {
+		f.leases.remove(k)
+		f.options.Log.Info("Node was deleted; its kubelet goes silent", "node", k.node.name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for the Lease's Node: %w", err)
+	}
+	return nil
+}
+
+// takeLease creates the Lease, or takes over the one that is there. It goes with the Node, by garbage collection.
+func (f *Fleet) takeLease(ctx context.Context, k *kubelet) error {
+	leases := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease, err := leases.Create(ctx, newLease(k.node, f.leases.duration), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		lease, err = leases.Get(ctx, k.node.name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("take Lease: %w", err)
+	}
+	k.lease = lease
+	return nil
+}
+
+func newLease(node nodeRef, duration time.Duration) *coordinationv1.Lease {
+	seconds := int32(max(1, duration/time.Second))
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      node.name,
+			Namespace: corev1.NamespaceNodeLease,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Node", Name: node.name, UID: node.uid,
+			}},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity:       &node.name,
+			LeaseDurationSeconds: &seconds,
+			RenewTime:            &metav1.MicroTime{Time: time.Now()},
+		},
+	}
+}

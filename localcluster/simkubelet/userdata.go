@@ -1,0 +1,212 @@
+package simkubelet
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
+	"sigs.k8s.io/yaml"
+)
+
+// kubeletFile is where distributions of the kubelet take arguments from, and kubeletArgs the variable in it.
+const (
+	kubeletFile = "/etc/default/kubelet"
+	kubeletArgs = "KUBELET_EXTRA_ARGS"
+)
+
+// errNoKubelet says that the user data starts no kubelet: this VM is none of our business.
+var errNoKubelet = errors.New("user data starts no kubelet")
+
+// kubeletConfig is what the user data tells a kubelet.
+type kubeletConfig struct {
+	// nodeName is empty when the VM's own name decides.
+	nodeName   string
+	providerID string
+	labels     map[string]string
+	taints     []corev1.Taint
+}
+
+// cloudConfig is the part of cloud-init's format that is read.
+type cloudConfig struct {
+	Hostname   string       `json:"hostname"`
+	WriteFiles []configFile `json:"write_files"`
+}
+
+type configFile struct {
+	Path     string `json:"path"`
+	Content  string `json:"content"`
+	Encoding string `json:"encoding"`
+}
+
+// parseUserData reads user data as cloud-init and then the kubelet would. The error is errNoKubelet when there is nothing
+// to run, else the reason why the real ones would not run it.
+func parseUserData(data []byte) (kubeletConfig, error) {
+	var config cloudConfig
+	if !strings.HasPrefix(string(data), "#cloud-config\n") {
+		return kubeletConfig{}, errNoKubelet
+	}
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		return kubeletConfig{}, fmt.Errorf("read cloud-config: %w", err)
+	}
+	content, err := config.file(kubeletFile)
+	if err != nil {
+		return kubeletConfig{}, err
+	}
+	args, found := variable(content, kubeletArgs)
+	if !found {
+		return kubeletConfig{}, errNoKubelet
+	}
+	parsed, err := parseArgs(strings.Fields(args))
+	if err != nil {
+		return kubeletConfig{}, fmt.Errorf("read %s: %w", kubeletArgs, err)
+	}
+	if parsed.nodeName == "" {
+		parsed.nodeName = config.Hostname
+	}
+	parsed.nodeName = strings.ToLower(parsed.nodeName) // As the kubelet's nodeutil.GetHostname does.
+	return parsed, nil
+}
+
+// file returns the content of the last file of that path, since later ones overwrite earlier ones.
+func (c cloudConfig) file(path string) (string, error) {
+	for _, f := range slices.Backward(c.WriteFiles) {
+		if f.Path != path {
+			continue
+		}
+		switch f.Encoding {
+		case "", "text/plain":
+			return f.Content, nil
+		case "b64", "base64":
+			content, err := base64.StdEncoding.DecodeString(f.Content)
+			if err != nil {
+				return "", fmt.Errorf("decode %s: %w", path, err)
+			}
+			return string(content), nil
+		default:
+			return "", fmt.Errorf("decode %s: encoding %q is not simulated", path, f.Encoding)
+		}
+	}
+	return "", errNoKubelet
+}
+
+// variable returns a variable's value from a file of KEY=value lines, with or without quotes, as systemd reads it.
+func variable(content, name string) (string, bool) {
+	value, found := "", false
+	for line := range strings.Lines(content) {
+		v, ok := strings.CutPrefix(strings.TrimSpace(line), name+"=")
+		if !ok {
+			continue
+		}
+		value, found = v, true
+		if n := len(v); n >= 2 && (v[0] == '"' || v[0] == '\'') && v[n-1] == v[0] {
+			value = v[1 : n-1]
+		}
+	}
+	return value, found
+}
+
+// parseArgs reads the arguments that make a difference here and passes over the others.
+func parseArgs(args []string) (kubeletConfig, error) {
+	var c kubeletConfig
+	for _, arg := range args {
+		flag, value, found := strings.Cut(arg, "=")
+		if !strings.HasPrefix(flag, "--") {
+			return c, fmt.Errorf("argument %q is not of the form --flag=value", arg)
+		}
+		if !found {
+			continue
+		}
+		var err error
+		switch flag {
+		case "--hostname-override":
+			c.nodeName = value
+		case "--provider-id":
+			c.providerID = value
+		case "--node-labels":
+			c.labels, err = parseLabels(value)
+		case "--register-with-taints":
+			c.taints, err = parseTaints(value)
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return c, nil
+}
+
+// parseLabels refuses what the kubelet's ValidateKubeletFlags refuses.
+func parseLabels(value string) (map[string]string, error) {
+	labels := map[string]string{}
+	for pair := range strings.SplitSeq(value, ",") {
+		if pair == "" {
+			continue
+		}
+		key, v, found := strings.Cut(pair, "=")
+		if !found {
+			return nil, fmt.Errorf("%q is not of the form key=value", pair)
+		}
+		if isKubernetesLabel(key) && !kubeletapis.IsKubeletLabel(key) {
+			return nil, fmt.Errorf("a kubelet must not set the label %q: in the namespaces kubernetes.io and k8s.io it may use those below %s, and %s",
+				key, strings.Join(kubeletapis.KubeletLabelNamespaces(), ", "), strings.Join(kubeletapis.KubeletLabels(), ", "))
+		}
+		problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(v)...)
+		if len(problems) > 0 {
+			return nil, fmt.Errorf("label %q: %s", pair, strings.Join(problems, "; "))
+		}
+		labels[key] = v
+	}
+	return labels, nil
+}
+
+func isKubernetesLabel(key string) bool {
+	namespace, _, found := strings.Cut(key, "/")
+	if !found {
+		return false
+	}
+	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(reserved string) bool {
+		return namespace == reserved || strings.HasSuffix(namespace, "."+reserved)
+	})
+}
+
+// parseTaints reads key=value:Effect and key:Effect, and refuses what the kubelet's flag of that type refuses.
+func parseTaints(value string) ([]corev1.Taint, error) {
+	var taints []corev1.Taint
+	for text := range strings.SplitSeq(value, ",") {
+		if text == "" {
+			continue
+		}
+		taint, err := parseTaint(text)
+		if err != nil {
+			return nil, fmt.Errorf("taint %q: %w", text, err)
+		}
+		if slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect }) {
+			return nil, fmt.Errorf("taint %q: key and effect stand there twice", text)
+		}
+		taints = append(taints, taint)
+	}
+	return taints, nil
+}
+
+func parseTaint(text string) (corev1.Taint, error) {
+	rest, effect, found := strings.Cut(text, ":")
+	if !found {
+		return corev1.Taint{}, errors.New("has no effect")
+	}
+	key, value, _ := strings.Cut(rest, "=")
+	problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
+	if len(problems) > 0 {
+		return corev1.Taint{}, errors.New(strings.Join(problems, "; "))
+	}
+	taint := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		return taint, nil
+	default:
+		return corev1.Taint{}, fmt.Errorf("effect %q does not exist", effect)
+	}
+}
