@@ -149,6 +149,7 @@ func newUser(t *testing.T) *user {
 
 // in returns the same user for a test within the test.
 func (u *user) in(t *testing.T) *user {
+	t.Helper()
 	return &user{t: t, server: u.server, namespace: u.namespace}
 }
 
