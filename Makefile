@@ -103,10 +103,13 @@ commands:
 	@$(if $(COMMANDS),CGO_ENABLED=0 go build -o $(BIN)/ $(COMMANDS))
 
 # A module must build for those who import it alone, without the workspace. vet
-# compiles its tests as well, so their requirements are in go.mod, too.
+# compiles its tests as well, so what they need is required, too.
 .PHONY: standalone
+standalone: export GOWORK := off
+standalone: export CGO_ENABLED := 0
 standalone:
-	@for m in $(MODULES); do echo "$$m: GOWORK=off go vet ./..."; (cd $$m && GOWORK=off CGO_ENABLED=0 go vet ./...); done
+	@for m in $(MODULES); do echo "$$m: go build, go vet, go mod tidy -diff"; \
+	  (cd $$m && go build ./... && go vet ./... && go mod tidy -diff); done
 
 .PHONY: pure
 pure:
