@@ -4,7 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
 )
 
 // Capabilities are what a driver last said of itself. The zero value is a driver that was never reached:
@@ -29,4 +31,39 @@ type Capabilities struct {
 // Has says whether the driver announced a feature.
 func (c Capabilities) Has(feature driverv1alpha1.Feature) bool {
 	return slices.Contains(c.Features, feature)
+}
+
+// capabilitiesOf reads what a driver said. What this version of core does not know is left out.
+func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha1.GetCapabilitiesResponse, cfg Config) Capabilities {
+	limits := said.GetLimits()
+	caps := Capabilities{
+		VendorVersion:         info.GetVendorVersion(),
+		MaxUserDataBytes:      limits.GetMaxUserDataBytes(),
+		CreateSettle:          limits.GetCreateSettle().AsDuration(),
+		ProviderIDPrefix:      said.GetProviderIdPrefix(),
+		MaxConcurrentRequests: int(limits.GetMaxConcurrentRequests()),
+	}
+	deadlines := limits.GetDeadlines()
+	caps.Deadlines = Deadlines{
+		Identity: deadlines.GetIdentity().AsDuration(),
+		Status:   deadlines.GetStatus().AsDuration(),
+		Mutation: deadlines.GetMutation().AsDuration(),
+		ListPage: deadlines.GetListPage().AsDuration(),
+	}.or(cfg.Deadlines)
+	for _, feature := range said.GetFeatures() {
+		if _, known := driverv1alpha1.Feature_name[int32(feature)]; known {
+			caps.Features = append(caps.Features, feature)
+		}
+	}
+	return caps.withDefaults(cfg)
+}
+
+// withDefaults fills in what holds for a driver that says nothing.
+func (c Capabilities) withDefaults(cfg Config) Capabilities {
+	if c.MaxUserDataBytes == 0 {
+		c.MaxUserDataBytes = contract.DefaultMaxUserDataBytes
+	}
+	orDefault(&c.MaxConcurrentRequests, cfg.MaxConcurrentRequests)
+	c.Deadlines = c.Deadlines.or(cfg.Deadlines)
+	return c
 }

@@ -1,98 +1,77 @@
 package driver
 
 import (
-	"errors"
+	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// What Reserve, StartCreate and StartDelete return, besides *instance.Failure, when nothing was started.
-var (
-	// ErrBusy: a mutation of this uid is under way. Its end wakes the machine.
-	ErrBusy = errors.New("a call for this machine is under way")
-	// ErrThrottled: as many requests as the driver takes are under way. The machine queues and is woken when its
-	// turn has come.
-	ErrThrottled = errors.New("the driver has as many requests under way as it takes")
-)
-
-// Machine is what a driver is told of a machine.
-type Machine struct {
-	Namespace, Name string
-	// UID is spec.machineUID, the idempotency key.
-	UID string
-	// ProviderID may be empty.
-	ProviderID string
-	// LastKnownState is what the driver's last answer held.
-	LastKnownState []byte
-	// Spec is cloudProviderSpec as JSON.
-	Spec []byte
-	// Secrets are never logged. They and Spec are not copied: change neither after a call.
-	Secrets map[string][]byte
-}
-
-// Operation is a mutation of a machine.
-type Operation string
-
-// The operations.
-const (
-	Create Operation = "Create"
-	Delete Operation = "Delete"
-)
-
-// Outcome is how a mutation ended.
-type Outcome struct {
-	Operation Operation
-	// Instance is the driver's answer. nil after a failure, and after a Delete that left nothing: then, and only then,
-	// is the machine gone.
-	Instance *instance.Instance
-	// Failure is nil after a success.
-	Failure *instance.Failure
-	// Started is when the request was handed to the transport, Ended when its outcome was known.
-	Started, Ended time.Time
-}
-
-// Progress is how far a machine's mutation is.
-type Progress string
-
-// The stages of a mutation.
-const (
-	// Idle: none is under way and none has ended that was not collected.
-	Idle Progress = "Idle"
-	// UnderWay: its outcome is open.
-	UnderWay Progress = "UnderWay"
-	// Ended: the outcome came with this answer, and comes only once.
-	Ended Progress = "Ended"
-)
-
-// Pace is how often a tracked machine is looked at.
-type Pace string
-
-// The paces.
-const (
-	// Pending: something is expected to change soon.
-	Pending Pace = "Pending"
-	// Settled: nothing is; a look now and then notices what was done from outside.
-	Settled Pace = "Settled"
-)
-
-// Observation is what the last look at a machine found.
-type Observation struct {
-	// Instance is the VM as last seen; nil when it was never seen and when the last look found none.
-	Instance *instance.Instance
-	// Failure is how the last look failed, nil when it did not. Class NotFound always comes from a GetMachineStatus
-	// of this very uid, never from its absence in a list.
-	Failure *instance.Failure
-	// At is when the last look began: what happened before it is in it.
-	At time.Time
-	// Looks counts how many looks in a row found the same, from 1. The first and the second NotFound wake the machine, so
-	// that one can confirm the other.
-	Looks int
-}
-
-// Driver is the client of one driver. Its methods return at once, whether the driver is there or not.
+// Driver is the client of one driver. Its methods return at once, whether the driver is there or not, and are safe
+// for use by several goroutines.
 type Driver struct {
-	name string
+	name      string
+	cfg       Config
+	connector connector
+	alarm     *alarm
+	metrics   *metrics
+	log       logr.Logger
+	// sooner tells the look-out that something is due before what it waits for.
+	sooner chan struct{}
+
+	mu sync.Mutex
+	// session is nil while the driver is away; why says why it can take no calls, empty when it can.
+	session *session
+	why     string
+	caps    Capabilities
+	slots   *slots
+	watch   *watchlist
+	// next is what the look-out waits for; zero while it waits for nothing but news.
+	next  time.Time
+	calls map[string]*callRecord
+	// waiting are machines to wake when the driver comes back.
+	waiting map[types.NamespacedName]struct{}
+}
+
+// callRecord is what is known of a uid's mutations.
+type callRecord struct {
+	machine  types.NamespacedName
+	underWay bool
+	outcome  *Outcome
+	// forget is set when the record is to go with the call's end.
+	forget bool
+	// nextLook is when the last mutation's answer wants the machine to be looked at.
+	nextLook time.Time
+}
+
+func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, error) {
+	transport, err := transportFor(target.Address)
+	if err != nil {
+		return nil, err
+	}
+	log := cfg.Log.WithValues("driver", target.Name)
+	caps := Capabilities{}.withDefaults(cfg)
+	m.setUp(target.Name, false)
+	return &Driver{
+		name: target.Name,
+		cfg:  cfg,
+		connector: connector{
+			target: target, transport: transport, cfg: cfg, intercept: m.meter(target.Name, log, cfg.Clock),
+		},
+		alarm:   alarm,
+		metrics: m,
+		log:     log,
+		sooner:  make(chan struct{}, 1),
+		why:     "the driver was not reached yet",
+		caps:    caps,
+		slots:   newSlots(caps.MaxConcurrentRequests),
+		watch:   newWatchlist(cfg.Polling),
+		calls:   map[string]*callRecord{},
+		waiting: map[types.NamespacedName]struct{}{},
+	}, nil
 }
 
 // Name is the provider that the driver serves.
@@ -102,59 +81,142 @@ func (d *Driver) Name() string {
 
 // Ready says whether the driver can take calls, and if not, why not, for people, in stable words.
 func (d *Driver) Ready() (bool, string) {
-	panic("unfinished")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.why == "", d.why
 }
 
 // Capabilities are what the driver said of itself when it was last reached; they outlast its absence.
 func (d *Driver) Capabilities() Capabilities {
-	panic("unfinished")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.caps
 }
 
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an intent, so that the
 // call follows the intent at once instead of queueing behind it. nil means that it is set aside for 30 s; calling again
 // renews it. Errors are those of StartCreate.
 func (d *Driver) Reserve(m Machine) error {
-	panic("unfinished")
+	_, err := d.mutationTimeout()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.admissible(m, err); err != nil {
+		return err
+	}
+	if !d.slots.reserve(m.UID, d.cfg.Clock.Now()) {
+		return ErrThrottled
+	}
+	d.lookSooner(d.slots.expiry())
+	return nil
 }
 
-// StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes the machine, and
-// Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
-// Unavailable (not connected, not ready, or not enough of the Lease left; the machine is woken when the driver comes
-// back) or SpecInvalid (the request is malformed or too large).
-// An outcome that nobody collected is dropped.
-func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string) error {
-	panic("unfinished")
-}
-
-// StartDelete sends DeleteMachine and returns, as StartCreate does.
-func (d *Driver) StartDelete(m Machine) error {
-	panic("unfinished")
-}
-
-// Collect returns how far the machine's mutation is. With Ended it hands the outcome over, once. Create and Delete that
-// succeed count as looks: Observed has their instance while the machine is tracked.
+// Collect returns how far the machine's mutation is. With Ended it hands the outcome over, once.
 func (d *Driver) Collect(uid string) (Outcome, Progress) {
-	panic("unfinished")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	record, known := d.calls[uid]
+	if !known {
+		return Outcome{}, Idle
+	}
+	if record.underWay {
+		return Outcome{}, UnderWay
+	}
+	if record.outcome == nil {
+		return Outcome{}, Idle
+	}
+	outcome := *record.outcome
+	record.outcome = nil
+	return outcome, Ended
 }
 
 // Track has the machine looked at until Untrack, and wakes it when what is found changes. Calling it again
-// replaces what the driver is told and the pace; a new pace takes effect at once. After a create or delete the first look
+// replaces what the driver is told and the pace; a quicker pace takes effect at once. After a create or delete the first look
 // waits as long as its answer asked for.
 func (d *Driver) Track(m Machine, pace Pace) {
-	panic("unfinished")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var first time.Time
+	if record, known := d.calls[m.UID]; known {
+		first = record.nextLook
+	}
+	d.lookSooner(d.watch.track(m, pace, d.cfg.Clock.Now(), first))
 }
 
 // Untrack ends Track and drops the observation. Without Track it does nothing.
 func (d *Driver) Untrack(uid string) {
-	panic("unfinished")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.watch.untrack(uid)
 }
 
 // Observed returns what the last look found; false before the first one.
 func (d *Driver) Observed(uid string) (Observation, bool) {
-	panic("unfinished")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.watch.observed(uid)
 }
 
-// Forget drops everything known of a uid. A call under way goes on and keeps the uid busy until it ends.
+// Forget drops everything known of a uid; call it when the machine is gone. A call under way goes on and keeps the
+// uid busy until it ends.
 func (d *Driver) Forget(uid string) {
-	panic("unfinished")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.watch.untrack(uid)
+	d.slots.drop(uid)
+	record, known := d.calls[uid]
+	if !known {
+		return
+	}
+	delete(d.waiting, record.machine)
+	record.outcome, record.forget = nil, true
+	if !record.underWay {
+		delete(d.calls, uid)
+	}
+	d.handOut()
+}
+
+// admissible returns why no mutation of m can start now; overtime is what mutationTimeout said. Call it with the lock held.
+func (d *Driver) admissible(m Machine, overtime error) error {
+	record, known := d.calls[m.UID]
+	if !known {
+		record = &callRecord{machine: m.key()}
+		d.calls[m.UID] = record
+	}
+	record.forget = false
+	if record.underWay {
+		return ErrBusy
+	}
+	if d.why != "" {
+		d.waiting[m.key()] = struct{}{}
+		return unavailable("DriverNotReady", d.why)
+	}
+	return overtime
+}
+
+// handOut gives free requests to those whose turn it is. Call it with the lock held.
+func (d *Driver) handOut() {
+	for _, uid := range d.slots.turns(d.cfg.Clock.Now()) {
+		if record, known := d.calls[uid]; known {
+			d.alarm.ring(record.machine)
+		}
+	}
+	if expiry := d.slots.expiry(); !expiry.IsZero() {
+		d.lookSooner(expiry)
+	}
+}
+
+// lookSooner tells the look-out of something that is due at an instant. Call it with the lock held.
+func (d *Driver) lookSooner(at time.Time) {
+	if !d.next.IsZero() && !at.Before(d.next) {
+		return
+	}
+	select {
+	case d.sooner <- struct{}{}:
+	default:
+	}
+}
+
+// unavailable is the failure of a call that was never sent.
+func unavailable(reason, message string) *instance.Failure {
+	return &instance.Failure{Class: instance.Unavailable, Reason: reason, Message: message}
 }

@@ -2,7 +2,14 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
 
+	"google.golang.org/grpc/connectivity"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
@@ -10,19 +17,45 @@ import (
 type Drivers struct {
 	drivers map[string]*Driver
 	have    []string
-	events  chan event.GenericEvent
+	alarm   *alarm
 }
 
 // New makes a client for each target. It connects to none: that is Start's work, so a driver that is not there yet
 // is no error. Two targets of one name, or a target that ParseTarget would refuse, are.
 func New(cfg Config, targets []Target) (*Drivers, error) {
-	panic("unfinished")
+	if cfg.ClusterUID == "" {
+		return nil, errors.New("drivers: the cluster's uid is required")
+	}
+	cfg = cfg.withDefaults()
+	metrics, err := newMetrics(cfg.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("drivers: register metrics: %w", err)
+	}
+	d := &Drivers{drivers: map[string]*Driver{}, alarm: newAlarm()}
+	for _, target := range targets {
+		if _, twice := d.drivers[target.Name]; twice {
+			return nil, fmt.Errorf("drivers: %q is configured twice", target.Name)
+		}
+		driver, err := newDriver(cfg, target, d.alarm, metrics)
+		if err != nil {
+			return nil, fmt.Errorf("driver %q: %w", target.Name, err)
+		}
+		d.drivers[target.Name] = driver
+	}
+	d.have = slices.Sorted(maps.Keys(d.drivers))
+	return d, nil
 }
 
 // Start keeps the drivers connected and tracked machines looked at until ctx ends; then it cancels every call, whose
 // outcome is unknown from then on, and returns nil. It is a controller-runtime Runnable and may be called once.
 func (d *Drivers) Start(ctx context.Context) error {
-	panic("unfinished")
+	var running sync.WaitGroup
+	running.Go(func() { d.alarm.run(ctx) })
+	for _, driver := range d.drivers {
+		running.Go(func() { driver.run(ctx) })
+	}
+	running.Wait()
+	return nil
 }
 
 // NeedLeaderElection is true: only a leader calls drivers.
@@ -43,5 +76,119 @@ func (d *Drivers) For(provider string) (*Driver, error) {
 // observation changed, a turn came or the driver came back. Events of one machine are merged while nobody reads. There is one
 // channel, for one reader, and it is never closed.
 func (d *Drivers) Events() <-chan event.GenericEvent {
-	return d.events
+	return d.alarm.events
 }
+
+// run keeps the driver connected until ctx ends, and returns when the last call has ended.
+func (d *Driver) run(ctx context.Context) {
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	for ctx.Err() == nil {
+		s, err := d.connector.connect(ctx)
+		if err != nil {
+			d.away(err.Error())
+			d.pause(ctx)
+			continue
+		}
+		s.leading = ctx
+		d.serve(ctx, s)
+		closing.Go(func() {
+			s.calls.Wait()
+			// Whatever closing it says, nothing uses the connection any more.
+			_ = s.conn.Close()
+		})
+	}
+	d.away("this process does not lead any more")
+}
+
+func (d *Driver) pause(ctx context.Context) {
+	timer := d.cfg.Clock.NewTimer(d.cfg.ReconnectDelay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}
+
+// serve uses a session until its connection or ctx ends.
+func (d *Driver) serve(ctx context.Context, s *session) {
+	ctx, lost := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer lost()
+	parts.Go(func() {
+		s.conn.WaitForStateChange(ctx, connectivity.Ready)
+		lost()
+	})
+	d.attach(s)
+	defer d.away("the connection to the driver broke")
+	parts.Go(func() { d.lookOut(ctx, s) })
+	probes := d.cfg.Clock.NewTicker(d.cfg.ProbeInterval)
+	defer probes.Stop()
+	for {
+		why := d.connector.probe(ctx, s)
+		if ctx.Err() != nil {
+			return
+		}
+		d.setReady(why)
+		select {
+		case <-ctx.Done():
+			return
+		case <-probes.C():
+		}
+	}
+}
+
+// attach makes a session the current one. It is not ready before its first probe.
+func (d *Driver) attach(s *session) {
+	d.log.Info("driver connected", "version", s.caps.VendorVersion, "features", s.caps.Features)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.session, d.caps = s, s.caps
+	d.slots.setLimit(s.caps.MaxConcurrentRequests)
+}
+
+// setReady records what a probe said, and wakes all who waited when it is good news.
+func (d *Driver) setReady(why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.why == why {
+		return
+	}
+	d.why = why
+	d.metrics.setUp(d.name, why == "")
+	if why != "" {
+		d.log.Info("driver is not ready", "why", why)
+		return
+	}
+	d.log.Info("driver is ready")
+	for machine := range d.waiting {
+		d.alarm.ring(machine)
+	}
+	clear(d.waiting)
+	for _, watched := range d.watch.watched {
+		d.alarm.ring(watched.machine.key())
+	}
+	d.lookSooner(time.Time{})
+}
+
+// away records that there is no session, and why. Who queued is woken when the driver is back.
+func (d *Driver) away(why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.why != why {
+		d.log.Info("driver is away", "why", why)
+	}
+	d.session, d.why = nil, why
+	d.metrics.setUp(d.name, false)
+	for _, uid := range d.slots.dropAll() {
+		if record, known := d.calls[uid]; known {
+			d.waiting[record.machine] = struct{}{}
+		}
+	}
+}
+
+var _ interface {
+	Start(context.Context) error
+	NeedLeaderElection() bool
+} = &Drivers{}

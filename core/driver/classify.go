@@ -1,0 +1,219 @@
+package driver
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// Bounds on what a driver says of itself: it ends up in conditions.
+const (
+	maxReason  = 128
+	maxMessage = 1024
+	maxFields  = 32
+	// maxWait bounds RetryInfo and poll_after, so that a wrong unit in a driver stops no machine for good.
+	maxWait = time.Hour
+)
+
+// classify turns the error of a call to the driver of that name into what core does about it, and is the only place
+// that looks at codes and details. Only an ErrorInfo of the driver's own domain makes an error the driver's word; without
+// one the outcome is unknown, UNIMPLEMENTED aside. left says whether the request may have left core.
+// The result has a reason fit for a condition and a stable, bounded message. err must not be nil.
+func classify(name string, err error, left bool) *instance.Failure {
+	s := status.Convert(err)
+	details := detailsOf(s, name)
+	failure := details.failure()
+	failure.Class = classOf(s.Code(), details.info)
+	if !left && details.info == nil {
+		failure.Class = instance.Unavailable
+	}
+	failure.Reason = conditionReason(details.info.GetReason())
+	if failure.Reason == "" {
+		failure.Reason = string(failure.Class)
+	}
+	failure.Message = bounded(s.Message(), maxMessage)
+	if details.info == nil {
+		failure.Message = withoutDriver(s, left)
+	}
+	return failure
+}
+
+// classOf is the contract's table of codes. info is nil when the driver itself did not speak.
+func classOf(code codes.Code, info *errdetails.ErrorInfo) instance.Class {
+	if code == codes.Unimplemented {
+		return instance.Unimplemented
+	}
+	if info == nil {
+		return instance.OutcomeUnknown
+	}
+	reason := contract.ParseReason(info.GetReason())
+	// A known reason under a foreign code is a broken driver: neither of the two can be believed.
+	if want, known := contract.Code(reason); known && want != code {
+		return instance.OutcomeUnknown
+	}
+	switch code {
+	case codes.InvalidArgument:
+		// A page token says nothing of a spec.
+		if reason == driverv1alpha1.ErrorReason_ERROR_REASON_PAGE_TOKEN_EXPIRED {
+			return instance.Internal
+		}
+		return instance.SpecInvalid
+	case codes.NotFound:
+		return instance.NotFound
+	case codes.AlreadyExists:
+		return instance.Conflict
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return instance.Credentials
+	case codes.ResourceExhausted:
+		return exhausted(reason)
+	case codes.FailedPrecondition:
+		return precondition(reason)
+	case codes.Aborted:
+		return instance.Pending
+	case codes.Internal, codes.OutOfRange:
+		return instance.Internal
+	case codes.DataLoss:
+		return instance.DataLoss
+	}
+	return instance.OutcomeUnknown
+}
+
+// exhausted tells the three reasons apart; one that core does not interpret is retried slowly, as a quota is.
+func exhausted(reason driverv1alpha1.ErrorReason) instance.Class {
+	switch reason {
+	case driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE:
+		return instance.Capacity
+	case driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED:
+		return instance.RateLimited
+	}
+	return instance.Quota
+}
+
+func precondition(reason driverv1alpha1.ErrorReason) instance.Class {
+	switch reason {
+	case driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED:
+		return instance.AccountChanged
+	case driverv1alpha1.ErrorReason_ERROR_REASON_STALE_EPOCH:
+		return instance.StaleEpoch
+	}
+	return instance.Precondition
+}
+
+// details are those of a status that the contract names; unknown ones are ignored.
+type details struct {
+	info    *errdetails.ErrorInfo
+	retry   *errdetails.RetryInfo
+	bad     *errdetails.BadRequest
+	partial *driverv1alpha1.PartialState
+}
+
+// detailsOf reads the details, none of them when no ErrorInfo of the driver's domain is among them.
+func detailsOf(s *status.Status, name string) details {
+	var found details
+	for _, detail := range s.Details() {
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == name && d.GetReason() != "" {
+				found.info = d
+			}
+		case *errdetails.RetryInfo:
+			found.retry = d
+		case *errdetails.BadRequest:
+			found.bad = d
+		case *driverv1alpha1.PartialState:
+			found.partial = d
+		}
+	}
+	if found.info == nil {
+		return details{}
+	}
+	return found
+}
+
+// failure holds what the details say beyond class, reason and message.
+func (d details) failure() *instance.Failure {
+	f := &instance.Failure{RetryAfter: boundedWait(d.retry.GetRetryDelay().AsDuration())}
+	for _, violation := range d.bad.GetFieldViolations() {
+		if len(f.Fields) == maxFields {
+			break
+		}
+		f.Fields = append(f.Fields, instance.Field{
+			Path:        bounded(violation.GetField(), maxReason),
+			Description: bounded(violation.GetDescription(), maxMessage),
+		})
+	}
+	f.ProviderID = bounded(d.partial.GetProviderId(), maxMessage)
+	if state := d.partial.GetLastKnownState(); len(state) <= contract.MaxPartialStateBytes {
+		f.LastKnownState = state
+	}
+	return f
+}
+
+// withoutDriver words an error that the driver did not make. The transport's own text names addresses and changes
+// from attempt to attempt, so it is for logs only.
+func withoutDriver(s *status.Status, left bool) string {
+	if !left {
+		return "the request did not reach the driver"
+	}
+	switch s.Code() {
+	case codes.DeadlineExceeded:
+		return "the driver did not answer in time"
+	case codes.Canceled:
+		return "the call was cancelled before the driver answered"
+	case codes.Unavailable:
+		return "the connection to the driver broke before it answered"
+	case codes.Unimplemented:
+		return "the driver does not implement this call"
+	}
+	return bounded("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), maxMessage)
+}
+
+// conditionReason turns QUOTA_EXCEEDED into QuotaExceeded; empty when nothing fit for a condition is left.
+func conditionReason(reason string) string {
+	var b strings.Builder
+	start := true
+	for _, r := range strings.ToLower(reason) {
+		letter, digit := r >= 'a' && r <= 'z', r >= '0' && r <= '9'
+		if b.Len() == maxReason {
+			break
+		}
+		// A condition's reason begins with a letter.
+		if !letter && (!digit || b.Len() == 0) {
+			start = true
+			continue
+		}
+		if start {
+			r = unicode.ToUpper(r)
+		}
+		start = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// bounded is text as valid UTF-8 on one line, of at most limit bytes.
+func bounded(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+	}
+	return strings.TrimSpace(text)
+}
+
+func boundedWait(wait time.Duration) time.Duration {
+	return min(max(wait, 0), maxWait)
+}

@@ -1,0 +1,186 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/stats"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
+)
+
+// session is one connection on which the handshake succeeded. It never reconnects: whoever answers next on the same
+// address has to say first who it is.
+type session struct {
+	conn     *grpc.ClientConn
+	identity driverv1alpha1.IdentityServiceClient
+	machines driverv1alpha1.MachineServiceClient
+	caps     Capabilities
+	// calls under way outlive a driver that stops gracefully.
+	calls sync.WaitGroup
+	// leading ends when this process leads no more; it outlives the connection.
+	leading context.Context
+	// cannotList is set when ListMachines turned out to be UNIMPLEMENTED: off until the driver reconnects.
+	cannotList atomic.Bool
+}
+
+// connected says whether the connection is still there.
+func (s *session) connected() bool {
+	return s.conn.GetState() == connectivity.Ready
+}
+
+// connector opens sessions to one driver.
+type connector struct {
+	target    Target
+	transport transport
+	cfg       Config
+	intercept grpc.UnaryClientInterceptor
+}
+
+// connect opens a connection and shakes hands. Errors are for people, and stable while their cause lasts.
+func (c connector) connect(ctx context.Context) (*session, error) {
+	conn, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		conn:     conn,
+		identity: driverv1alpha1.NewIdentityServiceClient(conn),
+		machines: driverv1alpha1.NewMachineServiceClient(conn),
+	}
+	if err := c.shakeHands(ctx, s); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return s, nil
+}
+
+// open dials once; the gRPC connection made of it cannot dial again.
+func (c connector) open(ctx context.Context) (*grpc.ClientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Deadlines.Identity)
+	defer cancel()
+	wire, err := c.transport.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the driver cannot be reached: %w", err)
+	}
+	once := make(chan net.Conn, 1)
+	once <- wire
+	conn, err := grpc.NewClient("passthrough:///"+c.target.Name,
+		grpc.WithTransportCredentials(c.transport.credentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			select {
+			case wire := <-once:
+				return wire, nil
+			default:
+				return nil, net.ErrClosed
+			}
+		}),
+		grpc.WithIdleTimeout(0),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(contract.MaxMessageBytes),
+			grpc.MaxCallSendMsgSize(contract.MaxMessageBytes),
+		),
+		grpc.WithChainUnaryInterceptor(c.intercept),
+		grpc.WithStatsHandler(departures{}),
+	)
+	if err != nil {
+		return nil, errors.Join(err, wire.Close())
+	}
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if state == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, state) {
+			_ = wire.Close()
+			return nil, errors.Join(errors.New("the driver takes connections but does not speak gRPC on them"), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// shakeHands asks who the driver is and what it can do.
+func (c connector) shakeHands(ctx context.Context, s *session) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Deadlines.Identity)
+	defer cancel()
+	info, err := handshakev1.NewHandshakeServiceClient(s.conn).GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{})
+	if err != nil {
+		return c.failed("handshake", err)
+	}
+	if violations := contract.CheckAnswer(info); len(violations) > 0 {
+		return fmt.Errorf("the driver's handshake breaks the contract: %w", violations)
+	}
+	if info.GetName() != c.target.Name {
+		return fmt.Errorf("the driver configured as %q calls itself %q: correct its name in --driver, or the address", c.target.Name, info.GetName())
+	}
+	if !slices.Contains(info.GetApiPackages(), contract.DriverPackage) {
+		return fmt.Errorf("the driver serves %v, core needs %s: upgrade one of them", info.GetApiPackages(), contract.DriverPackage)
+	}
+	caps, err := s.identity.GetCapabilities(ctx, &driverv1alpha1.GetCapabilitiesRequest{})
+	if err != nil {
+		return c.failed("capabilities", err)
+	}
+	if violations := contract.CheckAnswer(caps); len(violations) > 0 {
+		return fmt.Errorf("the driver's capabilities break the contract: %w", violations)
+	}
+	s.caps = capabilitiesOf(info, caps, c.cfg)
+	return nil
+}
+
+func (c connector) failed(what string, err error) error {
+	return fmt.Errorf("the driver's %s failed: %w", what, classify(c.target.Name, err, true))
+}
+
+// probe asks whether the driver can take calls; if not, why not.
+func (c connector) probe(ctx context.Context, s *session) string {
+	ctx, cancel := context.WithTimeout(ctx, s.caps.Deadlines.Identity)
+	defer cancel()
+	answer, err := s.identity.Probe(ctx, &driverv1alpha1.ProbeRequest{})
+	if err != nil {
+		return c.failed("probe", err).Error()
+	}
+	if answer.GetReady() {
+		return ""
+	}
+	if answer.GetReason() == "" {
+		return "the driver is not ready and does not say why"
+	}
+	return "the driver is not ready: " + bounded(answer.GetReason(), maxMessage)
+}
+
+// departures notes which requests may have left core. gRPC reports a request's header once the request is with the transport;
+// before that nobody can have seen it.
+type departures struct{}
+
+type departure struct {
+	left atomic.Bool
+}
+
+type departureKey struct{}
+
+// watchDeparture returns a context for one call, and where to read afterwards whether its request left.
+func watchDeparture(ctx context.Context) (context.Context, *departure) {
+	d := &departure{}
+	return context.WithValue(ctx, departureKey{}, d), d
+}
+
+func (departures) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (departures) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	_, isHeader := event.(*stats.OutHeader)
+	if d, watched := ctx.Value(departureKey{}).(*departure); watched && isHeader {
+		d.left.Store(true)
+	}
+}
+
+func (departures) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (departures) HandleConn(context.Context, stats.ConnStats) {}

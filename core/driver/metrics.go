@@ -1,0 +1,72 @@
+package driver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/clock"
+)
+
+// metrics of all drivers; the label driver is the configured name.
+type metrics struct {
+	duration *prometheus.HistogramVec
+	inFlight *prometheus.GaugeVec
+	up       *prometheus.GaugeVec
+}
+
+// newMetrics registers the metrics unless registry is nil.
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "millwright_driver_call_duration_seconds",
+			Help:    "How long calls to a driver took, by method and gRPC code.",
+			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"driver", "method", "code"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_driver_calls_in_flight",
+			Help: "Calls to a driver that are under way.",
+		}, []string{"driver"}),
+		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_driver_up",
+			Help: "1 while a driver is connected and says that it is ready.",
+		}, []string{"driver"}),
+	}
+	if registry == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.duration, m.inFlight, m.up} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// meter measures and logs every call to the driver of that name: its method, code and time, never its payload.
+func (m *metrics) meter(name string, log logr.Logger, clock clock.PassiveClock) grpc.UnaryClientInterceptor {
+	inFlight := m.inFlight.WithLabelValues(name)
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		inFlight.Inc()
+		defer inFlight.Dec()
+		began := clock.Now()
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		took := clock.Since(began)
+		code := status.Code(err)
+		short := method[strings.LastIndex(method, "/")+1:]
+		m.duration.WithLabelValues(name, short, code.String()).Observe(took.Seconds())
+		log.V(1).Info("called driver", "method", short, "code", code.String(), "seconds", took.Seconds())
+		return err
+	}
+}
+
+func (m *metrics) setUp(name string, up bool) {
+	value := 0.0
+	if up {
+		value = 1
+	}
+	m.up.WithLabelValues(name).Set(value)
+}

@@ -1,0 +1,184 @@
+package driver
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// shortestMutation is the least time that a mutation is given: with less of the Lease left it is not sent, for it would
+// most likely end in doubt.
+const shortestMutation = 5 * time.Second
+
+// StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes the machine, and
+// Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
+// Unavailable (not connected, not ready, or not enough of the Lease left; where the driver is away, its return wakes the
+// machine) or SpecInvalid (the request is malformed or too large).
+// An outcome that nobody collected is dropped.
+func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string) error {
+	request := &driverv1alpha1.CreateMachineRequest{
+		Meta:           d.meta(),
+		Machine:        ref(m),
+		Provider:       provider(m),
+		UserData:       userData,
+		LastKnownState: m.LastKnownState,
+		Tags:           tags,
+	}
+	violations := append(contract.CheckRequest(request), contract.CheckUserData(userData, d.Capabilities().MaxUserDataBytes)...)
+	if len(violations) > 0 {
+		return invalidRequest(violations)
+	}
+	return d.start(m, Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+		answer, err := s.machines.CreateMachine(ctx, request)
+		// A create that succeeds must say what it made: reader refuses an answer without a machine.
+		return answer.GetMachine(), err
+	})
+}
+
+// StartDelete sends DeleteMachine and returns, as StartCreate does.
+func (d *Driver) StartDelete(m Machine) error {
+	request := &driverv1alpha1.DeleteMachineRequest{
+		Meta:           d.meta(),
+		Machine:        ref(m),
+		Provider:       provider(m),
+		ProviderId:     m.ProviderID,
+		LastKnownState: m.LastKnownState,
+	}
+	if violations := contract.CheckRequest(request); len(violations) > 0 {
+		return invalidRequest(violations)
+	}
+	return d.start(m, Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+		answer, err := s.machines.DeleteMachine(ctx, request)
+		return answer.GetMachine(), err
+	})
+}
+
+// invoke makes one call and returns the machine in its answer.
+type invoke func(context.Context, *session) (*driverv1alpha1.Machine, error)
+
+// start begins a mutation in the background, if it may begin now.
+func (d *Driver) start(m Machine, op Operation, call invoke) error {
+	timeout, err := d.mutationTimeout()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.admissible(m, err); err != nil {
+		return err
+	}
+	if !d.slots.take(m.UID, d.cfg.Clock.Now()) {
+		return ErrThrottled
+	}
+	record := d.calls[m.UID]
+	record.underWay, record.outcome, record.machine = true, nil, m.key()
+	s := d.session
+	s.calls.Go(func() {
+		d.finish(m, d.mutate(s, m, op, timeout, call))
+	})
+	return nil
+}
+
+// mutate makes the call and waits for its end.
+func (d *Driver) mutate(s *session, m Machine, op Operation, timeout time.Duration, call invoke) Outcome {
+	ctx, cancel := context.WithTimeout(s.leading, timeout)
+	defer cancel()
+	ctx, departed := watchDeparture(ctx)
+	outcome := Outcome{Operation: op, Started: d.cfg.Clock.Now()}
+	answer, err := call(ctx, s)
+	outcome.Ended = d.cfg.Clock.Now()
+	if err != nil {
+		outcome.Failure = classify(d.name, err, departed.left.Load())
+		d.log.Info("mutation failed", "operation", op, "machine", m.key(), "uid", m.UID,
+			"class", outcome.Failure.Class, "reason", outcome.Failure.Reason, "message", outcome.Failure.Message)
+		return outcome
+	}
+	if op == Delete && answer == nil {
+		return outcome
+	}
+	outcome.Instance, outcome.Failure = d.reader(s).machine(m, answer)
+	return outcome
+}
+
+// finish keeps the outcome for Collect and wakes the machine.
+func (d *Driver) finish(m Machine, outcome Outcome) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.slots.release()
+	d.adapt(outcome.Failure)
+	record := d.calls[m.UID]
+	record.underWay, record.outcome = false, &outcome
+	pause := d.cfg.Polling.Interval
+	if outcome.Instance != nil {
+		pause = max(pause, outcome.Instance.PollAfter)
+		d.watch.found(m.UID, look{began: outcome.Started, ended: outcome.Ended, instance: outcome.Instance})
+	}
+	record.nextLook = outcome.Ended.Add(pause)
+	if record.forget {
+		delete(d.calls, m.UID)
+	}
+	d.alarm.ring(record.machine)
+	d.handOut()
+}
+
+// adapt follows the cloud's rate limits. Call it with the lock held.
+func (d *Driver) adapt(failure *instance.Failure) {
+	if failure == nil {
+		d.slots.grow()
+		return
+	}
+	if failure.Class == instance.RateLimited {
+		d.slots.shrink()
+	}
+}
+
+// mutationTimeout is how long a mutation that starts now may take, or why none may start.
+func (d *Driver) mutationTimeout() (time.Duration, error) {
+	timeout := d.Capabilities().Deadlines.Mutation
+	if d.cfg.MutationBudget == nil {
+		return timeout, nil
+	}
+	latest, leading := d.cfg.MutationBudget()
+	if !leading {
+		return 0, unavailable("NotLeading", "this process does not lead")
+	}
+	left := latest.Sub(d.cfg.Clock.Now())
+	if left < min(timeout, shortestMutation) {
+		return 0, unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
+	}
+	return min(timeout, left), nil
+}
+
+func (d *Driver) meta() *driverv1alpha1.RequestMeta {
+	return &driverv1alpha1.RequestMeta{
+		RequestId:   rand.Text(),
+		ClusterUid:  d.cfg.ClusterUID,
+		LeaderEpoch: d.cfg.LeaderEpoch(),
+	}
+}
+
+func (d *Driver) reader(s *session) reader {
+	return reader{clusterUID: d.cfg.ClusterUID, prefix: s.caps.ProviderIDPrefix}
+}
+
+func ref(m Machine) *driverv1alpha1.MachineRef {
+	return &driverv1alpha1.MachineRef{Namespace: m.Namespace, Name: m.Name, Uid: m.UID}
+}
+
+func provider(m Machine) *driverv1alpha1.ProviderContext {
+	return &driverv1alpha1.ProviderContext{ProviderSpec: m.Spec, Secrets: m.Secrets}
+}
+
+// invalidRequest is terminal for the spec: the same request would break the same rule.
+func invalidRequest(violations contract.Violations) *instance.Failure {
+	reason := contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
+	if violations.TooLarge() {
+		reason = contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE)
+	}
+	return &instance.Failure{
+		Class:   instance.SpecInvalid,
+		Reason:  conditionReason(reason),
+		Message: bounded(violations.Error(), maxMessage),
+	}
+}
