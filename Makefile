@@ -55,7 +55,7 @@ test: ## Run every check and every test, from nothing, with the race detector.
 	@for step in build lint verify standalone unit e2e; do echo "== make $$step"; $(MAKE) $$step; done
 
 .PHONY: unit
-unit: controlplane ## Run the tests of packages; some start an API server.
+unit: build ## Run the tests of packages; some start an API server.
 	@$(if $(PURE),$(MAKE) pure)
 	@$(GOTEST) -timeout 10m $(filter-out $(patsubst %,./%,$(PURE)),$(call packages,$(UNIT_MODULES)))
 
