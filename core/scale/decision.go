@@ -1,0 +1,146 @@
+package scale
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// Machine is what counts about one Machine of the set.
+type Machine struct {
+	Name, UID string
+	// Deleting: on its way out.
+	Deleting bool
+	// Marked: somebody asked for this one to go first when there are to be fewer.
+	Marked bool
+	// Failed: it will never work.
+	Failed bool
+	// Refused: it failed because of what its spec says, and the set would create the next one from the same spec.
+	Refused bool
+	// HasNode: it has joined the cluster.
+	HasNode bool
+	// Available: ready for long enough to count.
+	Available bool
+	// Priority: those with a lower one go first.
+	Priority int32
+	Created  time.Time
+}
+
+// State is all that Decide looks at. The order of Machines means nothing.
+type State struct {
+	// Desired is how many Machines there should be.
+	Desired int
+	// Machines are all that exist, those being deleted included.
+	Machines []Machine
+	Order    Order
+	// Replacements is how many failed Machines may be on their way out at once.
+	Replacements int
+}
+
+// Order decides which Machines go first.
+type Order struct {
+	// UnavailableFirst: unavailable Machines go before marked ones, see docs/adr/0002.
+	UnavailableFirst bool
+	// Policy decides among Machines that nothing else tells apart. Empty means Random.
+	Policy clusterv1alpha1.DeletePolicy
+	// Seed makes the random order of one set differ from that of another.
+	Seed string
+}
+
+// Decision is what to do next.
+type Decision struct {
+	// Create is how many Machines to create.
+	Create int
+	// Delete are the Machines to delete, the first to go first. None of them is being deleted already.
+	Delete []Machine
+	// Held: because of refused Machines nothing is created or replaced until the spec changes.
+	Held bool
+}
+
+// Decide compares what there is with what there should be. Machines beyond Desired go in the order of Victims. Otherwise
+// the missing ones are created, and failed ones deleted, as many at once as Replacements allows; whether any are to be
+// created in their place shows when they are gone.
+func Decide(s State) Decision {
+	victims := Victims(s.Machines, s.Order)
+	if surplus := len(victims) - s.Desired; surplus > 0 {
+		return Decision{Delete: slices.DeleteFunc(victims[:surplus], func(m Machine) bool { return m.Deleting })}
+	}
+	if slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Refused }) {
+		return Decision{Held: true}
+	}
+	d := Decision{Create: s.Desired - len(victims)}
+	budget := s.Replacements
+	for _, m := range victims {
+		if m.Failed && m.Deleting {
+			budget--
+		}
+		if m.Failed && !m.Deleting && len(d.Delete) < budget {
+			d.Delete = append(d.Delete, m)
+		}
+	}
+	return d
+}
+
+// Victims returns the Machines in the order in which they go when there are to be fewer: being deleted, marked, failed,
+// without a Node, unavailable, of lower priority, and then as the policy says. With Order.UnavailableFirst every
+// unavailable one comes before every available one. The order is total: it depends on nothing but the Machines.
+func Victims(machines []Machine, o Order) []Machine {
+	sorted := slices.Clone(machines)
+	slices.SortFunc(sorted, func(a, b Machine) int {
+		return cmp.Or(
+			first(a.Deleting, b.Deleting),
+			first(o.UnavailableFirst && !a.Available, o.UnavailableFirst && !b.Available),
+			first(a.Marked, b.Marked),
+			first(a.Failed, b.Failed),
+			first(!a.HasNode, !b.HasNode),
+			first(!a.Available, !b.Available),
+			cmp.Compare(a.Priority, b.Priority),
+			o.byPolicy(a, b),
+			cmp.Compare(a.UID, b.UID),
+		)
+	})
+	return sorted
+}
+
+// first sorts those for which it is true before the others.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func (o Order) byPolicy(a, b Machine) int {
+	switch o.Policy {
+	case clusterv1alpha1.DeletePolicyNewest:
+		return b.Created.Compare(a.Created)
+	case clusterv1alpha1.DeletePolicyOldest:
+		return a.Created.Compare(b.Created)
+	default:
+		return cmp.Compare(o.random(a), o.random(b))
+	}
+}
+
+// random is an order that prefers nobody and yet is the same each time.
+func (o Order) random(m Machine) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(o.Seed + "/" + m.UID))
+	return h.Sum64()
+}
+
+// Batch is how many Machines to create next, after the last batch went well: 1, 2, 4 and so on, so that an error that
+// hits all of them costs few requests, and once width are created at once without an error all that are left, width at
+// a time.
+func Batch(last, left, width int) int {
+	if last >= width {
+		return left
+	}
+	return min(max(2*last, 1), width, left)
+}

@@ -1,0 +1,243 @@
+package scale
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// up is a healthy machine.
+func up(name string, change ...func(*Machine)) Machine {
+	m := Machine{Name: name, UID: name, HasNode: true, Available: true}
+	for _, c := range change {
+		c(&m)
+	}
+	return m
+}
+
+func deleting(m *Machine) { m.Deleting = true }
+func marked(m *Machine)   { m.Marked = true }
+func failed(m *Machine)   { m.Failed, m.HasNode, m.Available = true, false, false }
+func refused(m *Machine)  { failed(m); m.Refused = true }
+func nodeless(m *Machine) { m.HasNode, m.Available = false, false }
+func down(m *Machine)     { m.Available = false }
+
+func priority(p int32) func(*Machine) { return func(m *Machine) { m.Priority = p } }
+func aged(hours int) func(*Machine) {
+	return func(m *Machine) { m.Created = time.Unix(0, 0).Add(-time.Duration(hours) * time.Hour) }
+}
+
+func names(machines []Machine) []string {
+	var all []string
+	for _, m := range machines {
+		all = append(all, m.Name)
+	}
+	return all
+}
+
+func TestVictims(t *testing.T) {
+	all := []Machine{
+		up("healthy"), up("important", priority(1)), up("down", down), up("nodeless", nodeless), up("failed", failed),
+		up("marked", marked), up("marked and down", marked, down), up("deleting", deleting), up("cheap", priority(-1)),
+	}
+	ages := []Machine{up("young", aged(1)), up("old", aged(3)), up("middle", aged(2))}
+	for _, tc := range []struct {
+		name     string
+		machines []Machine
+		order    Order
+		want     []string
+	}{
+		{
+			"by what is known of them", all, Order{},
+			[]string{"deleting", "marked and down", "marked", "failed", "nodeless", "down", "cheap", "healthy", "important"},
+		}, {
+			"unavailable first", all, Order{UnavailableFirst: true},
+			[]string{"deleting", "marked and down", "failed", "nodeless", "down", "marked", "cheap", "healthy", "important"},
+		},
+		{"newest", ages, Order{Policy: clusterv1alpha1.DeletePolicyNewest}, []string{"young", "middle", "old"}},
+		{"oldest", ages, Order{Policy: clusterv1alpha1.DeletePolicyOldest}, []string{"old", "middle", "young"}},
+		{"random, of one set", ages, Order{Policy: clusterv1alpha1.DeletePolicyRandom, Seed: "set-a"}, []string{"young", "middle", "old"}},
+		{"random, of another set", ages, Order{Policy: clusterv1alpha1.DeletePolicyRandom, Seed: "set-c"}, []string{"old", "young", "middle"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, names(Victims(tc.machines, tc.order))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDecide(t *testing.T) {
+	for _, tc := range []struct {
+		name, why string
+		state     State
+		create    int
+		delete    []string
+		held      bool
+	}{
+		{name: "nothing there", why: "all are created", state: State{Desired: 3}, create: 3},
+		{
+			name: "as it should be", why: "nothing happens",
+			state: State{Desired: 1, Machines: []Machine{up("a")}},
+		}, {
+			name: "one on its way out", why: "its quota is not free: its replacement waits until it is gone",
+			state: State{Desired: 2, Machines: []Machine{up("a"), up("b", deleting)}},
+		}, {
+			name: "too many", why: "the first to go go",
+			state:  State{Desired: 1, Machines: []Machine{up("a", aged(1)), up("b", aged(3)), up("c", aged(2))}, Order: Order{Policy: clusterv1alpha1.DeletePolicyOldest}},
+			delete: []string{"b", "c"},
+		}, {
+			name: "too many, some on their way out", why: "these count as the first to go",
+			state:  State{Desired: 1, Machines: []Machine{up("a"), up("b", deleting), up("c", marked)}},
+			delete: []string{"c"},
+		}, {
+			name: "a failed one", why: "it is replaced",
+			state:  State{Desired: 2, Machines: []Machine{up("a"), up("b", failed)}, Replacements: 1},
+			delete: []string{"b"},
+		}, {
+			name: "several failed ones", why: "only so many are replaced at once",
+			state:  State{Desired: 3, Machines: []Machine{up("a", failed), up("b", failed), up("c", failed)}, Replacements: 2},
+			delete: []string{"a", "b"},
+		}, {
+			name: "a failed one goes already", why: "it uses up the budget",
+			state: State{Desired: 2, Machines: []Machine{up("a", failed, deleting), up("b", failed)}, Replacements: 1},
+		}, {
+			name: "a healthy one goes already", why: "somebody else's deletion, however long it takes, stops no replacement",
+			state:  State{Desired: 2, Machines: []Machine{up("a", deleting), up("b", failed)}, Replacements: 1},
+			delete: []string{"b"},
+		}, {
+			name: "a failed one, and one is missing", why: "neither waits for the other",
+			state:  State{Desired: 2, Machines: []Machine{up("a", failed)}, Replacements: 1},
+			create: 1, delete: []string{"a"},
+		}, {
+			name: "a refused one", why: "the next would be refused as well",
+			state: State{Desired: 3, Machines: []Machine{up("a", refused), up("b", failed)}, Replacements: 1},
+			held:  true,
+		}, {
+			name: "a refused one too many", why: "getting smaller is always possible",
+			state:  State{Desired: 1, Machines: []Machine{up("a", refused), up("b")}, Replacements: 1},
+			delete: []string{"a"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.state.Order.Policy = clusterv1alpha1.DeletePolicyOldest
+			got := Decide(tc.state)
+			if got.Create != tc.create || got.Held != tc.held || !slices.Equal(names(got.Delete), tc.delete) {
+				t.Errorf("%s: got %+v", tc.why, got)
+			}
+		})
+	}
+}
+
+func TestBatch(t *testing.T) {
+	for _, tc := range []struct {
+		left, width int
+		want        []int
+	}{
+		{0, 32, nil},
+		{1, 32, []int{1}},
+		{5, 32, []int{1, 2, 2}},
+		{1000, 8, []int{1, 2, 4, 8, 985}},
+	} {
+		var got []int
+		for left, last := tc.left, 0; left > 0; left -= last {
+			last = Batch(last, left, tc.width)
+			got = append(got, last)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%d in batches of at most %d: got %v, want %v", tc.left, tc.width, got, tc.want)
+		}
+	}
+}
+
+var machineGen = rapid.Custom(func(t *rapid.T) Machine {
+	bits := rapid.Uint8().Draw(t, "facts")
+	return Machine{
+		Deleting: bits&1 > 0, Marked: bits&2 > 0, Failed: bits&4 > 0, HasNode: bits&8 > 0, Available: bits&16 > 0,
+		Refused:  bits&0x24 == 0x24,
+		Priority: rapid.Int32Range(-1, 1).Draw(t, "priority"),
+		Created:  time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0),
+	}
+})
+
+func drawState(t *rapid.T) State {
+	machines := rapid.SliceOfN(machineGen, 1, 8).Draw(t, "machines")
+	for i := range machines {
+		machines[i].UID = string(rune('a' + i))
+	}
+	return State{
+		Desired: rapid.IntRange(0, 10).Draw(t, "desired"), Machines: machines,
+		Order: Order{
+			UnavailableFirst: rapid.Bool().Draw(t, "unavailable first"), Seed: rapid.StringN(0, 2, 2).Draw(t, "seed"),
+			Policy: rapid.SampledFrom([]clusterv1alpha1.DeletePolicy{"Random", "Newest", "Oldest"}).Draw(t, "policy"),
+		},
+		Replacements: rapid.IntRange(0, 2).Draw(t, "replacements"),
+	}
+}
+
+// The order is total and does not depend on the order in which machines are listed.
+func TestVictimsAreAnOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t)
+		want := Victims(s.Machines, s.Order)
+		shuffled := rapid.Permutation(s.Machines).Draw(t, "permutation")
+		if diff := cmp.Diff(want, Victims(shuffled, s.Order)); diff != "" {
+			t.Fatal(diff)
+		}
+		for i, m := range want {
+			for j, other := range want {
+				if pair := Victims([]Machine{other, m}, s.Order); i < j && pair[0].UID != m.UID {
+					t.Fatalf("%+v before %+v among all, not among two", m, other)
+				}
+			}
+		}
+	})
+}
+
+// Exactly as many are created or deleted as there are too few or too many; no machine is deleted twice; replacements
+// stay within their budget.
+func TestDecideCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t)
+		d := Decide(s)
+		if diff := cmp.Diff(d, Decide(State{
+			Desired: s.Desired, Machines: rapid.Permutation(s.Machines).Draw(t, "permutation"),
+			Order: s.Order, Replacements: s.Replacements,
+		})); diff != "" {
+			t.Fatal(diff)
+		}
+		going, replaced := 0, 0
+		for _, m := range s.Machines {
+			if m.Deleting {
+				going++
+				if m.Failed {
+					replaced++
+				}
+			}
+		}
+		surplus := len(s.Machines) - s.Desired
+		for _, m := range d.Delete {
+			if m.Deleting {
+				t.Fatalf("%+v is being deleted already", m)
+			}
+			if surplus <= 0 && !m.Failed {
+				t.Fatalf("%+v is replaced", m)
+			}
+		}
+		switch {
+		case surplus > 0 && len(d.Delete) != max(surplus-going, 0):
+			t.Fatalf("%d of %d go, %d deleted", going, len(s.Machines), len(d.Delete))
+		case surplus <= 0 && len(d.Delete) > 0 && len(d.Delete)+replaced > s.Replacements:
+			t.Fatalf("%d replaced at once", len(d.Delete)+replaced)
+		case d.Held && (d.Create > 0 || len(d.Delete) > 0):
+			t.Fatalf("held: %+v", d)
+		case !d.Held && d.Create != max(-surplus, 0):
+			t.Fatalf("%d created, %d missing", d.Create, -surplus)
+		}
+	})
+}

@@ -1,0 +1,279 @@
+package scale
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// server is an API server that holds the Machines of one set.
+type server struct {
+	machines map[string]*Machine
+	// made counts how often a name was created.
+	made map[string]int
+	uids int
+	// next is what was persisted.
+	next int64
+	// lost are names of requests whose answer was lost: carried out, not carried out, or yet to be. True means the last.
+	lost map[string]bool
+}
+
+func (s *server) list() []Machine {
+	var all []Machine
+	for _, m := range s.machines {
+		all = append(all, *m)
+	}
+	return all
+}
+
+// post creates the Machine; false means AlreadyExists.
+func (s *server) post(name string) bool {
+	if s.machines[name] != nil {
+		return false
+	}
+	s.uids++
+	s.made[name]++
+	s.machines[name] = &Machine{Name: name, UID: string(rune('a' + s.uids))}
+	return true
+}
+
+// possible counts the Machines that there are or that, for all the controller can know, a lost request may yet make.
+func (s *server) possible() int {
+	n := len(s.machines)
+	for name := range s.lost {
+		if s.machines[name] == nil && s.made[name] == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// controller is one process that reconciles the set.
+type controller struct {
+	names   *Names
+	pending Pending
+	cache   []Machine
+	// fresh: it has to list the Machines live before it creates any, since it has just started or an answer was lost.
+	fresh bool
+}
+
+func newController(s *server, cache []Machine) *controller {
+	return &controller{names: NewNames("set", "uid", s.next), cache: cache, fresh: true}
+}
+
+// history is a generated story of one set.
+type history struct {
+	*rapid.T
+	*server
+	*controller
+	desired int
+	// ceiling is desired, but for what there was when it was lowered.
+	ceiling int
+}
+
+func (h *history) check() {
+	h.ceiling = max(h.desired, min(h.ceiling, h.possible()))
+	if h.possible() > h.ceiling {
+		h.Fatalf("%d machines are there or on their way, %d should be", h.possible(), h.desired)
+	}
+	for name, n := range h.made {
+		if n > 1 {
+			h.Fatalf("%s was created %d times", name, n)
+		}
+	}
+}
+
+// reconcile is what the controller of MachineSets does; it may crash before the status is written.
+func (h *history) reconcile() {
+	if h.fresh {
+		for _, m := range h.list() {
+			h.names.Created(m.Name)
+			if !slices.ContainsFunc(h.cache, func(c Machine) bool { return c.UID == m.UID }) {
+				h.pending.Created(m)
+			}
+		}
+		h.fresh = false
+	}
+	view := h.pending.View(h.cache)
+	for _, m := range view {
+		h.names.Created(m.Name)
+	}
+	d := Decide(State{Desired: h.desired, Machines: view})
+	if len(d.Delete) > 0 {
+		h.shrink()
+	}
+	h.create(d.Create)
+	if rapid.IntRange(0, 3).Draw(h.T, "crashes before the status") == 3 {
+		h.crash()
+		return
+	}
+	h.next = max(h.next, h.names.Next())
+}
+
+func (h *history) shrink() {
+	chosen := Decide(State{Desired: h.desired, Machines: h.list()}).Delete
+	for _, m := range chosen {
+		h.machines[m.Name].Deleting = true
+		h.pending.Deleted(m.UID)
+	}
+	staying := 0
+	for _, m := range h.machines {
+		if !m.Deleting {
+			staying++
+		}
+	}
+	if len(chosen) > 0 && staying != h.desired {
+		h.Fatalf("%d of %d stay", staying, h.desired)
+	}
+}
+
+func (h *history) create(count int) {
+	for _, name := range h.names.Take(count) {
+		switch rapid.SampledFrom([]string{"ok", "ok", "lost after", "lost before", "in flight", "refused"}).Draw(h.T, "answer") {
+		case "ok":
+			h.post(name)
+			delete(h.lost, name)
+			h.names.Created(name)
+			h.pending.Created(*h.machines[name])
+		case "lost after":
+			h.post(name)
+			h.lost[name] = h.lost[name]
+			h.fresh = true
+		case "lost before":
+			h.lost[name] = h.lost[name]
+			h.fresh = true
+		case "in flight":
+			h.lost[name] = true
+			h.fresh = true
+		case "refused":
+			h.refuse(name)
+		}
+		h.check()
+	}
+}
+
+// crash ends the process: its requests in flight are carried out now or never. The successor's cache may be as old as
+// its predecessor's.
+func (h *history) crash() {
+	for _, name := range slices.Sorted(maps.Keys(h.lost)) {
+		if h.lost[name] && rapid.Bool().Draw(h.T, "carried out") {
+			h.post(name)
+		}
+		delete(h.lost, name)
+	}
+	h.controller = newController(h.server, h.cache)
+}
+
+func (h *history) step() {
+	names := make([]string, 0, len(h.machines))
+	for name := range h.machines {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	switch rapid.SampledFrom([]string{
+		"reconcile", "cache", "desired", "delete", "gone", "reconcile", "land", "look up", "crash",
+	}).Draw(h.T, "step") {
+	case "reconcile":
+		h.reconcile()
+	case "cache":
+		h.cache = h.list()
+	case "desired":
+		h.desired = rapid.SampledFrom([]int{3, 2, 5, 1, 0}).Draw(h.T, "desired")
+	case "crash":
+		h.crash()
+	case "delete":
+		if len(names) > 0 {
+			h.machines[rapid.SampledFrom(names).Draw(h.T, "deleted")].Deleting = true
+		}
+	case "gone":
+		for _, name := range names {
+			if h.machines[name].Deleting && Decided("set", "uid", name, h.next) {
+				delete(h.machines, name)
+				// No request is under way for longer than it takes to repeat it, notice the Machine and delete it.
+				delete(h.lost, name)
+			}
+		}
+	case "land":
+		for _, name := range slices.Sorted(maps.Keys(h.lost)) {
+			if h.lost[name] && rapid.Bool().Draw(h.T, "lands") {
+				h.post(name)
+			}
+			h.lost[name] = false
+		}
+	case "look up":
+		h.lookUpUnseen()
+		for _, name := range h.names.Take(3) {
+			h.refuse(name)
+		}
+	}
+	h.check()
+}
+
+// refuse lets the controller learn for sure that there is no Machine of that name, nor a request that may make one.
+func (h *history) refuse(name string) {
+	if !h.lost[name] && h.machines[name] == nil {
+		h.names.Refused(name)
+		delete(h.lost, name)
+	}
+}
+
+// lookUpUnseen asks the server for what the cache does not show.
+func (h *history) lookUpUnseen() {
+	for _, m := range h.pending.Unseen() {
+		if h.machines[m.Name] == nil {
+			h.pending.Gone(m.UID)
+		}
+	}
+}
+
+// Over any history of crashes, lost answers, stale caches and changes of mind: never a Machine more than there should
+// be, never a name twice, never one deleted too many; and in the end there are as many as there should be.
+func TestNeverOneTooMany(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &server{machines: map[string]*Machine{}, made: map[string]int{}, lost: map[string]bool{}}
+		h := &history{T: t, server: s, controller: newController(s, nil), desired: 3}
+		for range rapid.IntRange(5, 40).Draw(t, "steps") {
+			h.step()
+		}
+		h.settle()
+	})
+}
+
+// settle lets the controller work undisturbed until there is nothing left to do.
+func (h *history) settle() {
+	for range 5 {
+		h.cache = h.list()
+		clear(h.lost)
+		h.lookUpUnseen()
+		view := h.pending.View(h.cache)
+		if !h.pending.Settled() {
+			h.Fatalf("%v unseen in a current cache of %v", h.pending.Unseen(), view)
+		}
+		d := Decide(State{Desired: h.desired, Machines: view})
+		for _, m := range d.Delete {
+			h.machines[m.Name].Deleting = true
+		}
+		for _, m := range view {
+			h.names.Created(m.Name)
+		}
+		for _, name := range h.names.Take(d.Create) {
+			h.post(name)
+			h.names.Created(name)
+		}
+		for _, name := range h.names.Take(3) {
+			h.names.Refused(name)
+		}
+		h.next = max(h.next, h.names.Next())
+		h.check()
+		for name, m := range h.machines {
+			if m.Deleting && Decided("set", "uid", name, h.next) {
+				delete(h.machines, name)
+			}
+		}
+	}
+	if len(h.machines) != h.desired {
+		h.Fatalf("%d machines in the end, %d wanted", len(h.machines), h.desired)
+	}
+}

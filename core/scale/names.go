@@ -1,0 +1,143 @@
+package scale
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxName is how long a name of a Machine may be: it becomes a host name, and a label of the Node.
+	maxName = 63
+	// tagLength makes 2^25 tags, which tell sets of the same name apart.
+	tagLength = 5
+	// indexLength is the room for a number; a set that creates a Machine a second fills it in 300 years.
+	indexLength = 10
+)
+
+// Names numbers the Machines of one set; the package comment says why. It is the memory of one process and not safe for
+// concurrent use.
+type Names struct {
+	prefix string
+	next   int64
+	states map[int64]numberState
+}
+
+// numberState is what is known of a number from next on.
+type numberState int
+
+const (
+	// numberUnknown: if a higher number was tried, then this one may have been as well, by this process or its
+	// predecessor; what became of it is not known.
+	numberUnknown numberState = iota
+	// numberDecided: the Machine was created, or the name is a stranger's.
+	numberDecided
+	// numberRefused: the API server has refused the Machine. The number can be tried again as long as no higher one is
+	// decided.
+	numberRefused
+)
+
+// NewNames returns the names of the set with that name and uid. next is what was persisted, 0 at first.
+func NewNames(set, uid string, next int64) *Names {
+	return &Names{prefix: namePrefix(set, uid), next: next, states: map[int64]numberState{}}
+}
+
+// namePrefix is the set's name, shortened if need be, and a tag made from its uid.
+func namePrefix(set, uid string) string {
+	sum := sha256.Sum256([]byte(uid))
+	tag := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:tagLength]
+	if longest := maxName - tagLength - indexLength - len("--"); len(set) > longest {
+		set = strings.TrimRight(set[:longest], "-.")
+	}
+	return set + "-" + tag + "-"
+}
+
+// Raise tells n what was persisted, by this process or another. A lower number than known changes nothing.
+func (n *Names) Raise(next int64) {
+	n.next = max(n.next, next)
+	n.compact()
+}
+
+// Take returns the count names to create Machines under. First come those that may have been tried and whose outcome is
+// not known, so that no Machine is created in place of one that may yet appear; then the lowest others that are not
+// decided. Until their outcome is known, Take returns them again.
+func (n *Names) Take(count int) []string {
+	numbers := make([]int64, 0, count)
+	take := func(i int64) {
+		if len(numbers) < count {
+			numbers = append(numbers, i)
+		}
+	}
+	top := n.next
+	for i := range n.states {
+		top = max(top, i+1)
+	}
+	for i := n.next; i < top; i++ {
+		if n.states[i] == numberUnknown {
+			take(i)
+		}
+	}
+	for i := n.next; len(numbers) < count; i++ {
+		if i >= top || n.states[i] == numberRefused {
+			take(i)
+		}
+	}
+	names := make([]string, 0, count)
+	for _, i := range numbers {
+		n.states[i] = numberUnknown
+		names = append(names, n.prefix+strconv.FormatInt(i, 10))
+	}
+	return names
+}
+
+// Created tells n that there is, or was, an object of that name. Names of another form are ignored.
+func (n *Names) Created(name string) { n.set(name, numberDecided) }
+
+// Refused tells n that no Machine of that name was created, nor will be by an earlier request.
+func (n *Names) Refused(name string) { n.set(name, numberRefused) }
+
+func (n *Names) set(name string, state numberState) {
+	i, ok := n.index(name)
+	if !ok || i < n.next || n.states[i] == numberDecided {
+		return
+	}
+	n.states[i] = state
+	n.compact()
+}
+
+// compact moves next past all numbers that are settled, up to the highest decided one.
+func (n *Names) compact() {
+	for i := n.next; n.states[i] != numberUnknown; i++ {
+		if n.states[i] == numberDecided {
+			n.next = i + 1
+		}
+	}
+	for i := range n.states {
+		if i < n.next {
+			delete(n.states, i)
+		}
+	}
+}
+
+// Next is the number to persist.
+func (n *Names) Next() int64 { return n.next }
+
+// Decided says whether the Machine of that name may be removed for good: only if its number is below next, the
+// persisted one, can it never be created again. Machines with names of another form may.
+func Decided(set, uid, name string, next int64) bool {
+	i, ok := NewNames(set, uid, next).index(name)
+	return !ok || i < next
+}
+
+func (n *Names) index(name string) (int64, bool) {
+	digits, ok := strings.CutPrefix(name, n.prefix)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || i < 0 || strconv.FormatInt(i, 10) != digits {
+		return 0, false
+	}
+	return i, true
+}

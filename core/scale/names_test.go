@@ -1,0 +1,76 @@
+package scale
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	n := NewNames("nodes-5f6d", "uid-1", 0)
+	tag := n.prefix
+	want := func(why string, count int, numbers ...string) {
+		t.Helper()
+		var names []string
+		for _, number := range numbers {
+			names = append(names, tag+number)
+		}
+		if got := n.Take(count); !slices.Equal(got, names) {
+			t.Errorf("%s: got %v, want %v", why, got, names)
+		}
+	}
+	want("the first", 2, "0", "1")
+	want("nothing is known of them, so the same again", 2, "0", "1")
+	n.Created(tag + "1")
+	want("of 0 nothing is known yet", 2, "0", "2")
+	if n.Next() != 0 {
+		t.Errorf("0 is not decided, and yet next is %d", n.Next())
+	}
+	n.Created(tag + "0")
+	if n.Next() != 2 {
+		t.Errorf("0 and 1 are decided, next is %d", n.Next())
+	}
+	n.Refused(tag + "2")
+	want("a refused one may be tried again", 1, "2")
+	n.Created(tag + "3")
+	want("what became of it this time is not known", 1, "2")
+	n.Refused(tag + "2")
+	want("not any more once a later one was created", 1, "4")
+	n.Refused(tag + "3")
+	n.Created("stranger")
+	n.Created(tag + "x")
+	n.Created(tag + "-7")
+	n.Created(tag + "07")
+	want("nonsense changes nothing", 1, "4")
+	n.Raise(2)
+	want("nor does what was persisted earlier", 1, "4")
+	n.Raise(9)
+	want("what another process persisted counts", 1, "9")
+}
+
+func TestNamesFitIntoALabel(t *testing.T) {
+	long := NewNames(strings.Repeat("a", 45)+"."+strings.Repeat("b", 17), "uid", 9_999_999_999).Take(1)[0]
+	if len(long) > maxName || strings.Contains(long, ".-") {
+		t.Errorf("%s has %d characters", long, len(long))
+	}
+	if a, b := NewNames("nodes", "uid-1", 0).Take(1)[0], NewNames("nodes", "uid-2", 0).Take(1)[0]; a == b {
+		t.Errorf("two sets of one name make the same machine: %s", a)
+	}
+}
+
+func TestDecided(t *testing.T) {
+	name := NewNames("nodes", "uid", 5).Take(1)[0]
+	for _, tc := range []struct {
+		why, name string
+		next      int64
+		want      bool
+	}{
+		{"its number might be created again", name, 5, false},
+		{"its number is settled", name, 6, true},
+		{"not a name of the set", "other", 0, true},
+	} {
+		if got := Decided("nodes", "uid", tc.name, tc.next); got != tc.want {
+			t.Errorf("%s: got %v", tc.why, got)
+		}
+	}
+}
