@@ -60,8 +60,8 @@ unit: build ## Run the tests of packages; some start an API server.
 	@$(GOTEST) -timeout 10m $(filter-out $(patsubst %,./%,$(PURE)),$(call packages,$(UNIT_MODULES)))
 
 .PHONY: e2e
-e2e: build ## Run the tests of whole processes on a real cluster.
-	@$(GOTEST) -count=1 -p 1 -timeout 20m $(call packages,$(E2E_MODULES))
+e2e: build racing ## Run the tests of whole processes on a real cluster.
+	@$(GOTEST) -count=1 -p 1 -timeout 30m $(call packages,$(E2E_MODULES))
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.
@@ -101,6 +101,13 @@ controlplane:
 commands:
 	@mkdir -p $(BIN)
 	@$(if $(COMMANDS),CGO_ENABLED=0 go build -o $(BIN)/ $(COMMANDS))
+
+# Millwright's processes with the race detector in them; the tests of whole
+# processes run these, and read in their logs what they raced.
+.PHONY: racing
+racing:
+	@mkdir -p $(BIN)/race
+	@$(if $(COMMANDS),go build -race -o $(BIN)/race/ $(COMMANDS))
 
 # A module must build for those who import it alone, without the workspace. vet
 # compiles its tests as well, so what they need is required, too.
