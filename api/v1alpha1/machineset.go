@@ -120,6 +120,12 @@ type MachineSetStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
+	// nextIndex is a number that ends no Machine's name yet: those below it are
+	// used up, also by Machines that are gone, so that no name is ever used twice.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	NextIndex int64 `json:"nextIndex,omitempty"`
+
 	// conditions of the set: Available and ReplicaFailure.
 	// +optional
 	// +listType=map

@@ -34,6 +34,18 @@ const (
 	// MaxReplicasAnnotation is on a MachineSet: replicas plus maxSurge of its
 	// MachineDeployment when the set was last scaled.
 	MaxReplicasAnnotation = "machinedeployment.clusters.k8s.io/max-replicas"
+	// ScalingReasonAnnotation is on a MachineSet: why its MachineDeployment last
+	// scaled it. With ScalingReasonRolling the set gives up unavailable Machines
+	// before those that carry DeleteMachineAnnotation.
+	ScalingReasonAnnotation = "machinedeployment.clusters.k8s.io/scaling-reason"
+)
+
+// Values of ScalingReasonAnnotation.
+const (
+	// ScalingReasonRolling: machines of an old template make room for new ones.
+	ScalingReasonRolling = "Rolling"
+	// ScalingReasonScaling: the deployment's size has changed.
+	ScalingReasonScaling = "Scaling"
 )
 
 // Annotations that others set and Millwright reads.
