@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -110,7 +111,7 @@ func (f *Fleet) shutDown(ctx context.Context, m *machine, vm *backendv1alpha1.VM
 		return nil
 	}
 	_, err := f.patch(ctx, k.node, false, conditions)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // Gone, or another VM's by now: as good.
+	if err != nil && !isGone(err) {
 		return err
 	}
 	k.running = false
@@ -128,4 +129,16 @@ func (f *Fleet) patch(ctx context.Context, ref nodeRef, running bool, conditions
 		return nil, fmt.Errorf("patch status of Node: %w", err)
 	}
 	return node, nil
+}
+
+// isGone says whether a write failed because the very Node it was for is gone, even where there is another of its name now.
+func isGone(err error) bool {
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }

@@ -114,10 +114,11 @@ func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 		k.lease = updated
 		return nil
 	}
-	k.lease = nil // Whatever it was, the next turn looks at it afresh.
-	if !apierrors.IsNotFound(err) {
+	// A Lease that is gone answers with a conflict as well: its uid, which an update carries, is not there any more.
+	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("renew Lease: %w", err)
 	}
+	k.lease = nil // The next turn takes it afresh.
 	node, err := f.client.CoreV1().Nodes().Get(ctx, k.node.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && node.UID != k.node.uid {
 		f.leases.remove(k)

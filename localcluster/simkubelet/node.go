@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
 
 	"github.com/millwright-dev/millwright/localcluster"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
@@ -24,6 +25,8 @@ func (f *Fleet) newNode(vm *backendv1alpha1.VM, config kubeletConfig, now time.T
 		corev1.LabelHostname:      name,
 		corev1.LabelOSStable:      "linux",
 		corev1.LabelArchStable:    runtime.GOARCH,
+		kubeletapis.LabelOS:       "linux", // Old, but node-lifecycle would add what is missing: a write a Node.
+		kubeletapis.LabelArch:     runtime.GOARCH,
 		localcluster.KubeletLabel: localcluster.KubeletRunning,
 	}
 	for key, value := range map[string]string{
@@ -102,7 +105,7 @@ type nodeRef struct {
 }
 
 // kubeletPatch returns a strategic merge patch of a Node's status that says whether its kubelet runs, and leaves alone
-// conditions that are not given. The API server refuses it, as a conflict, for another Node of the same name.
+// conditions that are not given. The API server refuses it for another Node of the same name: see isGone.
 func kubeletPatch(ref nodeRef, running bool, conditions []corev1.NodeCondition) ([]byte, error) {
 	var label any // null takes it off.
 	if running {
