@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFlags(t *testing.T) {
+	s, err := parse([]string{
+		"--driver=fake=unix:///run/fake.sock", "--driver", "other=unix:///run/other.sock",
+		"--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "-v=4",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := s.options
+	if len(o.Drivers) != 2 || o.Drivers[1].Name != "other" {
+		t.Errorf("drivers are %v", o.Drivers)
+	}
+	if o.DrainTimeout != 5*time.Minute || o.Deadlines.Mutation != 10*time.Second || s.verbosity != 4 {
+		t.Errorf("options are %+v, verbosity %d", o, s.verbosity)
+	}
+	if !o.LeaderElection.Enabled || o.LeaderElection.Identity != "me" || o.LeaderElection.Namespace != "millwright-system" {
+		t.Errorf("leader election is %+v", o.LeaderElection)
+	}
+}
+
+func TestBadFlagsSayWhatToDo(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"plaintext TCP":         {[]string{"--driver=fake=tcp://127.0.0.1:1"}, "--driver=fake=tcp://127.0.0.1:1"},
+		"a driver without name": {[]string{"--driver=unix:///run/fake.sock"}, "--driver=unix:///run/fake.sock"},
+		"an argument":           {[]string{"serve"}, `"serve"`},
+		"an unknown flag":       {[]string{"--drivers=x"}, "--drivers"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := parse(tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("parse(%q) = %v, want an error that holds %q", tc.args, err, tc.want)
+			}
+		})
+	}
+}
