@@ -1,0 +1,268 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// Patience with what should pass by itself.
+const (
+	// driverPatience: a driver that restarts, or an answer that was lost.
+	driverPatience = 5 * time.Second
+	// nodePatience: a Node that has registered and is about to become Ready.
+	nodePatience = 30 * time.Second
+	// deletePatience: a VM that is being deleted.
+	deletePatience = 10 * time.Second
+)
+
+// confirmations is how many looks in a row must find nothing before a VM that was there counts as gone.
+const confirmations = 2
+
+// instance gets the VM: it exists, its providerID is written down, and it runs.
+func (p *plan) instance() bool {
+	p.notYet(clusterv1alpha1.MachinePhasePending)
+	v := p.view()
+	if v.instance == nil || v.leftover() && p.Machine.ProviderID == "" {
+		return p.absent(v)
+	}
+	if v.instance.ProviderID != "" && p.Machine.ProviderID == "" {
+		p.providerID = v.instance.ProviderID
+		p.events = append(p.events, Event{Reason: "Created", Message: "Created VM " + p.providerID + "."})
+		return p.act(Record)
+	}
+	p.watch, p.Memory.Witnessed = Closely, true
+	p.status.LastKnownState = v.instance.LastKnownState
+	p.status.Addresses = v.instance.Addresses
+	return p.present(v.instance)
+}
+
+// absent: no VM is known of now.
+func (p *plan) absent(v view) bool {
+	if p.Machine.ProviderID == "" || p.halfWay() && v.looks < confirmations {
+		return p.create(v)
+	}
+	p.watch = Closely
+	if v.looks >= confirmations {
+		return p.fail(clusterv1alpha1.ReasonInstanceMissing,
+			fmt.Sprintf("VM %s is gone, and nobody here deleted it.", p.Machine.ProviderID))
+	}
+	if p.settled() {
+		// What is written down holds until a look says otherwise.
+		p.watch = Seldom
+		return v.looks > 0
+	}
+	return p.unseen(v)
+}
+
+// halfWay says whether the create failed half-way, yet told a providerID: it is taken up again.
+func (p *plan) halfWay() bool {
+	last := p.Memory.Last
+	return last != nil && last.Operation == clusterv1alpha1.OperationCreate && last.Failure != nil &&
+		!p.Memory.Witnessed && !p.settled()
+}
+
+// settled says whether the VM was written down as running.
+func (p *plan) settled() bool {
+	return p.status.Phase == clusterv1alpha1.MachinePhaseProvisioned || p.status.Phase == clusterv1alpha1.MachinePhaseRunning
+}
+
+// unseen: the machine has a providerID, and this process has not seen its VM yet.
+func (p *plan) unseen(v view) bool {
+	switch {
+	case p.Driver.Unknown != "":
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverNotFound, p.Driver.Unknown)
+	case v.failure != nil && v.failure.Class != instance.NotFound:
+		p.expect("look", driverPatience)
+		p.refused(v.failure)
+	default:
+		p.expect("look", driverPatience)
+		p.unready(metav1.ConditionUnknown, clusterv1alpha1.ReasonInstanceBooting, "The VM has not been looked at yet.")
+	}
+	return p.waitUntil(time.Time{})
+}
+
+// create starts a create, or says what keeps it from being started.
+func (p *plan) create(v view) bool {
+	if p.Driver.Unknown != "" {
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverNotFound, p.Driver.Unknown)
+		return p.waitUntil(time.Time{})
+	}
+	if p.Driver.UnderWay {
+		return p.waitUntil(time.Time{})
+	}
+	if p.frozen() || p.createFailed() || p.createAccepted(v) {
+		return true
+	}
+	if !p.Driver.Ready {
+		p.expect("driver", driverPatience)
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverUnavailable, p.Driver.Unready)
+		return p.waitUntil(time.Time{})
+	}
+	if p.Driver.Throttled {
+		return p.waitUntil(time.Time{})
+	}
+	if p.Machine.Status.LastOperation == nil {
+		p.passing = ""
+		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
+		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationProcessing}
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceCreating, "The VM is being created.")
+	}
+	p.Memory.Attempted, p.Memory.AttemptedAt = clusterv1alpha1.OperationCreate, p.Now
+	return p.act(Create)
+}
+
+// createAccepted: the cloud has accepted a create that has no VM to show for it. It is asked for again, but not at once.
+func (p *plan) createAccepted(v view) bool {
+	last := p.Memory.Last
+	if last == nil || last.Failure != nil {
+		return false
+	}
+	p.watch = Closely
+	if v.instance != nil {
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceFailed, words("The create has failed half-way", v.instance))
+	}
+	if v.looks >= confirmations || !p.Now.Before(p.Memory.RetryAt) {
+		return false
+	}
+	return p.waitUntil(p.Memory.RetryAt)
+}
+
+// createFailed shows how the last create failed; true when there is no other now.
+func (p *plan) createFailed() bool {
+	last := p.Memory.Last
+	if last == nil || last.Failure == nil || last.Operation != clusterv1alpha1.OperationCreate {
+		return false
+	}
+	if terminal(last.Failure.Class) {
+		message := p.explain(last.Failure)
+		p.status.LastOperation = &Operation{
+			Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationFailed, Description: message,
+		}
+		return p.fail(last.Failure.Reason, message)
+	}
+	p.keep(last.Failure.LastKnownState)
+	if last.Failure.ProviderID != "" && p.Machine.ProviderID == "" {
+		p.providerID = last.Failure.ProviderID
+		return p.act(Record)
+	}
+	p.refused(last.Failure)
+	if p.Now.Before(p.Memory.RetryAt) {
+		return p.waitUntil(p.Memory.RetryAt)
+	}
+	return false
+}
+
+// keep takes over what a half-way failure brought back.
+func (p *plan) keep(lastKnownState []byte) {
+	if lastKnownState != nil {
+		p.status.LastKnownState = lastKnownState
+	}
+}
+
+// refused shows a failure in the condition InstanceReady. One that is expected to pass is shown when it does not.
+func (p *plan) refused(f *instance.Failure) {
+	status := metav1.ConditionFalse
+	switch f.Class {
+	case instance.Pending:
+		return
+	case instance.OutcomeUnknown, instance.Unavailable:
+		p.expect("outcome", driverPatience)
+		status = metav1.ConditionUnknown
+	}
+	p.unready(status, reasonOf(f), p.explain(f))
+}
+
+// present judges by the state of the VM.
+func (p *plan) present(vm *instance.Instance) bool {
+	switch vm.State {
+	case instance.Running:
+		p.running(vm)
+		return false
+	case instance.Failed:
+		return p.fail(clusterv1alpha1.ReasonInstanceFailed, words("The cloud has given the VM up", vm))
+	case instance.Stopping, instance.Stopped:
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceStopped, words("The VM is switched off, and not by Millwright", vm))
+		return p.afoot()
+	case instance.Updating:
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceUpdating, words("The cloud is changing the VM", vm))
+		return p.afoot()
+	case instance.Deleting:
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceDeleting, words("The VM is being deleted, and not by Millwright", vm))
+		return p.afoot()
+	case instance.Creating:
+	}
+	if p.settled() {
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The VM is coming up again", vm))
+		return p.afoot()
+	}
+	// From "is being created" to "boots" alone is not worth a write.
+	if was := p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady); was.Reason != clusterv1alpha1.ReasonInstanceCreating {
+		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The cloud has accepted the VM; it does not run yet", vm))
+	}
+	return p.waitUntil(time.Time{})
+}
+
+// afoot: a VM that is not as it should be; the Node of a machine that has one is shown all the same.
+func (p *plan) afoot() bool {
+	if p.settled() {
+		return false
+	}
+	return p.waitUntil(time.Time{})
+}
+
+// running: the VM is up.
+func (p *plan) running(vm *instance.Instance) {
+	p.watch = Seldom
+	message := "The VM runs."
+	if len(vm.DuplicateProviderIDs) > 0 {
+		message = "The VM runs. The cloud holds more VMs of this machine, which must not be: " +
+			strings.Join(vm.DuplicateProviderIDs, ", ") + "."
+	}
+	p.condition(clusterv1alpha1.ConditionInstanceReady, metav1.ConditionTrue, clusterv1alpha1.ReasonInstanceRunning, message)
+	if p.status.Phase != clusterv1alpha1.MachinePhaseRunning {
+		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioned
+	}
+	if last := p.status.LastOperation; last == nil || last.Type == clusterv1alpha1.OperationCreate {
+		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationSucceeded}
+	}
+}
+
+// unready sets the condition InstanceReady to something that is not True.
+func (p *plan) unready(status metav1.ConditionStatus, reason, message string) {
+	p.condition(clusterv1alpha1.ConditionInstanceReady, status, reason, message)
+}
+
+// fail ends the machine: it will never work. The failure is told to programs only of a machine that never had a Node:
+// cluster-autoscaler deletes such machines.
+func (p *plan) fail(reason, message string) bool {
+	p.watch = Unwatched
+	p.unready(metav1.ConditionFalse, reason, message)
+	if !p.hadNode() {
+		p.status.Failure = &Failure{Reason: reason, Message: message}
+	}
+	p.status.Phase = clusterv1alpha1.MachinePhaseFailed
+	return p.waitUntil(time.Time{})
+}
+
+// hadNode says whether the machine has or had a Node.
+func (p *plan) hadNode() bool {
+	return p.status.Phase == clusterv1alpha1.MachinePhaseRunning || p.status.NodeName != "" || p.Node.Match == NodeFound
+}
+
+// words joins what core says with the cloud's own words.
+func words(ours string, vm *instance.Instance) string {
+	switch {
+	case vm.Message != "":
+		return ours + ": " + vm.Message
+	case vm.Reason != "":
+		return ours + ": " + vm.Reason
+	}
+	return ours + "."
+}

@@ -1,0 +1,191 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// Pauses between two passes of a drain: short at first, for most pods stop within seconds.
+var drainPauses = pause{first: time.Second, last: 10 * time.Second}
+
+// blockedPause is the pause while a PodDisruptionBudget is in the way.
+const blockedPause = 5 * time.Second
+
+// repeatDelete is how long a delete that left nothing waits for its repetition while a create is in doubt.
+const repeatDelete = 5 * time.Second
+
+// drained: no pod is left on the Node that could be evicted, or the time for it is over.
+func (p *plan) drained() bool {
+	fresh := p.status.Phase != clusterv1alpha1.MachinePhaseDeleting
+	p.status.Phase = clusterv1alpha1.MachinePhaseDeleting
+	p.status.Failure = nil
+	if p.Memory.Drained.Type != "" {
+		p.status = p.status.set(p.Memory.Drained)
+	}
+	if p.Memory.Gone || p.Memory.Drained.Type != "" || !fresh && p.drainOver() {
+		return false
+	}
+	if p.Node.Match != NodeFound {
+		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonNoNode, "The machine has no Node to drain.")
+		return false
+	}
+	deadline := p.Machine.Deleting.Add(p.Machine.DrainTimeout)
+	if p.Drain == nil && p.Now.Before(deadline) {
+		return p.act(DrainNode)
+	}
+	if p.drainPassed(deadline) {
+		return true
+	}
+	p.Memory.Drained = p.status.Condition(clusterv1alpha1.ConditionDrained)
+	return false
+}
+
+// drainOver says whether the drain is written down as over.
+func (p *plan) drainOver() bool {
+	c := p.Machine.Status.Condition(clusterv1alpha1.ConditionDrained)
+	return c.Status == metav1.ConditionTrue && c.Reason != clusterv1alpha1.ReasonNoNode || c.Reason == clusterv1alpha1.ReasonDrainTimedOut
+}
+
+// drainPassed judges by what the pass found.
+func (p *plan) drainPassed(deadline time.Time) bool {
+	d := p.Drain
+	switch {
+	case d != nil && d.Done && d.Unreachable:
+		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonNodeUnreachable,
+			fmt.Sprintf("Node %s does not answer; its pods are not waited for.", p.Node.Name))
+		return false
+	case d != nil && d.Done:
+		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonDrained,
+			fmt.Sprintf("No pod is left on Node %s that could be evicted.", p.Node.Name))
+		return false
+	case !p.Now.Before(deadline):
+		message := fmt.Sprintf("The drain of Node %s took longer than %s; the VM goes with the pods that are left.",
+			p.Node.Name, p.Machine.DrainTimeout)
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDrainTimedOut, message)
+		return false
+	}
+	p.Memory.Passes++
+	wait := drainPauses.nth(p.Memory.Passes)
+	if d.Blocked != "" {
+		wait = blockedPause
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, d.Blocked)
+	} else {
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining,
+			fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", p.Node.Name))
+	}
+	return p.waitUntil(earlier(p.Now.Add(wait), deadline))
+}
+
+func (p *plan) drainedAs(status metav1.ConditionStatus, reason, message string) {
+	p.condition(clusterv1alpha1.ConditionDrained, status, reason, message)
+}
+
+// deleted: nothing of the machine is left in the cloud, and nothing can come any more.
+func (p *plan) deleted() bool {
+	if p.Memory.Gone || !p.may() {
+		return false
+	}
+	if p.Driver.Unknown != "" {
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverNotFound, p.Driver.Unknown)
+		return p.waitUntil(time.Time{})
+	}
+	if p.frozen() {
+		p.status.Phase = clusterv1alpha1.MachinePhaseDeleting
+		return p.waitUntil(time.Time{})
+	}
+	if p.Driver.UnderWay {
+		p.deleting("The VM is being deleted.")
+		return p.waitUntil(time.Time{})
+	}
+	last := p.Memory.Last
+	if last == nil || last.Operation != clusterv1alpha1.OperationDelete {
+		p.deleting("The VM is being deleted.")
+		return p.delete()
+	}
+	switch {
+	case last.Failure != nil && p.Machine.ProviderID == "" && terminal(last.Failure.Class):
+		// The same refusal met every create: nothing was ever made.
+		return p.leftNothing(last)
+	case last.Failure != nil:
+		p.refused(last.Failure)
+		return p.deleteAt(p.Memory.RetryAt)
+	case last.Instance == nil:
+		return p.leftNothing(last)
+	}
+	return p.dying(last.Instance)
+}
+
+// leftNothing: a delete left nothing. That counts if it was sent after every doubt had settled.
+func (p *plan) leftNothing(last *Outcome) bool {
+	settled := p.settleBy()
+	if settled.IsZero() || !last.Started.Before(settled) {
+		p.Memory.Gone = true
+		return false
+	}
+	p.deleting("A create whose outcome is unknown may still bring forth a VM; it is waited for, to be deleted.")
+	return p.deleteAt(earlier(settled, last.Ended.Add(repeatDelete)))
+}
+
+// dying: the cloud has accepted the delete. What is gone is confirmed by another one.
+func (p *plan) dying(vm *instance.Instance) bool {
+	p.watch = Closely
+	p.keep(vm.LastKnownState)
+	p.deleting(words("The VM is being deleted", vm))
+	if v := p.view(); v.looks > 0 {
+		return p.delete()
+	}
+	return p.deleteAt(p.Memory.RetryAt)
+}
+
+// deleting shows that the VM is on its way out.
+func (p *plan) deleting(message string) {
+	if p.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
+		p.expect("delete", deletePatience)
+	}
+	if last := p.status.LastOperation; last == nil || last.State == clusterv1alpha1.OperationSucceeded {
+		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationDelete, State: clusterv1alpha1.OperationProcessing}
+	}
+	p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceDeleting, message)
+}
+
+// deleteAt deletes from t on.
+func (p *plan) deleteAt(t time.Time) bool {
+	if p.Now.Before(t) {
+		return p.waitUntil(t)
+	}
+	return p.delete()
+}
+
+// delete starts a delete as soon as the driver takes it.
+func (p *plan) delete() bool {
+	if !p.Driver.Ready {
+		p.expect("driver", driverPatience)
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverUnavailable, p.Driver.Unready)
+		return p.waitUntil(time.Time{})
+	}
+	if p.Driver.Throttled {
+		return p.waitUntil(time.Time{})
+	}
+	p.Memory.Attempted, p.Memory.AttemptedAt = clusterv1alpha1.OperationDelete, p.Now
+	return p.act(Delete)
+}
+
+// unregistered: the Node goes after its VM.
+func (p *plan) unregistered() bool {
+	if p.Node.Match != NodeFound {
+		return false
+	}
+	return p.act(RemoveNode)
+}
+
+// release ends the machine.
+func (p *plan) release() bool {
+	p.expect("release", deletePatience)
+	p.events = append(p.events, Event{Reason: "Deleted", Message: "Nothing of the machine is left."})
+	return p.act(Release)
+}

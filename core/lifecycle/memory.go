@@ -1,0 +1,113 @@
+package lifecycle
+
+import (
+	"time"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// recheck is how long to wait for a look before an operation that was accepted is asked for again.
+const recheck = 30 * time.Second
+
+// learn takes an outcome into memory. An attempt that is neither under way nor has an outcome was lost: nobody can say
+// what became of it.
+func (p *plan) learn() {
+	m := &p.Memory
+	if p.Driver.Outcome != nil {
+		p.remember(*p.Driver.Outcome)
+		return
+	}
+	if m.Attempted == "" || p.Driver.UnderWay {
+		return
+	}
+	p.remember(Outcome{
+		Operation: m.Attempted, Started: m.AttemptedAt, Ended: p.Now,
+		Failure: &instance.Failure{
+			Class: instance.OutcomeUnknown, Reason: clusterv1alpha1.ReasonOutcomeUnknown, Message: "The call's outcome was lost.",
+		},
+	})
+}
+
+func (p *plan) remember(o Outcome) {
+	m := &p.Memory
+	repeated := m.Last != nil && m.Last.Failure != nil && o.Failure != nil && m.Last.Failure.Class == o.Failure.Class
+	m.Attempted, m.AttemptedAt, m.Last = "", time.Time{}, &o
+	m.RetryAt = o.Ended.Add(recheck)
+	if o.Failure == nil {
+		m.Failures = 0
+		return
+	}
+	if !repeated {
+		m.Failures = 0
+	}
+	m.Failures++
+	m.RetryAt = o.Ended.Add(after(o.Failure, m.Failures, p.Machine.UID))
+	if o.Operation == clusterv1alpha1.OperationCreate && uncertain(o.Failure.Class) {
+		m.Doubt = o.Ended
+	}
+}
+
+// view is the VM as this process knows it.
+type view struct {
+	// instance is nil when none is known.
+	instance *instance.Instance
+	// looks counts how many looks in a row found nothing.
+	looks int
+	// failure is how the last look failed.
+	failure *instance.Failure
+}
+
+// leftover says whether what is there is only what is left of a create that died half-way.
+func (v view) leftover() bool {
+	return v.instance.State == instance.Failed && v.instance.ProviderID == ""
+}
+
+// view prefers the last look to the last answer, unless the look began before that answer was given.
+func (p *plan) view() view {
+	last, seen := p.Memory.Last, p.Driver.Seen
+	if seen != nil && (last == nil || !seen.At.Before(last.Ended)) {
+		v := view{instance: seen.Instance, failure: seen.Failure}
+		if seen.Failure != nil && seen.Failure.Class == instance.NotFound {
+			v.instance, v.looks = nil, seen.Looks
+		}
+		return v
+	}
+	if last != nil {
+		return view{instance: last.Instance, failure: last.Failure}
+	}
+	return view{}
+}
+
+// frozen says whether the driver has lost what it knew of this machine: nothing is done until a look succeeds again.
+func (p *plan) frozen() bool {
+	last := p.Memory.Last
+	lost := last != nil && last.Failure != nil && last.Failure.Class == instance.DataLoss ||
+		p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonDataLoss
+	if !lost {
+		return false
+	}
+	p.watch = Seldom
+	if v := p.view(); v.instance != nil && v.failure == nil {
+		return false
+	}
+	if last != nil && last.Failure != nil {
+		p.refused(last.Failure)
+	}
+	p.status.Phase = clusterv1alpha1.MachinePhaseUnknown
+	return true
+}
+
+// settleBy is when every create of which nobody knows what became has come to its end; zero when there is no doubt.
+func (p *plan) settleBy() time.Time {
+	doubt := p.Memory.Doubt
+	operation := p.Machine.Status.LastOperation
+	if operation != nil && operation.Type == clusterv1alpha1.OperationCreate && operation.State != clusterv1alpha1.OperationSucceeded &&
+		doubt.Before(p.Driver.LeadingSince) {
+		doubt = p.Driver.LeadingSince
+	}
+	if doubt.IsZero() {
+		return doubt
+	}
+	return doubt.Add(p.Driver.CreateSettle)
+}

@@ -1,0 +1,238 @@
+package lifecycle
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// Next returns what to do next.
+func Next(s State) Step {
+	if !s.Machine.Deleting.IsZero() && !s.Machine.Finalizer {
+		return Step{Status: s.Machine.Status}
+	}
+	p := &plan{State: s, status: s.Machine.Status}
+	p.learn()
+	order := []func() bool{p.identity, p.failed, p.bootstrap, p.instance, p.node}
+	if !s.Machine.Deleting.IsZero() {
+		order = []func() bool{p.drained, p.deleted, p.unregistered, p.release}
+	}
+	for _, decided := range order {
+		if decided() {
+			break
+		}
+	}
+	return p.finish()
+}
+
+// plan is a step in the making. Its methods for the parts of a life return true when they have decided what to do, or
+// that there is something to wait for; false hands over to the next part.
+type plan struct {
+	State
+
+	status     Status
+	do         Action
+	providerID string
+	watch      Watch
+	wake       time.Time
+	events     []Event
+	// passing names what is expected to pass within patience; a status that differs from the recorded one only for
+	// that is not written yet.
+	passing  string
+	patience time.Duration
+}
+
+// act decides for an action.
+func (p *plan) act(do Action) bool {
+	p.do = do
+	return true
+}
+
+// waitUntil decides to wait: for what the conditions say, until t at the latest. The zero time is no bound.
+func (p *plan) waitUntil(t time.Time) bool {
+	p.wake = earlier(p.wake, t)
+	return true
+}
+
+// expect says that what keeps the machine waiting should pass within patience.
+func (p *plan) expect(what string, patience time.Duration) {
+	p.passing, p.patience = what, patience
+}
+
+// condition sets a condition of the status.
+func (p *plan) condition(typ string, status metav1.ConditionStatus, reason, message string) {
+	p.status = p.status.set(Condition{Type: typ, Status: status, Reason: reason, Message: message})
+}
+
+// identity: a machine is known by a finalizer and a uid, both there before anything is made for it.
+func (p *plan) identity() bool {
+	if p.Machine.Finalizer && p.Machine.UID != "" {
+		return false
+	}
+	return p.act(Identify)
+}
+
+// failed: a machine that failed stays so; whoever made it replaces it.
+func (p *plan) failed() bool {
+	return p.status.Phase == clusterv1alpha1.MachinePhaseFailed
+}
+
+// bootstrap: without user data nothing is created.
+func (p *plan) bootstrap() bool {
+	if p.BootstrapError == "" {
+		p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionTrue,
+			clusterv1alpha1.ReasonBootstrapRendered, "The user data can be rendered.")
+		return false
+	}
+	if p.may() {
+		// The VM has its user data; a change of labels does not reach it any more.
+		return false
+	}
+	p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionFalse,
+		clusterv1alpha1.ReasonBootstrapInvalid, p.BootstrapError)
+	p.notYet(clusterv1alpha1.MachinePhasePending)
+	return p.waitUntil(time.Time{})
+}
+
+// may says whether anything may exist in the cloud for this machine.
+func (p *plan) may() bool {
+	return p.Machine.ProviderID != "" || p.Machine.Status.LastOperation != nil ||
+		p.Memory.Attempted != "" || p.Memory.Last != nil
+}
+
+// notYet gives a status that has none yet its phase and the conditions that wait for others.
+func (p *plan) notYet(phase clusterv1alpha1.MachinePhase) {
+	if p.status.Phase == clusterv1alpha1.MachinePhaseUnknown {
+		phase, p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning, ""
+	}
+	if p.status.Phase == "" {
+		p.status.Phase = phase
+	}
+	if p.status.Condition(clusterv1alpha1.ConditionInstanceReady).Type == "" {
+		p.condition(clusterv1alpha1.ConditionInstanceReady, metav1.ConditionFalse,
+			clusterv1alpha1.ReasonInstanceCreating, "The VM has not been asked for yet.")
+	}
+	if p.status.Condition(clusterv1alpha1.ConditionNodeReady).Type == "" {
+		p.waitingForNode()
+	}
+}
+
+// finish sums up and settles what is written.
+func (p *plan) finish() Step {
+	p.ready()
+	write := !p.status.Equal(p.Machine.Status) || p.outdated()
+	if p.hushed(write) {
+		p.status, write = p.Machine.Status, false
+	}
+	if write {
+		p.stamp()
+		p.announce()
+	}
+	return Step{
+		Do: p.do, ProviderID: p.providerID, Status: p.status, Write: write, Watch: p.watch,
+		Wake: p.wake, Events: p.events, Memory: p.Memory,
+	}
+}
+
+// outdated says whether the status of a machine on which nothing else is to be written has not seen its spec.
+func (p *plan) outdated() bool {
+	lasting := p.status.Phase == clusterv1alpha1.MachinePhaseRunning || p.status.Phase == clusterv1alpha1.MachinePhaseFailed ||
+		p.status.Phase == clusterv1alpha1.MachinePhasePending
+	return lasting && p.Machine.Outdated
+}
+
+// ready sets the condition that sums the others up.
+func (p *plan) ready() {
+	if len(p.status.Conditions) == 0 {
+		return
+	}
+	types := []string{
+		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ConditionNodeReady,
+	}
+	if !p.Machine.Deleting.IsZero() {
+		drained := p.status.Condition(clusterv1alpha1.ConditionDrained)
+		instance := p.status.Condition(clusterv1alpha1.ConditionInstanceReady)
+		from := drained
+		if drained.Status != metav1.ConditionFalse || drained.Reason == clusterv1alpha1.ReasonDrainTimedOut {
+			from = instance
+		}
+		if from.Reason == "" || from.Status == metav1.ConditionTrue {
+			from.Reason, from.Message = clusterv1alpha1.ReasonInstanceDeleting, "The machine is being deleted."
+		}
+		p.condition(clusterv1alpha1.ConditionReady, metav1.ConditionFalse, from.Reason, from.Message)
+		return
+	}
+	for _, typ := range types {
+		if c := p.status.Condition(typ); c.Type != "" && c.Status != metav1.ConditionTrue {
+			p.condition(clusterv1alpha1.ConditionReady, c.Status, c.Reason, c.Message)
+			return
+		}
+	}
+	p.condition(clusterv1alpha1.ConditionReady, metav1.ConditionTrue,
+		clusterv1alpha1.ReasonMachineReady, "The VM runs and its Node is Ready.")
+}
+
+// hushed keeps from being written what should pass by itself within seconds.
+func (p *plan) hushed(write bool) bool {
+	if p.passing == "" || !write {
+		p.Memory.Passing, p.Memory.PassingSince = "", time.Time{}
+		return false
+	}
+	if p.Memory.Passing != p.passing {
+		p.Memory.Passing, p.Memory.PassingSince = p.passing, p.Now
+	}
+	over := p.Memory.PassingSince.Add(p.patience)
+	if p.Now.Before(over) {
+		p.wake = earlier(p.wake, over)
+		return true
+	}
+	return false
+}
+
+// stamp dates an operation that has changed.
+func (p *plan) stamp() {
+	recorded := p.Machine.Status.LastOperation
+	if p.status.LastOperation == nil || samePointed(p.status.LastOperation, recorded, Operation.equal) {
+		return
+	}
+	dated := *p.status.LastOperation
+	dated.At = p.Now
+	p.status.LastOperation = &dated
+}
+
+// announce tells of what is in the way, once for each reason.
+func (p *plan) announce() {
+	for _, typ := range []string{
+		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady,
+		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained,
+	} {
+		is, was := p.status.Condition(typ), p.Machine.Status.Condition(typ)
+		if is.Reason != was.Reason && is.Status != metav1.ConditionTrue && !calm[is.Reason] {
+			p.events = append(p.events, Event{Warning: true, Reason: is.Reason, Message: is.Message})
+		}
+	}
+}
+
+// calm are the reasons that belong to the normal course of things, or are told by others.
+var calm = map[string]bool{
+	clusterv1alpha1.ReasonInstanceCreating:  true,
+	clusterv1alpha1.ReasonInstanceBooting:   true,
+	clusterv1alpha1.ReasonInstanceUpdating:  true,
+	clusterv1alpha1.ReasonInstanceDeleting:  true,
+	clusterv1alpha1.ReasonDriverUnavailable: true,
+	clusterv1alpha1.ReasonOutcomeUnknown:    true,
+	clusterv1alpha1.ReasonWaitingForNode:    true,
+	clusterv1alpha1.ReasonNodeNotReady:      true,
+	clusterv1alpha1.ReasonNodeUnknown:       true,
+	clusterv1alpha1.ReasonDraining:          true,
+}
+
+// earlier treats zero as never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

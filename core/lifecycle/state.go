@@ -1,0 +1,149 @@
+package lifecycle
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// State is all that Next looks at.
+type State struct {
+	Now     time.Time
+	Machine Machine
+	// BootstrapError says why no user data can be rendered; empty when it can.
+	BootstrapError string
+	Driver         Driver
+	Node           Node
+	// Drain is what the drain's pass found that was made for this state; nil before it.
+	Drain *Drain
+	// Memory is Step.Memory of the step before; the zero value for a machine that this process has not seen yet.
+	Memory Memory
+}
+
+// Machine is what the API server holds.
+type Machine struct {
+	// UID is spec.machineUID; empty until it is set.
+	UID       string
+	Finalizer bool
+	// Deleting is since when the Machine is on its way out; zero while it is not.
+	Deleting   time.Time
+	ProviderID string
+	// DrainTimeout bounds the drain, counted from Deleting.
+	DrainTimeout time.Duration
+	Status       Status
+	// Outdated: the status has not seen the spec as it is now.
+	Outdated bool
+}
+
+// Driver is what is known of the machine's driver, and through it.
+type Driver struct {
+	// Unknown says, for people, that there is no such driver; empty when there is one.
+	Unknown string
+	// Ready: as far as is known a mutation can be sent now. Unready says why not, for people.
+	Ready   bool
+	Unready string
+	// Throttled: the driver takes no further call now; the machine is woken when its turn has come.
+	Throttled bool
+	// CreateSettle is how long after a create of unknown outcome its VM may still appear.
+	CreateSettle time.Duration
+	// LeadingSince is since when no other process calls drivers for this cluster.
+	LeadingSince time.Time
+	// UnderWay: a mutation of this machine has no outcome yet.
+	UnderWay bool
+	// Outcome is that of the mutation that ended last, the one time that it is handed over.
+	Outcome *Outcome
+	// Seen is what the last look at the VM found; nil when there was none.
+	Seen *Look
+}
+
+// Outcome is how a mutation ended.
+type Outcome struct {
+	// Operation is OperationCreate or OperationDelete.
+	Operation clusterv1alpha1.OperationType
+	// Instance is nil after a failure, and after a delete that left nothing.
+	Instance *instance.Instance
+	// Failure is nil after a success.
+	Failure        *instance.Failure
+	Started, Ended time.Time
+}
+
+// Look is what was found when the driver was last asked for the machine.
+type Look struct {
+	// Instance is the VM as last seen; nil when none was found.
+	Instance *instance.Instance
+	// Failure is how the look failed; class NotFound says that the cloud knows nothing of the uid.
+	Failure *instance.Failure
+	// At is when the look began.
+	At time.Time
+	// Looks counts how many in a row found the same.
+	Looks int
+}
+
+// Node is the Node that fits the machine.
+type Node struct {
+	Match NodeMatch
+	// Conflict says, for people, why no Node can be taken; only with NodeConflicting.
+	Conflict string
+	Name     string
+	// Claimed: everything that core sets on a Node is set.
+	Claimed bool
+	// Ready is the status of the Node's condition Ready, Message its message.
+	Ready   metav1.ConditionStatus
+	Message string
+}
+
+// NodeMatch says how many Nodes fit the machine.
+type NodeMatch string
+
+// The matches.
+const (
+	// NodeNone: no Node fits.
+	NodeNone NodeMatch = ""
+	// NodeFound: exactly one does, and it is nobody else's.
+	NodeFound NodeMatch = "Found"
+	// NodeConflicting: several do, or the one that does is another Machine's. None is touched.
+	NodeConflicting NodeMatch = "Conflicting"
+)
+
+// Drain is what a pass of the drain found.
+type Drain struct {
+	// Done: no pod is left that has to be waited for.
+	Done bool
+	// Unreachable: the Node does not answer, so its pods are not waited for.
+	Unreachable bool
+	// Blocked names, for people and in stable words, the pods that may not be evicted now, and why; empty when
+	// there is none.
+	Blocked string
+	// Remaining names, for people, pods that are still there.
+	Remaining string
+}
+
+// Memory is what one process remembers of a machine between steps. Losing it is safe at any time.
+type Memory struct {
+	// Attempted is the mutation that was started and whose outcome has not been seen; empty when there is none.
+	Attempted clusterv1alpha1.OperationType
+	// AttemptedAt is when it was started.
+	AttemptedAt time.Time
+	// Last is the outcome that was seen last; nil before the first.
+	Last *Outcome
+	// Doubt is when the last create of unknown outcome ended; zero when there was none.
+	Doubt time.Time
+	// Failures counts failures of the same class in a row.
+	Failures int
+	// RetryAt is when the next mutation may start.
+	RetryAt time.Time
+	// Gone: nothing of the machine is left in the cloud and nothing can come any more.
+	Gone bool
+	// Witnessed: a VM was seen. There is no other for this uid, ever.
+	Witnessed bool
+	// Drained is the condition Drained once the drain is over; the zero value before.
+	Drained Condition
+	// Passes counts the drain's.
+	Passes int
+	// Passing is what is expected to pass soon, PassingSince since when; empty for nothing.
+	Passing      string
+	PassingSince time.Time
+}

@@ -1,0 +1,96 @@
+package lifecycle
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// Status is what stands in a Machine's status, but for times of transition and the generation.
+type Status struct {
+	Phase clusterv1alpha1.MachinePhase
+	// Conditions, sorted by type. Those of types that lifecycle does not own are not among them.
+	Conditions []Condition
+	// NodeName is nodeRef's; empty while there is none.
+	NodeName       string
+	Addresses      []instance.Address
+	LastOperation  *Operation
+	LastKnownState []byte
+	// Failure is why the machine is Failed for good; nil while it is not, and once it has had a Node.
+	Failure *Failure
+}
+
+// Condition is a condition of a Machine, but for its times.
+type Condition struct {
+	Type            string
+	Status          metav1.ConditionStatus
+	Reason, Message string
+}
+
+// Operation is what was last asked of the cloud.
+type Operation struct {
+	Type        clusterv1alpha1.OperationType
+	State       clusterv1alpha1.OperationState
+	Description string
+	At          time.Time
+}
+
+// Failure is a word for programs and the cause in the cloud's own words.
+type Failure struct{ Reason, Message string }
+
+// Condition returns the condition of a type; the zero value when there is none.
+func (s Status) Condition(typ string) Condition {
+	for _, c := range s.Conditions {
+		if c.Type == typ {
+			return c
+		}
+	}
+	return Condition{}
+}
+
+// Equal says whether a and b tell a reader the same.
+func (s Status) Equal(b Status) bool {
+	return s.Phase == b.Phase && s.NodeName == b.NodeName &&
+		slices.Equal(s.Conditions, b.Conditions) && slices.Equal(s.Addresses, b.Addresses) &&
+		bytes.Equal(s.LastKnownState, b.LastKnownState) &&
+		samePointed(s.LastOperation, b.LastOperation, Operation.equal) &&
+		samePointed(s.Failure, b.Failure, func(a, b Failure) bool { return a == b })
+}
+
+// equal leaves the time out: an operation that reads the same has not changed.
+func (o Operation) equal(b Operation) bool {
+	o.At = b.At
+	return o == b
+}
+
+func samePointed[T any](a, b *T, equal func(a, b T) bool) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return equal(*a, *b)
+}
+
+// set returns s with a condition set; s itself stays as it is.
+func (s Status) set(c Condition) Status {
+	s.Conditions = slices.Clone(s.Conditions)
+	at, found := slices.BinarySearchFunc(s.Conditions, c.Type, func(one Condition, typ string) int {
+		switch {
+		case one.Type < typ:
+			return -1
+		case one.Type > typ:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		s.Conditions[at] = c
+		return s
+	}
+	s.Conditions = slices.Insert(s.Conditions, at, c)
+	return s
+}
