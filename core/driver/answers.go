@@ -72,8 +72,8 @@ func word(reason string) string {
 	return conditionReason(reason)
 }
 
-// conditionWord is what the API server accepts as a condition's reason.
-var conditionWord = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+// conditionWord is narrower than what the API server accepts as a condition's reason: one CamelCase word.
+var conditionWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
 var states = map[driverv1alpha1.MachineState]instance.State{
 	driverv1alpha1.MachineState_MACHINE_STATE_CREATING: instance.Creating,

@@ -47,6 +47,9 @@ type callRecord struct {
 	nextLook time.Time
 }
 
+// connectionBroke is why a driver is away that was there.
+const connectionBroke = "the connection to the driver broke"
+
 func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, error) {
 	transport, err := transportFor(target.Address)
 	if err != nil {
@@ -189,6 +192,11 @@ func (d *Driver) admissible(m Machine, overtime error) error {
 	if d.why != "" {
 		d.waiting[m.key()] = struct{}{}
 		return unavailable("DriverNotReady", d.why)
+	}
+	// serve has yet to notice; that it does makes the driver ready anew, and wakes the machine.
+	if !d.session.connected() {
+		d.waiting[m.key()] = struct{}{}
+		return unavailable("DriverNotReady", connectionBroke)
 	}
 	return overtime
 }

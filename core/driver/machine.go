@@ -52,7 +52,7 @@ type Outcome struct {
 	// Instance is the driver's answer. nil after a failure, and after a Delete that left nothing: then, and only then,
 	// is the machine gone.
 	Instance *instance.Instance
-	// Failure is nil after a success.
+	// Failure is nil after a success. Class Unavailable says that the request never left.
 	Failure *instance.Failure
 	// Started is when the request was handed to the transport, Ended when its outcome was known.
 	Started, Ended time.Time

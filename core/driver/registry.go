@@ -121,7 +121,7 @@ func (d *Driver) serve(ctx context.Context, s *session) {
 		lost()
 	})
 	d.attach(s)
-	defer d.away("the connection to the driver broke")
+	defer d.away(connectionBroke)
 	parts.Go(func() { d.lookOut(ctx, s) })
 	probes := d.cfg.Clock.NewTicker(d.cfg.ProbeInterval)
 	defer probes.Stop()

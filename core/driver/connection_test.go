@@ -1,0 +1,298 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/millwright-dev/millwright/core/instance"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
+	path := socketPath(t)
+	r := start(t, Config{}, path)
+	err := r.StartCreate(machine("asking"), nil, nil)
+	if failureClass(err) != instance.Unavailable {
+		t.Fatalf("without a driver: %v, want Unavailable", err)
+	}
+	if ready, why := r.Ready(); ready || why == "" {
+		t.Errorf("ready %t because %q", ready, why)
+	}
+	newFakeDriver().serve(t, path)
+	r.awaitReady(t)
+	if got := r.Capabilities(); got.VendorVersion != "v1" || got.ProviderIDPrefix != prefix || !got.Has(driverv1alpha1.Feature_FEATURE_LIST) {
+		t.Errorf("capabilities %+v", got)
+	}
+}
+
+func TestADriverThatBreaksTheHandshakeIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spoil func(*fakeDriver)
+		says  string
+	}{
+		{"another driver", func(f *fakeDriver) { f.info.Name = "other" }, "calls itself"},
+		{"another contract", func(f *fakeDriver) { f.info.ApiPackages = []string{"millwright.driver.v9"} }, "core needs millwright.driver.v1alpha1"},
+		{"no version", func(f *fakeDriver) { f.info.VendorVersion = "" }, "vendor_version"},
+		{"no prefix", func(f *fakeDriver) { f.caps.ProviderIdPrefix = "" }, "provider_id_prefix"},
+		{"not ready", func(f *fakeDriver) {
+			f.probe = func() *driverv1alpha1.ProbeResponse { return &driverv1alpha1.ProbeResponse{Reason: "warming up"} }
+		}, "warming up"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFakeDriver()
+			test.spoil(f)
+			path := socketPath(t)
+			server := f.serve(t, path)
+			told := make(chan string, 1)
+			r := start(t, Config{Log: logSink(func(line string) {
+				if strings.Contains(line, test.says) {
+					select {
+					case told <- line:
+					default:
+					}
+				}
+			})}, path)
+			select {
+			case <-told:
+			case <-time.After(patience):
+				t.Fatalf("no word of %q", test.says)
+			}
+			if err := r.StartDelete(machine("asking")); failureClass(err) != instance.Unavailable {
+				t.Errorf("a call to such a driver: %v, want Unavailable", err)
+			}
+			// The right driver in its place is taken at once.
+			server.Stop()
+			newFakeDriver().serve(t, path)
+			r.awaitReady(t)
+		})
+	}
+}
+
+func TestFeaturesOfTheFutureAreIgnored(t *testing.T) {
+	f := newFakeDriver()
+	f.caps.Features = append(f.caps.Features, driverv1alpha1.Feature(4711))
+	path := socketPath(t)
+	f.serve(t, path)
+	r := start(t, Config{}, path)
+	r.awaitReady(t)
+	if got := r.Capabilities().Features; len(got) != 1 || got[0] != driverv1alpha1.Feature_FEATURE_LIST {
+		t.Errorf("features %v, want the one that core knows", got)
+	}
+}
+
+func TestAKilledDriverLeavesTheOutcomeUnknownAndIsFoundAgain(t *testing.T) {
+	f := newFakeDriver()
+	entered := make(chan struct{})
+	f.create = func(ctx context.Context, _ *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		close(entered)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	path := socketPath(t)
+	server := f.serve(t, path)
+	r := start(t, Config{}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	if err := r.StartCreate(m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	server.Stop()
+	if got := r.outcome(t, m); got.Failure == nil || got.Failure.Class != instance.OutcomeUnknown {
+		t.Errorf("outcome %+v, want unknown", got)
+	}
+	again := newFakeDriver()
+	again.info.VendorVersion = "v2"
+	again.caps.Limits = &driverv1alpha1.Limits{MaxConcurrentRequests: 3, CreateSettle: durationpb.New(time.Minute)}
+	again.serve(t, path)
+	// A call that meets the broken connection before core has noticed is Unavailable, at its start or at its end.
+	for created := false; !created; {
+		r.await(t, "the new driver", func() bool { return r.StartCreate(m, nil, nil) == nil })
+		got := r.outcome(t, m)
+		created = got.Failure == nil
+		if !created && got.Failure.Class != instance.Unavailable {
+			t.Fatalf("outcome %+v, want Unavailable or a success", got)
+		}
+	}
+	if got := r.Capabilities(); got.VendorVersion != "v2" || got.MaxConcurrentRequests != 3 || got.CreateSettle != time.Minute {
+		t.Errorf("capabilities %+v, want the new driver's", got)
+	}
+}
+
+func TestADriverThatStopsGracefullyFinishesItsCalls(t *testing.T) {
+	f := newFakeDriver()
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	f.create = func(_ context.Context, q *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		close(entered)
+		<-proceed
+		return &driverv1alpha1.CreateMachineResponse{Machine: running(q.GetMachine())}, nil
+	}
+	path := socketPath(t)
+	server := f.serve(t, path)
+	away := make(chan struct{})
+	r := start(t, Config{Log: logSink(func(line string) {
+		if strings.Contains(line, "connection to the driver broke") {
+			close(away)
+		}
+	})}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	if err := r.StartCreate(m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		server.GracefulStop()
+	}()
+	<-away
+	close(proceed)
+	if got := r.outcome(t, m); got.Failure != nil {
+		t.Errorf("outcome %+v, want a success", got)
+	}
+	<-stopped
+}
+
+func TestWithoutAConnectionNothingLeaves(t *testing.T) {
+	path := socketPath(t)
+	server := newFakeDriver().serve(t, path)
+	c := connector{
+		target: Target{Name: driverName}, transport: unixSocket(path), cfg: Config{}.withDefaults(),
+		intercept: mustMetrics(t).meter(driverName, logSink(func(string) {}), Config{}.withDefaults().Clock),
+	}
+	s, err := c.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.conn.Close()
+	server.Stop()
+	s.conn.WaitForStateChange(t.Context(), connectivity.Ready)
+	// Another driver at the same address is not spoken to on the old connection.
+	var called atomic.Bool
+	stranger := newFakeDriver()
+	stranger.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		called.Store(true)
+		return nil, nil
+	}
+	stranger.serve(t, path)
+	ctx, departed := watchDeparture(t.Context())
+	_, err = s.machines.CreateMachine(ctx, &driverv1alpha1.CreateMachineRequest{})
+	if err == nil || departed.left.Load() || called.Load() {
+		t.Fatalf("error %v, left %t, called %t; want an error and nothing sent", err, departed.left.Load(), called.Load())
+	}
+	if got := classify(driverName, err, departed.left.Load()); got.Class != instance.Unavailable {
+		t.Errorf("class %s, want Unavailable", got.Class)
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	f := newFakeDriver()
+	f.caps.Limits.Deadlines = &driverv1alpha1.Deadlines{Mutation: durationpb.New(30 * time.Millisecond)}
+	f.create = func(ctx context.Context, _ *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	r := start(t, Config{Deadlines: Deadlines{Mutation: time.Hour}}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	if err := r.StartCreate(m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := r.outcome(t, m)
+	if got.Failure == nil || got.Failure.Class != instance.OutcomeUnknown || got.Failure.Message != "the driver did not answer in time" {
+		t.Errorf("outcome %+v, want an unknown one for want of time", got.Failure)
+	}
+}
+
+func TestNoMutationOutlivesTheLease(t *testing.T) {
+	f := newFakeDriver()
+	deadline := make(chan time.Time, 1)
+	f.remove = func(ctx context.Context, _ *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.DeleteMachineResponse, error) {
+		at, _ := ctx.Deadline()
+		deadline <- at
+		return &driverv1alpha1.DeleteMachineResponse{}, nil
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	var left atomic.Int64
+	left.Store(int64(time.Minute))
+	r := start(t, Config{MutationBudget: func() (time.Time, bool) {
+		return time.Now().Add(time.Duration(left.Load())), left.Load() > 0
+	}}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	for _, test := range []struct {
+		left time.Duration
+		want string
+	}{
+		{shortestMutation - time.Second, "LeaseExpiring"},
+		{0, "NotLeading"},
+	} {
+		left.Store(int64(test.left))
+		var failure *instance.Failure
+		if err := r.StartDelete(m); !errors.As(err, &failure) || failure.Class != instance.Unavailable || failure.Reason != test.want {
+			t.Errorf("with %v left: %v, want %s", test.left, err, test.want)
+		}
+	}
+	left.Store(int64(10 * time.Second))
+	if err := r.StartDelete(m); err != nil {
+		t.Fatal(err)
+	}
+	if at := <-deadline; time.Until(at) > 10*time.Second {
+		t.Errorf("the deadline is %v away, beyond the Lease", time.Until(at))
+	}
+	r.outcome(t, m)
+}
+
+func TestALeaderThatLosesItsLeaseCancelsItsCalls(t *testing.T) {
+	f := newFakeDriver()
+	entered := make(chan struct{})
+	f.create = func(ctx context.Context, _ *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		close(entered)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	r := start(t, Config{}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	if err := r.StartCreate(m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	r.lead()
+	<-r.ended
+	outcome, progress := r.Collect(m.UID)
+	if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown {
+		t.Errorf("%s %+v, want the call ended with an unknown outcome", progress, outcome.Failure)
+	}
+	if err := r.StartCreate(m, nil, nil); failureClass(err) != instance.Unavailable {
+		t.Errorf("a call without leadership: %v, want Unavailable", err)
+	}
+}
+
+func TestAServerThatIsNoDriver(t *testing.T) {
+	path := socketPath(t)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Config{}, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	newFakeDriver().serve(t, path)
+	r.awaitReady(t)
+}
