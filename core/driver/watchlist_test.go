@@ -1,0 +1,156 @@
+package driver
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+func testWatchlist() *watchlist {
+	return newWatchlist(Config{}.withDefaults().Polling)
+}
+
+// seconds lists when a lone machine is looked at, in seconds after it was tracked, if each look finds what find says.
+func seconds(w *watchlist, count int, find func(int) look) []int {
+	var at []int
+	now := epoch
+	for len(at) < count {
+		batches, next := w.due(now, true)
+		if len(batches) == 0 {
+			now = next
+			continue
+		}
+		l := find(len(at))
+		l.began, l.ended, l.oneByOne = now, now, !batches[0].list
+		at = append(at, int(now.Sub(epoch)/time.Second))
+		w.found(batches[0].machine.UID, l)
+		w.listEnded(batches[0].account)
+	}
+	return at
+}
+
+func TestWhenAMachineIsLookedAt(t *testing.T) {
+	creating := func(int) look { return look{instance: &instance.Instance{State: instance.Creating}} }
+	for _, test := range []struct {
+		name string
+		pace Pace
+		find func(int) look
+		want []int
+	}{
+		{"alone it backs off while nothing changes", Pending, creating, []int{1, 2, 4, 8, 16, 26, 36}},
+		{"a change is followed closely", Pending, func(n int) look {
+			return look{instance: &instance.Instance{State: instance.Creating, Message: fmt.Sprint(n)}}
+		}, []int{1, 2, 3, 4}},
+		{"poll_after makes it rarer", Pending, func(int) look {
+			return look{instance: &instance.Instance{State: instance.Creating, PollAfter: 7 * time.Second}}
+		}, []int{1, 8, 15, 22, 30}},
+		{"so does RetryInfo", Pending, func(int) look {
+			return look{failure: &instance.Failure{Class: instance.RateLimited, RetryAfter: 30 * time.Second}}
+		}, []int{1, 31, 61}},
+		{"settled alone it costs a call, so rarely", Settled, creating, []int{1, 301, 601}},
+		{"absence is confirmed soon, whatever the pace", Settled, func(int) look {
+			return look{failure: &instance.Failure{Class: instance.NotFound}}
+		}, []int{1, 2, 302}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := testWatchlist()
+			w.track(machine("a"), test.pace, epoch, time.Time{})
+			if diff := cmp.Diff(test.want, seconds(w, len(test.want), test.find)); diff != "" {
+				t.Errorf("looks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheFirstLookWaitsAsLongAsTheLastAnswerAsked(t *testing.T) {
+	w := testWatchlist()
+	if got, want := w.track(machine("a"), Pending, epoch, epoch.Add(9*time.Second)), epoch.Add(9*time.Second); !got.Equal(want) {
+		t.Errorf("due at %v, want %v", got, want)
+	}
+}
+
+func TestAQuickerPaceTakesEffectAtOnce(t *testing.T) {
+	w := testWatchlist()
+	w.track(machine("a"), Settled, epoch, time.Time{})
+	seconds(w, 1, func(int) look { return look{instance: &instance.Instance{State: instance.Running}} })
+	later := epoch.Add(20 * time.Second)
+	if due := w.track(machine("a"), Pending, later, time.Time{}); due.After(later) {
+		t.Errorf("due at %v, want at once", due)
+	}
+	if due := w.track(machine("a"), Settled, later, time.Time{}); due.After(later) {
+		t.Errorf("a slower pace moved the look that is due to %v", due)
+	}
+}
+
+func TestAnAccountThatHangsHoldsUpNobody(t *testing.T) {
+	w := testWatchlist()
+	for i, m := range machines(12) {
+		m.Spec = fmt.Appendf(nil, `{"account":%d}`, i%2)
+		w.track(m, Pending, epoch, time.Time{})
+	}
+	now := epoch.Add(time.Second)
+	first, next := w.due(now, true)
+	if len(first) != 1 || !first[0].list {
+		t.Fatalf("first: %+v, want one list, which may show the other account's machines too", first)
+	}
+	second, _ := w.due(next, true)
+	if len(second) != 1 || second[0].account == first[0].account || next.Sub(now) != time.Second {
+		t.Errorf("after %v: %+v, want the other account's list", next.Sub(now), second)
+	}
+	third, _ := w.due(now.Add(time.Minute), true)
+	if len(third) != 0 {
+		t.Errorf("beside the lists under way: %+v, want nothing", third)
+	}
+}
+
+func TestOneListServesAllAccountsWhoseMachinesItShows(t *testing.T) {
+	w := testWatchlist()
+	for i, m := range machines(12) {
+		m.Spec = fmt.Appendf(nil, `{"flavor":%d}`, i%2)
+		w.track(m, Pending, epoch, time.Time{})
+	}
+	now := epoch.Add(time.Second)
+	first, _ := w.due(now, true)
+	for _, m := range machines(12) {
+		w.found(m.UID, look{began: now, ended: now, instance: &instance.Instance{State: instance.Creating}})
+	}
+	w.listEnded(first[0].account)
+	if more, _ := w.due(now, true); len(more) != 0 {
+		t.Errorf("after a list of everybody: %+v, want nothing", more)
+	}
+}
+
+func TestLooksThatComeLateAreDropped(t *testing.T) {
+	w := testWatchlist()
+	m := machine("a")
+	w.track(m, Pending, epoch, time.Time{})
+	newer := look{began: epoch.Add(2), ended: epoch.Add(2), instance: &instance.Instance{State: instance.Running}}
+	older := look{began: epoch.Add(1), ended: epoch.Add(3), instance: &instance.Instance{State: instance.Creating}, oneByOne: true}
+	if !w.found(m.UID, newer) || w.found(m.UID, older) {
+		t.Error("an older look is news, or a newer one is none")
+	}
+	if got, _ := w.observed(m.UID); got.Instance.State != instance.Running {
+		t.Errorf("state %s, want the newer look's", got.Instance.State)
+	}
+	w.untrack(m.UID)
+	w.untrack(m.UID)
+	w.notLooked(m.UID, epoch)
+	if w.found(m.UID, newer) || len(w.accounts) != 0 {
+		t.Error("something is left of a machine that is not tracked any more")
+	}
+}
+
+func TestSecretsTellAccountsApart(t *testing.T) {
+	a, b := machine("a"), machine("b")
+	if accountOf(a) != accountOf(b) {
+		t.Error("one spec makes two accounts")
+	}
+	b.Secrets = map[string][]byte{"k": []byte("v")}
+	if accountOf(a) == accountOf(b) {
+		t.Error("other secrets make the same account")
+	}
+}
