@@ -29,7 +29,8 @@ func roles() map[string][]rbacv1.PolicyRule {
 	return map[string][]rbacv1.PolicyRule{
 		SimKubeletUser: {
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"create", "get", "list"}},
-			{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{""}, Resources: []string{"nodes/status", "pods/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
 		},
 		KwokUser: {

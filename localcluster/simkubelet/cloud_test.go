@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
@@ -33,6 +35,7 @@ type cloud struct {
 	vms      map[string]*backendv1alpha1.VM
 	revision int64
 	changed  chan struct{}
+	fail     bool
 }
 
 func newCloud() *cloud {
@@ -59,19 +62,29 @@ func (c *cloud) set(name string, state backendv1alpha1.VMState, userData string)
 	c.changed = make(chan struct{})
 }
 
-// lose makes the cloud forget a VM altogether, as a cloud whose state was reset.
-func (c *cloud) lose(name string) {
+// reset makes it a cloud that has never seen a VM.
+func (c *cloud) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.vms, name)
+	clear(c.vms)
+	c.revision = 0
+}
+
+// failNext makes the call under way fail, or the next one.
+func (c *cloud) failNext() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail = true
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 func (c *cloud) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsRequest) (*backendv1alpha1.ListVMsResponse, error) {
 	deadline := time.After(r.GetWait().AsDuration())
 	for {
-		page, changed := c.page(r)
-		if len(page.GetVms()) > 0 {
-			return page, nil
+		page, changed, err := c.page(r)
+		if err != nil || len(page.GetVms()) > 0 {
+			return page, err
 		}
 		select {
 		case <-deadline:
@@ -83,9 +96,13 @@ func (c *cloud) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsRequest) 
 	}
 }
 
-func (c *cloud) page(r *backendv1alpha1.ListVMsRequest) (*backendv1alpha1.ListVMsResponse, <-chan struct{}) {
+func (c *cloud) page(r *backendv1alpha1.ListVMsRequest) (*backendv1alpha1.ListVMsResponse, <-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.fail {
+		c.fail = false
+		return nil, nil, status.Error(codes.Unavailable, "the cloud restarts")
+	}
 	response := &backendv1alpha1.ListVMsResponse{}
 	for _, vm := range c.vms {
 		if vm.GetRevision() > r.GetAfterRevision() {
@@ -96,7 +113,7 @@ func (c *cloud) page(r *backendv1alpha1.ListVMsRequest) (*backendv1alpha1.ListVM
 	if n := int(r.GetMaxResults()); len(response.GetVms()) > n {
 		response.Vms, response.More = response.Vms[:n], true
 	}
-	return response, c.changed
+	return response, c.changed, nil
 }
 
 // serve serves the cloud until the returned function is called, and returns a client of it.

@@ -7,9 +7,9 @@
 //     refuses, this one refuses: it logs why, and there is no Node either.
 //   - The kubelet registers a Node, Ready at once, and renews its Lease. In place of a cloud controller manager, the
 //     Node comes with the VM's provider id, addresses, region, zone and instance type.
-//   - A VM that stops shuts its kubelet down gracefully: the Node becomes NotReady at once, as with a real kubelet's
-//     graceful node shutdown. A VM that fails or goes loses power: nothing is said, the Lease gets old, and
-//     kube-controller-manager declares the Node Unknown. Nobody here deletes a Node.
+//   - A VM that stops shuts its kubelet down gracefully: the Node and the pods on it become NotReady at once. A VM that
+//     fails or goes loses power: nothing is said, the Lease gets old, and kube-controller-manager declares the Node
+//     Unknown and the pods on it NotReady. Nobody here deletes a Node.
 //   - A VM that runs again has the same Node again, or registers a new one if it was deleted meanwhile. While the VM runs,
 //     a deleted Node stays deleted, as with a real kubelet, which registers only when it starts.
 //   - A Node of the same name that belongs to another VM is left alone; the kubelet tries again until it is gone.

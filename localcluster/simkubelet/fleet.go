@@ -84,6 +84,8 @@ type machine struct {
 	vm *backendv1alpha1.VM
 	// kubelet is nil until the VM has registered a Node.
 	kubelet *kubelet
+	// interrupted says that the VM was seen in another state than running since the kubelet started.
+	interrupted bool
 }
 
 // A kubelet that cannot register tries again, soon at first.

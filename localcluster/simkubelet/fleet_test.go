@@ -87,6 +87,12 @@ func (b *logBuffer) says(parts ...string) error {
 	return fmt.Errorf("no line of the log has %q", parts)
 }
 
+func (b *logBuffer) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf.Reset()
+}
+
 // runFleet plays c's kubelets as their own user until the test ends or the returned function is called.
 func runFleet(t *testing.T, c *cloud, lease time.Duration) (log *logBuffer, stop func()) {
 	t.Helper()
@@ -177,6 +183,7 @@ func notFound(t *testing.T, name string) error {
 }
 
 func TestRunningVMBecomesANode(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
 	runFleet(t, c, 4*time.Second)
 	c.set("reg-1", building, userData("--hostname-override=reg-1 --node-labels=team=a,node.kubernetes.io/x=y --register-with-taints=k=v:NoExecute"))
@@ -224,6 +231,7 @@ func TestRunningVMBecomesANode(t *testing.T) {
 }
 
 func TestVMWithoutAKubeletIsNoNode(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
 	log, _ := runFleet(t, c, time.Minute)
 	c.set("refused", running, userData("--node-labels=kubernetes.io/role=worker"))
@@ -246,6 +254,7 @@ func TestVMWithoutAKubeletIsNoNode(t *testing.T) {
 }
 
 func TestNodeFollowsItsVM(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
 	log, _ := runFleet(t, c, 2*time.Second)
 	c.set("life", running, userData("--hostname-override=life"))
@@ -263,6 +272,7 @@ func TestNodeFollowsItsVM(t *testing.T) {
 	if err := notFound(t, "life"); err != nil {
 		t.Errorf("a kubelet registered without a start: %v", err)
 	}
+	log.clear()
 	c.set("life", stopped, "")
 	eventually(t, "the kubelet stops", func() error { return log.says("Kubelet stopped", "node=life") })
 	c.set("life", running, "")
@@ -277,6 +287,7 @@ func TestNodeFollowsItsVM(t *testing.T) {
 }
 
 func TestSilentVMBecomesUnknownAndComesBack(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
 	runFleet(t, c, 2*time.Second)
 	c.set("silent", running, userData("--hostname-override=silent"))
@@ -291,6 +302,7 @@ func TestSilentVMBecomesUnknownAndComesBack(t *testing.T) {
 }
 
 func TestNameOfAnotherVMsNodeIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
 	log, _ := runFleet(t, c, time.Minute)
 	c.set("first", running, userData("--hostname-override=shared"))
@@ -315,6 +327,7 @@ func TestNameOfAnotherVMsNodeIsWaitedFor(t *testing.T) {
 }
 
 func TestNewProcessTakesOver(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
 	_, stop := runFleet(t, c, time.Minute)
 	names := []string{"over-up", "over-stopped", "over-gone", "over-lost", "over-deleted"}
@@ -355,21 +368,25 @@ func TestNewProcessTakesOver(t *testing.T) {
 }
 
 func TestCloudThatComesBackAsAnother(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
-	_, stop := runFleet(t, c, time.Minute)
-	c.set("kept", running, userData("--hostname-override=kept"))
-	c.set("lost", running, userData("--hostname-override=lost"))
-	waitForNode(t, "kept", corev1.ConditionTrue, true)
-	waitForNode(t, "lost", corev1.ConditionTrue, true)
-	stop()
+	log, _ := runFleet(t, c, time.Minute)
+	c.set("reset-other", running, "")
+	c.set("reset-kept", running, userData("--hostname-override=reset-kept"))
+	c.set("reset-lost", running, userData("--hostname-override=reset-lost"))
+	waitForNode(t, "reset-kept", corev1.ConditionTrue, true)
+	waitForNode(t, "reset-lost", corev1.ConditionTrue, true)
 
-	other := newCloud() // Its revisions begin anew.
-	other.set("kept", running, userData("--hostname-override=kept"))
-	log, _ := runFleet(t, other, time.Minute)
-	eventually(t, "the VM is taken over", func() error { return log.says("Kubelet runs", "node=kept") })
+	c.reset() // Its revisions begin anew, and it has never heard of the lost one.
+	c.set("reset-kept", running, userData("--hostname-override=reset-kept"))
+	c.failNext()
+	eventually(t, "the cloud is lost sight of", func() error { return log.says("Lost sight of the cloud") })
+	waitForNode(t, "reset-lost", corev1.ConditionTrue, false)
+	waitForNode(t, "reset-kept", corev1.ConditionTrue, true)
 }
 
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	c := newCloud()
 	const vms = 500
 	runFleet(t, c, time.Minute)

@@ -109,6 +109,7 @@ func (f *Fleet) replaceLocked(vm *backendv1alpha1.VM) {
 	}
 	m.vm = vm
 	if vm.GetState() != backendv1alpha1.VMState_VM_STATE_RUNNING {
+		m.interrupted = true
 		f.leases.remove(m.kubelet)
 	}
 	if gone {

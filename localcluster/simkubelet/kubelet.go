@@ -27,8 +27,7 @@ type kubelet struct {
 
 // boot starts a VM's kubelet, and with it the Node.
 func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) error {
-	if m.kubelet != nil && m.kubelet.running {
-		f.started(m, m.kubelet) // The VM may have stopped and started again before anybody looked.
+	if !f.needsStart(m) {
 		return nil
 	}
 	config, err := parseUserData(vm.GetUserData())
@@ -48,12 +47,20 @@ func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) er
 	return nil
 }
 
+// needsStart says whether the VM has started since its kubelet did: it may have stopped only for a moment.
+func (f *Fleet) needsStart(m *machine) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return m.kubelet == nil || !m.kubelet.running || m.interrupted
+}
+
 // started has the kubelet's Lease renewed, unless the VM has stopped meanwhile.
 func (f *Fleet) started(m *machine, k *kubelet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.kubelet = k
 	if m.vm.GetState() == backendv1alpha1.VMState_VM_STATE_RUNNING {
+		m.interrupted = false
 		f.leases.add(k)
 	}
 }
@@ -114,8 +121,31 @@ func (f *Fleet) shutDown(ctx context.Context, m *machine, vm *backendv1alpha1.VM
 	if err != nil && !isGone(err) {
 		return err
 	}
+	if len(conditions) > 0 {
+		if err := f.stopPods(ctx, k.node.name); err != nil {
+			return err
+		}
+	}
 	k.running = false
 	f.options.Log.Info("Kubelet stopped", "vm", vm.GetId(), "node", k.node.name)
+	return nil
+}
+
+// stopPods declares the pods of a Node not Ready. For a Node that went silent, node-lifecycle does so; for one that said
+// goodbye, it is up to the kubelet.
+func (f *Fleet) stopPods(ctx context.Context, node string) error {
+	pods, err := f.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("list pods of Node: %w", err)
+	}
+	const notReady = `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"NodeShutdown"},{"type":"ContainersReady","status":"False","reason":"NodeShutdown"}]}}`
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		_, err := f.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(notReady), metav1.PatchOptions{}, "status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("patch status of pod: %w", err)
+		}
+	}
 	return nil
 }
 
