@@ -56,8 +56,9 @@ test: ## Run every check and every test, from nothing, with the race detector.
 
 .PHONY: unit
 unit: build ## Run the tests of packages; some start an API server.
-	@$(if $(PURE),$(MAKE) pure)
-	@$(GOTEST) -timeout 10m $(filter-out $(patsubst %,./%,$(PURE)),$(call packages,$(UNIT_MODULES)))
+	@$(MAKE) pure
+	@others=$$(go list $(call packages,$(UNIT_MODULES)) | grep -v $(foreach p,$(PURE),-e '/$(p)$$')); \
+	  $(GOTEST) -timeout 10m $$others
 
 .PHONY: e2e
 e2e: build racing ## Run the tests of whole processes on a real cluster.
