@@ -1,0 +1,41 @@
+package cloud
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options say how the cloud behaves. The zero value is a cloud that does everything at once and forgets it all.
+type Options struct {
+	// Journal is the file that keeps the cloud's state; empty: memory only. No two clouds may share one.
+	Journal string
+	// BootLatency is how long a VM stays BUILDING; DeleteLatency how long it stays DELETING.
+	BootLatency, DeleteLatency time.Duration
+	// MinCallLatency and MaxCallLatency bound how long a call of the cloud's own API takes. Half of it passes before
+	// the call takes effect, half of it after.
+	MinCallLatency, MaxCallLatency time.Duration
+	// Quota limits the resources of each account by kind, "vm" and "nic". A kind that is not in it is not limited.
+	// It is the state's own quota, where the journal holds one, that counts.
+	Quota map[string]int64
+	// Accounts are the names of accounts by the key that opens them. The empty key opens the account "default",
+	// unless it is given here.
+	Accounts map[string]string
+	// Log gets what the cloud's owner should know; nil discards it.
+	Log *slog.Logger
+}
+
+// defaultAccount is what the empty key opens.
+const defaultAccount = "default"
+
+func (o Options) withDefaults() Options {
+	accounts := map[string]string{"": defaultAccount}
+	for key, account := range o.Accounts {
+		accounts[key] = account
+	}
+	o.Accounts = accounts
+	o.MaxCallLatency = max(o.MaxCallLatency, o.MinCallLatency)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

@@ -1,0 +1,82 @@
+package cloud
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/fake/tags"
+)
+
+// ChangeVM implements the service.
+func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) (*backendv1alpha1.ChangeVMResponse, error) {
+	h.cloud.mu.Lock()
+	defer h.cloud.mu.Unlock()
+	v := h.cloud.anyVM(r.GetId())
+	if v == nil {
+		return nil, status.Error(codes.NotFound, "no VM has this id")
+	}
+	state, ok := map[backendv1alpha1.VMChange]vmState{
+		backendv1alpha1.VMChange_VM_CHANGE_DELETE: gone,
+		backendv1alpha1.VMChange_VM_CHANGE_STOP:   stopped,
+		backendv1alpha1.VMChange_VM_CHANGE_START:  running,
+		backendv1alpha1.VMChange_VM_CHANGE_FAIL:   failed,
+	}[r.GetChange()]
+	if !ok {
+		return nil, status.Error(codes.InvalidArgument, "change: must be set")
+	}
+	v.State, v.Due, v.Fault = state, time.Time{}, ""
+	if state == failed {
+		v.Fault = r.GetMessage()
+	}
+	err := h.cloud.write(h.cloud.settle(v))
+	return &backendv1alpha1.ChangeVMResponse{Vm: v.hooked()}, err
+}
+
+// anyVM finds a VM that is not gone by its id or provider id, whosever it is; nil when there is none.
+func (c *Cloud) anyVM(id string) *vm {
+	if v := c.alive.byID[id]; v != nil {
+		return v
+	}
+	for _, v := range c.alive.ordered {
+		if v.providerID() == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// CreateForeignVM implements the service. The VM has a NIC with the same tags, and belongs to the account that is open
+// to all.
+func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateForeignVMRequest) (*backendv1alpha1.CreateForeignVMResponse, error) {
+	c, wanted := h.cloud, r.GetVm()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	account := c.options.Accounts[""]
+	marks := maps.Clone(wanted.GetTags())
+	if marks == nil {
+		marks = map[string]string{}
+	}
+	for key, value := range map[string]string{tags.Cluster: wanted.GetClusterUid(), tags.Machine: wanted.GetMachineUid()} {
+		if value != "" {
+			marks[key] = value
+		}
+	}
+	n := &nic{record: c.newRecord(kindNIC, account)}
+	v := &vm{record: c.newRecord(kindVM, account), State: running, Flavor: flavors[0], Image: images[0], Zone: zones[0]}
+	if wanted.GetCreateTime() != nil {
+		n.Created, v.Created = wanted.GetCreateTime().AsTime(), wanted.GetCreateTime().AsTime()
+	}
+	n.Name, v.Name = wanted.GetName(), wanted.GetName()
+	n.Tags, v.Tags = marks, marks
+	n.Address = addressOf(n)
+	n.VM, v.NIC, v.Address = v.ID, n.ID, n.Address
+	c.putNIC(n)
+	c.putVM(v)
+	err := c.write(entry{VM: c.touch(v), NIC: n})
+	return &backendv1alpha1.CreateForeignVMResponse{Vm: v.hooked()}, err
+}

@@ -1,0 +1,264 @@
+package cloud
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
+)
+
+// The kinds of resources, as quotas and hooks name them.
+const (
+	kindVM  = "vm"
+	kindNIC = "nic"
+)
+
+type vmState = fakecloudv1alpha1.VMState
+
+// The states of a VM.
+const (
+	building = fakecloudv1alpha1.VMState_VM_STATE_BUILDING
+	running  = fakecloudv1alpha1.VMState_VM_STATE_RUNNING
+	stopped  = fakecloudv1alpha1.VMState_VM_STATE_STOPPED
+	failed   = fakecloudv1alpha1.VMState_VM_STATE_FAILED
+	deleting = fakecloudv1alpha1.VMState_VM_STATE_DELETING
+	gone     = fakecloudv1alpha1.VMState_VM_STATE_GONE
+)
+
+type nic struct {
+	record
+	Address string `json:"address"`
+	// VM is the id of the VM that uses it.
+	VM string `json:"vm,omitempty"`
+}
+
+type vm struct {
+	record
+	State   vmState   `json:"state"`
+	Fault   string    `json:"fault,omitempty"`
+	NIC     string    `json:"nic,omitempty"`
+	Address string    `json:"address,omitempty"`
+	Flavor  string    `json:"flavor,omitempty"`
+	Image   string    `json:"image,omitempty"`
+	Zone    string    `json:"zone,omitempty"`
+	Deleted time.Time `json:"deleted,omitzero"`
+	// Request is a digest of what was asked for, to tell a repeated request from another one with the same token.
+	Request string `json:"request,omitempty"`
+	// Due is when the state changes by itself; zero: never.
+	Due time.Time `json:"due,omitzero"`
+	// BootFault is what the VM will fail with when it has booted.
+	BootFault string `json:"bootFault,omitempty"`
+	Revision  int64  `json:"revision"`
+	// userData is journaled once, beside the VM: it is big and never changes.
+	userData []byte
+}
+
+func (v *vm) providerID() string { return "fake:///" + v.Zone + "/" + v.ID }
+
+func (v *vm) wire() *fakecloudv1alpha1.VM {
+	return &fakecloudv1alpha1.VM{
+		Id: v.ID, ProviderId: v.providerID(), Name: v.Name, Tags: maps.Clone(v.Tags), State: v.State, Fault: v.Fault,
+		NicId: v.NIC, Address: v.Address, Flavor: v.Flavor, Image: v.Image, Region: region, Zone: v.Zone,
+		CreateTime: timestamppb.New(v.Created),
+	}
+}
+
+func (n *nic) wire() *fakecloudv1alpha1.NIC {
+	return &fakecloudv1alpha1.NIC{
+		Id: n.ID, Name: n.Name, Tags: maps.Clone(n.Tags), Address: n.Address, VmId: n.VM, CreateTime: timestamppb.New(n.Created),
+	}
+}
+
+// tokenKey names a client token within its account.
+func (r *record) tokenKey() string { return r.Account + "\x00" + r.Token }
+
+// newRecord numbers a resource of this kind.
+func (c *Cloud) newRecord(kind, account string) record {
+	c.seq++
+	return record{Seq: c.seq, ID: fmt.Sprintf("%s-%s-%06d", kind, c.name, c.seq), Account: account, Created: now()}
+}
+
+// now is the wall clock without its monotonic part, as it comes back from the journal.
+func now() time.Time { return time.Now().Round(0).UTC() }
+
+// checkQuota returns an error when one more is too many. A negative limit is none.
+func (c *Cloud) checkQuota(kind string, used int64) error {
+	limit, limited := c.quota[kind]
+	if !limited || limit < 0 || used < limit {
+		return nil
+	}
+	return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_QUOTA_EXCEEDED, kind,
+		"Quota exceeded for %s: requested 1, but already used %d of %d", kind, used, limit)
+}
+
+func (c *Cloud) createNIC(t *turn, r *fakecloudv1alpha1.CreateNICRequest) (*nic, error) {
+	wanted := record{Account: t.account, Token: r.GetClientToken()}
+	if id, known := c.nicTokens[wanted.tokenKey()]; known && wanted.Token != "" {
+		return c.nics.byID[id], nil
+	}
+	if err := c.checkQuota(kindNIC, c.nics.used[t.account]); err != nil {
+		return nil, err
+	}
+	n := &nic{record: c.newRecord(kindNIC, t.account)}
+	n.Name, n.Token, n.Tags = r.GetName(), wanted.Token, maps.Clone(r.GetTags())
+	n.Address = addressOf(n)
+	c.putNIC(n)
+	t.changed(n.ID)
+	return n, c.write(entry{NIC: n})
+}
+
+// addressOf returns an address that no other NIC has.
+func addressOf(n *nic) string {
+	return fmt.Sprintf("10.%d.%d.%d", n.Seq>>16&255, n.Seq>>8&255, n.Seq&255)
+}
+
+func (c *Cloud) deleteNIC(t *turn, id string) error {
+	n, ok := c.nics.find(t.account, id)
+	if !ok {
+		return noResource(kindNIC, id)
+	}
+	if n.VM != "" {
+		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_IN_USE, kindNIC, "The nic %q is in use by the vm %q.", id, n.VM)
+	}
+	c.dropNIC(id)
+	t.changed(id)
+	return c.write(entry{NICGone: id})
+}
+
+func (c *Cloud) createVM(t *turn, r *fakecloudv1alpha1.CreateVMRequest) (*vm, error) {
+	wanted := record{Account: t.account, Token: r.GetClientToken()}
+	digest := digestOf(r)
+	if seq, known := c.vmTokens[wanted.tokenKey()]; known && wanted.Token != "" {
+		v := c.vms[seq]
+		if v.Request != digest {
+			return nil, refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_TOKEN_MISMATCH, "client_token",
+				"The client token was used with other parameters, for the vm %q.", v.ID)
+		}
+		return v, nil
+	}
+	if err := c.checkVM(t.account, r); err != nil {
+		return nil, err
+	}
+	v := &vm{record: c.newRecord(kindVM, t.account), State: building, Request: digest, userData: slices.Clone(r.GetUserData())}
+	v.Name, v.Token, v.Tags = r.GetName(), wanted.Token, maps.Clone(r.GetTags())
+	v.Flavor, v.Image, v.Zone = r.GetFlavor(), r.GetImage(), r.GetZone()
+	if v.Zone == "" {
+		v.Zone = zones[0]
+	}
+	n := c.nics.byID[r.GetNicId()]
+	n.VM, v.NIC, v.Address = v.ID, n.ID, n.Address
+	t.plan(v)
+	c.schedule(v, c.options.BootLatency)
+	c.putVM(v)
+	t.changed(v.ID)
+	return v, c.write(entry{VM: c.touch(v), UserData: v.userData, NIC: n})
+}
+
+// checkVM returns an error when the VM cannot be made.
+func (c *Cloud) checkVM(account string, r *fakecloudv1alpha1.CreateVMRequest) error {
+	if err := checkCatalog(r.GetFlavor(), r.GetImage(), r.GetZone()); err != nil {
+		return err
+	}
+	if n := len(r.GetUserData()); n > maxUserData {
+		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_BAD_REQUEST, "user_data",
+			"The user data has %d bytes, at most %d are allowed.", n, maxUserData)
+	}
+	n, ok := c.nics.find(account, r.GetNicId())
+	if !ok {
+		return noResource(kindNIC, r.GetNicId())
+	}
+	if n.VM != "" {
+		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_IN_USE, kindNIC, "The nic %q is in use by the vm %q.", n.ID, n.VM)
+	}
+	return c.checkQuota(kindVM, c.alive.used[account])
+}
+
+func (c *Cloud) deleteVM(t *turn, id string) (*vm, error) {
+	v, ok := c.alive.find(t.account, id)
+	if !ok {
+		return nil, noResource(kindVM, id)
+	}
+	if v.State == deleting {
+		return v, nil
+	}
+	t.changed(id)
+	v.State = deleting
+	c.schedule(v, c.options.DeleteLatency)
+	return v, c.write(c.settle(v))
+}
+
+// settle notes that a VM has changed and, when it is gone, takes it away. It returns what to write.
+func (c *Cloud) settle(v *vm) entry {
+	if v.State != gone {
+		return entry{VM: c.touch(v)}
+	}
+	v.Deleted, v.userData = now(), nil
+	c.alive.remove(v.ID)
+	c.countAlive(v, -1)
+	if n := c.nics.byID[v.NIC]; n != nil {
+		n.VM = ""
+		return entry{VM: c.touch(v), NIC: n}
+	}
+	return entry{VM: c.touch(v)}
+}
+
+// schedule sets when the VM's state changes by itself. Without a delay it changes now.
+func (c *Cloud) schedule(v *vm, delay time.Duration) {
+	v.Due = now().Add(delay)
+	if delay <= 0 {
+		v.State = c.next(v)
+		return
+	}
+	c.arm(v)
+}
+
+// next is the state that follows by itself.
+func (c *Cloud) next(v *vm) vmState {
+	v.Due = time.Time{}
+	switch {
+	case v.State == deleting:
+		return gone
+	case v.State == building && v.BootFault == bootsForever:
+		return building
+	case v.State == building && v.BootFault != "":
+		v.Fault = v.BootFault
+		return failed
+	case v.State == building:
+		return running
+	}
+	return v.State
+}
+
+// arm lets the state change when it is due. The runtime keeps timers in a heap: a thousand of them cost no goroutine.
+func (c *Cloud) arm(v *vm) {
+	due := v.Due
+	time.AfterFunc(time.Until(due), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.isClosed() || !v.Due.Equal(due) {
+			return
+		}
+		v.State = c.next(v)
+		c.report(c.write(c.settle(v)))
+	})
+}
+
+// bootsForever as a BootFault stands for a VM that never leaves BUILDING.
+const bootsForever = "\x00"
+
+func digestOf(r *fakecloudv1alpha1.CreateVMRequest) string {
+	h := sha256.New()
+	for _, part := range []string{r.GetName(), r.GetNicId(), r.GetFlavor(), r.GetImage(), r.GetZone()} {
+		fmt.Fprintf(h, "%q ", part)
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.GetTags())) {
+		fmt.Fprintf(h, "%q=%q ", key, r.GetTags()[key])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

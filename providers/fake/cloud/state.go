@@ -1,0 +1,176 @@
+package cloud
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
+)
+
+// Cloud is a cloud. It is safe for concurrent use.
+type Cloud struct {
+	options Options
+	closed  chan struct{}
+
+	// mu guards everything below. Effects take it, waiting never happens under it.
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced at each change that a long poll could wait for
+	journal *journal
+
+	name       string // tells this cloud's ids from another's
+	seq        int64
+	vms        map[int64]*vm // by Seq, also those that are gone
+	vmTokens   map[string]int64
+	vmHistory  history
+	alive      *inventory[*vm]
+	nics       *inventory[*nic]
+	nicTokens  map[string]string
+	quota      map[string]int64
+	aliveCount map[string]int64 // by cluster; "" counts all
+	peak       map[string]int64 // likewise
+	calls      ledger
+	faults     faults
+}
+
+// Open returns a cloud in the state that its journal holds, a new one where there is none.
+func Open(o Options) (*Cloud, error) {
+	c := &Cloud{
+		options: o.withDefaults(), closed: make(chan struct{}), changed: make(chan struct{}),
+		vms: map[int64]*vm{}, vmTokens: map[string]int64{}, nicTokens: map[string]string{},
+		alive: newInventory[*vm](), nics: newInventory[*nic](),
+		quota: maps.Clone(o.Quota), aliveCount: map[string]int64{}, peak: map[string]int64{},
+		calls: newLedger(), faults: faults{dice: mathrand.New(mathrand.NewPCG(1, 2))},
+	}
+	if c.quota == nil {
+		c.quota = map[string]int64{}
+	}
+	if err := c.openJournal(); err != nil {
+		return nil, fmt.Errorf("open journal of the cloud: %w", err)
+	}
+	if c.name == "" {
+		c.name = newName()
+		if err := c.write(entry{Name: c.name}); err != nil {
+			return nil, fmt.Errorf("begin journal of the cloud: %w", err)
+		}
+	}
+	for _, v := range c.alive.ordered {
+		if !v.Due.IsZero() {
+			c.arm(v)
+		}
+	}
+	return c, nil
+}
+
+func newName() string {
+	b := make([]byte, 3)
+	_, _ = rand.Read(b) // never fails
+	return fmt.Sprintf("%x", b)
+}
+
+// Register serves the cloud's own API and its hooks on s.
+func (c *Cloud) Register(s grpc.ServiceRegistrar) {
+	fakecloudv1alpha1.RegisterCloudServiceServer(s, &api{cloud: c})
+	c.RegisterHooks(s)
+}
+
+// RegisterHooks serves only the hooks on s.
+func (c *Cloud) RegisterHooks(s grpc.ServiceRegistrar) {
+	backendv1alpha1.RegisterBackendServiceServer(s, &hooks{cloud: c})
+}
+
+// Close ends every wait, without the effect of what waited for it, and closes the journal. The second Close does nothing.
+func (c *Cloud) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isClosed() {
+		return nil
+	}
+	close(c.closed)
+	if c.journal == nil {
+		return nil
+	}
+	return c.journal.file.Close()
+}
+
+func (c *Cloud) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// errClosed is what a call gets that comes to an end with the cloud.
+var errClosed = errors.New("the cloud is closed")
+
+// wake lets long polls look again.
+func (c *Cloud) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// report logs what went wrong where nobody can be told.
+func (c *Cloud) report(err error) {
+	if err != nil {
+		c.options.Log.Error("cloud could not write its journal", "error", err)
+	}
+}
+
+// putVM takes in a VM that is new, here or in the journal.
+func (c *Cloud) putVM(v *vm) {
+	c.vms[v.Seq] = v
+	if v.Token != "" {
+		c.vmTokens[v.tokenKey()] = v.Seq
+	}
+	c.seq = max(c.seq, v.Seq)
+	if v.State == gone {
+		return
+	}
+	c.alive.add(v)
+	c.countAlive(v, 1)
+}
+
+func (c *Cloud) putNIC(n *nic) {
+	c.nics.add(n)
+	if n.Token != "" {
+		c.nicTokens[n.tokenKey()] = n.ID
+	}
+	c.seq = max(c.seq, n.Seq)
+}
+
+func (c *Cloud) dropNIC(id string) {
+	if n := c.nics.byID[id]; n != nil {
+		delete(c.nicTokens, n.tokenKey())
+		c.nics.remove(id)
+	}
+}
+
+// countAlive keeps the counts of VMs, and their peaks.
+func (c *Cloud) countAlive(v *vm, by int64) {
+	clusters := []string{""}
+	if cluster := v.clusterUID(); cluster != "" {
+		clusters = append(clusters, cluster)
+	}
+	for _, cluster := range clusters {
+		c.aliveCount[cluster] += by
+		c.peak[cluster] = max(c.peak[cluster], c.aliveCount[cluster])
+	}
+}
+
+// touch gives the VM a new revision, and returns it.
+func (c *Cloud) touch(v *vm) *vm {
+	v.Revision = c.vmHistory.note(v.Seq)
+	c.vmHistory.tidy(len(c.vms), c.currentVM)
+	c.wake()
+	return v
+}
+
+func (c *Cloud) currentVM(ch change) bool { return c.vms[ch.key].Revision == ch.revision }

@@ -1,0 +1,42 @@
+// Command millwright-driver-fake is the driver of the fake cloud: of one that runs as a process of its own (--cloud), or
+// of one in this process, which ends with it.
+package main
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/millwright-dev/millwright/providers/fake/driver"
+	"github.com/millwright-dev/millwright/providers/fake/internal/reach"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	endpoint := flag.String("endpoint", "", "where to serve, as unix:///path (default $MILLWRIGHT_ENDPOINT)")
+	cloudEndpoint := flag.String("cloud", "", "where the cloud serves, as unix:///path; empty: a cloud in this process")
+	hooks := flag.String("backend-listen", "", "where to serve the hooks of the cloud in this process, as unix:///path")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, log, sdk.Options{Endpoint: *endpoint, Log: log}, reach.Target{Endpoint: *cloudEndpoint, Hooks: *hooks}); err != nil {
+		log.Error("driver ended", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, log *slog.Logger, options sdk.Options, target reach.Target) error {
+	client, closeCloud, err := reach.Cloud(ctx, log, target)
+	if err != nil {
+		return err
+	}
+	defer closeCloud()
+	return sdk.Serve(ctx, driver.New(version, client), options)
+}

@@ -1,0 +1,168 @@
+package driver
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// Name is the cloudProvider that selects this driver, and the domain of its errors.
+const Name = "fake"
+
+// Driver maps the contract to the fake cloud's API. It is safe for concurrent use.
+type Driver struct {
+	version string
+	cloud   fakecloudv1alpha1.CloudServiceClient
+	epochs  epochs
+}
+
+var (
+	_ sdk.Driver        = (*Driver)(nil)
+	_ sdk.Lister        = (*Driver)(nil)
+	_ sdk.SpecValidator = (*Driver)(nil)
+)
+
+// New returns a driver, of this version, of the cloud behind this client.
+func New(version string, cloud fakecloudv1alpha1.CloudServiceClient) *Driver {
+	return &Driver{version: version, cloud: cloud}
+}
+
+// createSettle is how long the cloud may go on with a create whose caller is gone. It has to exceed the longest latency
+// that the cloud is given.
+const createSettle = 5 * time.Second
+
+// Info implements sdk.Driver.
+func (d *Driver) Info() sdk.Info {
+	return sdk.Info{
+		Name: Name, Version: d.version, ProviderIDPrefix: "fake:///",
+		Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(createSettle)},
+	}
+}
+
+// CreateMachine implements sdk.Driver.
+func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
+	if err := d.epochs.check(r.GetMeta()); err != nil {
+		return nil, err
+	}
+	want, err := parseSpec(r.GetProvider().GetProviderSpec())
+	if err != nil {
+		return nil, err
+	}
+	one := subjectOf(r)
+	found, err := d.find(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	if found.vm() == nil {
+		// The cloud remembers client tokens: where this uid had a VM that is gone, the answer is that one.
+		if found, err = d.create(ctx, one, want, r); err != nil {
+			return nil, err
+		}
+	}
+	if err := found.conflict(one, want); err != nil {
+		return nil, err
+	}
+	return found.machine(), nil
+}
+
+// create makes what is missing: the NIC, then the VM.
+func (d *Driver) create(ctx context.Context, one subject, want spec, r *driverv1alpha1.CreateMachineRequest) (*holding, error) {
+	nic, err := d.cloud.CreateNIC(ctx, &fakecloudv1alpha1.CreateNICRequest{
+		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()),
+	})
+	if err != nil {
+		return nil, translate(err)
+	}
+	vm, err := d.cloud.CreateVM(ctx, &fakecloudv1alpha1.CreateVMRequest{
+		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()), NicId: nic.GetNic().GetId(),
+		Flavor: want.Flavor, Image: want.Image, Zone: want.Zone, UserData: r.GetUserData(),
+	})
+	if err != nil {
+		return nil, translate(err)
+	}
+	return &holding{
+		account: vm.GetAccount(), vms: []*fakecloudv1alpha1.VM{vm.GetVm()}, nics: []*fakecloudv1alpha1.NIC{nic.GetNic()},
+	}, nil
+}
+
+// GetMachineStatus implements sdk.Driver.
+func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
+	one := subjectOf(r)
+	found, err := d.find(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	if found.empty() {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The cloud knows no vm of this machine.")
+	}
+	if err := found.nameTaken(one); err != nil {
+		return nil, err
+	}
+	return found.machine(), nil
+}
+
+// DeleteMachine implements sdk.Driver.
+func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
+	if err := d.epochs.check(r.GetMeta()); err != nil {
+		return nil, err
+	}
+	one := subjectOf(r)
+	found, err := d.find(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.nameTaken(one); err != nil {
+		return nil, err
+	}
+	return d.delete(ctx, one, found)
+}
+
+// delete removes every VM, and the NICs once nobody uses them. It returns what is still there, nil when nothing is.
+func (d *Driver) delete(ctx context.Context, one subject, found *holding) (*driverv1alpha1.Machine, error) {
+	if found.empty() {
+		return nil, nil
+	}
+	var dying []*fakecloudv1alpha1.VM
+	for _, vm := range found.vms {
+		if vm.GetState() != fakecloudv1alpha1.VMState_VM_STATE_DELETING {
+			answer, err := d.cloud.DeleteVM(ctx, &fakecloudv1alpha1.DeleteVMRequest{Key: one.key, Id: vm.GetId()})
+			if isGone(err) {
+				continue
+			}
+			if err != nil {
+				return nil, translate(err)
+			}
+			vm = answer.GetVm()
+		}
+		if vm.GetState() != fakecloudv1alpha1.VMState_VM_STATE_GONE {
+			dying = append(dying, vm)
+		}
+	}
+	if len(dying) > 0 {
+		return deleting((&holding{account: found.account, vms: dying, nics: found.nics}).machine()), nil
+	}
+	return d.deleteNICs(ctx, one)
+}
+
+func (d *Driver) deleteNICs(ctx context.Context, one subject) (*driverv1alpha1.Machine, error) {
+	nics, err := d.nics(ctx, one.key, one.marks())
+	if err != nil {
+		return nil, err
+	}
+	for _, nic := range nics {
+		if nic.GetVmId() != "" {
+			// A create that was given up has come through only now: the next call deletes its VM.
+			return deleting((&holding{account: one.account, nics: nics}).machine()), nil
+		}
+		_, err := d.cloud.DeleteNIC(ctx, &fakecloudv1alpha1.DeleteNICRequest{Key: one.key, Id: nic.GetId()})
+		if err != nil && !isGone(err) {
+			return nil, translate(err)
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,2 @@
+// Package reach connects the commands of this module to a cloud.
+package reach
