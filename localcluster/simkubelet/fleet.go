@@ -26,7 +26,7 @@ type Options struct {
 	// LeaseDuration is how long a Lease is good for; it is renewed after a quarter of that. 0 means the real kubelet's
 	// 40 s. Longer ones suit large fleets: each renewal is a write.
 	LeaseDuration time.Duration
-	// KubeletVersion is what Nodes report; empty means v1.36.3.
+	// KubeletVersion is what Nodes report whose user data does not say; empty means v1.36.3.
 	KubeletVersion string
 	// Capacity is what each Node has, all of it allocatable; nil means 4 CPUs, 16 GiB and 110 pods.
 	Capacity corev1.ResourceList
@@ -107,14 +107,11 @@ func New(client kubernetes.Interface, backend backendv1alpha1.BackendServiceClie
 	}
 }
 
-// Run plays until ctx ends, and then returns nil. It waits for an API server and a cloud that are not there yet, or not
-// there any more. Nodes stay as they are. A Fleet runs once.
-func (f *Fleet) Run(ctx context.Context) error {
-	if err := f.listRegistered(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+// Run plays until ctx ends. It waits for an API server and a cloud that are not there yet, or not there any more. Nodes
+// stay as they are. A Fleet runs once.
+func (f *Fleet) Run(ctx context.Context) {
+	if !f.listRegistered(ctx) {
+		return
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { f.follow(ctx) })
@@ -128,14 +125,14 @@ func (f *Fleet) Run(ctx context.Context) error {
 	<-ctx.Done()
 	f.queue.ShutDown()
 	wg.Wait()
-	return nil
 }
 
-// listRegistered remembers the Nodes there are, so that taking over thousands costs no write.
-func (f *Fleet) listRegistered(ctx context.Context) error {
+// listRegistered remembers the Nodes there are, so that taking over thousands costs no write. It returns false when ctx
+// ended before it could.
+func (f *Fleet) listRegistered(ctx context.Context) bool {
 	f.registered = map[string]*corev1.Node{}
 	options := metav1.ListOptions{ResourceVersion: "0"} // From the cache: claims are checked again before each write.
-	return retry(ctx, f.options.Log, "list Nodes", func() error {
+	err := retry(ctx, f.options.Log, "list Nodes", func() error {
 		nodes, err := f.client.CoreV1().Nodes().List(ctx, options)
 		if err != nil {
 			return err
@@ -147,6 +144,7 @@ func (f *Fleet) listRegistered(ctx context.Context) error {
 		}
 		return nil
 	})
+	return err == nil
 }
 
 // retry calls do until it succeeds or ctx ends, and returns the last error then.

@@ -106,13 +106,14 @@ func runFleet(t *testing.T, c *cloud, lease time.Duration) (log *logBuffer, stop
 	log = &logBuffer{}
 	fleet := New(client, backend, Options{Log: slog.New(slog.NewTextHandler(log, nil)), LeaseDuration: lease})
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- fleet.Run(ctx) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fleet.Run(ctx)
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		<-done
 		stopServing()
 	})
 	t.Cleanup(func() {

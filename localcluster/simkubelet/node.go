@@ -57,7 +57,7 @@ func (f *Fleet) newNode(vm *backendv1alpha1.VM, config kubeletConfig, now time.T
 				KernelVersion:           "6.8.0-simulated",
 				OSImage:                 "Ubuntu 24.04 LTS (simulated)",
 				ContainerRuntimeVersion: "containerd://2.0.0-simulated",
-				KubeletVersion:          f.options.KubeletVersion,
+				KubeletVersion:          cmp.Or(config.version, f.options.KubeletVersion),
 				OperatingSystem:         "linux",
 				Architecture:            runtime.GOARCH,
 			},

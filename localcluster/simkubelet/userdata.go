@@ -13,10 +13,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletFile is where distributions of the kubelet take arguments from, and kubeletArgs the variable in it.
+// kubeletFile is where distributions of the kubelet take arguments from, and kubeletArgs the variable in it. versionFile
+// names the version of the kubelet that is to be installed, which the image's own has to do for when it is absent.
 const (
 	kubeletFile = "/etc/default/kubelet"
 	kubeletArgs = "KUBELET_EXTRA_ARGS"
+	versionFile = "/etc/millwright/kubelet-version"
 )
 
 // errNoKubelet says that the user data starts no kubelet: this VM is none of our business.
@@ -25,7 +27,9 @@ var errNoKubelet = errors.New("user data starts no kubelet")
 // kubeletConfig is what the user data tells a kubelet.
 type kubeletConfig struct {
 	// nodeName is empty when the VM's own name decides.
-	nodeName   string
+	nodeName string
+	// version has a leading v; it is empty when the user data does not choose one.
+	version    string
 	providerID string
 	labels     map[string]string
 	taints     []corev1.Taint
@@ -53,7 +57,7 @@ func parseUserData(data []byte) (kubeletConfig, error) {
 	if err := yaml.Unmarshal(data, &config); err != nil {
 		return kubeletConfig{}, fmt.Errorf("read cloud-config: %w", err)
 	}
-	content, err := config.file(kubeletFile)
+	content, _, err := config.file(kubeletFile)
 	if err != nil {
 		return kubeletConfig{}, err
 	}
@@ -65,6 +69,13 @@ func parseUserData(data []byte) (kubeletConfig, error) {
 	if err != nil {
 		return kubeletConfig{}, fmt.Errorf("read %s: %w", kubeletArgs, err)
 	}
+	version, found, err := config.file(versionFile)
+	if err != nil {
+		return kubeletConfig{}, err
+	}
+	if found {
+		parsed.version = "v" + strings.TrimPrefix(strings.TrimSpace(version), "v")
+	}
 	if parsed.nodeName == "" {
 		parsed.nodeName = config.Hostname
 	}
@@ -73,25 +84,25 @@ func parseUserData(data []byte) (kubeletConfig, error) {
 }
 
 // file returns the content of the last file of that path, since later ones overwrite earlier ones.
-func (c cloudConfig) file(path string) (string, error) {
+func (c cloudConfig) file(path string) (content string, found bool, err error) {
 	for _, f := range slices.Backward(c.WriteFiles) {
 		if f.Path != path {
 			continue
 		}
 		switch f.Encoding {
 		case "", "text/plain":
-			return f.Content, nil
+			return f.Content, true, nil
 		case "b64", "base64":
 			content, err := base64.StdEncoding.DecodeString(f.Content)
 			if err != nil {
-				return "", fmt.Errorf("decode %s: %w", path, err)
+				return "", false, fmt.Errorf("decode %s: %w", path, err)
 			}
-			return string(content), nil
+			return string(content), true, nil
 		default:
-			return "", fmt.Errorf("decode %s: encoding %q is not simulated", path, f.Encoding)
+			return "", false, fmt.Errorf("decode %s: encoding %q is not simulated", path, f.Encoding)
 		}
 	}
-	return "", errNoKubelet
+	return "", false, nil
 }
 
 // variable returns a variable's value from a file of KEY=value lines, with or without quotes, as systemd reads it.

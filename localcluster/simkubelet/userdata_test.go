@@ -41,6 +41,10 @@ func TestUserDataThatStartsAKubelet(t *testing.T) {
 				"node.kubernetes.io/a": "b", "kubelet.kubernetes.io/c": "d", "topology.kubernetes.io/zone": "z",
 			}},
 		},
+		"a version of its own": {
+			data: userData("") + "- {path: /etc/millwright/kubelet-version, content: \"1.35.1\\n\"}\n",
+			want: kubeletConfig{nodeName: "from-hostname", version: "v1.35.1"},
+		},
 		"empty lists": {
 			data: userData("--node-labels= --register-with-taints="),
 			want: kubeletConfig{nodeName: "from-hostname"},

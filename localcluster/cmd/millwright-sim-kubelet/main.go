@@ -35,7 +35,7 @@ func parseFlags() flags {
 	flag.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the cluster whose Nodes the VMs become (required)")
 	flag.StringVar(&f.backend, "backend", "", "the test cloud's hooks, as unix:///path/of/socket (required)")
 	flag.StringVar(&f.clusterID, "cluster-id", "", "take VMs of this cluster only; empty: all whose user data starts a kubelet")
-	flag.StringVar(&f.kubeletVersion, "kubelet-version", "", "the version that Nodes report; empty: that of the local control plane")
+	flag.StringVar(&f.kubeletVersion, "kubelet-version", "", "the version that Nodes report whose user data does not say; empty: that of the local control plane")
 	flag.StringVar(&f.cpu, "cpu", "4", "CPUs of each Node")
 	flag.StringVar(&f.memory, "memory", "16Gi", "memory of each Node")
 	flag.StringVar(&f.pods, "pods", "110", "pods that each Node takes")
@@ -76,7 +76,8 @@ func run(ctx context.Context, log *slog.Logger, f flags) error {
 	fleet := simkubelet.New(client, backendv1alpha1.NewBackendServiceClient(connection), simkubelet.Options{
 		Log: log, ClusterUID: f.clusterID, LeaseDuration: f.lease, KubeletVersion: f.kubeletVersion, Capacity: capacity, Workers: f.workers,
 	})
-	return fleet.Run(ctx)
+	fleet.Run(ctx)
+	return nil
 }
 
 func (f flags) capacity() (corev1.ResourceList, error) {
