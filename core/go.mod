@@ -9,6 +9,8 @@ replace (
 
 require github.com/millwright-dev/millwright/proto v0.0.0
 
+require k8s.io/kubelet v0.37.2 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

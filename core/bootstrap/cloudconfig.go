@@ -1,0 +1,148 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// MaxUserDataBytes is the most that every cloud takes.
+const MaxUserDataBytes = 64 << 10
+
+// Machine is what the user data depends on.
+type Machine struct {
+	// NodeName is the Node's name and the VM's host name.
+	NodeName        string
+	OperatingSystem clusterv1alpha1.OperatingSystem
+	// Upgrade all packages on the first boot.
+	Upgrade           bool
+	SSHAuthorizedKeys []string
+	// Labels of the Node; those that a kubelet must not set are left out.
+	Labels map[string]string
+	// Taints that the Node registers with.
+	Taints []corev1.Taint
+	// KubeletVersion is a semantic version, with or without a leading v.
+	KubeletVersion string
+}
+
+// cloudConfig is the part of cloud-init's format that is used. Encoding it is what keeps a value from breaking out.
+type cloudConfig struct {
+	Hostname          string      `json:"hostname"`
+	SSHAuthorizedKeys []string    `json:"ssh_authorized_keys,omitempty"`
+	PackageUpgrade    bool        `json:"package_upgrade,omitempty"`
+	WriteFiles        []writeFile `json:"write_files"`
+}
+
+type writeFile struct {
+	Path        string `json:"path"`
+	Content     string `json:"content"`
+	Owner       string `json:"owner"`
+	Permissions string `json:"permissions"`
+}
+
+// header is what cloud-init tells the format by.
+const header = "#cloud-config\n"
+
+// Render returns the machine's user data, or an error that names what in the machine's spec cannot be rendered.
+func Render(m Machine) ([]byte, error) {
+	if m.OperatingSystem != clusterv1alpha1.OperatingSystemUbuntu {
+		return nil, fmt.Errorf("operatingSystem %q cannot be set up: only %q can", m.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
+	}
+	args, err := kubeletArgs(m)
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range m.SSHAuthorizedKeys {
+		if strings.ContainsAny(key, "\n\r") {
+			return nil, fmt.Errorf("sshPublicKeys[%d]: must be a single line", i)
+		}
+	}
+	body, err := yaml.Marshal(cloudConfig{
+		Hostname:          m.NodeName,
+		SSHAuthorizedKeys: m.SSHAuthorizedKeys,
+		PackageUpgrade:    m.Upgrade,
+		WriteFiles: []writeFile{
+			rootFile("/etc/default/kubelet", fmt.Sprintf("KUBELET_EXTRA_ARGS=%q\n", strings.Join(args, " "))),
+			rootFile("/etc/millwright/kubelet-version", strings.TrimPrefix(m.KubeletVersion, "v")+"\n"),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode cloud-config: %w", err)
+	}
+	data := append([]byte(header), body...)
+	if len(data) > MaxUserDataBytes {
+		return nil, fmt.Errorf("the user data has %d bytes, at most %d are possible: use fewer labels, taints or sshPublicKeys",
+			len(data), MaxUserDataBytes)
+	}
+	return data, nil
+}
+
+func rootFile(path, content string) writeFile {
+	return writeFile{Path: path, Content: content, Owner: "root:root", Permissions: "0644"}
+}
+
+// kubeletArgs returns the kubelet's arguments. Everything in them is checked, since they are split at spaces later.
+func kubeletArgs(m Machine) ([]string, error) {
+	if problems := validation.IsDNS1123Subdomain(m.NodeName); len(problems) > 0 {
+		return nil, fmt.Errorf("the Node's name %q: %s", m.NodeName, strings.Join(problems, "; "))
+	}
+	args := []string{"--hostname-override=" + m.NodeName}
+	labels, err := labelPairs(m.Labels)
+	if err != nil {
+		return nil, err
+	}
+	if len(labels) > 0 {
+		args = append(args, "--node-labels="+strings.Join(labels, ","))
+	}
+	taints, err := taintPairs(m.Taints)
+	if err != nil {
+		return nil, err
+	}
+	if len(taints) > 0 {
+		args = append(args, "--register-with-taints="+strings.Join(taints, ","))
+	}
+	return args, nil
+}
+
+func labelPairs(labels map[string]string) ([]string, error) {
+	var pairs []string
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if !KubeletLabel(key) {
+			continue
+		}
+		if problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels[key])); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("label %q: %s", key+"="+labels[key], strings.Join(problems, "; ")))
+		}
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return pairs, errors.Join(errs...)
+}
+
+func taintPairs(taints []corev1.Taint) ([]string, error) {
+	var pairs []string
+	var errs []error
+	for _, t := range taints {
+		text := t.Key + "=" + t.Value + ":" + string(t.Effect)
+		problems := slices.Concat(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value))
+		switch t.Effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		default:
+			problems = append(problems, "the effect must be NoSchedule, PreferNoSchedule or NoExecute")
+		}
+		if len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("taint %q: %s", text, strings.Join(problems, "; ")))
+		}
+		pairs = append(pairs, text)
+	}
+	slices.Sort(pairs)
+	return slices.Compact(pairs), errors.Join(errs...)
+}

@@ -1,0 +1,233 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/lifecycle"
+)
+
+// machineTag is the tag that tells, in the cloud's own console, which Machine a VM is.
+const machineTag = "cluster.k8s.io/machine"
+
+// apply does what a step says and brings the subject up to date. It returns true when there is nothing more to do now.
+func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
+	switch step.Do {
+	case lifecycle.Nothing:
+		r.watch(s, step.Watch)
+		err = r.writeStatus(ctx, s, step)
+		waits = true
+	case lifecycle.Identify:
+		err = r.identify(ctx, s)
+	case lifecycle.Create, lifecycle.Delete:
+		return r.mutate(ctx, s, step)
+	case lifecycle.Record:
+		err = r.recordProviderID(ctx, s, step.ProviderID)
+	case lifecycle.Claim:
+		if s.node, err = r.claimNode(ctx, s.machine, s.node); err == nil {
+			s.memory.node = s.node
+			s.state.Node.Claimed = true
+		}
+	case lifecycle.DrainNode:
+		err = r.drainPass(ctx, s)
+	case lifecycle.RemoveNode:
+		if err = r.removeNode(ctx, s.node); err == nil {
+			s.node, s.state.Node = nil, lifecycle.Node{}
+		}
+	case lifecycle.Release:
+		waits, err = r.release(ctx, s)
+	}
+	if err == nil && (waits || step.Do != lifecycle.Release) {
+		r.tell(s, step)
+	}
+	return waits, err
+}
+
+// watch has the driver look at the VM as often as it should.
+func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
+	if s.driver == nil || s.state.Machine.UID == "" {
+		return
+	}
+	switch w {
+	case lifecycle.Unwatched:
+		s.driver.Untrack(s.state.Machine.UID)
+	case lifecycle.Closely:
+		s.driver.Track(s.told(), driver.Pending)
+	case lifecycle.Seldom:
+		s.driver.Track(s.told(), driver.Settled)
+	}
+}
+
+// writeStatus writes the status, if it is to be written. It fails on a Machine that has changed since it was read: what
+// was decided about the old one does not count.
+func (r *reconciler) writeStatus(ctx context.Context, s *subject, step lifecycle.Step) error {
+	if !step.Write {
+		return nil
+	}
+	was := s.machine.Status.Phase
+	writeStatus(s.machine, step.Status, s.node, metav1.NewTime(s.state.Now))
+	if err := r.client.Status().Update(ctx, s.machine); err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	s.written()
+	r.measures.phase(s.machine, was, s.state.Now)
+	return nil
+}
+
+// written takes over what the API server made of a write to the Machine.
+func (s *subject) written() {
+	s.memory.version = s.machine.ResourceVersion
+	s.state.Machine.Status = readStatus(&s.machine.Status)
+	s.state.Machine.Outdated = s.machine.Status.ObservedGeneration != s.machine.Generation
+}
+
+// patchMachine writes what change does to the Machine. locked: only if nobody else has written to it since.
+func (r *reconciler) patchMachine(ctx context.Context, s *subject, locked bool, change func(*clusterv1alpha1.Machine)) error {
+	patch := client.MergeFrom(s.machine.DeepCopy())
+	if locked {
+		patch = client.MergeFromWithOptions(s.machine.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	}
+	change(s.machine)
+	if err := r.client.Patch(ctx, s.machine, patch); err != nil {
+		return err
+	}
+	s.written()
+	return nil
+}
+
+// identify sets finalizer and machineUID of a Machine that came without, as those of sets do not.
+func (r *reconciler) identify(ctx context.Context, s *subject) error {
+	err := r.patchMachine(ctx, s, true, func(m *clusterv1alpha1.Machine) {
+		controllerutil.AddFinalizer(m, clusterv1alpha1.MachineFinalizer)
+		if m.Spec.MachineUID == nil {
+			m.Spec.MachineUID = new(string(uuid.NewUUID()))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("set finalizer and machineUID: %w", err)
+	}
+	s.state.Machine.Finalizer, s.state.Machine.UID = true, machineUID(s.machine)
+	return nil
+}
+
+func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string) error {
+	err := r.patchMachine(ctx, s, false, func(m *clusterv1alpha1.Machine) { m.Spec.ProviderID = &id })
+	if err != nil {
+		return fmt.Errorf("set spec.providerID: %w", err)
+	}
+	s.state.Machine.ProviderID = id
+	found, err := r.findNode(ctx, s.machine, s.nodeName())
+	if err != nil {
+		return err
+	}
+	s.node, s.state.Node = found.node, found.describe(s.machine)
+	return nil
+}
+
+// mutate starts a create or delete, once its turn has come and the status is written.
+func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
+	if err := s.driver.Reserve(s.told()); err != nil {
+		return false, s.notStarted(step, err)
+	}
+	if err := r.writeStatus(ctx, s, step); err != nil {
+		s.forgetAttempt()
+		return false, err
+	}
+	r.tell(s, step)
+	if step.Do == lifecycle.Create {
+		err = s.driver.StartCreate(s.told(), s.userData, map[string]string{machineTag: keyOf(s.machine)})
+	} else {
+		err = s.driver.StartDelete(s.told())
+	}
+	if err != nil {
+		return false, s.notStarted(step, err)
+	}
+	r.watch(s, step.Watch)
+	return true, nil
+}
+
+// notStarted takes over why a call was not started; what to do about it is lifecycle's to say.
+func (s *subject) notStarted(step lifecycle.Step, err error) error {
+	s.forgetAttempt()
+	known := &s.state.Driver
+	var failure *instance.Failure
+	switch {
+	case errors.Is(err, driver.ErrBusy):
+		known.UnderWay = true
+	case errors.Is(err, driver.ErrThrottled):
+		known.Throttled = true
+	case errors.As(err, &failure) && failure.Class == instance.Unavailable:
+		known.Ready, known.Unready = false, failure.Message
+	case errors.As(err, &failure):
+		operation := clusterv1alpha1.OperationCreate
+		if step.Do == lifecycle.Delete {
+			operation = clusterv1alpha1.OperationDelete
+		}
+		known.Outcome = &lifecycle.Outcome{Operation: operation, Failure: failure, Started: s.state.Now, Ended: s.state.Now}
+	default:
+		return err
+	}
+	return nil
+}
+
+// forgetAttempt takes back what was remembered of a call that was not started.
+func (s *subject) forgetAttempt() {
+	s.state.Memory.Attempted = ""
+	s.memory.lifecycle = s.state.Memory
+}
+
+// drainPass makes one pass over the Node.
+func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
+	node := s.node.DeepCopy()
+	progress, err := r.drainer.Pass(ctx, node)
+	if node.ResourceVersion != s.node.ResourceVersion {
+		s.node, s.memory.node = node, node
+	}
+	if apierrors.IsNotFound(err) {
+		s.node, s.state.Node = nil, lifecycle.Node{}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.state.Drain = &lifecycle.Drain{
+		Done: progress.Done(), Unreachable: progress.Unreachable, Blocked: progress.BlockedBy(), Remaining: progress.Remaining(),
+	}
+	return nil
+}
+
+// release removes the finalizer. Before that it looks for a Node that registered so late that the cache does not have it.
+func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err error) {
+	if providerID(s.machine) != "" && s.state.Node.Match == lifecycle.NodeNone {
+		late := &corev1.Node{}
+		err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, late)
+		if err == nil && late.DeletionTimestamp.IsZero() {
+			found := choose(s.machine, []*corev1.Node{late})
+			s.node, s.state.Node = found.node, found.describe(s.machine)
+			return false, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("look for a late node: %w", err)
+		}
+	}
+	err = r.patchMachine(ctx, s, true, func(m *clusterv1alpha1.Machine) {
+		controllerutil.RemoveFinalizer(m, clusterv1alpha1.MachineFinalizer)
+	})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("remove finalizer: %w", err)
+	}
+	r.measures.released(s.machine, s.state.Now)
+	r.memories.forget(s.key())
+	return true, nil
+}

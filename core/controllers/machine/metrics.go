@@ -1,0 +1,71 @@
+package machine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// measures are the controller's metrics. None has a series for a single Machine.
+type measures struct {
+	startup, deletion prometheus.Histogram
+	failures          *prometheus.CounterVec
+}
+
+// durations from a second to two hours.
+var durations = prometheus.ExponentialBucketsRange(1, 7200, 14)
+
+// newMeasures registers the metrics, or takes those that are registered already.
+func newMeasures(registry prometheus.Registerer) (*measures, error) {
+	var errs []error
+	m := &measures{
+		startup: register(registry, &errs, prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "millwright_machine_startup_duration_seconds", Buckets: durations,
+			Help: "Time from the creation of a Machine until it first was Running.",
+		})),
+		deletion: register(registry, &errs, prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "millwright_machine_deletion_duration_seconds", Buckets: durations,
+			Help: "Time from the deletion of a Machine until nothing of it was left.",
+		})),
+		failures: register(registry, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_machine_warnings_total",
+			Help: "Things that got in a Machine's way, by the reason in its condition.",
+		}, []string{"reason"})),
+	}
+	return m, errors.Join(errs...)
+}
+
+func register[C prometheus.Collector](registry prometheus.Registerer, errs *[]error, c C) C {
+	err := registry.Register(c)
+	var already prometheus.AlreadyRegisteredError
+	if errors.As(err, &already) {
+		if existing, same := already.ExistingCollector.(C); same {
+			return existing
+		}
+	}
+	if err != nil {
+		*errs = append(*errs, err)
+	}
+	return c
+}
+
+// phase counts a Machine that has become Running.
+func (m *measures) phase(machine *clusterv1alpha1.Machine, was clusterv1alpha1.MachinePhase, now time.Time) {
+	if was != machine.Status.Phase && machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
+		m.startup.Observe(now.Sub(machine.CreationTimestamp.Time).Seconds())
+	}
+}
+
+// released counts a Machine that is over.
+func (m *measures) released(machine *clusterv1alpha1.Machine, now time.Time) {
+	if machine.DeletionTimestamp != nil {
+		m.deletion.Observe(now.Sub(machine.DeletionTimestamp.Time).Seconds())
+	}
+}
+
+func (m *measures) failed(reason string) {
+	m.failures.WithLabelValues(reason).Inc()
+}

@@ -1,0 +1,226 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/lifecycle"
+)
+
+// match is the Node that fits a Machine.
+type match struct {
+	node *corev1.Node
+	// conflict says, for people, why none can be taken.
+	conflict string
+}
+
+// findNode looks for the Machine's Node: by providerID, else by addresses, else by name. A Machine without a
+// providerID has no VM that could have registered one.
+func (r *reconciler) findNode(ctx context.Context, m *clusterv1alpha1.Machine, nodeName string) (match, error) {
+	id := providerID(m)
+	if id == "" {
+		return match{}, nil
+	}
+	found, err := r.listNodes(ctx, nodeProviderIDIndex, id)
+	if err != nil {
+		return match{}, err
+	}
+	if len(found) > 0 {
+		return choose(m, found), nil
+	}
+	for _, address := range addresses(m.Status.Addresses) {
+		byAddress, err := r.listNodes(ctx, nodeAddressIndex, address)
+		if err != nil {
+			return match{}, err
+		}
+		found = append(found, slices.DeleteFunc(byAddress, func(n *corev1.Node) bool { return n.Spec.ProviderID != "" })...)
+	}
+	if len(found) > 0 {
+		return choose(m, found), nil
+	}
+	node := &corev1.Node{}
+	if err := r.nodes.Get(ctx, client.ObjectKey{Name: nodeName}, node); err != nil {
+		return match{}, client.IgnoreNotFound(err)
+	}
+	return choose(m, []*corev1.Node{node}), nil
+}
+
+// listNodes returns the cache's own objects: they are only read.
+func (r *reconciler) listNodes(ctx context.Context, index, value string) ([]*corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.nodes.List(ctx, &list, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	found := make([]*corev1.Node, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, &list.Items[i])
+	}
+	return found, nil
+}
+
+// choose takes the one Node that fits, unless it is another Machine's.
+func choose(m *clusterv1alpha1.Machine, found []*corev1.Node) match {
+	names := map[string]*corev1.Node{}
+	for _, n := range found {
+		names[n.Name] = n
+	}
+	if len(names) > 1 {
+		all := slices.Sorted(maps.Keys(names))
+		return match{conflict: fmt.Sprintf("Several Nodes fit this machine: %s.", strings.Join(all, ", "))}
+	}
+	node := found[0]
+	owner, id := node.Annotations[clusterv1alpha1.NodeMachineAnnotation], node.Spec.ProviderID
+	switch {
+	case owner != "" && owner != keyOf(m):
+		return match{conflict: fmt.Sprintf("Node %s is that of Machine %s.", node.Name, owner)}
+	case id != "" && id != providerID(m):
+		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",
+			node.Name, id, providerID(m))}
+	}
+	return match{node: node}
+}
+
+// keyOf is the Machine as the annotation on its Node names it.
+func keyOf(m *clusterv1alpha1.Machine) string {
+	return m.Namespace + "/" + m.Name
+}
+
+// describe is the match in lifecycle's terms.
+func (n match) describe(m *clusterv1alpha1.Machine) lifecycle.Node {
+	if n.conflict != "" {
+		return lifecycle.Node{Match: lifecycle.NodeConflicting, Conflict: n.conflict}
+	}
+	if n.node == nil {
+		return lifecycle.Node{Match: lifecycle.NodeNone}
+	}
+	d := lifecycle.Node{
+		Match: lifecycle.NodeFound, Name: n.node.Name, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
+		Claimed: n.node.Annotations[clusterv1alpha1.NodeMachineAnnotation] == keyOf(m) && n.node.Spec.ProviderID == providerID(m),
+	}
+	for _, c := range n.node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			d.Ready, d.Message = metav1.ConditionStatus(c.Status), c.Message
+		}
+	}
+	return d
+}
+
+// claimNode sets on the Node, in one write, what core sets there when it joins.
+func (r *reconciler) claimNode(ctx context.Context, m *clusterv1alpha1.Machine, node *corev1.Node) (*corev1.Node, error) {
+	claimed := node.DeepCopy()
+	setDefault(&claimed.Labels, nodeLabels(m))
+	setDefault(&claimed.Annotations, m.Spec.Metadata.Annotations)
+	setDefault(&claimed.Annotations, map[string]string{clusterv1alpha1.NodeMachineAnnotation: keyOf(m)})
+	claimed.Spec.ProviderID = providerID(m)
+	patch := client.MergeFrom(node)
+	if taints := missingTaints(node.Spec.Taints, m.Spec.Taints); len(taints) > 0 {
+		// A merge patch replaces the whole list; others change it, too.
+		claimed.Spec.Taints = append(claimed.Spec.Taints, taints...)
+		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
+	}
+	if err := r.nodes.Patch(ctx, claimed, patch); err != nil {
+		return nil, fmt.Errorf("claim node %s: %w", node.Name, err)
+	}
+	return claimed, nil
+}
+
+// nodeLabels are the labels of the Node: the Machine's, and over them those for the Node.
+func nodeLabels(m *clusterv1alpha1.Machine) map[string]string {
+	labels := maps.Clone(m.Labels)
+	setDefault(&labels, m.Spec.Metadata.Labels)
+	return labels
+}
+
+// setDefault copies values into to, making it where there is none.
+func setDefault(to *map[string]string, values map[string]string) {
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	maps.Copy(*to, values)
+}
+
+// missingTaints are those that a Node should have registered with and does not have.
+func missingTaints(have []corev1.Taint, want []clusterv1alpha1.Taint) []corev1.Taint {
+	var missing []corev1.Taint
+	for _, t := range want {
+		taint := t.NodeTaint()
+		if !slices.ContainsFunc(have, func(h corev1.Taint) bool { return h.MatchTaint(&taint) }) {
+			missing = append(missing, taint)
+		}
+	}
+	return missing
+}
+
+// removeNode deletes the Node, if it still is the one that was found.
+func (r *reconciler) removeNode(ctx context.Context, node *corev1.Node) error {
+	err := r.nodes.Delete(ctx, node, client.Preconditions{UID: &node.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// machinesOf returns the Machines that a Node may belong to.
+func (r *reconciler) machinesOf(ctx context.Context, node *corev1.Node) []reconcile.Request {
+	keys := map[types.NamespacedName]struct{}{}
+	if owner := node.Annotations[clusterv1alpha1.NodeMachineAnnotation]; owner != "" {
+		namespace, name, _ := strings.Cut(owner, "/")
+		keys[types.NamespacedName{Namespace: namespace, Name: name}] = struct{}{}
+	}
+	add := func(index, value string) {
+		var machines clusterv1alpha1.MachineList
+		if err := r.client.List(ctx, &machines, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
+			return
+		}
+		for i := range machines.Items {
+			keys[client.ObjectKeyFromObject(&machines.Items[i])] = struct{}{}
+		}
+	}
+	add(machineNameIndex, node.Name)
+	add(machineNodeIndex, node.Name)
+	if node.Spec.ProviderID != "" {
+		add(machineProviderIDIndex, node.Spec.ProviderID)
+	}
+	for _, address := range addresses(node.Status.Addresses) {
+		add(machineAddressIndex, address)
+	}
+	requests := make([]reconcile.Request, 0, len(keys))
+	for key := range keys {
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+	}
+	return requests
+}
+
+// nodeChanged passes what matters to a Machine: Nodes report far more often than that.
+func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
+	return predicate.TypedFuncs[*corev1.Node]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+			was, is := e.ObjectOld, e.ObjectNew
+			return was.UID != is.UID || was.Spec.ProviderID != is.Spec.ProviderID ||
+				was.Annotations[clusterv1alpha1.NodeMachineAnnotation] != is.Annotations[clusterv1alpha1.NodeMachineAnnotation] ||
+				readiness(was) != readiness(is) || !slices.Equal(addresses(was.Status.Addresses), addresses(is.Status.Addresses))
+		},
+	}
+}
+
+func readiness(node *corev1.Node) lifecycle.Condition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return lifecycle.Condition{Status: metav1.ConditionStatus(c.Status), Message: c.Message}
+		}
+	}
+	return lifecycle.Condition{}
+}

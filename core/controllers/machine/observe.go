@@ -1,0 +1,157 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/lifecycle"
+)
+
+// subject is one Machine in a reconcile: what was observed, and the objects it was observed on. What is written is
+// brought up to date in both.
+type subject struct {
+	state   lifecycle.State
+	machine *clusterv1alpha1.Machine
+	node    *corev1.Node
+	// driver is nil when there is none for the Machine.
+	driver   *driver.Driver
+	userData []byte
+	memory   *memory
+}
+
+// observe reads everything that lifecycle decides by.
+func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, since time.Time) (*subject, error) {
+	s := &subject{machine: m, memory: mem}
+	s.state = lifecycle.State{Now: r.clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
+	s.state.Driver.LeadingSince = since
+	s.bootstrap()
+	if err := r.observeDriver(s); err != nil {
+		return nil, err
+	}
+	found, err := r.findNode(ctx, m, s.nodeName())
+	if err != nil {
+		return nil, err
+	}
+	if written := mem.node; written != nil {
+		if found.node != nil && found.node.UID == written.UID && behind(found.node, written.ResourceVersion) {
+			found.node = written
+		} else {
+			mem.node = nil
+		}
+	}
+	s.node = found.node
+	s.state.Node = found.describe(m)
+	return s, nil
+}
+
+// record is what stands in the Machine.
+func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
+	record := lifecycle.Machine{
+		UID:          machineUID(m),
+		Finalizer:    controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
+		ProviderID:   providerID(m),
+		DrainTimeout: r.drains,
+		Status:       readStatus(&m.Status),
+		Outdated:     m.Status.ObservedGeneration != m.Generation,
+	}
+	if !m.DeletionTimestamp.IsZero() {
+		record.Deleting = m.DeletionTimestamp.Time
+	}
+	if m.Spec.NodeDrainTimeout != nil {
+		record.DrainTimeout = m.Spec.NodeDrainTimeout.Duration
+	}
+	return record
+}
+
+// bootstrap renders the user data of a machine that may yet be created.
+func (s *subject) bootstrap() {
+	m := s.machine
+	if providerID(m) != "" || !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
+		return
+	}
+	value := m.Spec.ProviderSpec.Value
+	taints := make([]corev1.Taint, 0, len(m.Spec.Taints))
+	for _, t := range m.Spec.Taints {
+		taints = append(taints, t.NodeTaint())
+	}
+	userData, err := bootstrap.Render(bootstrap.Machine{
+		NodeName:          m.Name,
+		OperatingSystem:   value.OperatingSystem,
+		Upgrade:           value.OperatingSystemSpec.DistUpgradeOnBoot,
+		SSHAuthorizedKeys: value.SSHPublicKeys,
+		Labels:            nodeLabels(m),
+		Taints:            taints,
+		KubeletVersion:    m.Spec.Versions.Kubelet,
+	})
+	if err != nil {
+		s.state.BootstrapError = err.Error()
+	}
+	s.userData = userData
+}
+
+// observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.
+func (r *reconciler) observeDriver(s *subject) error {
+	known := &s.state.Driver
+	d, err := r.drivers.For(s.machine.Spec.ProviderSpec.Value.CloudProvider)
+	var unknown *driver.UnknownError
+	if errors.As(err, &unknown) {
+		known.Unknown = unknown.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.driver = d
+	known.Ready = true
+	known.CreateSettle = d.Capabilities().CreateSettle
+	uid := s.state.Machine.UID
+	if uid == "" {
+		return nil
+	}
+	s.memory.driver, s.memory.uid = d, uid
+	outcome, progress := d.Collect(uid)
+	known.UnderWay = progress == driver.UnderWay
+	if progress == driver.Ended {
+		known.Outcome = &lifecycle.Outcome{
+			Operation: clusterv1alpha1.OperationType(outcome.Operation), Instance: outcome.Instance, Failure: outcome.Failure,
+			Started: outcome.Started, Ended: outcome.Ended,
+		}
+	}
+	if seen, looked := d.Observed(uid); looked {
+		known.Seen = &lifecycle.Look{Instance: seen.Instance, Failure: seen.Failure, At: seen.At, Looks: seen.Looks}
+	}
+	return nil
+}
+
+// nodeName is the name under which the machine's kubelet registers.
+func (s *subject) nodeName() string {
+	if seen := s.state.Driver.Seen; seen != nil && seen.Instance != nil && seen.Instance.NodeName != "" {
+		return seen.Instance.NodeName
+	}
+	return s.machine.Name
+}
+
+// told is the machine as its driver is told of it.
+func (s *subject) told() driver.Machine {
+	return driver.Machine{
+		Namespace:      s.machine.Namespace,
+		Name:           s.machine.Name,
+		UID:            s.state.Machine.UID,
+		ProviderID:     s.state.Machine.ProviderID,
+		LastKnownState: s.machine.Status.LastKnownState,
+		Spec:           s.machine.Spec.ProviderSpec.Value.CloudProviderSpec.Raw,
+	}
+}
+
+// key is the Machine's.
+func (s *subject) key() client.ObjectKey {
+	return client.ObjectKeyFromObject(s.machine)
+}

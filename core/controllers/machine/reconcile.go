@@ -1,0 +1,72 @@
+package machine
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/lifecycle"
+)
+
+// maxSteps bounds how many steps one reconcile takes; a life has fewer.
+const maxSteps = 12
+
+// soon is when to look again at a Machine that changed under our hands; its event is on the way.
+const soon = 100 * time.Millisecond
+
+// Reconcile brings one Machine as far as it gets without waiting.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	m := &clusterv1alpha1.Machine{}
+	if err := r.client.Get(ctx, req.NamespacedName, m); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memories.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	mem, since := r.memories.get(req.NamespacedName, r.clock.Now())
+	if behind(m, mem.version) {
+		// The event that brings the cache up to date reconciles again.
+		return ctrl.Result{}, nil
+	}
+	s, err := r.observe(ctx, m, mem, since)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	result, err := r.advance(ctx, s)
+	if apierrors.IsConflict(err) {
+		log.FromContext(ctx).V(1).Info("Machine or Node changed meanwhile", "error", err)
+		return ctrl.Result{RequeueAfter: soon}, nil
+	}
+	return result, err
+}
+
+// advance takes steps until there is nothing to do but wait.
+func (r *reconciler) advance(ctx context.Context, s *subject) (ctrl.Result, error) {
+	for range maxSteps {
+		step := lifecycle.Next(s.state)
+		s.state.Memory, s.memory.lifecycle = step.Memory, step.Memory
+		s.state.Driver.Outcome = nil
+		waits, err := r.apply(ctx, s, step)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if waits {
+			return s.waitFor(step), nil
+		}
+	}
+	log.FromContext(ctx).Error(nil, "Machine took too many steps at once")
+	return ctrl.Result{RequeueAfter: time.Second}, nil
+}
+
+// waitFor is when to come back unless something happens before. The conditions say what is waited for.
+func (s *subject) waitFor(step lifecycle.Step) ctrl.Result {
+	if step.Wake.IsZero() {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: max(step.Wake.Sub(s.state.Now), time.Millisecond)}
+}

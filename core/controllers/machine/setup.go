@@ -1,0 +1,182 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/drain"
+	"github.com/millwright-dev/millwright/core/driver"
+)
+
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines/status,verbs=update
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options are the choices of whoever wires the controllers together. Drivers is required.
+type Options struct {
+	// Drivers make and delete the VMs. Whoever adds the controller also starts them.
+	Drivers *driver.Drivers
+	// Workload is the cluster of the Nodes and pods. Default: the manager's own. Another one must be added to the
+	// manager by the caller.
+	Workload cluster.Cluster
+	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
+	DrainTimeout time.Duration
+	// MaxConcurrentReconciles is how many Machines are reconciled at once. Default 1.
+	MaxConcurrentReconciles int
+	// Clock tells the time. Default: the real one. It must be the drivers' clock.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller of Machines to mgr.
+func Add(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults(mgr)
+	if err := addIndexes(mgr.GetFieldIndexer(), o.Workload.GetFieldIndexer()); err != nil {
+		return err
+	}
+	measures, err := newMeasures(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	r := &reconciler{
+		client:   mgr.GetClient(),
+		nodes:    o.Workload.GetClient(),
+		live:     o.Workload.GetAPIReader(),
+		drainer:  drain.New(o.Workload.GetClient(), o.Workload.GetAPIReader()),
+		drivers:  o.Drivers,
+		events:   mgr.GetEventRecorder("machine"),
+		clock:    o.Clock,
+		drains:   o.DrainTimeout,
+		measures: measures,
+	}
+	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("machine").
+		For(&clusterv1alpha1.Machine{}).
+		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
+		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
+		Complete(r)
+}
+
+func (o Options) withDefaults(mgr ctrl.Manager) Options {
+	if o.Workload == nil {
+		o.Workload = mgr
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 2 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o
+}
+
+// reconciler is safe for use by several workers, each with another Machine.
+type reconciler struct {
+	client client.Client
+	// nodes reads Nodes from a cache and writes them; live reads Nodes and pods from the API server.
+	nodes    client.Client
+	live     client.Reader
+	drainer  *drain.Drainer
+	drivers  *driver.Drivers
+	events   events.EventRecorder
+	clock    clock.PassiveClock
+	drains   time.Duration
+	measures *measures
+	memories memories
+}
+
+// The indexes of the caches.
+const (
+	machineProviderIDIndex = "machine.providerID"
+	machineAddressIndex    = "machine.address"
+	machineNameIndex       = "machine.name"
+	machineNodeIndex       = "machine.node"
+	nodeProviderIDIndex    = "node.providerID"
+	nodeAddressIndex       = "node.address"
+)
+
+func addIndexes(machines, nodes client.FieldIndexer) error {
+	type index struct {
+		of      client.FieldIndexer
+		object  client.Object
+		name    string
+		extract client.IndexerFunc
+	}
+	machine, node := &clusterv1alpha1.Machine{}, &corev1.Node{}
+	for _, i := range []index{
+		{machines, machine, machineProviderIDIndex, func(o client.Object) []string {
+			return present(providerID(o.(*clusterv1alpha1.Machine)))
+		}},
+		{machines, machine, machineAddressIndex, func(o client.Object) []string {
+			return addresses(o.(*clusterv1alpha1.Machine).Status.Addresses)
+		}},
+		{machines, machine, machineNameIndex, func(o client.Object) []string { return []string{o.GetName()} }},
+		{machines, machine, machineNodeIndex, func(o client.Object) []string {
+			if ref := o.(*clusterv1alpha1.Machine).Status.NodeRef; ref != nil {
+				return []string{ref.Name}
+			}
+			return nil
+		}},
+		{nodes, node, nodeProviderIDIndex, func(o client.Object) []string {
+			return present(o.(*corev1.Node).Spec.ProviderID)
+		}},
+		{nodes, node, nodeAddressIndex, func(o client.Object) []string {
+			return addresses(o.(*corev1.Node).Status.Addresses)
+		}},
+	} {
+		if err := i.of.IndexField(context.Background(), i.object, i.name, i.extract); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.object, i.name, err)
+		}
+	}
+	return nil
+}
+
+func present(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// addresses are those by which a Node and a Machine can be told to be one. Host names are none: they are the last resort,
+// as names.
+func addresses(all []corev1.NodeAddress) []string {
+	var found []string
+	for _, a := range all {
+		if a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP {
+			found = append(found, a.Address)
+		}
+	}
+	return found
+}
+
+func providerID(m *clusterv1alpha1.Machine) string {
+	if m.Spec.ProviderID == nil {
+		return ""
+	}
+	return *m.Spec.ProviderID
+}
+
+func machineUID(m *clusterv1alpha1.Machine) string {
+	if m.Spec.MachineUID == nil {
+		return ""
+	}
+	return *m.Spec.MachineUID
+}

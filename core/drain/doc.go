@@ -1,0 +1,10 @@
+// Package drain empties a Node, one pass at a time: it keeps new pods away, asks the API server to evict the pods there
+// are, and says who is still there. Nothing waits; whoever calls comes back later.
+//
+// Which pods count:
+//   - those of a DaemonSet, mirrors of static pods, and those that have ended are left alone: they go with the Node;
+//   - all others are evicted, all at once, each when its PodDisruptionBudgets allow it;
+//   - those that are terminating are waited for, unless the Node is unreachable: no kubelet is there that could end them.
+//
+// Pods are read from the API server with each pass, for this one Node; they are never cached.
+package drain

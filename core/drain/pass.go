@@ -1,0 +1,140 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// parallel bounds how many evictions of one pass are under way at once.
+const parallel = 16
+
+// Drainer makes passes over Nodes. It remembers nothing.
+type Drainer struct {
+	client client.Client
+	live   client.Reader
+}
+
+// New returns a Drainer that writes through c and reads pods with live, which must not be a cache.
+func New(c client.Client, live client.Reader) *Drainer {
+	return &Drainer{client: c, live: live}
+}
+
+// Pass cordons the node, evicts what can be evicted, and says what is left. It does not wait for pods to end. node is
+// brought up to date when it is cordoned. Pods are evicted with their own grace period. An error means that the pass is
+// incomplete; another one goes on where it stopped.
+func (d *Drainer) Pass(ctx context.Context, node *corev1.Node) (Progress, error) {
+	if err := d.cordon(ctx, node); err != nil {
+		return Progress{}, err
+	}
+	var pods corev1.PodList
+	if err := d.live.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
+		return Progress{}, fmt.Errorf("list the pods of node %s: %w", node.Name, err)
+	}
+	progress := Progress{Unreachable: unreachable(node)}
+	sorted := sortPods(pods.Items, progress.Unreachable)
+	for _, pod := range sorted.wait {
+		progress.Waiting = append(progress.Waiting, key(pod))
+	}
+	err := d.evictAll(ctx, sorted.evict, &progress)
+	return progress, err
+}
+
+// cordon keeps new pods away.
+func (d *Drainer) cordon(ctx context.Context, node *corev1.Node) error {
+	if node.Spec.Unschedulable {
+		return nil
+	}
+	patch := client.MergeFrom(node.DeepCopy())
+	node.Spec.Unschedulable = true
+	if err := d.client.Patch(ctx, node, patch); err != nil {
+		return fmt.Errorf("cordon node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// evictAll evicts the pods in parallel and adds what came of it to progress.
+func (d *Drainer) evictAll(ctx context.Context, pods []*corev1.Pod, progress *Progress) error {
+	var (
+		mu    sync.Mutex
+		errs  []error
+		group sync.WaitGroup
+	)
+	slots := make(chan struct{}, parallel)
+	for _, pod := range pods {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			outcome, why, err := d.evict(ctx, pod)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				errs = append(errs, err)
+			case outcome == evicted:
+				progress.Evicted = append(progress.Evicted, key(pod))
+			case outcome == blocked:
+				progress.Blocked = append(progress.Blocked, Blocker{Pod: key(pod), Why: why})
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// outcome is what came of an eviction.
+type outcome int
+
+const (
+	gone outcome = iota
+	evicted
+	blocked
+)
+
+// evict asks for one eviction; why says what blocks it.
+func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, error) {
+	eviction := &policyv1.Eviction{
+		// A pod that was made again under the same name, as a StatefulSet's is, is another one.
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+	}
+	err := d.client.SubResource("eviction").Create(ctx, pod, eviction)
+	switch {
+	case err == nil:
+		return evicted, "", nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return gone, "", nil
+	case apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err):
+		return blocked, reason(err), nil
+	}
+	return gone, "", fmt.Errorf("evict pod %s: %w", key(pod), err)
+}
+
+// reason is what the API server says about why a pod may not be evicted. The causes name the PodDisruptionBudget; a pod
+// with several gets an internal error, which nothing but a change of these mends.
+func reason(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err.Error()
+	}
+	s := status.Status()
+	if s.Details == nil || len(s.Details.Causes) == 0 {
+		return s.Message
+	}
+	texts := make([]string, 0, len(s.Details.Causes))
+	for _, cause := range s.Details.Causes {
+		texts = append(texts, cause.Message)
+	}
+	return strings.Join(texts, " ")
+}
+
+func key(pod *corev1.Pod) string {
+	return pod.Namespace + "/" + pod.Name
+}
