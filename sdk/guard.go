@@ -1,0 +1,136 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// contractServices begins the full method of every RPC of the contract.
+const contractServices = "/millwright."
+
+// guard stands between the wire and the driver.
+type guard struct {
+	domain      string
+	maxUserData int64
+	log         *slog.Logger
+}
+
+// intercept checks the request, calls the driver, turns what it returns into what the contract allows, and logs the call.
+func (g *guard) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if !strings.HasPrefix(info.FullMethod, contractServices) {
+		return handler(ctx, request)
+	}
+	begin := time.Now()
+	answer, err := g.call(ctx, request, handler)
+	if err != nil {
+		answer, err = nil, scrub(outcome(ctx, g.domain, err), request).Err()
+	}
+	g.report(ctx, ended{method: info.FullMethod, request: request, answer: answer, err: err, took: time.Since(begin)})
+	return answer, err
+}
+
+// call returns what the driver returned.
+func (g *guard) call(ctx context.Context, request any, handler grpc.UnaryHandler) (answer any, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			g.log.ErrorContext(ctx, "driver panicked", "panic", describe(cause), "stack", string(debug.Stack()))
+			err = NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL, "the driver panicked; its log says where")
+		}
+	}()
+	if err := g.check(request); err != nil {
+		return nil, err
+	}
+	return handler(ctx, request)
+}
+
+// check returns an error when the request's shape is wrong.
+func (g *guard) check(request any) error {
+	violations := contract.CheckRequest(request)
+	if r, ok := request.(interface{ GetUserData() []byte }); ok {
+		violations = append(violations, contract.CheckUserData(r.GetUserData(), g.maxUserData)...)
+	}
+	if len(violations) == 0 {
+		return nil
+	}
+	reason := driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
+	if violations.TooLarge() {
+		reason = driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE
+	}
+	fields := make([]ErrorOption, 0, len(violations))
+	for _, v := range violations {
+		fields = append(fields, WithField(v.Field, v.Description))
+	}
+	return NewError(reason, violations.Error(), fields...)
+}
+
+// describe says what a panic was about. Only the runtime's own words are safe: any other value may hold a request.
+func describe(cause any) string {
+	if err, ok := cause.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", cause)
+}
+
+// ended is a call that has ended.
+type ended struct {
+	method  string
+	request any
+	answer  any
+	err     error
+	took    time.Duration
+}
+
+// level is Warn for what somebody has to look into, Info for what may have changed the cloud, else Debug.
+func (e ended) level() slog.Level {
+	switch status.Code(e.err) {
+	case codes.Internal, codes.Unknown, codes.DataLoss:
+		return slog.LevelWarn
+	}
+	switch e.request.(type) {
+	case *driverv1alpha1.CreateMachineRequest, *driverv1alpha1.DeleteMachineRequest,
+		*driverv1alpha1.UpdateMachineRequest, *driverv1alpha1.AdoptMachineRequest:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// report logs a call, and at level Debug also its messages, redacted.
+func (g *guard) report(ctx context.Context, e ended) {
+	level := e.level()
+	if !g.log.Enabled(ctx, level) {
+		return
+	}
+	attributes := []slog.Attr{
+		slog.String("method", e.method), slog.String("code", status.Code(e.err).String()), slog.Duration("took", e.took),
+	}
+	if r, ok := e.request.(interface {
+		GetMeta() *driverv1alpha1.RequestMeta
+	}); ok {
+		attributes = append(attributes, slog.String("request", r.GetMeta().GetRequestId()))
+	}
+	if r, ok := e.request.(interface {
+		GetMachine() *driverv1alpha1.MachineRef
+	}); ok {
+		m := r.GetMachine()
+		attributes = append(attributes, slog.String("machine", m.GetNamespace()+"/"+m.GetName()), slog.String("uid", m.GetUid()))
+	}
+	if e.err != nil {
+		attributes = append(attributes, slog.String("error", status.Convert(e.err).Message()))
+	}
+	if g.log.Enabled(ctx, slog.LevelDebug) {
+		attributes = append(attributes, slog.Group("messages", "request", Redacted(e.request), "answer", Redacted(e.answer)))
+	}
+	g.log.LogAttrs(ctx, level, "call", attributes...)
+}
