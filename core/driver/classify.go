@@ -35,13 +35,12 @@ func classify(name string, err error, left bool) *instance.Failure {
 	if !left && details.info == nil {
 		failure.Class = instance.Unavailable
 	}
-	failure.Reason = conditionReason(details.info.GetReason())
+	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), bounded(s.Message(), maxMessage)
+	if details.info == nil {
+		failure.Reason, failure.Message = withoutDriver(s, left)
+	}
 	if failure.Reason == "" {
 		failure.Reason = string(failure.Class)
-	}
-	failure.Message = bounded(s.Message(), maxMessage)
-	if details.info == nil {
-		failure.Message = withoutDriver(s, left)
 	}
 	return failure
 }
@@ -157,23 +156,26 @@ func (d details) failure() *instance.Failure {
 	return f
 }
 
+// connectionLost is the reason of a call whose connection broke under way.
+const connectionLost = "ConnectionLost"
+
 // withoutDriver words an error that the driver did not make. The transport's own text names addresses and changes
 // from attempt to attempt, so it is for logs only.
-func withoutDriver(s *status.Status, left bool) string {
+func withoutDriver(s *status.Status, left bool) (reason, message string) {
 	if !left {
-		return "the request did not reach the driver"
+		return "", "the request did not reach the driver"
 	}
 	switch s.Code() {
 	case codes.DeadlineExceeded:
-		return "the driver did not answer in time"
+		return "DeadlineExceeded", "the driver did not answer in time"
 	case codes.Canceled:
-		return "the call was cancelled before the driver answered"
+		return "Cancelled", "the call was cancelled before the driver answered"
 	case codes.Unavailable:
-		return "the connection to the driver broke before it answered"
+		return connectionLost, "the connection to the driver broke before it answered"
 	case codes.Unimplemented:
-		return "the driver does not implement this call"
+		return "", "the driver does not implement this call"
 	}
-	return bounded("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), maxMessage)
+	return "", bounded("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), maxMessage)
 }
 
 // conditionReason turns QUOTA_EXCEEDED into QuotaExceeded; empty when nothing fit for a condition is left.

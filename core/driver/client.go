@@ -47,8 +47,9 @@ type callRecord struct {
 	nextLook time.Time
 }
 
-// connectionBroke is why a driver is away that was there.
-const connectionBroke = "the connection to the driver broke"
+// notConnected is all that machines are told of a driver that is away: why is for the log, since it changes while a driver restarts, and
+// each change would be a write to every machine.
+const notConnected = "the driver is not connected"
 
 func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, error) {
 	transport, err := transportFor(target.Address)
@@ -68,7 +69,7 @@ func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, er
 		metrics: m,
 		log:     log,
 		sooner:  make(chan struct{}, 1),
-		why:     "the driver was not reached yet",
+		why:     notConnected,
 		caps:    caps,
 		slots:   newSlots(caps.MaxConcurrentRequests),
 		watch:   newWatchlist(cfg.Polling),
@@ -86,7 +87,8 @@ func (d *Driver) Name() string {
 func (d *Driver) Ready() (bool, string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.why == "", d.why
+	why := d.whyNot()
+	return why == "", why
 }
 
 // Capabilities are what the driver said of itself when it was last reached; they outlast its absence.
@@ -189,16 +191,20 @@ func (d *Driver) admissible(m Machine, overtime error) error {
 	if record.underWay {
 		return ErrBusy
 	}
-	if d.why != "" {
+	if why := d.whyNot(); why != "" {
 		d.waiting[m.key()] = struct{}{}
-		return unavailable("DriverNotReady", d.why)
-	}
-	// serve has yet to notice; that it does makes the driver ready anew, and wakes the machine.
-	if !d.session.connected() {
-		d.waiting[m.key()] = struct{}{}
-		return unavailable("DriverNotReady", connectionBroke)
+		return unavailable("DriverNotReady", why)
 	}
 	return overtime
+}
+
+// whyNot says why no call can be taken now; empty when one can. Call it with the lock held.
+func (d *Driver) whyNot() string {
+	// A connection that broke without serve having noticed yet: serve will, and wakes who waits when it is ready anew.
+	if d.why == "" && !d.session.connected() {
+		return notConnected
+	}
+	return d.why
 }
 
 // handOut gives free requests to those whose turn it is. Call it with the lock held.

@@ -63,13 +63,22 @@ func (c connector) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+// awayError says that nobody answers at a driver's address.
+type awayError struct {
+	cause error
+}
+
+func (e *awayError) Error() string { return notConnected }
+
+func (e *awayError) Unwrap() error { return e.cause }
+
 // open dials once; the gRPC connection made of it cannot dial again.
 func (c connector) open(ctx context.Context) (*grpc.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Deadlines.Identity)
 	defer cancel()
 	wire, err := c.transport.dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the driver cannot be reached: %w", err)
+		return nil, &awayError{cause: err}
 	}
 	once := make(chan net.Conn, 1)
 	once <- wire

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -139,9 +140,10 @@ func TestADriverThatStopsGracefullyFinishesItsCalls(t *testing.T) {
 	path := socketPath(t)
 	server := f.serve(t, path)
 	away := make(chan struct{})
+	var once sync.Once
 	r := start(t, Config{Log: logSink(func(line string) {
-		if strings.Contains(line, "connection to the driver broke") {
-			close(away)
+		if strings.Contains(line, "driver is away") {
+			once.Do(func() { close(away) })
 		}
 	})}, path)
 	r.awaitReady(t)

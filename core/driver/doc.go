@@ -6,7 +6,8 @@
 // asks Collect and Observed. Nothing here retries a mutation: retries belong to the controllers' queues.
 //
 // What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
-//   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per driver;
+//   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per driver
+//     (identity calls aside, which must answer even under load);
 //   - a call has a deadline, and no mutation's deadline reaches beyond the leader's Lease;
 //   - sizes are checked before anything is sent;
 //   - a driver that was not there when its call was to start is Unavailable: nothing happened. Anything else that

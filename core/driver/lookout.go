@@ -89,7 +89,7 @@ func (d *Driver) lookAt(ctx context.Context, s *session, m Machine) {
 		return
 	}
 	var answer *driverv1alpha1.GetMachineStatusResponse
-	found.failure = d.ask(ctx, s, s.caps.Deadlines.Status, func(ctx context.Context) (err error) {
+	found.failure = d.ask(ctx, s.caps.Deadlines.Status, func(ctx context.Context) (err error) {
 		found.began = d.cfg.Clock.Now()
 		answer, err = s.machines.GetMachineStatus(ctx, request)
 		return err
@@ -98,7 +98,7 @@ func (d *Driver) lookAt(ctx context.Context, s *session, m Machine) {
 	if found.failure == nil {
 		found.instance, found.failure = d.reader(s).machine(m, answer.GetMachine())
 	}
-	if d.lost(ctx, s, found.failure) {
+	if lost(ctx, found.failure) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.watch.notLooked(m.UID, found.ended)
@@ -132,9 +132,9 @@ func (d *Driver) list(ctx context.Context, s *session, b batch) {
 	if failure.Class == instance.Unimplemented {
 		return
 	}
-	lost := d.lost(ctx, s, failure)
+	away := lost(ctx, failure)
 	for _, uid := range d.watch.dueOf(b.account, ended) {
-		if lost {
+		if away {
 			d.watch.notLooked(uid, ended)
 			continue
 		}
@@ -156,7 +156,7 @@ func (d *Driver) pages(ctx context.Context, s *session, account Machine) (map[st
 			return nil, invalidRequest(violations)
 		}
 		var page *driverv1alpha1.ListMachinesResponse
-		failure := d.ask(ctx, s, s.caps.Deadlines.ListPage, func(ctx context.Context) (err error) {
+		failure := d.ask(ctx, s.caps.Deadlines.ListPage, func(ctx context.Context) (err error) {
 			page, err = s.machines.ListMachines(ctx, request)
 			return err
 		})
@@ -207,7 +207,7 @@ func (d *Driver) listed(s *session, a account, machines map[string]*driverv1alph
 }
 
 // ask makes one call that changes nothing, when the driver has room for it.
-func (d *Driver) ask(ctx context.Context, s *session, timeout time.Duration, call func(context.Context) error) *instance.Failure {
+func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(context.Context) error) *instance.Failure {
 	d.mu.Lock()
 	turn := d.slots.look()
 	d.mu.Unlock()
@@ -219,7 +219,7 @@ func (d *Driver) ask(ctx context.Context, s *session, timeout time.Duration, cal
 			defer d.mu.Unlock()
 			d.slots.abandon(turn)
 			d.handOut()
-			return unavailable("DriverNotReady", "the connection to the driver is gone")
+			return unavailable("DriverNotReady", notConnected)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -238,12 +238,12 @@ func (d *Driver) ask(ctx context.Context, s *session, timeout time.Duration, cal
 }
 
 // lost says whether a failure only tells that the driver went away, which Ready tells better.
-func (d *Driver) lost(ctx context.Context, s *session, failure *instance.Failure) bool {
+func lost(ctx context.Context, failure *instance.Failure) bool {
 	if failure == nil {
 		return false
 	}
-	inDoubt := failure.Class == instance.OutcomeUnknown && !s.connected()
-	return failure.Class == instance.Unavailable || ctx.Err() != nil || inDoubt
+	broke := failure.Class == instance.OutcomeUnknown && failure.Reason == connectionLost
+	return failure.Class == instance.Unavailable || ctx.Err() != nil || broke
 }
 
 // found records a look and wakes the machine if it should hear of it.

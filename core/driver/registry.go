@@ -86,7 +86,7 @@ func (d *Driver) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		s, err := d.connector.connect(ctx)
 		if err != nil {
-			d.away(err.Error())
+			d.away(err.Error(), errors.Unwrap(err))
 			d.pause(ctx)
 			continue
 		}
@@ -98,7 +98,7 @@ func (d *Driver) run(ctx context.Context) {
 			_ = s.conn.Close()
 		})
 	}
-	d.away("this process does not lead any more")
+	d.away("this process does not lead any more", nil)
 }
 
 func (d *Driver) pause(ctx context.Context) {
@@ -121,7 +121,7 @@ func (d *Driver) serve(ctx context.Context, s *session) {
 		lost()
 	})
 	d.attach(s)
-	defer d.away(connectionBroke)
+	defer d.away(notConnected, nil)
 	parts.Go(func() { d.lookOut(ctx, s) })
 	probes := d.cfg.Clock.NewTicker(d.cfg.ProbeInterval)
 	defer probes.Stop()
@@ -172,12 +172,12 @@ func (d *Driver) setReady(why string) {
 	d.lookSooner(time.Time{})
 }
 
-// away records that there is no session, and why. Who queued is woken when the driver is back.
-func (d *Driver) away(why string) {
+// away records that there is no session, and why; cause is for the log. Who queued is woken when the driver is back.
+func (d *Driver) away(why string, cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.why != why {
-		d.log.Info("driver is away", "why", why)
+		d.log.Info("driver is away", "why", why, "cause", fmt.Sprint(cause))
 	}
 	d.session, d.why = nil, why
 	d.metrics.setUp(d.name, false)

@@ -265,6 +265,10 @@ func (w *watchlist) pause(m *watched, l look) time.Duration {
 	if m.pace == Settled && l.oneByOne {
 		pause *= settledAlone
 	}
+	// What failed is tried again soon, then ever later.
+	if l.failure != nil && !gone(l) {
+		pause = backoff(w.polling.Interval, pause, m.seen.Looks-1)
+	}
 	if l.instance != nil {
 		pause = max(pause, l.instance.PollAfter)
 	}

@@ -52,6 +52,9 @@ func TestWhenAMachineIsLookedAt(t *testing.T) {
 			return look{failure: &instance.Failure{Class: instance.RateLimited, RetryAfter: 30 * time.Second}}
 		}, []int{1, 31, 61}},
 		{"settled alone it costs a call, so rarely", Settled, creating, []int{1, 301, 601}},
+		{"a failed look is repeated, ever later", Settled, func(int) look {
+			return look{failure: &instance.Failure{Class: instance.Internal}}
+		}, []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812}},
 		{"absence is confirmed soon, whatever the pace", Settled, func(int) look {
 			return look{failure: &instance.Failure{Class: instance.NotFound}}
 		}, []int{1, 2, 302}},

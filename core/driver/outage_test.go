@@ -1,0 +1,104 @@
+package driver
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/millwright-dev/millwright/core/instance"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+func TestAnOutageIsNoObservation(t *testing.T) {
+	f := newFakeDriver()
+	f.caps.Limits.MaxConcurrentRequests = 1
+	entered := make(chan struct{}, 2)
+	f.get = func(ctx context.Context, _ *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.GetMachineStatusResponse, error) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	path := socketPath(t)
+	server := f.serve(t, path)
+	r := start(t, Config{Polling: Polling{Interval: time.Millisecond}}, path)
+	r.awaitReady(t)
+	// One look is under way, the other waits for its turn.
+	asking, waiting := machine("a"), machine("b")
+	r.Track(asking, Pending)
+	r.Track(waiting, Settled)
+	<-entered
+	server.Stop()
+	r.await(t, "the loss of the driver", func() bool {
+		err := r.Reserve(asking)
+		r.alarm.ring(asking.key())
+		return failureClass(err) == instance.Unavailable
+	})
+	for _, m := range []Machine{asking, waiting} {
+		if got, ok := r.Observed(m.UID); ok {
+			t.Errorf("%s: observation %+v of an outage", m.Name, got)
+		}
+	}
+	if ready, why := r.Ready(); ready || why != notConnected {
+		t.Errorf("ready %t because %q, want %q", ready, why, notConnected)
+	}
+	newFakeDriver().serve(t, path)
+	for _, m := range []Machine{asking, waiting} {
+		r.observed(t, m, inState(instance.Running))
+	}
+}
+
+func TestARateLimitShrinksWhatTheDriverGets(t *testing.T) {
+	f := newFakeDriver()
+	f.caps.Limits.MaxConcurrentRequests = 2
+	f.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		return nil, says(codes.ResourceExhausted, "RATE_LIMITED", "slow down")
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	r := start(t, Config{}, path)
+	r.awaitReady(t)
+	a, b, c := machine("a"), machine("b"), machine("c")
+	if err := r.StartCreate(a, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.outcome(t, a); got.Failure == nil || got.Failure.Class != instance.RateLimited {
+		t.Fatalf("outcome %+v, want RateLimited", got)
+	}
+	if err := r.Reserve(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reserve(c); err == nil {
+		t.Error("two requests are set aside for a driver whose rate is limited")
+	}
+}
+
+func TestAListThatBreaksTheContractIsNotBelieved(t *testing.T) {
+	one := running(ref(machine("m0000")))
+	for name, page := range map[string]*driverv1alpha1.ListMachinesResponse{
+		"a machine twice":    {Machines: []*driverv1alpha1.Machine{one, proto.CloneOf(one)}},
+		"a list without end": {NextPageToken: "again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeDriver()
+			f.list = func(context.Context, *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
+				return page, nil
+			}
+			path := socketPath(t)
+			f.serve(t, path)
+			r := start(t, Config{Polling: Polling{Interval: time.Millisecond}}, path)
+			r.awaitReady(t)
+			for _, m := range machines(6) {
+				r.Track(m, Pending)
+			}
+			for _, m := range machines(6) {
+				got := r.observed(t, m, func(o Observation) bool { return o.Failure != nil })
+				if got.Failure.Class != instance.OutcomeUnknown || got.Failure.Reason != "InvalidAnswer" {
+					t.Errorf("%s: %v, want an unknown outcome", m.Name, got.Failure)
+				}
+			}
+		})
+	}
+}
