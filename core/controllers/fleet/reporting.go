@@ -1,0 +1,33 @@
+package fleet
+
+import (
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SameVerdicts says whether two lists have the same conditions with the same status and reason. A change of messages
+// alone is not urgent.
+func SameVerdicts(a, b []metav1.Condition) bool {
+	type verdict struct {
+		kind, reason string
+		status       metav1.ConditionStatus
+	}
+	verdicts := func(conditions []metav1.Condition) map[verdict]bool {
+		set := map[verdict]bool{}
+		for _, c := range conditions {
+			set[verdict{c.Type, c.Reason, c.Status}] = true
+		}
+		return set
+	}
+	return len(a) == len(b) && maps.Equal(verdicts(a), verdicts(b))
+}
+
+// Sooner is the shorter of two times; 0 means never.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

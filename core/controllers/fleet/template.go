@@ -1,0 +1,49 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// CanonicalTemplate returns bytes that are the same for templates that mean the same: without the label that tells
+// MachineSets apart, without creation timestamps, which nobody interprets, and with the fields of a cloudProviderSpec in
+// one order.
+func CanonicalTemplate(t *clusterv1alpha1.MachineTemplateSpec) ([]byte, error) {
+	t = t.DeepCopy()
+	delete(t.Labels, clusterv1alpha1.MachineTemplateHashLabel)
+	t.CreationTimestamp = nil
+	t.Spec.Metadata.CreationTimestamp = nil
+	return canonical(t)
+}
+
+// SameSpec says whether a Machine made from the template would have the spec of m, but for what core sets on it.
+func SameSpec(m *clusterv1alpha1.Machine, t *clusterv1alpha1.MachineTemplateSpec) bool {
+	var sides [2][]byte
+	for i, spec := range []clusterv1alpha1.MachineSpec{m.Spec, t.Spec} {
+		spec.MachineUID, spec.ProviderID = nil, nil
+		spec.Metadata.CreationTimestamp = nil
+		var err error
+		if sides[i], err = canonical(spec); err != nil {
+			return false
+		}
+	}
+	return bytes.Equal(sides[0], sides[1])
+}
+
+// canonical is JSON with sorted keys; numbers stay as they were written.
+func canonical(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("marshal: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("read back: %w", err)
+	}
+	return json.Marshal(tree)
+}

@@ -1,0 +1,211 @@
+package machinedeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/rollout"
+)
+
+// errStale says that the cache is behind.
+var errStale = errors.New("the cache is behind the API server")
+
+// applied is what came of a plan.
+type applied struct {
+	actions []rollout.Action
+	wait    rollout.Wait
+	// created is the set that was made for the template, found one of before that is used again; empty if none was.
+	created, found string
+	// createErr is why no set could be made; err the first error of all.
+	createErr, err error
+}
+
+// apply carries out what package rollout plans, and keeps on the sets what they have from the deployment.
+func (r *reconciler) apply(ctx context.Context, o *observation) applied {
+	var done applied
+	done.actions, done.wait = rollout.Plan(o.state)
+	edits := o.edits(done.actions)
+	if len(done.actions) > 0 || len(edits) > 0 {
+		if done.err = r.confirm(ctx, o); done.err != nil {
+			return done
+		}
+	}
+	if o.fresh != nil && revisionOf(o.fresh) < o.revision() && len(o.sets) > 1 {
+		done.found = o.fresh.Name
+	}
+	for _, e := range edits {
+		patch := client.MergeFromWithOptions(e.from, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Patch(ctx, e.to, patch); err != nil {
+			done.err = fmt.Errorf("change MachineSet %s: %w", e.to.Name, err)
+			return done
+		}
+		r.tellScaled(o.md, e)
+	}
+	for _, a := range done.actions {
+		switch a := a.(type) {
+		case rollout.CreateSet:
+			done.created, done.createErr = r.createSet(ctx, o, a)
+			done.err = done.createErr
+		case rollout.DeleteSet:
+			done.err = r.deleteSet(ctx, o, a)
+		case rollout.ScaleSet:
+			// Is among the edits.
+		}
+		if done.err != nil {
+			return done
+		}
+	}
+	done.err = r.noteRevision(ctx, o)
+	return done
+}
+
+// confirm makes sure that the cache shows the deployment and its sets as the API server has them now.
+func (r *reconciler) confirm(ctx context.Context, o *observation) error {
+	md := &clusterv1alpha1.MachineDeployment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.md), md); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("look up the MachineDeployment: %w", err)
+	}
+	if md.UID != o.md.UID || md.Generation != o.md.Generation || !md.DeletionTimestamp.IsZero() {
+		return errStale
+	}
+	live := &clusterv1alpha1.MachineSetList{}
+	if err := r.live.List(ctx, live, client.InNamespace(o.md.Namespace)); err != nil {
+		return fmt.Errorf("list the MachineSets there are: %w", err)
+	}
+	cached := map[types.UID]int64{}
+	for i := range o.sets {
+		cached[o.sets[i].UID] = o.sets[i].Generation
+	}
+	for i := range live.Items {
+		owner := metav1.GetControllerOf(&live.Items[i])
+		if owner == nil || owner.UID != o.md.UID {
+			continue
+		}
+		if generation, ok := cached[live.Items[i].UID]; !ok || generation != live.Items[i].Generation {
+			return errStale
+		}
+		delete(cached, live.Items[i].UID)
+	}
+	if len(cached) > 0 {
+		return errStale
+	}
+	return nil
+}
+
+// edit is a change of a set, in one write.
+type edit struct {
+	from, to *clusterv1alpha1.MachineSet
+	reason   rollout.Reason
+}
+
+// edits returns the sets that have to change: those that are scaled, and those that lack something of the deployment.
+func (o *observation) edits(actions []rollout.Action) []edit {
+	scaled := map[string]rollout.ScaleSet{}
+	for _, a := range actions {
+		if s, ok := a.(rollout.ScaleSet); ok {
+			scaled[s.Name] = s
+		}
+	}
+	var edits []edit
+	for i := range o.sets {
+		e := edit{from: &o.sets[i], to: o.sets[i].DeepCopy()}
+		if !e.from.DeletionTimestamp.IsZero() {
+			continue
+		}
+		revision := revisionOf(e.from)
+		if e.from == o.fresh {
+			revision = o.revision()
+		}
+		o.dress(e.to, revision)
+		if s, ok := scaled[e.to.Name]; ok {
+			e.reason = s.Reason
+			o.scale(e.to, s.To, s.Reason)
+		}
+		if !apiequality.Semantic.DeepEqual(e.from, e.to) {
+			edits = append(edits, e)
+		}
+	}
+	return edits
+}
+
+// revision is the new set's: the highest of all, and no two sets have the same.
+func (o *observation) revision() int64 {
+	highest, own := int64(0), int64(0)
+	for i := range o.sets {
+		if &o.sets[i] == o.fresh {
+			own = revisionOf(&o.sets[i])
+			continue
+		}
+		highest = max(highest, revisionOf(&o.sets[i]))
+	}
+	if own > highest {
+		return own
+	}
+	return highest + 1
+}
+
+// dress puts on a set what it has from the deployment and may change without replacing a machine. cluster-autoscaler
+// wants its label and its annotation both or not at all.
+func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64) {
+	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
+	for _, key := range []string{clusterv1alpha1.RevisionAnnotation, clusterv1alpha1.AutoscalerRevisionAnnotation} {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, strconv.FormatInt(revision, 10))
+	}
+	set.Spec.MinReadySeconds = o.md.Spec.MinReadySeconds
+	if rolling := o.md.Spec.Strategy.RollingUpdate; rolling != nil && rolling.DeletePolicy != "" {
+		set.Spec.DeletePolicy = rolling.DeletePolicy
+	}
+}
+
+// scale sets the size, and notes what it was planned for and why.
+func (o *observation) scale(set *clusterv1alpha1.MachineSet, to int32, reason rollout.Reason) {
+	set.Spec.Replicas = &to
+	replicas := o.state.Replicas
+	for key, value := range map[string]string{
+		clusterv1alpha1.DesiredReplicasAnnotation: strconv.Itoa(int(replicas)),
+		clusterv1alpha1.MaxReplicasAnnotation:     strconv.Itoa(int(replicas + o.state.Limits.MaxSurge)),
+		clusterv1alpha1.ScalingReasonAnnotation:   string(reason),
+	} {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, value)
+	}
+}
+
+// deleteSet drops an empty set, if nobody has given it a size meanwhile.
+func (r *reconciler) deleteSet(ctx context.Context, o *observation, a rollout.DeleteSet) error {
+	for i := range o.sets {
+		set := &o.sets[i]
+		if set.Name != a.Name {
+			continue
+		}
+		err := r.client.Delete(ctx, set, client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete MachineSet %s: %w", set.Name, err)
+		}
+	}
+	return nil
+}
+
+// noteRevision writes the new set's revision on the deployment.
+func (r *reconciler) noteRevision(ctx context.Context, o *observation) error {
+	if revisionOf(o.md) == o.revision() {
+		return nil
+	}
+	changed := o.md.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clusterv1alpha1.RevisionAnnotation, strconv.FormatInt(o.revision(), 10))
+	if err := r.client.Patch(ctx, changed, client.MergeFrom(o.md)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the revision: %w", err)
+	}
+	// The status, which is written next, must not fail because of this write.
+	o.md.ResourceVersion = changed.ResourceVersion
+	o.md.Annotations = changed.Annotations
+	return nil
+}

@@ -1,0 +1,209 @@
+package machinedeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
+)
+
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Indexes of the cache: a deployment's sets, and a set's Machines.
+const (
+	setIndex     = "machinedeployment.owner-of-set"
+	machineIndex = "machinedeployment.owner-of-machine"
+)
+
+// Options are the choices of whoever wires the controllers together. The zero value works.
+type Options struct {
+	// MaxConcurrentReconciles is how many deployments are reconciled at once. Default 1.
+	MaxConcurrentReconciles int
+	// Clock tells the time. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller of MachineDeployments to mgr.
+func Add(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	for index, kind := range map[string]client.Object{
+		setIndex: &clusterv1alpha1.MachineSet{}, machineIndex: &clusterv1alpha1.Machine{},
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, index, fleet.OwnerKey); err != nil {
+			return fmt.Errorf("index %s: %w", index, err)
+		}
+	}
+	counts, err := newMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	r := &reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machinedeployment"),
+		clock: o.Clock, metrics: counts,
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("machinedeployment").
+		For(&clusterv1alpha1.MachineDeployment{}).
+		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.deploymentsOf)).
+		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.deploymentOfMachine)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
+		Complete(r)
+}
+
+type reconciler struct {
+	client  client.Client
+	live    client.Reader
+	events  events.EventRecorder
+	clock   clock.PassiveClock
+	metrics *counters
+	reports reports
+}
+
+const (
+	// soon is when to look again at what changed under our hands; its event is on the way.
+	soon = 100 * time.Millisecond
+	// atMost is how often a status is written in which only numbers have changed.
+	atMost = time.Second
+)
+
+// Reconcile brings one deployment a step further.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	md := &clusterv1alpha1.MachineDeployment{}
+	if err := r.client.Get(ctx, req.NamespacedName, md); err != nil {
+		r.reports.forget(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !md.DeletionTimestamp.IsZero() {
+		// The garbage collector deletes its sets and their Machines.
+		return ctrl.Result{}, nil
+	}
+	sets, err := r.claim(ctx, md)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if md.Spec.Replicas == nil {
+		return ctrl.Result{}, r.size(ctx, md, sets)
+	}
+	o, err := r.observe(ctx, md, sets)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	done := r.apply(ctx, o)
+	if errors.Is(done.err, errStale) || apierrors.IsConflict(done.err) {
+		return ctrl.Result{RequeueAfter: soon}, nil
+	}
+	return r.report(ctx, o, done)
+}
+
+// size writes the size of a deployment that has none: at first the initial one; later, when somebody dropped the field,
+// for instance to leave it to an autoscaler, the one that its sets were last scaled for.
+func (r *reconciler) size(ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet) error {
+	replicas := fleet.InitialReplicas(md)
+	newest := int64(-1)
+	for i := range sets {
+		planned, ok := planned(&sets[i])
+		if revision := revisionOf(&sets[i]); ok && ptr.Deref(sets[i].Spec.Replicas, 0) > 0 && revision > newest {
+			newest, replicas = revision, planned.Replicas
+		}
+	}
+	if newest < 0 && md.Status.ObservedGeneration > 0 {
+		// It is known, and no set has a Machine.
+		replicas = 0
+	}
+	patch := client.MergeFromWithOptions(md.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	md.Spec.Replicas = &replicas
+	if err := r.client.Patch(ctx, md, patch); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("write the default of spec.replicas: %w", err)
+	}
+	return nil
+}
+
+// claim returns the deployment's sets from the cache, after it has adopted and released some where that was due. It
+// returns no set that is not the deployment's yet: an event will follow.
+func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeployment) ([]clusterv1alpha1.MachineSet, error) {
+	selector, err := md.Spec.Selector.AsSelector()
+	if err != nil {
+		return nil, reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
+	}
+	owner := fleet.Owner{Object: md, Kind: clusterv1alpha1.GroupVersion.WithKind("MachineDeployment"), Selector: selector}
+	live := func(ctx context.Context) (client.Object, error) {
+		now := &clusterv1alpha1.MachineDeployment{}
+		return now, r.live.Get(ctx, client.ObjectKeyFromObject(md), now)
+	}
+	var ours []clusterv1alpha1.MachineSet
+	for _, key := range []string{string(md.UID), fleet.Orphan} {
+		sets := &clusterv1alpha1.MachineSetList{}
+		if err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{setIndex: key}); err != nil {
+			return nil, fmt.Errorf("list MachineSets: %w", err)
+		}
+		for i := range sets.Items {
+			claim := owner.Claims(&sets.Items[i])
+			if err := owner.Settle(ctx, r.client, live, &sets.Items[i], claim); err != nil {
+				return nil, err
+			}
+			if claim == fleet.Keep {
+				ours = append(ours, sets.Items[i])
+			}
+		}
+	}
+	return ours, nil
+}
+
+// deploymentsOf returns the deployment that a set belongs to, or, if it belongs to nobody, those that would adopt it.
+func (r *reconciler) deploymentsOf(ctx context.Context, set client.Object) []reconcile.Request {
+	if owner := metav1.GetControllerOf(set); owner != nil {
+		if owner.Kind != "MachineDeployment" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: set.GetNamespace(), Name: owner.Name}}}
+	}
+	deployments := &clusterv1alpha1.MachineDeploymentList{}
+	err := r.client.List(ctx, deployments, client.InNamespace(set.GetNamespace()), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range deployments.Items {
+		selector, err := deployments.Items[i].Spec.Selector.AsSelector()
+		if err == nil && selector.Matches(labels.Set(set.GetLabels())) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&deployments.Items[i])})
+		}
+	}
+	return requests
+}
+
+// deploymentOfMachine returns the deployment whose set the Machine belongs to.
+func (r *reconciler) deploymentOfMachine(ctx context.Context, machine client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(machine)
+	if owner == nil || owner.Kind != "MachineSet" {
+		return nil
+	}
+	set := &clusterv1alpha1.MachineSet{}
+	key := client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}
+	if err := r.client.Get(ctx, key, set); err != nil || metav1.GetControllerOf(set) == nil {
+		return nil
+	}
+	return r.deploymentsOf(ctx, set)
+}

@@ -1,0 +1,37 @@
+package machinedeployment
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// The reasons of events on MachineDeployments.
+const (
+	eventCreated = "CreatedMachineSet"
+	eventScaled  = "ScaledMachineSet"
+	actionRoll   = "Roll"
+	actionScale  = "Scale"
+)
+
+func (r *reconciler) tellCreated(md *clusterv1alpha1.MachineDeployment, set *clusterv1alpha1.MachineSet) {
+	r.metrics.setsCreated.Inc()
+	r.events.Eventf(md, set, corev1.EventTypeNormal, eventCreated, actionRoll,
+		"Created MachineSet %s with %d Machines", set.Name, ptr.Deref(set.Spec.Replicas, 0))
+}
+
+// tellScaled tells of a change of size; other edits are nobody's news.
+func (r *reconciler) tellScaled(md *clusterv1alpha1.MachineDeployment, e edit) {
+	from, to := ptr.Deref(e.from.Spec.Replicas, 0), ptr.Deref(e.to.Spec.Replicas, 0)
+	if from == to {
+		return
+	}
+	r.metrics.setsScaled.Inc()
+	action := actionScale
+	if string(e.reason) == clusterv1alpha1.ScalingReasonRolling {
+		action = actionRoll
+	}
+	r.events.Eventf(md, e.to, corev1.EventTypeNormal, eventScaled, action,
+		"Scaled MachineSet %s from %d to %d", e.to.Name, from, to)
+}

@@ -1,0 +1,170 @@
+package machinedeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/rollout"
+)
+
+// report writes the status, if it has changed and it is time, and says when to look again.
+func (r *reconciler) report(ctx context.Context, o *observation, done applied) (ctrl.Result, error) {
+	again := o.nextAvailable
+	status := o.status(done)
+	wait, due := r.due(o.md, status)
+	if !due {
+		return ctrl.Result{RequeueAfter: fleet.Sooner(again, wait)}, done.err
+	}
+	changed := o.md.DeepCopy()
+	changed.Status = *status
+	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
+	switch err := r.client.Status().Patch(ctx, changed, patch); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: fleet.Sooner(again, soon)}, done.err
+	case err != nil:
+		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
+	}
+	r.reports.note(client.ObjectKeyFromObject(o.md), r.clock.Now())
+	return ctrl.Result{RequeueAfter: again}, done.err
+}
+
+// due says whether the status is to be written now; if not, but later, in how long.
+func (r *reconciler) due(md *clusterv1alpha1.MachineDeployment, status *clusterv1alpha1.MachineDeploymentStatus) (time.Duration, bool) {
+	old := &md.Status
+	if apiequality.Semantic.DeepEqual(old, status) {
+		return 0, false
+	}
+	numbersOnly := old.ObservedGeneration == status.ObservedGeneration && old.Selector == status.Selector &&
+		fleet.SameVerdicts(old.Conditions, status.Conditions)
+	wait := r.reports.last(client.ObjectKeyFromObject(md)).Add(atMost).Sub(r.clock.Now())
+	if numbersOnly && wait > 0 {
+		return wait, false
+	}
+	return 0, true
+}
+
+// status is the status as it should be.
+func (o *observation) status(done applied) *clusterv1alpha1.MachineDeploymentStatus {
+	status := o.md.Status.DeepCopy()
+	status.ObservedGeneration = o.md.Generation
+	if selector, err := o.md.Spec.Selector.AsSelector(); err == nil {
+		status.Selector = selector.String()
+	}
+	status.Replicas, status.UpdatedReplicas = o.counts.present, o.counts.updated
+	status.ReadyReplicas, status.AvailableReplicas = o.counts.ready, o.counts.available
+	status.UnavailableReplicas = max(o.state.Replicas-o.counts.available, 0)
+
+	apimeta.SetStatusCondition(&status.Conditions, o.availability())
+	apimeta.SetStatusCondition(&status.Conditions, o.progress(done))
+	if failure := o.failure(); failure != nil {
+		apimeta.SetStatusCondition(&status.Conditions, *failure)
+		return status
+	}
+	apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+	return status
+}
+
+func (o *observation) availability() metav1.Condition {
+	c := metav1.Condition{
+		Type: clusterv1alpha1.ConditionAvailable, ObservedGeneration: o.md.Generation, Status: metav1.ConditionTrue,
+		Reason: clusterv1alpha1.ReasonMinimumMachinesAvailable, Message: "Enough Machines are available",
+	}
+	if o.counts.available < o.state.Replicas-o.state.Limits.MaxUnavailable {
+		c.Status, c.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonMinimumMachinesUnavailable
+		c.Message = "Too few Machines are available"
+	}
+	return c
+}
+
+// progress says how the rollout goes on. Its message has no numbers: they stand in the status, and would change with
+// each Machine.
+func (o *observation) progress(done applied) metav1.Condition {
+	c := metav1.Condition{
+		Type: clusterv1alpha1.ConditionProgressing, ObservedGeneration: o.md.Generation, Status: metav1.ConditionTrue,
+		Reason: clusterv1alpha1.ReasonMachineSetUpdated, Message: "The rollout goes on",
+	}
+	switch {
+	case done.createErr != nil:
+		c.Status, c.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonMachineSetCreateFailed
+		c.Message = done.createErr.Error()
+	case done.created != "":
+		c.Reason, c.Message = clusterv1alpha1.ReasonNewMachineSetCreated, "Created MachineSet "+done.created
+	case done.found != "":
+		c.Reason = clusterv1alpha1.ReasonFoundExistingMachineSet
+		c.Message = "MachineSet " + done.found + " of before has the template and is used again"
+	case len(done.actions) > 0:
+		// The rollout goes on.
+	case done.wait.For == rollout.Observation:
+		c.Message = "Waiting for MachineSet " + done.wait.Set + " to be observed"
+	case done.wait.For == rollout.Creation:
+		c.Message = "Waiting for Machines of MachineSet " + done.wait.Set + " to be created"
+	case done.wait.For == rollout.Availability:
+		c.Message = "Waiting for Machines of MachineSet " + done.wait.Set + " to become available"
+	case done.wait.For == rollout.Deletion:
+		c.Message = "Waiting for Machines of MachineSet " + done.wait.Set + " to be gone"
+	default:
+		c.Reason, c.Message = clusterv1alpha1.ReasonNewMachineSetAvailable, "All Machines have the template and are available"
+	}
+	return c
+}
+
+// failure repeats what is in the way of a set, first of all of the new one; nil if nothing is.
+func (o *observation) failure() *metav1.Condition {
+	sets := make([]*clusterv1alpha1.MachineSet, 0, len(o.sets)+1)
+	if o.fresh != nil {
+		sets = append(sets, o.fresh)
+	}
+	for i := range o.sets {
+		sets = append(sets, &o.sets[i])
+	}
+	for _, set := range sets {
+		c := apimeta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			continue
+		}
+		return &metav1.Condition{
+			Type: c.Type, Status: c.Status, ObservedGeneration: o.md.Generation, Reason: c.Reason, Message: c.Message,
+		}
+	}
+	return nil
+}
+
+// reports remember when a status was last written. They are safe for concurrent use; the zero value is empty.
+type reports struct {
+	mu   sync.Mutex
+	when map[types.NamespacedName]time.Time
+}
+
+func (r *reports) last(key types.NamespacedName) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.when[key]
+}
+
+func (r *reports) note(key types.NamespacedName, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.when == nil {
+		r.when = map[types.NamespacedName]time.Time{}
+	}
+	r.when[key] = now
+}
+
+func (r *reports) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.when, key)
+}

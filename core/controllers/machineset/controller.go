@@ -1,0 +1,176 @@
+package machineset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
+)
+
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// ownerIndex finds a set's Machines in the cache.
+const ownerIndex = "machineset.owner"
+
+// Options are the choices of whoever wires the controllers together. The zero value works.
+type Options struct {
+	// MaxConcurrentReconciles is how many sets are reconciled at once. Default 1.
+	MaxConcurrentReconciles int
+	// Clock tells the time. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller of MachineSets to mgr.
+func Add(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &clusterv1alpha1.Machine{}, ownerIndex, fleet.OwnerKey)
+	if err != nil {
+		return fmt.Errorf("index Machines by owner: %w", err)
+	}
+	counts, err := newMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	r := &reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machineset"),
+		clock: o.Clock, metrics: counts,
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("machineset").
+		For(&clusterv1alpha1.MachineSet{}).
+		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.setsOf)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
+		Complete(r)
+}
+
+type reconciler struct {
+	client   client.Client
+	live     client.Reader
+	events   events.EventRecorder
+	clock    clock.PassiveClock
+	metrics  *counters
+	memories memories
+}
+
+// Reconcile brings one set a step further.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	set := &clusterv1alpha1.MachineSet{}
+	if err := r.client.Get(ctx, req.NamespacedName, set); err != nil {
+		r.memories.forget(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !set.DeletionTimestamp.IsZero() {
+		// The garbage collector deletes its Machines; nothing is to be created in their place.
+		r.memories.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if set.Spec.Replicas == nil {
+		return ctrl.Result{}, r.size(ctx, set)
+	}
+	machines, err := r.claim(ctx, set)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	mem := r.memories.of(set)
+	o, err := r.observe(ctx, set, mem, machines)
+	if errors.Is(err, errStale) {
+		return ctrl.Result{RequeueAfter: soon}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	done := r.apply(ctx, o)
+	return r.report(ctx, o, done)
+}
+
+// size writes the size of a set that has none: at first the initial one; later, when the field was dropped, what it has.
+func (r *reconciler) size(ctx context.Context, set *clusterv1alpha1.MachineSet) error {
+	replicas := fleet.InitialReplicas(set)
+	if set.Status.ObservedGeneration > 0 {
+		replicas = set.Status.Replicas
+	}
+	patch := client.MergeFromWithOptions(set.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	set.Spec.Replicas = &replicas
+	if err := r.client.Patch(ctx, set, patch); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("write the default of spec.replicas: %w", err)
+	}
+	return nil
+}
+
+// claim returns the set's Machines from the cache, after it has adopted and released some where that was due. It returns
+// no Machine that is not the set's yet: an event will follow.
+func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet) ([]clusterv1alpha1.Machine, error) {
+	selector, err := set.Spec.Selector.AsSelector()
+	if err != nil {
+		return nil, reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
+	}
+	owner := fleet.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind("MachineSet"), Selector: selector}
+	live := func(ctx context.Context) (client.Object, error) {
+		now := &clusterv1alpha1.MachineSet{}
+		return now, r.live.Get(ctx, client.ObjectKeyFromObject(set), now)
+	}
+	var ours []clusterv1alpha1.Machine
+	for _, key := range []string{string(set.UID), fleet.Orphan} {
+		machines := &clusterv1alpha1.MachineList{}
+		// The objects are the cache's own: they are only read.
+		if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace), client.MatchingFields{ownerIndex: key},
+			client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list Machines: %w", err)
+		}
+		for i := range machines.Items {
+			claim := owner.Claims(&machines.Items[i])
+			if err := owner.Settle(ctx, r.client, live, &machines.Items[i], claim); err != nil {
+				return nil, err
+			}
+			if claim == fleet.Keep {
+				ours = append(ours, machines.Items[i])
+			}
+		}
+	}
+	return ours, nil
+}
+
+// setsOf returns the set that a Machine belongs to, or, if it belongs to nobody, the sets that would adopt it.
+func (r *reconciler) setsOf(ctx context.Context, machine client.Object) []reconcile.Request {
+	if owner := metav1.GetControllerOf(machine); owner != nil {
+		if owner.Kind != "MachineSet" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}}}
+	}
+	sets := &clusterv1alpha1.MachineSetList{}
+	if err := r.client.List(ctx, sets, client.InNamespace(machine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		selector, err := sets.Items[i].Spec.Selector.AsSelector()
+		if err == nil && selector.Matches(labels.Set(machine.GetLabels())) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+	}
+	return requests
+}
+
+// soon is when to look again at what changed under our hands; its event is on the way.
+const soon = 100 * time.Millisecond

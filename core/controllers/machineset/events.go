@@ -1,0 +1,46 @@
+package machineset
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// The reasons of events on MachineSets. There is one event for a batch of Machines, not one each.
+const (
+	eventCreated  = "CreatedMachines"
+	eventDeleted  = "DeletedMachines"
+	eventTaken    = "NameTaken"
+	eventFailed   = "MachinesNotChanged"
+	actionScale   = "Scale"
+	actionReplace = "Replace"
+)
+
+// tell makes events of what was done. A failure that the status shows already makes none: it would come with each try.
+func (r *reconciler) tell(o *observation, done applied) {
+	if done.created > 0 {
+		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventCreated, actionScale, "Created %d Machines", done.created)
+	}
+	if done.deleted > 0 {
+		action := actionScale
+		if len(o.state.Machines) <= o.state.Desired {
+			action = actionReplace
+		}
+		r.metrics.deleted.Add(float64(done.deleted))
+		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventDeleted, action, "Deleted %d Machines", done.deleted)
+	}
+	known := apimeta.IsStatusConditionTrue(o.set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+	for _, err := range []error{done.createErr, done.deleteErr} {
+		if err != nil && !known && !errors.Is(err, errStale) {
+			r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventFailed, actionScale, "%v", err)
+		}
+	}
+}
+
+func (r *reconciler) tellTaken(set *clusterv1alpha1.MachineSet, name string) {
+	r.events.Eventf(set, nil, corev1.EventTypeWarning, eventTaken, actionScale,
+		"Machine %s is not this set's; the next name is used", name)
+}

@@ -1,0 +1,59 @@
+package machineset
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/scale"
+)
+
+// memory is what this process knows of one set and nobody else does. A set is reconciled by one worker at a time, so it
+// needs no lock. Losing it is safe: whatever takes its place starts with doubts.
+type memory struct {
+	uid     types.UID
+	names   *scale.Names
+	pending scale.Pending
+	// doubtful: the API server is to be asked what there is before anything is created.
+	doubtful bool
+	// lost is when requests were sent whose answer was lost, by the name to be created.
+	lost map[string]time.Time
+	// unseenSince is since when the cache has not shown everything that this process did; zero if it does.
+	unseenSince time.Time
+	// reported is when the status was last written.
+	reported time.Time
+}
+
+// memories are safe for concurrent use. The zero value is empty.
+type memories struct {
+	mu    sync.Mutex
+	bySet map[types.NamespacedName]*memory
+}
+
+func (m *memories) of(set *clusterv1alpha1.MachineSet) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(set)
+	mem := m.bySet[key]
+	if mem == nil || mem.uid != set.UID {
+		mem = &memory{
+			uid: set.UID, names: scale.NewNames(set.Name, string(set.UID), set.Status.NextIndex),
+			doubtful: true, lost: map[string]time.Time{},
+		}
+		if m.bySet == nil {
+			m.bySet = map[types.NamespacedName]*memory{}
+		}
+		m.bySet[key] = mem
+	}
+	mem.names.Raise(set.Status.NextIndex)
+	return mem
+}
+
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.bySet, key)
+}

@@ -1,0 +1,186 @@
+package machineset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/scale"
+)
+
+const (
+	// replacements is how many failed Machines of a set may be on their way out at once.
+	replacements = 1
+	// lookUpAfter is how long the cache may take to show what this process did before the API server is asked.
+	lookUpAfter = 10 * time.Second
+	// settleAfter is when a request whose answer was lost can no longer be under way. API servers give up after 60 s.
+	settleAfter = 2 * time.Minute
+)
+
+// observation is a set and its Machines.
+type observation struct {
+	set      *clusterv1alpha1.MachineSet
+	memory   *memory
+	machines []clusterv1alpha1.Machine
+	// state is what package scale decides on.
+	state scale.State
+	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
+	nextAvailable time.Duration
+}
+
+// observe looks at the set's Machines as the cache shows them and as this process knows better.
+func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSet, mem *memory, machines []clusterv1alpha1.Machine) (*observation, error) {
+	o := r.look(set, mem, machines)
+	if mem.doubtful && scale.Decide(o.state).Create > 0 || r.longLost(mem) {
+		if err := r.dispelDoubts(ctx, o); err != nil {
+			return nil, err
+		}
+		o = r.look(set, mem, machines)
+	}
+	switch {
+	case mem.pending.Settled():
+		mem.unseenSince = time.Time{}
+	case mem.unseenSince.IsZero():
+		mem.unseenSince = r.clock.Now()
+	case r.clock.Since(mem.unseenSince) >= lookUpAfter:
+		if err := r.lookUpUnseen(ctx, o); err != nil {
+			return nil, err
+		}
+		mem.unseenSince = r.clock.Now()
+		o = r.look(set, mem, machines)
+	}
+	return o, nil
+}
+
+// longLost says that a request whose answer was lost can no longer be under way, so that its outcome can be looked up.
+func (r *reconciler) longLost(mem *memory) bool {
+	for _, sent := range mem.lost {
+		if r.clock.Since(sent) >= settleAfter {
+			return true
+		}
+	}
+	return false
+}
+
+// look makes an observation of cached Machines; it changes nothing but what the memory thereby knows.
+func (r *reconciler) look(set *clusterv1alpha1.MachineSet, mem *memory, machines []clusterv1alpha1.Machine) *observation {
+	o := &observation{set: set, memory: mem, machines: machines}
+	o.state, o.nextAvailable = r.state(set, machines)
+	o.state.Machines = mem.pending.View(o.state.Machines)
+	for _, m := range o.state.Machines {
+		mem.names.Created(m.Name)
+		delete(mem.lost, m.Name)
+	}
+	return o
+}
+
+// state is what package scale decides on, and in how long the next Machine becomes available.
+func (r *reconciler) state(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) (scale.State, time.Duration) {
+	minReady, now := time.Duration(set.Spec.MinReadySeconds)*time.Second, r.clock.Now()
+	next := time.Duration(0)
+	s := scale.State{
+		Desired: int(*set.Spec.Replicas),
+		Order: scale.Order{
+			UnavailableFirst: set.Annotations[clusterv1alpha1.ScalingReasonAnnotation] == clusterv1alpha1.ScalingReasonRolling,
+			Policy:           set.Spec.DeletePolicy,
+			Seed:             string(set.UID),
+		},
+		Replacements: replacements,
+	}
+	for i := range machines {
+		m := &machines[i]
+		facts := fleet.Facts(m)
+		var left time.Duration
+		facts.Available, left = fleet.Available(m, minReady, now)
+		facts.Refused = fleet.SpecRefused(m) && fleet.SameSpec(m, &set.Spec.Template)
+		if left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+		s.Machines = append(s.Machines, facts)
+	}
+	return s, next
+}
+
+// dispelDoubts asks the API server which Machines there are, and whether the set is still as the cache shows it.
+func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
+	live, err := r.listLive(ctx, o)
+	if err != nil {
+		return err
+	}
+	cached, there := map[string]bool{}, map[string]bool{}
+	for _, m := range o.machines {
+		cached[string(m.UID)] = true
+	}
+	for i := range live {
+		m := fleet.Facts(&live[i])
+		there[m.Name] = true
+		o.memory.names.Created(m.Name)
+		if !cached[m.UID] {
+			o.memory.pending.Created(m)
+		}
+	}
+	for name, sent := range o.memory.lost {
+		if !there[name] && r.clock.Since(sent) >= settleAfter {
+			o.memory.names.Refused(name)
+			delete(o.memory.lost, name)
+		}
+	}
+	o.memory.doubtful = false
+	return nil
+}
+
+// errStale says that the cache is behind.
+var errStale = errors.New("the cache is behind the API server")
+
+// listLive lists the set's Machines as the API server has them now. It fails with errStale if the set itself is not the
+// one in the cache any more.
+func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
+	set := &clusterv1alpha1.MachineSet{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.set), set); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("look up the MachineSet: %w", err)
+	}
+	if set.UID != o.set.UID || set.Generation != o.set.Generation || !set.DeletionTimestamp.IsZero() {
+		return nil, errStale
+	}
+	o.memory.names.Raise(set.Status.NextIndex)
+	selector, err := set.Spec.Selector.AsSelector()
+	if err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
+	}
+	machines := &clusterv1alpha1.MachineList{}
+	err = r.live.List(ctx, machines, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list the Machines there are: %w", err)
+	}
+	var ours []clusterv1alpha1.Machine
+	for i := range machines.Items {
+		if owner := metav1.GetControllerOf(&machines.Items[i]); owner != nil && owner.UID == set.UID {
+			ours = append(ours, machines.Items[i])
+		}
+	}
+	return ours, nil
+}
+
+// lookUpUnseen asks the API server about the Machines that the cache should have shown by now. One that was gone before
+// the cache got to see it would otherwise be waited for for ever.
+func (r *reconciler) lookUpUnseen(ctx context.Context, o *observation) error {
+	for _, unseen := range o.memory.pending.Unseen() {
+		m := &clusterv1alpha1.Machine{}
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: o.set.Namespace, Name: unseen.Name}, m)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("look up Machine %s: %w", unseen.Name, err)
+		}
+		owner := metav1.GetControllerOf(m)
+		if apierrors.IsNotFound(err) || string(m.UID) != unseen.UID || owner == nil || owner.UID != o.set.UID {
+			o.memory.pending.Gone(unseen.UID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package machineset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
+)
+
+// atMost is how often a status is written in which only numbers have changed. A thousand Machines that become Ready one
+// after the other are not worth a thousand writes.
+const atMost = time.Second
+
+// report writes the status, if it has changed and it is time, and says when to look again.
+func (r *reconciler) report(ctx context.Context, o *observation, done applied) (ctrl.Result, error) {
+	failure := errors.Join(done.createErr, done.deleteErr)
+	if errors.Is(failure, errStale) {
+		return ctrl.Result{RequeueAfter: soon}, nil
+	}
+	o = r.look(o.set, o.memory, o.machines)
+	again := o.nextAvailable
+	if len(o.memory.lost) > 0 {
+		again = fleet.Sooner(again, settleAfter)
+	}
+	if !o.memory.pending.Settled() && failure == nil {
+		// The cache shows in a moment what was done just now. Until then there is nothing certain to report.
+		return ctrl.Result{RequeueAfter: fleet.Sooner(again, lookUpAfter)}, nil
+	}
+	status := r.status(o, done)
+	wait, due := r.due(o, status)
+	if !due {
+		return ctrl.Result{RequeueAfter: fleet.Sooner(again, wait)}, failure
+	}
+	switch err := r.writeStatus(ctx, o, status); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: fleet.Sooner(again, soon)}, failure
+	case err != nil:
+		return ctrl.Result{}, errors.Join(failure, fmt.Errorf("write the status: %w", client.IgnoreNotFound(err)))
+	default:
+		return ctrl.Result{RequeueAfter: again}, failure
+	}
+}
+
+// status is the status as it should be.
+func (r *reconciler) status(o *observation, done applied) *clusterv1alpha1.MachineSetStatus {
+	set := o.set
+	status := set.Status.DeepCopy()
+	if o.memory.pending.Settled() {
+		status.ObservedGeneration = set.Generation
+	}
+	if selector, err := set.Spec.Selector.AsSelector(); err == nil {
+		status.Selector = selector.String()
+	}
+	status.NextIndex = o.memory.names.Next()
+	status.Replicas, status.FullyLabeledReplicas, status.ReadyReplicas, status.AvailableReplicas = 0, 0, 0, 0
+	template := labels.SelectorFromSet(set.Spec.Template.Labels)
+	for _, m := range o.state.Machines {
+		status.Replicas++
+		status.AvailableReplicas += one(m.Available)
+	}
+	for i := range o.machines {
+		status.FullyLabeledReplicas += one(template.Matches(labels.Set(o.machines[i].Labels)))
+		status.ReadyReplicas += one(fleet.Ready(&o.machines[i]))
+	}
+	setConditions(status, o, done)
+	return status
+}
+
+func one(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func setConditions(status *clusterv1alpha1.MachineSetStatus, o *observation, done applied) {
+	available := metav1.Condition{
+		Type: clusterv1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: o.set.Generation,
+		Reason: clusterv1alpha1.ReasonMinimumMachinesAvailable, Message: "All Machines are available",
+	}
+	if int(status.AvailableReplicas) < o.state.Desired {
+		available.Status, available.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonMinimumMachinesUnavailable
+		available.Message = "Not all Machines are available"
+	}
+	apimeta.SetStatusCondition(&status.Conditions, available)
+	reason, message := failureOf(o, done)
+	if reason == "" {
+		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+		return
+	}
+	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: clusterv1alpha1.ConditionReplicaFailure, Status: metav1.ConditionTrue, ObservedGeneration: o.set.Generation,
+		Reason: reason, Message: shortened(message),
+	})
+}
+
+// failureOf says what is in the way, the most serious first; nothing if nothing is. Of several Machines it is the first
+// by name, so that the message does not change from one moment to the next.
+func failureOf(o *observation, done applied) (reason, message string) {
+	switch {
+	case done.createErr != nil:
+		return clusterv1alpha1.ReasonMachineCreationFailed, done.createErr.Error()
+	case done.deleteErr != nil:
+		return clusterv1alpha1.ReasonMachineDeletionFailed, done.deleteErr.Error()
+	}
+	reason = clusterv1alpha1.ReasonMachinesFailed
+	troubled := ""
+	for i := range o.machines {
+		m := &o.machines[i]
+		trouble := fleet.Trouble(m)
+		refused := done.decision.Held && fleet.SpecRefused(m)
+		if trouble == "" || done.decision.Held && !refused || troubled != "" && troubled <= m.Name {
+			continue
+		}
+		troubled, message = m.Name, fmt.Sprintf("Machine %s: %s", m.Name, trouble)
+	}
+	if troubled == "" {
+		return "", ""
+	}
+	if done.decision.Held {
+		reason = clusterv1alpha1.ReasonTemplateInvalid
+	}
+	return reason, message
+}
+
+// maxMessage is how long the API server lets a condition's message be.
+const maxMessage = 32768
+
+func shortened(message string) string { return message[:min(len(message), maxMessage)] }
+
+// due says whether the status is to be written now; if not, but later, in how long.
+func (r *reconciler) due(o *observation, status *clusterv1alpha1.MachineSetStatus) (time.Duration, bool) {
+	old := &o.set.Status
+	if apiequality.Semantic.DeepEqual(old, status) {
+		return 0, false
+	}
+	numbersOnly := old.ObservedGeneration == status.ObservedGeneration && old.Selector == status.Selector &&
+		fleet.SameVerdicts(old.Conditions, status.Conditions)
+	if wait := o.memory.reported.Add(atMost).Sub(r.clock.Now()); numbersOnly && wait > 0 {
+		return wait, false
+	}
+	return 0, true
+}
+
+// writeStatus writes only what has changed, and only if nobody else has changed the set: the number in nextIndex must
+// never fall.
+func (r *reconciler) writeStatus(ctx context.Context, o *observation, status *clusterv1alpha1.MachineSetStatus) error {
+	changed := o.set.DeepCopy()
+	changed.Status = *status
+	patch := client.MergeFromWithOptions(o.set, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, changed, patch); err != nil {
+		return err
+	}
+	o.memory.reported = r.clock.Now()
+	return nil
+}
