@@ -19,6 +19,16 @@ const blockedPause = 5 * time.Second
 // repeatDelete is how long a delete that left nothing waits for its repetition while a create is in doubt.
 const repeatDelete = 5 * time.Second
 
+// recorded: a VM whose create was answered after the deletion began still has to be known, for its Node is found by it.
+func (p *plan) recorded() bool {
+	v := p.view()
+	if v.instance == nil || v.instance.ProviderID == "" || p.Machine.ProviderID != "" || p.Memory.Gone {
+		return false
+	}
+	p.providerID = v.instance.ProviderID
+	return p.act(Record)
+}
+
 // drained: no pod is left on the Node that could be evicted, or the time for it is over.
 func (p *plan) drained() bool {
 	fresh := p.status.Phase != clusterv1alpha1.MachinePhaseDeleting
@@ -107,17 +117,28 @@ func (p *plan) deleted() bool {
 		p.deleting("The VM is being deleted.")
 		return p.delete()
 	}
-	switch {
-	case last.Failure != nil && p.Machine.ProviderID == "" && terminal(last.Failure.Class):
-		// The same refusal met every create: nothing was ever made.
-		return p.leftNothing(last)
-	case last.Failure != nil:
-		p.refused(last.Failure)
-		return p.deleteAt(p.Memory.RetryAt)
-	case last.Instance == nil:
+	if last.Failure != nil {
+		return p.deleteRefused(last)
+	}
+	if last.Instance == nil {
 		return p.leftNothing(last)
 	}
 	return p.dying(last.Instance)
+}
+
+// deleteRefused: the delete has failed. One that the spec keeps from being understood is no obstacle where the same
+// spec never made anything: every create met the same refusal, or the cloud knows nothing of the machine.
+func (p *plan) deleteRefused(last *Outcome) bool {
+	p.refused(last.Failure)
+	if p.Machine.ProviderID == "" && terminal(last.Failure.Class) {
+		p.watch = Closely
+		operation := p.Machine.Status.LastOperation
+		refused := operation != nil && operation.Type == clusterv1alpha1.OperationCreate && operation.State == clusterv1alpha1.OperationFailed
+		if refused || p.Memory.Refused || p.view().looks >= confirmations {
+			return p.leftNothing(last)
+		}
+	}
+	return p.deleteAt(p.Memory.RetryAt)
 }
 
 // leftNothing: a delete left nothing. That counts if it was sent after every doubt had settled.

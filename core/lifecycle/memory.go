@@ -43,7 +43,11 @@ func (p *plan) remember(o Outcome) {
 	}
 	m.Failures++
 	m.RetryAt = o.Ended.Add(after(o.Failure, m.Failures, p.Machine.UID))
-	if o.Operation == clusterv1alpha1.OperationCreate && uncertain(o.Failure.Class) {
+	if o.Operation != clusterv1alpha1.OperationCreate {
+		return
+	}
+	m.Refused = terminal(o.Failure.Class)
+	if uncertain(o.Failure.Class) {
 		m.Doubt = o.Ended
 	}
 }

@@ -17,7 +17,7 @@ func Next(s State) Step {
 	p.learn()
 	order := []func() bool{p.identity, p.failed, p.bootstrap, p.instance, p.node}
 	if !s.Machine.Deleting.IsZero() {
-		order = []func() bool{p.drained, p.deleted, p.unregistered, p.release}
+		order = []func() bool{p.recorded, p.drained, p.deleted, p.unregistered, p.release}
 	}
 	for _, decided := range order {
 		if decided() {

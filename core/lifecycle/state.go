@@ -137,6 +137,8 @@ type Memory struct {
 	RetryAt time.Time
 	// Gone: nothing of the machine is left in the cloud and nothing can come any more.
 	Gone bool
+	// Refused: a create was refused for good.
+	Refused bool
 	// Witnessed: a VM was seen. There is no other for this uid, ever.
 	Witnessed bool
 	// Drained is the condition Drained once the drain is over; the zero value before.

@@ -1,0 +1,273 @@
+package lifecycle
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// classes are those that a call can end in, success first.
+var classes = []instance.Class{
+	"", instance.OutcomeUnknown, instance.Unavailable, instance.SpecInvalid, instance.Conflict, instance.Credentials,
+	instance.Quota, instance.Capacity, instance.RateLimited, instance.Precondition, instance.AccountChanged,
+	instance.StaleEpoch, instance.Pending, instance.Unimplemented, instance.Internal, instance.DataLoss, instance.NotFound,
+}
+
+// edges are the phases that may follow on another. Deleting may follow on each, and Unknown; a write for nothing none.
+var edges = map[clusterv1alpha1.MachinePhase]string{
+	"":                                       "Pending Provisioning Provisioned Running Failed",
+	clusterv1alpha1.MachinePhasePending:      "Provisioning Provisioned Running Failed",
+	clusterv1alpha1.MachinePhaseProvisioning: "Provisioned Running Failed",
+	clusterv1alpha1.MachinePhaseProvisioned:  "Running Failed",
+	clusterv1alpha1.MachinePhaseRunning:      "Failed",
+	clusterv1alpha1.MachinePhaseUnknown:      "Provisioning Provisioned Running Failed",
+	clusterv1alpha1.MachinePhaseFailed:       "",
+	clusterv1alpha1.MachinePhaseDeleting:     "",
+}
+
+// inspectStatus judges a status that is about to be written over the recorded one.
+func (w *world) inspectStatus(recorded *Machine, s Status) {
+	if recorded == nil {
+		return
+	}
+	from, to := recorded.Status.Phase, s.Phase
+	free := to == clusterv1alpha1.MachinePhaseDeleting || to == clusterv1alpha1.MachinePhaseUnknown && from != clusterv1alpha1.MachinePhaseFailed
+	if from != to && !free && !slices.Contains(strings.Fields(edges[from]), string(to)) {
+		w.breaks("phase went from %q to %q", from, to)
+	}
+	if s.Failure != nil && (to != clusterv1alpha1.MachinePhaseFailed || s.NodeName != "") {
+		w.breaks("failure told in phase %s with node %q", to, s.NodeName)
+	}
+	for _, c := range s.Conditions {
+		if c.Reason == "" || c.Status == "" {
+			w.breaks("condition %s without reason or status", c.Type)
+		}
+	}
+	if ready := s.Condition(clusterv1alpha1.ConditionReady); ready.Status == metav1.ConditionTrue && to != clusterv1alpha1.MachinePhaseRunning {
+		w.breaks("Ready in phase %s", to)
+	}
+}
+
+// inspect judges a step.
+func (w *world) inspect(s State, step Step) {
+	if again := Next(s); !reflect.DeepEqual(step, again) {
+		w.breaks("the same state gave another step: %s", cmp.Diff(step, again))
+	}
+	if !step.Wake.IsZero() && !step.Wake.After(s.Now) {
+		w.breaks("a timer in the past")
+	}
+	if !step.Write && step.Do == Nothing && !step.Status.Equal(s.Machine.Status) {
+		w.breaks("a status that is neither recorded nor written")
+	}
+}
+
+// disturb lets one thing happen that can happen.
+func (w *world) disturb(t *rapid.T) {
+	lose := func() fate {
+		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
+	}
+	switch rapid.IntRange(0, 19).Draw(t, "what") {
+	case 0, 1, 2, 3, 4:
+		w.reconcile(lose)
+	case 5, 6, 7:
+		w.answer(rapid.SampledFrom(classes).Draw(t, "class"), rapid.Bool().Draw(t, "reached"))
+	case 8:
+		w.answer("", true)
+	case 9:
+		w.crash()
+	case 10, 11:
+		w.pass(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
+	case 12:
+		if w.api != nil && w.api.Deleting.IsZero() && rapid.Bool().Draw(t, "really") {
+			w.version++
+			w.api.Deleting = w.now
+			if !w.api.Finalizer {
+				w.api = nil
+			}
+		}
+	case 13:
+		w.sync()
+	case 14, 15:
+		w.observe()
+	case 16:
+		w.cloud(rapid.SampledFrom([]instance.State{
+			instance.Running, instance.Running, instance.Stopped, instance.Updating, instance.Failed, "gone",
+		}).Draw(t, "vm"))
+	case 17:
+		w.node = w.node || w.vm != nil && w.vm.State == instance.Running
+		w.nodeReady = rapid.Bool().Draw(t, "ready")
+	case 18:
+		w.pods, w.blocked = rapid.IntRange(0, 2).Draw(t, "pods"), rapid.Bool().Draw(t, "blocked")
+	case 19:
+		w.away, w.full = rapid.Bool().Draw(t, "away"), rapid.Bool().Draw(t, "full")
+	}
+}
+
+// cloud changes the VM from outside.
+func (w *world) cloud(to instance.State) {
+	switch {
+	case w.vm == nil:
+	case w.vm.State == instance.Deleting || to == "gone":
+		// A VM whose create has not been answered yet does not vanish: only one that ran.
+		if w.vm.State != instance.Creating {
+			w.vm = nil
+		}
+	default:
+		w.vm.State = to
+	}
+}
+
+// settleDown lets only good things happen, for long enough.
+func (w *world) settleDown() {
+	w.away, w.full, w.blocked, w.pods = false, false, false, 0
+	always := func() fate { return goes }
+	for range 40 {
+		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.Deleting.IsZero() && w.settled() {
+			return
+		}
+		w.sync()
+		w.reconcile(always)
+		w.answer("", true)
+		w.reconcile(always)
+		if w.vm != nil && w.vm.State == instance.Deleting {
+			w.vm = nil
+		}
+		if w.vm != nil && w.vm.State != instance.Failed {
+			w.vm.State = instance.Running
+			w.node, w.nodeReady = true, true
+		}
+		w.observe()
+		w.pass(20 * time.Second)
+	}
+}
+
+// settled: everything that the machine needs is there.
+func (w *world) settled() bool {
+	ready := w.cache.Status.Condition(clusterv1alpha1.ConditionReady).Status == metav1.ConditionTrue
+	return ready && w.call == nil && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
+		w.look != nil && w.look.Instance != nil && w.look.Instance.State == instance.Running
+}
+
+// TestNothingIsLostOrDoubled: over any history of crashes, lost writes, stale caches, failures and changes from outside,
+// no promise of the package is broken, and in a fair world the machine gets where it should.
+func TestNothingIsLostOrDoubled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(rapid.Bool().Draw(t, "standalone"))
+		for range rapid.IntRange(1, 40).Draw(t, "length") {
+			w.disturb(t)
+			if len(w.broken) > 0 {
+				t.Fatal(strings.Join(w.broken, "\n"))
+			}
+		}
+		w.settleDown()
+		w.arrived()
+		if len(w.broken) > 0 {
+			t.Fatalf("%s\nat the end: %+v\nmemory: %+v\nlook: %+v", strings.Join(w.broken, "\n"), w.api, w.memory, w.look)
+		}
+	})
+}
+
+// arrived judges where a machine is that had all the time in the world.
+func (w *world) arrived() {
+	if w.api == nil {
+		if w.vm != nil || w.node && w.known {
+			w.breaks("something is left: vm %v node %t", w.vm, w.node)
+		}
+		return
+	}
+	phase := w.api.Status.Phase
+	switch {
+	case !w.api.Deleting.IsZero() && w.frozen():
+	case !w.api.Deleting.IsZero():
+		w.breaks("the machine does not go away")
+	case phase == clusterv1alpha1.MachinePhaseFailed:
+	case phase == clusterv1alpha1.MachinePhaseUnknown && w.frozen():
+	case phase != clusterv1alpha1.MachinePhaseRunning:
+		w.breaks("the machine does not become Running")
+	default:
+		w.still()
+	}
+}
+
+// frozen: the driver has lost what it knew of the machine, and there is no VM to learn from.
+func (w *world) frozen() bool {
+	return w.vm == nil && w.api.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonDataLoss
+}
+
+// still: nothing is done or written for a settled machine, ever.
+func (w *world) still() {
+	for range 10 {
+		step := Next(w.state())
+		if step.Do != Nothing || step.Write || !step.Wake.IsZero() || len(step.Events) > 0 || step.Watch != Seldom {
+			w.breaks("no rest for a settled machine: %+v", step)
+		}
+		w.memory = step.Memory
+		w.pass(time.Hour)
+	}
+}
+
+// TestWrites: without faults a machine costs at most six writes until it is Running, its birth included, and five to be
+// deleted, the order to delete it included.
+func TestWrites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(false)
+		always := func() fate { return goes }
+		w.writes = 1 // Its birth.
+		var phases []string
+		for range 60 {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0, 1, 2:
+				w.sync()
+				w.reconcile(always)
+			case 3:
+				w.answer("", true)
+			case 4:
+				w.observe()
+				w.pass(time.Duration(rapid.IntRange(1, 900).Draw(t, "ms")) * time.Millisecond)
+			case 5:
+				if w.vm != nil {
+					w.node, w.nodeReady = w.vm.State == instance.Running, w.node
+					w.vm.State = instance.Running
+				}
+			}
+			if p := string(w.api.Status.Phase); len(phases) == 0 || phases[len(phases)-1] != p {
+				phases = append(phases, p)
+			}
+		}
+		if w.writes > 6 {
+			t.Fatalf("%d writes until Running", w.writes)
+		}
+		w.settleDown()
+		if w.api.Status.Phase != clusterv1alpha1.MachinePhaseRunning {
+			t.Fatalf("phases %v, writes %d, %+v", phases, w.writes, w.api)
+		}
+		w.api.Deleting = w.now
+		w.writes = 2 // The order to delete it, and the cordon.
+		for w.api != nil {
+			w.sync()
+			w.reconcile(always)
+			w.answer("", true)
+			w.reconcile(always)
+			if w.vm != nil && rapid.Bool().Draw(t, "dies") {
+				w.vm = nil
+			}
+			w.observe()
+			w.pass(500 * time.Millisecond)
+		}
+		if w.writes > 5 {
+			t.Fatalf("%d writes to delete", w.writes)
+		}
+		if len(w.broken) > 0 {
+			t.Fatal(strings.Join(w.broken, "\n"))
+		}
+	})
+}
