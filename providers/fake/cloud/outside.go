@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -61,10 +62,14 @@ func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateFore
 	if marks == nil {
 		marks = map[string]string{}
 	}
-	for key, value := range map[string]string{tags.Cluster: wanted.GetClusterUid(), tags.Machine: wanted.GetMachineUid()} {
-		if value != "" {
-			marks[key] = value
-		}
+	if wanted.GetClusterUid() != "" {
+		marks[tags.Cluster] = wanted.GetClusterUid()
+	}
+	if wanted.GetMachineUid() != "" {
+		marks[tags.Machine] = wanted.GetMachineUid()
+		// As a driver would have it, unless the caller has another wish.
+		marks[tags.Namespace] = cmp.Or(marks[tags.Namespace], "default")
+		marks[tags.Name] = cmp.Or(marks[tags.Name], wanted.GetName())
 	}
 	n := &nic{record: c.newRecord(kindNIC, account)}
 	v := &vm{record: c.newRecord(kindVM, account), State: running, Flavor: flavors[0], Image: images[0], Zone: zones[0]}

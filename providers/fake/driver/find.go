@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
@@ -77,6 +78,7 @@ func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
 			"The credentials open the account "+account+", the machine was made in "+one.account+".")
 	}
+	slices.SortStableFunc(vms, byAge)
 	found := &holding{account: account, vms: vms}
 	if len(vms) > 0 {
 		return found, nil
@@ -85,7 +87,12 @@ func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
 	return found, err
 }
 
-// vms returns all VMs that carry these tags, the oldest first, and the account that the key opens.
+// byAge puts the oldest first.
+func byAge(a, b *fakecloudv1alpha1.VM) int {
+	return a.GetCreateTime().AsTime().Compare(b.GetCreateTime().AsTime())
+}
+
+// vms returns all VMs that carry these tags, and the account that the key opens.
 func (d *Driver) vms(ctx context.Context, key string, marks map[string]string) (vms []*fakecloudv1alpha1.VM, account string, err error) {
 	for token := ""; ; {
 		page, err := d.cloud.ListVMs(ctx, &fakecloudv1alpha1.ListVMsRequest{Key: key, Tags: marks, PageToken: token})
@@ -99,7 +106,7 @@ func (d *Driver) vms(ctx context.Context, key string, marks map[string]string) (
 	}
 }
 
-// nics returns all NICs that carry these tags, the oldest first.
+// nics returns all NICs that carry these tags.
 func (d *Driver) nics(ctx context.Context, key string, marks map[string]string) (nics []*fakecloudv1alpha1.NIC, err error) {
 	for token := ""; ; {
 		page, err := d.cloud.ListNICs(ctx, &fakecloudv1alpha1.ListNICsRequest{Key: key, Tags: marks, PageToken: token})

@@ -64,6 +64,7 @@ func (d *Driver) all(ctx context.Context, key, cluster string) (map[string]*hold
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(vms, byAge)
 	all := map[string]*holding{}
 	of := func(marks map[string]string) *holding {
 		uid := marks[tags.Machine]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
@@ -25,6 +26,9 @@ type Target struct {
 	// Hooks is where the hooks of the one in this process are served; empty: nowhere.
 	Hooks string
 }
+
+// maxReconnectDelay is how long it takes at most to notice that a cloud is back.
+const maxReconnectDelay = 2 * time.Second
 
 // grace bounds how long the hooks' calls may take to finish.
 const grace = time.Second
@@ -98,6 +102,9 @@ func connect(target string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDisableRetry(),
 		grpc.WithIdleTimeout(0),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{
+			BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: maxReconnectDelay,
+		}, MinConnectTimeout: maxReconnectDelay}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(contract.MaxMessageBytes)),
 	)...)
 	if err != nil {
