@@ -1,2 +1,29 @@
 // Package sdk serves a driver, written in Go, to Millwright's core.
+//
+// An author implements [Driver], four methods, and calls [Serve] from main:
+//
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	err := sdk.Serve(ctx, driver, sdk.Options{Endpoint: *endpoint})
+//
+// What else the driver can do it says by implementing more of the interfaces in this package, such as [Lister]; its
+// capabilities follow from that and cannot be untrue.
+//
+// Methods take and return the contract's own messages. A set of Go structs of the same fields would read a little better
+// here, and would cost every author a second vocabulary: the contract's comments are the documentation, and core's logs,
+// the conformance checks and drivers in other languages all use its names. Where a response holds one machine, methods
+// return that machine.
+//
+// What the package does, so that no driver has to:
+//   - It refuses requests whose shape is wrong before the driver sees them, and user data beyond the driver's limit.
+//   - It turns every error into what core can read: those of [NewError] become their reason's code with ErrorInfo and
+//     details; any other INTERNAL with PROVIDER_INTERNAL; the end of the call's own context a status without ErrorInfo,
+//     which to core is an unknown outcome. A status is at most 4 KiB, and the request's secrets are cut out of it.
+//   - It outlives a driver's panic and logs its stack.
+//   - It logs messages through [Redacted] alone.
+//   - It takes over a socket that kill -9 left behind and refuses one that is alive; it stops gracefully.
+//   - It serves the gRPC health service.
+//
+// It does not retry, remember or lock anything for a driver: two drivers can serve one cloud, so only the cloud's own
+// state is evidence.
 package sdk

@@ -33,6 +33,17 @@ func NewError(reason driverv1alpha1.ErrorReason, message string, options ...Erro
 	return e
 }
 
+// NewUnknownOutcome returns an error that says: nobody knows whether the cloud has done, or may yet do, what was asked. It
+// is for clouds that do not answer in time or break off. Core keeps the machine and asks again; the code is UNAVAILABLE,
+// the reason OUTCOME_UNKNOWN. When the call's own context has ended, returning the context's error does the same.
+func NewUnknownOutcome(message string, options ...ErrorOption) error {
+	e := &contractError{code: codes.Unavailable, reason: "OUTCOME_UNKNOWN", message: message}
+	for _, option := range options {
+		option(e)
+	}
+	return e
+}
+
 // WithRetryAfter says how long to wait before the next attempt (RetryInfo).
 func WithRetryAfter(wait time.Duration) ErrorOption {
 	return func(e *contractError) { e.retry = &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)} }

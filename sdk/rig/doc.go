@@ -1,2 +1,3 @@
-// Package rig runs a driver under test over a real unix socket, and checks the shape of all it answers.
+// Package rig runs a driver under test as core meets it: over a real unix socket. Whatever the driver answers is checked
+// against the contract, as far as one request and its answer can show a breach; a breach fails the test.
 package rig
