@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // SameVerdicts says whether two lists have the same conditions with the same status and reason. A change of messages
@@ -30,4 +31,12 @@ func Sooner(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
+}
+
+// Result is what a reconcile returns: an error is retried with backoff, else it comes again after that time; 0 means never.
+func Result(again time.Duration, err error) (ctrl.Result, error) {
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
 }

@@ -26,19 +26,19 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	status := o.status(done)
 	wait, due := r.due(o.md, status)
 	if !due {
-		return ctrl.Result{RequeueAfter: fleet.Sooner(again, wait)}, done.err
+		return fleet.Result(fleet.Sooner(again, wait), done.err)
 	}
 	changed := o.md.DeepCopy()
 	changed.Status = *status
 	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
 	switch err := r.client.Status().Patch(ctx, changed, patch); {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: fleet.Sooner(again, soon)}, done.err
+		return fleet.Result(fleet.Sooner(again, soon), done.err)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
 	}
 	r.reports.note(client.ObjectKeyFromObject(o.md), r.clock.Now())
-	return ctrl.Result{RequeueAfter: again}, done.err
+	return fleet.Result(again, done.err)
 }
 
 // due says whether the status is to be written now; if not, but later, in how long.

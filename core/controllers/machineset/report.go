@@ -40,15 +40,15 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	status := r.status(o, done)
 	wait, due := r.due(o, status)
 	if !due {
-		return ctrl.Result{RequeueAfter: fleet.Sooner(again, wait)}, failure
+		return fleet.Result(fleet.Sooner(again, wait), failure)
 	}
 	switch err := r.writeStatus(ctx, o, status); {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: fleet.Sooner(again, soon)}, failure
+		return fleet.Result(fleet.Sooner(again, soon), failure)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, fmt.Errorf("write the status: %w", client.IgnoreNotFound(err)))
 	default:
-		return ctrl.Result{RequeueAfter: again}, failure
+		return fleet.Result(again, failure)
 	}
 }
 
