@@ -170,7 +170,7 @@ func (h *hooks) SetQuota(_ context.Context, r *backendv1alpha1.SetQuotaRequest) 
 		}
 		quota[kind] = limit
 	}
-	h.cloud.quota = quota
+	h.cloud.quota, h.cloud.quotaSet = quota, true
 	return &backendv1alpha1.SetQuotaResponse{}, h.cloud.write(entry{Quota: quota})
 }
 

@@ -121,7 +121,7 @@ func (c *Cloud) restore(e entry) {
 		c.dropNIC(e.NICGone)
 	}
 	if e.Quota != nil {
-		c.quota = e.Quota
+		c.quota, c.quotaSet = e.Quota, true
 	}
 	if e.Call != nil {
 		c.calls.restore(e.Call)
@@ -188,7 +188,7 @@ func (c *Cloud) snapshot() []entry {
 	if c.name != "" {
 		entries = append(entries, entry{Name: c.name})
 	}
-	if len(c.quota) > 0 {
+	if c.quotaSet {
 		entries = append(entries, entry{Quota: c.quota})
 	}
 	for _, n := range c.nics.ordered {

@@ -15,7 +15,7 @@ type Options struct {
 	// the call takes effect, half of it after.
 	MinCallLatency, MaxCallLatency time.Duration
 	// Quota limits the resources of each account by kind, "vm" and "nic". A kind that is not in it is not limited.
-	// It is the state's own quota, where the journal holds one, that counts.
+	// What a hook has set goes before it, also after a restart.
 	Quota map[string]int64
 	// Accounts are the names of accounts by the key that opens them. The empty key opens the account "default",
 	// unless it is given here.

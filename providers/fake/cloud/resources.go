@@ -1,8 +1,6 @@
 package cloud
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +46,7 @@ type vm struct {
 	Image   string    `json:"image,omitempty"`
 	Zone    string    `json:"zone,omitempty"`
 	Deleted time.Time `json:"deleted,omitzero"`
-	// Request is a digest of what was asked for, to tell a repeated request from another one with the same token.
+	// Request is what was asked for, to tell a repeated request from another one with the same token.
 	Request string `json:"request,omitempty"`
 	// Due is when the state changes by itself; zero: never.
 	Due time.Time `json:"due,omitzero"`
@@ -133,10 +131,9 @@ func (c *Cloud) deleteNIC(t *turn, id string) error {
 
 func (c *Cloud) createVM(t *turn, r *fakecloudv1alpha1.CreateVMRequest) (*vm, error) {
 	wanted := record{Account: t.account, Token: r.GetClientToken()}
-	digest := digestOf(r)
 	if seq, known := c.vmTokens[wanted.tokenKey()]; known && wanted.Token != "" {
 		v := c.vms[seq]
-		if v.Request != digest {
+		if v.Request != requestOf(r) {
 			return nil, refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_TOKEN_MISMATCH, "client_token",
 				"The client token was used with other parameters, for the vm %q.", v.ID)
 		}
@@ -145,7 +142,7 @@ func (c *Cloud) createVM(t *turn, r *fakecloudv1alpha1.CreateVMRequest) (*vm, er
 	if err := c.checkVM(t.account, r); err != nil {
 		return nil, err
 	}
-	v := &vm{record: c.newRecord(kindVM, t.account), State: building, Request: digest, userData: slices.Clone(r.GetUserData())}
+	v := &vm{record: c.newRecord(kindVM, t.account), State: building, Request: requestOf(r), userData: slices.Clone(r.GetUserData())}
 	v.Name, v.Token, v.Tags = r.GetName(), wanted.Token, maps.Clone(r.GetTags())
 	v.Flavor, v.Image, v.Zone = r.GetFlavor(), r.GetImage(), r.GetZone()
 	if v.Zone == "" {
@@ -252,13 +249,7 @@ func (c *Cloud) arm(v *vm) {
 // bootsForever as a BootFault stands for a VM that never leaves BUILDING.
 const bootsForever = "\x00"
 
-func digestOf(r *fakecloudv1alpha1.CreateVMRequest) string {
-	h := sha256.New()
-	for _, part := range []string{r.GetName(), r.GetNicId(), r.GetFlavor(), r.GetImage(), r.GetZone()} {
-		fmt.Fprintf(h, "%q ", part)
-	}
-	for _, key := range slices.Sorted(maps.Keys(r.GetTags())) {
-		fmt.Fprintf(h, "%q=%q ", key, r.GetTags()[key])
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+// requestOf is what has to be the same in a repeated request: neither the user data, which rotates, nor the NIC.
+func requestOf(r *fakecloudv1alpha1.CreateVMRequest) string {
+	return fmt.Sprintf("%q %q %q %q", r.GetName(), r.GetFlavor(), r.GetImage(), r.GetZone())
 }

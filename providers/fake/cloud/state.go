@@ -33,6 +33,7 @@ type Cloud struct {
 	nics       *inventory[*nic]
 	nicTokens  map[string]string
 	quota      map[string]int64
+	quotaSet   bool             // by a hook: then it is part of the state
 	aliveCount map[string]int64 // by cluster; "" counts all
 	peak       map[string]int64 // likewise
 	calls      ledger
@@ -117,9 +118,9 @@ func (c *Cloud) wake() {
 	c.changed = make(chan struct{})
 }
 
-// report logs what went wrong where nobody can be told.
+// report logs what went wrong where nobody can be told. That the cloud has ended is no news.
 func (c *Cloud) report(err error) {
-	if err != nil {
+	if err != nil && !errors.Is(err, errClosed) {
 		c.options.Log.Error("cloud could not write its journal", "error", err)
 	}
 }

@@ -2,9 +2,9 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
@@ -114,6 +114,9 @@ func (c *Cloud) run(ctx context.Context, t *turn, key string, effect func(*turn)
 func (c *Cloud) takeEffect(t *turn, key string, effect func(*turn) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.isClosed() {
+		return errBroken
+	}
 	account, known := c.options.Accounts[key]
 	if !known {
 		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_UNAUTHORIZED, "key", "The request you have made requires authentication.")
@@ -157,7 +160,7 @@ func (c *Cloud) answer(ctx context.Context, t *turn, err error) {
 	if t.Progress != abandoned {
 		t.Progress = answered
 	}
-	if ctx.Err() != nil || err == errBroken {
+	if ctx.Err() != nil || errors.Is(err, errBroken) {
 		t.Progress = abandoned
 	}
 	c.report(c.progress(t))
@@ -243,5 +246,5 @@ func (c *Cloud) hang(ctx context.Context, f *fault) error {
 	case <-f.removed:
 	case <-c.closed:
 	}
-	return status.Error(codes.Unavailable, "the connection was closed before the answer arrived")
+	return errBroken
 }

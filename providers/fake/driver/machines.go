@@ -22,9 +22,8 @@ type Driver struct {
 }
 
 var (
-	_ sdk.Driver        = (*Driver)(nil)
-	_ sdk.Lister        = (*Driver)(nil)
-	_ sdk.SpecValidator = (*Driver)(nil)
+	_ sdk.Driver = (*Driver)(nil)
+	_ sdk.Lister = (*Driver)(nil)
 )
 
 // New returns a driver, of this version, of the cloud behind this client.

@@ -127,6 +127,11 @@ func TestOneUIDOneVM(t *testing.T) {
 	}
 	w.delete("m1")
 	w.expectCloud(1, 0)
+	if again := w.create("m1"); again.GetState() != failed || again.GetReason() != "VMGone" {
+		t.Errorf("created again after the delete: %v", again)
+	}
+	w.delete("m1")
+	w.expectCloud(1, 0)
 }
 
 func TestWhatBelongsToAnother(t *testing.T) {

@@ -1,12 +1,11 @@
 package driver
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
@@ -23,60 +22,43 @@ type spec struct {
 // defaultZone is written down here, not left to the cloud: a default is part of the spec that is compared.
 const defaultZone = "fake-1a"
 
-// finding is one thing wrong with a field.
-type finding = *driverv1alpha1.FieldViolation
-
-// readSpec returns the spec with its defaults, and everything that is wrong with it. raw is a JSON object.
-func readSpec(raw []byte) (spec, []finding) {
-	var found []finding
-	add := func(field, format string, args ...any) {
-		found = append(found, &driverv1alpha1.FieldViolation{Field: field, Description: fmt.Sprintf(format, args...)})
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		add("cloudProviderSpec", "is not a JSON object")
-		return spec{}, found
-	}
+// parseSpec returns the spec with its defaults, or an error that names every field that is wrong.
+func parseSpec(raw []byte) (spec, error) {
 	s := spec{Zone: defaultZone}
 	known := map[string]*string{"flavor": &s.Flavor, "image": &s.Image, "zone": &s.Zone}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
+	wrong := map[string]string{}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		wrong["cloudProviderSpec"] = "is not a JSON object"
+	}
+	for name, value := range fields {
 		into, ok := known[name]
 		if !ok {
-			add(name, "is not a field; there are %q", slices.Sorted(maps.Keys(known)))
+			wrong[name] = fmt.Sprintf("is not a field; there are %q", slices.Sorted(maps.Keys(known)))
 			continue
 		}
-		if err := json.Unmarshal(fields[name], into); err != nil || bytes.Equal(fields[name], []byte("null")) {
-			add(name, "must be a string")
+		if json.Unmarshal(value, into) != nil || string(value) == "null" {
+			wrong[name] = "must be a string"
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if *known[name] == "" && !slices.ContainsFunc(found, func(f finding) bool { return f.GetField() == name }) {
-			add(name, "must be set")
+	for name, value := range known {
+		if *value == "" && wrong[name] == "" {
+			wrong[name] = "must be set"
 		}
 	}
-	return s, found
+	if len(wrong) > 0 {
+		return spec{}, specInvalid(wrong)
+	}
+	return s, nil
 }
 
-// parseSpec is readSpec for those who need a spec that is right.
-func parseSpec(raw []byte) (spec, error) {
-	s, found := readSpec(raw)
-	if len(found) == 0 {
-		return s, nil
+// specInvalid returns the error for wrong fields: what is wrong, by path.
+func specInvalid(wrong map[string]string) error {
+	var parts []string
+	var options []sdk.ErrorOption
+	for _, path := range slices.Sorted(maps.Keys(wrong)) {
+		parts = append(parts, path+": "+wrong[path])
+		options = append(options, sdk.WithField(path, wrong[path]))
 	}
-	fields := make([]sdk.ErrorOption, 0, len(found))
-	message := ""
-	for _, f := range found {
-		fields = append(fields, sdk.WithField(f.GetField(), f.GetDescription()))
-		message += "; " + f.GetField() + ": " + f.GetDescription()
-	}
-	return spec{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, message[len("; "):], fields...)
-}
-
-// ValidateProviderSpec implements sdk.SpecValidator. Whether the flavor and the image exist is left to the create: the
-// cloud may get them at any time.
-func (d *Driver) ValidateProviderSpec(
-	_ context.Context, r *driverv1alpha1.ValidateProviderSpecRequest,
-) (*driverv1alpha1.ValidateProviderSpecResponse, error) {
-	_, found := readSpec(r.GetProvider().GetProviderSpec())
-	return &driverv1alpha1.ValidateProviderSpecResponse{Violations: found}, nil
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, strings.Join(parts, "; "), options...)
 }

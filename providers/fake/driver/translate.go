@@ -15,6 +15,7 @@ import (
 func translate(err error) error {
 	s, said := status.Convert(err), cloudError(err)
 	if s.Code() == codes.Canceled || s.Code() == codes.DeadlineExceeded {
+		// Core gave the call up, and hears no answer.
 		return err
 	}
 	if said == nil {
@@ -43,7 +44,9 @@ func translate(err error) error {
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE
 	case fakecloudv1alpha1.ErrorCode_ERROR_CODE_TOO_MANY_REQUESTS:
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED
-		options = append(options, sdk.WithRetryAfter(said.GetRetryAfter().AsDuration()))
+		if wait := said.GetRetryAfter().AsDuration(); wait > 0 {
+			options = append(options, sdk.WithRetryAfter(wait))
+		}
 	case fakecloudv1alpha1.ErrorCode_ERROR_CODE_IN_USE, fakecloudv1alpha1.ErrorCode_ERROR_CODE_NO_SUCH_RESOURCE:
 		// What we found a moment ago has changed under another call for the same machine.
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING
