@@ -37,8 +37,10 @@ func (p *plan) instance() bool {
 		return p.act(Record)
 	}
 	p.watch, p.Memory.Witnessed = Closely, true
-	p.status.LastKnownState = v.instance.LastKnownState
-	p.status.Addresses = v.instance.Addresses
+	if v.instance.State != instance.Creating || !p.justAsked() {
+		p.status.LastKnownState = v.instance.LastKnownState
+		p.status.Addresses = v.instance.Addresses
+	}
 	return p.present(v.instance)
 }
 
@@ -201,12 +203,16 @@ func (p *plan) present(vm *instance.Instance) bool {
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The VM is coming up again", vm))
 		return p.afoot()
 	}
-	// From "is being created" to "boots" alone is not worth a write.
-	if was := p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady); was.Reason != clusterv1alpha1.ReasonInstanceCreating {
+	if !p.justAsked() {
 		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The cloud has accepted the VM; it does not run yet", vm))
 	}
 	return p.waitUntil(time.Time{})
+}
+
+// justAsked says whether the status says that the VM is being created. That it boots by now is not worth a write.
+func (p *plan) justAsked() bool {
+	return p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceCreating
 }
 
 // afoot: a VM that is not as it should be; the Node of a machine that has one is shown all the same.

@@ -146,9 +146,24 @@ func (s *subject) told() driver.Machine {
 		Name:           s.machine.Name,
 		UID:            s.state.Machine.UID,
 		ProviderID:     s.state.Machine.ProviderID,
-		LastKnownState: s.machine.Status.LastKnownState,
+		LastKnownState: s.lastKnownState(),
 		Spec:           s.machine.Spec.ProviderSpec.Value.CloudProviderSpec.Raw,
 	}
+}
+
+// lastKnownState is the driver's own memory of the machine, as it last gave it; it is not written down at once.
+func (s *subject) lastKnownState() []byte {
+	if seen := s.state.Driver.Seen; seen != nil && seen.Instance != nil && seen.Instance.LastKnownState != nil {
+		return seen.Instance.LastKnownState
+	}
+	last := s.state.Memory.Last
+	switch {
+	case last != nil && last.Instance != nil && last.Instance.LastKnownState != nil:
+		return last.Instance.LastKnownState
+	case last != nil && last.Failure != nil && last.Failure.LastKnownState != nil:
+		return last.Failure.LastKnownState
+	}
+	return s.machine.Status.LastKnownState
 }
 
 // key is the Machine's.

@@ -1,0 +1,221 @@
+package machine
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/driver"
+)
+
+const (
+	binDir   = "../../../bin"
+	crdsDir  = "../../../deploy/crds"
+	provider = "sawmill"
+	patience = 30 * time.Second
+)
+
+// server is the API server of all tests; each has a namespace of its own. user is a test's hand.
+var server struct {
+	config *rest.Config
+	scheme *runtime.Scheme
+	user   client.Client
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	log.SetLogger(logr.Discard())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	env, err := startAPIServer()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := env.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+		return 1
+	}
+	return code
+}
+
+func startAPIServer() (*envtest.Environment, error) {
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if _, err := os.Stat(filepath.Join(binDir, name)); err != nil {
+			return nil, fmt.Errorf("%w: run `make build` first", err)
+		}
+	}
+	bin, err := filepath.Abs(binDir)
+	if err != nil {
+		return nil, err
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory:    bin,
+		CRDDirectoryPaths:        []string{crdsDir},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: time.Minute,
+	}
+	// Without a default route the API server finds no address of its own.
+	env.ControlPlane.GetAPIServer().Configure().
+		Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
+	if server.config, err = env.Start(); err != nil {
+		return nil, fmt.Errorf("start the API server: %w", err)
+	}
+	server.config.QPS = -1
+	server.scheme = runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme, clusterv1alpha1.AddToScheme,
+	} {
+		if err := add(server.scheme); err != nil {
+			return nil, err
+		}
+	}
+	server.user, err = client.New(server.config, client.Options{Scheme: server.scheme})
+	return env, err
+}
+
+// bench is a test's namespace, its cloud, and the processes around it.
+type bench struct {
+	*testing.T
+	namespace string
+	cloud     *cloud
+	socket    string
+	writes    *writes
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "machine-"}}
+	if err := server.user.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "mw") // t.TempDir is too long for a socket.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return &bench{T: t, namespace: ns.Name, cloud: newCloud(), socket: filepath.Join(dir, "s"), writes: &writes{}}
+}
+
+// startCore runs a manager with the controller until stop is called, at the latest at the test's end.
+func (b *bench) startCore() (stop func()) {
+	b.Helper()
+	cfg := rest.CopyConfig(server.config)
+	cfg.Wrap(b.writes.wrap)
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:     server.scheme,
+		Logger:     logr.Discard(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		Client:     client.Options{FieldOwner: "millwright"},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&clusterv1alpha1.Machine{}: {Namespaces: map[string]cache.Config{b.namespace: {}}}},
+		},
+	})
+	b.check(err)
+	drivers, err := driver.New(driver.Config{
+		ClusterUID: "cluster", Log: logr.Discard(), ReconnectDelay: 10 * time.Millisecond,
+		Polling: driver.Polling{Interval: 50 * time.Millisecond, SettledInterval: 200 * time.Millisecond},
+	}, []driver.Target{{Name: provider, Address: "unix://" + b.socket}})
+	b.check(err)
+	b.check(mgr.Add(drivers))
+	b.check(Add(mgr, Options{Drivers: drivers, MaxConcurrentReconciles: 4}))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := mgr.Start(ctx); err != nil {
+			b.Errorf("manager: %v", err)
+		}
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+	}
+	b.Cleanup(stop)
+	return stop
+}
+
+func (b *bench) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// await asks until done, and says what it has at the deadline.
+func (b *bench) await(what string, done func() (bool, any)) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, has := done()
+		if ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			b.Fatalf("%s did not come about; there is %+v", what, has)
+		case <-tick.C:
+		}
+	}
+}
+
+// writes counts what a client writes, by verb and resource.
+type writes struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
+			w.mu.Lock()
+			w.all = append(w.all, r.Method+" "+r.URL.Path)
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+// take returns what was counted since the last time.
+func (w *writes) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.all
+	w.all = nil
+	return all
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
