@@ -37,6 +37,7 @@ type Machine struct {
 
 	// status is what Millwright last saw of the machine.
 	// +optional
+	// +kubebuilder:default={}
 	Status MachineStatus `json:"status,omitzero"`
 }
 
@@ -52,8 +53,9 @@ type MachineList struct {
 // MachineStatus is what Millwright last saw of a machine.
 type MachineStatus struct {
 	// phase sums the machine's life up in a word, for people. Programs read the
-	// conditions.
+	// conditions. A machine of which nothing is known yet is Pending.
 	// +optional
+	// +kubebuilder:default=Pending
 	Phase MachinePhase `json:"phase,omitempty"`
 
 	// conditions of the machine: Ready sums up BootstrapReady, InstanceReady and

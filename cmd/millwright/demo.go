@@ -19,10 +19,16 @@ func demoCommand() *cobra.Command {
 				return err
 			}
 			defer cleanUp()
+			options.CloudArgs = append(watchable(), options.CloudArgs...)
 			return demo.Run(command.Context(), demo.Options{Stack: options, Out: command.OutOrStdout(), Keep: keep})
 		},
 	}
 	flags.add(command)
 	command.Flags().BoolVar(&keep, "keep", false, "Leave everything running before it is deleted, until Ctrl-C.")
 	return command
+}
+
+// watchable makes the cloud as slow as a person needs to follow it.
+func watchable() []string {
+	return []string{"--call-latency=50ms-300ms", "--boot-latency=1s", "--delete-latency=300ms"}
 }

@@ -49,7 +49,7 @@ func (f *stackFlags) options() (options stack.Options, cleanUp func(), err error
 		CloudArgs:   f.cloudArgs,
 		ManagerArgs: f.managerArgs,
 		AuditLog:    true,
-		Log:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log:         stepLog(),
 	}
 	if f.dir != "" {
 		return options, func() {}, nil
@@ -60,3 +60,6 @@ func (f *stackFlags) options() (options stack.Options, cleanUp func(), err error
 	}
 	return options, func() { _ = os.RemoveAll(options.Dir) }, nil
 }
+
+// stepLog tells the person at the terminal what happens.
+func stepLog() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }
