@@ -88,7 +88,9 @@ func TestHeldCallOutlivesItsCaller(t *testing.T) {
 				t.Errorf("when the caller left: %v", left)
 			}
 			w.remove(fault)
-			<-answered
+			if err := <-answered; err != nil {
+				t.Errorf("the call: %v", err)
+			}
 			if got := w.totals().GetResourcesLeft(); got != 2 {
 				t.Errorf("%d resources, want 2: the call had been received", got)
 			}

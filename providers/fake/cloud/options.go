@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"log/slog"
+	"maps"
 	"time"
 )
 
@@ -29,9 +30,7 @@ const defaultAccount = "default"
 
 func (o Options) withDefaults() Options {
 	accounts := map[string]string{"": defaultAccount}
-	for key, account := range o.Accounts {
-		accounts[key] = account
-	}
+	maps.Copy(accounts, o.Accounts)
 	o.Accounts = accounts
 	o.MaxCallLatency = max(o.MaxCallLatency, o.MinCallLatency)
 	if o.Log == nil {

@@ -33,7 +33,10 @@ func open(t *testing.T, o Options) *world {
 	return &world{T: t, cloud: c, api: &api{cloud: c}, hooks: &hooks{cloud: c}}
 }
 
-func journalPath(t *testing.T) string { return filepath.Join(t.TempDir(), "state") }
+func journalPath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "state")
+}
 
 // marks are the tags of a machine's resources.
 func marks(uid string) map[string]string {

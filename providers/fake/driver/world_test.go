@@ -45,8 +45,7 @@ func newWorld(t *testing.T, o cloud.Options) *world {
 	if err != nil {
 		t.Fatalf("open cloud: %v", err)
 	}
-	// Not t.TempDir: a socket's path has to be short.
-	dir, err := os.MkdirTemp("", "fake")
+	dir, err := os.MkdirTemp("", "fake") //nolint:usetesting // a socket's path has to be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +61,9 @@ func newWorld(t *testing.T, o cloud.Options) *world {
 	t.Cleanup(func() {
 		_ = c.Close()
 		server.Stop()
-		<-served
+		if err := <-served; err != nil {
+			t.Errorf("serve the cloud: %v", err)
+		}
 		_ = os.RemoveAll(dir)
 	})
 	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -69,8 +70,7 @@ func serve(ctx context.Context, endpoint string, options cloud.Options) error {
 	}
 	c, err := cloud.Open(options)
 	if err != nil {
-		listener.Close()
-		return err
+		return errors.Join(err, listener.Close())
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(contract.MaxMessageBytes))
 	c.Register(server)

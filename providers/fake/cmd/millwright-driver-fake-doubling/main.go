@@ -25,7 +25,7 @@ import (
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	endpoint := flag.String("endpoint", "", "where to serve, as unix:///path (default $MILLWRIGHT_ENDPOINT)")
-	cloudEndpoint := flag.String("cloud", "", "where the cloud serves, as unix:///path (required)")
+	cloudEndpoint := flag.String("cloud", "", "where the cloud serves, as unix:///path; empty: a cloud in this process")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -41,8 +41,7 @@ func run(ctx context.Context, log *slog.Logger, endpoint, cloudEndpoint string) 
 		return err
 	}
 	defer closeCloud()
-	mutant := &doubling{Driver: driver.New("doubling", client), twice: driver.New("doubling", &otherToken{CloudServiceClient: client})}
-	return sdk.Serve(ctx, mutant, sdk.Options{Endpoint: endpoint, Log: log})
+	return sdk.Serve(ctx, newDoubling(client), sdk.Options{Endpoint: endpoint, Log: log})
 }
 
 // doubling creates one machine twice.
@@ -50,6 +49,10 @@ type doubling struct {
 	*driver.Driver
 	twice *driver.Driver
 	once  sync.Once
+}
+
+func newDoubling(client fakecloudv1alpha1.CloudServiceClient) *doubling {
+	return &doubling{Driver: driver.New("doubling", client), twice: driver.New("doubling", &otherToken{CloudServiceClient: client})}
 }
 
 // CreateMachine breaks its promise the first time.
