@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -100,11 +101,11 @@ func compose(code codes.Code, message string, details []protoadapt.MessageV1) *s
 		if proto.Size(s.Proto()) <= contract.MaxStatusBytes {
 			return s
 		}
-		last := len(details) - 1
+		last, longest := len(details)-1, longestList(details)
 		switch {
 		case limit > minMessage:
 			limit /= 2
-		case keepViolations(details[last], violations(details[last])/2):
+		case keepViolations(longest, violations(longest)/2):
 		case last > 0:
 			details = details[:last]
 		default:
@@ -144,6 +145,11 @@ func violations(detail protoadapt.MessageV1) int {
 		return len(d.GetViolations())
 	}
 	return 0
+}
+
+// longestList returns the detail that lists most.
+func longestList(details []protoadapt.MessageV1) protoadapt.MessageV1 {
+	return slices.MaxFunc(details, func(a, b protoadapt.MessageV1) int { return violations(a) - violations(b) })
 }
 
 // keepViolations cuts a detail's list to its first n, where n is at least 1; false when there was nothing to cut.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/status"
@@ -114,8 +116,21 @@ func scrub(s *status.Status, request any) *status.Status {
 
 // forms are the ways in which a secret gets into a text.
 func forms(secret []byte) []string {
+	text := string(secret)
 	return []string{
-		string(secret), base64.StdEncoding.EncodeToString(secret), base64.RawURLEncoding.EncodeToString(secret),
-		hex.EncodeToString(secret), url.QueryEscape(string(secret)), url.PathEscape(string(secret)),
+		text, unquoted(strconv.Quote(text)), unquoted(asJSON(text)),
+		base64.StdEncoding.EncodeToString(secret), base64.RawURLEncoding.EncodeToString(secret),
+		hex.EncodeToString(secret), url.QueryEscape(text), url.PathEscape(text),
 	}
 }
+
+// asJSON is text as encoding/json writes it, which escapes more than Go does.
+func asJSON(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return strconv.Quote(text)
+	}
+	return string(quoted)
+}
+
+func unquoted(text string) string { return text[1 : len(text)-1] }

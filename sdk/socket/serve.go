@@ -17,14 +17,16 @@ var ErrCut = errors.New("calls under way did not end in time and were cut off")
 // ended, ErrCut when some had to be cut off, with their contexts cancelled. It closes the listener in any case. Any other
 // error says that serving ended by itself.
 func Serve(ctx context.Context, server *grpc.Server, listener net.Listener, grace time.Duration) error {
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
 	select {
-	case err := <-failed:
+	case err := <-ended:
 		server.Stop()
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
+	// A server that is stopped before it has begun closes its listener only then.
+	defer func() { <-ended }()
 	stopped := make(chan struct{})
 	go func() {
 		server.GracefulStop()
