@@ -33,13 +33,14 @@ type cloud struct {
 	backendv1alpha1.UnimplementedBackendServiceServer
 	mu       sync.Mutex
 	vms      map[string]*backendv1alpha1.VM
+	ever     map[string]bool
 	revision int64
 	changed  chan struct{}
 	fail     bool
 }
 
 func newCloud() *cloud {
-	return &cloud{vms: map[string]*backendv1alpha1.VM{}, changed: make(chan struct{})}
+	return &cloud{vms: map[string]*backendv1alpha1.VM{}, ever: map[string]bool{}, changed: make(chan struct{})}
 }
 
 // set makes a VM, or changes its state; the user data of its first mention stays. Its id is its name.
@@ -54,12 +55,20 @@ func (c *cloud) set(name string, state backendv1alpha1.VMState, userData string)
 			Region: "here", Zone: "here-1", InstanceType: "small",
 			Addresses: []*backendv1alpha1.VMAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
 		}
+		c.ever[vm.GetProviderId()] = true
 	}
 	vm = proto.CloneOf(vm)
 	vm.State, vm.Revision = state, c.revision
 	c.vms[name] = vm
 	close(c.changed)
 	c.changed = make(chan struct{})
+}
+
+// knows says whether the provider id is or was one of its VMs'.
+func (c *cloud) knows(providerID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ever[providerID]
 }
 
 // reset makes it a cloud that has never seen a VM.

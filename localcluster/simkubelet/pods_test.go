@@ -1,6 +1,7 @@
 package simkubelet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -38,9 +39,23 @@ func deploy(t *testing.T, name string, replicas int32) {
 			},
 		},
 	}
-	if _, err := admin(t).AppsV1().Deployments("default").Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
+	deployments := admin(t).AppsV1().Deployments("default")
+	if _, err := deployments.Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // The fleet still runs, so that pods go.
+		ctx := context.WithoutCancel(t.Context())
+		if err := deployments.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "the pods go", func() error {
+			pods, err := admin(t).CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+			if err == nil && len(pods.Items) > 0 {
+				return fmt.Errorf("%d pods", len(pods.Items))
+			}
+			return err
+		})
+	})
 }
 
 // waitForPods waits until exactly that many pods of a Deployment exist, all of them Ready, and returns them.
