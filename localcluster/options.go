@@ -46,7 +46,7 @@ func DefaultControllers() []string {
 		"namespace-controller",             // Without it, no namespace ever goes.
 		"node-lifecycle-controller",        // Takes the taint off that each new Node is born with.
 		"pod-garbage-collector-controller", // Removes the pods of Nodes that are gone.
-		"replicaset-controller",            //
+		"replicaset-controller",
 		"root-ca-certificate-publisher-controller",
 		"serviceaccount-controller", // Without it, no pod is admitted.
 		"serviceaccount-token-controller",
