@@ -42,41 +42,49 @@ type Info struct {
 
 // Lister is FEATURE_LIST. The list is complete or an error, also of what half-made creates have left.
 type Lister interface {
+	// ListMachines returns a page, with machines of meta.cluster_uid alone; never nil without an error.
 	ListMachines(ctx context.Context, request *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error)
 }
 
 // Updater is FEATURE_UPDATE_IN_PLACE. With dry_run nothing changes.
 type Updater interface {
+	// UpdateMachine returns what the update costs and the machine as it is now; never nil without an error.
 	UpdateMachine(ctx context.Context, request *driverv1alpha1.UpdateMachineRequest) (*driverv1alpha1.UpdateMachineResponse, error)
 }
 
 // VolumeResolver is FEATURE_VOLUMES; its driver also fills in Machine.attached_volume_ids everywhere.
 type VolumeResolver interface {
+	// ResolveVolumes leaves out volumes that are not of this provider; never nil without an error.
 	ResolveVolumes(ctx context.Context, request *driverv1alpha1.ResolveVolumesRequest) (*driverv1alpha1.ResolveVolumesResponse, error)
 }
 
 // Adopter is FEATURE_ADOPT. It returns the machine as it is now; never nil without an error.
 type Adopter interface {
+	// AdoptMachine is idempotent and refuses a VM that carries another uid (NAME_TAKEN).
 	AdoptMachine(ctx context.Context, request *driverv1alpha1.AdoptMachineRequest) (*driverv1alpha1.Machine, error)
 }
 
 // SpecSchema is FEATURE_PROVIDER_SPEC_SCHEMA. It never calls the cloud.
 type SpecSchema interface {
+	// GetProviderSpecSchema returns a JSON Schema; fields that may come from a Secret are writeOnly.
 	GetProviderSpecSchema(ctx context.Context, request *driverv1alpha1.GetProviderSpecSchemaRequest) (*driverv1alpha1.GetProviderSpecSchemaResponse, error)
 }
 
 // SpecDefaulter is FEATURE_PROVIDER_SPEC_DEFAULT. It is idempotent and never calls the cloud.
 type SpecDefaulter interface {
+	// DefaultProviderSpec changes no field that is set; never nil without an error.
 	DefaultProviderSpec(ctx context.Context, request *driverv1alpha1.DefaultProviderSpecRequest) (*driverv1alpha1.DefaultProviderSpecResponse, error)
 }
 
 // SpecValidator is FEATURE_PROVIDER_SPEC_VALIDATE. Findings are an answer, not an error.
 type SpecValidator interface {
+	// ValidateProviderSpec calls the cloud only when asked to look online; never nil without an error.
 	ValidateProviderSpec(ctx context.Context, request *driverv1alpha1.ValidateProviderSpecRequest) (*driverv1alpha1.ValidateProviderSpecResponse, error)
 }
 
 // InstanceTemplater is FEATURE_INSTANCE_TEMPLATE.
 type InstanceTemplater interface {
+	// GetInstanceTemplate says what a VM of a spec would offer; never nil without an error.
 	GetInstanceTemplate(ctx context.Context, request *driverv1alpha1.GetInstanceTemplateRequest) (*driverv1alpha1.GetInstanceTemplateResponse, error)
 }
 

@@ -54,7 +54,7 @@ func forms() map[string]string {
 		"HEX":    strings.ToUpper(hex.EncodeToString([]byte(canary))),
 		"quoted": strings.Trim(fmt.Sprintf("%q", canary), `"`),
 		"JSON":   `s3cr3t/ca+nary \"\u0026=?`,
-		"bytes":  strings.Trim(fmt.Sprint([]byte(canary)), "[]"),
+		"bytes":  strings.Trim(fmt.Sprintf("%d", []byte(canary)), "[]"),
 	}
 }
 
@@ -105,7 +105,7 @@ func TestSecretsReachNeitherLogNorError(t *testing.T) {
 				request := goodCreate()
 				request.UserData = []byte("#cloud-config\n" + canary)
 				request.Provider.Secrets = map[string][]byte{"password": []byte(canary)}
-				request.Provider.ProviderSpec = []byte(fmt.Sprintf(`{"password":%q}`, canary))
+				request.Provider.ProviderSpec = fmt.Appendf(nil, `{"password":%q}`, canary)
 				_, err := driverv1alpha1.NewMachineServiceClient(s.dial(t)).CreateMachine(t.Context(), request)
 				mustNotHold(t, "the error", status.Convert(err).Message())
 				mustNotHold(t, "the error", prototext.Format(status.Convert(err).Proto()))

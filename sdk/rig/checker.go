@@ -19,16 +19,19 @@ import (
 
 // checker judges each call by its request and its answer.
 type checker struct {
-	t      testing.TB
+	tb     testing.TB
 	name   string
 	prefix string
 }
 
+// intercept judges one call.
+//
+//nolint:revive // gRPC decides how many parameters an interceptor has
 func (c checker) intercept(
 	ctx context.Context, method string, request, answer any,
 	conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	c.t.Helper()
+	c.tb.Helper()
 	err := invoke(ctx, method, request, answer, conn, options...)
 	var breaches []string
 	if err != nil {
@@ -38,7 +41,7 @@ func (c checker) intercept(
 		breaches = c.success(request, answer)
 	}
 	for _, breach := range breaches {
-		c.t.Errorf("%s breaks the contract: %s", path.Base(method), breach)
+		c.tb.Errorf("%s breaks the contract: %s", path.Base(method), breach)
 	}
 	return err
 }

@@ -21,18 +21,18 @@ const stopTimeout = 10 * time.Second
 // Start serves driver until the test ends and returns a connection to it, as core would make it: 8 MiB both ways, no
 // retry. A driver that cannot be served fails the test at once. Each call may use a connection of its own: two drivers
 // on one cloud are two Starts.
-func Start(t testing.TB, driver sdk.Driver) *grpc.ClientConn {
-	t.Helper()
+func Start(tb testing.TB, driver sdk.Driver) *grpc.ClientConn {
+	tb.Helper()
 	// A test's own folder has the test's name in it, which may be too long for a socket.
 	dir, err := os.MkdirTemp("", "rig") //nolint:usetesting // see above
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	endpoint := "unix://" + filepath.Join(dir, "d.sock")
-	serve(t, driver, endpoint)
+	serve(tb, driver, endpoint)
 	checked := checker{
-		t: t, name: driver.Info().Name, prefix: driver.Info().ProviderIDPrefix,
+		tb: tb, name: driver.Info().Name, prefix: driver.Info().ProviderIDPrefix,
 	}
 	conn, err := grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -43,33 +43,33 @@ func Start(t testing.TB, driver sdk.Driver) *grpc.ClientConn {
 		grpc.WithChainUnaryInterceptor(checked.intercept),
 	)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	tb.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 
 // serve returns when calls are accepted, and serves until the test ends.
-func serve(t testing.TB, driver sdk.Driver, endpoint string) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+func serve(tb testing.TB, driver sdk.Driver, endpoint string) {
+	tb.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
 	ready, stopped := make(chan struct{}), make(chan error, 1)
 	go func() {
 		stopped <- sdk.Serve(ctx, driver, sdk.Options{
 			Endpoint: endpoint, StopTimeout: stopTimeout, Ready: func() { close(ready) },
-			Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Log: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 		})
 	}()
 	select {
 	case <-ready:
-		t.Cleanup(func() {
+		tb.Cleanup(func() {
 			stop()
 			if err := <-stopped; err != nil {
-				t.Errorf("stop the driver: %v", err)
+				tb.Errorf("stop the driver: %v", err)
 			}
 		})
 	case err := <-stopped:
 		stop()
-		t.Fatalf("serve the driver: %v", err)
+		tb.Fatalf("serve the driver: %v", err)
 	}
 }

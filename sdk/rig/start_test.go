@@ -163,7 +163,7 @@ func TestFailuresAreJudged(t *testing.T) {
 		"too long":              {t.Context(), with(codes.DataLoss, strings.Repeat("x", 5000), info("sawmill", "DISK_LOST")), "bytes"},
 	}
 	for name, tc := range cases {
-		got := strings.Join(checker{t: t, name: "sawmill", prefix: "sawmill:///"}.failure(tc.ctx, nil, tc.status), "\n")
+		got := strings.Join(checker{tb: t, name: "sawmill", prefix: "sawmill:///"}.failure(tc.ctx, nil, tc.status), "\n")
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: found %q, want %q", name, got, tc.want)
 		}

@@ -73,27 +73,56 @@ func leave(t *testing.T, path string) {
 	}
 }
 
+func leaveNothing(t *testing.T, _ string) { t.Helper() }
+
+func leaveAll(t *testing.T, path string) {
+	t.Helper()
+	leave(t, path)
+	leave(t, path+suffixNew)
+	leaveFile(t, path+suffixLock)
+}
+
+func leaveLink(t *testing.T, path string) {
+	t.Helper()
+	leave(t, path+"2")
+	must(t, os.Symlink(path+"2", path))
+}
+
+func leaveFile(t *testing.T, path string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte("mine"), 0o600))
+}
+
+func leaveFolder(t *testing.T, path string) {
+	t.Helper()
+	must(t, os.Mkdir(path, 0o700))
+}
+
+func leaveLockFolder(t *testing.T, path string) {
+	t.Helper()
+	leaveFolder(t, path+suffixLock)
+}
+
+func listenLocked(t *testing.T, path string) {
+	t.Helper()
+	mustListen(t, "unix://"+path)
+}
+
 func TestWhatStandsAtThePath(t *testing.T) {
-	write := func(t *testing.T, path string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	cases := map[string]struct {
 		arrange func(t *testing.T, path string)
 		want    func(error) bool
 	}{
-		"nothing":                         {func(*testing.T, string) {}, func(err error) bool { return err == nil }},
-		"a socket that is dead":           {leave, func(err error) bool { return err == nil }},
-		"a socket, its lock and a half":   {func(t *testing.T, path string) { leave(t, path); leave(t, path+suffixNew); write(t, path+suffixLock) }, func(err error) bool { return err == nil }},
-		"a socket served with this lock":  {func(t *testing.T, path string) { mustListen(t, "unix://"+path) }, isInUse},
+		"nothing":                         {leaveNothing, isNil},
+		"a socket that is dead":           {leave, isNil},
+		"a socket, its lock and a half":   {leaveAll, isNil},
+		"a socket served with this lock":  {listenLocked, isInUse},
 		"a socket served without it":      {listenPlainly, isInUse},
 		"a socket whose queue is full":    {listenDeafly, isInUse},
-		"a link to a socket":              {func(t *testing.T, path string) { leave(t, path+"2"); must(t, os.Symlink(path+"2", path)) }, isOther},
-		"a file":                          {write, isOther},
-		"a folder":                        {func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) }, isOther},
-		"a folder in the place of a lock": {func(t *testing.T, path string) { must(t, os.Mkdir(path+suffixLock, 0o700)) }, isOther},
+		"a link to a socket":              {leaveLink, isOther},
+		"a file":                          {leaveFile, isOther},
+		"a folder":                        {leaveFolder, isOther},
+		"a folder in the place of a lock": {leaveLockFolder, isOther},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +149,8 @@ func TestWhatStandsAtThePath(t *testing.T) {
 		})
 	}
 }
+
+func isNil(err error) bool { return err == nil }
 
 func isInUse(err error) bool { return errors.Is(err, ErrInUse) }
 
