@@ -152,12 +152,14 @@ func (p *plan) leftNothing(last *Outcome) bool {
 	return p.deleteAt(earlier(settled, last.Ended.Add(repeatDelete)))
 }
 
-// dying: the cloud has accepted the delete. What is gone is confirmed by another one.
+// dying: the cloud has accepted the delete. Another one follows as soon as a look finds anything but a VM on its way out:
+// nothing, which is confirmed by it, or what the VM has left behind, which is removed by it.
 func (p *plan) dying(vm *instance.Instance) bool {
 	p.watch = Closely
 	p.keep(vm.LastKnownState)
 	p.deleting(words("The VM is being deleted", vm))
-	if v := p.view(); v.looks > 0 {
+	v := p.view()
+	if v.looks > 0 || v.looked && v.instance != nil && v.instance.State != instance.Deleting {
 		return p.delete()
 	}
 	return p.deleteAt(p.Memory.RetryAt)

@@ -56,6 +56,8 @@ func (p *plan) remember(o Outcome) {
 type view struct {
 	// instance is nil when none is known.
 	instance *instance.Instance
+	// looked says that this is what a look found, and not what a call answered.
+	looked bool
 	// looks counts how many looks in a row found nothing.
 	looks int
 	// failure is how the last look failed.
@@ -71,7 +73,7 @@ func (v view) leftover() bool {
 func (p *plan) view() view {
 	last, seen := p.Memory.Last, p.Driver.Seen
 	if seen != nil && (last == nil || !seen.At.Before(last.Ended)) {
-		v := view{instance: seen.Instance, failure: seen.Failure}
+		v := view{looked: true, instance: seen.Instance, failure: seen.Failure}
 		if seen.Failure != nil && seen.Failure.Class == instance.NotFound {
 			v.instance, v.looks = nil, seen.Looks
 		}

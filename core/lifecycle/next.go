@@ -176,6 +176,10 @@ func (p *plan) ready() {
 
 // hushed keeps from being written what should pass by itself within seconds.
 func (p *plan) hushed(write bool) bool {
+	if p.do == Create || p.do == Delete {
+		// Whether the driver takes the call shows afterwards.
+		return p.passing != "" && write
+	}
 	if p.passing == "" || !write {
 		p.Memory.Passing, p.Memory.PassingSince = "", time.Time{}
 		return false

@@ -269,7 +269,10 @@ func (w *world) pass(d time.Duration) {
 func (w *world) boot() {
 	if w.vm == nil {
 		w.made++
-		w.vm = &instance.Instance{ProviderID: fmt.Sprintf("cloud:///%d", w.made), State: instance.Creating}
+		w.vm = &instance.Instance{
+			ProviderID: fmt.Sprintf("cloud:///%d", w.made), State: instance.Creating, LastKnownState: []byte("x"),
+			Addresses: []instance.Address{{Type: "InternalIP", Address: "192.0.2.1"}},
+		}
 	}
 }
 
