@@ -34,7 +34,8 @@ func Resolve(replicas int32, surge, unavailable Amount) Limits {
 // of resolves a; a percentage is rounded after round hundredths have been added.
 func (a Amount) of(replicas, round int32) int32 {
 	if a.Percent {
-		return max(int32((int64(a.Value)*int64(replicas)+int64(round))/100), 0) //nolint:gosec // replicas is at most 100,000, a percentage at most 9,999
+		// Replicas are at most 100,000 and percentages 9,999: the result is an int32.
+		return max(int32((int64(a.Value)*int64(replicas)+int64(round))/100), 0)
 	}
 	return max(a.Value, 0)
 }

@@ -87,7 +87,7 @@ func (s State) grow(sizes []sized) {
 // share is set's part of what the deployment may have now, if it had its part of what the deployment might have then.
 func (s State) share(set *Set) int32 {
 	then, now := int64(set.PlannedFor.Max), int64(s.max())
-	return int32((2*int64(set.Desired)*now + then) / (2 * then)) //nolint:gosec // grow bounds it by its room
+	return int32((2*int64(set.Desired)*now + then) / (2 * then))
 }
 
 // shrink takes numbers from sizes, one at a time, until there are no more than there may be and the new set is no larger

@@ -88,7 +88,7 @@ func TestDecide(t *testing.T) {
 			name: "one on its way out", why: "its quota is not free: its replacement waits until it is gone",
 			state: State{Desired: 2, Machines: []Machine{up("a"), up("b", deleting)}},
 		}, {
-			name: "too many", why: "the first to go go",
+			name: "too many", why: "those go that come first",
 			state:  State{Desired: 1, Machines: []Machine{up("a", aged(1)), up("b", aged(3)), up("c", aged(2))}, Order: Order{Policy: clusterv1alpha1.DeletePolicyOldest}},
 			delete: []string{"b", "c"},
 		}, {

@@ -139,11 +139,9 @@ func (h *history) create(count int) {
 			h.pending.Created(*h.machines[name])
 		case "lost after":
 			h.post(name)
-			h.lost[name] = h.lost[name]
-			h.fresh = true
+			h.lose(name)
 		case "lost before":
-			h.lost[name] = h.lost[name]
-			h.fresh = true
+			h.lose(name)
 		case "in flight":
 			h.lost[name] = true
 			h.fresh = true
@@ -152,6 +150,14 @@ func (h *history) create(count int) {
 		}
 		h.check()
 	}
+}
+
+// lose notes that nobody knows what became of the request. One that was sent before may still be under way.
+func (h *history) lose(name string) {
+	if _, ok := h.lost[name]; !ok {
+		h.lost[name] = false
+	}
+	h.fresh = true
 }
 
 // crash ends the process: its requests in flight are carried out now or never. The successor's cache may be as old as

@@ -74,7 +74,7 @@ func (o Owner) Ref() metav1.OwnerReference {
 // one that still exists adopts, since the garbage collector would delete what a vanished owner owns. That the object has
 // changed or gone meanwhile is no error: an event will tell.
 func (o Owner) Settle(ctx context.Context, c client.Client, live func(context.Context) (client.Object, error), obj client.Object, claim Claim) error {
-	changed := obj.DeepCopyObject().(client.Object) //nolint:errcheck,forcetypeassert // a copy has the same type
+	changed := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	switch claim {
 	case Adopt:
 		now, err := live(ctx)

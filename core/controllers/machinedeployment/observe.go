@@ -142,7 +142,7 @@ func amount(v *intstr.IntOrString, unset rollout.Amount) rollout.Amount {
 	if err != nil {
 		return unset
 	}
-	return rollout.Amount{Value: int32(percent), Percent: true} //nolint:gosec // the schema bounds percentages
+	return rollout.Amount{Value: int32(percent), Percent: true}
 }
 
 // revisionOf reads the revision of a set or deployment; 0 if it has none.

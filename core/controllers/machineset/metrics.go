@@ -1,40 +1,22 @@
 package machineset
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 )
 
-// counters count what the controller did. They have no labels, so that no series outlives its object.
+// counters count what the controller did.
 type counters struct {
 	created, refused, deleted prometheus.Counter
 }
 
-// newMetrics registers the counters, or finds those that were registered before.
 func newMetrics(registry prometheus.Registerer) (*counters, error) {
-	var errs []error
-	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "millwright", Subsystem: "machineset", Name: name, Help: help,
-		})
-		err := registry.Register(c)
-		var known prometheus.AlreadyRegisteredError
-		if errors.As(err, &known) {
-			if before, ok := known.ExistingCollector.(prometheus.Counter); ok {
-				return before
-			}
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("register metric %s: %w", name, err))
-		}
-		return c
+	c := fleet.Counters{Registry: registry, Subsystem: "machineset"}
+	made := &counters{
+		created: c.New("machines_created_total", "Machines created."),
+		refused: c.New("machines_refused_total", "Machines that the API server refused."),
+		deleted: c.New("machines_deleted_total", "Machines whose deletion was begun."),
 	}
-	c := &counters{
-		created: counter("machines_created_total", "Machines created."),
-		refused: counter("machines_refused_total", "Machines that the API server refused."),
-		deleted: counter("machines_deleted_total", "Machines whose deletion was begun."),
-	}
-	return c, errors.Join(errs...)
+	return made, c.Err
 }

@@ -169,7 +169,7 @@ func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1a
 }
 
 // lookUpUnseen asks the API server about the Machines that the cache should have shown by now. One that was gone before
-// the cache got to see it would otherwise be waited for for ever.
+// the cache got to see it would otherwise be waited for until the process ends.
 func (r *reconciler) lookUpUnseen(ctx context.Context, o *observation) error {
 	for _, unseen := range o.memory.pending.Unseen() {
 		m := &clusterv1alpha1.Machine{}

@@ -28,12 +28,8 @@ import (
 
 var server *rest.Config
 
-// Main runs the tests of a package with an API server that holds the project's kinds.
-func Main(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
+// Run runs the tests of a package with an API server that holds the project's kinds, and returns the exit code.
+func Run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
 	_, here, _, _ := runtime.Caller(0)
 	root := filepath.Join(filepath.Dir(here), "..", "..", "..", "..")
@@ -169,9 +165,9 @@ func Patch[T client.Object](t *testing.T, c *Cluster, obj T, change func(T)) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
-	before := obj.DeepCopyObject().(client.Object) //nolint:errcheck,forcetypeassert // a copy has the same type
+	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	change(obj)
-	if err := c.WithWatch.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+	if err := c.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package machinedeployment_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
 )
 
-func TestMain(m *testing.M) { fleettest.Main(m) }
+func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
 
 func manage(t *testing.T, c *fleettest.Cluster) (stop func()) {
 	t.Helper()

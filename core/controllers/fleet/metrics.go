@@ -1,0 +1,33 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Counters makes counters of one controller. They have no labels, so that no series outlives its object.
+type Counters struct {
+	Registry  prometheus.Registerer
+	Subsystem string
+	// Err is the first failure.
+	Err error
+}
+
+// New registers a counter, or finds the one that was registered before under that name.
+func (c *Counters) New(name, help string) prometheus.Counter {
+	counter := prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: "millwright", Subsystem: c.Subsystem, Name: name, Help: help,
+	})
+	err := c.Registry.Register(counter)
+	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if before, ok := known.ExistingCollector.(prometheus.Counter); ok {
+			return before
+		}
+	}
+	if err != nil && c.Err == nil {
+		c.Err = fmt.Errorf("register metric %s: %w", name, err)
+	}
+	return counter
+}

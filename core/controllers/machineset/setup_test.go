@@ -1,0 +1,108 @@
+package machineset_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/controllers/machineset"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+
+func add(mgr ctrl.Manager) error {
+	return machineset.Add(mgr, machineset.Options{MaxConcurrentReconciles: 4})
+}
+
+// newSet makes the set nodes, of that size.
+func newSet(t *testing.T, c *fleettest.Cluster, replicas int32) *clusterv1alpha1.MachineSet {
+	t.Helper()
+	return newSetNamed(t, c, "nodes", replicas)
+}
+
+func machineSpec() clusterv1alpha1.MachineSpec {
+	return clusterv1alpha1.MachineSpec{
+		Versions: clusterv1alpha1.MachineVersions{Kubelet: "1.36.3"},
+		ProviderSpec: clusterv1alpha1.ProviderSpec{Value: clusterv1alpha1.ProviderSpecValue{
+			CloudProvider: "test", OperatingSystem: clusterv1alpha1.OperatingSystemUbuntu,
+			CloudProviderSpec: runtime.RawExtension{Raw: []byte(`{"flavor":"small","disk":10}`)},
+		}},
+	}
+}
+
+func scaleTo(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, replicas int32) {
+	t.Helper()
+	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = &replicas })
+}
+
+// settled waits until the set has seen its spec, and has that many Machines, all available.
+func settled(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, replicas int32) {
+	t.Helper()
+	c.Eventually(t, func() string {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err.Error()
+		}
+		s := set.Status
+		if s.ObservedGeneration != set.Generation || s.Replicas != replicas || s.AvailableReplicas != replicas {
+			return fmt.Sprintf("status is %+v, %d should be available", s, replicas)
+		}
+		return ""
+	})
+}
+
+func atMost(t *testing.T, audit *fleettest.Audit, n int) {
+	t.Helper()
+	if audit.Most() > n {
+		t.Errorf("there were %d Machines at once, %d should have been the most", audit.Most(), n)
+	}
+}
+
+func newSetNamed(t *testing.T, c *fleettest.Cluster, name string, replicas int32) *clusterv1alpha1.MachineSet {
+	t.Helper()
+	set := &clusterv1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name},
+		Spec: clusterv1alpha1.MachineSetSpec{
+			Replicas: &replicas,
+			Selector: clusterv1alpha1.LabelSelector{MatchLabels: map[string]string{"group": name}},
+			Template: clusterv1alpha1.MachineTemplateSpec{
+				ObjectMeta: clusterv1alpha1.ObjectMeta{
+					Labels: map[string]string{"group": name}, Annotations: map[string]string{"note": "kept"},
+				},
+				Spec: machineSpec(),
+			},
+		},
+	}
+	if err := c.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func failureOf(set *clusterv1alpha1.MachineSet) string {
+	c := apimeta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+	if c == nil {
+		return ""
+	}
+	return c.Reason + ": " + c.Message
+}
+
+func hasFailure(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, want string) {
+	t.Helper()
+	c.Eventually(t, func() string {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err.Error()
+		}
+		if got := failureOf(set); got != want {
+			return fmt.Sprintf("ReplicaFailure is %q, want %q", got, want)
+		}
+		return ""
+	})
+}

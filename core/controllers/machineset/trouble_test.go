@@ -1,0 +1,159 @@
+package machineset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/scale"
+)
+
+func TestAStrangersNameIsSkipped(t *testing.T) {
+	c := fleettest.New(t)
+	c.Act(t)
+	set := newSet(t, c, 0)
+	names := scale.NewNames(set.Name, string(set.UID), 0).Take(3)
+	stranger := &clusterv1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: names[1]}, Spec: machineSpec(),
+	}
+	if err := c.Create(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
+	c.Manage(t, interceptor.Funcs{}, add)
+	scaleTo(t, c, set, 2)
+	settled(t, c, set, 2)
+	for i, m := range c.Machines(t) {
+		if m.Name != names[i] || metav1.IsControlledBy(&m, set) != (i != 1) {
+			t.Errorf("%s: ours %t", m.Name, metav1.IsControlledBy(&m, set))
+		}
+	}
+	c.Eventually(t, func() string {
+		events := &corev1.EventList{}
+		if err := c.List(t.Context(), events, client.InNamespace(c.Namespace)); err != nil {
+			return err.Error()
+		}
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "NameTaken" }) {
+			return "no event tells of the stranger"
+		}
+		return ""
+	})
+}
+
+func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
+	c := fleettest.New(t)
+	actor := c.Act(t)
+	c.Manage(t, interceptor.Funcs{}, add)
+	audit := c.Audit(t)
+	set := newSet(t, c, 3)
+	settled(t, c, set, 3)
+	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
+	for _, m := range c.Machines(t) {
+		c.Fail(t, m.Name, "Boom", "the host burns")
+	}
+	deleting := func() int {
+		n := 0
+		for _, m := range c.Machines(t) {
+			if !m.DeletionTimestamp.IsZero() {
+				n++
+			}
+		}
+		return n
+	}
+	c.Eventually(t, func() string {
+		if deleting() != 1 {
+			return fmt.Sprintf("%d are being replaced", deleting())
+		}
+		return ""
+	})
+	most := 0
+	actor.Gone(func(*clusterv1alpha1.Machine) bool { most = max(most, deleting()); return true })
+	c.Eventually(t, func() string {
+		if audit.Made() != 6 {
+			return fmt.Sprintf("%d made", audit.Made())
+		}
+		return ""
+	})
+	settled(t, c, set, 3)
+	atMost(t, audit, 3)
+	if most > 1 {
+		t.Errorf("%d were replaced at once", most)
+	}
+}
+
+func TestARefusedTemplateIsNotTriedAgain(t *testing.T) {
+	c := fleettest.New(t)
+	actor := c.Act(t)
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
+	c.Manage(t, interceptor.Funcs{}, add)
+	audit := c.Audit(t)
+	set := newSet(t, c, 1)
+	c.Eventually(t, func() string {
+		if audit.Made() != 1 {
+			return "not created"
+		}
+		return ""
+	})
+	name := c.Machines(t)[0].Name
+	c.Fail(t, name, clusterv1alpha1.ReasonSpecInvalid, "flavor: there is no flavor small")
+	want := "TemplateInvalid: Machine " + name + ": flavor: there is no flavor small"
+	hasFailure(t, c, set, want)
+	scaleTo(t, c, set, 3)
+	c.Eventually(t, func() string {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err.Error()
+		}
+		if set.Status.ObservedGeneration != set.Generation {
+			return "not observed"
+		}
+		return ""
+	})
+	if audit.Made() != 1 {
+		t.Errorf("%d Machines were made from a template that is refused", audit.Made())
+	}
+	hasFailure(t, c, set, want)
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
+	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+		s.Spec.Template.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"large"}`)
+	})
+	settled(t, c, set, 3)
+	hasFailure(t, c, set, "")
+	atMost(t, audit, 3)
+}
+
+func TestRefusedRequestsAreReportedAndTriedAgain(t *testing.T) {
+	c := fleettest.New(t)
+	c.Act(t)
+	var allowed atomic.Bool
+	c.Manage(t, interceptor.Funcs{
+		Create: func(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if _, ok := obj.(*clusterv1alpha1.Machine); ok && !allowed.Load() {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "x", errors.New("exceeded quota"))
+			}
+			return inner.Create(ctx, obj, opts...)
+		},
+	}, add)
+	set := newSet(t, c, 3)
+	name := scale.NewNames(set.Name, string(set.UID), 0).Take(1)[0]
+	hasFailure(t, c, set, `MachineCreationFailed: create Machine `+name+`: machines "x" is forbidden: exceeded quota`)
+	if set.Status.ObservedGeneration != set.Generation {
+		t.Errorf("a set that is refused is observed all the same: %+v", set.Status)
+	}
+	allowed.Store(true)
+	settled(t, c, set, 3)
+	hasFailure(t, c, set, "")
+	if c.Machines(t)[0].Name != name {
+		t.Errorf("a refused name was not used again: %s", c.Machines(t)[0].Name)
+	}
+}
