@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -189,9 +190,9 @@ func TestADriverThatPanics(t *testing.T) {
 }
 
 func TestACallThatIsGivenUpHasAnUnknownOutcome(t *testing.T) {
-	seen, released := make(chan error, 1), make(chan struct{})
+	entered, seen := make(chan struct{}), make(chan error, 1)
 	driver := &sawmill{create: func(ctx context.Context, _ *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
-		<-released
+		close(entered)
 		<-ctx.Done()
 		seen <- ctx.Err()
 		return nil, ctx.Err()
@@ -199,15 +200,14 @@ func TestACallThatIsGivenUpHasAnUnknownOutcome(t *testing.T) {
 	machines := driverv1alpha1.NewMachineServiceClient(rig.Start(t, driver))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		close(released)
+		<-entered
 		cancel()
 	}()
 	if _, err := machines.CreateMachine(ctx, goodCreate()); status.Code(err) != codes.Canceled || reasonOf(err) != "" {
 		t.Errorf("CreateMachine = %v, want CANCELLED without ErrorInfo", err)
 	}
-	// It may have been given up before it was sent.
-	if ctx.Err() == nil {
-		await(t, seen, "the driver to learn of it")
+	if err := await(t, seen, "the driver to learn of it"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the driver's context ended with %v, want that it was cancelled", err)
 	}
 }
 

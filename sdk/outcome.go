@@ -30,12 +30,10 @@ const (
 // domain is the driver's name. The result fits into contract.MaxStatusBytes, and has no ErrorInfo only when the call
 // itself was given up: then nobody knows how it ended.
 func outcome(ctx context.Context, domain string, err error) *status.Status {
-	var absent notOffered
-	if errors.As(err, &absent) {
+	if absent, ok := errors.AsType[notOffered](err); ok {
 		return absent.GRPCStatus()
 	}
-	var own *contractError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*contractError](err); ok {
 		// What was wrapped around it says where it came from.
 		return compose(own.code, err.Error(), own.details(domain))
 	}

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,7 +105,9 @@ func checkDead(path string) error {
 		return errors.New("the path holds something that is not a socket")
 	}
 	// Who serves it may know nothing of our lock.
-	conn, err := net.DialTimeout("unix", path, dialTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
 		return errors.Join(ErrInUse, conn.Close())

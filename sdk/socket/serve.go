@@ -17,10 +17,13 @@ var ErrCut = errors.New("calls under way did not end in time and were cut off")
 // ended, ErrCut when some had to be cut off, with their contexts cancelled. It closes the listener in any case. Any other
 // error says that serving ended by itself.
 func Serve(ctx context.Context, server *grpc.Server, listener net.Listener, grace time.Duration) error {
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	failed, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed <- server.Serve(listener)
+	}()
 	select {
-	case err := <-ended:
+	case err := <-failed:
 		server.Stop()
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
