@@ -81,6 +81,11 @@ func (s *Stack) bringUp(ctx context.Context) error {
 		return err
 	}
 	o := s.options
+	state := filepath.Join(o.Dir, "cloud.state")
+	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes back.
+	if err := os.RemoveAll(state); err != nil {
+		return fmt.Errorf("remove the state of an earlier cloud: %w", err)
+	}
 	manager := []string{
 		"--kubeconfig=" + managerKubeconfig,
 		"--leader-election-namespace=" + managerNamespace,
@@ -88,7 +93,7 @@ func (s *Stack) bringUp(ctx context.Context) error {
 		"--health-bind-address=" + health,
 		"--driver=" + provider + "=" + o.endpoint("driver"),
 	}
-	cloud := []string{"--listen=" + o.endpoint("cloud"), "--state=" + filepath.Join(o.Dir, "cloud.state")}
+	cloud := []string{"--listen=" + o.endpoint("cloud"), "--state=" + state}
 	for _, c := range []supervisor.Command{
 		{Name: Cloud, Path: s.command("fakecloud"), Args: append(cloud, o.CloudArgs...)},
 		{Name: Driver, Path: s.command(o.Driver), Args: []string{"--endpoint=" + o.endpoint("driver"), "--cloud=" + o.endpoint("cloud")}},
