@@ -29,10 +29,9 @@ type totals struct {
 	Seq   int64                       `json:"seq"`
 	Peak  map[string]int64            `json:"peak"`
 	Calls map[string]map[string]int64 `json:"calls"`
-	// LastCall and the revisions go on where they were.
+	// LastCall and LastCallRevision are where the ledger goes on.
 	LastCall         int64 `json:"lastCall"`
 	LastCallRevision int64 `json:"lastCallRevision"`
-	LastVMRevision   int64 `json:"lastVMRevision"`
 }
 
 // journal is an append-only file of entries.
@@ -149,7 +148,7 @@ func (c *Cloud) restoreTotals(t *totals) {
 		c.peak[cluster] = max(c.peak[cluster], n)
 	}
 	c.calls.counts = t.Calls
-	c.calls.last, c.calls.history.last, c.vmHistory.last = t.LastCall, t.LastCallRevision, t.LastVMRevision
+	c.calls.last, c.calls.history.last = t.LastCall, t.LastCallRevision
 }
 
 // restoreHistory puts the VMs back into the order of their last changes.
@@ -159,11 +158,9 @@ func (c *Cloud) restoreHistory() {
 		ordered = append(ordered, v)
 	}
 	slices.SortFunc(ordered, func(a, b *vm) int { return int(a.Revision - b.Revision) })
-	last := c.vmHistory.last
 	for _, v := range ordered {
 		c.vmHistory.restore(v.Revision, v.Seq)
 	}
-	c.vmHistory.last = max(last, c.vmHistory.last)
 }
 
 // rewrite puts a journal of what is now into the place of the old one, and opens it.
@@ -183,7 +180,7 @@ func (c *Cloud) rewrite(path string) error {
 func (c *Cloud) snapshot() []entry {
 	entries := []entry{{Totals: &totals{
 		Seq: c.seq, Peak: c.peak, Calls: c.calls.counts,
-		LastCall: c.calls.last, LastCallRevision: c.calls.history.last, LastVMRevision: c.vmHistory.last,
+		LastCall: c.calls.last, LastCallRevision: c.calls.history.last,
 	}}}
 	if c.name != "" {
 		entries = append(entries, entry{Name: c.name})

@@ -157,9 +157,7 @@ func (c *Cloud) answer(ctx context.Context, t *turn, err error) {
 	t.Answered = now()
 	s := status.Convert(err)
 	t.Code, t.Message = int32(s.Code()), s.Message()
-	if t.Progress != abandoned {
-		t.Progress = answered
-	}
+	t.Progress = answered
 	if ctx.Err() != nil || errors.Is(err, errBroken) {
 		t.Progress = abandoned
 	}

@@ -136,6 +136,53 @@ func TestCreateThatLandsLate(t *testing.T) {
 	}
 }
 
+// A VM that comes up between our questions for VMs and for NICs is neither a leftover nor gone.
+func TestVMThatComesWhileWeLook(t *testing.T) {
+	for name, look := range map[string]func(*world) (*driverv1alpha1.Machine, error){
+		"status": func(w *world) (*driverv1alpha1.Machine, error) {
+			answer, err := w.machines.GetMachineStatus(w.Context(), statusRequest("m1"))
+			return answer.GetMachine(), err
+		},
+		"delete": func(w *world) (*driverv1alpha1.Machine, error) {
+			answer, err := w.machines.DeleteMachine(w.Context(), deleteRequest("m1"))
+			return answer.GetMachine(), err
+		},
+		"list": func(w *world) (*driverv1alpha1.Machine, error) {
+			answer, err := w.machines.ListMachines(w.Context(), &driverv1alpha1.ListMachinesRequest{Meta: meta(), Provider: provider("{}")})
+			if len(answer.GetMachines()) != 1 {
+				return nil, err
+			}
+			return answer.GetMachines()[0], err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, cloud.Options{})
+			w.inject(on("ListNICs", &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD}))
+			type result struct {
+				machine *driverv1alpha1.Machine
+				err     error
+			}
+			looked := make(chan result, 1)
+			go func() {
+				machine, err := look(w)
+				looked <- result{machine, err}
+			}()
+			w.await("ListNICs", func(c *backendv1alpha1.Call) bool { return len(c.GetFaultIds()) > 0 })
+			w.create("m1")
+			w.removeFaults()
+			want := creating
+			if name == "delete" {
+				want = deleting
+			}
+			if got := <-looked; got.err != nil || got.machine.GetState() != want {
+				t.Errorf("got %v, %v; want %v", got.machine, got.err, want)
+			}
+			w.delete("m1")
+			w.expectCloud(1, 0)
+		})
+	}
+}
+
 func TestTheCloudsErrorsInTheContractsTerms(t *testing.T) {
 	for _, test := range []struct {
 		name   backendv1alpha1.NamedError

@@ -40,7 +40,8 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "driver") //nolint:usetesting // a socket's path has to be short
+	// Not t.TempDir: a socket's path has to be short.
+	dir, err := os.MkdirTemp("", "driver")
 	if err != nil {
 		t.Fatal(err)
 	}
