@@ -24,7 +24,7 @@ const stopTimeout = 10 * time.Second
 func Start(tb testing.TB, driver sdk.Driver) *grpc.ClientConn {
 	tb.Helper()
 	// A test's own folder has the test's name in it, which may be too long for a socket.
-	dir, err := os.MkdirTemp("", "rig") //nolint:usetesting // see above
+	dir, err := os.MkdirTemp("", "rig")
 	if err != nil {
 		tb.Fatal(err)
 	}
