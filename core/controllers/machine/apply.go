@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
@@ -220,6 +221,9 @@ func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err e
 		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("look for a late node: %w", err)
 		}
+	}
+	if err := fleet.MayGo(ctx, r.client, s.machine); err != nil {
+		return false, err
 	}
 	err = r.patchMachine(ctx, s, true, func(m *clusterv1alpha1.Machine) {
 		controllerutil.RemoveFinalizer(m, clusterv1alpha1.MachineFinalizer)

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
@@ -38,6 +40,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	result, err := r.advance(ctx, s)
+	if errors.Is(err, fleet.ErrUndecided) {
+		return ctrl.Result{RequeueAfter: soon}, nil
+	}
 	if apierrors.IsConflict(err) {
 		log.FromContext(ctx).V(1).Info("Machine or Node changed meanwhile", "error", err)
 		return ctrl.Result{RequeueAfter: soon}, nil

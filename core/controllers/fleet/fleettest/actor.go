@@ -2,6 +2,7 @@ package fleettest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -14,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/scale"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 )
 
 // Actor plays the controller of Machines: it brings them up, and lets go of those that are deleted.
@@ -89,14 +90,14 @@ func (a *Actor) round(ctx context.Context) error {
 	return nil
 }
 
-// release removes the finalizer as soon as the Machine's name is decided.
+// release removes the finalizer once the Machine may go.
 func (a *Actor) release(ctx context.Context, m *clusterv1alpha1.Machine) error {
-	if owner := metav1.GetControllerOf(m); owner != nil {
-		set := &clusterv1alpha1.MachineSet{}
-		err := a.cluster.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: owner.Name}, set)
-		if err == nil && set.UID == owner.UID && !scale.Decided(set.Name, string(set.UID), m.Name, set.Status.NextIndex) {
-			return nil
-		}
+	err := fleet.MayGo(ctx, a.cluster, m)
+	if errors.Is(err, fleet.ErrUndecided) {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	before := m.DeepCopy()
 	m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == clusterv1alpha1.MachineFinalizer })
