@@ -15,6 +15,8 @@ import (
 const (
 	// driverPatience: a driver that restarts, or an answer that was lost.
 	driverPatience = 5 * time.Second
+	// turnPatience: a driver that takes no more calls at once.
+	turnPatience = 2 * time.Minute
 	// nodePatience: a Node that has registered and is about to become Ready.
 	nodePatience = 30 * time.Second
 	// deletePatience: a VM that is being deleted.
@@ -107,6 +109,7 @@ func (p *plan) create(v view) bool {
 		return p.waitUntil(time.Time{})
 	}
 	if p.Driver.Throttled {
+		p.expect("turn", turnPatience)
 		return p.waitUntil(time.Time{})
 	}
 	if p.Machine.Status.LastOperation == nil {
@@ -142,7 +145,7 @@ func (p *plan) createFailed() bool {
 		return false
 	}
 	if terminal(last.Failure.Class) {
-		message := p.explain(last.Failure)
+		message := explain(last.Failure)
 		p.status.LastOperation = &Operation{
 			Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationFailed, Description: message,
 		}
@@ -177,7 +180,7 @@ func (p *plan) refused(f *instance.Failure) {
 		p.expect("outcome", driverPatience)
 		status = metav1.ConditionUnknown
 	}
-	p.unready(status, reasonOf(f), p.explain(f))
+	p.unready(status, reasonOf(f), explain(f))
 }
 
 // present judges by the state of the VM.

@@ -74,12 +74,16 @@ func (p *plan) drainPassed(deadline time.Time) bool {
 			fmt.Sprintf("No pod is left on Node %s that could be evicted.", p.Node.Name))
 		return false
 	case !p.Now.Before(deadline):
-		message := fmt.Sprintf("The drain of Node %s took longer than %s; the VM goes with the pods that are left.",
+		message := fmt.Sprintf("The drain of Node %s took longer than %s; the VM goes with the pods that are left",
 			p.Node.Name, p.Machine.DrainTimeout)
-		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDrainTimedOut, message)
+		if p.Memory.Remaining != "" {
+			message += ": " + p.Memory.Remaining
+		}
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDrainTimedOut, message+".")
 		return false
 	}
 	p.Memory.Passes++
+	p.Memory.Remaining = d.Remaining
 	wait := drainPauses.nth(p.Memory.Passes)
 	if d.Blocked != "" {
 		wait = blockedPause

@@ -95,7 +95,7 @@ func reasonOf(f *instance.Failure) string {
 const specPath = "spec.providerSpec.value.cloudProviderSpec"
 
 // explain is the failure for people: the cloud's own words, and each wrong field by its whole path.
-func (p *plan) explain(f *instance.Failure) string {
+func explain(f *instance.Failure) string {
 	if len(f.Fields) == 0 {
 		return f.Message
 	}

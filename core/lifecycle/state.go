@@ -143,8 +143,9 @@ type Memory struct {
 	Witnessed bool
 	// Drained is the condition Drained once the drain is over; the zero value before.
 	Drained Condition
-	// Passes counts the drain's.
-	Passes int
+	// Passes counts the drain's; Remaining names the pods that the last one left.
+	Passes    int
+	Remaining string
 	// Passing is what is expected to pass soon, PassingSince since when; empty for nothing.
 	Passing      string
 	PassingSince time.Time

@@ -1,0 +1,418 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// given is a machine of a set, new unless changes say otherwise.
+func given(changes ...func(*State)) State {
+	s := State{
+		Now:     epoch.Add(time.Hour),
+		Machine: Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute},
+		Driver:  Driver{Ready: true, CreateSettle: settle, LeadingSince: epoch},
+	}
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func intended(s *State) {
+	s.Machine.Status = Next(given()).Status
+}
+
+func provisioned(s *State) {
+	intended(s)
+	s.Machine.ProviderID = "cloud:///1"
+	seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})(s)
+	s.Machine.Status = Next(*s).Status
+}
+
+func running(s *State) {
+	provisioned(s)
+	joined(metav1.ConditionTrue)(s)
+	s.Machine.Status = Next(*s).Status
+}
+
+func unseen(s *State) { s.Driver.Seen = nil }
+
+func deleting(s *State) { s.Machine.Deleting = s.Now.Add(-time.Second) }
+
+func joined(ready metav1.ConditionStatus) func(*State) {
+	return func(s *State) {
+		s.Node = Node{Match: NodeFound, Name: "node", Claimed: true, Ready: ready, Message: "its words"}
+	}
+}
+
+func seen(vm instance.Instance) func(*State) {
+	return func(s *State) { s.Driver.Seen = &Look{Instance: &vm, At: s.Now, Looks: 1} }
+}
+
+func missing(looks int) func(*State) {
+	return func(s *State) {
+		s.Driver.Seen = &Look{Failure: &instance.Failure{Class: instance.NotFound}, At: s.Now, Looks: looks}
+	}
+}
+
+func ended(op clusterv1alpha1.OperationType, f instance.Failure) func(*State) {
+	return func(s *State) {
+		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Failure: &f}
+	}
+}
+
+func succeeded(op clusterv1alpha1.OperationType, vm *instance.Instance) func(*State) {
+	return func(s *State) {
+		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Instance: vm}
+	}
+}
+
+// patient lets time go by that the patience with what passes is over.
+func patient(s *State) {
+	s.Memory = Next(*s).Memory
+	s.Driver.Outcome = nil
+	s.Now = s.Now.Add(nodePatience)
+}
+
+func all(changes ...func(*State)) func(*State) {
+	return func(s *State) {
+		for _, change := range changes {
+			change(s)
+		}
+	}
+}
+
+const (
+	opCreate = clusterv1alpha1.OperationCreate
+	opDelete = clusterv1alpha1.OperationDelete
+)
+
+// TestNext shows each decision once. Conditions are those that the step writes or leaves.
+func TestNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(*State)
+		do    Action
+		// condition is "Type Status Reason", and message a part of its message.
+		condition, message string
+		phase              clusterv1alpha1.MachinePhase
+		watch              Watch
+		wake               time.Duration
+		silent             bool // nothing is to be written
+	}{
+		"a machine without a uid gets one first": {
+			given: func(s *State) { s.Machine.UID = "" }, do: Identify, silent: true,
+		},
+		"one that is going and has no finalizer is not ours": {
+			given: func(s *State) { deleting(s); s.Machine.Finalizer = false }, silent: true,
+		},
+		"user data that cannot be rendered": {
+			given:     func(s *State) { s.BootstrapError = "label is wrong" },
+			condition: "Ready False BootstrapInvalid", message: "label is wrong", phase: clusterv1alpha1.MachinePhasePending,
+		},
+		"user data of a machine that has its VM does not matter any more": {
+			given:     all(running, func(s *State) { s.BootstrapError = "label is wrong" }),
+			condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning, watch: Seldom, silent: true,
+		},
+		"no driver": {
+			given:     func(s *State) { s.Driver.Unknown = "no driver for cloudProvider \"x\"" },
+			condition: "InstanceReady False DriverNotFound", message: "\"x\"", phase: clusterv1alpha1.MachinePhasePending,
+		},
+		"the intent goes first": {
+			given: func(*State) {}, do: Create,
+			condition: "InstanceReady False Creating", phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"the driver has no room: nothing is written": {
+			given: func(s *State) { s.Driver.Throttled = true }, silent: true, wake: turnPatience,
+		},
+		"the driver is away for a moment": {
+			given: func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }, wake: driverPatience, silent: true,
+		},
+		"the driver is away": {
+			given:     all(func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }, patient),
+			condition: "InstanceReady False DriverUnavailable", message: "gone", phase: clusterv1alpha1.MachinePhasePending,
+		},
+		"a create under way is waited for": {
+			given: all(intended, func(s *State) { s.Driver.UnderWay, s.Memory.Attempted = true, opCreate }), silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"a create whose outcome got lost is repeated soon": {
+			given: all(intended, func(s *State) { s.Memory.Attempted = opCreate }), silent: true, wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"the VM is known by its providerID": {
+			given: all(intended, succeeded(opCreate, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})), do: Record,
+			phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
+		},
+		"a failure half-way tells the providerID": {
+			given: all(intended, ended(opCreate, instance.Failure{Class: instance.Internal, ProviderID: "cloud:///1", LastKnownState: []byte("x")})),
+			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"what was made half-way is taken up again": {
+			given: all(intended, func(s *State) {
+				s.Machine.ProviderID = "cloud:///1"
+				s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
+			}),
+			do: Create, condition: "InstanceReady False ProviderInternal", phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"an accepted create that shows no VM waits": {
+			given: all(intended, succeeded(opCreate, nil)), wake: recheck, watch: Closely, silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"an accepted create whose VM is nowhere is repeated": {
+			given: all(intended, succeeded(opCreate, nil), missing(2)), do: Create, watch: Closely,
+			phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
+		},
+		"an accepted create that left ruins waits": {
+			given: all(intended, succeeded(opCreate, &instance.Instance{State: instance.Failed, Message: "no port"})), wake: recheck, watch: Closely,
+			condition: "InstanceReady False Failed", message: "no port", phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"a VM that boots is not worth a write": {
+			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" },
+				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
+			watch: Closely, condition: "InstanceReady False Creating", phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
+		},
+		"a VM that boots after trouble is": {
+			given: all(func(s *State) {
+				s.Machine.ProviderID = "cloud:///1"
+				s.Machine.Status.LastOperation = &Operation{Type: opCreate, State: clusterv1alpha1.OperationProcessing}
+			}, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating, Reason: "Building"}),
+				func(s *State) {
+					s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "QuotaExceeded"})
+				}),
+			watch: Closely, condition: "InstanceReady False Booting", message: "Building", phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"a VM that has not been looked at yet": {
+			given: func(s *State) { s.Machine.ProviderID = "cloud:///1" }, watch: Closely, wake: driverPatience, silent: true,
+		},
+		"a VM that no driver can be asked about": {
+			given:     func(s *State) { s.Machine.ProviderID, s.Driver.Unknown = "cloud:///1", "no driver" },
+			condition: "InstanceReady False DriverNotFound", phase: clusterv1alpha1.MachinePhasePending, watch: Closely,
+		},
+		"a VM that cannot be looked at": {
+			given: all(func(s *State) {
+				s.Machine.ProviderID = "cloud:///1"
+				s.Driver.Seen = &Look{Failure: &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid"}, At: s.Now, Looks: 1}
+			}, patient),
+			condition: "InstanceReady False CredentialsInvalid", phase: clusterv1alpha1.MachinePhasePending, watch: Closely,
+		},
+		"a VM that was gone at one look is looked for again": {
+			given: all(running, missing(1)), watch: Seldom, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,
+		},
+		"a VM that was gone at two looks is gone": {
+			given: all(running, missing(2)), condition: "Ready False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"a driver that is away changes nothing for a machine that runs": {
+			given: all(running, func(s *State) { s.Driver = Driver{Unready: "gone"} }), watch: Seldom, silent: true,
+			condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning,
+		},
+		"a VM that the cloud has given up": {
+			given:     all(provisioned, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Failed, Message: "host died"})),
+			condition: "InstanceReady False Failed", message: "host died", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"a VM that is stopped before it has a Node": {
+			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" },
+				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Stopped})),
+			condition: "InstanceReady False Stopped", phase: clusterv1alpha1.MachinePhaseProvisioning, watch: Closely,
+		},
+		"a VM that is changed": {
+			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Updating})),
+			condition: "Ready False Updating", phase: clusterv1alpha1.MachinePhaseRunning, watch: Closely,
+		},
+		"a VM that somebody else deletes": {
+			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
+			condition: "Ready False Deleting", phase: clusterv1alpha1.MachinePhaseRunning, watch: Closely,
+		},
+		"a VM that comes up again": {
+			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
+			condition: "Ready False Booting", phase: clusterv1alpha1.MachinePhaseRunning, watch: Closely,
+		},
+		"more VMs than there may be are named": {
+			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running, DuplicateProviderIDs: []string{"cloud:///2"}})),
+			condition: "InstanceReady True Running", message: "cloud:///2", phase: clusterv1alpha1.MachinePhaseRunning, watch: Seldom,
+		},
+		"a Node is claimed first": {
+			given: all(provisioned, joined("True"), func(s *State) { s.Node.Claimed = false }), do: Claim, watch: Seldom, silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
+		"a Node that is not Ready yet is not worth a write": {
+			given: all(provisioned, joined("False")), watch: Seldom, wake: nodePatience, silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
+		"a Node that does not become Ready is": {
+			given: all(provisioned, joined("False"), patient), watch: Seldom, phase: clusterv1alpha1.MachinePhaseProvisioned,
+			condition: "Ready False NodeNotReady", message: "its words",
+		},
+		"a Node that has stopped reporting": {
+			given: all(running, joined("Unknown")), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
+			condition: "Ready Unknown NodeUnknown",
+		},
+		"a Node that is gone": {
+			given: all(running, func(s *State) { s.Node = Node{} }), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
+			condition: "Ready False NodeMissing",
+		},
+		"a Node that is not this machine's": {
+			given: all(provisioned, func(s *State) { s.Node = Node{Match: NodeConflicting, Conflict: "several"} }), watch: Seldom,
+			phase: clusterv1alpha1.MachinePhaseProvisioned, condition: "NodeReady False NodeConflict", message: "several",
+		},
+		"a spec that changed is taken note of": {
+			given: all(running, func(s *State) { s.Machine.Outdated = true }), watch: Seldom,
+			phase: clusterv1alpha1.MachinePhaseRunning, condition: "Ready True MachineReady",
+		},
+		"a failed machine stays failed": {
+			given: func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseFailed }, silent: true,
+			phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+
+		"a machine that was never asked for goes at once": {
+			given: deleting, do: Release, silent: true, wake: deletePatience,
+		},
+		"the Node is drained first": {
+			given: all(running, deleting), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"pods that end are waited for": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Remaining: "a/b"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
+		},
+		"a budget is named": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/b: budget c"} }), wake: blockedPause,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False BlockedByPodDisruptionBudget", message: "budget c",
+		},
+		"a Node that does not answer is not waited for": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true, Unreachable: true} }), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True NodeUnreachable",
+		},
+		"an empty Node's VM is deleted": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true} }), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",
+		},
+		"when the time for the drain is over the VM is deleted": {
+			given: all(running, deleting, func(s *State) {
+				s.Drain = &Drain{Remaining: "a/b"}
+				s.Memory = Next(*s).Memory
+				s.Drain, s.Now = nil, s.Now.Add(time.Hour)
+			}), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False DrainTimedOut", message: "a/b",
+		},
+		"a drain that is over stays over": {
+			given: all(running, deleting, func(s *State) {
+				s.Drain = &Drain{Done: true}
+				s.Machine.Status = Next(*s).Status
+				s.Drain = nil
+			}), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True Drained", silent: true,
+		},
+		"a VM whose driver is missing waits for one": {
+			given: all(intended, deleting, func(s *State) { s.Driver.Unknown = "no driver" }),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DriverNotFound",
+		},
+		"a VM whose driver is away waits for it": {
+			given: all(intended, deleting, func(s *State) { s.Driver.Ready = false }, patient),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DriverUnavailable",
+		},
+		"a driver without room for the delete": {
+			given: all(intended, deleting, func(s *State) { s.Driver.Throttled = true }),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",
+		},
+		"a create under way holds the delete": {
+			given: all(intended, deleting, func(s *State) { s.Driver.UnderWay = true }),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True NoNode",
+		},
+		"a VM that appeared too late is known first": {
+			given: all(intended, deleting, succeeded(opCreate, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
+			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"a VM that dies is watched": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), unseen),
+			watch: Closely, wake: recheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "bye",
+		},
+		"a VM that is gone is deleted once more": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
+			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"what a VM left behind is deleted at once": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
+				seen(instance.Instance{State: instance.Failed})),
+			do: Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"a VM that does not die is deleted again": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), unseen, patient),
+			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"a create in doubt is waited for": {
+			given: all(intended, deleting, func(s *State) { s.Driver.LeadingSince = s.Now }, succeeded(opDelete, nil)), wake: repeatDelete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "outcome is unknown",
+		},
+		"a create beyond doubt is not": {
+			given: all(intended, deleting, succeeded(opDelete, nil)), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			silent: true, wake: deletePatience,
+		},
+		"a protected VM is shown": {
+			given: all(provisioned, deleting, ended(opDelete, instance.Failure{Class: instance.Precondition, Reason: "DeletionProtected"})),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DeletionProtected", wake: 10 * time.Second,
+		},
+		"a spec that never made anything does not hold the machine": {
+			given: all(func(s *State) {
+				s.Machine.Status = Status{Phase: "Failed", LastOperation: &Operation{Type: opCreate, State: clusterv1alpha1.OperationFailed}}
+			}, deleting, ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
+			do: Release, watch: Closely, wake: deletePatience, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
+		},
+		"a spec that may have made something does": {
+			given: all(intended, deleting, ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
+			watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False SpecInvalid", wake: 30 * time.Second,
+		},
+		"a driver that has lost what it knew is not asked to delete": {
+			given: all(provisioned, deleting, ended(opDelete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), unseen),
+			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DataLoss",
+		},
+		"nor one that lost it before this process": {
+			given: all(provisioned, deleting, func(s *State) {
+				s.Driver.Seen = nil
+				s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
+			}),
+			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False DataLoss",
+		},
+		"the Node goes after its VM": {
+			given: all(running, deleting, func(s *State) { s.Memory.Gone = true }), do: RemoveNode, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(c.given)
+			step := Next(s)
+			if step.Do != c.do {
+				t.Errorf("does %q, want %q", step.Do, c.do)
+			}
+			if step.Status.Phase != c.phase {
+				t.Errorf("phase %q, want %q", step.Status.Phase, c.phase)
+			}
+			if step.Watch != c.watch {
+				t.Errorf("watches %q, want %q", step.Watch, c.watch)
+			}
+			wake := time.Duration(0)
+			if !step.Wake.IsZero() {
+				wake = step.Wake.Sub(s.Now)
+			}
+			if wake > c.wake || wake < c.wake*8/10 {
+				t.Errorf("wakes after %s, want %s", wake, c.wake)
+			}
+			if c.silent && step.Write {
+				t.Errorf("writes %+v", step.Status)
+			}
+			if !c.silent && c.do == Nothing && !step.Write {
+				t.Error("writes nothing")
+			}
+			if c.condition == "" {
+				return
+			}
+			typ, rest, _ := strings.Cut(c.condition, " ")
+			got := step.Status.Condition(typ)
+			if string(got.Status)+" "+got.Reason != rest || !strings.Contains(got.Message, c.message) {
+				t.Errorf("%+v, want %s with %q", got, c.condition, c.message)
+			}
+		})
+	}
+}
