@@ -11,7 +11,7 @@ import (
 type Target struct {
 	// Name is the driver's name and the value of cloudProvider that selects it.
 	Name string
-	// Address is a scheme and what it reaches, e.g. unix:///run/millwright/fake.sock.
+	// Address is a scheme and what it reaches, e.g. unix:///run/millwright/mycloud.sock.
 	Address string
 }
 
@@ -19,7 +19,7 @@ type Target struct {
 func ParseTarget(flag string) (Target, error) {
 	name, address, found := strings.Cut(flag, "=")
 	if !found {
-		return Target{}, fmt.Errorf("driver %q: write NAME=ADDRESS, e.g. fake=unix:///run/millwright/fake.sock", flag)
+		return Target{}, fmt.Errorf("driver %q: write NAME=ADDRESS, e.g. mycloud=unix:///run/millwright/mycloud.sock", flag)
 	}
 	if !contract.ValidDriverName(name) {
 		return Target{}, fmt.Errorf("driver %q: the name %q must be of small letters, digits and dashes and begin with a letter", flag, name)
