@@ -162,15 +162,15 @@ func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step
 func (s *subject) notStarted(step lifecycle.Step, err error) error {
 	s.forgetAttempt()
 	known := &s.state.Driver
-	var failure *instance.Failure
+	failure, failed := errors.AsType[*instance.Failure](err)
 	switch {
 	case errors.Is(err, driver.ErrBusy):
 		known.UnderWay = true
 	case errors.Is(err, driver.ErrThrottled):
 		known.Throttled = true
-	case errors.As(err, &failure) && failure.Class == instance.Unavailable:
+	case failed && failure.Class == instance.Unavailable:
 		known.Ready, known.Unready = false, failure.Message
-	case errors.As(err, &failure):
+	case failed:
 		operation := clusterv1alpha1.OperationCreate
 		if step.Do == lifecycle.Delete {
 			operation = clusterv1alpha1.OperationDelete

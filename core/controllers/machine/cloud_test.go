@@ -25,15 +25,14 @@ type cloud struct {
 	driverv1alpha1.UnimplementedMachineServiceServer
 	handshakev1.UnimplementedHandshakeServiceServer
 
-	mu       sync.Mutex
-	vms      map[string]*driverv1alpha1.Machine
-	made     map[string]int
-	creates  []*driverv1alpha1.CreateMachineRequest
-	deletes  int
-	refuse   error         // every create and, with refuseAll, every call fails with it
-	hold     chan struct{} // creates wait for it before they do anything, deaf to cancellation
-	slow     bool          // VMs are Creating until boot is called
-	answered int
+	mu      sync.Mutex
+	vms     map[string]*driverv1alpha1.Machine
+	made    map[string]int
+	creates []*driverv1alpha1.CreateMachineRequest
+	deletes int
+	refuse  error         // every create and, with refuseAll, every call fails with it
+	hold    chan struct{} // creates wait for it before they do anything, deaf to cancellation
+	slow    bool          // VMs are Creating until boot is called
 }
 
 func newCloud() *cloud {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func (b *bench) newNode(m *clusterv1alpha1.Machine, change ...func(*corev1.Node)
 		c(n)
 	}
 	b.check(server.user.Create(b.Context(), n))
-	b.Cleanup(func() { _ = client.IgnoreNotFound(server.user.Delete(b.Context(), n)) })
+	b.Cleanup(func() { _ = server.user.Delete(context.Background(), n) }) // The test's own context has ended by then.
 	return n
 }
 

@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -121,6 +122,28 @@ func newBench(t *testing.T) *bench {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return &bench{T: t, namespace: ns.Name, cloud: newCloud(), socket: filepath.Join(dir, "s"), writes: &writes{}}
+}
+
+// nodeCache is a client whose reads of Nodes come from an indexed cache, as the controller's do.
+func (b *bench) nodeCache() client.Client {
+	b.Helper()
+	nodes, err := cluster.New(server.config, func(o *cluster.Options) { o.Scheme, o.Logger = server.scheme, logr.Discard() })
+	b.check(err)
+	b.check(addIndexes(nodes.GetFieldIndexer(), nodes.GetFieldIndexer()))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = nodes.Start(ctx)
+	}()
+	b.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	if !nodes.GetCache().WaitForCacheSync(ctx) {
+		b.Fatal("the cache does not come up")
+	}
+	return nodes.GetClient()
 }
 
 // startCore runs a manager with the controller until stop is called, at the latest at the test's end.

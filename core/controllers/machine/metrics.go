@@ -40,8 +40,7 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 
 func register[C prometheus.Collector](registry prometheus.Registerer, errs *[]error, c C) C {
 	err := registry.Register(c)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
+	if already, known := errors.AsType[prometheus.AlreadyRegisteredError](err); known {
 		if existing, same := already.ExistingCollector.(C); same {
 			return existing
 		}

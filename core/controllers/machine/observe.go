@@ -101,8 +101,7 @@ func (s *subject) bootstrap() {
 func (r *reconciler) observeDriver(s *subject) error {
 	known := &s.state.Driver
 	d, err := r.drivers.For(s.machine.Spec.ProviderSpec.Value.CloudProvider)
-	var unknown *driver.UnknownError
-	if errors.As(err, &unknown) {
+	if unknown, is := errors.AsType[*driver.UnknownError](err); is {
 		known.Unknown = unknown.Error()
 		return nil
 	}
