@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,10 +27,13 @@ func MayGo(ctx context.Context, reader client.Reader, m *clusterv1alpha1.Machine
 	}
 	set := &clusterv1alpha1.MachineSet{}
 	err := reader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: owner.Name}, set)
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("look up the Machine's set: %w", err)
 	}
-	if err != nil || set.UID != owner.UID || !set.DeletionTimestamp.IsZero() {
+	if set.UID != owner.UID || !set.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if !scale.Decided(set.Name, string(set.UID), m.Name, set.Status.NextIndex) {
