@@ -39,11 +39,12 @@ spec:
 // A drain that a PodDisruptionBudget blocks waits, names the budget, and goes on when the budget allows it.
 func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 	u := newUser(t)
-	u.apply(deployment("drained", 1, nil))
-	u.awaitRunning(1)
+	u.apply(deployment("drained", 2, nil))
+	u.awaitRunning(2)
 	u.apply(application(2, 2))
 	u.kubectl("rollout", "status", "deployment/app", "--timeout=60s")
-	machine := u.machine()
+	node := u.kubectl("get", "pods", "-l", "app=app", "-o", "jsonpath={.items[0].spec.nodeName}")
+	machine := u.machineOf(node)
 	u.kubectl("delete", "machine", machine.Name, "--wait=false")
 	eventually(t, "the drain to say who blocks it", func(context.Context) error {
 		m, found := u.find(machine.Name)
@@ -58,12 +59,12 @@ func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 	if m, found := u.find(machine.Name); !found || m.Status.Phase != clusterv1alpha1.MachinePhaseDeleting {
 		t.Errorf("while it is drained, the machine's phase is %q, want Deleting", m.Status.Phase)
 	}
-	if got := u.resources(t.Context())["vm"]; got < 1 {
+	if got := u.resources(t.Context())["vm"]; got < 2 {
 		t.Error("the VM went although its pods could not")
 	}
 	u.kubectl("patch", "poddisruptionbudget", "app", "--type=merge", "--patch", `{"spec":{"minAvailable":1}}`)
 	u.kubectl("wait", "machine/"+machine.Name, "--for=delete", "--timeout=60s")
-	u.awaitRunning(1)
+	u.awaitRunning(2)
 	u.kubectl("rollout", "status", "deployment/app", "--timeout=60s")
 	u.kubectl("delete", "deployment/app", "poddisruptionbudget/app")
 }
@@ -78,6 +79,18 @@ func TestLIFE9_DrainTimeout(t *testing.T) {
 	u.kubectl("delete", "machinedeployment", "stubborn")
 	u.awaitGone()
 	u.kubectl("delete", "deployment/app", "poddisruptionbudget/app")
+}
+
+// machineOf returns the Machine of a Node.
+func (u *user) machineOf(node string) clusterv1alpha1.Machine {
+	u.t.Helper()
+	for _, m := range u.machines() {
+		if m.Status.NodeRef != nil && m.Status.NodeRef.Name == node {
+			return m
+		}
+	}
+	u.t.Fatalf("no machine has the Node %s", node)
+	return clusterv1alpha1.Machine{}
 }
 
 // find reads a Machine.

@@ -33,7 +33,7 @@ type user struct {
 func newUser(t *testing.T) *user {
 	t.Helper()
 	u := &user{fixture: shared, t: t}
-	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name()))
 	if len(name) > 50 {
 		name = name[len(name)-50:]
 	}
