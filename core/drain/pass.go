@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -87,7 +88,9 @@ func (d *Drainer) evictAll(ctx context.Context, pods []*corev1.Pod, progress *Pr
 		})
 	}
 	group.Wait()
-	return errors.Join(errs...)
+	// In an order that stays: what a person reads of it is not to change with every pass.
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs[:min(len(errs), named)]...)
 }
 
 // outcome is what came of an eviction.

@@ -19,6 +19,8 @@ const (
 	turnPatience = 2 * time.Minute
 	// nodePatience: a Node that has registered and is about to become Ready.
 	nodePatience = 30 * time.Second
+	// drainPatience: an API server that is busy.
+	drainPatience = 10 * time.Second
 	// deletePatience: a VM that is being deleted.
 	deletePatience = 10 * time.Second
 )

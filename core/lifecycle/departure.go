@@ -65,11 +65,11 @@ func (p *plan) drainOver() bool {
 func (p *plan) drainPassed(deadline time.Time) bool {
 	d := p.Drain
 	switch {
-	case d != nil && d.Done && d.Unreachable:
+	case d != nil && d.Done && d.Unreachable && d.Trouble == "":
 		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonNodeUnreachable,
 			fmt.Sprintf("Node %s does not answer; its pods are not waited for.", p.Node.Name))
 		return false
-	case d != nil && d.Done:
+	case d != nil && d.Done && d.Trouble == "":
 		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonDrained,
 			fmt.Sprintf("No pod is left on Node %s that could be evicted.", p.Node.Name))
 		return false
@@ -85,14 +85,25 @@ func (p *plan) drainPassed(deadline time.Time) bool {
 	p.Memory.Passes++
 	p.Memory.Remaining = d.Remaining
 	wait := drainPauses.nth(p.Memory.Passes)
-	if d.Blocked != "" {
+	switch {
+	case d.Trouble != "":
+		p.troubled(d.Trouble)
+	case d.Blocked != "":
 		wait = blockedPause
 		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, d.Blocked)
-	} else {
+	default:
 		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining,
 			fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", p.Node.Name))
 	}
 	return p.waitUntil(earlier(p.Now.Add(wait), deadline))
+}
+
+// troubled shows that the API server does not let the drain go on, unless that passes.
+func (p *plan) troubled(why string) {
+	if p.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
+		p.expect("drain", drainPatience)
+	}
+	p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining, fmt.Sprintf("Node %s cannot be drained: %s", p.Node.Name, why))
 }
 
 func (p *plan) drainedAs(status metav1.ConditionStatus, reason, message string) {

@@ -204,6 +204,14 @@ func TestNext(t *testing.T) {
 		"a VM that was gone at one look is looked for again": {
 			given: all(running, missing(1)), watch: Seldom, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,
 		},
+		"a look that began before the create was answered does not count": {
+			given: all(intended, func(s *State) {
+				s.Machine.ProviderID = "cloud:///1"
+				missing(2)(s)
+				s.Driver.Seen.At = s.Now.Add(-time.Second)
+			}, succeeded(opCreate, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
+			watch: Closely, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning, condition: "InstanceReady False Creating",
+		},
 		"a VM that was gone at two looks is gone": {
 			given: all(running, missing(2)), condition: "Ready False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
 		},
@@ -282,6 +290,17 @@ func TestNext(t *testing.T) {
 		"a budget is named": {
 			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/b: budget c"} }), wake: blockedPause,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False BlockedByPodDisruptionBudget", message: "budget c",
+		},
+		"a drain that the API server refuses is shown": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Trouble: "forbidden"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", message: "forbidden",
+		},
+		"unless that passes": {
+			given: all(running, deleting, func(s *State) {
+				s.Drain = &Drain{Remaining: "a/b"}
+				s.Machine.Status = Next(*s).Status
+				s.Drain = &Drain{Trouble: "timeout"}
+			}), wake: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
 		},
 		"a Node that does not answer is not waited for": {
 			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true, Unreachable: true} }), do: Delete,

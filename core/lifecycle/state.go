@@ -114,6 +114,8 @@ type Drain struct {
 	Done bool
 	// Unreachable: the Node does not answer, so its pods are not waited for.
 	Unreachable bool
+	// Trouble says why the pass could not be completed; empty when it was. What else it found then means nothing.
+	Trouble string
 	// Blocked names, for people and in stable words, the pods that may not be evicted now, and why; empty when
 	// there is none.
 	Blocked string

@@ -195,12 +195,15 @@ func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
 	if node.ResourceVersion != s.node.ResourceVersion {
 		s.node, s.memory.node = node, node
 	}
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		s.node, s.state.Node = nil, lifecycle.Node{}
 		return nil
-	}
-	if err != nil {
+	case apierrors.IsConflict(err), ctx.Err() != nil:
 		return err
+	case err != nil:
+		s.state.Drain = &lifecycle.Drain{Trouble: err.Error()}
+		return nil
 	}
 	s.state.Drain = &lifecycle.Drain{
 		Done: progress.Done(), Unreachable: progress.Unreachable, Blocked: progress.BlockedBy(), Remaining: progress.Remaining(),

@@ -89,6 +89,8 @@ func choose(m *clusterv1alpha1.Machine, found []*corev1.Node) match {
 	case id != "" && id != providerID(m):
 		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",
 			node.Name, id, providerID(m))}
+	case owner == "" && id == "" && node.CreationTimestamp.Before(&m.CreationTimestamp):
+		return match{conflict: fmt.Sprintf("Node %s has the machine's name or address, and was there before it.", node.Name)}
 	}
 	return match{node: node}
 }

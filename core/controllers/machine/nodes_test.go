@@ -3,6 +3,7 @@ package machine
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ func TestFindNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes    nodes
 		noID     bool
+		young    bool
 		want     string
 		conflict string
 	}{
@@ -32,6 +34,7 @@ func TestFindNode(t *testing.T) {
 		"two by address":                 {nodes: nodes{"one": withAddress, "two": withAddress}, conflict: "one, two"},
 		"by name, of another VM":         {nodes: nodes{"m": withID(idPrefix + "y")}, conflict: idPrefix + "y"},
 		"an address that a VM took over": {nodes: nodes{"other": func(n *corev1.Node) { withAddress(n); n.Spec.ProviderID = idPrefix + "y" }}},
+		"one that was there before":      {nodes: nodes{"m": func(*corev1.Node) {}}, young: true, conflict: "was there before"},
 		"another machine's": {nodes: nodes{"m": func(n *corev1.Node) {
 			n.Annotations = map[string]string{clusterv1alpha1.NodeMachineAnnotation: "ns/other"}
 		}}, conflict: "ns/other"},
@@ -40,6 +43,9 @@ func TestFindNode(t *testing.T) {
 			b := newBench(t)
 			m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "m"}}
 			m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+			if c.young {
+				m.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Minute))
+			}
 			if !c.noID {
 				m.Spec.ProviderID = new(id)
 			}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,12 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
+// Pauses after an error of the API server.
+const (
+	shortestRetry = 20 * time.Millisecond
+	longestRetry  = 10 * time.Second
+)
+
 // Add adds the controller of Machines to mgr.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults(mgr)
@@ -70,7 +77,11 @@ func Add(mgr ctrl.Manager, o Options) error {
 		For(&clusterv1alpha1.Machine{}).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
+			// What fails is the API server, for all at once: no Machine is to wait long once it is back.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](shortestRetry, longestRetry),
+		}).
 		Complete(r)
 }
 
