@@ -203,7 +203,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
 		return err
 	case err != nil:
 		s.state.Drain = &lifecycle.Drain{Trouble: err.Error()}
-		return nil
+		return nil //nolint:nilerr // lifecycle shows it, tries again, and gives up in time
 	}
 	s.state.Drain = &lifecycle.Drain{
 		Done: progress.Done(), Unreachable: progress.Unreachable, Blocked: progress.BlockedBy(), Remaining: progress.Remaining(),
