@@ -32,9 +32,7 @@ func TestDRV1_DriverAwayUnderLoad(t *testing.T) {
 		}
 		return fmt.Errorf("no machine is Provisioning")
 	})
-	if err := u.Process(stack.Driver).Kill(); err != nil {
-		t.Fatalf("kill the driver: %v", err)
-	}
+	u.kill([]string{stack.Driver})
 	u.watchFor(driverAbsence, func(m *clusterv1alpha1.Machine) {
 		if m.Status.Phase == clusterv1alpha1.MachinePhaseFailed || m.Status.ErrorReason != nil || m.Status.FailureReason != nil {
 			t.Errorf("machine %s failed while the driver was away%s", m.Name, words(m.Status.Conditions))
@@ -44,9 +42,7 @@ func TestDRV1_DriverAwayUnderLoad(t *testing.T) {
 		}
 	})
 	during := u.uids()
-	if err := u.Process(stack.Driver).Start(); err != nil {
-		t.Fatalf("start the driver again: %v", err)
-	}
+	u.revive([]string{stack.Driver})
 	u.awaitRunning(14)
 	after := u.uids()
 	for _, uid := range append(before, during...) {

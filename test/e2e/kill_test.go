@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,26 +109,43 @@ func (u *user) inject(fault *backendv1alpha1.Fault) string {
 	return injected.GetId()
 }
 
-// killAt waits until a call is held, kills the victims, lets the call go on, and starts the victims again.
+// killAt waits until a call is held, kills the victims, lets the call go on, and starts the victims again. That the call
+// was held when they died, the ledger shows: it went on only afterwards. A driver's death is its caller's; a manager's may
+// reach the cloud before the answer or after it.
 func (u *user) killAt(hold string, point backendv1alpha1.FaultPoint, victims []string) {
 	u.t.Helper()
-	want := backendv1alpha1.CallProgress_CALL_PROGRESS_RECEIVED
+	reached := backendv1alpha1.CallProgress_CALL_PROGRESS_RECEIVED
 	if point == backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT {
-		want = backendv1alpha1.CallProgress_CALL_PROGRESS_DONE
+		reached = backendv1alpha1.CallProgress_CALL_PROGRESS_DONE
 	}
-	call := u.awaitCall(hold, want)
+	call := u.awaitCall(hold, reached)
+	u.kill(victims)
+	if _, err := u.Backend().RemoveFaults(u.t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: []string{hold}}); err != nil {
+		u.t.Fatalf("let the call go on: %v", err)
+	}
+	ends := []backendv1alpha1.CallProgress{backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED}
+	if !slices.Contains(victims, stack.Driver) {
+		ends = append(ends, backendv1alpha1.CallProgress_CALL_PROGRESS_ANSWERED)
+	}
+	if ended := u.awaitCall(hold, ends...); ended.GetSequence() != call.GetSequence() {
+		u.t.Fatalf("call %d was held, call %d has ended", call.GetSequence(), ended.GetSequence())
+	}
+	u.revive(victims)
+}
+
+// kill ends processes with SIGKILL. If the test does not start them again, its end does.
+func (u *user) kill(victims []string) {
+	u.t.Helper()
+	u.t.Cleanup(func() { u.revive(victims) })
 	for _, name := range victims {
 		if err := u.Process(name).Kill(); err != nil {
 			u.t.Fatalf("kill %s: %v", name, err)
 		}
 	}
-	if _, err := u.Backend().RemoveFaults(u.t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: []string{hold}}); err != nil {
-		u.t.Fatalf("let the call go on: %v", err)
-	}
-	ended := u.awaitCall(hold, backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED)
-	if ended.GetSequence() != call.GetSequence() {
-		u.t.Fatalf("call %d was held, call %d was abandoned", call.GetSequence(), ended.GetSequence())
-	}
+}
+
+func (u *user) revive(victims []string) {
+	u.t.Helper()
 	for _, name := range victims {
 		if err := u.Process(name).Start(); err != nil {
 			u.t.Fatalf("start %s again: %v", name, err)
@@ -135,17 +153,19 @@ func (u *user) killAt(hold string, point backendv1alpha1.FaultPoint, victims []s
 	}
 }
 
-// awaitCall waits until the ledger has a call that met the fault and has come as far as progress.
-func (u *user) awaitCall(fault string, progress backendv1alpha1.CallProgress) *backendv1alpha1.Call {
+// awaitCall waits until the ledger has a call that met the fault and has come as far as one of these.
+func (u *user) awaitCall(fault string, progress ...backendv1alpha1.CallProgress) *backendv1alpha1.Call {
 	u.t.Helper()
 	var found *backendv1alpha1.Call
 	eventually(u.t, fmt.Sprintf("a call held by fault %s to be %s", fault, progress), func(ctx context.Context) error {
-		for _, call := range u.calls(ctx) {
-			for _, id := range call.GetFaultIds() {
-				if id == fault && call.GetProgress() == progress {
-					found = call
-					return nil
-				}
+		calls, err := u.calls(ctx)
+		if err != nil {
+			return err
+		}
+		for _, call := range calls {
+			if slices.Contains(call.GetFaultIds(), fault) && slices.Contains(progress, call.GetProgress()) {
+				found = call
+				return nil
 			}
 		}
 		return errors.New("the ledger has none")
@@ -154,20 +174,20 @@ func (u *user) awaitCall(fault string, progress backendv1alpha1.CallProgress) *b
 }
 
 // calls reads the whole ledger.
-func (u *user) calls(ctx context.Context) []*backendv1alpha1.Call {
+func (u *user) calls(ctx context.Context) ([]*backendv1alpha1.Call, error) {
 	var calls []*backendv1alpha1.Call
 	var after int64
 	for {
 		page, err := u.Backend().ListCalls(ctx, &backendv1alpha1.ListCallsRequest{AfterRevision: after})
 		if err != nil {
-			u.t.Fatalf("read the cloud's ledger: %v", err)
+			return nil, fmt.Errorf("read the cloud's ledger: %w", err)
 		}
 		for _, call := range page.GetCalls() {
 			calls = append(calls, call)
 			after = max(after, call.GetRevision())
 		}
 		if !page.GetMore() {
-			return calls
+			return calls, nil
 		}
 	}
 }
