@@ -108,8 +108,8 @@ type ProviderSpecValue struct {
 	// +optional
 	OperatingSystemSpec OperatingSystemSpec `json:"operatingSystemSpec,omitzero"`
 
-	// sshPublicKeys may log in to the machine. Accepted and kept, but not yet put
-	// on machines.
+	// sshPublicKeys may log in to the machine. They are put on it when it is
+	// created.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -126,7 +126,6 @@ const OperatingSystemUbuntu OperatingSystem = "ubuntu"
 // OperatingSystemSpec are settings of the operating system.
 type OperatingSystemSpec struct {
 	// distUpgradeOnBoot asks for all packages to be upgraded on the first boot.
-	// Accepted and kept, but not yet acted on.
 	// +optional
 	DistUpgradeOnBoot bool `json:"distUpgradeOnBoot,omitempty"`
 }

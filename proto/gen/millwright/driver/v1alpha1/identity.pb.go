@@ -203,7 +203,8 @@ func (x *GetCapabilitiesResponse) GetProviderIdPrefix() string {
 // Limits are what core has to respect when it calls this driver. An unset field means core's own default.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The most requests core may have under way at once. 0 means core's default.
+	// The most requests of MachineService core may have under way at once; those of IdentityService come on top.
+	// 0 means core's default.
 	MaxConcurrentRequests int32 `protobuf:"varint,1,opt,name=max_concurrent_requests,json=maxConcurrentRequests,proto3" json:"max_concurrent_requests,omitempty"`
 	// The most bytes of CreateMachineRequest.user_data that the cloud takes, raw. 0 means 64 KiB.
 	// A driver MUST accept exactly as much and MUST refuse more with REQUEST_TOO_LARGE.

@@ -1051,7 +1051,8 @@ type ListMachinesRequest struct {
 	Meta *RequestMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
 	// REQUIRED. Only what names the account matters: endpoint, region, project, credentials.
 	Provider *ProviderContext `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
-	// The most machines in the answer; 0 leaves it to the driver. MUST NOT be exceeded.
+	// The most machines in the answer; 0 leaves it to the driver. MUST NOT be exceeded, and fewer are allowed: the
+	// page MUST stay below 8 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// From the previous page; empty for the first. An unknown one MUST be answered PAGE_TOKEN_EXPIRED.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
