@@ -249,3 +249,27 @@ func spaces(n int) string {
 	}
 	return string(all)
 }
+
+func TestADriverThatKnowsALaterLeaderEndsThisOne(t *testing.T) {
+	f := newFakeDriver()
+	f.remove = func(context.Context, *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.DeleteMachineResponse, error) {
+		return nil, says(codes.FailedPrecondition, "STALE_EPOCH", "epoch 8 was here")
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	deposed := make(chan struct{}, 1)
+	r := start(t, Config{Deposed: func() { deposed <- struct{}{} }}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	if err := r.StartDelete(m); err != nil {
+		t.Fatal(err)
+	}
+	if outcome := r.outcome(t, m); outcome.Failure == nil || outcome.Failure.Class != instance.StaleEpoch {
+		t.Errorf("the outcome is %+v, want class StaleEpoch", outcome)
+	}
+	select {
+	case <-deposed:
+	default:
+		t.Error("nobody was told that this leader is deposed")
+	}
+}

@@ -19,6 +19,9 @@ type Config struct {
 	// MutationBudget returns the instant after which no mutation of this leader may still be under way, and whether
 	// it leads at all. nil: no limit, for programs without leader election.
 	MutationBudget func() (latest time.Time, leading bool)
+	// Deposed is called when a driver says that it has seen a later leader (STALE_EPOCH): this process must stop leading.
+	// It may be called more than once, and must return at once. nil: nobody is told.
+	Deposed func()
 	// Deadlines of calls, where set they replace the contract's defaults; where a driver sets its own, those count.
 	Deadlines Deadlines
 	// MaxConcurrentRequests holds for drivers that name no limit; 0 stands for 64.
@@ -58,6 +61,9 @@ type Polling struct {
 func (c Config) withDefaults() Config {
 	if c.LeaderEpoch == nil {
 		c.LeaderEpoch = func() int64 { return 0 }
+	}
+	if c.Deposed == nil {
+		c.Deposed = func() {}
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

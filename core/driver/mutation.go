@@ -92,6 +92,9 @@ func (d *Driver) mutate(s *session, m Machine, op Operation, timeout time.Durati
 		outcome.Failure = classify(d.name, err, departed.left.Load())
 		d.log.Info("mutation failed", "operation", op, "machine", m.key(), "uid", m.UID,
 			"class", outcome.Failure.Class, "reason", outcome.Failure.Reason, "message", outcome.Failure.Message)
+		if outcome.Failure.Class == instance.StaleEpoch {
+			d.cfg.Deposed()
+		}
 		return outcome
 	}
 	if op == Delete && answer == nil {

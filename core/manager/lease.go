@@ -67,11 +67,12 @@ func (l *lease) write(ctx context.Context, record resourcelock.LeaderElectionRec
 	if record.HolderIdentity != l.Identity() {
 		l.renewed = time.Time{}
 	}
-	l.epoch = int64(record.LeaderTransitions) + 1
+	l.epoch = record.AcquireTime.Unix()
 	return nil
 }
 
-// Epoch grows with every change of leader; 0 before the first renewal.
+// Epoch is when the Lease was taken, in seconds since 1970, and so grows with every change of leader; 0 before the first
+// renewal. The Lease counts its changes, too, but from the start again when it was deleted or restored from a backup.
 func (l *lease) Epoch() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

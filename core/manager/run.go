@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,9 @@ import (
 // shutdownGrace is how long calls under way get to end after SIGTERM.
 const shutdownGrace = 35 * time.Second
 
+// errDeposed ends a leader that a driver has told of a later one. Exiting cancels its calls.
+var errDeposed = errors.New("a driver has seen a later leader: this process must not go on")
+
 // Run runs core until ctx ends or leadership is lost; then it returns, and the process has to exit. Errors about
 // options name the flag.
 func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) error {
@@ -58,10 +62,18 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	if err != nil {
 		return err
 	}
-	if err := addControllers(ctx, mgr, o, leader); err != nil {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if err := addControllers(ctx, mgr, o, leader, func() { stop(errDeposed) }); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), errDeposed) {
+		return errDeposed
+	}
+	return nil
 }
 
 func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) (ctrl.Manager, error) {
@@ -105,13 +117,14 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	return mgr, nil
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *lease) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *lease, deposed func()) error {
 	clusterID, err := clusterID(ctx, mgr.GetAPIReader(), o.ClusterID)
 	if err != nil {
 		return err
 	}
 	settings := driver.Config{
 		ClusterUID: clusterID,
+		Deposed:    deposed,
 		Deadlines:  o.Deadlines,
 		Log:        mgr.GetLogger().WithName("driver"),
 		Clock:      clock.RealClock{},
