@@ -33,6 +33,9 @@ type Machine struct {
 type State struct {
 	// Desired is how many Machines there should be.
 	Desired int
+	// Spare is how many Machines there may be beyond Desired while others are on their way out, so that these can be
+	// replaced before they are gone. With 0 each is replaced when it is gone.
+	Spare int
 	// Machines are all that exist, those being deleted included.
 	Machines []Machine
 	Order    Order
@@ -60,18 +63,36 @@ type Decision struct {
 	Held bool
 }
 
-// Decide compares what there is with what there should be. Machines beyond Desired go in the order of Victims. Otherwise
-// the missing ones are created, and failed ones deleted, as many at once as Replacements allows; whether any are to be
-// created in their place shows when they are gone.
+// Live counts the Machines that are not on their way out.
+func (s State) Live() int {
+	n := 0
+	for _, m := range s.Machines {
+		if !m.Deleting {
+			n++
+		}
+	}
+	return n
+}
+
+// Decide compares what there is with what there should be. If more than Desired would stay, the surplus goes in the order
+// of Victims. Otherwise the missing ones are created: as many as are missing among those that stay, but never so many
+// that with those on their way out there are more than Desired and Spare. Failed ones are deleted, as many at once as
+// Replacements allows; what is created in their place shows once they are on their way out. While there are more than
+// Desired and Spare, nothing is created or replaced.
 func Decide(s State) Decision {
+	live, present := s.Live(), len(s.Machines)
 	victims := Victims(s.Machines, s.Order)
-	if surplus := len(victims) - s.Desired; surplus > 0 {
-		return Decision{Delete: slices.DeleteFunc(victims[:surplus], func(m Machine) bool { return m.Deleting })}
+	if live > s.Desired {
+		// Those on their way out come first in the order.
+		return Decision{Delete: victims[present-live : present-s.Desired]}
+	}
+	if present > s.Desired+s.Spare {
+		return Decision{}
 	}
 	if slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Refused }) {
 		return Decision{Held: true}
 	}
-	d := Decision{Create: s.Desired - len(victims)}
+	d := Decision{Create: min(s.Desired-live, s.Desired+s.Spare-present)}
 	budget := s.Replacements
 	for _, m := range victims {
 		if m.Failed && m.Deleting {

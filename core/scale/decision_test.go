@@ -85,8 +85,42 @@ func TestDecide(t *testing.T) {
 			name: "as it should be", why: "nothing happens",
 			state: State{Desired: 1, Machines: []Machine{up("a")}},
 		}, {
-			name: "one on its way out", why: "its quota is not free: its replacement waits until it is gone",
+			name: "one on its way out, nothing to spare", why: "its quota is not free: its replacement waits until it is gone",
 			state: State{Desired: 2, Machines: []Machine{up("a"), up("b", deleting)}},
+		}, {
+			name: "one on its way out, one to spare", why: "its drain may wait for its replacement",
+			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a"), up("b", deleting)}},
+			create: 1,
+		}, {
+			name: "one on its way out, much to spare", why: "it has one replacement, not more",
+			state:  State{Desired: 2, Spare: 5, Machines: []Machine{up("a"), up("b", deleting)}},
+			create: 1,
+		}, {
+			name: "one on its way out and replaced", why: "it is not replaced twice, nor the replacement taken for a surplus",
+			state: State{Desired: 2, Spare: 5, Machines: []Machine{up("a"), up("b", deleting), up("c", nodeless)}},
+		}, {
+			name: "smaller while one is replaced", why: "a single one goes, not the one on its way out for another time",
+			state:  State{Desired: 1, Spare: 1, Machines: []Machine{up("a"), up("b", deleting), up("c", nodeless)}},
+			delete: []string{"c"},
+		}, {
+			name: "smaller and larger again while three drain", why: "as many are created as there are to spare",
+			state:  State{Desired: 5, Spare: 1, Machines: []Machine{up("a"), up("b"), up("c", deleting), up("d", deleting), up("e", deleting)}},
+			create: 1,
+		}, {
+			name: "more on their way out than there is room", why: "nothing is created before some of them are gone",
+			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a"), up("b", deleting), up("c", deleting), up("d", deleting)}},
+		}, {
+			name: "a failed one goes already, one to spare", why: "it is replaced, and still uses up the budget",
+			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", failed, deleting), up("b", failed)}, Replacements: 1},
+			create: 1,
+		}, {
+			name: "a healthy one is replaced, another fails", why: "somebody else's deletion stops no replacement",
+			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed), up("c")}, Replacements: 1},
+			delete: []string{"b"},
+		}, {
+			name: "a refused one, another on its way out", why: "the replacement would be refused as well",
+			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", refused)}, Replacements: 1},
+			held:  true,
 		}, {
 			name: "too many", why: "those go that come first",
 			state:  State{Desired: 1, Machines: []Machine{up("a", aged(1)), up("b", aged(3)), up("c", aged(2))}, Order: Order{Policy: clusterv1alpha1.DeletePolicyOldest}},
@@ -238,6 +272,29 @@ func TestDecideCounts(t *testing.T) {
 			t.Fatalf("held: %+v", d)
 		case !d.Held && d.Create != max(-surplus, 0):
 			t.Fatalf("%d created, %d missing", d.Create, -surplus)
+		}
+	})
+}
+
+// Whatever there is to spare: not more are created than are missing among those that stay, nor than there is room for,
+// nor fewer; and whom a smaller set gives up does not depend on it.
+func TestSpareBoundsWhatIsCreated(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t)
+		tight := Decide(s)
+		s.Spare = rapid.IntRange(0, 4).Draw(t, "spare")
+		d := Decide(s)
+		live, present := s.Live(), len(s.Machines)
+		missing, room := max(s.Desired-live, 0), max(s.Desired+s.Spare-present, 0)
+		switch {
+		case !d.Held && d.Create != min(missing, room):
+			t.Fatalf("%d created, %d missing, room for %d", d.Create, missing, room)
+		case d.Held && (d.Create > 0 || len(d.Delete) > 0):
+			t.Fatalf("held: %+v", d)
+		case live > s.Desired && !slices.Equal(names(d.Delete), names(tight.Delete)):
+			t.Fatalf("%v go with %d to spare, %v without", names(d.Delete), s.Spare, names(tight.Delete))
+		case live > s.Desired && len(d.Delete) != live-s.Desired:
+			t.Fatalf("%d of %d that stay go, %d should stay", len(d.Delete), live, s.Desired)
 		}
 	})
 }

@@ -3,8 +3,10 @@
 //
 // # Counting
 //
-// Every Machine that exists counts, also one that is being deleted: its VM is still there and still takes up quota. A
-// set therefore replaces a Machine when that is gone, not when its deletion begins.
+// Every Machine that exists counts, also one that is being deleted: its VM is still there and still takes up quota. Yet a
+// set must not wait with the replacement until it is gone, for its drain may wait for the very Node that replaces it. So
+// two bounds hold at once: those that stay are never more than there should be, and all together never more than that and
+// State.Spare. Without Spare a Machine is replaced when it is gone. See docs/adr/0003.
 //
 // # Never one too many
 //
