@@ -96,7 +96,7 @@ func (r *reconciler) delete(ctx context.Context, o *observation) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	state, _ := r.state(o.set, machines)
+	state, _ := r.state(o, machines)
 	victims := scale.Decide(state).Delete
 	errs := make([]error, len(victims))
 	inParallel(len(victims), func(i int) bool {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -43,9 +44,12 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &clusterv1alpha1.Machine{}, ownerIndex, fleet.OwnerKey)
-	if err != nil {
-		return fmt.Errorf("index Machines by owner: %w", err)
+	for index, kind := range map[string]client.Object{
+		ownerIndex: &clusterv1alpha1.Machine{}, siblingIndex: &clusterv1alpha1.MachineSet{},
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, index, fleet.OwnerKey); err != nil {
+			return fmt.Errorf("index %s: %w", index, err)
+		}
 	}
 	counts, err := newMetrics(metrics.Registry)
 	if err != nil {
@@ -59,6 +63,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Named("machineset").
 		For(&clusterv1alpha1.MachineSet{}).
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.setsOf)).
+		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
 		Complete(r)
 }

@@ -26,7 +26,7 @@ func (r *reconciler) tell(o *observation, done applied) {
 	}
 	if done.deleted > 0 {
 		action := actionScale
-		if len(o.state.Machines) <= o.state.Desired {
+		if o.state.Live() <= o.state.Desired {
 			action = actionReplace
 		}
 		r.metrics.deleted.Add(float64(done.deleted))

@@ -29,6 +29,8 @@ type observation struct {
 	set      *clusterv1alpha1.MachineSet
 	memory   *memory
 	machines []clusterv1alpha1.Machine
+	// spare is how many Machines there may be beyond the set's size while others are on their way out.
+	spare int
 	// state is what package scale decides on.
 	state scale.State
 	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
@@ -37,12 +39,17 @@ type observation struct {
 
 // observe looks at the set's Machines as the cache shows them and as this process knows better.
 func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSet, mem *memory, machines []clusterv1alpha1.Machine) (*observation, error) {
-	o := r.look(set, mem, machines)
+	o := &observation{set: set, memory: mem, machines: machines}
+	var err error
+	if o.spare, err = r.spare(ctx, set); err != nil {
+		return nil, err
+	}
+	r.look(o)
 	if mem.doubtful && scale.Decide(o.state).Create > 0 || r.longLost(mem) {
 		if err := r.dispelDoubts(ctx, o); err != nil {
 			return nil, err
 		}
-		o = r.look(set, mem, machines)
+		r.look(o)
 	}
 	switch {
 	case mem.pending.Settled():
@@ -54,7 +61,7 @@ func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSe
 			return nil, err
 		}
 		mem.unseenSince = r.clock.Now()
-		o = r.look(set, mem, machines)
+		r.look(o)
 	}
 	return o, nil
 }
@@ -69,24 +76,27 @@ func (r *reconciler) longLost(mem *memory) bool {
 	return false
 }
 
-// look makes an observation of cached Machines; it changes nothing but what the memory thereby knows.
-func (r *reconciler) look(set *clusterv1alpha1.MachineSet, mem *memory, machines []clusterv1alpha1.Machine) *observation {
-	o := &observation{set: set, memory: mem, machines: machines}
-	o.state, o.nextAvailable = r.state(set, machines)
+// look brings the observation up to what the memory knows by now; it changes nothing else but what the memory thereby
+// knows.
+func (r *reconciler) look(o *observation) {
+	mem := o.memory
+	o.state, o.nextAvailable = r.state(o, o.machines)
 	o.state.Machines = mem.pending.View(o.state.Machines)
 	for _, m := range o.state.Machines {
 		mem.names.Created(m.Name)
 		delete(mem.lost, m.Name)
 	}
-	return o
 }
 
-// state is what package scale decides on, and in how long the next Machine becomes available.
-func (r *reconciler) state(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) (scale.State, time.Duration) {
+// state is what package scale decides on if the set has these machines, and in how long the next of them becomes
+// available.
+func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (scale.State, time.Duration) {
+	set := o.set
 	minReady, now := time.Duration(set.Spec.MinReadySeconds)*time.Second, r.clock.Now()
 	next := time.Duration(0)
 	s := scale.State{
 		Desired: int(*set.Spec.Replicas),
+		Spare:   o.spare,
 		Order: scale.Order{
 			UnavailableFirst: set.Annotations[clusterv1alpha1.ScalingReasonAnnotation] == clusterv1alpha1.ScalingReasonRolling,
 			Policy:           set.Spec.DeletePolicy,

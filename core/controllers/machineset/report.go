@@ -28,7 +28,7 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	if errors.Is(failure, errStale) {
 		return ctrl.Result{RequeueAfter: soon}, nil
 	}
-	o = r.look(o.set, o.memory, o.machines)
+	r.look(o)
 	again := o.nextAvailable
 	if len(o.memory.lost) > 0 {
 		again = fleet.Sooner(again, settleAfter)
