@@ -125,9 +125,10 @@ func (u *user) killAt(hold string, point backendv1alpha1.FaultPoint, victims []s
 		u.t.Fatalf("let the call go on: %v", err)
 	}
 	ended := u.awaitCall(hold, backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED, backendv1alpha1.CallProgress_CALL_PROGRESS_ANSWERED)
-	if ended.GetSequence() != call.GetSequence() || ended.GetAnswerTime().AsTime().Before(killed) {
-		u.t.Fatalf("call %d was held, call %d ended at %s; the kill was at %s",
-			call.GetSequence(), ended.GetSequence(), ended.GetAnswerTime().AsTime(), killed)
+	answered := ended.GetAnswerTime()
+	if ended.GetSequence() != call.GetSequence() || answered != nil && answered.AsTime().Before(killed) {
+		u.t.Fatalf("call %d was held, call %d ended; it was answered at %v, the kill was at %s",
+			call.GetSequence(), ended.GetSequence(), answered, killed)
 	}
 	u.revive(victims)
 }
