@@ -64,6 +64,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		For(&clusterv1alpha1.MachineSet{}).
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.setsOf)).
 		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
+		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
 		Complete(r)
 }
@@ -112,7 +113,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) size(ctx context.Context, set *clusterv1alpha1.MachineSet) error {
 	replicas := fleet.InitialReplicas(set)
 	if set.Status.ObservedGeneration > 0 {
-		replicas = set.Status.Replicas
+		var err error
+		if replicas, err = r.present(ctx, set); err != nil {
+			return err
+		}
 	}
 	patch := client.MergeFromWithOptions(set.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	set.Spec.Replicas = &replicas
@@ -120,6 +124,22 @@ func (r *reconciler) size(ctx context.Context, set *clusterv1alpha1.MachineSet) 
 		return fmt.Errorf("write the default of spec.replicas: %w", err)
 	}
 	return nil
+}
+
+// present is how many Machines the set has, without those that have their replacement already.
+func (r *reconciler) present(ctx context.Context, set *clusterv1alpha1.MachineSet) (int32, error) {
+	machines, err := r.machinesOf(ctx, set)
+	if err != nil {
+		return 0, err
+	}
+	live := 0
+	for i := range machines {
+		if machines[i].DeletionTimestamp.IsZero() {
+			live++
+		}
+	}
+	// A set without a size is nobody's: no MachineDeployment leaves it out.
+	return int32(max(live, len(machines)-aloneSpare)), nil
 }
 
 // claim returns the set's Machines from the cache, after it has adopted and released some where that was due. It returns

@@ -192,38 +192,6 @@ func TestTwoLeadersMakeNoMachineTooMany(t *testing.T) {
 	}
 }
 
-func TestReplacementWaitsUntilTheOldMachineIsGone(t *testing.T) {
-	c := fleettest.New(t)
-	actor := c.Act(t)
-	c.Manage(t, interceptor.Funcs{}, add)
-	audit := c.Audit(t)
-	set := newSet(t, c, 3)
-	settled(t, c, set, 3)
-	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
-	victim := c.Machines(t)[0]
-	if err := c.Delete(t.Context(), &victim); err != nil {
-		t.Fatal(err)
-	}
-	c.Eventually(t, func() string {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
-			return err.Error()
-		}
-		if set.Status.AvailableReplicas != 2 {
-			return fmt.Sprintf("status is %+v", set.Status)
-		}
-		return ""
-	})
-	actor.Gone(func(*clusterv1alpha1.Machine) bool { return true })
-	c.Eventually(t, func() string {
-		if audit.Made() != 4 {
-			return fmt.Sprintf("%d Machines were made", audit.Made())
-		}
-		return ""
-	})
-	settled(t, c, set, 3)
-	atMost(t, audit, 3)
-}
-
 func TestAdoptionAndRelease(t *testing.T) {
 	c := fleettest.New(t)
 	c.Act(t)

@@ -1,0 +1,140 @@
+package machineset
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
+)
+
+// siblingIndex finds the sets of a MachineDeployment in the cache.
+const siblingIndex = "machineset.deployment"
+
+// aloneSpare is how many Machines a set of its own may have beyond its size while others are on their way out: as many
+// as a MachineDeployment that does not say.
+const aloneSpare = 1
+
+// spare returns how many Machines there may be beyond the set's size while others are on their way out: of what its
+// MachineDeployment may have, what neither it nor its siblings hold. The cache may be a moment behind, see docs/adr/0003.
+func (r *reconciler) spare(ctx context.Context, set *clusterv1alpha1.MachineSet) (int, error) {
+	deployment, ok := deploymentOf(set)
+	if !ok {
+		return aloneSpare, nil
+	}
+	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
+	if err != nil {
+		// Nobody knows how many there may be.
+		return 0, nil
+	}
+	siblings, err := r.setsOfDeployment(ctx, set.Namespace, deployment)
+	if err != nil {
+		return 0, err
+	}
+	left := int(most) - int(*set.Spec.Replicas)
+	for i := range siblings {
+		if siblings[i].UID == set.UID {
+			continue
+		}
+		n, err := r.holds(ctx, &siblings[i])
+		if err != nil {
+			return 0, err
+		}
+		left -= n
+	}
+	return max(left, 0), nil
+}
+
+// holds is how many Machines the set has, or may make without being asked again; package rollout counts the same way.
+func (r *reconciler) holds(ctx context.Context, set *clusterv1alpha1.MachineSet) (int, error) {
+	machines, err := r.machinesOf(ctx, set)
+	if err != nil {
+		return 0, err
+	}
+	return max(len(machines), int(ptr.Deref(set.Spec.Replicas, 0))), nil
+}
+
+// machinesOf returns the Machines that the set owns, from the cache. They are the cache's own: for reading only.
+func (r *reconciler) machinesOf(ctx context.Context, set *clusterv1alpha1.MachineSet) ([]clusterv1alpha1.Machine, error) {
+	machines := &clusterv1alpha1.MachineList{}
+	err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
+		client.MatchingFields{ownerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list Machines of %s: %w", set.Name, err)
+	}
+	return machines.Items, nil
+}
+
+func (r *reconciler) setsOfDeployment(ctx context.Context, namespace string, deployment types.UID) ([]clusterv1alpha1.MachineSet, error) {
+	sets := &clusterv1alpha1.MachineSetList{}
+	// The objects are the cache's own: they are only read.
+	err := r.client.List(ctx, sets, client.InNamespace(namespace),
+		client.MatchingFields{siblingIndex: string(deployment)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the MachineDeployment's sets: %w", err)
+	}
+	return sets.Items, nil
+}
+
+// deploymentOf returns the uid of the MachineDeployment that the set belongs to; false if it stands alone.
+func deploymentOf(set client.Object) (types.UID, bool) {
+	owner := metav1.GetControllerOf(set)
+	if owner == nil || owner.Kind != "MachineDeployment" {
+		return "", false
+	}
+	return owner.UID, true
+}
+
+// siblingsOf returns the other sets of the set's MachineDeployment: what one no longer holds the others may spare.
+func (r *reconciler) siblingsOf(ctx context.Context, set client.Object) []reconcile.Request {
+	deployment, ok := deploymentOf(set)
+	if !ok {
+		return nil
+	}
+	sets, err := r.setsOfDeployment(ctx, set.GetNamespace(), deployment)
+	if err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range sets {
+		if sets[i].UID != set.GetUID() && ptr.Deref(sets[i].Spec.Replicas, 0) > 0 {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets[i])})
+		}
+	}
+	return requests
+}
+
+// siblingsOfOwner returns the siblings of the set that the Machine belongs to.
+func (r *reconciler) siblingsOfOwner(ctx context.Context, machine client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(machine)
+	if owner == nil || owner.Kind != "MachineSet" {
+		return nil
+	}
+	set := &clusterv1alpha1.MachineSet{}
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}, set); err != nil {
+		return nil
+	}
+	return r.siblingsOf(ctx, set)
+}
+
+// givesRoom lets through what leaves a set fewer Machines, or a smaller size, or takes it away.
+func givesRoom() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, wasSet := e.ObjectOld.(*clusterv1alpha1.MachineSet)
+			now, isSet := e.ObjectNew.(*clusterv1alpha1.MachineSet)
+			smaller := wasSet && isSet && ptr.Deref(now.Spec.Replicas, 0) < ptr.Deref(before.Spec.Replicas, 0)
+			return smaller || fleet.OwnerKey(e.ObjectOld)[0] != fleet.OwnerKey(e.ObjectNew)[0]
+		},
+	}
+}
