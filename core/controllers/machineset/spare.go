@@ -33,8 +33,7 @@ func (r *reconciler) spare(ctx context.Context, set *clusterv1alpha1.MachineSet)
 	}
 	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
 	if err != nil {
-		// Nobody knows how many there may be.
-		return 0, nil
+		return 0, nil //nolint:nilerr // a limit that nobody can read allows nothing
 	}
 	siblings, err := r.setsOfDeployment(ctx, set.Namespace, deployment)
 	if err != nil {
