@@ -154,16 +154,25 @@ func (o *observation) revision() int64 {
 }
 
 // dress puts on a set what it has from the deployment and may change without replacing a machine. cluster-autoscaler
-// wants its label and its annotation both or not at all.
+// wants its label and its annotation both or not at all. A change of maxSurge alone scales no set, but sets replace
+// Machines within it.
 func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64) {
 	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
 	for _, key := range []string{clusterv1alpha1.RevisionAnnotation, clusterv1alpha1.AutoscalerRevisionAnnotation} {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, strconv.FormatInt(revision, 10))
 	}
+	if p, ok := planned(set); ok && p.Replicas == o.state.Replicas {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.MaxReplicasAnnotation, o.maxReplicas())
+	}
 	set.Spec.MinReadySeconds = o.md.Spec.MinReadySeconds
 	if rolling := o.md.Spec.Strategy.RollingUpdate; rolling != nil && rolling.DeletePolicy != "" {
 		set.Spec.DeletePolicy = rolling.DeletePolicy
 	}
+}
+
+// maxReplicas is how many Machines the deployment may have, for an annotation.
+func (o *observation) maxReplicas() string {
+	return strconv.Itoa(int(o.state.Replicas + o.state.Limits.MaxSurge))
 }
 
 // scale sets the size, and notes what it was planned for and why.
@@ -172,7 +181,7 @@ func (o *observation) scale(set *clusterv1alpha1.MachineSet, to int32, reason ro
 	replicas := o.state.Replicas
 	for key, value := range map[string]string{
 		clusterv1alpha1.DesiredReplicasAnnotation: strconv.Itoa(int(replicas)),
-		clusterv1alpha1.MaxReplicasAnnotation:     strconv.Itoa(int(replicas + o.state.Limits.MaxSurge)),
+		clusterv1alpha1.MaxReplicasAnnotation:     o.maxReplicas(),
 		clusterv1alpha1.ScalingReasonAnnotation:   string(reason),
 	} {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, value)
