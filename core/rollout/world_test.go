@@ -111,17 +111,30 @@ func (w *world) staying() (staying, chosen int32) {
 	return staying, chosen
 }
 
-// act is the set's controller: it keeps present at desired.
+// act is the set's controller: it keeps those that stay at desired, and replaces those that go before they are gone, as
+// far as there is room.
 func (ws *worldSet) act(w *world) {
 	victims := ws.victims()
 	for i := 0; len(victims)-i > int(ws.desired); i++ {
 		victims[i].terminating = true
 	}
-	for len(ws.machines) < int(ws.desired) {
+	for len(ws.live()) < int(ws.desired) && (len(ws.machines) < int(ws.desired) || w.spare(ws) > 0) {
 		w.made++
 		ws.machines = append(ws.machines, &worldMachine{id: w.made})
 	}
 	ws.acted = true
+}
+
+// spare is how many machines the set may make beyond what it has and what its siblings hold. That it learns of another
+// limit a moment later is not modelled.
+func (w *world) spare(ws *worldSet) int32 {
+	left := w.replicas + w.limits().MaxSurge - max(int32(len(ws.machines)), ws.desired)
+	for _, sibling := range w.sets {
+		if sibling != ws {
+			left -= max(int32(len(sibling.machines)), sibling.desired)
+		}
+	}
+	return left
 }
 
 // apply carries out the first n actions. It returns an error if an action does not fit the world.
