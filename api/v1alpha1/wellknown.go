@@ -31,8 +31,9 @@ const (
 	// MachineDeployment when the set was last scaled. A difference to now is how a
 	// scaling in the middle of a rollout is noticed.
 	DesiredReplicasAnnotation = "machinedeployment.clusters.k8s.io/desired-replicas"
-	// MaxReplicasAnnotation is on a MachineSet: replicas plus maxSurge of its
-	// MachineDeployment when the set was last scaled.
+	// MaxReplicasAnnotation is on a MachineSet: replicas of its MachineDeployment
+	// when the set was last scaled, plus maxSurge. Within it the set replaces
+	// Machines before they are gone.
 	MaxReplicasAnnotation = "machinedeployment.clusters.k8s.io/max-replicas"
 	// ScalingReasonAnnotation is on a MachineSet: why its MachineDeployment last
 	// scaled it. With ScalingReasonRolling the set gives up unavailable Machines
