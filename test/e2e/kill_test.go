@@ -70,11 +70,15 @@ func killDuringDelete(t *testing.T, operation string, point backendv1alpha1.Faul
 	u := newUser(t)
 	u.apply(deployment("killed", 1, nil))
 	u.awaitRunning(1)
+	uid := u.uids()[0]
 	u.slowCloud()
 	hold := u.hold(operation, point)
 	u.kubectl("delete", "machinedeployment", "killed", "--wait=false")
 	u.killAt(hold, point, victims)
 	u.awaitGone()
+	if n := u.vmsEver()[uid]; n != 1 {
+		t.Errorf("machine uid %s had %d VMs, want exactly 1", uid, n)
+	}
 	if got := u.resources(t.Context()); len(got) > 0 {
 		t.Errorf("the cloud holds %v, want nothing", got)
 	}

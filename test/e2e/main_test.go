@@ -130,7 +130,7 @@ func findRaces(dir string) error {
 }
 
 // waitLimit bounds each wait of a test; nothing takes as long unless it is broken.
-const waitLimit = 90 * time.Second
+const waitLimit = 2 * time.Minute
 
 // lookInterval is how often a wait looks again.
 const lookInterval = 100 * time.Millisecond

@@ -8,7 +8,13 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
-// How much a Machine costs: reported, from the audit log; only a broken promise about writes fails.
+// What core may write for a Machine until it runs, and until it is gone: the budget that the architecture promises.
+const (
+	budgetUp   = 6
+	budgetDown = 5
+)
+
+// How much a Machine costs, from the audit log. Times are reported; only a broken promise about writes fails.
 func TestOPS9_WritesPerMachine(t *testing.T) {
 	const machines = 40
 	u := newUser(t)
@@ -29,6 +35,9 @@ func TestOPS9_WritesPerMachine(t *testing.T) {
 		machines, up.Round(time.Millisecond), time.Since(start).Round(time.Millisecond),
 		perMachine(writesUp, machines), perMachine(writesDown, machines), idle.Budgeted())
 	t.Logf("up:\n%sdown:\n%sidle:\n%s", writesUp, writesDown, idle)
+	if perMachine(writesUp, machines) > budgetUp || perMachine(writesDown, machines) > budgetDown {
+		t.Errorf("more writes per machine than %d up and %d down", budgetUp, budgetDown)
+	}
 	if idle.Budgeted() > 0 {
 		t.Errorf("an idle fleet is written to:\n%s", idle)
 	}
