@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
 // parallel bounds how many evictions of one pass are under way at once.
@@ -22,11 +23,17 @@ const parallel = 16
 type Drainer struct {
 	client client.Client
 	live   client.Reader
+	// evictions asks once and takes the first answer.
+	evictions client.Client
 }
 
-// New returns a Drainer that writes through c and reads pods with live, which must not be a cache.
-func New(c client.Client, live client.Reader) *Drainer {
-	return &Drainer{client: c, live: live}
+// New returns a Drainer for the Nodes and pods of a cluster.
+func New(workload cluster.Cluster) (*Drainer, error) {
+	evictions, err := asksOnce(workload)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for evictions: %w", err)
+	}
+	return &Drainer{client: workload.GetClient(), live: workload.GetAPIReader(), evictions: evictions}, nil
 }
 
 // Pass cordons the node, evicts what can be evicted, and says what is left. It does not wait for pods to end. node is
@@ -108,7 +115,7 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, 
 		// A pod that was made again under the same name, as a StatefulSet's is, is another one.
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
 	}
-	err := d.client.SubResource("eviction").Create(ctx, pod, eviction)
+	err := d.evictions.SubResource("eviction").Create(ctx, pod, eviction)
 	switch {
 	case err == nil:
 		return evicted, "", nil

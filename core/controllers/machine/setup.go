@@ -60,11 +60,15 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
+	drainer, err := drain.New(o.Workload)
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		client:   mgr.GetClient(),
 		nodes:    o.Workload.GetClient(),
 		live:     o.Workload.GetAPIReader(),
-		drainer:  drain.New(o.Workload.GetClient(), o.Workload.GetAPIReader()),
+		drainer:  drainer,
 		drivers:  o.Drivers,
 		events:   mgr.GetEventRecorder("machine"),
 		clock:    o.Clock,
