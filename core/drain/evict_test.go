@@ -77,6 +77,12 @@ func TestEvict(t *testing.T) {
 			}),
 			outcome: blocked, why: "The disruption budget web is still being processed by the server.",
 		},
+		"several budgets": {
+			answer:  metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: "This pod has more than one PodDisruptionBudget"},
+			outcome: blocked, why: "This pod has more than one PodDisruptionBudget",
+		},
+		"a busy API server": {answer: status(429, metav1.StatusReasonTooManyRequests, "come back later"), err: "come back later"},
+		"a broken webhook":  {answer: status(500, metav1.StatusReasonInternalError, "failed calling webhook"), err: "failed calling webhook"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, asked := answering(t, c.answer)

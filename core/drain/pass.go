@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -121,28 +122,36 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, 
 		return evicted, "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return gone, "", nil
-	case apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err):
-		return blocked, reason(err), nil
+	}
+	if why, budgeted := budget(err); budgeted {
+		return blocked, why, nil
 	}
 	return gone, "", fmt.Errorf("evict pod %s: %w", key(pod), err)
 }
 
-// reason is what the API server says about why a pod may not be evicted. The causes name the PodDisruptionBudget; a pod
-// with several gets an internal error, which nothing but a change of these mends.
-func reason(err error) string {
+// budget says whether PodDisruptionBudgets are why a pod may not be evicted, and what the API server says about them: it
+// names the one that is in the way as a cause. A pod with several gets an internal error that, unlike all others, has no
+// reason; nothing but a change of these budgets mends that.
+// Source: EvictionREST in pkg/registry/core/pod/storage of Kubernetes.
+func budget(err error) (why string, is bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return err.Error()
+		return "", false
 	}
 	s := status.Status()
-	if s.Details == nil || len(s.Details.Causes) == 0 {
-		return s.Message
+	if s.Code == http.StatusInternalServerError && s.Reason == metav1.StatusReasonUnknown {
+		return s.Message, true
 	}
-	texts := make([]string, 0, len(s.Details.Causes))
+	if s.Code != http.StatusTooManyRequests || s.Details == nil {
+		return "", false
+	}
+	var texts []string
 	for _, cause := range s.Details.Causes {
-		texts = append(texts, cause.Message)
+		if cause.Type == policyv1.DisruptionBudgetCause {
+			texts = append(texts, cause.Message)
+		}
 	}
-	return strings.Join(texts, " ")
+	return strings.Join(texts, " "), len(texts) > 0
 }
 
 func key(pod *corev1.Pod) string {

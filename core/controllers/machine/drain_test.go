@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -105,4 +106,21 @@ func TestDrainTimeout(t *testing.T) {
 		t.Errorf("%d VMs left", vms)
 	}
 	b.check(server.user.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+}
+
+// TestSeveralBudgets: a pod with several budgets is not evicted, and the API server's words say why.
+func TestSeveralBudgets(t *testing.T) {
+	b := newBench(t)
+	m, pod, budget := b.runningWithPod()
+	other := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "keep-web-too"}, Spec: *budget.Spec.DeepCopy(),
+	}
+	b.check(server.user.Create(t.Context(), other))
+	b.remove(m)
+	c := b.awaitReason(m, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget)
+	if !strings.Contains(c.Message, "more than one PodDisruptionBudget") {
+		t.Errorf("message %q", c.Message)
+	}
+	b.check(server.user.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	b.awaitGone(m)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -38,6 +39,9 @@ type Options struct {
 	Workload cluster.Cluster
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
+	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports, which else only get a
+	// warning. Newer ones are refused always.
+	EnforceSkew bool
 	// MaxConcurrentReconciles is how many Machines are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
@@ -64,16 +68,22 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	serverVersion, err := discovery.NewDiscoveryClientForConfigAndClient(o.Workload.GetConfig(), o.Workload.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make the client of the API server's version: %w", err)
+	}
 	r := &reconciler{
-		client:   mgr.GetClient(),
-		nodes:    o.Workload.GetClient(),
-		live:     o.Workload.GetAPIReader(),
-		drainer:  drainer,
-		drivers:  o.Drivers,
-		events:   mgr.GetEventRecorder("machine"),
-		clock:    o.Clock,
-		drains:   o.DrainTimeout,
-		measures: measures,
+		apiServer:   &apiServer{discovery: serverVersion, clock: o.Clock},
+		enforceSkew: o.EnforceSkew,
+		client:      mgr.GetClient(),
+		nodes:       o.Workload.GetClient(),
+		live:        o.Workload.GetAPIReader(),
+		drainer:     drainer,
+		drivers:     o.Drivers,
+		events:      mgr.GetEventRecorder("machine"),
+		clock:       o.Clock,
+		drains:      o.DrainTimeout,
+		measures:    measures,
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -115,6 +125,9 @@ type reconciler struct {
 	drains   time.Duration
 	measures *measures
 	memories memories
+	// apiServer is the Nodes'; enforceSkew refuses kubelets that are too old for it, too.
+	apiServer   *apiServer
+	enforceSkew bool
 }
 
 // The indexes of the caches.
