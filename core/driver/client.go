@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
 // Driver is the client of one driver. Its methods return at once, whether the driver is there or not, and are safe
@@ -36,13 +39,16 @@ type Driver struct {
 	waiting map[types.NamespacedName]struct{}
 }
 
-// callRecord is what is known of a uid's mutations.
+// callRecord is what is known of a uid's mutations, and whose uid it is.
 type callRecord struct {
+	// machine holds the uid, unless it is free.
 	machine  types.NamespacedName
 	underWay bool
 	outcome  *Outcome
-	// forget is set when the record is to go with the call's end.
-	forget bool
+	// free: the machine was forgotten while its call was under way; whoever comes next holds the uid.
+	free bool
+	// dropped: nobody is to have the outcome of the call under way.
+	dropped bool
 	// nextLook is when the last mutation's answer wants the machine to be looked at.
 	nextLook time.Time
 }
@@ -99,8 +105,8 @@ func (d *Driver) Capabilities() Capabilities {
 }
 
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an intent, so that the
-// call follows the intent at once instead of queueing behind it. nil means that it is set aside for 30 s; calling again
-// renews it. Errors are those of StartCreate.
+// call follows the intent at once instead of queueing behind it. nil means that it is set aside for 30 s, unless the driver
+// goes away meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is not checked.
 func (d *Driver) Reserve(m Machine) error {
 	_, err := d.mutationTimeout()
 	d.mu.Lock()
@@ -115,12 +121,12 @@ func (d *Driver) Reserve(m Machine) error {
 	return nil
 }
 
-// Collect returns how far the machine's mutation is. With Ended it hands the outcome over, once.
-func (d *Driver) Collect(uid string) (Outcome, Progress) {
+// Collect returns how far the mutation of the machine with that uid is. With Ended it hands the outcome over, once.
+func (d *Driver) Collect(machine types.NamespacedName, uid string) (Outcome, Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	record, known := d.calls[uid]
-	if !known {
+	record, held := d.held(machine, uid)
+	if !held {
 		return Outcome{}, Idle
 	}
 	if record.underWay {
@@ -136,58 +142,81 @@ func (d *Driver) Collect(uid string) (Outcome, Progress) {
 
 // Track has the machine looked at until Untrack, and wakes it when what is found changes. Calling it again
 // replaces what the driver is told and the pace; a quicker pace takes effect at once. After a create or delete the first look
-// waits as long as its answer asked for.
+// waits as long as its answer asked for. Where another Machine holds the uid it does nothing.
 func (d *Driver) Track(m Machine, pace Pace) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var first time.Time
-	if record, known := d.calls[m.UID]; known {
-		first = record.nextLook
+	record, mine := d.claim(m)
+	if !mine {
+		return
 	}
-	d.lookSooner(d.watch.track(m, pace, d.cfg.Clock.Now(), first))
+	d.lookSooner(d.watch.track(m, pace, d.cfg.Clock.Now(), record.nextLook))
 }
 
 // Untrack ends Track and drops the observation. Without Track it does nothing.
-func (d *Driver) Untrack(uid string) {
+func (d *Driver) Untrack(machine types.NamespacedName, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.watch.untrack(uid)
+	if _, held := d.held(machine, uid); held {
+		d.watch.untrack(uid)
+	}
 }
 
 // Observed returns what the last look found; false before the first one.
-func (d *Driver) Observed(uid string) (Observation, bool) {
+func (d *Driver) Observed(machine types.NamespacedName, uid string) (Observation, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if _, held := d.held(machine, uid); !held {
+		return Observation{}, false
+	}
 	return d.watch.observed(uid)
 }
 
-// Forget drops everything known of a uid; call it when the machine is gone. A call under way goes on and keeps the
-// uid busy until it ends.
-func (d *Driver) Forget(uid string) {
+// Forget drops everything known of a machine and gives its uid up; call it when the machine is gone. A call under way
+// goes on and keeps the uid busy until it ends. Where the machine does not hold the uid it does nothing.
+func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.watch.untrack(uid)
-	d.slots.drop(uid)
-	record, known := d.calls[uid]
-	if !known {
+	record, held := d.held(machine, uid)
+	if !held {
 		return
 	}
-	delete(d.waiting, record.machine)
-	record.outcome, record.forget = nil, true
+	d.watch.untrack(uid)
+	d.slots.drop(uid)
+	delete(d.waiting, machine)
+	record.outcome, record.free, record.dropped = nil, true, true
 	if !record.underWay {
 		delete(d.calls, uid)
 	}
 	d.handOut()
 }
 
-// admissible returns why no mutation of m can start now; overtime is what mutationTimeout said. Call it with the lock held.
-func (d *Driver) admissible(m Machine, overtime error) error {
+// claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines with one uid, as a copied
+// manifest makes them, the second must never touch the first one's VM. Call it with the lock held.
+func (d *Driver) claim(m Machine) (record *callRecord, mine bool) {
 	record, known := d.calls[m.UID]
 	if !known {
-		record = &callRecord{machine: m.key()}
+		record = &callRecord{free: true}
 		d.calls[m.UID] = record
 	}
-	record.forget = false
+	if record.free {
+		record.machine, record.free = m.key(), false
+	}
+	return record, record.machine == m.key()
+}
+
+// held returns the record of a uid if the machine holds it. Call it with the lock held.
+func (d *Driver) held(machine types.NamespacedName, uid string) (*callRecord, bool) {
+	record, known := d.calls[uid]
+	return record, known && !record.free && record.machine == machine
+}
+
+// admissible returns why no mutation of m can start now; overtime is what mutationTimeout said. Call it with the lock held.
+func (d *Driver) admissible(m Machine, overtime error) error {
+	record, mine := d.claim(m)
+	if !mine {
+		return uidTaken(record.machine)
+	}
 	if record.underWay {
 		return ErrBusy
 	}
@@ -233,4 +262,13 @@ func (d *Driver) lookSooner(at time.Time) {
 // unavailable is the failure of a call that was never sent.
 func unavailable(reason, message string) *instance.Failure {
 	return &instance.Failure{Class: instance.Unavailable, Reason: reason, Message: message}
+}
+
+// uidTaken is the failure of a machine whose uid is another's.
+func uidTaken(holder types.NamespacedName) *instance.Failure {
+	return &instance.Failure{
+		Class:   instance.Conflict,
+		Reason:  conditionReason(contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN)),
+		Message: fmt.Sprintf("spec.machineUID is that of Machine %s, whose VM this one must not touch", holder),
+	}
 }

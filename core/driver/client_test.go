@@ -51,7 +51,7 @@ func TestCreateHandsItsOutcomeOverOnce(t *testing.T) {
 	if outcome.Started.IsZero() || outcome.Ended.Before(outcome.Started) {
 		t.Errorf("started %v, ended %v", outcome.Started, outcome.Ended)
 	}
-	if _, progress := r.Collect(m.UID); progress != Idle {
+	if _, progress := r.Collect(m.key(), m.UID); progress != Idle {
 		t.Errorf("a second Collect says %s, want Idle", progress)
 	}
 	request := <-got
@@ -129,18 +129,17 @@ func TestOneMutationPerMachine(t *testing.T) {
 			t.Errorf("%s beside a create: %v, want ErrBusy", name, err)
 		}
 	}
-	if _, progress := r.Collect(m.UID); progress != UnderWay {
+	if _, progress := r.Collect(m.key(), m.UID); progress != UnderWay {
 		t.Errorf("progress %s, want UnderWay", progress)
 	}
 	// Forgotten, the uid stays busy until the call has ended, and its outcome is dropped.
-	r.Forget(m.UID)
+	r.Forget(m.key(), m.UID)
 	if err := r.StartDelete(m); !errors.Is(err, ErrBusy) {
 		t.Errorf("delete of a forgotten machine beside its create: %v, want ErrBusy", err)
 	}
-	r.Forget(m.UID)
 	close(proceed)
 	r.await(t, "the end of the call", func() bool {
-		_, progress := r.Collect(m.UID)
+		_, progress := r.Collect(m.key(), m.UID)
 		return progress == Idle
 	})
 	if err := r.StartDelete(m); err != nil {

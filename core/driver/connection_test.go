@@ -277,7 +277,7 @@ func TestALeaderThatLosesItsLeaseCancelsItsCalls(t *testing.T) {
 	<-entered
 	r.lead()
 	<-r.ended
-	outcome, progress := r.Collect(m.UID)
+	outcome, progress := r.Collect(m.key(), m.UID)
 	if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown {
 		t.Errorf("%s %+v, want the call ended with an unknown outcome", progress, outcome.Failure)
 	}

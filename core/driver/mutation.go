@@ -17,7 +17,7 @@ const shortestMutation = 5 * time.Second
 // StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes the machine, and
 // Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
 // Unavailable (not connected, not ready, or not enough of the Lease left; where the driver is away, its return wakes the
-// machine) or SpecInvalid (the request is malformed or too large).
+// machine), SpecInvalid (the request is malformed or too large) or Conflict (another Machine holds the uid).
 // An outcome that nobody collected is dropped.
 func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
@@ -72,7 +72,7 @@ func (d *Driver) start(m Machine, op Operation, call invoke) error {
 		return ErrThrottled
 	}
 	record := d.calls[m.UID]
-	record.underWay, record.outcome, record.machine = true, nil, m.key()
+	record.underWay, record.outcome = true, nil
 	s := d.session
 	s.calls.Go(func() {
 		d.finish(m, d.mutate(s, m, op, timeout, call))
@@ -111,18 +111,27 @@ func (d *Driver) finish(m Machine, outcome Outcome) {
 	d.slots.release()
 	d.adapt(outcome.Failure)
 	record := d.calls[m.UID]
-	record.underWay, record.outcome = false, &outcome
+	record.underWay = false
+	if !record.dropped {
+		d.keep(record, m, outcome)
+	}
+	record.dropped = false
+	if record.free {
+		delete(d.calls, m.UID)
+	}
+	d.alarm.ring(record.machine)
+	d.handOut()
+}
+
+// keep keeps an outcome, which is a look, too. Call it with the lock held.
+func (d *Driver) keep(record *callRecord, m Machine, outcome Outcome) {
+	record.outcome = &outcome
 	pause := d.cfg.Polling.Interval
 	if outcome.Instance != nil {
 		pause = max(pause, outcome.Instance.PollAfter)
 		d.watch.found(m.UID, look{began: outcome.Started, ended: outcome.Ended, instance: outcome.Instance})
 	}
 	record.nextLook = outcome.Ended.Add(pause)
-	if record.forget {
-		delete(d.calls, m.UID)
-	}
-	d.alarm.ring(record.machine)
-	d.handOut()
 }
 
 // adapt follows the cloud's rate limits. Call it with the lock held.

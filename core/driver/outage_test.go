@@ -37,7 +37,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 		return failureClass(err) == instance.Unavailable
 	})
 	for _, m := range []Machine{asking, waiting} {
-		if got, ok := r.Observed(m.UID); ok {
+		if got, ok := r.Observed(m.key(), m.UID); ok {
 			t.Errorf("%s: observation %+v of an outage", m.Name, got)
 		}
 	}

@@ -135,8 +135,8 @@ func TestAHandfulIsLookedAtOneByOneAndManyByOneList(t *testing.T) {
 		t.Errorf("six machines were asked for as %v, want one list", asked)
 	}
 	for _, m := range all {
-		r.Untrack(m.UID)
-		if _, ok := r.Observed(m.UID); ok {
+		r.Untrack(m.key(), m.UID)
+		if _, ok := r.Observed(m.key(), m.UID); ok {
 			t.Errorf("%s: an observation outlives Untrack", m.Name)
 		}
 	}
@@ -282,7 +282,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	}
 	throttled := 0
 	advance := func(m Machine) {
-		if _, progress := r.Collect(m.UID); progress == Ended {
+		if _, progress := r.Collect(m.key(), m.UID); progress == Ended {
 			delete(todo, m.Name)
 			return
 		}

@@ -182,7 +182,7 @@ func (r *rig) awaitReady(t *testing.T) {
 	t.Helper()
 	asking := machine("asking")
 	r.await(t, "a ready driver", func() bool { return r.Reserve(asking) == nil })
-	r.Forget(asking.UID)
+	r.Forget(asking.key(), asking.UID)
 }
 
 // outcome waits for the end of m's mutation.
@@ -190,7 +190,7 @@ func (r *rig) outcome(t *testing.T, m Machine) Outcome {
 	t.Helper()
 	var outcome Outcome
 	r.await(t, "the end of the call", func() bool {
-		got, progress := r.Collect(m.UID)
+		got, progress := r.Collect(m.key(), m.UID)
 		if progress == Idle {
 			t.Fatal("no call is under way")
 		}
@@ -205,7 +205,7 @@ func (r *rig) observed(t *testing.T, m Machine, want func(Observation) bool) Obs
 	t.Helper()
 	var seen Observation
 	r.await(t, "the observation", func() bool {
-		got, ok := r.Observed(m.UID)
+		got, ok := r.Observed(m.key(), m.UID)
 		seen = got
 		return ok && want(got)
 	})

@@ -62,7 +62,7 @@ func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
 	}
 	switch w {
 	case lifecycle.Unwatched:
-		s.driver.Untrack(s.state.Machine.UID)
+		s.driver.Untrack(s.key(), s.state.Machine.UID)
 	case lifecycle.Closely:
 		s.driver.Track(s.told(), driver.Pending)
 	case lifecycle.Seldom:

@@ -53,7 +53,7 @@ func (m *memories) forget(key client.ObjectKey) {
 	delete(m.of, key)
 	m.mu.Unlock()
 	if known && found.driver != nil {
-		found.driver.Forget(found.uid)
+		found.driver.Forget(key, found.uid)
 	}
 }
 

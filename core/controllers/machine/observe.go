@@ -116,7 +116,7 @@ func (r *reconciler) observeDriver(s *subject) error {
 		return nil
 	}
 	s.memory.driver, s.memory.uid = d, uid
-	outcome, progress := d.Collect(uid)
+	outcome, progress := d.Collect(s.key(), uid)
 	known.UnderWay = progress == driver.UnderWay
 	if progress == driver.Ended {
 		known.Outcome = &lifecycle.Outcome{
@@ -124,7 +124,7 @@ func (r *reconciler) observeDriver(s *subject) error {
 			Started: outcome.Started, Ended: outcome.Ended,
 		}
 	}
-	if seen, looked := d.Observed(uid); looked {
+	if seen, looked := d.Observed(s.key(), uid); looked {
 		known.Seen = &lifecycle.Look{Instance: seen.Instance, Failure: seen.Failure, At: seen.At, Looks: seen.Looks}
 	}
 	return nil
