@@ -45,7 +45,11 @@ const ReasonMachineReady = "MachineReady"
 const (
 	// ReasonBootstrapRendered (True): the user data can be rendered.
 	ReasonBootstrapRendered = "BootstrapRendered"
-	// ReasonBootstrapInvalid (False): the spec cannot be turned into user data.
+	// ReasonKubeletTooOld (True): the user data can be rendered, for a kubelet that
+	// is further behind the API server than Kubernetes supports.
+	ReasonKubeletTooOld = "KubeletTooOld"
+	// ReasonBootstrapInvalid (False): the spec cannot be turned into user data, or
+	// asks for a kubelet that is newer than the API server.
 	ReasonBootstrapInvalid = "BootstrapInvalid"
 )
 

@@ -22,6 +22,7 @@ type settings struct {
 func parse(args []string) (settings, error) {
 	var s settings
 	var drivers []string
+	skew := skewPolicy(skewWarn)
 	hostname, err := os.Hostname()
 	if err != nil {
 		return s, fmt.Errorf("read the host's name, the default of --leader-election-identity: %w", err)
@@ -34,6 +35,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system.")
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")
+	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
 	flags.DurationVar(&o.Deadlines.Identity, "deadline-identity", 0, "Deadline of handshake calls to drivers (default 5s).")
 	flags.DurationVar(&o.Deadlines.Status, "deadline-status", 0, "Deadline of GetMachineStatus (default 30s).")
 	flags.DurationVar(&o.Deadlines.Mutation, "deadline-mutation", 0, "Deadline of CreateMachine and DeleteMachine (default 30s).")
@@ -49,6 +51,7 @@ func parse(args []string) (settings, error) {
 	if flags.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q: everything is a flag, see --help", flags.Arg(0))
 	}
+	o.EnforceSkew = skew == skewEnforce
 	for _, text := range drivers {
 		target, err := driver.ParseTarget(text)
 		if err != nil {
@@ -57,6 +60,28 @@ func parse(args []string) (settings, error) {
 		o.Drivers = append(o.Drivers, target)
 	}
 	return s, nil
+}
+
+// skewPolicy is the value of --kubelet-skew.
+type skewPolicy string
+
+const (
+	skewWarn    = "warn"
+	skewEnforce = "enforce"
+)
+
+func (p *skewPolicy) String() string { return string(*p) }
+
+// Type is what the help calls the value.
+func (p *skewPolicy) Type() string { return skewWarn + "|" + skewEnforce }
+
+// Set takes one of the two values.
+func (p *skewPolicy) Set(value string) error {
+	if value != skewWarn && value != skewEnforce {
+		return fmt.Errorf("use %s or %s", skewWarn, skewEnforce)
+	}
+	*p = skewPolicy(value)
+	return nil
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {

@@ -9,7 +9,7 @@ import (
 func TestFlags(t *testing.T) {
 	s, err := parse([]string{
 		"--driver=fake=unix:///run/fake.sock", "--driver", "other=unix:///run/other.sock",
-		"--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "-v=4",
+		"--kubelet-skew=enforce", "--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "-v=4",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -20,6 +20,9 @@ func TestFlags(t *testing.T) {
 	}
 	if o.DrainTimeout != 5*time.Minute || o.Deadlines.Mutation != 10*time.Second || s.verbosity != 4 {
 		t.Errorf("options are %+v, verbosity %d", o, s.verbosity)
+	}
+	if !o.EnforceSkew {
+		t.Error("--kubelet-skew=enforce enforces nothing")
 	}
 	if !o.LeaderElection.Enabled || o.LeaderElection.Identity != "me" || o.LeaderElection.Namespace != "millwright-system" {
 		t.Errorf("leader election is %+v", o.LeaderElection)
@@ -33,6 +36,7 @@ func TestBadFlagsSayWhatToDo(t *testing.T) {
 	}{
 		"plaintext TCP":         {[]string{"--driver=fake=tcp://127.0.0.1:1"}, "--driver=fake=tcp://127.0.0.1:1"},
 		"a driver without name": {[]string{"--driver=unix:///run/fake.sock"}, "--driver=unix:///run/fake.sock"},
+		"an unknown policy":     {[]string{"--kubelet-skew=ignore"}, "--kubelet-skew"},
 		"an argument":           {[]string{"serve"}, `"serve"`},
 		"an unknown flag":       {[]string{"--drivers=x"}, "--drivers"},
 	}

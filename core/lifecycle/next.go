@@ -82,8 +82,7 @@ func (p *plan) failed() bool {
 // bootstrap: without user data nothing is created.
 func (p *plan) bootstrap() bool {
 	if p.BootstrapError == "" {
-		p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionTrue,
-			clusterv1alpha1.ReasonBootstrapRendered, "The user data can be rendered.")
+		p.rendered()
 		return false
 	}
 	if p.may() {
@@ -93,7 +92,22 @@ func (p *plan) bootstrap() bool {
 	p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionFalse,
 		clusterv1alpha1.ReasonBootstrapInvalid, p.BootstrapError)
 	p.notYet(clusterv1alpha1.MachinePhasePending)
-	return p.waitUntil(time.Time{})
+	// What is wrong may be outside the Machine: the API server it is too new for is upgraded some day.
+	return p.waitUntil(p.Now.Add(bootstrapPause))
+}
+
+// bootstrapPause lies between two attempts to render user data.
+const bootstrapPause = 5 * time.Minute
+
+// rendered: there is user data, whatever there is to be said about it.
+func (p *plan) rendered() {
+	if p.BootstrapWarning != "" {
+		p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionTrue,
+			clusterv1alpha1.ReasonKubeletTooOld, p.BootstrapWarning)
+		return
+	}
+	p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionTrue,
+		clusterv1alpha1.ReasonBootstrapRendered, "The user data can be rendered.")
 }
 
 // may says whether anything may exist in the cloud for this machine.
@@ -213,10 +227,15 @@ func (p *plan) announce() {
 		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained,
 	} {
 		is, was := p.status.Condition(typ), p.Machine.Status.Condition(typ)
-		if is.Reason != was.Reason && is.Status != metav1.ConditionTrue && !calm[is.Reason] {
+		if is.Reason != was.Reason && warns(is) {
 			p.events = append(p.events, Event{Warning: true, Reason: is.Reason, Message: is.Message})
 		}
 	}
+}
+
+// warns says whether a condition tells of something that is in the way, or will be.
+func warns(c Condition) bool {
+	return c.Reason == clusterv1alpha1.ReasonKubeletTooOld || c.Status != metav1.ConditionTrue && !calm[c.Reason]
 }
 
 // calm are the reasons that belong to the normal course of things, or are told by others.

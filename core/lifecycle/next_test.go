@@ -114,6 +114,11 @@ func TestNext(t *testing.T) {
 		"user data that cannot be rendered": {
 			given:     func(s *State) { s.BootstrapError = "label is wrong" },
 			condition: "Ready False BootstrapInvalid", message: "label is wrong", phase: clusterv1alpha1.MachinePhasePending,
+			wake: bootstrapPause,
+		},
+		"user data with a warning": {
+			given: func(s *State) { s.BootstrapWarning = "kubelet is old" }, do: Create,
+			condition: "BootstrapReady True KubeletTooOld", message: "kubelet is old", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"user data of a machine that has its VM does not matter any more": {
 			given:     all(running, func(s *State) { s.BootstrapError = "label is wrong" }),

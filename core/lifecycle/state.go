@@ -15,8 +15,10 @@ type State struct {
 	Machine Machine
 	// BootstrapError says why no user data can be rendered; empty when it can.
 	BootstrapError string
-	Driver         Driver
-	Node           Node
+	// BootstrapWarning says what is wrong with user data that is rendered all the same; empty for nothing.
+	BootstrapWarning string
+	Driver           Driver
+	Node             Node
 	// Drain is what the drain's pass found that was made for this state; nil before it.
 	Drain *Drain
 	// Memory is Step.Memory of the step before; the zero value for a machine that this process has not seen yet.

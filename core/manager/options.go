@@ -22,6 +22,8 @@ type Options struct {
 	Workers int
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
+	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which else only get a warning.
+	EnforceSkew bool
 	// LeaderElection keeps all but one of several managers waiting.
 	LeaderElection LeaderElection
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics by TLS to whom RBAC allows it.

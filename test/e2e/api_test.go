@@ -28,6 +28,22 @@ func TestAPI1_SeedAppliesUnchanged(t *testing.T) {
 	if n := len(u.machines()); n != 2 {
 		t.Errorf("there are %d machines, want 2", n)
 	}
+	// It is of 2024, and so is its kubelet.
+	for _, m := range u.machines() {
+		if text := words(m.Status.Conditions); !strings.Contains(text, clusterv1alpha1.ReasonKubeletTooOld) || !strings.Contains(text, "1.30.3") {
+			t.Errorf("machine %s does not warn of its old kubelet%s", m.Name, text)
+		}
+	}
+}
+
+// A kubelet that is newer than the API server gets no VM, and the Machine says what to use.
+func TestAPI3_NewerKubeletIsRefused(t *testing.T) {
+	u := newUser(t)
+	u.apply(deployment("tomorrow", 1, map[string]string{"kubelet": "1.99.0"}))
+	u.awaitCondition(clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ReasonBootstrapInvalid, "spec.versions.kubelet: 1.99.0")
+	if ever := u.vmsEver()[u.uids()[0]]; ever != 0 {
+		t.Errorf("it has %d VMs, want none", ever)
+	}
 }
 
 // What the schema cannot know stands in a condition that names the field.

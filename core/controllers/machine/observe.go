@@ -32,7 +32,9 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	s := &subject{machine: m, memory: mem}
 	s.state = lifecycle.State{Now: r.clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
 	s.state.Driver.LeadingSince = since
-	s.bootstrap()
+	if err := r.bootstrap(s); err != nil {
+		return nil, err
+	}
 	if err := r.observeDriver(s); err != nil {
 		return nil, err
 	}
@@ -71,11 +73,23 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	return record
 }
 
-// bootstrap renders the user data of a machine that may yet be created.
-func (s *subject) bootstrap() {
+// bootstrap renders the user data of a machine that may yet be created, and says how its kubelet fits the API server.
+func (r *reconciler) bootstrap(s *subject) error {
 	m := s.machine
-	if providerID(m) != "" || !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
-		return
+	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
+		return nil
+	}
+	refused, warning, err := r.checkSkew(m.Spec.Versions.Kubelet)
+	if err != nil {
+		return err
+	}
+	s.state.BootstrapWarning = warning
+	if providerID(m) != "" {
+		return nil
+	}
+	if refused != "" {
+		s.state.BootstrapError = refused
+		return nil
 	}
 	value := m.Spec.ProviderSpec.Value
 	taints := make([]corev1.Taint, 0, len(m.Spec.Taints))
@@ -95,6 +109,7 @@ func (s *subject) bootstrap() {
 		s.state.BootstrapError = err.Error()
 	}
 	s.userData = userData
+	return nil
 }
 
 // observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.
