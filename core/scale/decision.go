@@ -39,8 +39,19 @@ type State struct {
 	// Machines are all that exist, those being deleted included.
 	Machines []Machine
 	Order    Order
-	// Replacements is how many failed Machines may be on their way out at once.
+	Repair   Repair
+	// Now is the time.
+	Now time.Time
+}
+
+// Repair bounds the replacement of failed Machines.
+type Repair struct {
+	// Replacements is how many may be in flight at once: Machines that are yet to be created, and those that were and
+	// are not available yet.
 	Replacements int
+	// Startup is how long a Machine that is not available counts as one that is coming up. One that takes longer stops
+	// no repair.
+	Startup time.Duration
 }
 
 // Order decides which Machines go first.
@@ -61,6 +72,8 @@ type Decision struct {
 	Delete []Machine
 	// Held: because of refused Machines nothing is created or replaced until the spec changes.
 	Held bool
+	// Again is in how long there may be something to do though nothing has happened; 0 means never.
+	Again time.Duration
 }
 
 // Live counts the Machines that are not on their way out.
@@ -76,9 +89,9 @@ func (s State) Live() int {
 
 // Decide compares what there is with what there should be. If more than Desired would stay, the surplus goes in the order
 // of Victims. Otherwise the missing ones are created: as many as are missing among those that stay, but never so many
-// that with those on their way out there are more than Desired and Spare. Failed ones are deleted, as many at once as
-// Replacements allows; what is created in their place shows once they are on their way out. While there are more than
-// Desired and Spare, nothing is created or replaced.
+// that with those on their way out there are more than Desired and Spare. Failed ones are deleted as Repair allows; what
+// is created in their place shows once they are on their way out. While there are more than Desired and Spare, nothing is
+// created or replaced.
 func Decide(s State) Decision {
 	live, present := s.Live(), len(s.Machines)
 	victims := Victims(s.Machines, s.Order)
@@ -93,16 +106,33 @@ func Decide(s State) Decision {
 		return Decision{Held: true}
 	}
 	d := Decision{Create: min(s.Desired-live, s.Desired+s.Spare-present)}
-	budget := s.Replacements
+	d.Delete, d.Again = s.repair(victims)
+	return d
+}
+
+// repair returns the failed Machines to delete, and in how long there may be more of them though nothing happens; 0 means
+// never. The newest goes first: where whatever takes its place fails as well, those of before are left as they are. That
+// a Machine on its way out has failed is not to be seen any more, so whatever is missing counts as a replacement.
+func (s State) repair(victims []Machine) (failed []Machine, again time.Duration) {
+	inFlight := s.Desired - s.Live()
 	for _, m := range victims {
-		if m.Failed && m.Deleting {
-			budget--
-		}
-		if m.Failed && !m.Deleting && len(d.Delete) < budget {
-			d.Delete = append(d.Delete, m)
+		young := s.Repair.Startup - s.Now.Sub(m.Created)
+		switch {
+		case m.Deleting:
+		case m.Failed:
+			failed = append(failed, m)
+		case !m.Available && young > 0:
+			inFlight++
+			if again == 0 || young < again {
+				again = young
+			}
 		}
 	}
-	return d
+	if len(failed) == 0 {
+		return nil, 0
+	}
+	slices.SortStableFunc(failed, func(a, b Machine) int { return b.Created.Compare(a.Created) })
+	return failed[:min(max(s.Repair.Replacements-inFlight, 0), len(failed))], again
 }
 
 // Victims returns the Machines in the order in which they go when there are to be fewer: being deleted, marked, failed,

@@ -79,6 +79,7 @@ func TestDecide(t *testing.T) {
 		create    int
 		delete    []string
 		held      bool
+		again     time.Duration
 	}{
 		{name: "nothing there", why: "all are created", state: State{Desired: 3}, create: 3},
 		{
@@ -110,16 +111,16 @@ func TestDecide(t *testing.T) {
 			name: "more on their way out than there is room", why: "nothing is created before some of them are gone",
 			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a"), up("b", deleting), up("c", deleting), up("d", deleting)}},
 		}, {
-			name: "a failed one goes already, one to spare", why: "it is replaced, and still uses up the budget",
-			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", failed, deleting), up("b", failed)}, Replacements: 1},
+			name: "a failed one goes already, one to spare", why: "it is replaced, and uses up the budget until then",
+			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed)}, Repair: Repair{Replacements: 1}},
 			create: 1,
 		}, {
-			name: "a healthy one is replaced, another fails", why: "somebody else's deletion stops no replacement",
-			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed), up("c")}, Replacements: 1},
+			name: "one on its way out and replaced, another fails", why: "its deletion, however long it takes, stops no repair",
+			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed), up("c")}, Repair: Repair{Replacements: 1}},
 			delete: []string{"b"},
 		}, {
 			name: "a refused one, another on its way out", why: "the replacement would be refused as well",
-			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", refused)}, Replacements: 1},
+			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", refused)}, Repair: Repair{Replacements: 1}},
 			held:  true,
 		}, {
 			name: "too many", why: "those go that come first",
@@ -131,37 +132,51 @@ func TestDecide(t *testing.T) {
 			delete: []string{"c"},
 		}, {
 			name: "a failed one", why: "it is replaced",
-			state:  State{Desired: 2, Machines: []Machine{up("a"), up("b", failed)}, Replacements: 1},
+			state:  State{Desired: 2, Machines: []Machine{up("a"), up("b", failed)}, Repair: Repair{Replacements: 1}},
 			delete: []string{"b"},
 		}, {
 			name: "several failed ones", why: "only so many are replaced at once",
-			state:  State{Desired: 3, Machines: []Machine{up("a", failed), up("b", failed), up("c", failed)}, Replacements: 2},
+			state:  State{Desired: 3, Machines: []Machine{up("a", failed), up("b", failed), up("c", failed)}, Repair: Repair{Replacements: 2}},
 			delete: []string{"a", "b"},
 		}, {
-			name: "a failed one goes already", why: "it uses up the budget",
-			state: State{Desired: 2, Machines: []Machine{up("a", failed, deleting), up("b", failed)}, Replacements: 1},
+			name: "one goes already", why: "it may have failed as well: its replacement uses up the budget",
+			state: State{Desired: 2, Machines: []Machine{up("a", deleting), up("b", failed)}, Repair: Repair{Replacements: 1}},
 		}, {
-			name: "a healthy one goes already", why: "somebody else's deletion, however long it takes, stops no replacement",
-			state:  State{Desired: 2, Machines: []Machine{up("a", deleting), up("b", failed)}, Replacements: 1},
+			name: "a failed one, and one is missing", why: "what is created comes up first",
+			state:  State{Desired: 2, Machines: []Machine{up("a", failed)}, Repair: Repair{Replacements: 1}},
+			create: 1,
+		}, {
+			name: "a failed one, another comes up", why: "it may be a replacement, and fail as well",
+			state: State{
+				Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", nodeless, aged(1))}, Now: time.Unix(0, 0),
+				Repair: Repair{Replacements: 1, Startup: 2 * time.Hour},
+			},
+			again: time.Hour,
+		}, {
+			name: "a failed one, another has not come up for long", why: "it stops no repair",
+			state: State{
+				Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", nodeless, aged(2))}, Now: time.Unix(0, 0),
+				Repair: Repair{Replacements: 1, Startup: 2 * time.Hour},
+			},
+			delete: []string{"a"},
+		}, {
+			name: "a replacement has failed as well", why: "those of before are left as they are",
+			state:  State{Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", failed, aged(2))}, Repair: Repair{Replacements: 1}},
 			delete: []string{"b"},
 		}, {
-			name: "a failed one, and one is missing", why: "neither waits for the other",
-			state:  State{Desired: 2, Machines: []Machine{up("a", failed)}, Replacements: 1},
-			create: 1, delete: []string{"a"},
-		}, {
 			name: "a refused one", why: "the next would be refused as well",
-			state: State{Desired: 3, Machines: []Machine{up("a", refused), up("b", failed)}, Replacements: 1},
+			state: State{Desired: 3, Machines: []Machine{up("a", refused), up("b", failed)}, Repair: Repair{Replacements: 1}},
 			held:  true,
 		}, {
 			name: "a refused one too many", why: "getting smaller is always possible",
-			state:  State{Desired: 1, Machines: []Machine{up("a", refused), up("b")}, Replacements: 1},
+			state:  State{Desired: 1, Machines: []Machine{up("a", refused), up("b")}, Repair: Repair{Replacements: 1}},
 			delete: []string{"a"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.state.Order.Policy = clusterv1alpha1.DeletePolicyOldest
 			got := Decide(tc.state)
-			if got.Create != tc.create || got.Held != tc.held || !slices.Equal(names(got.Delete), tc.delete) {
+			if got.Create != tc.create || got.Held != tc.held || got.Again != tc.again || !slices.Equal(names(got.Delete), tc.delete) {
 				t.Errorf("%s: got %+v", tc.why, got)
 			}
 		})
@@ -210,7 +225,11 @@ func drawState(t *rapid.T) State {
 			UnavailableFirst: rapid.Bool().Draw(t, "unavailable first"), Seed: rapid.StringN(0, 2, 2).Draw(t, "seed"),
 			Policy: rapid.SampledFrom([]clusterv1alpha1.DeletePolicy{"Random", "Newest", "Oldest"}).Draw(t, "policy"),
 		},
-		Replacements: rapid.IntRange(0, 2).Draw(t, "replacements"),
+		Repair: Repair{
+			Replacements: rapid.IntRange(0, 2).Draw(t, "replacements"),
+			Startup:      time.Duration(rapid.IntRange(0, 3).Draw(t, "startup")) * time.Second,
+		},
+		Now: time.Unix(3, 0),
 	}
 }
 
@@ -241,17 +260,17 @@ func TestDecideCounts(t *testing.T) {
 		d := Decide(s)
 		if diff := cmp.Diff(d, Decide(State{
 			Desired: s.Desired, Machines: rapid.Permutation(s.Machines).Draw(t, "permutation"),
-			Order: s.Order, Replacements: s.Replacements,
+			Order: s.Order, Repair: s.Repair, Now: s.Now,
 		})); diff != "" {
 			t.Fatal(diff)
 		}
-		going, replaced := 0, 0
+		going, coming := 0, max(s.Desired-s.Live(), 0)
 		for _, m := range s.Machines {
-			if m.Deleting {
+			switch {
+			case m.Deleting:
 				going++
-				if m.Failed {
-					replaced++
-				}
+			case !m.Failed && !m.Available && s.Now.Sub(m.Created) < s.Repair.Startup:
+				coming++
 			}
 		}
 		surplus := len(s.Machines) - s.Desired
@@ -266,8 +285,8 @@ func TestDecideCounts(t *testing.T) {
 		switch {
 		case surplus > 0 && len(d.Delete) != max(surplus-going, 0):
 			t.Fatalf("%d of %d go, %d deleted", going, len(s.Machines), len(d.Delete))
-		case surplus <= 0 && len(d.Delete) > 0 && len(d.Delete)+replaced > s.Replacements:
-			t.Fatalf("%d replaced at once", len(d.Delete)+replaced)
+		case surplus <= 0 && len(d.Delete) > 0 && len(d.Delete)+coming > s.Repair.Replacements:
+			t.Fatalf("%d replaced while %d come up", len(d.Delete), coming)
 		case d.Held && (d.Create > 0 || len(d.Delete) > 0):
 			t.Fatalf("held: %+v", d)
 		case !d.Held && d.Create != max(-surplus, 0):

@@ -8,6 +8,11 @@
 // two bounds hold at once: those that stay are never more than there should be, and all together never more than that and
 // State.Spare. Without Spare a Machine is replaced when it is gone. See docs/adr/0003.
 //
+// # Repair
+//
+// Failed Machines are replaced a few at a time, the next one only after the one before it has come up: whatever made them
+// fail, a wrong setting of the cluster for instance, may make their replacements fail as well.
+//
 // # Never one too many
 //
 // A count of Machines is only as good as the cache it was made from, and an answer can get lost after its request was

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// replacements is how many failed Machines of a set may be on their way out at once.
+	// replacements is how many failed Machines of a set are replaced at once.
 	replacements = 1
+	// startup is how long a Machine may take to come up before the next failed one is replaced all the same.
+	startup = 10 * time.Minute
 	// lookUpAfter is how long the cache may take to show what this process did before the API server is asked.
 	lookUpAfter = 10 * time.Second
 	// settleAfter is when a request whose answer was lost can no longer be under way. API servers give up after 60 s.
@@ -102,7 +104,8 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 			Policy:           set.Spec.DeletePolicy,
 			Seed:             string(set.UID),
 		},
-		Replacements: replacements,
+		Repair: scale.Repair{Replacements: replacements, Startup: startup},
+		Now:    now,
 	}
 	for i := range machines {
 		m := &machines[i]

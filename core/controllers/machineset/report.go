@@ -29,7 +29,7 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 		return ctrl.Result{RequeueAfter: soon}, nil
 	}
 	r.look(o)
-	again := o.nextAvailable
+	again := fleet.Sooner(o.nextAvailable, done.decision.Again)
 	if len(o.memory.lost) > 0 {
 		again = fleet.Sooner(again, settleAfter)
 	}

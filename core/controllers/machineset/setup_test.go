@@ -3,7 +3,9 @@ package machineset_test
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +20,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
 
-func add(mgr ctrl.Manager) error {
-	return machineset.Add(mgr, machineset.Options{MaxConcurrentReconciles: 4})
+func add(mgr ctrl.Manager) error { return addAt(&offset{})(mgr) }
+
+// addAt adds the controller with a clock of its own.
+func addAt(c *offset) func(ctrl.Manager) error {
+	return func(mgr ctrl.Manager) error {
+		return machineset.Add(mgr, machineset.Options{MaxConcurrentReconciles: 4, Clock: c})
+	}
 }
+
+// offset is a clock that is ahead of the time by as much as a test says.
+type offset struct{ by atomic.Int64 }
+
+func (o *offset) Now() time.Time { return time.Now().Add(time.Duration(o.by.Load())) }
+
+func (o *offset) Since(t time.Time) time.Duration { return o.Now().Sub(t) }
 
 // newSet makes the set nodes, of that size.
 func newSet(t *testing.T, c *fleettest.Cluster, replicas int32) *clusterv1alpha1.MachineSet {

@@ -58,38 +58,39 @@ func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
 	audit := c.Audit(t)
 	set := newSet(t, c, 3)
 	settled(t, c, set, 3)
-	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
 	for _, m := range c.Machines(t) {
 		c.Fail(t, m.Name, "Boom", "the host burns")
 	}
-	deleting := func() int {
-		n := 0
-		for _, m := range c.Machines(t) {
-			if !m.DeletionTimestamp.IsZero() {
-				n++
+	for made := 4; made <= 6; made++ {
+		c.Eventually(t, func() string {
+			if there := c.Machines(t); audit.Made() != made || len(there) != 3 {
+				return fmt.Sprintf("%d made, %d there", audit.Made(), len(there))
 			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+				return err.Error()
+			}
+			if set.Status.Replicas != 3 || set.Status.NextIndex != int64(made) {
+				return "not observed"
+			}
+			return ""
+		})
+		newest := scale.NewNames(set.Name, string(set.UID), int64(made-1)).Take(1)[0]
+		if n := len(waitingFailed(c.Machines(t))); n != 6-made {
+			t.Fatalf("%d of 3 failed Machines are left while the replacement %s comes up", n, newest)
 		}
-		return n
+		actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Name == newest })
 	}
-	c.Eventually(t, func() string {
-		if deleting() != 1 {
-			return fmt.Sprintf("%d are being replaced", deleting())
-		}
-		return ""
-	})
-	most := 0
-	actor.Gone(func(*clusterv1alpha1.Machine) bool { most = max(most, deleting()); return true })
-	c.Eventually(t, func() string {
-		if audit.Made() != 6 {
-			return fmt.Sprintf("%d made", audit.Made())
-		}
-		return ""
-	})
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
 	settled(t, c, set, 3)
 	atMost(t, audit, 4)
-	if most > 1 {
-		t.Errorf("%d were replaced at once", most)
-	}
+}
+
+// waitingFailed returns the failed Machines that nobody has deleted.
+func waitingFailed(machines []clusterv1alpha1.Machine) []clusterv1alpha1.Machine {
+	return slices.DeleteFunc(machines, func(m clusterv1alpha1.Machine) bool {
+		return m.Status.FailureReason == nil || !m.DeletionTimestamp.IsZero()
+	})
 }
 
 func TestARefusedTemplateIsNotTriedAgain(t *testing.T) {

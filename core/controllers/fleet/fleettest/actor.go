@@ -78,6 +78,8 @@ func (a *Actor) round(ctx context.Context) error {
 		m := &machines.Items[i]
 		var err error
 		switch {
+		case !m.DeletionTimestamp.IsZero() && m.Status.Phase != clusterv1alpha1.MachinePhaseDeleting:
+			err = a.takeDown(ctx, m)
 		case !m.DeletionTimestamp.IsZero() && gone(m):
 			err = a.release(ctx, m)
 		case m.DeletionTimestamp.IsZero() && m.Status.FailureReason == nil && up(m) && m.Status.NodeRef == nil:
@@ -88,6 +90,13 @@ func (a *Actor) round(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// takeDown begins with a Machine's deletion. That it had failed is not to be seen any more.
+func (a *Actor) takeDown(ctx context.Context, m *clusterv1alpha1.Machine) error {
+	m.Status.Phase = clusterv1alpha1.MachinePhaseDeleting
+	m.Status.FailureReason, m.Status.FailureMessage = nil, nil
+	return a.cluster.Status().Update(ctx, m)
 }
 
 // release removes the finalizer once the Machine may go.
