@@ -69,6 +69,20 @@ func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 	u.kubectl("delete", "deployment/app", "poddisruptionbudget/app")
 }
 
+// The only machine of a pool is replaced before it is gone: its pods have nowhere else to go, and their budget holds.
+func TestLIFE9_ReplacedBeforeItIsGone(t *testing.T) {
+	u := newUser(t)
+	u.apply(deployment("full", 1, nil))
+	u.awaitRunning(1)
+	u.apply(application(2, 1))
+	u.kubectl("rollout", "status", "deployment/app", "--timeout=60s")
+	machine := u.machine()
+	u.kubectl("delete", "machine", machine.Name, "--timeout=60s")
+	u.awaitRunning(1)
+	u.kubectl("rollout", "status", "deployment/app", "--timeout=60s")
+	u.kubectl("delete", "deployment/app", "poddisruptionbudget/app")
+}
+
 // A drain that takes longer than the Machine allows ends, and the VM goes.
 func TestLIFE9_DrainTimeout(t *testing.T) {
 	u := newUser(t)
