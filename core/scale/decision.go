@@ -52,6 +52,8 @@ type Repair struct {
 	// Startup is how long a Machine that is not available counts as one that is coming up. One that takes longer stops
 	// no repair.
 	Startup time.Duration
+	// Pause is how long after the newest failed Machine was created the next one is replaced at the soonest.
+	Pause time.Duration
 }
 
 // Order decides which Machines go first.
@@ -72,6 +74,8 @@ type Decision struct {
 	Delete []Machine
 	// Held: because of refused Machines nothing is created or replaced until the spec changes.
 	Held bool
+	// Paused: failed Machines are not replaced yet, since the newest of them is younger than Repair.Pause.
+	Paused bool
 	// Again is in how long there may be something to do though nothing has happened; 0 means never.
 	Again time.Duration
 }
@@ -106,33 +110,41 @@ func Decide(s State) Decision {
 		return Decision{Held: true}
 	}
 	d := Decision{Create: min(s.Desired-live, s.Desired+s.Spare-present)}
-	d.Delete, d.Again = s.repair(victims)
+	s.repair(victims, &d)
 	return d
 }
 
-// repair returns the failed Machines to delete, and in how long there may be more of them though nothing happens; 0 means
-// never. The newest goes first: where whatever takes its place fails as well, those of before are left as they are. That
-// a Machine on its way out has failed is not to be seen any more, so whatever is missing counts as a replacement.
-func (s State) repair(victims []Machine) (failed []Machine, again time.Duration) {
+// repair adds to d the failed Machines to delete. The newest goes first: where whatever takes its place fails as well,
+// those of before are left as they are. That a Machine on its way out has failed is not to be seen any more, so whatever
+// is missing counts as a replacement.
+func (s State) repair(victims []Machine, d *Decision) {
+	var failed []Machine
 	inFlight := s.Desired - s.Live()
+	var pause, grown time.Duration
 	for _, m := range victims {
-		young := s.Repair.Startup - s.Now.Sub(m.Created)
+		age := s.Now.Sub(m.Created)
 		switch {
 		case m.Deleting:
 		case m.Failed:
 			failed = append(failed, m)
-		case !m.Available && young > 0:
+			pause = max(pause, s.Repair.Pause-age)
+		case !m.Available && age < s.Repair.Startup:
 			inFlight++
-			if again == 0 || young < again {
-				again = young
+			if left := s.Repair.Startup - age; grown == 0 || left < grown {
+				grown = left
 			}
 		}
 	}
-	if len(failed) == 0 {
-		return nil, 0
+	switch budget := s.Repair.Replacements - inFlight; {
+	case len(failed) == 0:
+	case pause > 0:
+		d.Paused, d.Again = true, pause
+	case budget <= 0:
+		d.Again = grown
+	default:
+		slices.SortStableFunc(failed, func(a, b Machine) int { return b.Created.Compare(a.Created) })
+		d.Delete = failed[:min(budget, len(failed))]
 	}
-	slices.SortStableFunc(failed, func(a, b Machine) int { return b.Created.Compare(a.Created) })
-	return failed[:min(max(s.Repair.Replacements-inFlight, 0), len(failed))], again
 }
 
 // Victims returns the Machines in the order in which they go when there are to be fewer: being deleted, marked, failed,

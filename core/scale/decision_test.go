@@ -79,6 +79,7 @@ func TestDecide(t *testing.T) {
 		create    int
 		delete    []string
 		held      bool
+		paused    bool
 		again     time.Duration
 	}{
 		{name: "nothing there", why: "all are created", state: State{Desired: 3}, create: 3},
@@ -160,6 +161,27 @@ func TestDecide(t *testing.T) {
 			},
 			delete: []string{"a"},
 		}, {
+			name: "a failed one that was just created", why: "so may its replacement fail: there is a pause",
+			state: State{
+				Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", failed, aged(1))}, Now: time.Unix(0, 0),
+				Repair: Repair{Replacements: 1, Pause: 3 * time.Hour},
+			},
+			paused: true, again: 2 * time.Hour,
+		}, {
+			name: "a failed one was just created, another comes up", why: "there is nothing to do before the pause is over",
+			state: State{
+				Desired: 2, Machines: []Machine{up("a", failed, aged(1)), up("b", nodeless, aged(3))}, Now: time.Unix(0, 0),
+				Repair: Repair{Replacements: 1, Pause: 3 * time.Hour, Startup: 4 * time.Hour},
+			},
+			paused: true, again: 2 * time.Hour,
+		}, {
+			name: "a failed one that is old enough", why: "it is replaced as soon as the pause is over",
+			state: State{
+				Desired: 1, Machines: []Machine{up("a", failed, aged(3))}, Now: time.Unix(0, 0),
+				Repair: Repair{Replacements: 1, Pause: 3 * time.Hour},
+			},
+			delete: []string{"a"},
+		}, {
 			name: "a replacement has failed as well", why: "those of before are left as they are",
 			state:  State{Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", failed, aged(2))}, Repair: Repair{Replacements: 1}},
 			delete: []string{"b"},
@@ -176,7 +198,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.state.Order.Policy = clusterv1alpha1.DeletePolicyOldest
 			got := Decide(tc.state)
-			if got.Create != tc.create || got.Held != tc.held || got.Again != tc.again || !slices.Equal(names(got.Delete), tc.delete) {
+			if got.Create != tc.create || got.Held != tc.held || got.Paused != tc.paused || got.Again != tc.again || !slices.Equal(names(got.Delete), tc.delete) {
 				t.Errorf("%s: got %+v", tc.why, got)
 			}
 		})
@@ -228,6 +250,7 @@ func drawState(t *rapid.T) State {
 		Repair: Repair{
 			Replacements: rapid.IntRange(0, 2).Draw(t, "replacements"),
 			Startup:      time.Duration(rapid.IntRange(0, 3).Draw(t, "startup")) * time.Second,
+			Pause:        time.Duration(rapid.IntRange(0, 3).Draw(t, "pause")) * time.Second,
 		},
 		Now: time.Unix(3, 0),
 	}

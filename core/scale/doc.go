@@ -11,7 +11,9 @@
 // # Repair
 //
 // Failed Machines are replaced a few at a time, the next one only after the one before it has come up: whatever made them
-// fail, a wrong setting of the cluster for instance, may make their replacements fail as well.
+// fail, a wrong setting of the cluster for instance, may make their replacements fail as well. Where these fail at once,
+// there is a pause between them. It counts from the creation of a Machine that is still there, so that it outlives the
+// process.
 //
 // # Never one too many
 //

@@ -20,6 +20,8 @@ const (
 	replacements = 1
 	// startup is how long a Machine may take to come up before the next failed one is replaced all the same.
 	startup = 10 * time.Minute
+	// pause is how long after a failed Machine was created the next one is replaced at the soonest.
+	pause = 10 * time.Second
 	// lookUpAfter is how long the cache may take to show what this process did before the API server is asked.
 	lookUpAfter = 10 * time.Second
 	// settleAfter is when a request whose answer was lost can no longer be under way. API servers give up after 60 s.
@@ -104,7 +106,7 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 			Policy:           set.Spec.DeletePolicy,
 			Seed:             string(set.UID),
 		},
-		Repair: scale.Repair{Replacements: replacements, Startup: startup},
+		Repair: scale.Repair{Replacements: replacements, Startup: startup, Pause: pause},
 		Now:    now,
 	}
 	for i := range machines {

@@ -131,6 +131,9 @@ func failureOf(o *observation, done applied) (reason, message string) {
 	if done.decision.Held {
 		reason = clusterv1alpha1.ReasonTemplateInvalid
 	}
+	if done.decision.Paused {
+		message += fmt.Sprintf(" (none is replaced within %s of the creation of one that failed)", pause)
+	}
 	return reason, message
 }
 

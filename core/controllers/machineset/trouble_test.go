@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,7 +55,9 @@ func TestAStrangersNameIsSkipped(t *testing.T) {
 func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
 	c := fleettest.New(t)
 	actor := c.Act(t)
-	c.Manage(t, interceptor.Funcs{}, add)
+	ahead := &offset{}
+	ahead.by.Store(int64(time.Minute))
+	c.Manage(t, interceptor.Funcs{}, addAt(ahead))
 	audit := c.Audit(t)
 	set := newSet(t, c, 3)
 	settled(t, c, set, 3)
@@ -84,6 +87,37 @@ func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
 	settled(t, c, set, 3)
 	atMost(t, audit, 4)
+}
+
+func TestAMachineThatFailsAtOnceIsReplacedAfterAPause(t *testing.T) {
+	c := fleettest.New(t)
+	c.Act(t).Up(func(*clusterv1alpha1.Machine) bool { return false })
+	// Behind, so that the pause does not pass by itself.
+	clock := &offset{}
+	clock.by.Store(-int64(time.Hour))
+	c.Manage(t, interceptor.Funcs{}, addAt(clock))
+	audit := c.Audit(t)
+	set := newSet(t, c, 1)
+	c.Eventually(t, func() string {
+		if audit.Made() != 1 {
+			return "not created"
+		}
+		return ""
+	})
+	name := c.Machines(t)[0].Name
+	c.Fail(t, name, "Boom", "the host burns")
+	hasFailure(t, c, set, "MachinesFailed: Machine "+name+": the host burns (none is replaced within 10s of the creation of one that failed)")
+	if m := c.Machines(t)[0]; m.Name != name || !m.DeletionTimestamp.IsZero() {
+		t.Errorf("%s is replaced at once", name)
+	}
+	clock.by.Store(int64(time.Minute))
+	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Annotations = map[string]string{"look": "again"} })
+	c.Eventually(t, func() string {
+		if m := c.Machines(t); audit.Made() != 2 || len(m) != 1 || m[0].Name == name {
+			return fmt.Sprintf("%d made", audit.Made())
+		}
+		return ""
+	})
 }
 
 // waitingFailed returns the failed Machines that nobody has deleted.
