@@ -35,8 +35,9 @@ type Driver struct {
 	// next is what the look-out waits for; zero while it waits for nothing but news.
 	next  time.Time
 	calls map[string]*callRecord
-	// waiting are machines to wake when the driver comes back.
+	// waiting are machines to wake when the driver comes back, or at wakeAt; zero for never.
 	waiting map[types.NamespacedName]struct{}
+	wakeAt  time.Time
 }
 
 // callRecord is what is known of a uid's mutations, and whose uid it is.
@@ -56,6 +57,9 @@ type callRecord struct {
 // notConnected is all that machines are told of a driver that is away: why is for the log, since it changes while a driver restarts, and
 // each change would be a write to every machine.
 const notConnected = "the driver is not connected"
+
+// leaseCheck is when a machine that was refused for want of a Lease asks again; the Lease is renewed every few seconds.
+const leaseCheck = time.Second
 
 func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, error) {
 	transport, err := transportFor(target.Address)
@@ -223,6 +227,11 @@ func (d *Driver) admissible(m Machine, overtime error) error {
 	if why := d.whyNot(); why != "" {
 		d.waiting[m.key()] = struct{}{}
 		return unavailable("DriverNotReady", why)
+	}
+	if overtime != nil {
+		d.waiting[m.key()] = struct{}{}
+		d.wakeAt = earlier(d.wakeAt, d.cfg.Clock.Now().Add(leaseCheck))
+		d.lookSooner(d.wakeAt)
 	}
 	return overtime
 }

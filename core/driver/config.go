@@ -22,6 +22,9 @@ type Config struct {
 	// Deposed is called when a driver says that it has seen a later leader (STALE_EPOCH): this process must stop leading.
 	// It may be called more than once, and must return at once. nil: nobody is told.
 	Deposed func()
+	// ShutdownGrace is how long mutations under way may go on after Start's context has ended, if leadership lasts so long;
+	// 0 cancels them at once.
+	ShutdownGrace time.Duration
 	// Deadlines of calls, where set they replace the contract's defaults; where a driver sets its own, those count.
 	Deadlines Deadlines
 	// MaxConcurrentRequests holds for drivers that name no limit; 0 stands for 64.

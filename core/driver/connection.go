@@ -27,8 +27,8 @@ type session struct {
 	caps     Capabilities
 	// calls under way outlive a driver that stops gracefully.
 	calls sync.WaitGroup
-	// leading ends when this process leads no more; it outlives the connection.
-	leading context.Context
+	// mutations is the context of all of them. It ends when this process may not have any under way; it outlives the connection.
+	mutations context.Context
 	// cannotList is set when ListMachines turned out to be UNIMPLEMENTED: off until the driver reconnects.
 	cannotList atomic.Bool
 }

@@ -45,14 +45,15 @@ func (d *Driver) dueLooks(s *session) ([]batch, time.Time) {
 			d.alarm.ring(record.machine)
 		}
 	}
-	d.next = d.slots.expiry()
+	if !d.wakeAt.IsZero() && !now.Before(d.wakeAt) {
+		d.wake()
+	}
+	d.next = earlier(d.slots.expiry(), d.wakeAt)
 	if d.why != "" {
 		return nil, d.next
 	}
 	batches, due := d.watch.due(now, canList)
-	if !due.IsZero() {
-		d.next = earlier(d.next, due)
-	}
+	d.next = earlier(d.next, due)
 	return batches, d.next
 }
 

@@ -16,8 +16,8 @@ const shortestMutation = 5 * time.Second
 
 // StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes the machine, and
 // Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
-// Unavailable (not connected, not ready, or not enough of the Lease left; where the driver is away, its return wakes the
-// machine), SpecInvalid (the request is malformed or too large) or Conflict (another Machine holds the uid).
+// Unavailable (not connected, not ready, or not enough of the Lease left; the machine is woken when the driver is back, or a
+// second later), SpecInvalid (the request is malformed or too large) or Conflict (another Machine holds the uid).
 // An outcome that nobody collected is dropped.
 func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
@@ -82,7 +82,7 @@ func (d *Driver) start(m Machine, op Operation, call invoke) error {
 
 // mutate makes the call and waits for its end.
 func (d *Driver) mutate(s *session, m Machine, op Operation, timeout time.Duration, call invoke) Outcome {
-	ctx, cancel := context.WithTimeout(s.leading, timeout)
+	ctx, cancel := context.WithTimeout(s.mutations, timeout)
 	defer cancel()
 	ctx, departed := watchDeparture(ctx)
 	outcome := Outcome{Operation: op, Started: d.cfg.Clock.Now()}

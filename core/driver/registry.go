@@ -15,9 +15,12 @@ import (
 
 // Drivers are the configured drivers. Make them with New; safe for use by several goroutines.
 type Drivers struct {
+	cfg     Config
 	drivers map[string]*Driver
 	have    []string
 	alarm   *alarm
+	// deposed is closed once a driver has told of a later leader.
+	deposed <-chan struct{}
 }
 
 // New makes a client for each target. It connects to none: that is Start's work, so a driver that is not there yet
@@ -31,7 +34,13 @@ func New(cfg Config, targets []Target) (*Drivers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drivers: register metrics: %w", err)
 	}
-	d := &Drivers{drivers: map[string]*Driver{}, alarm: newAlarm()}
+	deposed, depose := context.WithCancel(context.Background())
+	tell := cfg.Deposed
+	cfg.Deposed = func() {
+		depose()
+		tell()
+	}
+	d := &Drivers{cfg: cfg, drivers: map[string]*Driver{}, alarm: newAlarm(), deposed: deposed.Done()}
 	for _, target := range targets {
 		if _, twice := d.drivers[target.Name]; twice {
 			return nil, fmt.Errorf("drivers: %q is configured twice", target.Name)
@@ -46,16 +55,51 @@ func New(cfg Config, targets []Target) (*Drivers, error) {
 	return d, nil
 }
 
-// Start keeps the drivers connected and tracked machines looked at until ctx ends; then it cancels every call, whose
-// outcome is unknown from then on, and returns nil. It is a controller-runtime Runnable and may be called once.
+// Start keeps the drivers connected and tracked machines looked at until ctx ends. Then no call begins any more, and
+// mutations under way have as long as Config.ShutdownGrace and the Lease allow, none after a later leader was seen; those
+// that are cancelled have an unknown outcome. It returns nil when the last has ended. It is a controller-runtime Runnable and
+// may be called once.
 func (d *Drivers) Start(ctx context.Context) error {
-	var running sync.WaitGroup
-	running.Go(func() { d.alarm.run(ctx) })
+	mutations, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	var waking, serving sync.WaitGroup
+	waking.Go(func() { d.alarm.run(ctx) })
 	for _, driver := range d.drivers {
-		running.Go(func() { driver.run(ctx) })
+		serving.Go(func() { driver.run(ctx, mutations) })
 	}
-	running.Wait()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		serving.Wait()
+	}()
+	<-ctx.Done()
+	d.await(ended)
+	cut()
+	<-ended
+	waking.Wait()
 	return nil
+}
+
+// await waits for the mutations under way to end, as long as they may.
+func (d *Drivers) await(ended <-chan struct{}) {
+	grace := d.cfg.ShutdownGrace
+	if d.cfg.MutationBudget != nil {
+		latest, leading := d.cfg.MutationBudget()
+		if !leading {
+			return
+		}
+		grace = min(grace, latest.Sub(d.cfg.Clock.Now()))
+	}
+	if grace <= 0 {
+		return
+	}
+	timer := d.cfg.Clock.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-d.deposed:
+	case <-timer.C():
+	}
 }
 
 // NeedLeaderElection is true: only a leader calls drivers.
@@ -79,8 +123,9 @@ func (d *Drivers) Events() <-chan event.GenericEvent {
 	return d.alarm.events
 }
 
-// run keeps the driver connected until ctx ends, and returns when the last call has ended.
-func (d *Driver) run(ctx context.Context) {
+// run keeps the driver connected until ctx ends, and returns when the last call has ended. The context of mutations outlives
+// ctx.
+func (d *Driver) run(ctx, mutations context.Context) {
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	for ctx.Err() == nil {
@@ -90,7 +135,7 @@ func (d *Driver) run(ctx context.Context) {
 			d.pause(ctx)
 			continue
 		}
-		s.leading = ctx
+		s.mutations = mutations
 		d.serve(ctx, s)
 		closing.Go(func() {
 			s.calls.Wait()
@@ -98,7 +143,7 @@ func (d *Driver) run(ctx context.Context) {
 			_ = s.conn.Close()
 		})
 	}
-	d.away("this process does not lead any more", nil)
+	d.away("this process is shutting down", nil)
 }
 
 func (d *Driver) pause(ctx context.Context) {
@@ -162,14 +207,20 @@ func (d *Driver) setReady(why string) {
 		return
 	}
 	d.log.Info("driver is ready")
-	for machine := range d.waiting {
-		d.alarm.ring(machine)
-	}
-	clear(d.waiting)
+	d.wake()
 	for _, watched := range d.watch.watched {
 		d.alarm.ring(watched.machine.key())
 	}
 	d.lookSooner(time.Time{})
+}
+
+// wake wakes who waits. Call it with the lock held.
+func (d *Driver) wake() {
+	for machine := range d.waiting {
+		d.alarm.ring(machine)
+	}
+	clear(d.waiting)
+	d.wakeAt = time.Time{}
 }
 
 // away records that there is no session, and why; cause is for the log. Who queued is woken when the driver is back.
@@ -181,6 +232,7 @@ func (d *Driver) away(why string, cause error) {
 	}
 	d.session, d.why = nil, why
 	d.metrics.setUp(d.name, false)
+	d.wakeAt = time.Time{}
 	for _, uid := range d.slots.dropAll() {
 		if record, known := d.calls[uid]; known {
 			d.waiting[record.machine] = struct{}{}

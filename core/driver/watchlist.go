@@ -300,7 +300,7 @@ func later(a, b time.Time) time.Time {
 
 // earlier treats zero as never.
 func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

@@ -34,8 +34,12 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// shutdownGrace is how long calls under way get to end after SIGTERM.
-const shutdownGrace = 35 * time.Second
+// After SIGTERM calls under way get callGrace to end, and all of the process shutdownGrace; the Lease is kept, and given back
+// after that. A process that has lost its Lease gets neither.
+const (
+	callGrace     = 30 * time.Second
+	shutdownGrace = callGrace + 5*time.Second
+)
 
 // errDeposed ends a leader that a driver has told of a later one. Exiting cancels its calls.
 var errDeposed = errors.New("a driver has seen a later leader: this process must not go on")
@@ -123,12 +127,13 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		return err
 	}
 	settings := driver.Config{
-		ClusterUID: clusterID,
-		Deposed:    deposed,
-		Deadlines:  o.Deadlines,
-		Log:        mgr.GetLogger().WithName("driver"),
-		Clock:      clock.RealClock{},
-		Registry:   metrics.Registry,
+		ClusterUID:    clusterID,
+		Deposed:       deposed,
+		Deadlines:     o.Deadlines,
+		ShutdownGrace: callGrace,
+		Log:           mgr.GetLogger().WithName("driver"),
+		Clock:         clock.RealClock{},
+		Registry:      metrics.Registry,
 	}
 	if leader != nil {
 		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget

@@ -1,0 +1,179 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/millwright-dev/millwright/core/instance"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// slowCreate makes creates wait for proceed; entered gets one word for each that has begun.
+func slowCreate(f *fakeDriver) (entered, proceed chan struct{}) {
+	entered, proceed = make(chan struct{}, 1), make(chan struct{})
+	f.create = func(ctx context.Context, q *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		entered <- struct{}{}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-proceed:
+			return &driverv1alpha1.CreateMachineResponse{Machine: running(q.GetMachine())}, nil
+		}
+	}
+	return entered, proceed
+}
+
+func TestCallsUnderWayMayEndWhenTheProcessDoes(t *testing.T) {
+	f := newFakeDriver()
+	entered, proceed := slowCreate(f)
+	path := socketPath(t)
+	f.serve(t, path)
+	closed := make(chan struct{})
+	var once sync.Once
+	r := start(t, Config{ShutdownGrace: time.Hour, Log: logSink(func(line string) {
+		if strings.Contains(line, "this process is shutting down") {
+			once.Do(func() { close(closed) })
+		}
+	})}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	if err := r.StartCreate(m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	r.lead()
+	<-closed
+	if err := r.StartDelete(machine("b")); failureClass(err) != instance.Unavailable {
+		t.Errorf("a call of a process that shuts down: %v, want Unavailable", err)
+	}
+	select {
+	case <-r.ended:
+		t.Fatal("Start returned before the last call had ended")
+	default:
+	}
+	close(proceed)
+	<-r.ended
+	if outcome, progress := r.Collect(m.key(), m.UID); progress != Ended || outcome.Failure != nil {
+		t.Errorf("%s %+v, want a success", progress, outcome.Failure)
+	}
+}
+
+func TestCallsUnderWayAreCutOff(t *testing.T) {
+	// over is when the budget that counts begins.
+	var over atomic.Bool
+	budget := func(then time.Duration, leading bool) func() (time.Time, bool) {
+		return func() (time.Time, bool) {
+			if over.Load() {
+				return time.Now().Add(then), leading
+			}
+			return time.Now().Add(time.Hour), true
+		}
+	}
+	for _, test := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"after the grace", Config{ShutdownGrace: time.Millisecond}},
+		{"where there is no grace", Config{}},
+		{"before the Lease ends", Config{ShutdownGrace: time.Hour, MutationBudget: budget(20*time.Millisecond, true)}},
+		{"once the Lease is lost", Config{ShutdownGrace: time.Hour, MutationBudget: budget(time.Hour, false)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			over.Store(false)
+			f := newFakeDriver()
+			entered, _ := slowCreate(f)
+			path := socketPath(t)
+			f.serve(t, path)
+			r := start(t, test.cfg, path)
+			r.awaitReady(t)
+			m := machine("a")
+			if err := r.StartCreate(m, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			<-entered
+			over.Store(true)
+			r.lead()
+			<-r.ended
+			outcome, progress := r.Collect(m.key(), m.UID)
+			if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown {
+				t.Errorf("%s %+v, want the call ended with an unknown outcome", progress, outcome.Failure)
+			}
+		})
+	}
+}
+
+func TestALaterLeaderCutsTheGraceShort(t *testing.T) {
+	f := newFakeDriver()
+	entered, _ := slowCreate(f)
+	f.remove = func(context.Context, *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.DeleteMachineResponse, error) {
+		return nil, says(codes.FailedPrecondition, "STALE_EPOCH", "epoch 8 was here")
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	var r *rig
+	r = start(t, Config{ShutdownGrace: time.Hour, Deposed: func() { r.lead() }}, path)
+	r.awaitReady(t)
+	if err := r.StartCreate(machine("a"), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	if err := r.StartDelete(machine("b")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-r.ended:
+	case <-time.After(patience):
+		t.Error("a create goes on beside a later leader")
+	}
+}
+
+func TestAMachineRefusedForWantOfALeaseIsWoken(t *testing.T) {
+	f := newFakeDriver()
+	path := socketPath(t)
+	f.serve(t, path)
+	var held atomic.Bool
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := start(t, Config{Clock: clock, MutationBudget: func() (time.Time, bool) {
+		return clock.Now().Add(time.Minute), held.Load()
+	}}, path)
+	asking, m := machine("asking"), machine("a")
+	r.await(t, "a driver without a Lease", func() bool {
+		err := r.Reserve(asking)
+		r.alarm.ring(asking.key())
+		return isReason(err, "NotLeading")
+	})
+	r.Forget(asking.key(), asking.UID)
+	if err := r.Reserve(m); !isReason(err, "NotLeading") {
+		t.Fatalf("%v, want NotLeading", err)
+	}
+	held.Store(true)
+	clock.Step(leaseCheck)
+	timeout := time.After(patience)
+	for {
+		select {
+		case event := <-r.drivers.Events():
+			if event.Object.GetName() != m.Name {
+				continue
+			}
+		case <-timeout:
+			t.Fatal("the machine was never woken")
+		}
+		break
+	}
+	if err := r.Reserve(m); err != nil {
+		t.Errorf("with a Lease: %v", err)
+	}
+}
+
+func isReason(err error, reason string) bool {
+	var failure *instance.Failure
+	return errors.As(err, &failure) && failure.Class == instance.Unavailable && failure.Reason == reason
+}
