@@ -120,6 +120,9 @@ func (p *plan) create(v view) bool {
 		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationProcessing}
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceCreating, "The VM is being created.")
 	}
+	if p.Machine.Status.LastOperation != nil && p.Memory.Last == nil {
+		p.Memory.Possible = true
+	}
 	p.Memory.Attempted, p.Memory.AttemptedAt = clusterv1alpha1.OperationCreate, p.Now
 	return p.act(Create)
 }
@@ -147,10 +150,12 @@ func (p *plan) createFailed() bool {
 		return false
 	}
 	if terminal(last.Failure.Class) {
-		message := explain(last.Failure)
-		p.status.LastOperation = &Operation{
-			Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationFailed, Description: message,
+		message, state := explain(last.Failure), clusterv1alpha1.OperationFailed
+		if !p.Memory.Refused {
+			// Whoever deletes the machine has to know that there may be a VM.
+			state = clusterv1alpha1.OperationProcessing
 		}
+		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationCreate, State: state, Description: message}
 		return p.fail(last.Failure.Reason, message)
 	}
 	p.keep(last.Failure.LastKnownState)

@@ -141,8 +141,8 @@ func (p *plan) deleted() bool {
 	return p.dying(last.Instance)
 }
 
-// deleteRefused: the delete has failed. One that the spec keeps from being understood is no obstacle where the same
-// spec never made anything: every create met the same refusal, or the cloud knows nothing of the machine.
+// deleteRefused: the delete has failed. One that the spec keeps from being understood is no obstacle where nothing was
+// ever made: every create met such a refusal, or the cloud knows nothing of the machine.
 func (p *plan) deleteRefused(last *Outcome) bool {
 	p.refused(last.Failure)
 	if p.Machine.ProviderID == "" && terminal(last.Failure.Class) {

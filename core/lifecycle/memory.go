@@ -36,6 +36,7 @@ func (p *plan) remember(o Outcome) {
 	m.RetryAt = o.Ended.Add(recheck)
 	if o.Failure == nil {
 		m.Failures = 0
+		m.Possible = m.Possible || o.Operation == clusterv1alpha1.OperationCreate
 		return
 	}
 	if !repeated {
@@ -46,9 +47,9 @@ func (p *plan) remember(o Outcome) {
 	if o.Operation != clusterv1alpha1.OperationCreate {
 		return
 	}
-	m.Refused = terminal(o.Failure.Class)
+	m.Refused = terminal(o.Failure.Class) && !m.Possible
 	if uncertain(o.Failure.Class) {
-		m.Doubt = o.Ended
+		m.Doubt, m.Possible = o.Ended, true
 	}
 }
 

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -212,6 +213,51 @@ func (w *world) still() {
 		}
 		w.memory = step.Memory
 		w.pass(time.Hour)
+	}
+}
+
+// TestRefusedAfterAnother: a create that is refused for good says nothing of the one before it, whose answer was lost. A
+// delete that meets the same refusal does not end the machine, in this process or a later one.
+func TestRefusedAfterAnother(t *testing.T) {
+	for name, lost := range map[string]func(*world){
+		"a lost answer":        func(w *world) { w.answer(instance.OutcomeUnknown, true) },
+		"a process that ended": (*world).crash,
+	} {
+		for _, later := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deleted by a later process %t", name, later), func(t *testing.T) {
+				w := newWorld(false)
+				refused := func() {
+					w.sync()
+					w.reconcile(func() fate { return goes })
+					w.answer(instance.SpecInvalid, false)
+					w.pass(settle)
+				}
+				w.reconcile(func() fate { return goes })
+				lost(w)
+				w.pass(settle)
+				refused()
+				refused()
+				if w.api.Status.Phase != clusterv1alpha1.MachinePhaseFailed || w.made != 1 {
+					t.Fatalf("%d VMs made, status %+v", w.made, w.api.Status)
+				}
+				if later {
+					w.crash()
+				}
+				w.version++
+				w.api.Deleting = w.now
+				for range 20 {
+					refused()
+				}
+				if w.api == nil {
+					t.Fatal(strings.Join(w.broken, "\n"))
+				}
+				w.settleDown()
+				w.arrived()
+				if len(w.broken) > 0 {
+					t.Error(strings.Join(w.broken, "\n"))
+				}
+			})
+		}
 	}
 }
 

@@ -141,7 +141,9 @@ type Memory struct {
 	RetryAt time.Time
 	// Gone: nothing of the machine is left in the cloud and nothing can come any more.
 	Gone bool
-	// Refused: a create was refused for good.
+	// Possible: a create may have made a VM. It was accepted, nobody knows its outcome, or an earlier process sent it.
+	Possible bool
+	// Refused: a create was refused for good, and none before it can have made anything.
 	Refused bool
 	// Witnessed: a VM was seen. There is no other for this uid, ever.
 	Witnessed bool

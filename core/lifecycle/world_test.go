@@ -285,9 +285,6 @@ func (w *world) answer(class instance.Class, reached bool) {
 	w.call = nil
 	if terminal(class) && c.op == clusterv1alpha1.OperationCreate {
 		reached = false
-		if w.made+len(w.landed) > 0 {
-			class = "" // The same spec was good before.
-		}
 	}
 	o := &Outcome{Operation: c.op, Started: c.started, Ended: w.now}
 	if class != "" {
