@@ -14,6 +14,18 @@ import (
 // gather is how long changes of an owner's many objects are gathered before it is reconciled once for all of them.
 const gather = 50 * time.Millisecond
 
+// Pauses before an object whose reconcile failed is tried again, from the first failure to the last.
+const (
+	shortestRetry = 20 * time.Millisecond
+	longestRetry  = 10 * time.Second
+)
+
+// RateLimiter is when objects are tried again, each at its own pace. What fails is mostly the API server, for all at
+// once: none is to wait long once it is back.
+func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestRetry, longestRetry)
+}
+
 // ForOwners reconciles the owners of an object, those before a change and those after it, a moment after it changed, so
 // that a thousand Machines that change at once cause a few reconciles and not a thousand.
 func ForOwners(owners func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {

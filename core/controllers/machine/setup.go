@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
 )
@@ -47,12 +47,6 @@ type Options struct {
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
 	Clock clock.PassiveClock
 }
-
-// Pauses after an error of the API server.
-const (
-	shortestRetry = 20 * time.Millisecond
-	longestRetry  = 10 * time.Second
-)
 
 // Add adds the controller of Machines to mgr.
 func Add(mgr ctrl.Manager, o Options) error {
@@ -92,9 +86,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
-			// What fails is the API server, for all at once: no Machine is to wait long once it is back.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](shortestRetry, longestRetry),
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
 		}).
 		Complete(r)
 }

@@ -68,7 +68,9 @@ func Add(mgr ctrl.Manager, o Options) error {
 		For(&clusterv1alpha1.MachineDeployment{}).
 		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.deploymentsOf)).
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.deploymentOfMachine)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
+		}).
 		Complete(r)
 }
 

@@ -65,7 +65,9 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.setsOf)).
 		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
+		}).
 		Complete(r)
 }
 
