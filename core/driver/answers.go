@@ -49,14 +49,7 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		Message:              bounded(m.GetMessage(), maxMessage),
 		PollAfter:            boundedWait(m.GetOperation().GetPollAfter().AsDuration()),
 		LastKnownState:       m.GetLastKnownState(),
-		AttachedVolumeIDs:    m.GetAttachedVolumeIds(),
-		InstanceType:         m.GetInstanceType(),
-		Region:               m.GetRegion(),
-		Zone:                 m.GetZone(),
 		DuplicateProviderIDs: m.GetDuplicateProviderIds(),
-	}
-	if m.GetCreateTime() != nil {
-		i.CreateTime = m.GetCreateTime().AsTime()
 	}
 	for _, a := range m.GetAddresses() {
 		i.Addresses = append(i.Addresses, instance.Address{Type: a.GetType(), Address: a.GetAddress()})
@@ -103,9 +96,6 @@ func sameInstance(a, b *instance.Instance) bool {
 		a.Reason == b.Reason && a.Message == b.Message &&
 		slices.Equal(a.Addresses, b.Addresses) &&
 		slices.Equal(a.LastKnownState, b.LastKnownState) &&
-		slices.Equal(a.AttachedVolumeIDs, b.AttachedVolumeIDs) &&
-		a.InstanceType == b.InstanceType && a.Region == b.Region && a.Zone == b.Zone &&
-		a.CreateTime.Equal(b.CreateTime) &&
 		slices.Equal(a.DuplicateProviderIDs, b.DuplicateProviderIDs)
 }
 

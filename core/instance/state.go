@@ -29,10 +29,7 @@ type Instance struct {
 	// PollAfter is how long the driver asks core to wait before the next look; 0 leaves it to core.
 	PollAfter time.Duration
 	// LastKnownState goes back to the driver with the next call; core never looks inside.
-	LastKnownState             []byte
-	AttachedVolumeIDs          []string
-	InstanceType, Region, Zone string
-	CreateTime                 time.Time
+	LastKnownState []byte
 	// DuplicateProviderIDs are other VMs that carry the same uid: a broken promise that must be shown.
 	DuplicateProviderIDs []string
 }
