@@ -30,7 +30,7 @@ func (r reader) machine(asked Machine, m *driverv1alpha1.Machine) (*instance.Ins
 	if m.GetClusterUid() != r.clusterUID {
 		return nil, invalidAnswer("machine.cluster_uid: is another cluster's")
 	}
-	if !strings.HasPrefix(m.GetProviderId(), r.prefix) && m.GetProviderId() != "" {
+	if !r.announced(m.GetProviderId()) {
 		return nil, invalidAnswer(fmt.Sprintf("machine.provider_id: does not begin with %q, as the driver announced", r.prefix))
 	}
 	state, known := states[m.GetState()]
@@ -38,6 +38,20 @@ func (r reader) machine(asked Machine, m *driverv1alpha1.Machine) (*instance.Ins
 		return nil, invalidAnswer("machine.state: is not known to this version of core")
 	}
 	return toInstance(m, state), nil
+}
+
+// failure reads the error of a call; a providerID that is not one of the driver's is dropped.
+func (r reader) failure(name string, err error, left bool) *instance.Failure {
+	f := classify(name, err, left)
+	if !r.announced(f.ProviderID) {
+		f.ProviderID = ""
+	}
+	return f
+}
+
+// announced says whether a providerID, where there is one, begins as the driver announced.
+func (r reader) announced(providerID string) bool {
+	return providerID == "" || strings.HasPrefix(providerID, r.prefix)
 }
 
 func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Instance {

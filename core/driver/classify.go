@@ -149,7 +149,10 @@ func (d details) failure() *instance.Failure {
 			Description: bounded(violation.GetDescription(), maxMessage),
 		})
 	}
-	f.ProviderID = bounded(d.partial.GetProviderId(), maxMessage)
+	// An id is written down once and for all: what is not one is dropped, never mended.
+	if id := d.partial.GetProviderId(); bounded(id, contract.MaxProviderIDBytes) == id {
+		f.ProviderID = id
+	}
 	if state := d.partial.GetLastKnownState(); len(state) <= contract.MaxPartialStateBytes {
 		f.LastKnownState = state
 	}

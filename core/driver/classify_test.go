@@ -131,6 +131,24 @@ func TestClassifyReadsTheDetails(t *testing.T) {
 	}
 }
 
+func TestAProviderIDThatIsNoneIsDropped(t *testing.T) {
+	r := reader{prefix: prefix}
+	for id, want := range map[string]string{
+		prefix + "1": prefix + "1",
+		prefix + strings.Repeat("1", contract.MaxProviderIDBytes-len(prefix)): prefix + strings.Repeat("1", contract.MaxProviderIDBytes-len(prefix)),
+		prefix + strings.Repeat("1", contract.MaxProviderIDBytes):             "",
+		prefix + "1 ":   "",
+		prefix + "1\n2": "",
+		"other:///1":    "",
+	} {
+		err := says(codes.Internal, "PROVIDER_INTERNAL", "half-way", &driverv1alpha1.PartialState{ProviderId: id, LastKnownState: []byte("s")})
+		got := r.failure(driverName, err, true)
+		if got.ProviderID != want || string(got.LastKnownState) != "s" {
+			t.Errorf("%.40q of %d bytes became %.40q with the state %q", id, len(id), got.ProviderID, got.LastKnownState)
+		}
+	}
+}
+
 func TestWordsAreFitForConditions(t *testing.T) {
 	for in, want := range map[string]string{
 		"QUOTA_EXCEEDED": "QuotaExceeded", "quota exceeded": "QuotaExceeded", "NoValidHost": "NoValidHost",

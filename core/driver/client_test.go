@@ -225,6 +225,10 @@ func TestAnswersThatBreakTheContractAreUnknownOutcomes(t *testing.T) {
 		{"another name", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.Ref.Name = "x"; return m }},
 		{"another cluster", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.ClusterUid = "x"; return m }},
 		{"another prefix", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.ProviderId = "x"; return m }},
+		{"too long an id", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine {
+			m.ProviderId += string(make([]byte, contract.MaxProviderIDBytes))
+			return m
+		}},
 		{"too large a state", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine {
 			m.LastKnownState = make([]byte, contract.MaxLastKnownStateBytes+1)
 			return m

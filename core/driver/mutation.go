@@ -89,7 +89,7 @@ func (d *Driver) mutate(s *session, m Machine, op Operation, timeout time.Durati
 	answer, err := call(ctx, s)
 	outcome.Ended = d.cfg.Clock.Now()
 	if err != nil {
-		outcome.Failure = classify(d.name, err, departed.left.Load())
+		outcome.Failure = d.reader(s).failure(d.name, err, departed.left.Load())
 		d.log.Info("mutation failed", "operation", op, "machine", m.key(), "uid", m.UID,
 			"class", outcome.Failure.Class, "reason", outcome.Failure.Reason, "message", outcome.Failure.Message)
 		if outcome.Failure.Class == instance.StaleEpoch {

@@ -101,6 +101,7 @@ func (c *checker) machine(field string, m *driverv1alpha1.Machine) {
 	case driverv1alpha1.MachineState_MACHINE_STATE_RUNNING:
 		c.required(field+".provider_id", m.GetProviderId())
 	}
+	c.size(field+".provider_id", len(m.GetProviderId()), MaxProviderIDBytes)
 	if strings.TrimSpace(m.GetProviderId()) != m.GetProviderId() {
 		c.add(field+".provider_id", "begins or ends with white space")
 	}

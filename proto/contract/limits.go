@@ -12,6 +12,8 @@ const (
 	MaxLastKnownStateBytes = 64 << 10
 	// MaxPartialStateBytes bounds PartialState.last_known_state.
 	MaxPartialStateBytes = 2 << 10
+	// MaxProviderIDBytes bounds every provider_id.
+	MaxProviderIDBytes = 512
 	// MaxStatusBytes bounds a whole gRPC status, details included.
 	MaxStatusBytes = 4 << 10
 	// DefaultMaxUserDataBytes holds where a driver sets no Limits.max_user_data_bytes.

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,6 +111,8 @@ func TestAnswerShapes(t *testing.T) {
 	homeless.ProviderId = ""
 	spaced := goodMachine()
 	spaced.ProviderId = "x:///1 "
+	endless := goodMachine()
+	endless.ProviderId = "x:///" + strings.Repeat("1", MaxProviderIDBytes)
 	stateless := goodMachine()
 	stateless.State = driverv1alpha1.MachineState_MACHINE_STATE_UNSPECIFIED
 	cases := map[string]struct {
@@ -139,6 +142,7 @@ func TestAnswerShapes(t *testing.T) {
 		"a create of nothing":        {&driverv1alpha1.CreateMachineResponse{}, []string{"machine"}},
 		"running without an id":      {&driverv1alpha1.GetMachineStatusResponse{Machine: homeless}, []string{"machine.provider_id"}},
 		"an id with a space":         {&driverv1alpha1.GetMachineStatusResponse{Machine: spaced}, []string{"machine.provider_id"}},
+		"an id that is too long":     {&driverv1alpha1.GetMachineStatusResponse{Machine: endless}, []string{"machine.provider_id"}},
 		"no state":                   {&driverv1alpha1.GetMachineStatusResponse{Machine: stateless}, []string{"machine.state"}},
 		"failed without a reason":    {&driverv1alpha1.ListMachinesResponse{Machines: []*driverv1alpha1.Machine{goodMachine(), failed}}, []string{"machines[1].reason"}},
 		"a delete that is complete":  {&driverv1alpha1.DeleteMachineResponse{}, nil},

@@ -153,9 +153,10 @@ type PartialState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// MUST NOT exceed 2 KiB here.
 	LastKnownState []byte `protobuf:"bytes,1,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
-	ProviderId     string `protobuf:"bytes,2,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// As Machine.provider_id; core ignores one that breaks its rules.
+	ProviderId    string `protobuf:"bytes,2,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PartialState) Reset() {

@@ -358,7 +358,8 @@ type Machine struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Ref        *MachineRef            `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	ClusterUid string                 `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// What Node.spec.providerID will be, byte for byte. Empty while there is no VM. MUST NOT change once set.
+	// What Node.spec.providerID will be, byte for byte. Empty while there is no VM. MUST NOT change once set, and MUST NOT
+	// exceed 512 bytes.
 	ProviderId string `protobuf:"bytes,3,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// The name under which the node will register, where the cloud decides it; else empty.
 	NodeName string `protobuf:"bytes,4,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
