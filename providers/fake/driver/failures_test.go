@@ -30,7 +30,7 @@ func TestLostAnswersOfACreate(t *testing.T) {
 			w := newWorld(t, cloud.Options{})
 			w.inject(lost(operation))
 			_, err := w.machines.CreateMachine(t.Context(), createRequest("m1"))
-			w.expectReason(err, codes.Unavailable, "CLOUD_UNREACHABLE")
+			w.expectReason(err, codes.Unavailable, "OUTCOME_UNKNOWN")
 			if got := w.create("m1"); got.GetState() != running {
 				t.Errorf("created again: %v", got)
 			}
@@ -48,7 +48,7 @@ func TestLostAnswersOfADelete(t *testing.T) {
 			w.create("m1")
 			w.inject(lost(operation))
 			_, err := w.machines.DeleteMachine(t.Context(), deleteRequest("m1"))
-			w.expectReason(err, codes.Unavailable, "CLOUD_UNREACHABLE")
+			w.expectReason(err, codes.Unavailable, "OUTCOME_UNKNOWN")
 			if left := w.delete("m1"); left != nil {
 				t.Errorf("deleted again: %v", left)
 			}
@@ -195,7 +195,7 @@ func TestTheCloudsErrorsInTheContractsTerms(t *testing.T) {
 		{backendv1alpha1.NamedError_NAMED_ERROR_PERMISSION, codes.PermissionDenied, "PERMISSION_MISSING"},
 		{backendv1alpha1.NamedError_NAMED_ERROR_RATE_LIMIT, codes.ResourceExhausted, "RATE_LIMITED"},
 		{backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL, codes.Internal, "PROVIDER_INTERNAL"},
-		{backendv1alpha1.NamedError_NAMED_ERROR_UNAVAILABLE, codes.Unavailable, "CLOUD_UNREACHABLE"},
+		{backendv1alpha1.NamedError_NAMED_ERROR_UNAVAILABLE, codes.Unavailable, "OUTCOME_UNKNOWN"},
 		{backendv1alpha1.NamedError_NAMED_ERROR_DEPENDENCY, codes.FailedPrecondition, "DEPENDENCY_NOT_FOUND"},
 	} {
 		t.Run(test.name.String(), func(t *testing.T) {

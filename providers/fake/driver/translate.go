@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -19,13 +18,13 @@ func translate(err error) error {
 		return err
 	}
 	if said == nil {
-		return unknownOutcome("The cloud did not answer.")
+		return sdk.NewUnknownOutcome("The cloud did not answer.")
 	}
 	reason := driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
 	var options []sdk.ErrorOption
 	switch said.GetCode() {
 	case fakecloudv1alpha1.ErrorCode_ERROR_CODE_UNAVAILABLE:
-		return unknownOutcome(s.Message())
+		return sdk.NewUnknownOutcome(s.Message())
 	case fakecloudv1alpha1.ErrorCode_ERROR_CODE_BAD_REQUEST:
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
 		options = append(options, sdk.WithField(said.GetSubject(), s.Message()))
@@ -52,16 +51,6 @@ func translate(err error) error {
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING
 	}
 	return sdk.NewError(reason, s.Message(), options...)
-}
-
-// unknownOutcome returns the error for a cloud that may or may not have done what it was asked. Its code says so; the
-// reason is for people.
-func unknownOutcome(message string) error {
-	s, err := status.New(codes.Unavailable, message).WithDetails(&errdetails.ErrorInfo{Domain: Name, Reason: "CLOUD_UNREACHABLE"})
-	if err != nil {
-		return err
-	}
-	return s.Err()
 }
 
 // cloudError returns what the cloud itself said, nil when it said nothing.
