@@ -45,8 +45,8 @@ func ready(ctx context.Context, url string) bool {
 	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }
 
-// freeAddress returns an address on this machine that nobody listens on. Who comes in between makes the manager's start
-// fail, and the stack start it again.
+// freeAddress returns an address on this machine that nobody listens on. Who takes it before the manager does keeps the
+// manager from starting for as long as they hold it: it tries again at the same address.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
