@@ -88,19 +88,6 @@ func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, er
 	}, nil
 }
 
-// Name is the provider that the driver serves.
-func (d *Driver) Name() string {
-	return d.name
-}
-
-// Ready says whether the driver can take calls, and if not, why not, for people, in stable words.
-func (d *Driver) Ready() (bool, string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	why := d.whyNot()
-	return why == "", why
-}
-
 // Capabilities are what the driver said of itself when it was last reached; they outlast its absence.
 func (d *Driver) Capabilities() Capabilities {
 	d.mu.Lock()

@@ -24,9 +24,6 @@ func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	if failureClass(err) != instance.Unavailable {
 		t.Fatalf("without a driver: %v, want Unavailable", err)
 	}
-	if ready, why := r.Ready(); ready || why == "" {
-		t.Errorf("ready %t because %q", ready, why)
-	}
 	newFakeDriver().serve(t, path)
 	r.awaitReady(t)
 	if got := r.Capabilities(); got.VendorVersion != "v1" || got.ProviderIDPrefix != prefix || !got.Has(driverv1alpha1.Feature_FEATURE_LIST) {

@@ -238,7 +238,7 @@ func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(conte
 	return failure
 }
 
-// lost says whether a failure only tells that the driver went away, which Ready tells better.
+// lost says whether a failure only tells that the driver went away, which those who want a call are told better.
 func lost(ctx context.Context, failure *instance.Failure) bool {
 	if failure == nil {
 		return false

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -41,8 +42,9 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 			t.Errorf("%s: observation %+v of an outage", m.Name, got)
 		}
 	}
-	if ready, why := r.Ready(); ready || why != notConnected {
-		t.Errorf("ready %t because %q, want %q", ready, why, notConnected)
+	var failure *instance.Failure
+	if err := r.Reserve(asking); !errors.As(err, &failure) || failure.Message != notConnected {
+		t.Errorf("a call meanwhile: %v, want %q", err, notConnected)
 	}
 	newFakeDriver().serve(t, path)
 	for _, m := range []Machine{asking, waiting} {
