@@ -4,11 +4,15 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // gather is how long changes of an owner's many objects are gathered before it is reconciled once for all of them.
@@ -45,4 +49,30 @@ func ForOwners(owners func(context.Context, client.Object) []reconcile.Request) 
 			}
 		},
 	}
+}
+
+// Adopter is an object that adopts what it selects.
+type Adopter struct {
+	client.Object
+	Selector clusterv1alpha1.LabelSelector
+}
+
+// OwnersOf returns whom a change of the object concerns: its controller, if that is of the project's kind of that name,
+// or, if it has none, those that would adopt it. adopters is asked only then.
+func OwnersOf(o client.Object, kind string, adopters func() []Adopter) []reconcile.Request {
+	if metav1.GetControllerOf(o) != nil {
+		owner := ControllerOf(o, kind)
+		if owner == nil {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}}
+	}
+	var requests []reconcile.Request
+	for _, a := range adopters() {
+		selector, err := a.Selector.AsSelector()
+		if err == nil && selector.Matches(labels.Set(o.GetLabels())) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(a)})
+		}
+	}
+	return requests
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -21,8 +20,8 @@ var ErrUndecided = errors.New("the MachineSet has not noted yet that the Machine
 // then it is ErrUndecided, for as long as it takes to write the set's status. Machines without a set may always go, and
 // those of a set that is gone or going.
 func MayGo(ctx context.Context, reader client.Reader, m *clusterv1alpha1.Machine) error {
-	owner := metav1.GetControllerOf(m)
-	if owner == nil || owner.Kind != "MachineSet" {
+	owner := ControllerOf(m, clusterv1alpha1.MachineSetKind)
+	if owner == nil {
 		return nil
 	}
 	set := &clusterv1alpha1.MachineSet{}

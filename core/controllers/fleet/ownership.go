@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // Orphan is under which key an index of owners has the objects that no controller owns.
@@ -21,6 +23,20 @@ func OwnerKey(o client.Object) []string {
 		return []string{string(owner.UID)}
 	}
 	return []string{Orphan}
+}
+
+// ControllerOf is the reference to the object's controller if it is of the project's kind of that name, in whatever
+// version; else nil. Other projects have kinds of the same names.
+func ControllerOf(o client.Object, kind string) *metav1.OwnerReference {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil || owner.Kind != kind {
+		return nil
+	}
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || group.Group != clusterv1alpha1.GroupVersion.Group {
+		return nil
+	}
+	return owner
 }
 
 // Owner is an object that owns others by label and controllerRef.

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -149,7 +148,7 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 	if err != nil {
 		return nil, reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
 	}
-	owner := fleet.Owner{Object: md, Kind: clusterv1alpha1.GroupVersion.WithKind("MachineDeployment"), Selector: selector}
+	owner := fleet.Owner{Object: md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind), Selector: selector}
 	live := func(ctx context.Context) (client.Object, error) {
 		now := &clusterv1alpha1.MachineDeployment{}
 		return now, r.live.Get(ctx, client.ObjectKeyFromObject(md), now)
@@ -175,31 +174,25 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 
 // deploymentsOf returns the deployment that a set belongs to, or, if it belongs to nobody, those that would adopt it.
 func (r *reconciler) deploymentsOf(ctx context.Context, set client.Object) []reconcile.Request {
-	if owner := metav1.GetControllerOf(set); owner != nil {
-		if owner.Kind != "MachineDeployment" {
+	return fleet.OwnersOf(set, clusterv1alpha1.MachineDeploymentKind, func() []fleet.Adopter {
+		deployments := &clusterv1alpha1.MachineDeploymentList{}
+		err := r.client.List(ctx, deployments, client.InNamespace(set.GetNamespace()), client.UnsafeDisableDeepCopy)
+		if err != nil {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: set.GetNamespace(), Name: owner.Name}}}
-	}
-	deployments := &clusterv1alpha1.MachineDeploymentList{}
-	err := r.client.List(ctx, deployments, client.InNamespace(set.GetNamespace()), client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range deployments.Items {
-		selector, err := deployments.Items[i].Spec.Selector.AsSelector()
-		if err == nil && selector.Matches(labels.Set(set.GetLabels())) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&deployments.Items[i])})
+		adopters := make([]fleet.Adopter, 0, len(deployments.Items))
+		for i := range deployments.Items {
+			md := &deployments.Items[i]
+			adopters = append(adopters, fleet.Adopter{Object: md, Selector: md.Spec.Selector})
 		}
-	}
-	return requests
+		return adopters
+	})
 }
 
 // deploymentOfMachine returns the deployment whose set the Machine belongs to.
 func (r *reconciler) deploymentOfMachine(ctx context.Context, machine client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(machine)
-	if owner == nil || owner.Kind != "MachineSet" {
+	owner := fleet.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
+	if owner == nil {
 		return nil
 	}
 	set := &clusterv1alpha1.MachineSet{}

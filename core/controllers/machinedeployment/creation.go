@@ -60,7 +60,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 // newSet makes the set for the template, of that size.
 func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
 	hash := o.hash()
-	owner := fleet.Owner{Object: o.md, Kind: clusterv1alpha1.GroupVersion.WithKind("MachineDeployment")}
+	owner := fleet.Owner{Object: o.md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind)}
 	set := &clusterv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       o.md.Namespace,

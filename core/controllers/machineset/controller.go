@@ -7,8 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -151,7 +149,7 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 	if err != nil {
 		return nil, reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
 	}
-	owner := fleet.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind("MachineSet"), Selector: selector}
+	owner := fleet.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind), Selector: selector}
 	live := func(ctx context.Context) (client.Object, error) {
 		now := &clusterv1alpha1.MachineSet{}
 		return now, r.live.Get(ctx, client.ObjectKeyFromObject(set), now)
@@ -179,24 +177,17 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 
 // setsOf returns the set that a Machine belongs to, or, if it belongs to nobody, the sets that would adopt it.
 func (r *reconciler) setsOf(ctx context.Context, machine client.Object) []reconcile.Request {
-	if owner := metav1.GetControllerOf(machine); owner != nil {
-		if owner.Kind != "MachineSet" {
+	return fleet.OwnersOf(machine, clusterv1alpha1.MachineSetKind, func() []fleet.Adopter {
+		sets := &clusterv1alpha1.MachineSetList{}
+		if err := r.client.List(ctx, sets, client.InNamespace(machine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}}}
-	}
-	sets := &clusterv1alpha1.MachineSetList{}
-	if err := r.client.List(ctx, sets, client.InNamespace(machine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range sets.Items {
-		selector, err := sets.Items[i].Spec.Selector.AsSelector()
-		if err == nil && selector.Matches(labels.Set(machine.GetLabels())) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		adopters := make([]fleet.Adopter, 0, len(sets.Items))
+		for i := range sets.Items {
+			adopters = append(adopters, fleet.Adopter{Object: &sets.Items[i], Selector: sets.Items[i].Spec.Selector})
 		}
-	}
-	return requests
+		return adopters
+	})
 }
 
 // soon is when to look again at what changed under our hands; its event is on the way.

@@ -74,7 +74,7 @@ func (r *reconciler) recognize(ctx context.Context, set *clusterv1alpha1.Machine
 // less counts, with thousands of Machines.
 func newMachine(set *clusterv1alpha1.MachineSet, name string) *clusterv1alpha1.Machine {
 	template := set.Spec.Template.DeepCopy()
-	owner := fleet.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind("MachineSet")}
+	owner := fleet.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind)}
 	uid := string(uuid.NewUUID())
 	m := &clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,8 +85,8 @@ func (r *reconciler) setsOfDeployment(ctx context.Context, namespace string, dep
 
 // deploymentOf returns the uid of the MachineDeployment that the set belongs to; false if it stands alone.
 func deploymentOf(set client.Object) (types.UID, bool) {
-	owner := metav1.GetControllerOf(set)
-	if owner == nil || owner.Kind != "MachineDeployment" {
+	owner := fleet.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind)
+	if owner == nil {
 		return "", false
 	}
 	return owner.UID, true
@@ -114,8 +113,8 @@ func (r *reconciler) siblingsOf(ctx context.Context, set client.Object) []reconc
 
 // siblingsOfOwner returns the siblings of the set that the Machine belongs to.
 func (r *reconciler) siblingsOfOwner(ctx context.Context, machine client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(machine)
-	if owner == nil || owner.Kind != "MachineSet" {
+	owner := fleet.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
+	if owner == nil {
 		return nil
 	}
 	set := &clusterv1alpha1.MachineSet{}
