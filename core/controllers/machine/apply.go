@@ -213,6 +213,9 @@ func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
 
 // release removes the finalizer. Before that it looks for a Node that registered so late that the cache does not have it.
 func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err error) {
+	if err := fleet.MayGo(ctx, r.client, s.machine); err != nil {
+		return false, err
+	}
 	if providerID(s.machine) != "" && s.state.Node.Match == lifecycle.NodeNone {
 		late := &corev1.Node{}
 		err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, late)
@@ -225,9 +228,6 @@ func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err e
 			return false, fmt.Errorf("look for a late node: %w", err)
 		}
 	}
-	if err := fleet.MayGo(ctx, r.client, s.machine); err != nil {
-		return false, err
-	}
 	err = r.patchMachine(ctx, s, true, func(m *clusterv1alpha1.Machine) {
 		controllerutil.RemoveFinalizer(m, clusterv1alpha1.MachineFinalizer)
 	})
@@ -235,6 +235,7 @@ func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err e
 		return false, fmt.Errorf("remove finalizer: %w", err)
 	}
 	r.measures.released(s.machine, s.state.Now)
-	r.memories.forget(s.key())
+	// The cache may show the Machine for a while yet: what is remembered goes when that shows it to be gone.
+	s.memory.released = true
 	return true, nil
 }

@@ -5,18 +5,29 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
 // memory is what this process remembers of one Machine. Only the one worker that has the Machine uses it.
 type memory struct {
+	// object is the Machine's metadata.uid: another Machine of the same name has nothing to do with it.
+	object    types.UID
 	lifecycle lifecycle.Memory
 	// version is the Machine's resourceVersion after our last write to it.
 	version string
+	// released: our finalizer is removed.
+	released bool
+	// behindSince is since when the cache has been seen to be behind; zero while it is not.
+	behindSince time.Time
+	// undecided counts how often in a row the Machine could not go for its set's sake.
+	undecided int
 	// node is the Node as our last write to it left it, until the cache has it.
 	node *corev1.Node
 	// driver and uid are where the VM is tracked.
@@ -32,15 +43,20 @@ type memories struct {
 }
 
 // get returns the memory of a Machine, and since when there are memories: since this process took over.
-func (m *memories) get(key client.ObjectKey, now time.Time) (*memory, time.Time) {
+func (m *memories) get(machine *clusterv1alpha1.Machine, now time.Time) (*memory, time.Time) {
+	key := client.ObjectKeyFromObject(machine)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
 		m.of, m.since = map[client.ObjectKey]*memory{}, now
 	}
 	found, known := m.of[key]
+	if known && found.object != machine.UID {
+		found.leave(key)
+		known = false
+	}
 	if !known {
-		found = &memory{}
+		found = &memory{object: machine.UID}
 		m.of[key] = found
 	}
 	return found, m.since
@@ -52,9 +68,26 @@ func (m *memories) forget(key client.ObjectKey) {
 	found, known := m.of[key]
 	delete(m.of, key)
 	m.mu.Unlock()
-	if known && found.driver != nil {
-		found.driver.Forget(key, found.uid)
+	if known {
+		found.leave(key)
 	}
+}
+
+// leave drops what the Machine's driver knows of it.
+func (m *memory) leave(key client.ObjectKey) {
+	if m.driver != nil {
+		m.driver.Forget(key, m.uid)
+	}
+}
+
+// startOver makes it that of a process that has not seen the Machine yet.
+func (m *memory) startOver() {
+	*m = memory{object: m.object, driver: m.driver, uid: m.uid}
+}
+
+// ahead says whether we have written to the Machine since it was as shown.
+func (m *memory) ahead(shown *clusterv1alpha1.Machine) bool {
+	return behind(shown, m.version) || m.released && controllerutil.ContainsFinalizer(shown, clusterv1alpha1.MachineFinalizer)
 }
 
 // behind says whether a cache's object is older than our last write to it.

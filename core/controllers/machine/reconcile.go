@@ -21,6 +21,12 @@ const maxSteps = 12
 // soon is when to look again at a Machine that changed under our hands; its event is on the way.
 const soon = 100 * time.Millisecond
 
+// undecidedPause is the longest pause while a Machine may not go for its set's sake.
+const undecidedPause = 5 * time.Second
+
+// staleAfter is how long the cache may be behind before the API server itself is asked.
+const staleAfter = 10 * time.Second
+
 // Reconcile brings one Machine as far as it gets without waiting.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	m := &clusterv1alpha1.Machine{}
@@ -30,10 +36,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	mem, since := r.memories.get(req.NamespacedName, r.clock.Now())
-	if behind(m, mem.version) {
-		// The event that brings the cache up to date reconciles again.
-		return ctrl.Result{}, nil
+	mem, since := r.memories.get(m, r.clock.Now())
+	if wait, err := r.behind(ctx, m, mem); err != nil || wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	s, err := r.observe(ctx, m, mem, since)
 	if err != nil {
@@ -41,13 +46,41 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	result, err := r.advance(ctx, s)
 	if errors.Is(err, fleet.ErrUndecided) {
-		return ctrl.Result{RequeueAfter: soon}, nil
+		mem.undecided++
+		return ctrl.Result{RequeueAfter: min(soon<<min(mem.undecided-1, 10), undecidedPause)}, nil
 	}
 	if apierrors.IsConflict(err) {
 		log.FromContext(ctx).V(1).Info("Machine or Node changed meanwhile", "error", err)
 		return ctrl.Result{RequeueAfter: soon}, nil
 	}
 	return result, err
+}
+
+// behind returns how long to wait for the cache to show our last write to the Machine; zero when it does. The event that
+// brings the cache up to date reconciles earlier. Where the API server itself does not have the write any more, because it
+// was restored from a backup, nothing that was remembered of the Machine holds.
+func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory) (time.Duration, error) {
+	now := r.clock.Now()
+	if !mem.ahead(m) {
+		mem.behindSince = time.Time{}
+		return 0, nil
+	}
+	if mem.behindSince.IsZero() {
+		mem.behindSince = now
+	}
+	if wait := mem.behindSince.Add(staleAfter).Sub(now); wait > 0 {
+		return wait, nil
+	}
+	actual := &clusterv1alpha1.Machine{}
+	if err := r.machines.Get(ctx, client.ObjectKeyFromObject(m), actual); err != nil {
+		return staleAfter, client.IgnoreNotFound(err)
+	}
+	if actual.UID != m.UID || !mem.ahead(actual) {
+		return staleAfter, nil
+	}
+	log.FromContext(ctx).Info("The API server has an older Machine than the one written last; starting over with it")
+	mem.startOver()
+	return 0, nil
 }
 
 // advance takes steps until there is nothing to do but wait.

@@ -107,6 +107,8 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 // reconciler is safe for use by several workers, each with another Machine.
 type reconciler struct {
 	client client.Client
+	// machines reads Machines from the API server.
+	machines client.Reader
 	// nodes reads Nodes from a cache and writes them; live reads Nodes and pods from the API server.
 	nodes    client.Client
 	live     client.Reader
