@@ -3,6 +3,7 @@ package fleet
 import (
 	"maps"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +24,21 @@ func SameVerdicts(a, b []metav1.Condition) bool {
 		return set
 	}
 	return len(a) == len(b) && maps.Equal(verdicts(a), verdicts(b))
+}
+
+// maxMessage is how many bytes of a condition's message the API server takes in any case.
+const maxMessage = 32768
+
+// Bounded is the message, or as much of it as fits into a condition, cut between two characters.
+func Bounded(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	end := maxMessage
+	for end > maxMessage-utf8.UTFMax && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end]
 }
 
 // Sooner is the shorter of two times; 0 means never.

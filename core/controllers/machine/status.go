@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
@@ -49,7 +50,7 @@ func writeStatus(m *clusterv1alpha1.Machine, s lifecycle.Status, node *corev1.No
 	to.Phase, to.LastKnownState, to.ObservedGeneration = s.Phase, s.LastKnownState, m.Generation
 	for _, c := range s.Conditions {
 		apimeta.SetStatusCondition(&to.Conditions, metav1.Condition{
-			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: bounded(c.Message),
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: fleet.Bounded(c.Message),
 			ObservedGeneration: m.Generation, LastTransitionTime: now,
 		})
 	}
@@ -81,16 +82,6 @@ func nodeRef(name string, node *corev1.Node) *corev1.ObjectReference {
 		ref.UID = node.UID
 	}
 	return ref
-}
-
-// maxMessage is what the API server takes as a condition's message.
-const maxMessage = 32768
-
-func bounded(message string) string {
-	if len(message) > maxMessage {
-		return message[:maxMessage]
-	}
-	return message
 }
 
 func deref(s *string) string {

@@ -99,7 +99,7 @@ func (o *observation) progress(done applied) metav1.Condition {
 	switch {
 	case done.createErr != nil:
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonMachineSetCreateFailed
-		c.Message = done.createErr.Error()
+		c.Message = fleet.Bounded(done.createErr.Error())
 	case done.created != "":
 		c.Reason, c.Message = clusterv1alpha1.ReasonNewMachineSetCreated, "Created MachineSet "+done.created
 	case done.found != "":

@@ -101,7 +101,7 @@ func setConditions(status *clusterv1alpha1.MachineSetStatus, o *observation, don
 	}
 	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: clusterv1alpha1.ConditionReplicaFailure, Status: metav1.ConditionTrue, ObservedGeneration: o.set.Generation,
-		Reason: reason, Message: shortened(message),
+		Reason: reason, Message: fleet.Bounded(message),
 	})
 }
 
@@ -136,11 +136,6 @@ func failureOf(o *observation, done applied) (reason, message string) {
 	}
 	return reason, message
 }
-
-// maxMessage is how long the API server lets a condition's message be.
-const maxMessage = 32768
-
-func shortened(message string) string { return message[:min(len(message), maxMessage)] }
 
 // due says whether the status is to be written now; if not, but later, in how long.
 func (r *reconciler) due(o *observation, status *clusterv1alpha1.MachineSetStatus) (time.Duration, bool) {
