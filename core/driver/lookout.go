@@ -232,7 +232,7 @@ func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(conte
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.slots.release()
+	d.slots.releaseLook()
 	d.adapt(failure)
 	d.handOut()
 	return failure

@@ -11,15 +11,17 @@ const reservation = 30 * time.Second
 // slots counts the requests under way to one driver, and queues those who want one. It is pure: no lock, no clock.
 //
 // Mutations come in turn, each when its machine asks again; a slot that became free is set aside for the first
-// in the queue. Looks go before them, for they are few: a handful, or one list for all.
+// in the queue. Looks go before them, for they are few: a handful, or one list for all. Where they are not, because a driver
+// cannot list or is slow, they get half of the slots while mutations queue; of a single slot, what the queue leaves.
 // A driver whose cloud limits its rate gets half as many requests, then one more after each that succeeds.
 type slots struct {
 	// limit is what the driver takes, allowed what it gets now.
 	limit, allowed int
-	used           int
-	reserved       map[string]time.Time
-	queue          []string
-	queued         map[string]struct{}
+	// used are the slots of requests under way, looking those of them that are looks.
+	used, looking int
+	reserved      map[string]time.Time
+	queue         []string
+	queued        map[string]struct{}
 	// looks are those who wait for a free slot; closing one hands it over.
 	looks []chan struct{}
 }
@@ -66,8 +68,9 @@ func (s *slots) take(uid string, now time.Time) bool {
 
 // look asks for a slot for a look: nil when it is there already, else a channel that is closed once it is.
 func (s *slots) look() <-chan struct{} {
-	if s.used+len(s.reserved) < s.allowed {
+	if s.roomToLook() {
 		s.used++
+		s.looking++
 		return nil
 	}
 	turn := make(chan struct{})
@@ -75,22 +78,42 @@ func (s *slots) look() <-chan struct{} {
 	return turn
 }
 
+// roomToLook says whether a slot is free for a look.
+func (s *slots) roomToLook() bool {
+	return s.used+len(s.reserved) < s.allowed && (len(s.queue) == 0 || s.looking < s.allowed/2)
+}
+
+// handToLooks gives looks that wait what is free for them.
+func (s *slots) handToLooks() {
+	for len(s.looks) > 0 && s.roomToLook() {
+		close(s.looks[0])
+		s.looks = s.looks[1:]
+		s.used++
+		s.looking++
+	}
+}
+
 // abandon gives up a wait for look's channel, or gives back the slot that came meanwhile.
 func (s *slots) abandon(turn <-chan struct{}) {
 	s.looks = slices.DeleteFunc(s.looks, func(one chan struct{}) bool { return one == turn })
 	select {
 	case <-turn:
-		s.used--
+		s.releaseLook()
 	default:
 	}
 }
 
-// release gives a slot back. Call turns afterwards.
+// release gives a mutation's slot back, releaseLook a look's. Call turns afterwards.
 func (s *slots) release() {
 	s.used--
 }
 
-// turns hands out what is free: to looks at once, then to the queue. It returns those of the queue whose turn
+func (s *slots) releaseLook() {
+	s.used--
+	s.looking--
+}
+
+// turns hands out what is free: to looks at once, as many as may be, then to the queue. It returns those of the queue whose turn
 // it is now; overdue reservations of others are gone.
 func (s *slots) turns(now time.Time) []string {
 	for uid, until := range s.reserved {
@@ -98,11 +121,7 @@ func (s *slots) turns(now time.Time) []string {
 			delete(s.reserved, uid)
 		}
 	}
-	for len(s.looks) > 0 && s.used+len(s.reserved) < s.allowed {
-		close(s.looks[0])
-		s.looks = s.looks[1:]
-		s.used++
-	}
+	s.handToLooks()
 	var next []string
 	for len(s.queue) > 0 && s.used+len(s.reserved) < s.allowed {
 		uid := s.queue[0]
@@ -111,6 +130,7 @@ func (s *slots) turns(now time.Time) []string {
 		s.reserved[uid] = now.Add(reservation)
 		next = append(next, uid)
 	}
+	s.handToLooks()
 	return next
 }
 

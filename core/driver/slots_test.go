@@ -70,8 +70,9 @@ func TestAReservationSurvivesAShrinkingLimit(t *testing.T) {
 }
 
 func TestLooksGoFirstAndCanBeAbandoned(t *testing.T) {
-	s := newSlots(1)
+	s := newSlots(2)
 	s.take("a", epoch)
+	s.take("c", epoch)
 	s.take("b", epoch)
 	first, second := s.look(), s.look()
 	s.release()
@@ -87,6 +88,33 @@ func TestLooksGoFirstAndCanBeAbandoned(t *testing.T) {
 	s.abandon(first)
 	if diff := cmp.Diff([]string{"b"}, s.turns(epoch)); diff != "" {
 		t.Errorf("turns (-want +got):\n%s", diff)
+	}
+}
+
+func TestLooksThatNeverEndStarveNoMutation(t *testing.T) {
+	for _, limit := range []int{1, 2, 5} {
+		s := newSlots(limit)
+		for range 20 * limit {
+			s.look()
+		}
+		if s.take("a", epoch) {
+			t.Fatalf("limit %d: a mutation beside as many looks as may be", limit)
+		}
+		// Each look that ends is followed by another.
+		for ends := 1; ; ends++ {
+			s.releaseLook()
+			turns := s.turns(epoch)
+			s.look()
+			if len(turns) > 0 {
+				break
+			}
+			if ends > limit {
+				t.Fatalf("limit %d: after %d looks the mutation waits still", limit, ends)
+			}
+		}
+		if !s.take("a", epoch) {
+			t.Errorf("limit %d: the mutation's turn was given away", limit)
+		}
 	}
 }
 
@@ -143,7 +171,7 @@ func TestSlotsHoldInEveryHistory(t *testing.T) {
 					t.Skip("no look is under way")
 				}
 				m.looked--
-				m.s.release()
+				m.s.releaseLook()
 				m.s.turns(m.now)
 			},
 			"abandon": func(t *rapid.T) {
@@ -160,7 +188,7 @@ func TestSlotsHoldInEveryHistory(t *testing.T) {
 			"grow":    func(*rapid.T) { m.s.grow() },
 			"": func(t *rapid.T) {
 				m.settle()
-				if m.s.used > m.s.limit || m.s.used != len(m.under)+m.looked {
+				if m.s.used > m.s.limit || m.s.used != len(m.under)+m.looked || m.s.looking != m.looked {
 					t.Fatalf("%d in use of %d; %d mutations and %d looks are under way", m.s.used, m.s.limit, len(m.under), m.looked)
 				}
 				if len(m.s.queue) != len(m.s.queued) {
@@ -176,8 +204,11 @@ func TestSlotsHoldInEveryHistory(t *testing.T) {
 func (m *slotsModel) drainAll(t *rapid.T) {
 	for range 100 {
 		m.settle()
-		for range len(m.under) + m.looked {
+		for range m.under {
 			m.s.release()
+		}
+		for range m.looked {
+			m.s.releaseLook()
 		}
 		m.under, m.looked = nil, 0
 		m.now = m.now.Add(reservation)
