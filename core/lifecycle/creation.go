@@ -105,6 +105,9 @@ func (p *plan) create(v view) bool {
 	if p.frozen() || p.createFailed() || p.createAccepted(v) {
 		return true
 	}
+	if p.BootstrapError != "" {
+		return p.unrendered()
+	}
 	if !p.Driver.Ready {
 		p.expect("driver", driverPatience)
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverUnavailable, p.Driver.Unready)

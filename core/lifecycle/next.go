@@ -86,12 +86,17 @@ func (p *plan) bootstrap() bool {
 		return false
 	}
 	if p.may() {
-		// The VM has its user data; a change of labels does not reach it any more.
+		// A VM has its user data; a change of labels does not reach it any more. Where there is none, create says so.
 		return false
 	}
+	p.notYet(clusterv1alpha1.MachinePhasePending)
+	return p.unrendered()
+}
+
+// unrendered: there is no user data to create a VM with.
+func (p *plan) unrendered() bool {
 	p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionFalse,
 		clusterv1alpha1.ReasonBootstrapInvalid, p.BootstrapError)
-	p.notYet(clusterv1alpha1.MachinePhasePending)
 	// What is wrong may be outside the Machine: the API server it is too new for is upgraded some day.
 	return p.waitUntil(p.Now.Add(bootstrapPause))
 }

@@ -124,6 +124,14 @@ func TestNext(t *testing.T) {
 			given:     all(running, func(s *State) { s.BootstrapError = "label is wrong" }),
 			condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning, watch: Seldom, silent: true,
 		},
+		"user data that cannot be rendered any more after an attempt that failed": {
+			given: all(intended, func(s *State) {
+				s.BootstrapError = "label is wrong"
+				s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+			}),
+			condition: "BootstrapReady False BootstrapInvalid", message: "label is wrong",
+			phase: clusterv1alpha1.MachinePhaseProvisioning, wake: bootstrapPause,
+		},
 		"no driver": {
 			given:     func(s *State) { s.Driver.Unknown = "no driver for cloudProvider \"x\"" },
 			condition: "InstanceReady False DriverNotFound", message: "\"x\"", phase: clusterv1alpha1.MachinePhasePending,

@@ -110,6 +110,7 @@ func (w *world) disturb(t *rapid.T) {
 		w.pods, w.blocked = rapid.IntRange(0, 2).Draw(t, "pods"), rapid.Bool().Draw(t, "blocked")
 	case 19:
 		w.away, w.full = rapid.Bool().Draw(t, "away"), rapid.Bool().Draw(t, "full")
+		w.bare = rapid.IntRange(0, 3).Draw(t, "bare") == 0
 	}
 }
 
@@ -129,7 +130,7 @@ func (w *world) cloud(to instance.State) {
 
 // settleDown lets only good things happen, for long enough.
 func (w *world) settleDown() {
-	w.away, w.full, w.blocked, w.pods = false, false, false, 0
+	w.away, w.full, w.bare, w.blocked, w.pods = false, false, false, false, 0
 	always := func() fate { return goes }
 	for range 40 {
 		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.Deleting.IsZero() && w.settled() {

@@ -34,6 +34,7 @@ type world struct {
 	look    *Look
 	away    bool // the driver is away
 	full    bool // the driver takes no more calls
+	bare    bool // no user data can be rendered
 
 	vm     *instance.Instance
 	made   int
@@ -82,6 +83,9 @@ func (w *world) state() State {
 			Ready: !w.away, Unready: "away", Throttled: w.full, CreateSettle: settle, LeadingSince: w.leading,
 			UnderWay: w.call != nil, Outcome: w.outcome, Seen: w.look,
 		},
+	}
+	if phase := s.Machine.Status.Phase; w.bare && phase != clusterv1alpha1.MachinePhaseProvisioned && phase != clusterv1alpha1.MachinePhaseRunning {
+		s.BootstrapError = "label is wrong"
 	}
 	if w.node && s.Machine.ProviderID != "" {
 		s.Node = Node{Match: NodeFound, Name: "node", Claimed: w.claimed, Ready: metav1.ConditionFalse, Message: "not yet"}
@@ -207,6 +211,8 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 	case w.api == nil:
 	case w.call != nil:
 		w.breaks("%s while a %s is under way", step.Do, w.call.op)
+	case step.Do == Create && s.BootstrapError != "":
+		w.breaks("create without user data")
 	case step.Do == Create && w.sawEnd:
 		w.breaks("create after the deletion was seen")
 	case step.Do == Create && w.api.Status.LastOperation == nil:

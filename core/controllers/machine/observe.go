@@ -84,7 +84,8 @@ func (r *reconciler) bootstrap(s *subject) error {
 		return err
 	}
 	s.state.BootstrapWarning = warning
-	if providerID(m) != "" {
+	if m.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned || m.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
+		// A providerID alone is not enough: a create that failed half-way may have told it.
 		return nil
 	}
 	if refused != "" {
