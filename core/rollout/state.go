@@ -3,6 +3,8 @@ package rollout
 import (
 	"cmp"
 	"slices"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // State is all that Plan looks at. The order of Sets, and of machines within a set, means nothing.
@@ -52,9 +54,6 @@ type Size struct {
 	Max int32
 }
 
-// size is the deployment's size now.
-func (s State) size() Size { return Size{Replicas: s.Replicas, Max: s.max()} }
-
 // max is how many machines there may be.
 func (s State) max() int32 { return s.Replicas + s.Limits.MaxSurge }
 
@@ -88,16 +87,16 @@ func (CreateSet) action() {}
 func (ScaleSet) action()  {}
 func (DeleteSet) action() {}
 
-// Reason says why a set is scaled.
+// Reason says why a set is scaled, in the words of the annotation that tells the set.
 type Reason string
 
 const (
 	// Scaling: the deployment's size has changed. The set gives up marked machines first, since whoever lowered the
 	// size may have chosen them.
-	Scaling Reason = "Scaling"
+	Scaling Reason = clusterv1alpha1.ScalingReasonScaling
 	// Rolling: machines of an old template make room for new ones. The set gives up unavailable machines first, marked
 	// or not: the plan counts on it.
-	Rolling Reason = "Rolling"
+	Rolling Reason = clusterv1alpha1.ScalingReasonRolling
 )
 
 // Wait says what a plan without actions waits for, and of which set.

@@ -145,7 +145,7 @@ func (w *world) apply(actions []Action, n int) error {
 			w.revision++
 			w.sets = append(w.sets, &worldSet{
 				name: fmt.Sprintf("t%d", w.template), template: w.template, revision: w.revision,
-				desired: a.Replicas, planned: w.state().size(), order: Scaling, stale: Set{Name: fmt.Sprintf("t%d", w.template)},
+				desired: a.Replicas, planned: w.size(), order: Scaling, stale: Set{Name: fmt.Sprintf("t%d", w.template)},
 			})
 		case ScaleSet:
 			ws := w.set(a.Name)
@@ -153,7 +153,7 @@ func (w *world) apply(actions []Action, n int) error {
 				return fmt.Errorf("%+v does not fit", a)
 			}
 			ws.touch()
-			ws.desired, ws.planned, ws.order = a.To, w.state().size(), a.Reason
+			ws.desired, ws.planned, ws.order = a.To, w.size(), a.Reason
 		case DeleteSet:
 			ws := w.set(a.Name)
 			if ws == nil || ws.desired > 0 || len(ws.machines) > 0 || ws.template == w.template {
@@ -242,4 +242,10 @@ func (w *world) fairRound() ([]Action, Wait, error) {
 		w.reap(m)
 	}
 	return actions, wait, nil
+}
+
+// size is what a set that is scaled now is planned for.
+func (w *world) size() Size {
+	s := w.state()
+	return Size{Replicas: s.Replicas, Max: s.max()}
 }

@@ -5,6 +5,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/rollout"
 )
 
 // The reasons of events on MachineDeployments.
@@ -29,7 +30,7 @@ func (r *reconciler) tellScaled(md *clusterv1alpha1.MachineDeployment, e edit) {
 	}
 	r.metrics.setsScaled.Inc()
 	action := actionScale
-	if string(e.reason) == clusterv1alpha1.ScalingReasonRolling {
+	if e.reason == rollout.Rolling {
 		action = actionRoll
 	}
 	r.events.Eventf(md, e.to, corev1.EventTypeNormal, eventScaled, action,
