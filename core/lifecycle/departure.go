@@ -13,6 +13,9 @@ import (
 // Pauses between two passes of a drain: short at first, for most pods stop within seconds.
 var drainPauses = pause{first: time.Second, last: 10 * time.Second}
 
+// Pauses between deletes of a VM that does not go.
+var deletePauses = pause{first: time.Second, last: time.Minute}
+
 // blockedPause is the pause while a PodDisruptionBudget is in the way.
 const blockedPause = 5 * time.Second
 
@@ -138,7 +141,7 @@ func (p *plan) deleted() bool {
 	if last.Instance == nil {
 		return p.leftNothing(last)
 	}
-	return p.dying(last.Instance)
+	return p.dying(last)
 }
 
 // deleteRefused: the delete has failed. One that the spec keeps from being understood is no obstacle where nothing was
@@ -168,16 +171,28 @@ func (p *plan) leftNothing(last *Outcome) bool {
 }
 
 // dying: the cloud has accepted the delete. Another one follows as soon as a look finds anything but a VM on its way out:
-// nothing, which is confirmed by it, or what the VM has left behind, which is removed by it.
-func (p *plan) dying(vm *instance.Instance) bool {
+// nothing, which is confirmed by it, or what the VM has left behind, which is removed by it. One that changed nothing is
+// not repeated at once.
+func (p *plan) dying(last *Outcome) bool {
 	p.watch = Closely
-	p.keep(vm.LastKnownState)
-	p.deleting(words("The VM is being deleted", vm))
-	v := p.view()
-	if v.looks > 0 || v.looked && v.instance != nil && v.instance.State != instance.Deleting {
-		return p.delete()
+	p.keep(last.Instance.LastKnownState)
+	p.deleting(words("The VM is being deleted", last.Instance))
+	v, again := p.view(), p.Memory.RetryAt
+	switch {
+	case v.looks > 0:
+		again = last.Ended.Add(min(p.repeated(), repeatDelete))
+	case v.looked && v.instance != nil && v.instance.State != instance.Deleting:
+		again = last.Ended.Add(p.repeated())
 	}
-	return p.deleteAt(p.Memory.RetryAt)
+	return p.deleteAt(again)
+}
+
+// repeated is how long a delete waits for its repetition. The first follows at once.
+func (p *plan) repeated() time.Duration {
+	if p.Memory.Deletes <= 1 {
+		return 0
+	}
+	return deletePauses.nth(p.Memory.Deletes - 1)
 }
 
 // deleting shows that the VM is on its way out.

@@ -34,6 +34,10 @@ func (p *plan) remember(o Outcome) {
 	repeated := m.Last != nil && m.Last.Failure != nil && o.Failure != nil && m.Last.Failure.Class == o.Failure.Class
 	m.Attempted, m.AttemptedAt, m.Last = "", time.Time{}, &o
 	m.RetryAt = o.Ended.Add(recheck)
+	m.Deletes++
+	if o.Operation != clusterv1alpha1.OperationDelete || o.Instance == nil {
+		m.Deletes = 0
+	}
 	if o.Failure == nil {
 		m.Failures = 0
 		m.Possible = m.Possible || o.Operation == clusterv1alpha1.OperationCreate

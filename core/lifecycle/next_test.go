@@ -371,6 +371,17 @@ func TestNext(t *testing.T) {
 				seen(instance.Instance{State: instance.Failed})),
 			do: Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
+		"but less and less often while that changes nothing": {
+			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
+				succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
+				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
+			watch: Closely, wake: time.Minute, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"a VM that is gone though its deletes are answered with it": {
+			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
+				succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
+			watch: Closely, wake: repeatDelete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
 		"a VM that does not die is deleted again": {
 			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), unseen, patient),
 			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",

@@ -137,6 +137,8 @@ type Memory struct {
 	Doubt time.Time
 	// Failures counts failures of the same class in a row.
 	Failures int
+	// Deletes counts deletes in a row that were accepted and left something.
+	Deletes int
 	// RetryAt is when the next mutation may start.
 	RetryAt time.Time
 	// Gone: nothing of the machine is left in the cloud and nothing can come any more.
