@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -36,7 +35,7 @@ func TestOwnersOf(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Labels: labels}}
 			if tc.owner != nil {
-				tc.owner.Controller = ptr.To(true)
+				tc.owner.Controller = new(true)
 				m.OwnerReferences = []metav1.OwnerReference{*tc.owner}
 			}
 			got := client.ObjectKey{}

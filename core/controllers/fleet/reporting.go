@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"maps"
 	"time"
 	"unicode/utf8"
@@ -8,6 +9,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
+
+// Soon is when to look again at what changed under our hands; its event is on the way.
+const Soon = 100 * time.Millisecond
+
+// ErrStale says that the cache is behind the API server.
+var ErrStale = errors.New("the cache is behind the API server")
+
+// atMost is how often a status is written in which only numbers have changed. A thousand Machines that become Ready one
+// after the other are not worth a thousand writes.
+const atMost = time.Second
+
+// Due says whether a status is to be written now, and if it is to be written, but later, in how long. changed says that
+// it differs from what is written; urgent, that it differs in more than numbers; written is when it was last written.
+func Due(changed, urgent bool, written, now time.Time) (time.Duration, bool) {
+	if !changed {
+		return 0, false
+	}
+	if wait := written.Add(atMost).Sub(now); !urgent && wait > 0 {
+		return wait, false
+	}
+	return 0, true
+}
 
 // SameVerdicts says whether two lists have the same conditions with the same status and reason. A change of messages
 // alone is not urgent.

@@ -2,7 +2,6 @@ package machinedeployment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -13,11 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/rollout"
 )
-
-// errStale says that the cache is behind.
-var errStale = errors.New("the cache is behind the API server")
 
 // applied is what came of a plan.
 type applied struct {
@@ -75,7 +72,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 		return fmt.Errorf("look up the MachineDeployment: %w", err)
 	}
 	if md.UID != o.md.UID || md.Generation != o.md.Generation || !md.DeletionTimestamp.IsZero() {
-		return errStale
+		return fleet.ErrStale
 	}
 	live := &clusterv1alpha1.MachineSetList{}
 	if err := r.live.List(ctx, live, client.InNamespace(o.md.Namespace)); err != nil {
@@ -91,12 +88,12 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 			continue
 		}
 		if generation, ok := cached[live.Items[i].UID]; !ok || generation != live.Items[i].Generation {
-			return errStale
+			return fleet.ErrStale
 		}
 		delete(cached, live.Items[i].UID)
 	}
 	if len(cached) > 0 {
-		return errStale
+		return fleet.ErrStale
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,13 +81,6 @@ type reconciler struct {
 	reports reports
 }
 
-const (
-	// soon is when to look again at what changed under our hands; its event is on the way.
-	soon = 100 * time.Millisecond
-	// atMost is how often a status is written in which only numbers have changed.
-	atMost = time.Second
-)
-
 // Reconcile brings one deployment a step further.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	md := &clusterv1alpha1.MachineDeployment{}
@@ -112,8 +104,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	done := r.apply(ctx, o)
-	if errors.Is(done.err, errStale) || apierrors.IsConflict(done.err) {
-		return ctrl.Result{RequeueAfter: soon}, nil
+	if errors.Is(done.err, fleet.ErrStale) || apierrors.IsConflict(done.err) {
+		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
 	return r.report(ctx, o, done)
 }

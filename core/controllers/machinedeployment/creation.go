@@ -42,7 +42,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	}
 	same, err := hasTemplate(there, o.template)
 	if owner := metav1.GetControllerOf(there); err == nil && same && owner != nil && owner.UID == o.md.UID {
-		return "", errStale
+		return "", fleet.ErrStale
 	}
 	changed := o.md.DeepCopy()
 	count := int32(1)
@@ -54,7 +54,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	if err := r.client.Status().Patch(ctx, changed, patch); err != nil {
 		return "", fmt.Errorf("note that %s is taken: %w", set.Name, err)
 	}
-	return "", errStale
+	return "", fleet.ErrStale
 }
 
 // newSet makes the set for the template, of that size.

@@ -33,7 +33,7 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
 	switch err := r.client.Status().Patch(ctx, changed, patch); {
 	case apierrors.IsConflict(err):
-		return fleet.Result(fleet.Sooner(again, soon), done.err)
+		return fleet.Result(fleet.Sooner(again, fleet.Soon), done.err)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
 	}
@@ -44,16 +44,10 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 // due says whether the status is to be written now; if not, but later, in how long.
 func (r *reconciler) due(md *clusterv1alpha1.MachineDeployment, status *clusterv1alpha1.MachineDeploymentStatus) (time.Duration, bool) {
 	old := &md.Status
-	if apiequality.Semantic.DeepEqual(old, status) {
-		return 0, false
-	}
-	numbersOnly := old.ObservedGeneration == status.ObservedGeneration && old.Selector == status.Selector &&
-		fleet.SameVerdicts(old.Conditions, status.Conditions)
-	wait := r.reports.last(client.ObjectKeyFromObject(md)).Add(atMost).Sub(r.clock.Now())
-	if numbersOnly && wait > 0 {
-		return wait, false
-	}
-	return 0, true
+	urgent := old.ObservedGeneration != status.ObservedGeneration || old.Selector != status.Selector ||
+		!fleet.SameVerdicts(old.Conditions, status.Conditions)
+	written := r.reports.last(client.ObjectKeyFromObject(md))
+	return fleet.Due(!apiequality.Semantic.DeepEqual(old, status), urgent, written, r.clock.Now())
 }
 
 // status is the status as it should be.

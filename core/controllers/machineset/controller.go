@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -99,8 +98,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	mem := r.memories.of(set)
 	o, err := r.observe(ctx, set, mem, machines)
-	if errors.Is(err, errStale) {
-		return ctrl.Result{RequeueAfter: soon}, nil
+	if errors.Is(err, fleet.ErrStale) {
+		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -189,6 +188,3 @@ func (r *reconciler) setsOf(ctx context.Context, machine client.Object) []reconc
 		return adopters
 	})
 }
-
-// soon is when to look again at what changed under our hands; its event is on the way.
-const soon = 100 * time.Millisecond

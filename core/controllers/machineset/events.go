@@ -7,6 +7,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 )
 
 // The reasons of events on MachineSets. There is one event for a batch of Machines, not one each.
@@ -34,7 +35,7 @@ func (r *reconciler) tell(o *observation, done applied) {
 	}
 	known := apimeta.IsStatusConditionTrue(o.set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
 	for _, err := range []error{done.createErr, done.deleteErr} {
-		if err != nil && !known && !errors.Is(err, errStale) {
+		if err != nil && !known && !errors.Is(err, fleet.ErrStale) {
 			r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventFailed, actionScale, "%v", err)
 		}
 	}

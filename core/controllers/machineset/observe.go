@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -151,10 +150,7 @@ func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// errStale says that the cache is behind.
-var errStale = errors.New("the cache is behind the API server")
-
-// listLive lists the set's Machines as the API server has them now. It fails with errStale if the set itself is not the
+// listLive lists the set's Machines as the API server has them now. It fails with fleet.ErrStale if the set itself is not the
 // one in the cache any more.
 func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
 	set := &clusterv1alpha1.MachineSet{}
@@ -162,7 +158,7 @@ func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1a
 		return nil, fmt.Errorf("look up the MachineSet: %w", err)
 	}
 	if set.UID != o.set.UID || set.Generation != o.set.Generation || !set.DeletionTimestamp.IsZero() {
-		return nil, errStale
+		return nil, fleet.ErrStale
 	}
 	o.memory.names.Raise(set.Status.NextIndex)
 	selector, err := set.Spec.Selector.AsSelector()

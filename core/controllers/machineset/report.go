@@ -18,15 +18,11 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 )
 
-// atMost is how often a status is written in which only numbers have changed. A thousand Machines that become Ready one
-// after the other are not worth a thousand writes.
-const atMost = time.Second
-
 // report writes the status, if it has changed and it is time, and says when to look again.
 func (r *reconciler) report(ctx context.Context, o *observation, done applied) (ctrl.Result, error) {
 	failure := errors.Join(done.createErr, done.deleteErr)
-	if errors.Is(failure, errStale) {
-		return ctrl.Result{RequeueAfter: soon}, nil
+	if errors.Is(failure, fleet.ErrStale) {
+		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
 	r.look(o)
 	again := fleet.Sooner(o.nextAvailable, done.decision.Again)
@@ -44,7 +40,7 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	}
 	switch err := r.writeStatus(ctx, o, status); {
 	case apierrors.IsConflict(err):
-		return fleet.Result(fleet.Sooner(again, soon), failure)
+		return fleet.Result(fleet.Sooner(again, fleet.Soon), failure)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, fmt.Errorf("write the status: %w", client.IgnoreNotFound(err)))
 	default:
@@ -140,15 +136,9 @@ func failureOf(o *observation, done applied) (reason, message string) {
 // due says whether the status is to be written now; if not, but later, in how long.
 func (r *reconciler) due(o *observation, status *clusterv1alpha1.MachineSetStatus) (time.Duration, bool) {
 	old := &o.set.Status
-	if apiequality.Semantic.DeepEqual(old, status) {
-		return 0, false
-	}
-	numbersOnly := old.ObservedGeneration == status.ObservedGeneration && old.Selector == status.Selector &&
-		fleet.SameVerdicts(old.Conditions, status.Conditions)
-	if wait := o.memory.reported.Add(atMost).Sub(r.clock.Now()); numbersOnly && wait > 0 {
-		return wait, false
-	}
-	return 0, true
+	urgent := old.ObservedGeneration != status.ObservedGeneration || old.Selector != status.Selector ||
+		!fleet.SameVerdicts(old.Conditions, status.Conditions)
+	return fleet.Due(!apiequality.Semantic.DeepEqual(old, status), urgent, o.memory.reported, r.clock.Now())
 }
 
 // writeStatus writes only what has changed, and only if nobody else has changed the set: the number in nextIndex must
