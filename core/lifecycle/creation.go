@@ -124,7 +124,7 @@ func (p *plan) create(v view) bool {
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceCreating, "The VM is being created.")
 	}
 	if p.Machine.Status.LastOperation != nil && p.Memory.Last == nil {
-		p.Memory.Possible = true
+		p.Memory.Possible, p.Memory.Doubt = true, p.Driver.LeadingSince
 	}
 	p.Memory.Attempted, p.Memory.AttemptedAt = clusterv1alpha1.OperationCreate, p.Now
 	return p.act(Create)

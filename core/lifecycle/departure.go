@@ -200,7 +200,9 @@ func (p *plan) deleting(message string) {
 	if p.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
 		p.expect("delete", deletePatience)
 	}
-	if last := p.status.LastOperation; last == nil || last.State == clusterv1alpha1.OperationSucceeded {
+	// While a create is in doubt, that is what a later process has to know.
+	last := p.status.LastOperation
+	if last == nil || last.State == clusterv1alpha1.OperationSucceeded && !p.Now.Before(p.settleBy()) {
 		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationDelete, State: clusterv1alpha1.OperationProcessing}
 	}
 	p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceDeleting, message)

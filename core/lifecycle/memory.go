@@ -112,13 +112,26 @@ func (p *plan) frozen() bool {
 // settleBy is when every create of which nobody knows what became has come to its end; zero when there is no doubt.
 func (p *plan) settleBy() time.Time {
 	doubt := p.Memory.Doubt
-	operation := p.Machine.Status.LastOperation
-	if operation != nil && operation.Type == clusterv1alpha1.OperationCreate && operation.State != clusterv1alpha1.OperationSucceeded &&
-		doubt.Before(p.Driver.LeadingSince) {
-		doubt = p.Driver.LeadingSince
+	if before := p.doubtBefore(); doubt.Before(before) {
+		doubt = before
 	}
 	if doubt.IsZero() {
 		return doubt
 	}
 	return doubt.Add(p.Driver.CreateSettle)
+}
+
+// doubtBefore is when the last create of an earlier process ended at the latest; zero when nothing tells of one. Once a VM
+// was there no other was asked for.
+func (p *plan) doubtBefore() time.Time {
+	operation, leading := p.Machine.Status.LastOperation, p.Driver.LeadingSince
+	switch {
+	case operation == nil || operation.Type != clusterv1alpha1.OperationCreate:
+		return time.Time{}
+	case operation.State != clusterv1alpha1.OperationSucceeded:
+		return leading
+	case !operation.At.After(leading):
+		return operation.At
+	}
+	return time.Time{}
 }
