@@ -171,6 +171,24 @@ func TestFailuresAreClassified(t *testing.T) {
 	}
 }
 
+func TestAFailuresForeignProviderIDIsDropped(t *testing.T) {
+	f := newFakeDriver()
+	f.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		return nil, says(codes.Internal, "PROVIDER_INTERNAL", "half-way", &driverv1alpha1.PartialState{ProviderId: "other:///1"})
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	r := start(t, Config{}, path)
+	r.awaitReady(t)
+	m := machine("a")
+	if err := r.StartCreate(m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if failure := r.outcome(t, m).Failure; failure == nil || failure.ProviderID != "" {
+		t.Errorf("failure %+v, want one without a providerID", failure)
+	}
+}
+
 func TestNothingIsSentThatBreaksALimit(t *testing.T) {
 	f := newFakeDriver()
 	f.caps.Limits.MaxUserDataBytes = 10

@@ -61,7 +61,11 @@ func (d *Driver) dueLooks(s *session) ([]batch, time.Time) {
 func (d *Driver) waitUntil(ctx context.Context, next time.Time) bool {
 	var due <-chan time.Time
 	if !next.IsZero() {
-		timer := d.cfg.Clock.NewTimer(next.Sub(d.cfg.Clock.Now()))
+		wait := next.Sub(d.cfg.Clock.Now())
+		if wait <= 0 {
+			return ctx.Err() == nil
+		}
+		timer := d.cfg.Clock.NewTimer(wait)
 		defer timer.Stop()
 		due = timer.C()
 	}

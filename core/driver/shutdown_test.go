@@ -103,8 +103,8 @@ func TestCallsUnderWayAreCutOff(t *testing.T) {
 			r.lead()
 			<-r.ended
 			outcome, progress := r.Collect(m.key(), m.UID)
-			if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown {
-				t.Errorf("%s %+v, want the call ended with an unknown outcome", progress, outcome.Failure)
+			if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown || outcome.Failure.Reason != "Cancelled" {
+				t.Errorf("%s %+v, want the call cancelled, with an unknown outcome", progress, outcome.Failure)
 			}
 		})
 	}
@@ -140,17 +140,14 @@ func TestAMachineRefusedForWantOfALeaseIsWoken(t *testing.T) {
 	path := socketPath(t)
 	f.serve(t, path)
 	var held atomic.Bool
+	held.Store(true)
 	clock := clocktesting.NewFakeClock(time.Now())
 	r := start(t, Config{Clock: clock, MutationBudget: func() (time.Time, bool) {
 		return clock.Now().Add(time.Minute), held.Load()
 	}}, path)
-	asking, m := machine("asking"), machine("a")
-	r.await(t, "a driver without a Lease", func() bool {
-		err := r.Reserve(asking)
-		r.alarm.ring(asking.key())
-		return isReason(err, "NotLeading")
-	})
-	r.Forget(asking.key(), asking.UID)
+	r.awaitReady(t)
+	held.Store(false)
+	m := machine("a")
 	if err := r.Reserve(m); !isReason(err, "NotLeading") {
 		t.Fatalf("%v, want NotLeading", err)
 	}
