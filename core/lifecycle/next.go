@@ -147,12 +147,19 @@ func (p *plan) finish() Step {
 	}
 	if write {
 		p.stamp()
+	}
+	if write && p.writes() {
 		p.announce()
 	}
 	return Step{
 		Do: p.do, ProviderID: p.providerID, Status: p.status, Write: write, Watch: p.watch,
 		Wake: p.wake, Events: p.events, Memory: p.Memory,
 	}
+}
+
+// writes says whether the status is written with what is done now, and not by a later step only.
+func (p *plan) writes() bool {
+	return p.do == Nothing || p.do == Create || p.do == Delete
 }
 
 // outdated says whether the status of a machine on which nothing else is to be written has not seen its spec.
