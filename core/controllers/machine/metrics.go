@@ -32,7 +32,7 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 		})),
 		failures: register(registry, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_warnings_total",
-			Help: "Things that got in a Machine's way, by the reason in its condition.",
+			Help: "Things that got in a Machine's way, by the reason in its condition; Other for a driver's own words.",
 		}, []string{"reason"})),
 	}
 	return m, errors.Join(errs...)
@@ -65,6 +65,41 @@ func (m *measures) released(machine *clusterv1alpha1.Machine, now time.Time) {
 	}
 }
 
+// failed counts a warning. A reason may be a driver's own word, of which there is no end: those count as one.
 func (m *measures) failed(reason string) {
+	if !warnings[reason] {
+		reason = "Other"
+	}
 	m.failures.WithLabelValues(reason).Inc()
+}
+
+// warnings are the documented reasons of things that get in a Machine's way.
+var warnings = map[string]bool{
+	clusterv1alpha1.ReasonKubeletTooOld:                true,
+	clusterv1alpha1.ReasonBootstrapInvalid:             true,
+	clusterv1alpha1.ReasonInstanceStopped:              true,
+	clusterv1alpha1.ReasonInstanceFailed:               true,
+	clusterv1alpha1.ReasonInstanceMissing:              true,
+	clusterv1alpha1.ReasonDriverNotFound:               true,
+	clusterv1alpha1.ReasonSpecInvalid:                  true,
+	clusterv1alpha1.ReasonRequestTooLarge:              true,
+	clusterv1alpha1.ReasonDependencyNotFound:           true,
+	clusterv1alpha1.ReasonSpecConflict:                 true,
+	clusterv1alpha1.ReasonNameTaken:                    true,
+	clusterv1alpha1.ReasonCredentialsInvalid:           true,
+	clusterv1alpha1.ReasonPermissionMissing:            true,
+	clusterv1alpha1.ReasonQuotaExceeded:                true,
+	clusterv1alpha1.ReasonCapacityUnavailable:          true,
+	clusterv1alpha1.ReasonRateLimited:                  true,
+	clusterv1alpha1.ReasonDeletionProtected:            true,
+	clusterv1alpha1.ReasonVolumesAttached:              true,
+	clusterv1alpha1.ReasonAccountChanged:               true,
+	clusterv1alpha1.ReasonStaleEpoch:                   true,
+	clusterv1alpha1.ReasonOperationPending:             true,
+	clusterv1alpha1.ReasonProviderInternal:             true,
+	clusterv1alpha1.ReasonDataLoss:                     true,
+	clusterv1alpha1.ReasonNodeMissing:                  true,
+	clusterv1alpha1.ReasonNodeConflict:                 true,
+	clusterv1alpha1.ReasonBlockedByPodDisruptionBudget: true,
+	clusterv1alpha1.ReasonDrainTimedOut:                true,
 }
