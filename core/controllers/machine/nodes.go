@@ -123,9 +123,9 @@ func (n match) describe(m *clusterv1alpha1.Machine) lifecycle.Node {
 // claimNode sets on the Node, in one write, what core sets there when it joins.
 func (r *reconciler) claimNode(ctx context.Context, m *clusterv1alpha1.Machine, node *corev1.Node) (*corev1.Node, error) {
 	claimed := node.DeepCopy()
-	setDefault(&claimed.Labels, nodeLabels(m))
-	setDefault(&claimed.Annotations, m.Spec.Metadata.Annotations)
-	setDefault(&claimed.Annotations, map[string]string{clusterv1alpha1.NodeMachineAnnotation: keyOf(m)})
+	overlay(&claimed.Labels, nodeLabels(m))
+	overlay(&claimed.Annotations, m.Spec.Metadata.Annotations)
+	overlay(&claimed.Annotations, map[string]string{clusterv1alpha1.NodeMachineAnnotation: keyOf(m)})
 	claimed.Spec.ProviderID = providerID(m)
 	patch := client.MergeFrom(node)
 	if taints := missingTaints(node.Spec.Taints, m.Spec.Taints); len(taints) > 0 {
@@ -142,12 +142,12 @@ func (r *reconciler) claimNode(ctx context.Context, m *clusterv1alpha1.Machine, 
 // nodeLabels are the labels of the Node: the Machine's, and over them those for the Node.
 func nodeLabels(m *clusterv1alpha1.Machine) map[string]string {
 	labels := maps.Clone(m.Labels)
-	setDefault(&labels, m.Spec.Metadata.Labels)
+	overlay(&labels, m.Spec.Metadata.Labels)
 	return labels
 }
 
-// setDefault copies values into to, making it where there is none.
-func setDefault(to *map[string]string, values map[string]string) {
+// overlay sets values in to, over those that are there, making it where there is none.
+func overlay(to *map[string]string, values map[string]string) {
 	if *to == nil {
 		*to = map[string]string{}
 	}
