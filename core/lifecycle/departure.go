@@ -43,7 +43,11 @@ func (p *plan) drained() bool {
 	if p.Memory.Gone || p.Memory.Drained.Type != "" || !fresh && p.drainOver() {
 		return false
 	}
-	if p.Node.Match != NodeFound {
+	if p.Node.Match == NodeConflicting {
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonNodeConflict, p.Node.Conflict)
+		return false
+	}
+	if p.Node.Match == NodeNone {
 		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonNoNode, "The machine has no Node to drain.")
 		return false
 	}

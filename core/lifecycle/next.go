@@ -181,7 +181,8 @@ func (p *plan) ready() {
 		drained := p.status.Condition(clusterv1alpha1.ConditionDrained)
 		instance := p.status.Condition(clusterv1alpha1.ConditionInstanceReady)
 		from := drained
-		if drained.Status != metav1.ConditionFalse || drained.Reason == clusterv1alpha1.ReasonDrainTimedOut {
+		undrained := drained.Reason == clusterv1alpha1.ReasonDrainTimedOut || drained.Reason == clusterv1alpha1.ReasonNodeConflict
+		if drained.Status != metav1.ConditionFalse || undrained {
 			from = instance
 		}
 		if from.Reason == "" || from.Status == metav1.ConditionTrue {

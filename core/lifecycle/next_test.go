@@ -319,6 +319,10 @@ func TestNext(t *testing.T) {
 			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true, Unreachable: true} }), do: Delete,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True NodeUnreachable",
 		},
+		"a Node that nobody knows to be this machine's is not drained": {
+			given: all(running, deleting, func(s *State) { s.Node = Node{Match: NodeConflicting, Conflict: "several"} }), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False NodeConflict", message: "several",
+		},
 		"an empty Node's VM is deleted": {
 			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true} }), do: Delete,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",

@@ -71,13 +71,17 @@ func (r *reconciler) listNodes(ctx context.Context, index, value string) ([]*cor
 	return found, nil
 }
 
-// choose takes the one Node that fits, unless it is another Machine's.
+// choose takes the one Node that fits, unless it is another Machine's. Of a machine that is going it takes the one that it
+// had claimed, whoever else registered since: there are pods on it.
 func choose(m *clusterv1alpha1.Machine, found []*corev1.Node) match {
 	names := map[string]*corev1.Node{}
 	for _, n := range found {
 		names[n.Name] = n
 	}
 	if len(names) > 1 {
+		if mine := claimed(m, names); mine != nil && !m.DeletionTimestamp.IsZero() {
+			return match{node: mine}
+		}
 		all := slices.Sorted(maps.Keys(names))
 		return match{conflict: fmt.Sprintf("Several Nodes fit this machine: %s.", strings.Join(all, ", "))}
 	}
@@ -93,6 +97,21 @@ func choose(m *clusterv1alpha1.Machine, found []*corev1.Node) match {
 		return match{conflict: fmt.Sprintf("Node %s has the machine's name or address, and was there before it.", node.Name)}
 	}
 	return match{node: node}
+}
+
+// claimed returns the one Node that is known to be the Machine's; nil when there is none, or several.
+func claimed(m *clusterv1alpha1.Machine, nodes map[string]*corev1.Node) *corev1.Node {
+	var mine *corev1.Node
+	for _, n := range nodes {
+		if n.Annotations[clusterv1alpha1.NodeMachineAnnotation] != keyOf(m) || n.Spec.ProviderID != providerID(m) {
+			continue
+		}
+		if mine != nil {
+			return nil
+		}
+		mine = n
+	}
+	return mine
 }
 
 // keyOf is the Machine as the annotation on its Node names it.

@@ -64,3 +64,37 @@ func TestFindNode(t *testing.T) {
 		})
 	}
 }
+
+// TestChooseClaimed: a machine that goes takes the Node that it had claimed along, for pods are to be drained from it.
+func TestChooseClaimed(t *testing.T) {
+	now := metav1.Now()
+	node := func(name, owner string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: idPrefix + "x"}}
+		if owner != "" {
+			n.Annotations = map[string]string{clusterv1alpha1.NodeMachineAnnotation: owner}
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		going bool
+		nodes []*corev1.Node
+		want  string
+	}{
+		"one that goes":                     {going: true, nodes: []*corev1.Node{node("late", ""), node("mine", "ns/m")}, want: "mine"},
+		"one that stays":                    {nodes: []*corev1.Node{node("late", ""), node("mine", "ns/m")}},
+		"one that goes and claimed none":    {going: true, nodes: []*corev1.Node{node("late", ""), node("other", "ns/other")}},
+		"one that goes and claimed several": {going: true, nodes: []*corev1.Node{node("mine", "ns/m"), node("also", "ns/m")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}
+			m.Spec.ProviderID = new(idPrefix + "x")
+			if c.going {
+				m.DeletionTimestamp = &now
+			}
+			got := choose(m, c.nodes)
+			if got.node == nil && (c.want != "" || got.conflict == "") || got.node != nil && got.node.Name != c.want {
+				t.Errorf("got %+v, want %q", got, c.want)
+			}
+		})
+	}
+}
