@@ -53,7 +53,7 @@ func (r *reconciler) checkSkew(kubelet string) (refused, warning string, err err
 	skew, words, err := bootstrap.CheckSkew(kubelet, version)
 	switch {
 	case err != nil:
-		return err.Error(), "", nil
+		return err.Error(), "", nil //nolint:nilerr // the version is the user's to mend; the condition says so
 	case skew == bootstrap.TooNew, skew == bootstrap.TooOld && r.enforceSkew:
 		return words, "", nil
 	}
