@@ -9,6 +9,8 @@ replace (
 
 require github.com/millwright-dev/millwright/proto v0.0.0
 
+require github.com/kylelemons/godebug v1.1.0 // indirect
+
 require (
 	cel.dev/expr v0.25.3 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
