@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,7 +55,7 @@ func newObserver(out io.Writer) *observer {
 // follow starts the watches; they end with ctx.
 func (o *observer) follow(ctx context.Context, config *rest.Config) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, clusterv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("register API types: %w", err)
 		}
@@ -165,6 +166,13 @@ func (o *observer) worst() (nodes, pods int) {
 	defer o.mu.Unlock()
 	o.watching = false
 	return o.lowestNodes, o.lowestPods
+}
+
+// names returns the names of the present machines.
+func (o *observer) names() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.machines))
 }
 
 func (o *observer) machinesEver() int {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,13 +106,7 @@ func (d *demo) deploy(ctx context.Context) error {
 
 func (d *demo) roll(ctx context.Context) error {
 	d.title("The template changes: each machine is replaced, one more at a time (maxSurge 1), never one less (maxUnavailable 0)")
-	old := map[string]bool{}
-	_ = d.await(ctx, "the present machines", func() bool { // It holds at once.
-		for name := range d.machines {
-			old[name] = true
-		}
-		return true
-	})
+	old := d.names()
 	d.keepWorst()
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, newKubelet)
 	if err := d.kubectl(ctx, nil, "patch", "machinedeployment", workers, "--type=merge", "--patch", patch); err != nil {
@@ -119,7 +114,7 @@ func (d *demo) roll(ctx context.Context) error {
 	}
 	err := d.await(ctx, "every machine to be replaced", func() bool {
 		for name := range d.machines {
-			if old[name] {
+			if slices.Contains(old, name) {
 				return false
 			}
 		}

@@ -242,7 +242,7 @@ func words(conditions []metav1.Condition) string {
 	return b.String()
 }
 
-// deployment renders a MachineDeployment. Each change makes one thing different: "spec.replicas" → 3.
+// deployment renders a MachineDeployment. change replaces values by their names below: "flavor" → "large".
 func deployment(name string, replicas int, change map[string]string) string {
 	values := map[string]string{
 		"kubelet": "1.36.3", "provider": "fake", "flavor": "small", "extra": "", "spec": "", "surge": "1", "unavailable": "0",
