@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +44,7 @@ func start(t *testing.T, args ...string) *exec.Cmd {
 	return command
 }
 
-func connect(t *testing.T, endpoint string) backendv1alpha1.BackendServiceClient {
+func connect(t *testing.T, endpoint string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
@@ -53,7 +54,7 @@ func connect(t *testing.T, endpoint string) backendv1alpha1.BackendServiceClient
 		t.Fatalf("connect: %v", err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return backendv1alpha1.NewBackendServiceClient(conn)
+	return conn
 }
 
 func TestOutlivesKillAndEndsCleanly(t *testing.T) {
@@ -69,7 +70,7 @@ func TestOutlivesKillAndEndsCleanly(t *testing.T) {
 	defer cancel()
 
 	first := start(t, args...)
-	made, err := connect(t, endpoint).CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{Name: "one"}})
+	made, err := backendv1alpha1.NewBackendServiceClient(connect(t, endpoint)).CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{Name: "one"}})
 	if err != nil {
 		t.Fatalf("create: %v", err)
 	}
@@ -79,8 +80,8 @@ func TestOutlivesKillAndEndsCleanly(t *testing.T) {
 	_ = first.Wait()
 
 	second := start(t, args...) // its socket's path holds a dead socket
-	hooks := connect(t, endpoint)
-	found, err := hooks.ListVMs(ctx, &backendv1alpha1.ListVMsRequest{})
+	conn := connect(t, endpoint)
+	found, err := backendv1alpha1.NewBackendServiceClient(conn).ListVMs(ctx, &backendv1alpha1.ListVMsRequest{})
 	if err != nil || len(found.GetVms()) != 1 || found.GetVms()[0].GetId() != made.GetVm().GetId() {
 		t.Errorf("after kill -9: %v, %v; want %v", found, err, made)
 	}
@@ -88,18 +89,22 @@ func TestOutlivesKillAndEndsCleanly(t *testing.T) {
 	if err := intruder.Wait(); err == nil {
 		t.Error("a second cloud took over a live one's socket")
 	}
-	polled := make(chan error, 1)
-	go func() {
-		_, err := hooks.ListVMs(ctx, &backendv1alpha1.ListVMsRequest{AfterRevision: 99, Wait: durationpb.New(time.Hour)})
-		polled <- err
-	}()
+	// A call that is sent on the connection before the signal has to be answered.
+	poll, err := conn.NewStream(ctx, &grpc.StreamDesc{}, backendv1alpha1.BackendService_ListVMs_FullMethodName)
+	if err != nil {
+		t.Fatalf("long poll: %v", err)
+	}
+	err = errors.Join(poll.SendMsg(&backendv1alpha1.ListVMsRequest{AfterRevision: 99, Wait: durationpb.New(time.Hour)}), poll.CloseSend())
+	if err != nil {
+		t.Fatalf("long poll: %v", err)
+	}
 	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := second.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
-	if err := <-polled; err != nil {
+	if err := poll.RecvMsg(&backendv1alpha1.ListVMsResponse{}); err != nil {
 		t.Errorf("the long poll under way: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "cloud.sock*")); len(left) > 0 {
