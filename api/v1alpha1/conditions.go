@@ -23,6 +23,19 @@ const (
 	ConditionDrained = "Drained"
 )
 
+// ConditionPaused is True on any object while Millwright leaves it alone. It is
+// absent otherwise.
+const ConditionPaused = "Paused"
+
+// Reasons of the condition Paused.
+const (
+	// ReasonPausedByAnnotation (True): the object, or one above it, carries
+	// PausedAnnotation.
+	ReasonPausedByAnnotation = "PausedByAnnotation"
+	// ReasonReadOnly (True): the manager runs with --read-only.
+	ReasonReadOnly = "ReadOnly"
+)
+
 // Conditions of a MachineSet or a MachineDeployment.
 const (
 	// ConditionAvailable is True when enough machines are available: all of a

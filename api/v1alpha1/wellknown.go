@@ -39,6 +39,31 @@ const (
 	// scaled it. With ScalingReasonRolling the set gives up unavailable Machines
 	// before those that carry DeleteMachineAnnotation.
 	ScalingReasonAnnotation = "machinedeployment.clusters.k8s.io/scaling-reason"
+	// RolloutAnnotation is on each MachineSet of a MachineDeployment whose rollout
+	// goes on: RolloutOutdated or RolloutCurrent. Without a rollout it is absent.
+	RolloutAnnotation = "machinedeployment.clusters.k8s.io/rollout"
+	// ManagedAnnotation lists, as JSON, the labels, annotations and taints of an
+	// object that come from the object above it: from a MachineDeployment on its
+	// MachineSets, from a MachineSet on its Machines, from a Machine on its Node.
+	// What is listed and no longer wanted is removed; what is not listed is
+	// somebody else's and stays.
+	ManagedAnnotation = "cluster.k8s.io/managed"
+	// ScaleDownDisabledAnnotation is on the Nodes of a MachineDeployment whose
+	// rollout goes on: cluster-autoscaler removes none of them. It is taken away
+	// again only where ManagedAnnotation lists it.
+	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+)
+
+// OutdatedTaint is the key of the taint PreferNoSchedule on Nodes of an old
+// template while the rollout goes on: pods that move go to new Nodes first.
+const OutdatedTaint = "node.cluster.k8s.io/outdated"
+
+// Values of RolloutAnnotation.
+const (
+	// RolloutOutdated: the set's machines are being replaced.
+	RolloutOutdated = "Outdated"
+	// RolloutCurrent: the set's machines replace others.
+	RolloutCurrent = "Current"
 )
 
 // Values of ScalingReasonAnnotation.
@@ -57,6 +82,17 @@ const (
 	// MachinePriorityAnnotation on a Machine is an integer, 0 if absent: when its
 	// set gets smaller, machines with a lower one go before those with a higher.
 	MachinePriorityAnnotation = "cluster.k8s.io/machine-priority"
+	// PausedAnnotation on a MachineDeployment, MachineSet, Machine or Cluster, with
+	// any value but "false", makes Millwright leave the object alone: nothing is
+	// created, changed or deleted for it, and its condition Paused says so.
+	PausedAnnotation = "cluster.k8s.io/paused"
+	// PreserveMachineAnnotation on a Machine, with any value but "false", keeps it
+	// from being replaced when it has failed, so that it can be studied. It counts
+	// as one of its set's machines until the annotation or the Machine is removed.
+	PreserveMachineAnnotation = "cluster.k8s.io/preserve-machine"
+	// DeleteNowAnnotation on a Machine or its Node, with any value but "false", has
+	// the Machine deleted, drained as always, and replaced by its set.
+	DeleteNowAnnotation = "cluster.k8s.io/delete-now"
 	// NodeGroupMinSizeAnnotation on a MachineDeployment or MachineSet is the least
 	// number of machines that cluster-autoscaler leaves it.
 	NodeGroupMinSizeAnnotation = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
