@@ -44,9 +44,9 @@ const (
 	// ConditionProgressing is True on a MachineDeployment while a rollout goes on
 	// and after it is complete.
 	ConditionProgressing = "Progressing"
-	// ConditionReplicaFailure is True while a Machine cannot be made or deleted, or
-	// machines fail; its message has the words of the first failure. Absent when
-	// there is none.
+	// ConditionReplicaFailure is True while a Machine cannot be made, changed or
+	// deleted, or machines fail; its message has the words of the first failure.
+	// Absent when there is none.
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
@@ -219,6 +219,9 @@ const (
 	ReasonMachineCreationFailed = "MachineCreationFailed"
 	// ReasonMachineDeletionFailed (True): a Machine could not be deleted.
 	ReasonMachineDeletionFailed = "MachineDeletionFailed"
+	// ReasonMachineUpdateFailed (True): a Machine could not be brought up to the
+	// template's labels, annotations, taints or timeouts.
+	ReasonMachineUpdateFailed = "MachineUpdateFailed"
 	// ReasonMachinesFailed (True): Machines of the set are Failed or cannot be
 	// created in the cloud.
 	ReasonMachinesFailed = "MachinesFailed"

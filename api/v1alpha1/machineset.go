@@ -5,8 +5,9 @@ import (
 )
 
 // MachineSet keeps a number of Machines made from one template. It is mostly
-// made by a MachineDeployment, but also works alone. A change of its template
-// affects only machines made afterwards.
+// made by a MachineDeployment, but also works alone. Labels, annotations, taints
+// and timeouts of its template reach the machines that are there; any other change
+// of it affects only machines made afterwards.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector

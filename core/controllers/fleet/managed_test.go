@@ -42,6 +42,10 @@ func TestSyncMetadata(t *testing.T) {
 			labels: values{"old": "1"}, annotations: values{note: "nonsense"},
 			resultLabels: values{"old": "1"}, resultAnnotation: values{note: "nonsense"},
 		}, {
+			name:   "a note among what is wanted is not taken for one",
+			labels: values{}, wantAnnotations: values{"c": "3", note: "x"},
+			resultLabels: values{}, resultAnnotation: values{"c": "3", note: `{"annotations":["c"]}`},
+		}, {
 			name:   "the last thing of ours goes, and the taints' note stays",
 			labels: values{"ours": "1"}, annotations: values{note: `{"labels":["ours"],"taints":["t:NoSchedule"]}`},
 			resultLabels: values{}, resultAnnotation: values{note: `{"taints":["t:NoSchedule"]}`},

@@ -19,16 +19,16 @@ func CanonicalTemplate(t *clusterv1alpha1.MachineTemplateSpec) ([]byte, error) {
 	return canonical(t)
 }
 
-// SameSpec says whether a Machine made from the template would have the spec of m, but for what core sets on it.
+// SameSpec says whether a Machine made from the template would get the same VM as m: whether their specs are the same but
+// for what reaches Machines in place.
 func SameSpec(m *clusterv1alpha1.Machine, t *clusterv1alpha1.MachineTemplateSpec) bool {
 	var sides [2][]byte
-	for i, spec := range []clusterv1alpha1.MachineSpec{m.Spec, t.Spec} {
-		spec.MachineUID, spec.ProviderID = nil, nil
-		spec.Metadata.CreationTimestamp = nil
-		var err error
-		if sides[i], err = canonical(spec); err != nil {
+	for i, spec := range []*clusterv1alpha1.MachineSpec{&m.Spec, &t.Spec} {
+		raw, err := canonical(clusterv1alpha1.MachineSpec{ProviderSpec: spec.ProviderSpec, Versions: spec.Versions})
+		if err != nil {
 			return false
 		}
+		sides[i] = raw
 	}
 	return bytes.Equal(sides[0], sides[1])
 }

@@ -21,11 +21,12 @@ type applied struct {
 	decision scale.Decision
 	created  int
 	deleted  int
-	// createErr and deleteErr are the first failures.
-	createErr, deleteErr error
+	updated  int
+	// createErr, deleteErr and updateErr are what failed.
+	createErr, deleteErr, updateErr error
 }
 
-// apply carries out what package scale decides.
+// apply carries out what package scale decides, and brings the Machines that stay up to the template.
 func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	done := applied{decision: scale.Decide(o.state)}
 	if done.decision.Create > 0 {
@@ -34,6 +35,11 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	if len(done.decision.Delete) > 0 {
 		done.deleted, done.deleteErr = r.delete(ctx, o)
 	}
+	leaving := map[string]bool{}
+	for _, victim := range done.decision.Delete {
+		leaving[victim.UID] = true
+	}
+	done.updated, done.updateErr = r.sync(ctx, o, leaving)
 	r.tell(o, done)
 	return done
 }

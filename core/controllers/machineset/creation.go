@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,13 +79,12 @@ func newMachine(set *clusterv1alpha1.MachineSet, name string) *clusterv1alpha1.M
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       set.Namespace,
 			Name:            name,
-			Labels:          maps.Clone(template.Labels),
-			Annotations:     maps.Clone(template.Annotations),
 			Finalizers:      []string{clusterv1alpha1.MachineFinalizer},
 			OwnerReferences: []metav1.OwnerReference{owner.Ref()},
 		},
 		Spec: template.Spec,
 	}
+	fleet.SyncMetadata(m, template.Labels, template.Annotations)
 	// The uid of a VM is random, not made from the name: the first Machine of a name is the one that counts.
 	m.Spec.MachineUID = &uid
 	m.Spec.ProviderID = nil

@@ -14,10 +14,12 @@ import (
 const (
 	eventCreated  = "CreatedMachines"
 	eventDeleted  = "DeletedMachines"
+	eventUpdated  = "UpdatedMachines"
 	eventTaken    = "NameTaken"
 	eventFailed   = "MachinesNotChanged"
 	actionScale   = "Scale"
 	actionReplace = "Replace"
+	actionUpdate  = "Update"
 )
 
 // tell makes events of what was done. A failure that the status shows already makes none: it would come with each try.
@@ -33,8 +35,13 @@ func (r *reconciler) tell(o *observation, done applied) {
 		r.metrics.deleted.Add(float64(done.deleted))
 		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventDeleted, action, "Deleted %d Machines", done.deleted)
 	}
+	if done.updated > 0 {
+		r.metrics.updated.Add(float64(done.updated))
+		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventUpdated, actionUpdate,
+			"Brought %d Machines up to the template in place", done.updated)
+	}
 	known := apimeta.IsStatusConditionTrue(o.set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
-	for _, err := range []error{done.createErr, done.deleteErr} {
+	for _, err := range []error{done.createErr, done.deleteErr, done.updateErr} {
 		if err != nil && !known && !errors.Is(err, fleet.ErrStale) {
 			r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventFailed, actionScale, "%v", err)
 		}

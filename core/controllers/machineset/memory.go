@@ -23,6 +23,8 @@ type memory struct {
 	lost map[string]time.Time
 	// unseenSince is since when the cache has not shown everything that this process did; zero if it does.
 	unseenSince time.Time
+	// synced is which version of a Machine was brought up to the template while the cache still shows that version.
+	synced map[types.UID]string
 	// reported is when the status was last written.
 	reported time.Time
 }

@@ -20,7 +20,7 @@ import (
 
 // report writes the status, if it has changed and it is time, and says when to look again.
 func (r *reconciler) report(ctx context.Context, o *observation, done applied) (ctrl.Result, error) {
-	failure := errors.Join(done.createErr, done.deleteErr)
+	failure := errors.Join(done.createErr, done.deleteErr, done.updateErr)
 	if errors.Is(failure, fleet.ErrStale) {
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
@@ -109,6 +109,8 @@ func failureOf(o *observation, done applied) (reason, message string) {
 		return clusterv1alpha1.ReasonMachineCreationFailed, done.createErr.Error()
 	case done.deleteErr != nil:
 		return clusterv1alpha1.ReasonMachineDeletionFailed, done.deleteErr.Error()
+	case done.updateErr != nil:
+		return clusterv1alpha1.ReasonMachineUpdateFailed, done.updateErr.Error()
 	}
 	reason = clusterv1alpha1.ReasonMachinesFailed
 	troubled := ""
