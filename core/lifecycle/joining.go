@@ -39,10 +39,36 @@ func (p *plan) waitingForNode() {
 		clusterv1alpha1.ReasonWaitingForNode, "No Node has registered for this machine yet.")
 }
 
+// What core sets on a Node may be wanted otherwise by somebody else. patientClaims in claimWindow are made at once, then
+// there are pauses: two that differ shall not write to a Node without end.
+const (
+	patientClaims = 5
+	claimWindow   = 10 * time.Minute
+)
+
+var claimPauses = pause{first: time.Second, last: 5 * time.Minute}
+
+// claims sets on the Node what core sets there, unless that was done too often of late; true when there is nothing else to
+// do now. A Node that was claimed once is judged meanwhile.
+func (p *plan) claims() bool {
+	m := &p.Memory
+	if p.Now.Sub(m.ClaimedAt) > claimWindow {
+		m.Claims = 0
+	}
+	if m.Claims >= patientClaims {
+		if again := m.ClaimedAt.Add(claimPauses.nth(m.Claims - patientClaims + 1)); p.Now.Before(again) {
+			p.waitUntil(again)
+			return p.status.Phase != clusterv1alpha1.MachinePhaseRunning
+		}
+	}
+	m.Claims, m.ClaimedAt = m.Claims+1, p.Now
+	return p.act(Claim)
+}
+
 // joined: the machine has its Node.
 func (p *plan) joined() bool {
-	if !p.Node.Claimed {
-		return p.act(Claim)
+	if !p.Node.Claimed && p.claims() {
+		return true
 	}
 	p.status.NodeName = p.Node.Name
 	switch p.Node.Ready {

@@ -261,6 +261,16 @@ func TestNext(t *testing.T) {
 			given: all(provisioned, joined("True"), func(s *State) { s.Node.Claimed = false }), do: Claim, watch: Seldom, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
+		"one that was claimed too often of late is not claimed again at once": {
+			given: all(provisioned, joined("True"), func(s *State) {
+				s.Node.Claimed, s.Memory.Claims, s.Memory.ClaimedAt = false, patientClaims+2, s.Now
+			}), watch: Seldom, wake: 4 * time.Second, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
+		"but when that is long ago": {
+			given: all(provisioned, joined("True"), func(s *State) {
+				s.Node.Claimed, s.Memory.Claims, s.Memory.ClaimedAt = false, patientClaims+20, s.Now.Add(-time.Hour)
+			}), do: Claim, watch: Seldom, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
 		"a Node that is not Ready yet is not worth a write": {
 			given: all(provisioned, joined("False")), watch: Seldom, wake: nodePatience, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioned,

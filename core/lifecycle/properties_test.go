@@ -106,6 +106,8 @@ func (w *world) disturb(t *rapid.T) {
 	case 17:
 		w.node = w.node || w.vm != nil && w.vm.State == instance.Running
 		w.nodeReady = rapid.Bool().Draw(t, "ready")
+		// The Machine or the Node is changed, so that they differ.
+		w.claimed = w.claimed && rapid.Bool().Draw(t, "alike")
 	case 18:
 		w.pods, w.blocked = rapid.IntRange(0, 2).Draw(t, "pods"), rapid.Bool().Draw(t, "blocked")
 	case 19:
@@ -155,7 +157,7 @@ func (w *world) settleDown() {
 // settled: everything that the machine needs is there.
 func (w *world) settled() bool {
 	ready := w.cache.Status.Condition(clusterv1alpha1.ConditionReady).Status == metav1.ConditionTrue
-	return ready && w.call == nil && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
+	return ready && w.call == nil && w.claimed && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
 		w.look != nil && w.look.Instance != nil && w.look.Instance.State == instance.Running
 }
 
@@ -215,6 +217,27 @@ func (w *world) still() {
 		w.memory = step.Memory
 		w.pass(time.Hour)
 	}
+}
+
+// TestStriving: two that want different things on a Node do not write to it without end, and the Node is judged meanwhile.
+func TestStriving(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(false)
+		w.settleDown()
+		for range 60 {
+			w.claimed = false
+			w.nodeReady = rapid.Bool().Draw(t, "ready")
+			w.reconcile(func() fate { return goes })
+			ready := w.api.Status.Condition(clusterv1alpha1.ConditionNodeReady).Status == metav1.ConditionTrue
+			if ready != w.nodeReady {
+				w.breaks("the Node is ready %t, the status says %t", w.nodeReady, ready)
+			}
+			w.pass(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
+		}
+		if len(w.broken) > 0 {
+			t.Fatal(strings.Join(w.broken, "\n"))
+		}
+	})
 }
 
 // TestRefusedAfterAnother: a create that is refused for good says nothing of the one before it, whose answer was lost. A

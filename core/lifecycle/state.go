@@ -90,7 +90,7 @@ type Node struct {
 	// Conflict says, for people, why no Node can be taken; only with NodeConflicting.
 	Conflict string
 	Name     string
-	// Claimed: everything that core sets on a Node is set.
+	// Claimed: everything that core sets on a Node is set, and nothing is left of what it set there before.
 	Claimed bool
 	// Ready is the status of the Node's condition Ready, Message its message.
 	Ready   metav1.ConditionStatus
@@ -154,6 +154,9 @@ type Memory struct {
 	// Passes counts the drain's; Remaining names the pods that the last one left.
 	Passes    int
 	Remaining string
+	// Claims counts the claims of the Node of late, the last one at ClaimedAt.
+	Claims    int
+	ClaimedAt time.Time
 	// Passing is what is expected to pass soon, PassingSince since when; empty for nothing.
 	Passing      string
 	PassingSince time.Time

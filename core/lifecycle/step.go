@@ -35,7 +35,7 @@ const (
 	Create Action = "Create"
 	// Record sets spec.providerID to Step.ProviderID.
 	Record Action = "Record"
-	// Claim sets on the Node what core sets there.
+	// Claim sets on the Node what core sets there, and takes away what it set there before and does not any more.
 	Claim Action = "Claim"
 	// DrainNode makes one pass of the drain.
 	DrainNode Action = "DrainNode"

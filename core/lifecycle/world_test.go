@@ -42,6 +42,7 @@ type world struct {
 	landed []landing // creates that may yet take effect
 
 	node, nodeReady, claimed bool
+	claims                   []time.Time // of this process, within the last claimWindow
 	pods                     int
 	blocked                  bool
 
@@ -171,8 +172,8 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		}
 		s.Node = w.state().Node
 	case Claim:
-		w.claimed, s.Node.Claimed = true, true
-		w.writes++
+		w.claim()
+		s.Node.Claimed = true
 	case DrainNode:
 		s.Drain = w.drain()
 	case Create, Delete:
@@ -188,6 +189,17 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		return true
 	}
 	return false
+}
+
+// claim sets on the Node what is wanted there, and judges how often that is done.
+func (w *world) claim() {
+	w.claimed = true
+	w.writes++
+	w.claims = slices.DeleteFunc(append(w.claims, w.now), func(t time.Time) bool { return t.Before(w.now.Add(-claimWindow)) })
+	// The pauses double from a second to five minutes: no more than ten of them fit into the window.
+	if len(w.claims) > patientClaims+10 {
+		w.breaks("%d claims of a Node in %s", len(w.claims), claimWindow)
+	}
 }
 
 func (w *world) writeStatus(s *State, step Step, lose func() fate) bool {
@@ -250,7 +262,7 @@ func (w *world) crash() {
 	if w.call != nil && w.call.op == clusterv1alpha1.OperationCreate && w.vm == nil {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
 	}
-	w.memory, w.call, w.outcome, w.look = Memory{}, nil, nil, nil
+	w.memory, w.call, w.outcome, w.look, w.claims = Memory{}, nil, nil, nil, nil
 	w.leading = w.now
 	w.sync()
 	w.sawEnd = w.api != nil && !w.api.Deleting.IsZero()

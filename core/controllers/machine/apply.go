@@ -36,7 +36,7 @@ func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step)
 	case lifecycle.Record:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
 	case lifecycle.Claim:
-		if s.node, err = r.claimNode(ctx, s.machine, s.node); err == nil {
+		if s.node, err = r.claimNode(ctx, s.node, s.demand()); err == nil {
 			s.memory.node = s.node
 			s.state.Node.Claimed = true
 		}
@@ -132,7 +132,7 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string
 	if err != nil {
 		return err
 	}
-	s.node, s.state.Node = found.node, found.describe(s.machine)
+	s.node, s.state.Node = found.node, found.describe(s.demand())
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err e
 		err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, late)
 		if err == nil && late.DeletionTimestamp.IsZero() {
 			found := choose(s.machine, []*corev1.Node{late})
-			s.node, s.state.Node = found.node, found.describe(s.machine)
+			s.node, s.state.Node = found.node, found.describe(s.demand())
 			return false, nil
 		}
 		if client.IgnoreNotFound(err) != nil {

@@ -120,69 +120,23 @@ func keyOf(m *clusterv1alpha1.Machine) string {
 }
 
 // describe is the match in lifecycle's terms.
-func (n match) describe(m *clusterv1alpha1.Machine) lifecycle.Node {
+func (n match) describe(d demand) lifecycle.Node {
 	if n.conflict != "" {
 		return lifecycle.Node{Match: lifecycle.NodeConflicting, Conflict: n.conflict}
 	}
 	if n.node == nil {
 		return lifecycle.Node{Match: lifecycle.NodeNone}
 	}
-	d := lifecycle.Node{
+	found := lifecycle.Node{
 		Match: lifecycle.NodeFound, Name: n.node.Name, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
-		Claimed: n.node.Annotations[clusterv1alpha1.NodeMachineAnnotation] == keyOf(m) && n.node.Spec.ProviderID == providerID(m),
+		Claimed: d.met(n.node),
 	}
 	for _, c := range n.node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			d.Ready, d.Message = metav1.ConditionStatus(c.Status), c.Message
+			found.Ready, found.Message = metav1.ConditionStatus(c.Status), c.Message
 		}
 	}
-	return d
-}
-
-// claimNode sets on the Node, in one write, what core sets there when it joins.
-func (r *reconciler) claimNode(ctx context.Context, m *clusterv1alpha1.Machine, node *corev1.Node) (*corev1.Node, error) {
-	claimed := node.DeepCopy()
-	overlay(&claimed.Labels, nodeLabels(m))
-	overlay(&claimed.Annotations, m.Spec.Metadata.Annotations)
-	overlay(&claimed.Annotations, map[string]string{clusterv1alpha1.NodeMachineAnnotation: keyOf(m)})
-	claimed.Spec.ProviderID = providerID(m)
-	patch := client.MergeFrom(node)
-	if taints := missingTaints(node.Spec.Taints, m.Spec.Taints); len(taints) > 0 {
-		// A merge patch replaces the whole list; others change it, too.
-		claimed.Spec.Taints = append(claimed.Spec.Taints, taints...)
-		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
-	}
-	if err := r.nodes.Patch(ctx, claimed, patch); err != nil {
-		return nil, fmt.Errorf("claim node %s: %w", node.Name, err)
-	}
-	return claimed, nil
-}
-
-// nodeLabels are the labels of the Node: the Machine's, and over them those for the Node.
-func nodeLabels(m *clusterv1alpha1.Machine) map[string]string {
-	labels := maps.Clone(m.Labels)
-	overlay(&labels, m.Spec.Metadata.Labels)
-	return labels
-}
-
-// overlay sets values in to, over those that are there, making it where there is none.
-func overlay(to *map[string]string, values map[string]string) {
-	if *to == nil {
-		*to = map[string]string{}
-	}
-	maps.Copy(*to, values)
-}
-
-// missingTaints are those that a Node should have registered with and does not have.
-func missingTaints(have []corev1.Taint, want []clusterv1alpha1.Taint) []corev1.Taint {
-	var missing []corev1.Taint
-	for _, t := range want {
-		taint := t.NodeTaint()
-		if !slices.ContainsFunc(have, func(h corev1.Taint) bool { return h.MatchTaint(&taint) }) {
-			missing = append(missing, taint)
-		}
-	}
-	return missing
+	return found
 }
 
 // removeNode deletes the Node, if it still is the one that was found.
@@ -230,8 +184,8 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 			was, is := e.ObjectOld, e.ObjectNew
-			return was.UID != is.UID || was.Spec.ProviderID != is.Spec.ProviderID ||
-				was.Annotations[clusterv1alpha1.NodeMachineAnnotation] != is.Annotations[clusterv1alpha1.NodeMachineAnnotation] ||
+			return was.UID != is.UID || was.Spec.ProviderID != is.Spec.ProviderID || !maps.Equal(was.Labels, is.Labels) ||
+				!maps.Equal(was.Annotations, is.Annotations) || !sameTaints(was.Spec.Taints, is.Spec.Taints) ||
 				readiness(was) != readiness(is) || !slices.Equal(addresses(was.Status.Addresses), addresses(is.Status.Addresses))
 		},
 	}

@@ -25,6 +25,8 @@ type subject struct {
 	driver   *driver.Driver
 	userData []byte
 	memory   *memory
+	// rollout is what the RolloutAnnotation of the Machine's set says.
+	rollout string
 }
 
 // observe reads everything that lifecycle decides by.
@@ -38,10 +40,23 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	if err := r.observeDriver(s); err != nil {
 		return nil, err
 	}
-	found, err := r.findNode(ctx, m, s.nodeName())
-	if err != nil {
+	if err := r.observeNode(ctx, s); err != nil {
 		return nil, err
 	}
+	return s, nil
+}
+
+// observeNode finds the Node, as our last write left it where the cache does not have that yet.
+func (r *reconciler) observeNode(ctx context.Context, s *subject) error {
+	rollout, err := r.rolloutOf(ctx, s.machine)
+	if err != nil {
+		return err
+	}
+	found, err := r.findNode(ctx, s.machine, s.nodeName())
+	if err != nil {
+		return err
+	}
+	mem := s.memory
 	if written := mem.node; written != nil {
 		if found.node != nil && found.node.UID == written.UID && behind(found.node, written.ResourceVersion) {
 			found.node = written
@@ -49,9 +64,14 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 			mem.node = nil
 		}
 	}
-	s.node = found.node
-	s.state.Node = found.describe(m)
-	return s, nil
+	s.node, s.rollout = found.node, rollout
+	s.state.Node = found.describe(s.demand())
+	return nil
+}
+
+// demand is what the Machine, as it is now, wants on its Node.
+func (s *subject) demand() demand {
+	return demandOf(s.machine, s.rollout)
 }
 
 // record is what stands in the Machine.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -25,6 +26,7 @@ import (
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines/status,verbs=update
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
@@ -83,6 +85,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1alpha1.Machine{}).
+		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(rolloutChanged())).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -130,6 +133,7 @@ const (
 	machineAddressIndex    = "machine.address"
 	machineNameIndex       = "machine.name"
 	machineNodeIndex       = "machine.node"
+	machineOwnerIndex      = "machine.owner"
 	nodeProviderIDIndex    = "node.providerID"
 	nodeAddressIndex       = "node.address"
 )
@@ -156,6 +160,7 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 			}
 			return nil
 		}},
+		{machines, machine, machineOwnerIndex, fleet.OwnerKey},
 		{nodes, node, nodeProviderIDIndex, func(o client.Object) []string {
 			return present(o.(*corev1.Node).Spec.ProviderID)
 		}},
