@@ -6,8 +6,9 @@ import (
 )
 
 // MachineDeployment declares how many machines there are to be and from which
-// template, as a Deployment does for pods. A change of the template replaces the
-// machines step by step.
+// template, as a Deployment does for pods. A change of the template's providerSpec
+// or versions replaces the machines step by step; labels, annotations, taints and
+// timeouts reach the machines that are there.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
@@ -65,7 +66,8 @@ type MachineDeploymentSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: Machines made before would be left without a deployment; make a new one instead",reason=FieldValueForbidden
 	Selector LabelSelector `json:"selector"`
 
-	// template that the machines are made from. A change of it replaces them.
+	// template that the machines are made from. A change of its providerSpec or
+	// versions replaces them.
 	// +required
 	Template MachineTemplateSpec `json:"template"`
 

@@ -318,3 +318,36 @@ func TestOrderIsIrrelevant(t *testing.T) {
 		}
 	})
 }
+
+// As long as an old set holds machines, and no longer, each set that has machines has its part.
+func TestPartsAreThereWhileARolloutGoesOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		drawHistory(t, w, w.mustApply(t))
+		s := w.state()
+		old := int32(0)
+		for i := range s.Sets {
+			if !s.Sets[i].New {
+				old += s.Sets[i].holds()
+			}
+		}
+		for i := range s.Sets {
+			want := NoPart
+			switch set := &s.Sets[i]; {
+			case set.New && old > 0:
+				want = Current
+			case !set.New && set.holds() > 0:
+				want = Outdated
+			}
+			if got := s.Part(&s.Sets[i]); got != want {
+				t.Fatalf("%s is %q, want %q, while old sets hold %d: %+v", s.Sets[i].Name, got, want, old, s)
+			}
+		}
+		if got := s.Part(&Set{New: true}); (got == Current) != (old > 0) {
+			t.Fatalf("a new set would be %q while old sets hold %d", got, old)
+		}
+		if s.newSet() != nil && s.complete() && s.Part(s.newSet()) != NoPart {
+			t.Fatalf("complete, and yet a rollout goes on: %+v", s)
+		}
+	})
+}

@@ -8,15 +8,10 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// CanonicalTemplate returns bytes that are the same for templates that mean the same: without the label that tells
-// MachineSets apart, without creation timestamps, which nobody interprets, and with the fields of a cloudProviderSpec in
-// one order.
+// CanonicalTemplate returns bytes that are the same for templates that mean the same VM: of what reaches Machines in place
+// there is nothing in them, and the fields of a cloudProviderSpec stand in one order.
 func CanonicalTemplate(t *clusterv1alpha1.MachineTemplateSpec) ([]byte, error) {
-	t = t.DeepCopy()
-	delete(t.Labels, clusterv1alpha1.MachineTemplateHashLabel)
-	t.CreationTimestamp = nil
-	t.Spec.Metadata.CreationTimestamp = nil
-	return canonical(t)
+	return canonical(clusterv1alpha1.MachineSpec{ProviderSpec: t.Spec.ProviderSpec, Versions: t.Spec.Versions})
 }
 
 // SameSpec says whether a Machine made from the template would get the same VM as m: whether their specs are the same but

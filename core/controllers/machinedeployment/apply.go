@@ -121,8 +121,9 @@ func (o *observation) edits(actions []rollout.Action) []edit {
 		revision := revisionOf(e.from)
 		if e.from == o.fresh {
 			revision = o.revision()
+			o.update(e.to)
 		}
-		o.dress(e.to, revision)
+		o.dress(e.to, revision, o.state.Part(&o.state.Sets[i]))
 		if s, ok := scaled[e.to.Name]; ok {
 			e.reason = s.Reason
 			o.scale(e.to, s.To, s.Reason)
@@ -148,23 +149,6 @@ func (o *observation) revision() int64 {
 		return own
 	}
 	return highest + 1
-}
-
-// dress puts on a set what it has from the deployment and may change without replacing a machine. cluster-autoscaler
-// wants its label and its annotation both or not at all. A change of maxSurge alone scales no set, but sets replace
-// Machines within it.
-func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64) {
-	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
-	for _, key := range []string{clusterv1alpha1.RevisionAnnotation, clusterv1alpha1.AutoscalerRevisionAnnotation} {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, strconv.FormatInt(revision, 10))
-	}
-	if p, ok := planned(set); ok && p.Replicas == o.state.Replicas {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.MaxReplicasAnnotation, o.maxReplicas())
-	}
-	set.Spec.MinReadySeconds = o.md.Spec.MinReadySeconds
-	if rolling := o.md.Spec.Strategy.RollingUpdate; rolling != nil && rolling.DeletePolicy != "" {
-		set.Spec.DeletePolicy = rolling.DeletePolicy
-	}
 }
 
 // maxReplicas is how many Machines the deployment may have, for an annotation.

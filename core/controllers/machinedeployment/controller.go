@@ -93,6 +93,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	sets, err := r.claim(ctx, md)
+	if errors.Is(err, fleet.ErrStale) {
+		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -133,8 +136,9 @@ func (r *reconciler) size(ctx context.Context, md *clusterv1alpha1.MachineDeploy
 	return nil
 }
 
-// claim returns the deployment's sets from the cache, after it has adopted and released some where that was due. It
-// returns no set that is not the deployment's yet: an event will follow.
+// claim returns the deployment's sets from the cache, after it has adopted and released some where that was due. When it
+// has adopted any, or somebody else's write kept it from that, it returns fleet.ErrStale: without that set another might
+// be made in its place.
 func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeployment) ([]clusterv1alpha1.MachineSet, error) {
 	selector, err := md.Spec.Selector.AsSelector()
 	if err != nil {
@@ -146,6 +150,7 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 		return now, r.live.Get(ctx, client.ObjectKeyFromObject(md), now)
 	}
 	var ours []clusterv1alpha1.MachineSet
+	adopted := false
 	for _, key := range []string{string(md.UID), fleet.Orphan} {
 		sets := &clusterv1alpha1.MachineSetList{}
 		if err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{setIndex: key}); err != nil {
@@ -156,10 +161,18 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 			if err := owner.Settle(ctx, r.client, live, &sets.Items[i], claim); err != nil {
 				return nil, err
 			}
-			if claim == fleet.Keep {
+			switch claim {
+			case fleet.Keep:
 				ours = append(ours, sets.Items[i])
+			case fleet.Adopt:
+				adopted = true
+			case fleet.Ignore, fleet.Release:
+				// It is not the deployment's, or not any more.
 			}
 		}
+	}
+	if adopted {
+		return nil, fleet.ErrStale
 	}
 	return ours, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,7 +64,6 @@ func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       o.md.Namespace,
 			Name:            setName(o.md.Name, hash),
-			Labels:          maps.Clone(o.md.Spec.Template.Labels),
 			OwnerReferences: []metav1.OwnerReference{owner.Ref()},
 		},
 		Spec: clusterv1alpha1.MachineSetSpec{
@@ -73,13 +71,12 @@ func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
 			Template: *o.md.Spec.Template.DeepCopy(),
 		},
 	}
-	for _, labels := range []*map[string]string{&set.Labels, &set.Spec.Selector.MatchLabels, &set.Spec.Template.Labels} {
-		if *labels == nil {
-			*labels = map[string]string{}
-		}
-		(*labels)[clusterv1alpha1.MachineTemplateHashLabel] = hash
+	if set.Spec.Selector.MatchLabels == nil {
+		set.Spec.Selector.MatchLabels = map[string]string{}
 	}
-	o.dress(set, o.revision())
+	set.Spec.Selector.MatchLabels[clusterv1alpha1.MachineTemplateHashLabel] = hash
+	o.update(set)
+	o.dress(set, o.revision(), o.state.Part(&rollout.Set{New: true}))
 	o.scale(set, replicas, rollout.Scaling)
 	return set
 }

@@ -1,0 +1,51 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+func TestCanonicalTemplate(t *testing.T) {
+	template := func(change func(*clusterv1alpha1.MachineTemplateSpec)) string {
+		made := &clusterv1alpha1.MachineTemplateSpec{Spec: clusterv1alpha1.MachineSpec{
+			Versions: clusterv1alpha1.MachineVersions{Kubelet: "1.36.0"},
+		}}
+		made.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"small","disk":10}`)
+		change(made)
+		canonical, err := CanonicalTemplate(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(canonical)
+	}
+	type T = clusterv1alpha1.MachineTemplateSpec
+	plain := template(func(*T) {})
+	for _, tc := range []struct {
+		why    string
+		change func(*T)
+		same   bool
+	}{
+		{"labels reach Machines in place", func(t *T) { t.Labels = map[string]string{"a": "b"} }, true},
+		{"so do annotations", func(t *T) { t.Annotations = map[string]string{"a": "b"} }, true},
+		{"and those of Nodes", func(t *T) { t.Spec.Metadata.Labels = map[string]string{"a": "b"} }, true},
+		{"and taints", func(t *T) { t.Spec.Taints = []clusterv1alpha1.Taint{{Key: "a", Effect: "NoSchedule"}} }, true},
+		{"and timeouts", func(t *T) { t.Spec.NodeDrainTimeout = &metav1.Duration{Duration: time.Hour} }, true},
+		{"the order of fields says nothing", func(t *T) {
+			t.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"disk": 10, "flavor": "small"}`)
+		}, true},
+		{"another kubelet is another VM", func(t *T) { t.Spec.Versions.Kubelet = "1.36.1" }, false},
+		{"another key is only on another VM", func(t *T) { t.Spec.ProviderSpec.Value.SSHPublicKeys = []string{"a"} }, false},
+		{"so is what the cloud is told", func(t *T) {
+			t.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"small","disk":10.0}`)
+		}, false},
+	} {
+		if got := template(tc.change); (got == plain) != tc.same {
+			t.Errorf("%s, but -without +with:\n%s", tc.why, cmp.Diff(plain, got))
+		}
+	}
+}
