@@ -18,12 +18,11 @@ func CanonicalTemplate(t *clusterv1alpha1.MachineTemplateSpec) ([]byte, error) {
 // for what reaches Machines in place.
 func SameSpec(m *clusterv1alpha1.Machine, t *clusterv1alpha1.MachineTemplateSpec) bool {
 	var sides [2][]byte
-	for i, spec := range []*clusterv1alpha1.MachineSpec{&m.Spec, &t.Spec} {
-		raw, err := canonical(clusterv1alpha1.MachineSpec{ProviderSpec: spec.ProviderSpec, Versions: spec.Versions})
-		if err != nil {
+	for i, template := range []*clusterv1alpha1.MachineTemplateSpec{{Spec: m.Spec}, t} {
+		var err error
+		if sides[i], err = CanonicalTemplate(template); err != nil {
 			return false
 		}
-		sides[i] = raw
 	}
 	return bytes.Equal(sides[0], sides[1])
 }

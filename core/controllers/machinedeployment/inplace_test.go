@@ -2,6 +2,7 @@ package machinedeployment_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -56,10 +57,8 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 			return cmp.Diff(want, current.Spec) + cmp.Diff(labels, current.Labels)
 		})
 	}
-	labels := map[string]string{"foreign": "yes"}
-	for key, value := range before[1].Labels {
-		labels[key] = value
-	}
+	labels := maps.Clone(before[1].Labels)
+	labels["foreign"] = "yes"
 
 	fleettest.Patch(t, c, md, furnish)
 	want.MinReadySeconds = 1
