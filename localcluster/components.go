@@ -87,7 +87,8 @@ func (l *layout) apiServer() supervisor.Command {
 		"--allow-privileged",
 	}
 	if l.options.AuditLog {
-		args = append(args, "--audit-policy-file="+l.path("config", "audit.yaml"), "--audit-log-path="+l.auditLogPath())
+		args = append(args, "--audit-policy-file="+l.path("config", "audit.yaml"), "--audit-log-path="+l.auditLogPath(),
+			"--audit-log-maxsize=65536") // MiB. Without it the log begins anew at 100 MiB, and counts would come out short.
 	}
 	return l.command(APIServer, args...)
 }

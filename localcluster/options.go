@@ -19,6 +19,8 @@ type Options struct {
 	Log *slog.Logger
 	// AuditLog makes the API server write a line for each write request to [Cluster.AuditLogPath], with who made it.
 	AuditLog bool
+	// AuditBodies puts into each of those lines what was written, too: enough to write it once more.
+	AuditBodies bool
 	// Fsync makes etcd survive the machine's crash, and slower. A crash of etcd alone loses nothing either way.
 	Fsync bool
 	// Controllers are those that kube-controller-manager runs; nil means [DefaultControllers].

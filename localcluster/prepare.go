@@ -1,6 +1,7 @@
 package localcluster
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,6 +45,9 @@ func (l *layout) writeConfig() error {
 		data, err := configFiles.ReadFile("config/" + name)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if l.options.AuditBodies {
+			data = bytes.ReplaceAll(data, []byte("level: Metadata"), []byte("level: Request"))
 		}
 		if err := os.WriteFile(l.path("config", name), data, 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)

@@ -45,6 +45,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&o.LeaderElection.Identity, "leader-election-identity", hostname, "Name of this manager in the Lease. Two that run at once must differ.")
 	flags.StringVar(&o.HealthAddress, "health-bind-address", "127.0.0.1:8081", "Where /healthz and /readyz are served; 0 switches them off.")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Where /metrics is served, by TLS and to whom RBAC allows it; 0 switches it off.")
+	flags.StringVar(&o.ProfilingAddress, "profiling-bind-address", "", "Where Go's profiles are served (/debug/pprof), on a loopback address only; empty switches it off.")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/millwright-dev/millwright/core/driver"
@@ -29,6 +30,8 @@ type Options struct {
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics by TLS to whom RBAC allows it.
 	// "0" switches either off.
 	HealthAddress, MetricsAddress string
+	// ProfilingAddress serves Go's profiles, to anybody who reaches it: it has to be a loopback address. Default: none.
+	ProfilingAddress string
 }
 
 // LeaderElection says how managers agree on which one works.
@@ -73,5 +76,18 @@ func (o Options) validate() error {
 	if o.LeaderElection.Enabled && o.LeaderElection.Identity == "" {
 		errs = append(errs, errors.New("--leader-election-identity: is required with --leader-elect; give the pod's name"))
 	}
+	if o.ProfilingAddress != "" && !loopback(o.ProfilingAddress) {
+		errs = append(errs, fmt.Errorf("--profiling-bind-address=%s: must be a loopback address such as 127.0.0.1:6060; profiles are "+
+			"served to whoever asks", o.ProfilingAddress))
+	}
 	return errors.Join(errs...)
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -98,6 +98,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
 		HealthProbeBindAddress:  o.HealthAddress,
+		PprofBindAddress:        o.ProfilingAddress,
 		GracefulShutdownTimeout: &grace,
 		LeaseDuration:           &duration,
 		RenewDeadline:           &deadline,

@@ -22,10 +22,13 @@ type Options struct {
 	Log *slog.Logger
 	// AuditLog makes the API server note each write and who made it.
 	AuditLog bool
+	// AuditBodies makes it note what was written, too.
+	AuditBodies bool
 	// Driver is the name of the driver's executable; empty: the fake driver.
 	Driver string
-	// CloudArgs and ManagerArgs are added to the command lines of the test cloud and the manager.
-	CloudArgs, ManagerArgs []string
+	// CloudArgs, KubeletArgs and ManagerArgs are added to the command lines of the test cloud, the simulated kubelets and
+	// the manager.
+	CloudArgs, KubeletArgs, ManagerArgs []string
 	// NodeGracePeriod is how long a Node may be silent before it counts as lost; 0: the control plane's default.
 	NodeGracePeriod time.Duration
 }

@@ -56,7 +56,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
-		BinDir: o.BinDir, Dir: o.Dir, Log: o.Log, AuditLog: o.AuditLog, NodeGracePeriod: o.NodeGracePeriod,
+		BinDir: o.BinDir, Dir: o.Dir, Log: o.Log, AuditLog: o.AuditLog, AuditBodies: o.AuditBodies, NodeGracePeriod: o.NodeGracePeriod,
 	})
 	if err != nil {
 		return nil, err
@@ -97,9 +97,9 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	for _, c := range []supervisor.Command{
 		{Name: Cloud, Path: s.command("fakecloud"), Args: append(cloud, o.CloudArgs...)},
 		{Name: Driver, Path: s.command(o.Driver), Args: []string{"--endpoint=" + o.endpoint("driver"), "--cloud=" + o.endpoint("cloud")}},
-		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: []string{
+		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: append([]string{
 			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + o.endpoint("cloud"),
-		}},
+		}, o.KubeletArgs...)},
 		{Name: Manager, Path: s.command("millwright-manager"), Args: append(manager, o.ManagerArgs...)},
 	} {
 		if _, err := s.Launch(c); err != nil {

@@ -1,0 +1,32 @@
+package manager
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
+	cases := map[string]struct {
+		address string
+		ok      bool
+	}{
+		"off, the default":               {"", true},
+		"IPv4":                           {"127.0.0.1:6060", true},
+		"IPv6":                           {"[::1]:6060", true},
+		"by name":                        {"localhost:6060", true},
+		"every address of the host":      {":6060", false},
+		"an address that others reach":   {"10.0.0.1:6060", false},
+		"a name that could be anything":  {"example.org:6060", false},
+		"no port, so no address at all":  {"127.0.0.1", false},
+		"the way to switch others off":   {"0", false},
+		"the unspecified address, in v6": {"[::]:6060", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := Options{ProfilingAddress: tc.address}.validate()
+			if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "--profiling-bind-address="+tc.address) {
+				t.Errorf("validate() = %v, want it to pass: %v", err, tc.ok)
+			}
+		})
+	}
+}
