@@ -24,7 +24,7 @@ UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 PURE := $(wildcard core/rollout core/scale core/lifecycle core/health)
 
 # Every folder in a cmd folder that holds a command becomes bin/FOLDER.
-COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*/main.go providers/*/cmd/*/main.go))
+COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*/main.go providers/*/cmd/*/main.go test/*/cmd/*/main.go))
 
 # Tests find the control plane here (controller-runtime's envtest reads it, too).
 export KUBEBUILDER_ASSETS := $(BIN)
@@ -47,6 +47,11 @@ build: controlplane commands ## Build everything into bin/: Millwright, its tool
 .PHONY: demo
 demo: build ## Watch a MachineDeployment become Nodes. KEEP=1 leaves it running, DIR=… says where.
 	@exec $(BIN)/millwright demo $(if $(KEEP),--keep) $(if $(DIR),--dir '$(DIR)')
+
+.PHONY: bench
+bench: build ## Measure it beside the floor: N=1000 machines, JSON in OUT=bin/bench.json.
+	@exec $(BIN)/bench -machines '$(or $(N),1000)' -bin $(BIN) -deploy deploy -out '$(or $(OUT),$(BIN)/bench.json)' \
+	  $(if $(IDLE),-idle '$(IDLE)') $(if $(PROFILES),-profiles '$(PROFILES)')
 
 ##@ Prove
 

@@ -2,9 +2,7 @@
 package audit
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,23 +24,6 @@ type Write struct {
 // Writes counts writes that the API server has carried out.
 type Writes map[Write]int
 
-// event is as much of audit.k8s.io/v1 Event as is read.
-type event struct {
-	Verb           string    `json:"verb"`
-	Stage          string    `json:"stage"`
-	StageTimestamp time.Time `json:"stageTimestamp"`
-	User           struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	ObjectRef struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	ResponseStatus struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
-
 // CountFile counts the writes that user made since an instant, in the log at path.
 func CountFile(path, user string, since time.Time) (writes Writes, err error) {
 	file, err := os.Open(path)
@@ -56,48 +37,32 @@ func CountFile(path, user string, since time.Time) (writes Writes, err error) {
 // Count counts the writes that user made since an instant. A last line that is not whole yet is left out.
 func Count(log io.Reader, user string, since time.Time) (Writes, error) {
 	writes := Writes{}
-	lines := bufio.NewReader(log)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return writes, nil
-		}
+	for e, err := range events(log) {
 		if err != nil {
-			return nil, fmt.Errorf("read the audit log: %w", err)
+			return nil, err
 		}
-		var e event
-		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("read a line of the audit log: %w", err)
-		}
-		if e.User.Username == user && e.counts(since) {
+		if e.User.Username == user && e.carriedOut() && !e.StageTimestamp.Before(since) {
 			writes[e.write()]++
 		}
 	}
+	return writes, nil
 }
 
-func (e *event) counts(since time.Time) bool {
-	switch e.Verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-		return e.Stage == "ResponseComplete" && e.ResponseStatus.Code < 300 && !e.StageTimestamp.Before(since)
+// Budgeted says whether the write counts towards core's budget: all do but its Lease, its Events and evictions, and but
+// the questions about who may read its metrics, which are asked by POST and write nothing.
+func (w Write) Budgeted() bool {
+	switch w.Resource {
+	case "leases", "events", "pods/eviction", "tokenreviews", "subjectaccessreviews":
+		return false
 	}
-	return false
+	return true
 }
 
-func (e *event) write() Write {
-	resource := e.ObjectRef.Resource
-	if e.ObjectRef.Subresource != "" {
-		resource += "/" + e.ObjectRef.Subresource
-	}
-	return Write{Verb: e.Verb, Resource: resource}
-}
-
-// Budgeted sums what counts towards core's budget: all but its Lease, its Events and evictions.
+// Budgeted sums what counts towards core's budget.
 func (w Writes) Budgeted() int {
 	n := 0
 	for write, count := range w {
-		switch write.Resource {
-		case "leases", "events", "pods/eviction":
-		default:
+		if write.Budgeted() {
 			n += count
 		}
 	}

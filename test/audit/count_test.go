@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,5 +48,40 @@ func TestCount(t *testing.T) {
 func TestCountRefusesWhatIsNoAuditLog(t *testing.T) {
 	if _, err := Count(strings.NewReader("not json\n"), "core", time.Time{}); err == nil {
 		t.Error("a line that is not JSON is no error")
+	}
+}
+
+func TestLogGoesOnWhereItStopped(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	last := strings.LastIndex(log, "\n") + 1
+	first := strings.Index(log, "\n") + 1
+	if err := os.WriteFile(path, []byte(log[:first+10]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := NewLog(path)
+	begin, err := l.Next()
+	if err != nil || len(begin) != 1 {
+		t.Fatalf("the first line alone gives %v, %v", begin, err)
+	}
+	whole := log[:last] + `{"stage":"ResponseComplete","verb":"patch","requestURI":"/uri","user":{"username":"core"},` +
+		`"objectRef":{"apiGroup":"g","resource":"machines","namespace":"ns","name":"n"},"responseStatus":{"code":200},` +
+		`"requestReceivedTimestamp":"2026-01-01T00:00:04Z","stageTimestamp":"2026-01-01T00:00:05Z","requestObject":{"a":1}}` + "\n"
+	if err := os.WriteFile(path, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := l.Next()
+	if err != nil || len(rest) != 5 {
+		t.Fatalf("the rest gives %d writes, %v, want 5: what failed and what only reads does not count", len(rest), err)
+	}
+	want := Request{
+		Write: Write{Verb: "patch", Resource: "machines"}, User: "core", URI: "/uri", Group: "g", Namespace: "ns", Name: "n",
+		Received: time.Date(2026, 1, 1, 0, 0, 4, 0, time.UTC), Answered: time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC),
+		Body: []byte(`{"a":1}`),
+	}
+	if diff := cmp.Diff(want, rest[4]); diff != "" {
+		t.Errorf("the last write (-want +got):\n%s", diff)
+	}
+	if more, err := l.Next(); err != nil || len(more) != 0 {
+		t.Errorf("at the end there are %v, %v", more, err)
 	}
 }
