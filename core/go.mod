@@ -7,7 +7,10 @@ replace (
 	github.com/millwright-dev/millwright/proto => ../proto
 )
 
-require github.com/millwright-dev/millwright/proto v0.0.0
+require (
+	github.com/millwright-dev/millwright/proto v0.0.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+)
 
 require github.com/kylelemons/godebug v1.1.0 // indirect
 
@@ -85,7 +88,7 @@ require (
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/term v0.46.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/text v0.42.0
 	golang.org/x/time v0.15.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b

@@ -50,6 +50,19 @@ const (
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
+// ConditionInUse is True on a MachineClass or Cluster while something names it; as
+// long, neither it nor the Secrets that it names are deleted.
+const ConditionInUse = "InUse"
+
+// Reasons of the condition InUse.
+const (
+	// ReasonNamedByMachines (True): a MachineDeployment, MachineSet or Machine names
+	// the object.
+	ReasonNamedByMachines = "NamedByMachines"
+	// ReasonNotNamed (False): nothing does.
+	ReasonNotNamed = "NotNamed"
+)
+
 // ReasonMachineReady is the reason of Ready when it is True. While it is not, Ready
 // has the reason of the condition that holds it up.
 const ReasonMachineReady = "MachineReady"
@@ -97,6 +110,16 @@ const (
 	// ReasonDriverNotFound (False): no driver is registered under the name in
 	// spec.providerSpec.value.cloudProvider.
 	ReasonDriverNotFound = "DriverNotFound"
+	// ReasonMachineClassNotFound (False): there is no MachineClass of the name in
+	// spec.providerSpec.valueFrom.
+	ReasonMachineClassNotFound = "MachineClassNotFound"
+	// ReasonClusterNotFound (False): there is no Cluster of the name in
+	// spec.clusterRef.
+	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonReferenceUnresolved (False): a Secret or ConfigMap that the machine is
+	// made with, or the key in it, is not there, or Millwright may not read it. It
+	// goes on by itself.
+	ReasonReferenceUnresolved = "ReferenceUnresolved"
 	// ReasonDriverUnavailable (Unknown or False): the driver does not answer now.
 	ReasonDriverUnavailable = "DriverUnavailable"
 	// ReasonOutcomeUnknown (Unknown): a call was sent and its answer lost; the

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Machine is one VM in some cloud and, once it has joined the cluster, one Node.
@@ -17,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.providerSpec.value.cloudProvider`
 // +kubebuilder:printcolumn:name="Kubelet",type=string,JSONPath=`.spec.versions.kubelet`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.providerSpec.valueFrom.machineClass.name`
 // +kubebuilder:printcolumn:name="ProviderID",type=string,priority=1,JSONPath=`.spec.providerID`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it becomes the machine's host name"
@@ -30,6 +32,7 @@ type Machine struct {
 	// the MachineDeployment that it belongs to.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.providerSpec == oldSelf.providerSpec",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".providerSpec",reason=FieldValueForbidden
+	// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef) && (!has(self.clusterRef) || self.clusterRef == oldSelf.clusterRef)",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".clusterRef",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="self.versions == oldSelf.versions",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".versions",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.machineUID) || (has(self.machineUID) && self.machineUID == oldSelf.machineUID)",message="cannot be changed or removed once it is set: the VM is found by it",fieldPath=".machineUID",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="cannot be changed or removed once it is set",fieldPath=".providerID",reason=FieldValueForbidden
@@ -83,6 +86,15 @@ type MachineStatus struct {
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 
+	// providerSpec is what the driver is told of this machine where that is more
+	// than stands in its spec: with what it inherits from MachineClass and Cluster,
+	// and with the driver's defaults as they were when the machine was made. Written
+	// down before the cloud is first asked; from then on neither a change of a class
+	// nor another default of the driver's reaches the machine. References to Secrets
+	// stay references.
+	// +optional
+	ProviderSpec *AppliedProviderSpec `json:"providerSpec,omitempty"`
+
 	// lastKnownState is the driver's own memory of this machine, at most 64 KiB.
 	// Millwright keeps it and hands it back; it never interprets it.
 	// +optional
@@ -106,6 +118,19 @@ type MachineStatus struct {
 	// cloud's own words.
 	// +optional
 	FailureMessage *string `json:"failureMessage,omitempty"`
+}
+
+// AppliedProviderSpec is what a driver is told of a machine.
+type AppliedProviderSpec struct {
+	// cloudProvider is the name of the driver.
+	// +required
+	CloudProvider string `json:"cloudProvider"`
+
+	// cloudProviderSpec is what the VM is made from.
+	// +required
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	CloudProviderSpec runtime.RawExtension `json:"cloudProviderSpec"`
 }
 
 // MachinePhase sums a machine's life up in a word.

@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Provider",type=string,priority=1,JSONPath=`.spec.template.spec.providerSpec.value.cloudProvider`
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.template.spec.providerSpec.valueFrom.machineClass.name`
 // +kubebuilder:printcolumn:name="Kubelet",type=string,priority=1,JSONPath=`.spec.template.spec.versions.kubelet`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it becomes the value of a label"
 type MachineDeployment struct {

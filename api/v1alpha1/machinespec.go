@@ -40,6 +40,11 @@ type MachineSpec struct {
 	// +required
 	ProviderSpec ProviderSpec `json:"providerSpec"`
 
+	// clusterRef names the Cluster, in the same namespace, whose providerSpec and
+	// credentials the machine inherits. Left out, it inherits none.
+	// +optional
+	ClusterRef *LocalReference `json:"clusterRef,omitempty"`
+
 	// versions of what runs on the machine.
 	// +required
 	Versions MachineVersions `json:"versions"`
@@ -75,29 +80,59 @@ type MachineSpec struct {
 }
 
 // ProviderSpec holds the cloud's part of a MachineSpec.
+// +kubebuilder:validation:XValidation:rule="has(self.valueFrom) || has(self.value.cloudProvider)",message="name the cloud, unless valueFrom names a MachineClass",fieldPath=".value.cloudProvider",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.valueFrom) || has(self.value.cloudProviderSpec)",message="say what the VM is made from, unless valueFrom names a MachineClass",fieldPath=".value.cloudProviderSpec",reason=FieldValueRequired
 type ProviderSpec struct {
-	// value is the cloud's part itself.
+	// value is the cloud's part itself. With valueFrom it holds what a MachineClass
+	// does not: the operating system, and what this machine has otherwise.
 	// +required
 	Value ProviderSpecValue `json:"value"`
+
+	// valueFrom takes the cloud and its spec from elsewhere.
+	// +optional
+	ValueFrom *ProviderSpecSource `json:"valueFrom,omitempty"`
+}
+
+// ProviderSpecSource says where the cloud and its spec come from.
+type ProviderSpecSource struct {
+	// machineClass names the MachineClass, in the same namespace, whose provider and
+	// providerSpec the machine is made from.
+	// +required
+	MachineClass LocalReference `json:"machineClass"`
+}
+
+// LocalReference names an object in the same namespace.
+type LocalReference struct {
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // ProviderSpecValue says which cloud the VM is made in, and how.
 type ProviderSpecValue struct {
 	// cloudProvider is the name under which the operator registered the cloud's
 	// driver, such as "openstack". While there is no such driver, the Machine says
-	// so in its condition InstanceReady.
-	// +required
+	// so in its condition InstanceReady. Required unless valueFrom names a
+	// MachineClass; if both say it, they must agree.
+	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must name a driver: lower-case letters, digits and dashes, such as 'openstack'"
-	CloudProvider string `json:"cloudProvider"`
+	CloudProvider string `json:"cloudProvider,omitempty"`
 
 	// cloudProviderSpec is what the driver makes the VM from. Its fields are the
-	// driver's own; an error in them stands in the Machine's condition
-	// InstanceReady.
-	// +required
+	// driver's own; an error in them is refused when it is applied, or stands in the
+	// Machine's condition InstanceReady. Required unless valueFrom names a
+	// MachineClass. What it leaves out comes from the class, then from the Cluster:
+	// objects are merged, lists and all else are replaced.
+	//
+	// A string may be given as {value: …}, {configMapKeyRef: {name, key}} or, in
+	// fields that the driver marks as secret, {secretKeyRef: {name, key}}.
+	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
-	CloudProviderSpec runtime.RawExtension `json:"cloudProviderSpec"`
+	CloudProviderSpec runtime.RawExtension `json:"cloudProviderSpec,omitzero"`
 
 	// operatingSystem of the VM's image; it decides how the machine is set up on
 	// its first boot.

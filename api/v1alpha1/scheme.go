@@ -14,6 +14,8 @@ const (
 	MachineDeploymentKind = "MachineDeployment"
 	MachineSetKind        = "MachineSet"
 	MachineKind           = "Machine"
+	MachineClassKind      = "MachineClass"
+	ClusterKind           = "Cluster"
 )
 
 // AddToScheme registers the kinds of this package, so that clients can encode
@@ -24,6 +26,8 @@ func AddToScheme(s *runtime.Scheme) error {
 		&MachineDeployment{}, &MachineDeploymentList{},
 		&MachineSet{}, &MachineSetList{},
 		&Machine{}, &MachineList{},
+		&MachineClass{}, &MachineClassList{},
+		&Cluster{}, &ClusterList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -4,6 +4,10 @@ package v1alpha1
 // be evicted, no VM, no Node. Set when the Machine is created.
 const MachineFinalizer = "machine.cluster.k8s.io/millwright"
 
+// InUseFinalizer keeps a MachineClass or Cluster as long as a MachineDeployment,
+// MachineSet or Machine names it, and the Secrets that it names as long.
+const InUseFinalizer = "cluster.k8s.io/millwright-in-use"
+
 // Labels that Millwright sets.
 const (
 	// MachineTemplateHashLabel tells the MachineSets of a MachineDeployment, and

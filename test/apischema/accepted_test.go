@@ -36,6 +36,10 @@ func TestVariantsAreAccepted(t *testing.T) {
 		{"kubelet before its release", []edit{{templateSpec + ".versions.kubelet", "1.37.0-rc.1+build.5"}}},
 		{"cloudProviderSpec empty", []edit{{providerValue + ".cloudProviderSpec", "{}"}}},
 		{"cloudProviderSpec deep", []edit{{providerValue + ".cloudProviderSpec", "{a: {b: [1, 2.5, null, {c: d}]}, big: 9007199254740993}"}}},
+		{"a class alone", []edit{{providerSpec, "{value: {operatingSystem: ubuntu}, valueFrom: {machineClass: {name: large}}}"}}},
+		{"a class and more", []edit{{providerSpec + ".valueFrom", "{machineClass: {name: large}}"}}},
+		{"a Cluster", []edit{{templateSpec + ".clusterRef", "{name: blue}"}}},
+		{"references", []edit{{providerValue + ".cloudProviderSpec", "{a: {value: b}, c: {secretKeyRef: {name: d, key: e}}}"}}},
 		{"taints", []edit{{templateSpec + ".taints", "[{key: example.com/a, value: b, effect: NoSchedule}, {key: example.com/a, effect: NoExecute}]"}}},
 		{"label without value", []edit{{labels, `{group: nodes, "node-role.kubernetes.io/worker": ""}`}}},
 		{"drain timeout", []edit{{templateSpec + ".nodeDrainTimeout", "1h30m"}}},
@@ -150,5 +154,25 @@ func fullMachine(namespace string) *clusterv1alpha1.Machine {
 	return &clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "full", Finalizers: []string{clusterv1alpha1.MachineFinalizer}},
 		Spec:       spec,
+	}
+}
+
+// TestInheritedIsKept applies a class and a Cluster and reads back what they say.
+func TestInheritedIsKept(t *testing.T) {
+	u := newUser(t)
+	u.do(classManifest+"---"+clusterManifest, "apply", "-f", "-")
+	var class clusterv1alpha1.MachineClass
+	if err := u.server.client.Get(t.Context(), types.NamespacedName{Namespace: u.namespace, Name: "large"}, &class); err != nil {
+		t.Fatal(err)
+	}
+	if got := class.NodeTemplate.Capacity["nvidia.com/gpu"]; got.Value() != 1 || class.CredentialsSecretRef.Namespace != "clouds" {
+		t.Errorf("class: %+v", class)
+	}
+	var cluster clusterv1alpha1.Cluster
+	if err := u.server.client.Get(t.Context(), types.NamespacedName{Namespace: u.namespace, Name: "blue"}, &cluster); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(cluster.Spec.ProviderSpec.Value.CloudProviderSpec.Raw); got != `{"network":"blue"}` {
+		t.Errorf("cluster inherits %s", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // structural, and in a group of Kubernetes by an explicit annotation.
 func TestInstalled(t *testing.T) {
 	u := newUser(t)
-	for _, name := range []string{"machinedeployments", "machinesets", "machines"} {
+	for _, name := range []string{"machinedeployments", "machinesets", "machines", "machineclasses", "clusters"} {
 		var crd apiextensionsv1.CustomResourceDefinition
 		raw := u.do("", "get", "crd", name+".cluster.k8s.io", "-o", "json")
 		if err := yaml.Unmarshal([]byte(raw), &crd); err != nil {
@@ -48,6 +48,8 @@ func TestKustomizationIsComplete(t *testing.T) {
 	slices.Sort(got)
 	const prefix = "customresourcedefinition.apiextensions.k8s.io/"
 	want := []string{
+		prefix + "clusters.cluster.k8s.io",
+		prefix + "machineclasses.cluster.k8s.io",
 		prefix + "machinedeployments.cluster.k8s.io",
 		prefix + "machines.cluster.k8s.io",
 		prefix + "machinesets.cluster.k8s.io",

@@ -52,6 +52,47 @@ spec:
 `
 )
 
+// Those of what machines inherit have all that there is.
+const (
+	classManifest = `
+apiVersion: cluster.k8s.io/v1alpha1
+kind: MachineClass
+metadata:
+  name: large
+provider: fake
+providerSpec:
+  size: large
+  password:
+    secretKeyRef: {name: cloud, key: password}
+secretRef: {name: cloud}
+credentialsSecretRef: {name: cloud, namespace: clouds}
+nodeTemplate:
+  capacity: {cpu: "4", memory: 16Gi, nvidia.com/gpu: 1}
+  instanceType: large
+  region: a
+  zone: a-1
+  architecture: amd64
+`
+	clusterManifest = `
+apiVersion: cluster.k8s.io/v1alpha1
+kind: Cluster
+metadata:
+  name: blue
+spec:
+  clusterNetwork:
+    services: {cidrBlocks: [10.96.0.0/12]}
+    pods: {cidrBlocks: [10.244.0.0/16, "fd00::/56"]}
+    serviceDomain: cluster.local
+  apiEndpoints:
+    - {host: api.example.com, port: 6443}
+  credentialsSecretRef: {name: cloud}
+  providerSpec:
+    value:
+      cloudProvider: fake
+      cloudProviderSpec: {network: blue}
+`
+)
+
 // setManifest is the same for a MachineSet.
 var setManifest = strings.Replace(deploymentManifest, "kind: MachineDeployment", "kind: MachineSet", 1)
 

@@ -7,7 +7,8 @@ import (
 
 const (
 	templateSpec  = "spec.template.spec"
-	providerValue = templateSpec + ".providerSpec.value"
+	providerSpec  = templateSpec + ".providerSpec"
+	providerValue = providerSpec + ".value"
 	rollingUpdate = "spec.strategy.rollingUpdate"
 	matchLabels   = "spec.selector.matchLabels"
 	expressions   = "spec.selector.matchExpressions"
@@ -80,6 +81,10 @@ var templateMistakes = []mistake{
 	{"no cloudProviderSpec", []edit{{providerValue + ".cloudProviderSpec", ""}}, providerValue + ".cloudProviderSpec", "Required value"},
 	{"cloudProviderSpec null", []edit{{providerValue + ".cloudProviderSpec", "null"}}, providerValue + ".cloudProviderSpec", "Required value"},
 	{"cloudProviderSpec a string", []edit{{providerValue + ".cloudProviderSpec", "small"}}, providerValue + ".cloudProviderSpec", "must be of type object"},
+	{"valueFrom without a class", []edit{{providerSpec + ".valueFrom", "{}"}}, providerSpec + ".valueFrom.machineClass", "Required value"},
+	{"valueFrom without a name", []edit{{providerSpec + ".valueFrom", "{machineClass: {name: ''}}"}}, providerSpec + ".valueFrom.machineClass.name", "at least 1 chars"},
+	{"valueFrom without value", []edit{{providerSpec, "{valueFrom: {machineClass: {name: a}}}"}}, providerValue, "Required value"},
+	{"clusterRef without a name", []edit{{templateSpec + ".clusterRef", "{}"}}, templateSpec + ".clusterRef.name", "Required value"},
 	{"unknown operating system", []edit{{providerValue + ".operatingSystem", "windows"}}, providerValue + ".operatingSystem", `supported values: "ubuntu"`},
 	{"unknown setting of the operating system", []edit{{providerValue + ".operatingSystemSpec", "{upgrade: true}"}}, providerValue + ".operatingSystemSpec.upgrade", "unknown field"},
 	{"empty ssh key", []edit{{providerValue + ".sshPublicKeys", `[""]`}}, providerValue + ".sshPublicKeys[0]", "at least 1 chars"},
@@ -107,6 +112,21 @@ var machineMistakes = []mistake{
 	{"a name too long for a host", []edit{{"metadata.name", strings.Repeat("n", 64)}}, "metadata.name", "at most 63 characters"},
 }
 
+var classMistakes = []mistake{
+	{"no provider", []edit{{"provider", ""}}, "provider", "Required value"},
+	{"provider in capitals", []edit{{"provider", "OpenStack"}}, "provider", "must name a driver"},
+	{"no providerSpec", []edit{{"providerSpec", ""}}, "providerSpec", "Required value"},
+	{"secret without a name", []edit{{"secretRef", "{namespace: a}"}}, "secretRef.name", "Required value"},
+	{"capacity in words", []edit{{"nodeTemplate.capacity", "{cpu: four}"}}, "nodeTemplate.capacity.cpu", "should match"},
+	{"unknown field", []edit{{"instanceType", "large"}}, "instanceType", "unknown field"},
+}
+
+var clusterMistakes = []mistake{
+	{"no cloud for a spec", []edit{{"spec.providerSpec.value.cloudProvider", ""}}, "spec.providerSpec.value.cloudProvider", "Required value"},
+	{"pods without a mask", []edit{{"spec.clusterNetwork.pods.cidrBlocks", "[10.0.0.0]"}}, "spec.clusterNetwork.pods.cidrBlocks[0]", "such as 10.0.0.0/16"},
+	{"endpoint without a port", []edit{{"spec.apiEndpoints", "[{host: a}]"}}, "spec.apiEndpoints[0].port", "Required value"},
+}
+
 // TestMistakesAreRefused applies each mistake, and wants the error to name the
 // field and to help.
 func TestMistakesAreRefused(t *testing.T) {
@@ -123,6 +143,8 @@ func TestMistakesAreRefused(t *testing.T) {
 		{"set template", setManifest, templateMistakes},
 		{"set replicas", setManifest, []mistake{{"replicas -1", []edit{{"spec.replicas", "-1"}}, "spec.replicas", "greater than or equal to 0"}}},
 		{"machine", machineManifest, machineMistakes},
+		{"class", classManifest, classMistakes},
+		{"cluster", clusterManifest, clusterMistakes},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()

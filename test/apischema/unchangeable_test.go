@@ -20,6 +20,8 @@ func TestMachineChanges(t *testing.T) {
 		{"a field more in cloudProviderSpec", `{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"color":"red"}}}}}`, "spec.providerSpec"},
 		{"a field less in cloudProviderSpec", `{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"size":null}}}}}`, "spec.providerSpec"},
 		{"a setting of the operating system", `{"spec":{"providerSpec":{"value":{"operatingSystemSpec":{"distUpgradeOnBoot":true}}}}}`, "spec.providerSpec"},
+		{"a class", `{"spec":{"providerSpec":{"valueFrom":{"machineClass":{"name":"large"}}}}}`, "spec.providerSpec"},
+		{"a Cluster", `{"spec":{"clusterRef":{"name":"blue"}}}`, "spec.clusterRef"},
 		{"kubelet", `{"spec":{"versions":{"kubelet":"1.36.4"}}}`, "spec.versions"},
 		{"labels of the Node", `{"spec":{"metadata":{"labels":{"team":"a"}}}}`, ""},
 		{"taints", `{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}`, ""},
