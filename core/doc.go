@@ -7,6 +7,7 @@
 //	scale      MachineSet: whom to create, whom to delete
 //	lifecycle  Machine: the next step, given its spec, its VM, its Node, its pods and the time
 //	providerspec  what a cloudProviderSpec inherits and refers to
+//	orphan     VMs that belong to no Machine: which of them may go now
 //	instance   what is known of a VM, and how a call to its driver failed
 //
 // The packages that do I/O for them:
