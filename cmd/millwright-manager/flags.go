@@ -3,12 +3,15 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/manager"
 )
@@ -22,7 +25,8 @@ type settings struct {
 func parse(args []string) (settings, error) {
 	var s settings
 	var drivers []string
-	skew := skewPolicy(skewWarn)
+	skew := choice{value: skewWarn, among: []string{skewWarn, skewEnforce}}
+	orphans := choice{value: orphansDelete, among: []string{orphansOff, orphansReport, orphansDelete}}
 	hostname, err := os.Hostname()
 	if err != nil {
 		return s, fmt.Errorf("read the host's name, the default of --leader-election-identity: %w", err)
@@ -36,6 +40,9 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
+	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
+	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphan.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")
+	flags.DurationVar(&o.Orphans.Age, "orphan-age", orphan.DefaultAge, "How old an orphan must be to be deleted. Less than a create may take counts as that.")
 	flags.DurationVar(&o.Deadlines.Identity, "deadline-identity", 0, "Deadline of handshake calls to drivers (default 5s).")
 	flags.DurationVar(&o.Deadlines.Status, "deadline-status", 0, "Deadline of GetMachineStatus (default 30s).")
 	flags.DurationVar(&o.Deadlines.Mutation, "deadline-mutation", 0, "Deadline of CreateMachine and DeleteMachine (default 30s).")
@@ -52,7 +59,8 @@ func parse(args []string) (settings, error) {
 	if flags.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q: everything is a flag, see --help", flags.Arg(0))
 	}
-	o.EnforceSkew = skew == skewEnforce
+	o.EnforceSkew = skew.value == skewEnforce
+	o.Orphans.Off, o.Orphans.ReportOnly = orphans.value == orphansOff, orphans.value == orphansReport
 	for _, text := range drivers {
 		target, err := driver.ParseTarget(text)
 		if err != nil {
@@ -63,25 +71,32 @@ func parse(args []string) (settings, error) {
 	return s, nil
 }
 
-// skewPolicy is the value of --kubelet-skew.
-type skewPolicy string
-
+// Values of --kubelet-skew and --orphan-collection.
 const (
-	skewWarn    = "warn"
-	skewEnforce = "enforce"
+	skewWarn      = "warn"
+	skewEnforce   = "enforce"
+	orphansOff    = "off"
+	orphansReport = "report"
+	orphansDelete = "delete"
 )
 
-func (p *skewPolicy) String() string { return string(*p) }
+// choice is a flag that takes one of a few values.
+type choice struct {
+	value string
+	among []string
+}
+
+func (c *choice) String() string { return c.value }
 
 // Type is what the help calls the value.
-func (p *skewPolicy) Type() string { return skewWarn + "|" + skewEnforce }
+func (c *choice) Type() string { return strings.Join(c.among, "|") }
 
-// Set takes one of the two values.
-func (p *skewPolicy) Set(value string) error {
-	if value != skewWarn && value != skewEnforce {
-		return fmt.Errorf("use %s or %s", skewWarn, skewEnforce)
+// Set takes one of the values.
+func (c *choice) Set(value string) error {
+	if !slices.Contains(c.among, value) {
+		return fmt.Errorf("use one of %s", strings.Join(c.among, ", "))
 	}
-	*p = skewPolicy(value)
+	c.value = value
 	return nil
 }
 

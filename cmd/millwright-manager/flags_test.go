@@ -10,6 +10,7 @@ func TestFlags(t *testing.T) {
 	s, err := parse([]string{
 		"--driver=fake=unix:///run/fake.sock", "--driver", "other=unix:///run/other.sock",
 		"--kubelet-skew=enforce", "--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "-v=4",
+		"--orphan-collection=report", "--orphan-age=1h",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +25,9 @@ func TestFlags(t *testing.T) {
 	if !o.EnforceSkew {
 		t.Error("--kubelet-skew=enforce enforces nothing")
 	}
+	if o.Orphans.Off || !o.Orphans.ReportOnly || o.Orphans.Age != time.Hour || o.Orphans.Interval != 10*time.Minute {
+		t.Errorf("the collection of orphans is %+v", o.Orphans)
+	}
 	if !o.LeaderElection.Enabled || o.LeaderElection.Identity != "me" || o.LeaderElection.Namespace != "millwright-system" {
 		t.Errorf("leader election is %+v", o.LeaderElection)
 	}
@@ -37,6 +41,7 @@ func TestBadFlagsSayWhatToDo(t *testing.T) {
 		"plaintext TCP":         {[]string{"--driver=fake=tcp://127.0.0.1:1"}, "--driver=fake=tcp://127.0.0.1:1"},
 		"a driver without name": {[]string{"--driver=unix:///run/fake.sock"}, "--driver=unix:///run/fake.sock"},
 		"an unknown policy":     {[]string{"--kubelet-skew=ignore"}, "--kubelet-skew"},
+		"another choice":        {[]string{"--orphan-collection=maybe"}, "off, report, delete"},
 		"an argument":           {[]string{"serve"}, `"serve"`},
 		"an unknown flag":       {[]string{"--drivers=x"}, "--drivers"},
 	}

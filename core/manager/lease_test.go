@@ -71,6 +71,8 @@ func TestOptionsNameTheFlagThatIsWrong(t *testing.T) {
 	}{
 		"negative workers":         {func(o *Options) { o.Workers = -1 }, "--workers"},
 		"negative timeout":         {func(o *Options) { o.DrainTimeout = -time.Second }, "--drain-timeout"},
+		"negative interval":        {func(o *Options) { o.Orphans.Interval = -time.Second }, "--orphan-interval"},
+		"negative age":             {func(o *Options) { o.Orphans.Age = -time.Second }, "--orphan-age"},
 		"no namespace for a Lease": {func(o *Options) { o.LeaderElection.Namespace = "" }, "--leader-election-namespace"},
 		"no identity for a Lease":  {func(o *Options) { o.LeaderElection.Identity = "" }, "--leader-election-identity"},
 	}

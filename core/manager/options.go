@@ -25,6 +25,8 @@ type Options struct {
 	DrainTimeout time.Duration
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which else only get a warning.
 	EnforceSkew bool
+	// Orphans says what becomes of VMs that belong to no Machine.
+	Orphans Orphans
 	// LeaderElection keeps all but one of several managers waiting.
 	LeaderElection LeaderElection
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics by TLS to whom RBAC allows it.
@@ -32,6 +34,14 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// ProfilingAddress serves Go's profiles, to anybody who reaches it: it has to be a loopback address. Default: none.
 	ProfilingAddress string
+}
+
+// Orphans says what becomes of VMs of this cluster that no Machine names: they are deleted, unless they are only reported, or
+// not even looked for.
+type Orphans struct {
+	Off, ReportOnly bool
+	// Interval lies between two scans, Age is how old a VM must be to be deleted. Defaults: 10 min and 30 min.
+	Interval, Age time.Duration
 }
 
 // LeaderElection says how managers agree on which one works.
@@ -69,6 +79,12 @@ func (o Options) validate() error {
 	}
 	if o.DrainTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--drain-timeout=%s: must not be negative", o.DrainTimeout))
+	}
+	if o.Orphans.Interval < 0 {
+		errs = append(errs, fmt.Errorf("--orphan-interval=%s: must not be negative", o.Orphans.Interval))
+	}
+	if o.Orphans.Age < 0 {
+		errs = append(errs, fmt.Errorf("--orphan-age=%s: must not be negative", o.Orphans.Age))
 	}
 	if o.LeaderElection.Enabled && o.LeaderElection.Namespace == "" {
 		errs = append(errs, errors.New("--leader-election-namespace: is required with --leader-elect; it holds the Lease"))

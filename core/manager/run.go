@@ -25,6 +25,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
+	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/driver"
 )
 
@@ -156,6 +157,28 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		Drivers: drivers, DrainTimeout: o.DrainTimeout, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
+	}
+	return addOrphans(mgr, o, drivers, clusterID)
+}
+
+// addOrphans adds the collector of orphans, unless the operator does not want it.
+func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, clusterID string) error {
+	if o.Orphans.Off {
+		return nil
+	}
+	// The Lease is the one object that is the manager's own; without one the cluster is what remains.
+	regarding := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
+	if o.LeaderElection.Enabled {
+		regarding = &corev1.ObjectReference{
+			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: leaseName,
+		}
+	}
+	err := orphan.Add(mgr, orphan.Options{
+		Drivers: drivers, ClusterUID: clusterID, Delete: !o.Orphans.ReportOnly,
+		Interval: o.Orphans.Interval, Age: o.Orphans.Age, Regarding: regarding,
+	})
+	if err != nil {
+		return fmt.Errorf("add the collector of orphans: %w", err)
 	}
 	return nil
 }

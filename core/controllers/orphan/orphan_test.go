@@ -1,0 +1,326 @@
+package orphan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/driver"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+
+// bench is a namespace whose deployment, of no machines, names the cloud's account. All tests have one API server: the
+// uids of Machines that they make must differ.
+type bench struct {
+	*testing.T
+	*fleettest.Cluster
+	cloud *cloud
+}
+
+func newBench(t *testing.T, vms ...*driverv1alpha1.Machine) *bench {
+	t.Helper()
+	b := &bench{T: t, Cluster: fleettest.New(t), cloud: newCloud(vms...)}
+	labels := map[string]string{"pool": "nodes"}
+	b.create(&clusterv1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "nodes"},
+		Spec: clusterv1alpha1.MachineDeploymentSpec{
+			Replicas: new(int32(0)), Selector: clusterv1alpha1.LabelSelector{MatchLabels: labels},
+			Template: clusterv1alpha1.MachineTemplateSpec{ObjectMeta: clusterv1alpha1.ObjectMeta{Labels: labels}, Spec: machineSpec()},
+		},
+	})
+	return b
+}
+
+func machineSpec() clusterv1alpha1.MachineSpec {
+	return clusterv1alpha1.MachineSpec{
+		Versions: clusterv1alpha1.MachineVersions{Kubelet: "1.36.3"},
+		ProviderSpec: clusterv1alpha1.ProviderSpec{Value: clusterv1alpha1.ProviderSpecValue{
+			CloudProvider: provider, OperatingSystem: clusterv1alpha1.OperatingSystemUbuntu,
+			CloudProviderSpec: runtime.RawExtension{Raw: []byte(`{"flavor":"small"}`)},
+		}},
+	}
+}
+
+func (b *bench) create(o client.Object) {
+	b.Helper()
+	if err := b.Create(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// restore makes the Machine whose VM has that uid.
+func (b *bench) restore(uid string) {
+	b.Helper()
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "m-" + uid}, Spec: machineSpec()}
+	m.Spec.MachineUID = &uid
+	b.create(m)
+	b.Cleanup(func() { _ = b.Delete(context.WithoutCancel(b.Context()), m) })
+}
+
+// collect runs the collector, as changed, until the test ends.
+func (b *bench) collect(change func(*collector)) {
+	b.Helper()
+	socket := b.cloud.serve(b.T)
+	b.Manage(b.T, interceptor.Funcs{}, func(mgr ctrl.Manager) error {
+		drivers, err := driver.New(driver.Config{ClusterUID: clusterUID, Log: logr.Discard(), ReconnectDelay: time.Millisecond},
+			[]driver.Target{{Name: provider, Address: "unix://" + socket}})
+		if err != nil {
+			return err
+		}
+		c, err := newCollector(mgr, Options{
+			Drivers: drivers, ClusterUID: clusterUID, Delete: true, Interval: 10 * time.Millisecond,
+			Regarding: &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: b.Namespace, Name: "leader"},
+		})
+		if err != nil {
+			return err
+		}
+		if change != nil {
+			change(c)
+		}
+		return errors.Join(mgr.Add(drivers), mgr.Add(c))
+	})
+}
+
+// awaitLeft waits until these uids are left and no other.
+func (b *bench) awaitLeft(want ...string) {
+	b.Helper()
+	b.Eventually(b.T, func() string {
+		if left, _, _ := b.cloud.left(); !slices.Equal(left, want) {
+			return fmt.Sprintf("the cloud holds %v, want %v", left, want)
+		}
+		return ""
+	})
+}
+
+// awaitScans waits until so many more scans have been decided on.
+func (b *bench) awaitScans(n int) {
+	b.Helper()
+	_, before, _ := b.cloud.left()
+	b.Eventually(b.T, func() string {
+		// When another list has begun, what the one before showed has been acted upon.
+		if _, now, _ := b.cloud.left(); now < before+n+1 {
+			return fmt.Sprintf("%d lists", now-before)
+		}
+		return ""
+	})
+}
+
+// untouched fails the test if anything was deleted.
+func (b *bench) untouched() {
+	b.Helper()
+	if _, _, deletes := b.cloud.left(); len(deletes) > 0 {
+		b.Errorf("deleted were %v", deletes)
+	}
+}
+
+// awaitEvent waits for an event of that reason that says the text.
+func (b *bench) awaitEvent(reason, text string) {
+	b.Helper()
+	b.Eventually(b.T, func() string {
+		var events corev1.EventList
+		if err := b.List(b.Context(), &events, client.InNamespace(b.Namespace)); err != nil {
+			return err.Error()
+		}
+		for _, e := range events.Items {
+			if e.Reason == reason && strings.Contains(e.Message, text) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("there is no event %s that says %q among %d", reason, text, len(events.Items))
+	})
+}
+
+func TestSAFE1_AnOrphanGoesAfterItsAge(t *testing.T) {
+	b := newBench(t, aged("old", time.Hour), aged("young", time.Minute))
+	before := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider))
+	b.collect(nil)
+	b.awaitLeft("young")
+	b.awaitScans(2)
+	b.awaitLeft("young")
+	b.awaitEvent("OrphanDeleted", "VM sawmill:///old was made for Machine ns/m-old")
+	if n := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider)) - before; n != 1 {
+		t.Errorf("%v were counted as deleted, want 1", n)
+	}
+}
+
+// What a delete leaves behind is removed after another scan, and counted once.
+func TestSAFE1_LeftoversGoToo(t *testing.T) {
+	b := newBench(t, aged("old", time.Hour))
+	b.cloud.slow = true
+	before := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider))
+	b.collect(nil)
+	b.awaitLeft()
+	b.awaitScans(1)
+	if n := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider)) - before; n != 1 {
+		t.Errorf("%v were counted as deleted, want 1", n)
+	}
+}
+
+// A list that holds another cluster's VM is none: whoever filters so badly is not to be believed about the rest either.
+func TestSAFE1_AForeignVMStays(t *testing.T) {
+	foreign := aged("foreign", time.Hour)
+	foreign.ClusterUid = "other"
+	b := newBench(t, foreign, aged("ours", time.Hour))
+	b.collect(nil)
+	b.awaitScans(4)
+	b.untouched()
+}
+
+// Younger than a create may take is too young, whatever the operator says.
+func TestSAFE1_AYoungVMStays(t *testing.T) {
+	b := newBench(t, aged("young", 5*time.Second))
+	b.collect(func(c *collector) { c.Age = time.Nanosecond })
+	b.awaitScans(4)
+	b.untouched()
+}
+
+func TestSAFE1_NothingGoesWhileTheCacheIsCold(t *testing.T) {
+	b := newBench(t, aged("cold", time.Hour))
+	cold := make(chan *waiting, 1)
+	b.collect(func(c *collector) {
+		w := &waiting{Cache: c.cache, asked: make(chan struct{}), warm: make(chan struct{})}
+		c.cache = w
+		cold <- w
+	})
+	w := <-cold
+	<-w.asked
+	if _, lists, _ := b.cloud.left(); lists > 0 {
+		t.Errorf("the cloud was asked %d times while the cache was cold", lists)
+	}
+	b.untouched()
+	b.restore("cold") // the cache shows it once it is warm
+	close(w.warm)
+	b.awaitScans(4)
+	b.untouched()
+}
+
+// waiting is a cache that is not in step before warm is closed.
+type waiting struct {
+	cache.Cache
+	asked, warm chan struct{}
+}
+
+func (w *waiting) GetInformer(ctx context.Context, o client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, first := o.(*clusterv1alpha1.Machine); first {
+		close(w.asked)
+		<-w.warm
+	}
+	return w.Cache.GetInformer(ctx, o, options...)
+}
+
+// A Machine that only the API server knows of, not the cache, keeps its VM: this manager's cache has one namespace only.
+func TestSAFE1_TheAPIServerItselfIsAsked(t *testing.T) {
+	elsewhere := fleettest.New(t)
+	b := newBench(t, aged("known-"+elsewhere.Namespace, time.Hour), aged("old", time.Hour))
+	b.collect(nil)
+	(&bench{T: t, Cluster: elsewhere}).restore("known-" + elsewhere.Namespace)
+	b.awaitLeft("known-" + elsewhere.Namespace)
+}
+
+func TestSAFE1_NothingGoesWhileTheAPIServerIsAway(t *testing.T) {
+	b := newBench(t, aged("old", time.Hour))
+	b.collect(func(c *collector) { c.live = away{} })
+	b.awaitScans(4)
+	b.untouched()
+}
+
+type away struct{ client.Reader }
+
+func (away) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("connection refused")
+}
+
+// A Machine was lost without its finalizer having run, was an orphan in a scan, and comes back from a backup with its
+// machineUID: its VM stays.
+func TestSAFE1_TheVMOfARestoredMachineStays(t *testing.T) {
+	b := newBench(t, aged("lost", time.Hour))
+	b.collect(func(c *collector) { c.Delete = false })
+	b.awaitScans(3)
+	b.awaitEvent("OrphanFound", "sawmill:///lost")
+	b.restore("lost")
+	b.awaitScans(3)
+	b.untouched()
+
+	restored := newBench(t, aged("back", time.Hour))
+	restored.restore("back")
+	restored.collect(nil)
+	restored.awaitScans(4)
+	restored.untouched()
+}
+
+// A VM whose Machine is known by its providerID only is no orphan.
+func TestSAFE1_AProviderIDNamesAVM(t *testing.T) {
+	b := newBench(t, aged("by-id", time.Hour))
+	b.restore("another-uid")
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "m-another-uid"}}
+	fleettest.Patch(t, b.Cluster, m, func(m *clusterv1alpha1.Machine) { m.Spec.ProviderID = new(idPrefix + "by-id") })
+	b.collect(nil)
+	b.awaitScans(4)
+	b.untouched()
+}
+
+// A list whose second page fails is no list.
+func TestSAFE1_APartialListIsNone(t *testing.T) {
+	b := newBench(t, aged("a", time.Hour), aged("b", time.Hour))
+	b.cloud.fail = refusal(codes.Internal, "PROVIDER_INTERNAL", "out of order")
+	b.collect(nil)
+	b.awaitScans(4)
+	b.untouched()
+	b.cloud.change(func() { b.cloud.fail = nil })
+	b.awaitLeft()
+}
+
+func TestSAFE1_FewGoAtATime(t *testing.T) {
+	var vms []*driverv1alpha1.Machine
+	for i := range 7 {
+		vms = append(vms, aged(fmt.Sprint(i), time.Hour))
+	}
+	b := newBench(t, vms...)
+	b.cloud.refuse = refusal(codes.FailedPrecondition, "DELETION_PROTECTED", "vm is locked")
+	b.collect(func(c *collector) { c.Most = 2 })
+	b.awaitEvent("OrphanNotDeleted", "vm is locked")
+	b.Eventually(t, func() string {
+		_, lists, deletes := b.cloud.left()
+		if len(deletes) > 2*lists {
+			t.Fatalf("%d deletes in %d scans", len(deletes), lists)
+		}
+		for i := range 7 {
+			if !slices.Contains(deletes, fmt.Sprint(i)) {
+				return fmt.Sprintf("%d was never tried", i)
+			}
+		}
+		return ""
+	})
+	b.cloud.change(func() { b.cloud.refuse = nil })
+	b.awaitLeft()
+}
+
+func mustMeasures(t *testing.T) *measures {
+	t.Helper()
+	m, err := newMeasures(metrics.Registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
