@@ -183,7 +183,9 @@ func (u *user) resources(ctx context.Context) map[string]int {
 	}
 	counts := map[string]int{}
 	for _, r := range listed.GetResources() {
-		counts[r.GetKind()]++
+		if r.GetClusterUid() != strangersCluster {
+			counts[r.GetKind()]++
+		}
 	}
 	return counts
 }
