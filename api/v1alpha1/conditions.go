@@ -63,6 +63,15 @@ const (
 	ReasonNotNamed = "NotNamed"
 )
 
+// ConditionRemediationAllowed is False on a MachineSet that has failed machines
+// which are not replaced because too much of the whole fleet is unhealthy. It is
+// absent otherwise.
+const ConditionRemediationAllowed = "RemediationAllowed"
+
+// ReasonTooManyUnhealthy (False) is the reason of RemediationAllowed: more of all
+// machines are unhealthy than --max-unhealthy says. It ends by itself.
+const ReasonTooManyUnhealthy = "TooManyUnhealthy"
+
 // ReasonMachineReady is the reason of Ready when it is True. While it is not, Ready
 // has the reason of the condition that holds it up.
 const ReasonMachineReady = "MachineReady"

@@ -128,10 +128,29 @@ type MachineSetStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	NextIndex int64 `json:"nextIndex,omitempty"`
 
-	// conditions of the set: Available and ReplicaFailure.
+	// remediation is there while failed machines were replaced in vain.
+	// +optional
+	Remediation *MachineSetRemediation `json:"remediation,omitempty"`
+
+	// conditions of the set: Available; ReplicaFailure and RemediationAllowed are
+	// there only while something is wrong.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MachineSetRemediation is how often failed machines of a set were replaced since
+// one came up. The pause before the next doubles each time.
+type MachineSetRemediation struct {
+	// attempts is how often machines were replaced in vain.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Attempts int32 `json:"attempts"`
+
+	// newest is when the newest machine was created that was there at the last
+	// attempt. As soon as one that was created later is available, this all ends.
+	// +optional
+	Newest metav1.Time `json:"newest,omitzero"`
 }

@@ -39,6 +39,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system.")
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")
+	flags.StringVar(&o.MaxUnhealthy, "max-unhealthy", "33%", "With more of all Machines unhealthy, a number or a percentage, no failed one is replaced.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
 	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
 	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphan.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")

@@ -9,7 +9,7 @@ import (
 func TestFlags(t *testing.T) {
 	s, err := parse([]string{
 		"--driver=fake=unix:///run/fake.sock", "--driver", "other=unix:///run/other.sock",
-		"--kubelet-skew=enforce", "--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "-v=4",
+		"--kubelet-skew=enforce", "--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "--max-unhealthy=5", "-v=4",
 		"--orphan-collection=report", "--orphan-age=1h",
 	})
 	if err != nil {
@@ -21,6 +21,9 @@ func TestFlags(t *testing.T) {
 	}
 	if o.DrainTimeout != 5*time.Minute || o.Deadlines.Mutation != 10*time.Second || s.verbosity != 4 {
 		t.Errorf("options are %+v, verbosity %d", o, s.verbosity)
+	}
+	if o.MaxUnhealthy != "5" {
+		t.Errorf("--max-unhealthy=5 is %q", o.MaxUnhealthy)
 	}
 	if !o.EnforceSkew {
 		t.Error("--kubelet-skew=enforce enforces nothing")

@@ -6,6 +6,9 @@ import (
 	"net"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/driver"
 )
 
@@ -23,6 +26,9 @@ type Options struct {
 	Workers int
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
+	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with more no failed Machine is
+	// replaced. Default 33%.
+	MaxUnhealthy string
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which else only get a warning.
 	EnforceSkew bool
 	// Orphans says what becomes of VMs that belong to no Machine.
@@ -68,6 +74,9 @@ func (o Options) withDefaults() Options {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 2 * time.Hour
 	}
+	if o.MaxUnhealthy == "" {
+		o.MaxUnhealthy = machineset.DefaultMaxUnhealthy.String()
+	}
 	return o
 }
 
@@ -85,6 +94,9 @@ func (o Options) validate() error {
 	}
 	if o.Orphans.Age < 0 {
 		errs = append(errs, fmt.Errorf("--orphan-age=%s: must not be negative", o.Orphans.Age))
+	}
+	if !allowance(o.MaxUnhealthy) {
+		errs = append(errs, fmt.Errorf("--max-unhealthy=%s: must be a number of at least 1, or a percentage from 1%% to 100%%", o.MaxUnhealthy))
 	}
 	if o.LeaderElection.Enabled && o.LeaderElection.Namespace == "" {
 		errs = append(errs, errors.New("--leader-election-namespace: is required with --leader-elect; it holds the Lease"))
@@ -106,4 +118,11 @@ func loopback(address string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// allowance says whether the text is a number of at least 1, or a percentage from 1% to 100%.
+func allowance(text string) bool {
+	most := intstr.Parse(text)
+	of100, err := intstr.GetScaledValueFromIntOrPercent(&most, 100, false)
+	return err == nil && of100 >= 1 && (most.Type == intstr.Int || of100 <= 100)
 }

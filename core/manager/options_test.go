@@ -23,7 +23,7 @@ func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := Options{ProfilingAddress: tc.address}.validate()
+			err := Options{ProfilingAddress: tc.address}.withDefaults().validate()
 			if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "--profiling-bind-address="+tc.address) {
 				t.Errorf("validate() = %v, want it to pass: %v", err, tc.ok)
 			}

@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -150,7 +151,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
 	}
-	if err := machineset.Add(mgr, machineset.Options{MaxConcurrentReconciles: o.Workers}); err != nil {
+	if err := machineset.Add(mgr, machineset.Options{
+		MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy),
+	}); err != nil {
 		return fmt.Errorf("add the controller of MachineSets: %w", err)
 	}
 	if err := machine.Add(mgr, machine.Options{

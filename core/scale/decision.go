@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/health"
 )
 
 // Machine is what counts about one Machine of the set.
@@ -16,8 +17,13 @@ type Machine struct {
 	Deleting bool
 	// Marked: somebody asked for this one to go first when there are to be fewer.
 	Marked bool
-	// Failed: it will never work.
-	Failed bool
+	// Failed: it will never work. FailedSince is since when that is known; zero if only just.
+	Failed      bool
+	FailedSince time.Time
+	// Preserved: it is not replaced when it has failed, and goes after others that are like it.
+	Preserved bool
+	// Stopped: its VM is switched off.
+	Stopped bool
 	// Refused: it failed because of what its spec says, and the set would create the next one from the same spec.
 	Refused bool
 	// HasNode: it has joined the cluster.
@@ -39,21 +45,12 @@ type State struct {
 	// Machines are all that exist, those being deleted included.
 	Machines []Machine
 	Order    Order
-	Repair   Repair
+	// Repair bounds the replacement of failed Machines, Fleet is how all Machines fare, and Attempts are the set's.
+	Repair   health.Limits
+	Fleet    health.Fleet
+	Attempts health.Attempts
 	// Now is the time.
 	Now time.Time
-}
-
-// Repair bounds the replacement of failed Machines.
-type Repair struct {
-	// Replacements is how many may be in flight at once: Machines that are yet to be created, and those that were and
-	// are not available yet.
-	Replacements int
-	// Startup is how long a Machine that is not available counts as one that is coming up. One that takes longer stops
-	// no repair.
-	Startup time.Duration
-	// Pause is how long after the newest failed Machine was created the next one is replaced at the soonest.
-	Pause time.Duration
 }
 
 // Order decides which Machines go first.
@@ -74,10 +71,8 @@ type Decision struct {
 	Delete []Machine
 	// Held: because of refused Machines nothing is created or replaced until the spec changes.
 	Held bool
-	// Paused: failed Machines are not replaced yet, since the newest of them is younger than Repair.Pause.
-	Paused bool
-	// Again is in how long there may be something to do though nothing has happened; 0 means never.
-	Again time.Duration
+	// Health says why failed Machines are replaced or not. It is zero while there is something else to do first.
+	Health health.Verdict
 }
 
 // Live counts the Machines that are not on their way out.
@@ -93,15 +88,14 @@ func (s State) Live() int {
 
 // Decide compares what there is with what there should be. If more than Desired would stay, the surplus goes in the order
 // of Victims. Otherwise the missing ones are created: as many as are missing among those that stay, but never so many
-// that with those on their way out there are more than Desired and Spare. Failed ones are deleted as Repair allows; what
-// is created in their place shows once they are on their way out. While there are more than Desired and Spare, nothing is
+// that with those on their way out there are more than Desired and Spare. Failed ones are deleted as package health allows;
+// what is created in their place shows once they are on their way out. While there are more than Desired and Spare, nothing is
 // created or replaced.
 func Decide(s State) Decision {
 	live, present := s.Live(), len(s.Machines)
-	victims := Victims(s.Machines, s.Order)
 	if live > s.Desired {
 		// Those on their way out come first in the order.
-		return Decision{Delete: victims[present-live : present-s.Desired]}
+		return Decision{Delete: Victims(s.Machines, s.Order)[present-live : present-s.Desired]}
 	}
 	if present > s.Desired+s.Spare {
 		return Decision{}
@@ -110,45 +104,36 @@ func Decide(s State) Decision {
 		return Decision{Held: true}
 	}
 	d := Decision{Create: min(s.Desired-live, s.Desired+s.Spare-present)}
-	s.repair(victims, &d)
+	s.repair(&d)
 	return d
 }
 
-// repair adds to d the failed Machines to delete. The newest goes first: where whatever takes its place fails as well,
-// those of before are left as they are. That a Machine on its way out has failed is not to be seen any more, so whatever
-// is missing counts as a replacement.
-func (s State) repair(victims []Machine, d *Decision) {
-	var failed []Machine
-	inFlight := s.Desired - s.Live()
-	var pause, grown time.Duration
-	for _, m := range victims {
-		age := s.Now.Sub(m.Created)
-		switch {
-		case m.Deleting:
-		case m.Failed:
-			failed = append(failed, m)
-			pause = max(pause, s.Repair.Pause-age)
-		case !m.Available && age < s.Repair.Startup:
-			inFlight++
-			if left := s.Repair.Startup - age; grown == 0 || left < grown {
-				grown = left
-			}
-		}
+// Patients are the Machines in the terms of package health.
+func Patients(machines []Machine) []health.Machine {
+	patients := make([]health.Machine, 0, len(machines))
+	for _, m := range machines {
+		patients = append(patients, health.Machine{
+			UID: m.UID, Created: m.Created, Deleting: m.Deleting, Failed: m.Failed, FailedSince: m.FailedSince,
+			Preserved: m.Preserved, Available: m.Available, Stopped: m.Stopped,
+		})
 	}
-	switch budget := s.Repair.Replacements - inFlight; {
-	case len(failed) == 0:
-	case pause > 0:
-		d.Paused, d.Again = true, pause
-	case budget <= 0:
-		d.Again = grown
-	default:
-		slices.SortStableFunc(failed, func(a, b Machine) int { return b.Created.Compare(a.Created) })
-		d.Delete = failed[:min(budget, len(failed))]
+	return patients
+}
+
+// repair adds to d the failed Machines to delete.
+func (s State) repair(d *Decision) {
+	d.Health = health.Decide(health.State{
+		Limits: s.Repair, Fleet: s.Fleet, Attempts: s.Attempts, Now: s.Now,
+		Machines: Patients(s.Machines), Missing: s.Desired - s.Live(),
+	})
+	for _, uid := range d.Health.Replace {
+		i := slices.IndexFunc(s.Machines, func(m Machine) bool { return m.UID == uid })
+		d.Delete = append(d.Delete, s.Machines[i])
 	}
 }
 
 // Victims returns the Machines in the order in which they go when there are to be fewer: being deleted, marked, failed,
-// without a Node, unavailable, of lower priority, and then as the policy says. With Order.UnavailableFirst every
+// without a Node, unavailable, not preserved, of lower priority, and then as the policy says. With Order.UnavailableFirst every
 // unavailable one comes before every available one. The order is total: it depends on nothing but the Machines.
 func Victims(machines []Machine, o Order) []Machine {
 	sorted := slices.Clone(machines)
@@ -160,6 +145,7 @@ func Victims(machines []Machine, o Order) []Machine {
 			first(a.Failed, b.Failed),
 			first(!a.HasNode, !b.HasNode),
 			first(!a.Available, !b.Available),
+			first(!a.Preserved, !b.Preserved),
 			cmp.Compare(a.Priority, b.Priority),
 			o.byPolicy(a, b),
 			cmp.Compare(a.UID, b.UID),

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/health"
 )
 
 // up is a healthy machine.
@@ -20,12 +22,13 @@ func up(name string, change ...func(*Machine)) Machine {
 	return m
 }
 
-func deleting(m *Machine) { m.Deleting = true }
-func marked(m *Machine)   { m.Marked = true }
-func failed(m *Machine)   { m.Failed, m.HasNode, m.Available = true, false, false }
-func refused(m *Machine)  { failed(m); m.Refused = true }
-func nodeless(m *Machine) { m.HasNode, m.Available = false, false }
-func down(m *Machine)     { m.Available = false }
+func deleting(m *Machine)  { m.Deleting = true }
+func marked(m *Machine)    { m.Marked = true }
+func failed(m *Machine)    { m.Failed, m.HasNode, m.Available = true, false, false }
+func refused(m *Machine)   { failed(m); m.Refused = true }
+func preserved(m *Machine) { m.Preserved = true }
+func nodeless(m *Machine)  { m.HasNode, m.Available = false, false }
+func down(m *Machine)      { m.Available = false }
 
 func priority(p int32) func(*Machine) { return func(m *Machine) { m.Priority = p } }
 func aged(hours int) func(*Machine) {
@@ -44,6 +47,7 @@ func TestVictims(t *testing.T) {
 	all := []Machine{
 		up("healthy"), up("important", priority(1)), up("down", down), up("nodeless", nodeless), up("failed", failed),
 		up("marked", marked), up("marked and down", marked, down), up("deleting", deleting), up("cheap", priority(-1)),
+		up("kept", preserved, priority(-2)), up("failed and kept", failed, preserved, priority(-2)),
 	}
 	ages := []Machine{up("young", aged(1)), up("old", aged(3)), up("middle", aged(2))}
 	for _, tc := range []struct {
@@ -54,10 +58,10 @@ func TestVictims(t *testing.T) {
 	}{
 		{
 			"by what is known of them", all, Order{},
-			[]string{"deleting", "marked and down", "marked", "failed", "nodeless", "down", "cheap", "healthy", "important"},
+			[]string{"deleting", "marked and down", "marked", "failed", "failed and kept", "nodeless", "down", "cheap", "healthy", "important", "kept"},
 		}, {
 			"unavailable first", all, Order{UnavailableFirst: true},
-			[]string{"deleting", "marked and down", "failed", "nodeless", "down", "marked", "cheap", "healthy", "important"},
+			[]string{"deleting", "marked and down", "failed", "failed and kept", "nodeless", "down", "marked", "cheap", "healthy", "important", "kept"},
 		},
 		{"newest", ages, Order{Policy: clusterv1alpha1.DeletePolicyNewest}, []string{"young", "middle", "old"}},
 		{"oldest", ages, Order{Policy: clusterv1alpha1.DeletePolicyOldest}, []string{"old", "middle", "young"}},
@@ -79,7 +83,7 @@ func TestDecide(t *testing.T) {
 		create    int
 		delete    []string
 		held      bool
-		paused    bool
+		reason    health.Reason
 		again     time.Duration
 	}{
 		{name: "nothing there", why: "all are created", state: State{Desired: 3}, create: 3},
@@ -113,15 +117,16 @@ func TestDecide(t *testing.T) {
 			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a"), up("b", deleting), up("c", deleting), up("d", deleting)}},
 		}, {
 			name: "a failed one goes already, one to spare", why: "it is replaced, and uses up the budget until then",
-			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed)}, Repair: Repair{Replacements: 1}},
+			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed)}, Repair: health.Limits{MaxInFlight: 1}},
 			create: 1,
+			reason: health.InFlight,
 		}, {
 			name: "one on its way out and replaced, another fails", why: "its deletion, however long it takes, stops no repair",
-			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed), up("c")}, Repair: Repair{Replacements: 1}},
+			state:  State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", failed), up("c")}, Repair: health.Limits{MaxInFlight: 1}},
 			delete: []string{"b"},
 		}, {
 			name: "a refused one, another on its way out", why: "the replacement would be refused as well",
-			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", refused)}, Repair: Repair{Replacements: 1}},
+			state: State{Desired: 2, Spare: 1, Machines: []Machine{up("a", deleting), up("b", refused)}, Repair: health.Limits{MaxInFlight: 1}},
 			held:  true,
 		}, {
 			name: "too many", why: "those go that come first",
@@ -133,72 +138,81 @@ func TestDecide(t *testing.T) {
 			delete: []string{"c"},
 		}, {
 			name: "a failed one", why: "it is replaced",
-			state:  State{Desired: 2, Machines: []Machine{up("a"), up("b", failed)}, Repair: Repair{Replacements: 1}},
+			state:  State{Desired: 2, Machines: []Machine{up("a"), up("b", failed)}, Repair: health.Limits{MaxInFlight: 1}},
 			delete: []string{"b"},
 		}, {
 			name: "several failed ones", why: "only so many are replaced at once",
-			state:  State{Desired: 3, Machines: []Machine{up("a", failed), up("b", failed), up("c", failed)}, Repair: Repair{Replacements: 2}},
+			state:  State{Desired: 3, Machines: []Machine{up("a", failed), up("b", failed), up("c", failed)}, Repair: health.Limits{MaxInFlight: 2}},
 			delete: []string{"a", "b"},
 		}, {
 			name: "one goes already", why: "it may have failed as well: its replacement uses up the budget",
-			state: State{Desired: 2, Machines: []Machine{up("a", deleting), up("b", failed)}, Repair: Repair{Replacements: 1}},
+			state:  State{Desired: 2, Machines: []Machine{up("a", deleting), up("b", failed)}, Repair: health.Limits{MaxInFlight: 1}},
+			reason: health.InFlight,
 		}, {
 			name: "a failed one, and one is missing", why: "what is created comes up first",
-			state:  State{Desired: 2, Machines: []Machine{up("a", failed)}, Repair: Repair{Replacements: 1}},
+			state:  State{Desired: 2, Machines: []Machine{up("a", failed)}, Repair: health.Limits{MaxInFlight: 1}},
 			create: 1,
-		}, {
-			name: "a failed one, another comes up", why: "it may be a replacement, and fail as well",
-			state: State{
-				Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", nodeless, aged(1))}, Now: time.Unix(0, 0),
-				Repair: Repair{Replacements: 1, Startup: 2 * time.Hour},
-			},
-			again: time.Hour,
-		}, {
-			name: "a failed one, another has not come up for long", why: "it stops no repair",
-			state: State{
-				Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", nodeless, aged(2))}, Now: time.Unix(0, 0),
-				Repair: Repair{Replacements: 1, Startup: 2 * time.Hour},
-			},
-			delete: []string{"a"},
+			reason: health.InFlight,
 		}, {
 			name: "a failed one that was just created", why: "so may its replacement fail: there is a pause",
 			state: State{
 				Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", failed, aged(1))}, Now: time.Unix(0, 0),
-				Repair: Repair{Replacements: 1, Pause: 3 * time.Hour},
+				Repair: health.Limits{MaxInFlight: 1, Pause: 3 * time.Hour},
 			},
-			paused: true, again: 2 * time.Hour,
+			reason: health.Pausing, again: 2 * time.Hour,
 		}, {
-			name: "a failed one was just created, another comes up", why: "there is nothing to do before the pause is over",
+			name: "a failed one after others in vain", why: "the pause is longer",
 			state: State{
-				Desired: 2, Machines: []Machine{up("a", failed, aged(1)), up("b", nodeless, aged(3))}, Now: time.Unix(0, 0),
-				Repair: Repair{Replacements: 1, Pause: 3 * time.Hour, Startup: 4 * time.Hour},
+				Desired: 1, Machines: []Machine{up("a", failed, aged(3))}, Now: time.Unix(0, 0), Attempts: health.Attempts{Count: 1},
+				Repair: health.Limits{MaxInFlight: 1, Pause: 2 * time.Hour, LongestPause: 10 * time.Hour},
 			},
-			paused: true, again: 2 * time.Hour,
+			reason: health.Pausing, again: time.Hour,
 		}, {
-			name: "a failed one that is old enough", why: "it is replaced as soon as the pause is over",
+			name: "a failed one, and so have many others", why: "there may be a common cause",
 			state: State{
-				Desired: 1, Machines: []Machine{up("a", failed, aged(3))}, Now: time.Unix(0, 0),
-				Repair: Repair{Replacements: 1, Pause: 3 * time.Hour},
+				Desired: 2, Machines: []Machine{up("a"), up("b", failed)}, Fleet: health.Fleet{Machines: 5, Unhealthy: 3},
+				Repair: health.Limits{MaxInFlight: 1, MaxUnhealthy: intstr.FromString("33%")},
 			},
-			delete: []string{"a"},
+			reason: health.TooManyUnhealthy,
+		}, {
+			name: "smaller while many others have failed", why: "nothing is replaced by that",
+			state: State{
+				Desired: 1, Machines: []Machine{up("a"), up("b", failed)}, Fleet: health.Fleet{Machines: 5, Unhealthy: 3},
+				Repair: health.Limits{MaxInFlight: 1, MaxUnhealthy: intstr.FromString("33%")},
+			},
+			delete: []string{"b"},
+		}, {
+			name: "one missing while many others have failed", why: "nothing is replaced by that",
+			state: State{
+				Desired: 2, Machines: []Machine{up("a")}, Fleet: health.Fleet{Machines: 5, Unhealthy: 3},
+				Repair: health.Limits{MaxInFlight: 1, MaxUnhealthy: intstr.FromString("33%")},
+			},
+			create: 1,
+		}, {
+			name: "a preserved one has failed", why: "it counts as one of the set's, and is not replaced",
+			state: State{Desired: 2, Machines: []Machine{up("a"), up("b", failed, preserved)}, Repair: health.Limits{MaxInFlight: 1}},
+		}, {
+			name: "a preserved one and another have failed", why: "it uses up no budget",
+			state:  State{Desired: 3, Machines: []Machine{up("a"), up("b", failed, preserved), up("c", failed)}, Repair: health.Limits{MaxInFlight: 1}},
+			delete: []string{"c"},
 		}, {
 			name: "a replacement has failed as well", why: "those of before are left as they are",
-			state:  State{Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", failed, aged(2))}, Repair: Repair{Replacements: 1}},
+			state:  State{Desired: 2, Machines: []Machine{up("a", failed, aged(3)), up("b", failed, aged(2))}, Repair: health.Limits{MaxInFlight: 1}, Now: time.Unix(0, 0)},
 			delete: []string{"b"},
 		}, {
 			name: "a refused one", why: "the next would be refused as well",
-			state: State{Desired: 3, Machines: []Machine{up("a", refused), up("b", failed)}, Repair: Repair{Replacements: 1}},
+			state: State{Desired: 3, Machines: []Machine{up("a", refused), up("b", failed)}, Repair: health.Limits{MaxInFlight: 1}},
 			held:  true,
 		}, {
 			name: "a refused one too many", why: "getting smaller is always possible",
-			state:  State{Desired: 1, Machines: []Machine{up("a", refused), up("b")}, Repair: Repair{Replacements: 1}},
+			state:  State{Desired: 1, Machines: []Machine{up("a", refused), up("b")}, Repair: health.Limits{MaxInFlight: 1}},
 			delete: []string{"a"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.state.Order.Policy = clusterv1alpha1.DeletePolicyOldest
 			got := Decide(tc.state)
-			if got.Create != tc.create || got.Held != tc.held || got.Paused != tc.paused || got.Again != tc.again || !slices.Equal(names(got.Delete), tc.delete) {
+			if got.Create != tc.create || got.Held != tc.held || got.Health.Reason != tc.reason || got.Health.Again != tc.again || !slices.Equal(names(got.Delete), tc.delete) {
 				t.Errorf("%s: got %+v", tc.why, got)
 			}
 		})
@@ -230,7 +244,7 @@ var machineGen = rapid.Custom(func(t *rapid.T) Machine {
 	bits := rapid.Uint8().Draw(t, "facts")
 	return Machine{
 		Deleting: bits&1 > 0, Marked: bits&2 > 0, Failed: bits&4 > 0, HasNode: bits&8 > 0, Available: bits&16 > 0,
-		Refused:  bits&0x24 == 0x24,
+		Refused: bits&0x24 == 0x24, Preserved: bits&64 > 0, Stopped: bits&128 > 0,
 		Priority: rapid.Int32Range(-1, 1).Draw(t, "priority"),
 		Created:  time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0),
 	}
@@ -247,10 +261,10 @@ func drawState(t *rapid.T) State {
 			UnavailableFirst: rapid.Bool().Draw(t, "unavailable first"), Seed: rapid.StringN(0, 2, 2).Draw(t, "seed"),
 			Policy: rapid.SampledFrom([]clusterv1alpha1.DeletePolicy{"Random", "Newest", "Oldest"}).Draw(t, "policy"),
 		},
-		Repair: Repair{
-			Replacements: rapid.IntRange(0, 2).Draw(t, "replacements"),
-			Startup:      time.Duration(rapid.IntRange(0, 3).Draw(t, "startup")) * time.Second,
-			Pause:        time.Duration(rapid.IntRange(0, 3).Draw(t, "pause")) * time.Second,
+		Repair: health.Limits{
+			MaxInFlight: rapid.IntRange(0, 2).Draw(t, "replacements"),
+			Startup:     time.Duration(rapid.IntRange(0, 3).Draw(t, "startup")) * time.Second,
+			Pause:       time.Duration(rapid.IntRange(0, 3).Draw(t, "pause")) * time.Second,
 		},
 		Now: time.Unix(3, 0),
 	}
@@ -292,7 +306,7 @@ func TestDecideCounts(t *testing.T) {
 			switch {
 			case m.Deleting:
 				going++
-			case !m.Failed && !m.Available && s.Now.Sub(m.Created) < s.Repair.Startup:
+			case !m.Failed && !m.Available && !m.Stopped && s.Now.Sub(m.Created) < s.Repair.Startup:
 				coming++
 			}
 		}
@@ -301,14 +315,14 @@ func TestDecideCounts(t *testing.T) {
 			if m.Deleting {
 				t.Fatalf("%+v is being deleted already", m)
 			}
-			if surplus <= 0 && !m.Failed {
+			if surplus <= 0 && (!m.Failed || m.Preserved) {
 				t.Fatalf("%+v is replaced", m)
 			}
 		}
 		switch {
 		case surplus > 0 && len(d.Delete) != max(surplus-going, 0):
 			t.Fatalf("%d of %d go, %d deleted", going, len(s.Machines), len(d.Delete))
-		case surplus <= 0 && len(d.Delete) > 0 && len(d.Delete)+coming > s.Repair.Replacements:
+		case surplus <= 0 && len(d.Delete) > 0 && len(d.Delete)+coming > s.Repair.MaxInFlight:
 			t.Fatalf("%d replaced while %d come up", len(d.Delete), coming)
 		case d.Held && (d.Create > 0 || len(d.Delete) > 0):
 			t.Fatalf("held: %+v", d)

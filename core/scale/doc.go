@@ -10,10 +10,8 @@
 //
 // # Repair
 //
-// Failed Machines are replaced a few at a time, the next one only after the one before it has come up: whatever made them
-// fail, a wrong setting of the cluster for instance, may make their replacements fail as well. Where these fail at once,
-// there is a pause between them. It counts from the creation of a Machine that is still there, so that it outlives the
-// process.
+// Failed Machines are replaced as package health allows: a few at a time, with pauses, and not while too much of the whole
+// fleet is unhealthy. Machines that are too many go all the same, and missing ones are created.
 //
 // # Never one too many
 //

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/millwright-dev/millwright/core/health"
 )
 
 // repairs is a set whose Machines fail and come up as time goes by.
@@ -78,7 +80,7 @@ func TestRepairIsPatientButComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &repairs{T: t, State: State{
 			Desired: rapid.IntRange(1, 5).Draw(t, "desired"), Spare: rapid.IntRange(0, 2).Draw(t, "spare"),
-			Repair: Repair{Replacements: 1, Startup: time.Minute, Pause: 10 * time.Second}, Now: time.Unix(0, 0),
+			Repair: health.Limits{MaxInFlight: 1, Startup: time.Minute, Pause: 10 * time.Second}, Now: time.Unix(0, 0),
 		}}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			r.Now = r.Now.Add(time.Duration(rapid.IntRange(0, 15).Draw(t, "seconds")) * time.Second)
@@ -91,7 +93,7 @@ func TestRepairIsPatientButComesToAnEnd(t *testing.T) {
 				m.HasNode, m.Available = !m.Failed, !m.Failed
 			}
 			r.Machines = slices.DeleteFunc(r.Machines, func(m Machine) bool { return m.Deleting })
-			r.Now = r.Now.Add(r.decide().Again)
+			r.Now = r.Now.Add(r.decide().Health.Again)
 		}
 		if len(r.Machines) != r.Desired || slices.ContainsFunc(r.Machines, func(m Machine) bool { return m.Failed }) {
 			t.Fatalf("in the end: %+v", r.Machines)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
@@ -58,15 +59,58 @@ func SpecRefused(m *clusterv1alpha1.Machine) bool {
 // is Refused.
 func Facts(m *clusterv1alpha1.Machine) scale.Machine {
 	return scale.Machine{
-		Name:     m.Name,
-		UID:      string(m.UID),
-		Deleting: !m.DeletionTimestamp.IsZero(),
-		Marked:   Marked(m),
-		Failed:   Failed(m),
-		HasNode:  m.Status.NodeRef != nil,
-		Priority: integer(m, clusterv1alpha1.MachinePriorityAnnotation),
-		Created:  m.CreationTimestamp.Time,
+		Name:      m.Name,
+		UID:       string(m.UID),
+		Deleting:  !m.DeletionTimestamp.IsZero(),
+		Marked:    Marked(m),
+		Failed:    Failed(m),
+		HasNode:   m.Status.NodeRef != nil,
+		Preserved: SwitchedOn(m, clusterv1alpha1.PreserveMachineAnnotation),
+		Stopped:   instanceReason(m) == clusterv1alpha1.ReasonInstanceStopped,
+		Priority:  integer(m, clusterv1alpha1.MachinePriorityAnnotation),
+		Created:   m.CreationTimestamp.Time,
 	}
+}
+
+// Signs returns what package health wants to know of the Machine.
+func Signs(m *clusterv1alpha1.Machine) health.Signs {
+	paused := SwitchedOn(m, clusterv1alpha1.PausedAnnotation) ||
+		apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionPaused)
+	s := health.Signs{
+		Deleting:  !m.DeletionTimestamp.IsZero(),
+		Paused:    paused,
+		Preserved: SwitchedOn(m, clusterv1alpha1.PreserveMachineAnnotation),
+		Failed:    Failed(m),
+		Refused:   SpecRefused(m),
+		Ready:     apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady),
+	}
+	switch m.Status.Phase {
+	case clusterv1alpha1.MachinePhaseRunning, clusterv1alpha1.MachinePhaseUpdating:
+		s.CameUp = true
+	case clusterv1alpha1.MachinePhaseUnknown:
+		s.CameUp = m.Status.NodeRef != nil
+	}
+	switch instanceReason(m) {
+	case clusterv1alpha1.ReasonDriverNotFound, clusterv1alpha1.ReasonDriverUnavailable, clusterv1alpha1.ReasonAccountChanged,
+		clusterv1alpha1.ReasonCredentialsInvalid, clusterv1alpha1.ReasonPermissionMissing:
+		s.DriverAway = true
+	}
+	return s
+}
+
+// instanceReason is why the Machine's VM is as it is; empty if nothing is known of it.
+func instanceReason(m *clusterv1alpha1.Machine) string {
+	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionInstanceReady)
+	if c == nil {
+		return ""
+	}
+	return c.Reason
+}
+
+// SwitchedOn says whether the object carries an annotation that switches something on: with any value but "false".
+func SwitchedOn(o metav1.Object, annotation string) bool {
+	value, ok := o.GetAnnotations()[annotation]
+	return ok && value != "false"
 }
 
 // integer reads an annotation; 0 if there is none or it is none.

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Counters makes counters of one controller. They have no labels, so that no series outlives its object.
+// Counters makes metrics of one controller. They have no labels, so that no series outlives its object.
 type Counters struct {
 	Registry  prometheus.Registerer
 	Subsystem string
@@ -17,17 +17,27 @@ type Counters struct {
 
 // New registers a counter, or finds the one that was registered before under that name.
 func (c *Counters) New(name, help string) prometheus.Counter {
-	counter := prometheus.NewCounter(prometheus.CounterOpts{
+	return register(c, name, prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: "millwright", Subsystem: c.Subsystem, Name: name, Help: help,
-	})
-	err := c.Registry.Register(counter)
+	}))
+}
+
+// NewGauge registers a gauge, or finds the one that was registered before under that name.
+func (c *Counters) NewGauge(name, help string) prometheus.Gauge {
+	return register(c, name, prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "millwright", Subsystem: c.Subsystem, Name: name, Help: help,
+	}))
+}
+
+func register[M prometheus.Collector](c *Counters, name string, metric M) M {
+	err := c.Registry.Register(metric)
 	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if before, ok := known.ExistingCollector.(prometheus.Counter); ok {
+		if before, ok := known.ExistingCollector.(M); ok {
 			return before
 		}
 	}
 	if err != nil && c.Err == nil {
 		c.Err = fmt.Errorf("register metric %s: %w", name, err)
 	}
-	return counter
+	return metric
 }

@@ -33,7 +33,7 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 		done.created, done.createErr = r.create(ctx, o, done.decision.Create)
 	}
 	if len(done.decision.Delete) > 0 {
-		done.deleted, done.deleteErr = r.delete(ctx, o)
+		done.deleted, done.deleteErr = r.delete(ctx, o, &done.decision)
 	}
 	leaving := map[string]bool{}
 	for _, victim := range done.decision.Delete {
@@ -96,14 +96,16 @@ func (r *reconciler) note(o *observation, names []string, outcomes []outcome) (i
 }
 
 // delete deletes the Machines that are too many, or that are replaced. It decides anew, on what the API server has now:
-// whoever lowered the size may have marked Machines just before.
-func (r *reconciler) delete(ctx context.Context, o *observation) (int, error) {
+// whoever lowered the size may have marked Machines just before. What it decides replaces what was decided.
+func (r *reconciler) delete(ctx context.Context, o *observation, decision *scale.Decision) (int, error) {
 	machines, err := r.listLive(ctx, o)
 	if err != nil {
 		return 0, err
 	}
 	state, _ := r.state(o, machines)
-	victims := scale.Decide(state).Delete
+	now := scale.Decide(state)
+	decision.Delete, decision.Health = now.Delete, now.Health
+	victims := now.Delete
 	errs := make([]error, len(victims))
 	inParallel(len(victims), func(i int) bool {
 		errs[i] = r.deleteMachine(ctx, o.set.Namespace, victims[i])
@@ -115,6 +117,9 @@ func (r *reconciler) delete(ctx context.Context, o *observation) (int, error) {
 			o.memory.pending.Deleted(victim.UID)
 			deleted++
 		}
+	}
+	if deleted > 0 && len(now.Health.Replace) > 0 {
+		o.memory.attempts = o.memory.attempts.After(scale.Patients(state.Machines))
 	}
 	return deleted, errors.Join(errs...)
 }

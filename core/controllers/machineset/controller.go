@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/health"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets,verbs=get;list;watch;patch
@@ -32,15 +35,43 @@ const ownerIndex = "machineset.owner"
 type Options struct {
 	// MaxConcurrentReconciles is how many sets are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
+	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with more no failed Machine is
+	// replaced. Default 33%.
+	MaxUnhealthy intstr.IntOrString
+	// Settle is for how long a Machine must be known to have failed before it is replaced, so that those that share its
+	// fate have failed, too. Default 5 s.
+	Settle time.Duration
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
 
-// Add adds the controller of MachineSets to mgr.
-func Add(mgr ctrl.Manager, o Options) error {
+// DefaultMaxUnhealthy is the default of Options.MaxUnhealthy.
+var DefaultMaxUnhealthy = intstr.FromString("33%")
+
+func (o Options) withDefaults() Options {
+	if o.MaxUnhealthy == (intstr.IntOrString{}) {
+		o.MaxUnhealthy = DefaultMaxUnhealthy
+	}
+	if o.Settle == 0 {
+		o.Settle = 5 * time.Second
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	return o
+}
+
+// limits are how failed Machines of a set are replaced.
+func (o Options) limits() health.Limits {
+	return health.Limits{
+		MaxUnhealthy: o.MaxUnhealthy, MaxInFlight: 1, Startup: 10 * time.Minute,
+		Settle: o.Settle, Pause: 10 * time.Second, LongestPause: 10 * time.Minute,
+	}
+}
+
+// Add adds the controller of MachineSets to mgr.
+func Add(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults()
 	for index, kind := range map[string]client.Object{
 		ownerIndex: &clusterv1alpha1.Machine{}, siblingIndex: &clusterv1alpha1.MachineSet{},
 	} {
@@ -52,14 +83,18 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	all, err := newGauges(metrics.Registry)
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machineset"),
-		clock: o.Clock, metrics: counts,
+		clock: o.Clock, metrics: counts, limits: o.limits(), roster: newRoster(o.Clock, o.MaxUnhealthy, all),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
 		For(&clusterv1alpha1.MachineSet{}).
-		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.setsOf)).
+		Watches(&clusterv1alpha1.Machine{}, r.roster.before(fleet.ForOwners(r.setsOf))).
 		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
 		WithOptions(controller.Options{
@@ -75,6 +110,8 @@ type reconciler struct {
 	clock    clock.PassiveClock
 	metrics  *counters
 	memories memories
+	limits   health.Limits
+	roster   *roster
 }
 
 // Reconcile brings one set a step further.

@@ -8,12 +8,14 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/health"
 )
 
 // The reasons of events on MachineSets. There is one event for a batch of Machines, not one each.
 const (
 	eventCreated  = "CreatedMachines"
 	eventDeleted  = "DeletedMachines"
+	eventHalted   = "RemediationHalted"
 	eventUpdated  = "UpdatedMachines"
 	eventTaken    = "NameTaken"
 	eventFailed   = "MachinesNotChanged"
@@ -40,6 +42,12 @@ func (r *reconciler) tell(o *observation, done applied) {
 		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventUpdated, actionUpdate,
 			"Brought %d Machines up to the template in place", done.updated)
 	}
+	halted := done.decision.Health.Reason == health.TooManyUnhealthy
+	shown := apimeta.IsStatusConditionFalse(o.set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
+	if halted && !shown && !o.memory.halted {
+		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventHalted, actionReplace, "%s", r.roster.verdict())
+	}
+	o.memory.halted = halted
 	known := apimeta.IsStatusConditionTrue(o.set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
 	for _, err := range []error{done.createErr, done.deleteErr, done.updateErr} {
 		if err != nil && !known && !errors.Is(err, fleet.ErrStale) {

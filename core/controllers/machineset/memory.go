@@ -4,10 +4,12 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
@@ -25,6 +27,10 @@ type memory struct {
 	unseenSince time.Time
 	// synced is which version of a Machine was brought up to the template while the cache still shows that version.
 	synced map[types.UID]string
+	// attempts is how often failed Machines were replaced in vain. The status has it, too, a moment later.
+	attempts health.Attempts
+	// halted: an event has told that nothing is replaced because of other Machines.
+	halted bool
 	// reported is when the status was last written.
 	reported time.Time
 }
@@ -43,7 +49,7 @@ func (m *memories) of(set *clusterv1alpha1.MachineSet) *memory {
 	if mem == nil || mem.uid != set.UID {
 		mem = &memory{
 			uid: set.UID, names: scale.NewNames(set.Name, string(set.UID), set.Status.NextIndex),
-			doubtful: true, lost: map[string]time.Time{},
+			doubtful: true, lost: map[string]time.Time{}, attempts: readAttempts(set.Status.Remediation),
 		}
 		if m.bySet == nil {
 			m.bySet = map[types.NamespacedName]*memory{}
@@ -58,4 +64,18 @@ func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.bySet, key)
+}
+
+func readAttempts(r *clusterv1alpha1.MachineSetRemediation) health.Attempts {
+	if r == nil {
+		return health.Attempts{}
+	}
+	return health.Attempts{Count: int(r.Attempts), Since: r.Newest.Time}
+}
+
+func writeAttempts(a health.Attempts) *clusterv1alpha1.MachineSetRemediation {
+	if a.Count == 0 {
+		return nil
+	}
+	return &clusterv1alpha1.MachineSetRemediation{Attempts: int32(a.Count), Newest: metav1.NewTime(a.Since)}
 }

@@ -21,3 +21,18 @@ func newMetrics(registry prometheus.Registerer) (*counters, error) {
 	}
 	return made, c.Err
 }
+
+// gauges show how the whole fleet fares.
+type gauges struct {
+	machines, unhealthy, meltdown prometheus.Gauge
+}
+
+func newGauges(registry prometheus.Registerer) (gauges, error) {
+	c := fleet.Counters{Registry: registry, Subsystem: "fleet"}
+	made := gauges{
+		machines:  c.NewGauge("machines", "Machines that should be healthy."),
+		unhealthy: c.NewGauge("unhealthy_machines", "Machines that should be healthy and are not."),
+		meltdown:  c.NewGauge("meltdown", "1 while so many Machines are unhealthy that none is replaced."),
+	}
+	return made, c.Err
+}

@@ -15,12 +15,6 @@ import (
 )
 
 const (
-	// replacements is how many failed Machines of a set are replaced at once.
-	replacements = 1
-	// startup is how long a Machine may take to come up before the next failed one is replaced all the same.
-	startup = 10 * time.Minute
-	// pause is how long after a failed Machine was created the next one is replaced at the soonest.
-	pause = 10 * time.Second
 	// lookUpAfter is how long the cache may take to show what this process did before the API server is asked.
 	lookUpAfter = 10 * time.Second
 	// settleAfter is when a request whose answer was lost can no longer be under way. API servers give up after 60 s.
@@ -85,6 +79,8 @@ func (r *reconciler) look(o *observation) {
 	mem := o.memory
 	o.state, o.nextAvailable = r.state(o, o.machines)
 	o.state.Machines = mem.pending.View(o.state.Machines)
+	mem.attempts = mem.attempts.Seen(scale.Patients(o.state.Machines))
+	o.state.Attempts = mem.attempts
 	for _, m := range o.state.Machines {
 		mem.names.Created(m.Name)
 		delete(mem.lost, m.Name)
@@ -105,12 +101,17 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 			Policy:           set.Spec.DeletePolicy,
 			Seed:             string(set.UID),
 		},
-		Repair: scale.Repair{Replacements: replacements, Startup: startup, Pause: pause},
-		Now:    now,
+		Repair:   r.limits,
+		Fleet:    r.roster.now(),
+		Attempts: o.memory.attempts,
+		Now:      now,
 	}
 	for i := range machines {
 		m := &machines[i]
 		facts := fleet.Facts(m)
+		if facts.Failed {
+			facts.FailedSince = r.roster.failedSince(m.UID)
+		}
 		var left time.Duration
 		facts.Available, left = fleet.Available(m, minReady, now)
 		facts.Refused = fleet.SpecRefused(m) && fleet.SameSpec(m, &set.Spec.Template)

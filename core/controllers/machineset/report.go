@@ -16,6 +16,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/health"
 )
 
 // report writes the status, if it has changed and it is time, and says when to look again.
@@ -25,7 +26,10 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
 	r.look(o)
-	again := fleet.Sooner(o.nextAvailable, done.decision.Again)
+	again := fleet.Sooner(o.nextAvailable, done.decision.Health.Again)
+	if done.decision.Health.Reason == health.TooManyUnhealthy && !r.roster.hold(o.set) {
+		again = fleet.Soon
+	}
 	if len(o.memory.lost) > 0 {
 		again = fleet.Sooner(again, settleAfter)
 	}
@@ -69,7 +73,9 @@ func (r *reconciler) status(o *observation, done applied) *clusterv1alpha1.Machi
 		status.FullyLabeledReplicas += one(template.Matches(labels.Set(o.machines[i].Labels)))
 		status.ReadyReplicas += one(fleet.Ready(&o.machines[i]))
 	}
+	status.Remediation = writeAttempts(o.memory.attempts)
 	setConditions(status, o, done)
+	r.setRemediation(status, o, done)
 	return status
 }
 
@@ -101,6 +107,18 @@ func setConditions(status *clusterv1alpha1.MachineSetStatus, o *observation, don
 	})
 }
 
+// setRemediation says that failed Machines are not replaced because of others.
+func (r *reconciler) setRemediation(status *clusterv1alpha1.MachineSetStatus, o *observation, done applied) {
+	if done.decision.Health.Reason != health.TooManyUnhealthy {
+		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
+		return
+	}
+	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: clusterv1alpha1.ConditionRemediationAllowed, Status: metav1.ConditionFalse, ObservedGeneration: o.set.Generation,
+		Reason: clusterv1alpha1.ReasonTooManyUnhealthy, Message: r.roster.verdict(),
+	})
+}
+
 // failureOf says what is in the way, the most serious first; nothing if nothing is. Of several Machines it is the first
 // by name, so that the message does not change from one moment to the next.
 func failureOf(o *observation, done applied) (reason, message string) {
@@ -129,7 +147,7 @@ func failureOf(o *observation, done applied) (reason, message string) {
 	if done.decision.Held {
 		reason = clusterv1alpha1.ReasonTemplateInvalid
 	}
-	if done.decision.Paused {
+	if pause := done.decision.Health.Pause; pause > 0 {
 		message += fmt.Sprintf(" (none is replaced within %s of the creation of one that failed)", pause)
 	}
 	return reason, message

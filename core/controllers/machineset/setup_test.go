@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,12 +23,20 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
 
 func add(mgr ctrl.Manager) error { return addAt(&offset{})(mgr) }
 
-// addAt adds the controller with a clock of its own.
-func addAt(c *offset) func(ctrl.Manager) error {
+// addAt adds the controller with a clock of its own. However many Machines fail, they are replaced.
+func addAt(c *offset) func(ctrl.Manager) error { return addLimited(c, "100%") }
+
+// addLimited adds the controller with a clock and a limit of unhealthy Machines.
+func addLimited(c *offset, most string) func(ctrl.Manager) error {
 	return func(mgr ctrl.Manager) error {
-		return machineset.Add(mgr, machineset.Options{MaxConcurrentReconciles: 4, Clock: c})
+		return machineset.Add(mgr, machineset.Options{
+			MaxConcurrentReconciles: 4, Clock: c, MaxUnhealthy: intstr.Parse(most), Settle: settle,
+		})
 	}
 }
+
+// settle is for how long a Machine must be known to have failed.
+const settle = 300 * time.Millisecond
 
 // offset is a clock that is ahead of the time by as much as a test says.
 type offset struct{ by atomic.Int64 }

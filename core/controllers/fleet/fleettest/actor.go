@@ -120,26 +120,41 @@ func (a *Actor) bringUp(ctx context.Context, m *clusterv1alpha1.Machine) error {
 	return a.cluster.Status().Update(ctx, m)
 }
 
-// SetReady sets the condition Ready in m.
+// SetReady sets the conditions Ready and NodeReady in m.
 func SetReady(m *clusterv1alpha1.Machine, ready bool) {
-	c := metav1.Condition{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Test"}
+	status := metav1.ConditionFalse
 	if ready {
-		c.Status = metav1.ConditionTrue
+		status = metav1.ConditionTrue
 	}
-	apimeta.SetStatusCondition(&m.Status.Conditions, c)
+	for _, kind := range []string{clusterv1alpha1.ConditionReady, clusterv1alpha1.ConditionNodeReady} {
+		apimeta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test"})
+	}
 }
 
 // Fail makes a Machine Failed, for that reason.
 func (c *Cluster) Fail(t *testing.T, name, reason, message string) {
+	t.Helper()
+	c.updateStatus(t, name, func(m *clusterv1alpha1.Machine) {
+		m.Status.Phase, m.Status.FailureReason, m.Status.FailureMessage = clusterv1alpha1.MachinePhaseFailed, &reason, &message
+		m.Status.NodeRef = nil
+		SetReady(m, false)
+	})
+}
+
+// Report makes a Machine's Node Ready, or not.
+func (c *Cluster) Report(t *testing.T, name string, ready bool) {
+	t.Helper()
+	c.updateStatus(t, name, func(m *clusterv1alpha1.Machine) { SetReady(m, ready) })
+}
+
+func (c *Cluster) updateStatus(t *testing.T, name string, change func(*clusterv1alpha1.Machine)) {
 	t.Helper()
 	for {
 		m := &clusterv1alpha1.Machine{}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: name}, m); err != nil {
 			t.Fatal(err)
 		}
-		m.Status.Phase, m.Status.FailureReason, m.Status.FailureMessage = clusterv1alpha1.MachinePhaseFailed, &reason, &message
-		m.Status.NodeRef = nil
-		SetReady(m, false)
+		change(m)
 		err := c.Status().Update(t.Context(), m)
 		if err == nil {
 			return

@@ -1,0 +1,195 @@
+package machineset_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+)
+
+// later is a clock that is ahead of every pause.
+func later() *offset {
+	ahead := &offset{}
+	ahead.by.Store(int64(time.Hour))
+	return ahead
+}
+
+// until waits until check finds no fault with the set.
+func until(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, check func() string) {
+	t.Helper()
+	c.Eventually(t, func() string {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err.Error()
+		}
+		return check()
+	})
+}
+
+// eventsOf counts the events of that reason about the set.
+func eventsOf(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, reason string) int32 {
+	t.Helper()
+	events := &corev1.EventList{}
+	if err := c.List(t.Context(), events, client.InNamespace(c.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	n := int32(0)
+	for _, e := range events.Items {
+		if e.Reason == reason && e.InvolvedObject.Name == set.Name {
+			n += max(e.Count, 1)
+		}
+	}
+	return n
+}
+
+func TestSAFE4_NothingIsReplacedWhileTooMuchIsUnhealthy(t *testing.T) {
+	c := fleettest.New(t)
+	c.Act(t)
+	c.Manage(t, interceptor.Funcs{}, addLimited(later(), "33%"))
+	audit := c.Audit(t)
+	failing, other := newSet(t, c, 4), newSetNamed(t, c, "other", 6)
+	settled(t, c, failing, 4)
+	settled(t, c, other, 6)
+	lost := ours(t, c, other, true)[:3]
+	for _, m := range lost {
+		c.Report(t, m.Name, false)
+	}
+	victim := ours(t, c, failing, true)[0].Name
+	c.Fail(t, victim, "Boom", "the host burns")
+	until(t, c, failing, func() string {
+		c := apimeta.FindStatusCondition(failing.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != clusterv1alpha1.ReasonTooManyUnhealthy || !strings.Contains(c.Message, "33%") {
+			return fmt.Sprintf("4 of 10 are unhealthy, and the condition is %+v", c)
+		}
+		return ""
+	})
+	// Another one changes nothing, neither here nor there.
+	another := ours(t, c, failing, true)[1].Name
+	c.Fail(t, another, "Boom", "the host burns")
+	until(t, c, failing, func() string {
+		if failing.Status.ReadyReplicas != 2 {
+			return "not observed"
+		}
+		return ""
+	})
+	if audit.Made() != 10 || len(ours(t, c, failing, true)) != 4 {
+		t.Errorf("%d Machines were made: something was replaced", audit.Made())
+	}
+	for _, m := range lost {
+		c.Report(t, m.Name, true)
+	}
+	settled(t, c, failing, 4)
+	if failing.Status.NextIndex != 6 || apimeta.FindStatusCondition(failing.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed) != nil {
+		t.Errorf("both should be replaced, and the condition be gone: %+v", failing.Status)
+	}
+	c.Eventually(t, func() string {
+		if n := eventsOf(t, c, failing, "RemediationHalted"); n != 1 {
+			return fmt.Sprintf("%d events tell of it", n)
+		}
+		return ""
+	})
+	if n := eventsOf(t, c, other, "RemediationHalted"); n != 0 {
+		t.Errorf("%d events tell of a set that has nothing to replace", n)
+	}
+}
+
+func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
+	c := fleettest.New(t)
+	actor := c.Act(t)
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
+	clock := &offset{}
+	stop := c.Manage(t, interceptor.Funcs{}, addAt(clock))
+	audit := c.Audit(t)
+	set := newSet(t, c, 1)
+	pokes := 0
+	// passes lets time pass, and has the set looked at.
+	passes := func(by time.Duration) {
+		clock.by.Store(int64(by))
+		pokes++
+		fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+			s.Annotations = map[string]string{"look": fmt.Sprint(pokes)}
+		})
+	}
+	// fails has the newest Machine fail, and waits until that is shown.
+	fails := func(made int, pause string) {
+		name := ""
+		c.Eventually(t, func() string {
+			for _, m := range ours(t, c, set, true) {
+				if name = m.Name; audit.Made() == made {
+					return ""
+				}
+			}
+			return fmt.Sprintf("%d Machines were made, not %d", audit.Made(), made)
+		})
+		c.Fail(t, name, "Boom", "bad image")
+		hasFailure(t, c, set, "MachinesFailed: Machine "+name+": bad image (none is replaced within "+pause+" of the creation of one that failed)")
+	}
+	fails(1, "10s")
+	passes(15 * time.Second)
+	fails(2, "20s")
+	passes(35 * time.Second)
+	fails(3, "40s")
+	until(t, c, set, func() string {
+		if r := set.Status.Remediation; r == nil || r.Attempts != 2 || r.Newest.IsZero() {
+			return fmt.Sprintf("two attempts were in vain, the status says %+v", r)
+		}
+		return ""
+	})
+	stop()
+	c.Manage(t, interceptor.Funcs{}, addAt(clock))
+	passes(75 * time.Second)
+	fails(4, "1m20s")
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
+	passes(time.Hour)
+	settled(t, c, set, 1)
+	until(t, c, set, func() string {
+		if set.Status.Remediation != nil {
+			return fmt.Sprintf("one has come up, and the status says %+v", set.Status.Remediation)
+		}
+		return ""
+	})
+}
+
+func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
+	c := fleettest.New(t)
+	actor := c.Act(t)
+	c.Manage(t, interceptor.Funcs{}, addLimited(later(), "1"))
+	audit := c.Audit(t)
+	set := newSet(t, c, 3)
+	settled(t, c, set, 3)
+	kept, other := c.Machines(t)[0], c.Machines(t)[1]
+	fleettest.Patch(t, c, &kept, func(m *clusterv1alpha1.Machine) {
+		m.Annotations[clusterv1alpha1.PreserveMachineAnnotation] = ""
+	})
+	c.Fail(t, kept.Name, "Boom", "to be studied")
+	hasFailure(t, c, set, "MachinesFailed: Machine "+kept.Name+": to be studied")
+	// It is counted neither against the budget nor as unhealthy, of which there may be one.
+	c.Fail(t, other.Name, "Boom", "the host burns")
+	has(t, c, set, 3, 2)
+	c.Eventually(t, func() string {
+		if audit.Made() != 4 {
+			return fmt.Sprintf("%d Machines were made", audit.Made())
+		}
+		return ""
+	})
+	has(t, c, set, 3, 2)
+	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
+	if m := c.Machines(t)[0]; m.Name != kept.Name || !m.DeletionTimestamp.IsZero() {
+		t.Fatal("the preserved Machine is replaced")
+	}
+	fleettest.Patch(t, c, &kept, func(m *clusterv1alpha1.Machine) {
+		m.Annotations[clusterv1alpha1.PreserveMachineAnnotation] = "false"
+	})
+	has(t, c, set, 4, 3)
+	if m := c.Machines(t)[0]; m.Name != kept.Name || m.DeletionTimestamp.IsZero() {
+		t.Error("a Machine that nobody wants to keep any more is not replaced")
+	}
+}

@@ -1,0 +1,173 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Limits bound the replacement of failed Machines.
+type Limits struct {
+	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with more nothing is replaced.
+	MaxUnhealthy intstr.IntOrString
+	// MaxInFlight is how many replacements of a set may be under way at once: Machines that are yet to be created, and
+	// those that were and are not available yet.
+	MaxInFlight int
+	// Startup is how long a Machine that is not available counts as one that is coming up. One that takes longer stops no
+	// replacement.
+	Startup time.Duration
+	// Settle is how long a Machine must have been seen to have failed.
+	Settle time.Duration
+	// Pause is how long after the newest failed Machine was created the next one is replaced at the soonest. It doubles
+	// with each attempt in vain, to LongestPause.
+	Pause, LongestPause time.Duration
+}
+
+// pause is how long to wait after so many attempts in vain.
+func (l Limits) pause(attempts int) time.Duration {
+	pause := l.Pause
+	for range attempts {
+		if pause >= l.LongestPause {
+			break
+		}
+		pause *= 2
+	}
+	return max(min(pause, l.LongestPause), l.Pause)
+}
+
+// Machine is what counts about one Machine of the set.
+type Machine struct {
+	UID     string
+	Created time.Time
+	// Deleting: on its way out. Whether it has failed is not to be seen any more.
+	Deleting bool
+	// Failed: it will never work. FailedSince is since when that is known; zero if only just.
+	Failed      bool
+	FailedSince time.Time
+	// Preserved: it is not replaced.
+	Preserved bool
+	// Available: ready for long enough to count.
+	Available bool
+	// Stopped: its VM is switched off, so it is not coming up.
+	Stopped bool
+}
+
+// State is all that Decide looks at. The order of Machines means nothing.
+type State struct {
+	Limits Limits
+	Fleet  Fleet
+	// Machines are all of the set.
+	Machines []Machine
+	// Missing is how many Machines of the set are yet to be created.
+	Missing  int
+	Attempts Attempts
+	// Now is the time.
+	Now time.Time
+}
+
+// Reason is why nothing is replaced.
+type Reason string
+
+const (
+	// NoReason: nothing is to be replaced, or something is.
+	NoReason Reason = ""
+	// Settling: what has failed has only just been seen to have failed.
+	Settling Reason = "Settling"
+	// TooManyUnhealthy: more Machines than Limits.MaxUnhealthy are unhealthy in all.
+	TooManyUnhealthy Reason = "TooManyUnhealthy"
+	// Pausing: those replaced last have failed as well, or one has that was just created.
+	Pausing Reason = "Pausing"
+	// InFlight: as many replacements as there may be are under way.
+	InFlight Reason = "InFlight"
+)
+
+// Verdict says what may be replaced now.
+type Verdict struct {
+	// Replace are the uids of the Machines to replace now, the newest first.
+	Replace []string
+	// Reason is why none is replaced, though some have failed.
+	Reason Reason
+	// Pause is how long the pause is that Pausing speaks of, from the creation of the newest failed Machine on.
+	Pause time.Duration
+	// Again is in how long there may be something to replace though nothing has happened; 0 means never.
+	Again time.Duration
+}
+
+// Decide says which failed Machines may be replaced now. The newest goes first: where whatever takes its place fails as
+// well, those of before are left as they are. That a Machine on its way out has failed is not to be seen any more, so
+// whatever is missing counts as a replacement.
+func Decide(s State) Verdict {
+	failed := s.failed()
+	if len(failed) == 0 {
+		return Verdict{}
+	}
+	settled, settling := s.settled(failed)
+	newest := failed[0]
+	pause := s.Limits.pause(s.Attempts.Count)
+	left := newest.Created.Add(pause).Sub(s.Now)
+	inFlight, grown := s.inFlight()
+	switch budget := s.Limits.MaxInFlight - inFlight; {
+	case len(settled) == 0:
+		return Verdict{Reason: Settling, Again: settling}
+	case s.Fleet.Meltdown(s.Limits.MaxUnhealthy):
+		return Verdict{Reason: TooManyUnhealthy}
+	case left > 0:
+		return Verdict{Reason: Pausing, Pause: pause, Again: left}
+	case budget <= 0:
+		return Verdict{Reason: InFlight, Again: grown}
+	default:
+		return Verdict{Replace: settled[:min(budget, len(settled))]}
+	}
+}
+
+// failed returns the Machines that could be replaced, the newest first. Of those of one second the order is that of the
+// uids, so that it is always the same.
+func (s State) failed() []Machine {
+	var failed []Machine
+	for _, m := range s.Machines {
+		if m.Failed && !m.Deleting && !m.Preserved {
+			failed = append(failed, m)
+		}
+	}
+	slices.SortFunc(failed, func(a, b Machine) int {
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.UID, b.UID))
+	})
+	return failed
+}
+
+// settled returns which of the failed Machines are known for long enough to have failed; if none is, in how long one
+// will be.
+func (s State) settled(failed []Machine) (uids []string, wait time.Duration) {
+	for _, m := range failed {
+		left := s.Limits.Settle
+		if !m.FailedSince.IsZero() {
+			left = m.FailedSince.Add(s.Limits.Settle).Sub(s.Now)
+		}
+		switch {
+		case left <= 0:
+			uids = append(uids, m.UID)
+		case wait == 0 || left < wait:
+			wait = left
+		}
+	}
+	return uids, wait
+}
+
+// inFlight counts the replacements under way, and says in how long the first of them counts no more though it has not
+// come up; 0 means never.
+func (s State) inFlight() (n int, grown time.Duration) {
+	n = s.Missing
+	for _, m := range s.Machines {
+		left := m.Created.Add(s.Limits.Startup).Sub(s.Now)
+		if m.Deleting || m.Failed || m.Available || m.Stopped || left <= 0 {
+			continue
+		}
+		n++
+		if grown == 0 || left < grown {
+			grown = left
+		}
+	}
+	return n, grown
+}
