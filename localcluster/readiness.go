@@ -78,16 +78,24 @@ func (c *Cluster) explainEnd(name string) error {
 }
 
 func (c *Cluster) etcdReady(ctx context.Context) error {
-	pool, err := readPool(c.layout.etcdPKI.pair.cert)
+	config, err := c.layout.etcdConfig()
 	if err != nil {
 		return err
 	}
-	pair, err := tls.LoadX509KeyPair(c.layout.etcdClient.cert, c.layout.etcdClient.key)
-	if err != nil {
-		return fmt.Errorf("read certificate of etcd's client: %w", err)
-	}
-	config := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
 	return getOK(ctx, config, c.layout.ports.url(etcdClientPort)+"/readyz")
+}
+
+// etcdConfig is that of etcd's clients.
+func (l *layout) etcdConfig() (*tls.Config, error) {
+	pool, err := readPool(l.etcdPKI.pair.cert)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(l.etcdClient.cert, l.etcdClient.key)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate of etcd's client: %w", err)
+	}
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, nil
 }
 
 func (c *Cluster) apiServerReady(ctx context.Context) error {

@@ -2,6 +2,7 @@ package localcluster
 
 import (
 	"context"
+	"crypto/tls"
 	"embed"
 	"errors"
 	"fmt"
@@ -122,3 +123,10 @@ func (c *Cluster) Exits() <-chan *supervisor.ExitError { return c.supervisor.Exi
 
 // AuditLogPath returns the file with a line of JSON (audit.k8s.io/v1 Event) for each write, if Options.AuditLog is set.
 func (c *Cluster) AuditLogPath() string { return c.layout.auditLogPath() }
+
+// EtcdAccess returns how to reach etcd, whose history has each change of each object, in order, whatever becomes of the
+// API server meanwhile.
+func (c *Cluster) EtcdAccess() (url string, config *tls.Config, err error) {
+	config, err = c.layout.etcdConfig()
+	return c.layout.ports.url(etcdClientPort), config, err
+}

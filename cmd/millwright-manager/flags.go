@@ -48,6 +48,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.Deadlines.Status, "deadline-status", 0, "Deadline of GetMachineStatus (default 30s).")
 	flags.DurationVar(&o.Deadlines.Mutation, "deadline-mutation", 0, "Deadline of CreateMachine and DeleteMachine (default 30s).")
 	flags.DurationVar(&o.Deadlines.ListPage, "deadline-list-page", 0, "Deadline of one page of ListMachines (default 60s).")
+	flags.DurationVar(&o.SettledInterval, "settled-interval", 0, "How often VMs that run are looked at (default 1m).")
 	flags.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "Let only one of several managers work.")
 	flags.StringVar(&o.LeaderElection.Namespace, "leader-election-namespace", "millwright-system", "Namespace of the leader's Lease.")
 	flags.StringVar(&o.LeaderElection.Identity, "leader-election-identity", hostname, "Name of this manager in the Lease. Two that run at once must differ.")

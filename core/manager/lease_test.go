@@ -70,6 +70,7 @@ func TestOptionsNameTheFlagThatIsWrong(t *testing.T) {
 		want   string
 	}{
 		"negative workers":         {func(o *Options) { o.Workers = -1 }, "--workers"},
+		"negative interval":        {func(o *Options) { o.SettledInterval = -time.Second }, "--settled-interval"},
 		"negative timeout":         {func(o *Options) { o.DrainTimeout = -time.Second }, "--drain-timeout"},
 		"negative interval":        {func(o *Options) { o.Orphans.Interval = -time.Second }, "--orphan-interval"},
 		"negative age":             {func(o *Options) { o.Orphans.Age = -time.Second }, "--orphan-age"},

@@ -19,6 +19,8 @@ type Options struct {
 	Drivers []driver.Target
 	// Deadlines of calls to drivers; a driver's own wishes win.
 	Deadlines driver.Deadlines
+	// SettledInterval lies between two looks at VMs of which nothing is expected. Default 60 s.
+	SettledInterval time.Duration
 	// ClusterID marks everything made in a cloud as this cluster's. Default: the uid of the namespace kube-system.
 	// Changing it makes every existing VM a stranger.
 	ClusterID string
@@ -97,6 +99,9 @@ func (o Options) validate() error {
 	}
 	if !allowance(o.MaxUnhealthy) {
 		errs = append(errs, fmt.Errorf("--max-unhealthy=%s: must be a number of at least 1, or a percentage from 1%% to 100%%", o.MaxUnhealthy))
+	}
+	if o.SettledInterval < 0 {
+		errs = append(errs, fmt.Errorf("--settled-interval=%s: must not be negative", o.SettledInterval))
 	}
 	if o.LeaderElection.Enabled && o.LeaderElection.Namespace == "" {
 		errs = append(errs, errors.New("--leader-election-namespace: is required with --leader-elect; it holds the Lease"))

@@ -133,6 +133,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		ClusterUID:    clusterID,
 		Deposed:       deposed,
 		Deadlines:     o.Deadlines,
+		Polling:       driver.Polling{SettledInterval: o.SettledInterval},
 		ShutdownGrace: callGrace,
 		Log:           mgr.GetLogger().WithName("driver"),
 		Clock:         clock.RealClock{},

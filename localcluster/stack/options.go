@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/millwright-dev/millwright/localcluster/supervisor"
 )
 
 // Options say what to run. BinDir, DeployDir and Dir are required.
@@ -31,6 +33,15 @@ type Options struct {
 	CloudArgs, KubeletArgs, ManagerArgs []string
 	// NodeGracePeriod is how long a Node may be silent before it counts as lost; 0: the control plane's default.
 	NodeGracePeriod time.Duration
+	// Fsync makes etcd write to the disk what it acknowledges.
+	Fsync bool
+	// Detour, if set, is told each address at which the manager would reach something else, and returns the one that the
+	// manager is given instead: of localcluster.APIServer, as host:port, and of Driver, as unix:///path.
+	Detour func(to, address string) (string, error)
+	// Ended, if set, is told of each process that ended by itself, before the stack does about it what it does.
+	Ended func(*supervisor.ExitError)
+	// ReviveControlPlane has the control plane's processes, too, started again when they end by themselves.
+	ReviveControlPlane bool
 }
 
 const (
@@ -45,6 +56,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Driver == "" {
 		o.Driver = defaultDriver
+	}
+	if o.Detour == nil {
+		o.Detour = func(_, address string) (string, error) { return address, nil }
+	}
+	if o.Ended == nil {
+		o.Ended = func(*supervisor.ExitError) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

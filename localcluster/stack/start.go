@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millwright-dev/millwright/localcluster"
 	"github.com/millwright-dev/millwright/localcluster/supervisor"
@@ -48,8 +50,8 @@ type Stack struct {
 }
 
 // Start brings everything up and returns when the manager is ready. A process of Millwright's that ends by itself is
-// started again, as a kubelet would; one of the control plane's ends up in [Stack.Failed]. When Start fails, nothing is
-// left running. Ending ctx aborts Start and has no bearing afterwards.
+// started again, as a kubelet would; one of the control plane's ends up in [Stack.Failed], unless it is to be revived as
+// well. Whoever ends a process through [Stack.Process] starts it again himself. When Start fails, nothing is left running. Ending ctx aborts Start and has no bearing afterwards.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -57,6 +59,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
 		BinDir: o.BinDir, Dir: o.Dir, Log: o.Log, AuditLog: o.AuditLog, AuditBodies: o.AuditBodies, NodeGracePeriod: o.NodeGracePeriod,
+		Fsync: o.Fsync,
 	})
 	if err != nil {
 		return nil, err
@@ -72,8 +75,7 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if err := s.install(ctx); err != nil {
 		return err
 	}
-	managerKubeconfig := s.ManagerKubeconfig()
-	if err := s.KubeconfigForServiceAccount(ctx, managerNamespace, managerServiceAccount, managerKubeconfig); err != nil {
+	if err := s.writeManagerKubeconfig(ctx); err != nil {
 		return err
 	}
 	health, err := freeAddress()
@@ -81,17 +83,21 @@ func (s *Stack) bringUp(ctx context.Context) error {
 		return err
 	}
 	o := s.options
+	driver, err := o.Detour(Driver, o.endpoint("driver"))
+	if err != nil {
+		return fmt.Errorf("lead the manager to its driver: %w", err)
+	}
 	state := filepath.Join(o.Dir, "cloud.state")
 	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes back.
 	if err := os.RemoveAll(state); err != nil {
 		return fmt.Errorf("remove the state of an earlier cloud: %w", err)
 	}
 	manager := []string{
-		"--kubeconfig=" + managerKubeconfig,
+		"--kubeconfig=" + s.ManagerKubeconfig(),
 		"--leader-election-namespace=" + managerNamespace,
 		"--leader-election-identity=local",
 		"--health-bind-address=" + health,
-		"--driver=" + provider + "=" + o.endpoint("driver"),
+		"--driver=" + provider + "=" + driver,
 	}
 	cloud := []string{"--listen=" + o.endpoint("cloud"), "--state=" + state}
 	for _, c := range []supervisor.Command{
@@ -113,6 +119,29 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	s.restart.Add(1)
 	go s.restartEnded()
 	return s.waitForManager(ctx, health)
+}
+
+// writeManagerKubeconfig gives the manager its ServiceAccount's rights, and the way to the API server.
+func (s *Stack) writeManagerKubeconfig(ctx context.Context) error {
+	path := s.ManagerKubeconfig()
+	if err := s.KubeconfigForServiceAccount(ctx, managerNamespace, managerServiceAccount, path); err != nil {
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return fmt.Errorf("read the manager's kubeconfig: %w", err)
+	}
+	for _, cluster := range config.Clusters {
+		address, err := s.options.Detour(localcluster.APIServer, strings.TrimPrefix(cluster.Server, "https://"))
+		if err != nil {
+			return fmt.Errorf("lead the manager to the API server: %w", err)
+		}
+		cluster.Server = "https://" + address
+	}
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("write the manager's kubeconfig: %w", err)
+	}
+	return nil
 }
 
 // install applies the shipped CRDs and RBAC, as an operator would.
@@ -144,6 +173,7 @@ func (s *Stack) restartEnded() {
 		case <-s.quit:
 			return
 		case end := <-s.Exits():
+			s.options.Ended(end)
 			if !s.revive(end) {
 				return
 			}
@@ -151,13 +181,15 @@ func (s *Stack) restartEnded() {
 	}
 }
 
-// revive starts a process of Millwright's again, and says whether the stack goes on.
+// revive starts a process again, and says whether the stack goes on.
 func (s *Stack) revive(end *supervisor.ExitError) bool {
 	switch end.Process {
 	case Cloud, Driver, Manager, Kubelets:
 	default:
-		s.failed <- end
-		return false
+		if !s.options.ReviveControlPlane {
+			s.failed <- end
+			return false
+		}
 	}
 	s.options.Log.Warn("a process ended by itself and is started again", "process", end.Process, "state", end.State, "log", end.LogPath)
 	select {

@@ -1,0 +1,112 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/millwright-dev/millwright/test/chaos/judge"
+	"github.com/millwright-dev/millwright/test/chaos/plan"
+)
+
+// Options say what to run. All but Log, First and Plan are required.
+type Options struct {
+	// BinDir holds the control plane, CommandDir Millwright's executables, DeployDir is the repository's deploy folder, and
+	// Dir, whose path has to be short, takes all that is written.
+	BinDir, CommandDir, DeployDir, Dir string
+	// Seed and Rounds say what happens; First is the first round, 1 if it is 0.
+	Seed          uint64
+	Rounds, First int
+	Plan          plan.Options
+	// Out gets each plan before it is carried out, and the verdict.
+	Out io.Writer
+	// Log gets what the processes' supervisor has to say; nil discards it.
+	Log *slog.Logger
+}
+
+// ErrViolated says that a promise was not kept.
+var ErrViolated = errors.New("Millwright broke a promise") //nolint:staticcheck // it is a name
+
+// Run runs a campaign, and ends it at the first round in which a promise is not kept: the world is not the same after.
+func Run(ctx context.Context, o Options) (violations []judge.Violation, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	began := time.Now()
+	first := max(o.First, 1)
+	for n := first; n < first+o.Rounds; n++ {
+		if violations, err = a.round(ctx, plan.Draw(o.Seed, n, o.Plan)); err != nil || len(violations) > 0 {
+			return violations, a.tell(n, violations, err)
+		}
+	}
+	violations, err = a.farewell(ctx)
+	if err == nil && len(violations) == 0 {
+		fmt.Fprintf(o.Out, "chaos ok: seed=%d rounds=%d in %s: %s\n", o.Seed, o.Rounds, time.Since(began).Round(time.Second), a.judge.Summary())
+		for _, why := range a.judge.Excused() {
+			fmt.Fprintf(o.Out, "  excused: %s\n", why)
+		}
+	}
+	return violations, a.tell(first+o.Rounds, violations, err)
+}
+
+// tell says what went wrong, and how to see it again.
+func (a *arena) tell(round int, violations []judge.Violation, err error) error {
+	if err != nil || len(violations) == 0 {
+		return err
+	}
+	var b strings.Builder
+	for _, v := range violations {
+		fmt.Fprintf(&b, "  %s\n", v)
+	}
+	fmt.Fprintf(a.options.Out, "chaos failed in round %d:\n%slogs and the audit log: %s/logs\nreplay: make chaos SEED=%d ROUNDS=%d\n",
+		round, b.String(), a.options.Dir, a.options.Seed, round)
+	return ErrViolated
+}
+
+// round carries out a plan, puts all right again, waits, and judges.
+func (a *arena) round(ctx context.Context, p plan.Round) ([]judge.Violation, error) {
+	fmt.Fprint(a.options.Out, p)
+	began := time.Now()
+	if err := a.carryOut(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := a.putRight(ctx); err != nil {
+		return nil, err
+	}
+	lifted := time.Now()
+	unsettled := a.settle(ctx, p.Number)
+	h, err := a.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.Unsettled = unsettled
+	violations := a.judge.Judge(h)
+	fmt.Fprintf(a.options.Out, "  %5dms  disturbances over, settled after %dms\n",
+		lifted.Sub(began).Milliseconds(), time.Since(lifted).Milliseconds())
+	return violations, nil
+}
+
+// farewell deletes all there is, and judges what is left: nothing may be.
+func (a *arena) farewell(ctx context.Context) ([]judge.Violation, error) {
+	for _, name := range plan.Deployments() {
+		if err := a.deleteDeployment(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	unsettled := a.settle(ctx, 0)
+	h, err := a.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.Unsettled = unsettled
+	return a.judge.Judge(h), nil
+}

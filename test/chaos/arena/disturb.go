@@ -1,0 +1,221 @@
+package arena
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/chaos/judge"
+	"github.com/millwright-dev/millwright/test/chaos/plan"
+)
+
+// carryOut does all that the plan says, each step at its time, and returns when the last of them is over.
+func (a *arena) carryOut(ctx context.Context, p plan.Round) error {
+	began := time.Now()
+	errs := make([]error, len(p.Steps))
+	var all sync.WaitGroup
+	for i, s := range p.Steps {
+		all.Go(func() {
+			if wait(ctx, time.Until(began.Add(s.At))) == nil {
+				errs[i] = a.do(ctx, p.Number, s)
+			}
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", s, errs[i])
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// wait returns after a while, or with an error when ctx ends.
+func wait(ctx context.Context, long time.Duration) error {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+func (a *arena) do(ctx context.Context, round int, s plan.Step) error {
+	switch s.Do {
+	case plan.Apply, plan.Scale, plan.Delete, plan.DeleteMachine, plan.Mark, plan.Pause:
+		return a.use(ctx, s)
+	case plan.Kill, plan.Stop, plan.Cut, plan.Stall:
+		return a.disturb(ctx, s)
+	case plan.Break:
+		_, err := a.stack.Backend().InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: s.Fault})
+		return err
+	case plan.Limit:
+		held, err := a.vms(ctx)
+		if err != nil {
+			return err
+		}
+		return a.quota(ctx, int64(len(held)+s.Number))
+	case plan.Change:
+		return a.changeVM(ctx, s)
+	case plan.Stray:
+		return a.stray(ctx, round)
+	}
+	return fmt.Errorf("nobody knows how to %q", s.Do)
+}
+
+// disturb has a process or link do nothing for a while.
+func (a *arena) disturb(ctx context.Context, s plan.Step) error {
+	name := s.Target
+	if s.Do == plan.Cut || s.Do == plan.Stall {
+		name = linkTurn(s.Target)
+	}
+	a.turns[name].Lock()
+	defer a.turns[name].Unlock()
+	act := judge.Act{At: time.Now(), Do: judge.Hindered, Target: name}
+	if s.Do == plan.Kill {
+		act.Do = judge.Killed
+	}
+	err := a.hinder(s)
+	err = errors.Join(err, wait(ctx, s.Lasts), a.relieve(s))
+	act.Until = time.Now()
+	a.note(act)
+	return err
+}
+
+func (a *arena) note(act judge.Act) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.acts = append(a.acts, act)
+}
+
+func (a *arena) hinder(s plan.Step) error {
+	switch s.Do {
+	case plan.Kill:
+		return a.stack.Process(s.Target).Kill()
+	case plan.Stop:
+		return ignoreDone(a.stack.Process(s.Target).Signal(syscall.SIGSTOP))
+	case plan.Cut:
+		a.links[s.Target].Cut()
+	case plan.Stall:
+		a.links[s.Target].Stall()
+	}
+	return nil
+}
+
+func (a *arena) relieve(s plan.Step) error {
+	switch s.Do {
+	case plan.Kill:
+		return a.stack.Process(s.Target).Start()
+	case plan.Stop:
+		return ignoreDone(a.stack.Process(s.Target).Signal(syscall.SIGCONT))
+	case plan.Cut, plan.Stall:
+		a.links[s.Target].Mend()
+	}
+	return nil
+}
+
+// ignoreDone: a process that ended by itself is started again by the stack.
+func ignoreDone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// putRight ends what goes wrong and does not end by itself.
+func (a *arena) putRight(ctx context.Context) error {
+	if err := a.awaitControlPlane(ctx); err != nil {
+		return err
+	}
+	if _, err := a.stack.Backend().RemoveFaults(ctx, &backendv1alpha1.RemoveFaultsRequest{}); err != nil {
+		return fmt.Errorf("end the cloud's faults: %w", err)
+	}
+	if err := a.quota(ctx, -1); err != nil {
+		return err
+	}
+	if err := a.unpause(ctx); err != nil {
+		return err
+	}
+	// Somebody switches on what was switched off, or never came up.
+	vms, err := a.vms(ctx)
+	if err != nil {
+		return err
+	}
+	for _, vm := range vms {
+		switch vm.GetState() {
+		case backendv1alpha1.VMState_VM_STATE_STOPPED, backendv1alpha1.VMState_VM_STATE_BUILDING:
+			if err := a.change(ctx, vm, backendv1alpha1.VMChange_VM_CHANGE_START); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// awaitControlPlane waits until the API server serves again. Others of the control plane may have ended with it, and are
+// being started again.
+func (a *arena) awaitControlPlane(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	for {
+		err := a.stack.WaitReady(ctx)
+		if err == nil {
+			return nil
+		}
+		if wait(ctx, lookInterval) != nil {
+			return fmt.Errorf("the control plane does not come up again: %w", err)
+		}
+	}
+}
+
+// vms returns those of this cluster that there are, by name.
+func (a *arena) vms(ctx context.Context) ([]*backendv1alpha1.VM, error) {
+	var found []*backendv1alpha1.VM
+	var after int64
+	for more := true; more; {
+		page, err := a.stack.Backend().ListVMs(ctx, &backendv1alpha1.ListVMsRequest{AfterRevision: after, ClusterUid: a.view.clusterUID})
+		if err != nil {
+			return nil, fmt.Errorf("list the cloud's VMs: %w", err)
+		}
+		for _, vm := range page.GetVms() {
+			after = max(after, vm.GetRevision())
+			if vm.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
+				found = append(found, vm)
+			}
+		}
+		more = page.GetMore()
+	}
+	slices.SortFunc(found, func(a, b *backendv1alpha1.VM) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return found, nil
+}
+
+func (a *arena) quota(ctx context.Context, vms int64) error {
+	_, err := a.stack.Backend().SetQuota(ctx, &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{"vm": vms}})
+	return err
+}
+
+// changeVM does something to one of the VMs that run.
+func (a *arena) changeVM(ctx context.Context, s plan.Step) error {
+	vms, err := a.vms(ctx)
+	if err != nil {
+		return err
+	}
+	vms = slices.DeleteFunc(vms, func(vm *backendv1alpha1.VM) bool { return vm.GetState() != backendv1alpha1.VMState_VM_STATE_RUNNING })
+	if len(vms) == 0 {
+		return nil
+	}
+	return a.change(ctx, vms[s.Number%len(vms)], s.Change)
+}
+
+// change does something to a VM, which may be gone by now.
+func (a *arena) change(ctx context.Context, vm *backendv1alpha1.VM, change backendv1alpha1.VMChange) error {
+	_, err := a.stack.Backend().ChangeVM(ctx, &backendv1alpha1.ChangeVMRequest{Id: vm.GetId(), Change: change, Message: "The host is broken."})
+	return ignoreNoVM(err)
+}

@@ -1,0 +1,204 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/localcluster/supervisor"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/audit"
+	"github.com/millwright-dev/millwright/test/chaos/detour"
+	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
+	"github.com/millwright-dev/millwright/test/chaos/judge"
+	"github.com/millwright-dev/millwright/test/chaos/plan"
+)
+
+// namespace is where users work.
+const namespace = "chaos"
+
+// foreignNode is the Node that is nobody's Machine's.
+const foreignNode = "foreign"
+
+// arena is a Millwright to be disturbed.
+type arena struct {
+	options Options
+	stack   *stack.Stack
+	client  client.Client
+	links   map[string]*detour.Link
+	judge   *judge.Judge
+	view    *view
+	end     context.CancelFunc
+	follow  sync.WaitGroup
+	// turns are held while a process or link is disturbed: one disturbance of each at a time.
+	turns map[string]*sync.Mutex
+	// vmRevision and callRevision are how far the ledger was read; audit and finder know how far the logs were.
+	vmRevision, callRevision int64
+	audit                    *audit.Log
+	finder                   *finder
+
+	mu      sync.Mutex
+	acts    []judge.Act
+	ends    []judge.End
+	stopped map[string]bool
+	lost    error
+}
+
+// Flags of the manager: whatever takes minutes by default takes seconds here.
+func managerArgs() []string {
+	return []string{
+		"-v=4", "--deadline-status=2s", "--deadline-mutation=3s", "--deadline-list-page=3s", "--settled-interval=2s", "--drain-timeout=20s",
+	}
+}
+
+func open(ctx context.Context, o Options) (*arena, error) {
+	a := &arena{options: o, links: map[string]*detour.Link{}, turns: map[string]*sync.Mutex{}, stopped: map[string]bool{}, view: newView()}
+	for _, target := range []string{plan.Manager, plan.Driver, plan.APIServer, plan.Etcd, linkTurn(plan.APIServer), linkTurn(plan.Driver)} {
+		a.turns[target] = &sync.Mutex{}
+	}
+	var err error
+	a.stack, err = stack.Start(ctx, stack.Options{
+		BinDir: o.BinDir, CommandDir: o.CommandDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log,
+		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: managerArgs(),
+	})
+	if err != nil {
+		return nil, errors.Join(err, a.closeLinks())
+	}
+	if err := a.prepare(ctx); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+// detour leads the manager through this process.
+func (a *arena) detour(to, address string) (string, error) {
+	const scheme = "unix://"
+	path, isSocket := strings.CutPrefix(address, scheme)
+	var err error
+	if isSocket {
+		a.links[to], err = detour.Unix(filepath.Join(a.options.Dir, to+"-link.sock"), path)
+		return scheme + filepath.Join(a.options.Dir, to+"-link.sock"), err
+	}
+	if a.links[to], err = detour.TCP(address); err != nil {
+		return "", err
+	}
+	return a.links[to].Address(), nil
+}
+
+// ended notes the end of a process that nobody asked to end.
+func (a *arena) ended(e *supervisor.ExitError) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ends = append(a.ends, judge.End{At: time.Now(), Process: e.Process, State: e.State, Tail: e.Tail})
+}
+
+// prepare makes what stands there from the beginning, and begins to watch.
+func (a *arena) prepare(ctx context.Context) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	config := a.stack.RESTConfig()
+	config.Timeout = requestTimeout
+	var err error
+	if a.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("make the users' client: %w", err)
+	}
+	if err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return fmt.Errorf("make the users' namespace: %w", err)
+	}
+	system := &corev1.Namespace{}
+	if err := a.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return fmt.Errorf("read the cluster's uid: %w", err)
+	}
+	foreign, err := a.makeForeign(ctx)
+	if err != nil {
+		return err
+	}
+	a.view.clusterUID = string(system.UID)
+	a.judge = judge.New(judge.Options{
+		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: foreign, Patience: patience,
+	})
+	a.audit = audit.NewLog(a.stack.AuditLogPath())
+	a.finder = newFinder(filepath.Join(a.options.Dir, "logs"), filepath.Base(a.stack.AuditLogPath()), canary)
+	return a.watch(ctx)
+}
+
+// patience is how far behind Millwright's view may be, on a machine with much to do.
+const patience = 2 * time.Second
+
+// canary is in all user data, and nowhere else: user data is secret.
+const canary = "canary-5d1c0f2e9b7a"
+
+// watch follows etcd until the arena is closed.
+func (a *arena) watch(ctx context.Context) error {
+	url, config, err := a.stack.EtcdAccess()
+	if err != nil {
+		return err
+	}
+	ctx, a.end = context.WithCancel(context.WithoutCancel(ctx))
+	log := etcdlog.New(url, config, a.view.see)
+	a.follow.Go(func() {
+		if err := log.Follow(ctx); err != nil {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.lost = err
+		}
+	})
+	return nil
+}
+
+// makeForeign makes VMs and a Node that are none of Millwright's business, and returns the VMs' ids.
+func (a *arena) makeForeign(ctx context.Context) ([]string, error) {
+	var ids []string
+	for _, vm := range []*backendv1alpha1.VM{
+		{Name: "somebody-else"},
+		{Name: "another-cluster", ClusterUid: "another-cluster"},
+		{Name: "another-clusters-machine", ClusterUid: "another-cluster", MachineUid: "another-machine"},
+	} {
+		made, err := a.stack.Backend().CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: vm})
+		if err != nil {
+			return nil, fmt.Errorf("make a foreign VM: %w", err)
+		}
+		ids = append(ids, made.GetVm().GetId())
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignNode}, Spec: corev1.NodeSpec{ProviderID: "fake:///" + ids[0]}}
+	if err := a.client.Create(ctx, node); err != nil {
+		return nil, fmt.Errorf("make a foreign Node: %w", err)
+	}
+	return ids, nil
+}
+
+func (a *arena) close() error {
+	if a.end != nil {
+		a.end()
+	}
+	a.follow.Wait()
+	err := a.stack.Stop()
+	return errors.Join(err, a.closeLinks())
+}
+
+func (a *arena) closeLinks() error {
+	var errs []error
+	for _, l := range a.links {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func linkTurn(target string) string { return target + " link" }

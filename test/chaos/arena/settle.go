@@ -1,0 +1,112 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// settleLimit bounds the wait after a round; nothing takes as long unless it is stuck.
+const settleLimit = 2 * time.Minute
+
+const lookInterval = 50 * time.Millisecond
+
+// settle waits until everything is as it should be. It returns what is not when time is up; empty if all is well.
+func (a *arena) settle(ctx context.Context, _ int) string {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	var wrong error
+	for good := 0; good < 2; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Sprintf("after %s: %v", settleLimit, wrong)
+		}
+		good++
+		if err := errors.Join(a.view.unsettled(), a.unsettledCloud(ctx)); err != nil {
+			good, wrong = 0, err
+		}
+	}
+	return ""
+}
+
+// unsettled says what is not as its deployment wants it; nil if nothing is.
+func (v *view) unsettled() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	count := map[string]int{}
+	for _, m := range v.machines {
+		d := v.deploymentOf(m)
+		if d == nil {
+			return fmt.Errorf("machine %s is left, and is nobody's%s", m.Name, words(m))
+		}
+		if !m.DeletionTimestamp.IsZero() {
+			return fmt.Errorf("machine %s is being deleted%s", m.Name, words(m))
+		}
+		if !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionReady) {
+			return fmt.Errorf("machine %s is not ready%s", m.Name, words(m))
+		}
+		count[d.Name]++
+	}
+	for _, d := range v.deployments {
+		s, want := d.Status, *d.Spec.Replicas
+		if n := int32(count[d.Name]); n != want || s.UpdatedReplicas != want || s.AvailableReplicas != want || s.ObservedGeneration != d.Generation {
+			return fmt.Errorf("deployment %s has %d machines, its status says %d replicas, %d updated, %d available, of generation %d; want %d, of generation %d",
+				d.Name, n, s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, s.ObservedGeneration, want, d.Generation)
+		}
+	}
+	for _, set := range v.sets {
+		if owner := metav1.GetControllerOf(set); owner == nil || v.deployments[owner.UID] == nil {
+			return fmt.Errorf("set %s is left, and is nobody's", set.Name)
+		}
+	}
+	return v.unsettledNodes()
+}
+
+// unsettledNodes: each Node is a Machine's, but the foreign one.
+func (v *view) unsettledNodes() error {
+	owned := map[string]bool{foreignNode: true}
+	for _, m := range v.machines {
+		if m.Status.NodeRef != nil {
+			owned[m.Status.NodeRef.Name] = true
+		}
+	}
+	for name := range v.nodes {
+		if !owned[name] {
+			return fmt.Errorf("node %s is left, and is no machine's", name)
+		}
+	}
+	return nil
+}
+
+// unsettledCloud: the cloud holds a VM and a NIC of each Machine, and nothing else of this cluster.
+func (a *arena) unsettledCloud(ctx context.Context) error {
+	held, err := a.stack.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: a.view.clusterUID})
+	if err != nil {
+		return fmt.Errorf("ask the cloud what it holds: %w", err)
+	}
+	a.view.mu.Lock()
+	defer a.view.mu.Unlock()
+	if n, want := len(held.GetResources()), 2*len(a.view.machines); n != want {
+		return fmt.Errorf("the cloud holds %d resources for %d machines", n, len(a.view.machines))
+	}
+	return nil
+}
+
+// words are the conditions of a Machine.
+func words(m *clusterv1alpha1.Machine) string {
+	text := fmt.Sprintf(" (%s", m.Status.Phase)
+	for _, c := range m.Status.Conditions {
+		text += fmt.Sprintf("; %s=%s %s %q", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text + ")"
+}

@@ -1,0 +1,184 @@
+package arena
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/chaos/judge"
+	"github.com/millwright-dev/millwright/test/chaos/plan"
+)
+
+// Users try again while the API server is away.
+const (
+	requestTimeout = 5 * time.Second
+	useLimit       = time.Minute
+	usePause       = 100 * time.Millisecond
+)
+
+// insist repeats a request until the API server has answered it.
+func (a *arena) insist(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, useLimit)
+	defer cancel()
+	for {
+		err := request(ctx)
+		if err == nil {
+			return nil
+		}
+		if wait(ctx, usePause) != nil {
+			return fmt.Errorf("in vain, for %s: %w", useLimit, err)
+		}
+	}
+}
+
+// use does what a user does.
+func (a *arena) use(ctx context.Context, s plan.Step) error {
+	switch s.Do {
+	case plan.Apply:
+		return a.apply(ctx, s.Target, s.Shape)
+	case plan.Scale:
+		return a.patchDeployment(ctx, s.Target, map[string]any{"spec": map[string]any{"replicas": s.Number}})
+	case plan.Delete:
+		return a.deleteDeployment(ctx, s.Target)
+	case plan.DeleteMachine, plan.Mark:
+		return a.useMachine(ctx, s)
+	case plan.Pause:
+		if err := a.pause(ctx, s.Target, "true"); err != nil {
+			return err
+		}
+		return wait(ctx, s.Lasts)
+	}
+	return nil
+}
+
+// templates differ in what cannot be changed in place.
+func template(n int) (flavor, kubelet string) {
+	kubelets := []string{"1.36.3", "1.36.2", "1.36.1"}
+	return []string{"small", "medium", "large"}[n%plan.Templates], kubelets[n%plan.Templates]
+}
+
+// apply makes the deployment, or changes it.
+func (a *arena) apply(ctx context.Context, name string, shape plan.Shape) error {
+	return a.insist(ctx, func(ctx context.Context) error {
+		d := &clusterv1alpha1.MachineDeployment{}
+		err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		give(d, name, shape)
+		if apierrors.IsNotFound(err) {
+			return a.client.Create(ctx, d)
+		}
+		return a.client.Update(ctx, d)
+	})
+}
+
+// give puts a shape on a deployment.
+func give(d *clusterv1alpha1.MachineDeployment, name string, shape plan.Shape) {
+	labels := map[string]string{"pool": name}
+	flavor, kubelet := template(shape.Template)
+	d.Namespace, d.Name = namespace, name
+	d.Spec.Replicas = new(int32(shape.Replicas))
+	d.Spec.Selector.MatchLabels = labels
+	d.Spec.MinReadySeconds = int32(shape.MinReady)
+	d.Spec.Strategy.Type = clusterv1alpha1.RollingUpdateStrategy
+	d.Spec.Strategy.RollingUpdate = &clusterv1alpha1.MachineRollingUpdate{
+		MaxSurge: new(intstr.FromInt32(int32(shape.Surge))), MaxUnavailable: new(intstr.FromInt32(int32(shape.Unavailable))),
+	}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec.Versions.Kubelet = kubelet
+	d.Spec.Template.Spec.ProviderSpec.Value = clusterv1alpha1.ProviderSpecValue{
+		CloudProvider:     "fake",
+		CloudProviderSpec: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"flavor":%q,"image":"ubuntu-24.04"}`, flavor)},
+		OperatingSystem:   clusterv1alpha1.OperatingSystemUbuntu,
+		SSHPublicKeys:     []clusterv1alpha1.SSHPublicKey{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKr3 " + canary},
+	}
+}
+
+func (a *arena) patchDeployment(ctx context.Context, name string, patch map[string]any) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return a.insist(ctx, func(ctx context.Context) error {
+		d := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		return client.IgnoreNotFound(a.client.Patch(ctx, d, client.RawPatch("application/merge-patch+json", data)))
+	})
+}
+
+// pause sets the annotation that pauses a deployment, or takes it away with nil.
+func (a *arena) pause(ctx context.Context, name string, value any) error {
+	return a.patchDeployment(ctx, name, map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{clusterv1alpha1.PausedAnnotation: value},
+	}})
+}
+
+func (a *arena) unpause(ctx context.Context) error {
+	for _, name := range plan.Deployments() {
+		if err := a.pause(ctx, name, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *arena) deleteDeployment(ctx context.Context, name string) error {
+	return a.insist(ctx, func(ctx context.Context) error {
+		d := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		return client.IgnoreNotFound(a.client.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	})
+}
+
+// useMachine deletes or marks one of a deployment's Machines.
+func (a *arena) useMachine(ctx context.Context, s plan.Step) error {
+	machines := a.view.machinesOf(s.Target)
+	if len(machines) == 0 {
+		return nil
+	}
+	slices.SortFunc(machines, func(a, b *clusterv1alpha1.Machine) int { return cmp.Compare(a.Name, b.Name) })
+	m := &clusterv1alpha1.Machine{}
+	m.Namespace, m.Name = namespace, machines[s.Number%len(machines)].Name
+	if s.Do == plan.DeleteMachine {
+		now := time.Now()
+		a.note(judge.Act{At: now, Until: now, Do: judge.DeletedByHand, Target: m.Namespace + "/" + m.Name})
+		return a.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(a.client.Delete(ctx, m)) })
+	}
+	mark := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, clusterv1alpha1.DeleteMachineAnnotation)
+	return a.insist(ctx, func(ctx context.Context) error {
+		return client.IgnoreNotFound(a.client.Patch(ctx, m, client.RawPatch("application/merge-patch+json", mark)))
+	})
+}
+
+// stray makes a VM of this cluster that is no Machine's.
+func (a *arena) stray(ctx context.Context, round int) error {
+	name := fmt.Sprintf("stray-%d", round)
+	made, err := a.stack.Backend().CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{
+		Name: name, ClusterUid: a.view.clusterUID, MachineUid: name,
+	}})
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	a.note(judge.Act{At: now, Until: now, Do: judge.Planted, Target: made.GetVm().GetId()})
+	return nil
+}
+
+func ignoreNoVM(err error) error {
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package arena
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
+	"github.com/millwright-dev/millwright/test/chaos/judge"
+)
+
+// view is what etcd holds now, and the changes that were not judged yet.
+type view struct {
+	clusterUID string
+
+	mu          sync.Mutex
+	changes     []judge.Change
+	deployments map[types.UID]*clusterv1alpha1.MachineDeployment
+	sets        map[types.UID]*clusterv1alpha1.MachineSet
+	machines    map[types.UID]*clusterv1alpha1.Machine
+	nodes       map[string]*corev1.Node
+}
+
+func newView() *view {
+	return &view{
+		deployments: map[types.UID]*clusterv1alpha1.MachineDeployment{}, sets: map[types.UID]*clusterv1alpha1.MachineSet{},
+		machines: map[types.UID]*clusterv1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
+	}
+}
+
+// see takes in a change.
+func (v *view) see(c etcdlog.Change) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.changes = append(v.changes, judge.Change(c))
+	switch o := c.Object.(type) {
+	case *clusterv1alpha1.MachineDeployment:
+		put(v.deployments, o.UID, o, c.Gone)
+	case *clusterv1alpha1.MachineSet:
+		put(v.sets, o.UID, o, c.Gone)
+	case *clusterv1alpha1.Machine:
+		put(v.machines, o.UID, o, c.Gone)
+	case *corev1.Node:
+		put(v.nodes, o.Name, o, c.Gone)
+	}
+}
+
+func put[K comparable, O any](objects map[K]O, key K, o O, gone bool) {
+	if gone {
+		delete(objects, key)
+		return
+	}
+	objects[key] = o
+}
+
+// take returns the changes since the last call.
+func (v *view) take() []judge.Change {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	changes := v.changes
+	v.changes = nil
+	return changes
+}
+
+// machinesOf returns the Machines of the deployment with a name, those on their way out included.
+func (v *view) machinesOf(name string) []*clusterv1alpha1.Machine {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var found []*clusterv1alpha1.Machine
+	for _, m := range v.machines {
+		if d := v.deploymentOf(m); d != nil && d.Name == name {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// deploymentOf returns the deployment whose Machine this is; nil when there is none any more.
+func (v *view) deploymentOf(m client.Object) *clusterv1alpha1.MachineDeployment {
+	owner := metav1.GetControllerOf(m)
+	if owner == nil {
+		return nil
+	}
+	set := v.sets[owner.UID]
+	if set == nil {
+		return nil
+	}
+	if owner = metav1.GetControllerOf(set); owner == nil {
+		return nil
+	}
+	return v.deployments[owner.UID]
+}

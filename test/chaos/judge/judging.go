@@ -1,0 +1,114 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Options say what the judge has to know. All but Canaries are required.
+type Options struct {
+	// Core is the user that Millwright is to the API server.
+	Core string
+	// ClusterUID marks what is this cluster's in the cloud.
+	ClusterUID string
+	// ForeignNodes are the names of Nodes, and ForeignVMs the ids of VMs, that are none of Millwright's business.
+	ForeignNodes, ForeignVMs []string
+	// StrayAge is how long a VM without a Machine is left alone; 0: for ever.
+	StrayAge time.Duration
+	// Patience is how far Millwright's view of the world may be behind without anybody hindering it.
+	Patience time.Duration
+}
+
+// Judge remembers what it has seen, from one history to the next. Make one with New.
+type Judge struct {
+	options     Options
+	world       world
+	vms         map[string]*vm
+	machines    map[string]*machine
+	byName      map[string]*machine
+	stories     map[string]*story
+	acts        []Act
+	excused     []string
+	violations  []Violation
+	explained   int
+	unexplained int
+}
+
+// New returns a Judge that has seen nothing.
+func New(o Options) *Judge {
+	return &Judge{
+		options: o, world: newWorld(), vms: map[string]*vm{}, machines: map[string]*machine{}, byName: map[string]*machine{},
+		stories: map[string]*story{},
+	}
+}
+
+// Judge returns the promises that were not kept in h.
+func (j *Judge) Judge(h History) []Violation {
+	j.violations = nil
+	j.acts = append(j.acts, h.Acts...)
+	for _, c := range h.Changes {
+		j.change(c)
+	}
+	j.judgeVMs(h)
+	j.judgeForeign(h)
+	j.judgeStories(h)
+	j.judgeProcesses(h)
+	if h.Unsettled != "" {
+		j.violate(Settles, j.world.now, "%s", h.Unsettled)
+	} else {
+		j.judgeLeft(h)
+	}
+	return j.violations
+}
+
+// Summary says how much was judged, for people.
+func (j *Judge) Summary() string {
+	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager), %d excused",
+		len(j.machines), len(j.vms), j.explained, j.unexplained, len(j.excused))
+}
+
+// Excused are the violations that a documented limit of Millwright's explains.
+func (j *Judge) Excused() []string { return slices.Clone(j.excused) }
+
+func (j *Judge) violate(promise string, at time.Time, format string, args ...any) {
+	j.violations = append(j.violations, Violation{Promise: promise, At: at, What: fmt.Sprintf(format, args...)})
+}
+
+// change takes in one change of an object.
+func (j *Judge) change(c Change) {
+	j.world.now = c.At
+	switch o := c.Object.(type) {
+	case *clusterv1alpha1.MachineDeployment:
+		j.world.deployment(o, c)
+	case *clusterv1alpha1.MachineSet:
+		j.world.set(o)
+	case *clusterv1alpha1.Machine:
+		j.machine(o, c)
+	case *corev1.Event:
+		j.event(o)
+	case *corev1.Node:
+		j.node(o, c)
+	}
+}
+
+// hindered returns the earliest instant that Millwright's view of the world at an instant may stem from: patience before,
+// and more where it, or what it sees the world through, was hindered meanwhile.
+func (j *Judge) hindered(at time.Time) time.Time {
+	from := at.Add(-j.options.Patience)
+	for again := true; again; {
+		again = false
+		for _, a := range j.acts {
+			if a.Do != Killed && a.Do != Hindered || a.At.After(at) || a.Until.Before(from) {
+				continue
+			}
+			if earliest := a.At.Add(-j.options.Patience); earliest.Before(from) {
+				from, again = earliest, true
+			}
+		}
+	}
+	return from
+}

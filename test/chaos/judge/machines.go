@@ -1,0 +1,161 @@
+package judge
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// machine is a Machine over its life.
+type machine struct {
+	*clusterv1alpha1.Machine
+	deployment *deployment
+	created    time.Time
+	// deleted is when its deletion began, gone when it ended.
+	deleted, gone time.Time
+	// unready is when it was last Ready before it stopped to be so, and since is since when it had been.
+	unready, since time.Time
+}
+
+func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+// machine takes in a change of a Machine.
+func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
+	m := j.machines[string(o.UID)]
+	if m == nil {
+		m = &machine{Machine: o, created: c.At}
+		j.machines[string(o.UID)] = m
+		if before := j.byName[keyOf(o)]; before != nil {
+			j.violate(OneVM, c.At, "Machine %s has the name of one that was there before", keyOf(o))
+		}
+		j.byName[keyOf(o)] = m
+		j.appeared(m, c.At)
+	}
+	if !o.DeletionTimestamp.IsZero() && m.deleted.IsZero() {
+		m.deleted = c.At
+		j.departs(m, c.At)
+	}
+	if was := uidOf(m.Machine); was != "" && uidOf(o) != was {
+		j.violate(OneVM, c.At, "the machineUID of Machine %s became another one", keyOf(o))
+	}
+	if since, ready := readySince(m.Machine); ready {
+		if _, still := readySince(o); !still {
+			m.unready, m.since = c.At, since
+		}
+	}
+	m.Machine = o
+	if o.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
+		j.owe(m, failedStory, c.At)
+	}
+	if c.Gone {
+		m.gone = c.At
+		if m.deployment != nil {
+			delete(m.deployment.machines, keyOf(o))
+		}
+		if o.Spec.ProviderID != nil {
+			j.owe(m, goneStory, c.At)
+		}
+	}
+}
+
+func uidOf(m *clusterv1alpha1.Machine) string {
+	if m.Spec.MachineUID == nil {
+		return ""
+	}
+	return *m.Spec.MachineUID
+}
+
+func readySince(m *clusterv1alpha1.Machine) (time.Time, bool) {
+	c := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionReady)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// available says whether the Machine serves at an instant, or did so at some time from another instant on.
+func (m *machine) available(minReady time.Duration, from, at time.Time) bool {
+	if !m.deleted.IsZero() {
+		return false
+	}
+	if since, ready := readySince(m.Machine); ready && !since.Add(minReady).After(at) {
+		return true
+	}
+	return !m.unready.IsZero() && !m.unready.Before(from) && !m.since.Add(minReady).After(m.unready)
+}
+
+// appeared: never more Machines than replicas and surge, those on their way out included.
+func (j *Judge) appeared(m *machine, at time.Time) {
+	d, set := j.world.deploymentOf(m.Machine)
+	if d == nil {
+		return
+	}
+	m.deployment = d
+	d.machines[keyOf(m.Machine)] = m
+	most := d.most(j.hindered(at))
+	if n := len(d.machines); n > most {
+		if why := j.known(d, m); why != "" {
+			j.excused = append(j.excused, why)
+		} else {
+			j.violate(Surge, at, "%s has %d Machines with %s, and may have %d", d.name, n, keyOf(m.Machine), most)
+		}
+	}
+	d.grown[set] = at
+}
+
+// known says which documented limit of Millwright's explains a Machine too many; empty if none does. See docs/adr/0003.
+func (j *Judge) known(d *deployment, m *machine) string {
+	_, set := j.world.deploymentOf(m.Machine)
+	from := m.created.Add(-j.options.Patience)
+	sibling := false
+	for other, at := range d.grown {
+		sibling = sibling || other != set && at.After(from)
+	}
+	byHand := false
+	for _, one := range d.machines {
+		byHand = byHand || !one.deleted.IsZero() && (j.byHand(one) || one.Status.Phase == clusterv1alpha1.MachinePhaseFailed)
+	}
+	if sibling && byHand {
+		return "two sets of " + d.name + " used the same room for " + keyOf(m.Machine) + " (ADR 0003)"
+	}
+	return ""
+}
+
+func (j *Judge) byHand(m *machine) bool {
+	for _, a := range j.acts {
+		if a.Do == DeletedByHand && a.Target == keyOf(m.Machine) {
+			return true
+		}
+	}
+	return false
+}
+
+// departs: core deletes no Machine that serves, where that leaves fewer than have to.
+func (j *Judge) departs(m *machine, at time.Time) {
+	d, set := j.world.deploymentOf(m.Machine)
+	if d == nil || d.leaving || j.world.leaving[set] || j.byHand(m) {
+		return
+	}
+	from := j.hindered(at)
+	floor, minReady := d.floor(from)
+	since, ready := readySince(m.Machine)
+	if !ready || since.Add(minReady).After(at) {
+		return
+	}
+	if _, marked := m.Annotations[clusterv1alpha1.DeleteMachineAnnotation]; marked {
+		// Its user's loss, see docs/adr/0002.
+		return
+	}
+	left := 0
+	for _, other := range d.machines {
+		if other != m && other.available(minReady, from, at) {
+			left++
+		}
+	}
+	if left < floor {
+		j.violate(Availability, at, "%s was deleted, and left %s with %d available Machines; there have to be %d", keyOf(m.Machine), d.name, left, floor)
+	}
+}

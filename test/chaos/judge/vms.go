@@ -1,0 +1,165 @@
+package judge
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// vm is a VM over its life.
+type vm struct {
+	*backendv1alpha1.VM
+}
+
+// slack is how far the cloud's clock and ours may be apart when one thing follows the other.
+const slack = 50 * time.Millisecond
+
+// judgeVMs: one VM for each uid, ever; none that is nobody's; none that outlives its Machine.
+func (j *Judge) judgeVMs(h History) {
+	byUID := map[string]*machine{}
+	for _, m := range j.machines {
+		if uid := uidOf(m.Machine); uid != "" {
+			byUID[uid] = m
+		}
+	}
+	ever := map[string]string{}
+	for id, v := range j.vms {
+		ever[v.GetMachineUid()] = id
+	}
+	for _, v := range h.VMs {
+		if v.GetClusterUid() != j.options.ClusterUID {
+			continue
+		}
+		uid := v.GetMachineUid()
+		if before, had := ever[uid]; had && before != v.GetId() {
+			j.violate(OneVM, v.GetCreateTime().AsTime(), "machine uid %s has the VMs %s and %s", uid, before, v.GetId())
+		}
+		ever[uid] = v.GetId()
+		if was := j.vms[v.GetId()]; was != nil && was.GetState() == backendv1alpha1.VMState_VM_STATE_GONE {
+			continue
+		}
+		j.vms[v.GetId()] = &vm{v}
+		m := byUID[uid]
+		switch {
+		case j.stray(v.GetId()):
+			j.judgeStray(v)
+		case m == nil:
+			j.violate(OneVM, v.GetCreateTime().AsTime(), "VM %s was made for machine uid %s, which is no Machine's", v.GetId(), uid)
+		case !m.gone.IsZero() && outlives(v, m.gone):
+			j.violate(NoneLeft, m.gone, "VM %s outlives its Machine %s", v.GetId(), keyOf(m.Machine))
+		}
+	}
+	j.judgeOutlived(byUID)
+}
+
+// judgeOutlived looks at VMs that have not changed, but whose Machines may have gone.
+func (j *Judge) judgeOutlived(byUID map[string]*machine) {
+	for id, v := range j.vms {
+		m := byUID[v.GetMachineUid()]
+		if v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE || m == nil || m.gone.IsZero() || j.stray(id) {
+			continue
+		}
+		j.violate(NoneLeft, m.gone, "VM %s is there still, and its Machine %s is gone", id, keyOf(m.Machine))
+		delete(j.vms, id)
+	}
+}
+
+func outlives(v *backendv1alpha1.VM, gone time.Time) bool {
+	return v.GetState() != backendv1alpha1.VMState_VM_STATE_GONE || v.GetDeleteTime().AsTime().After(gone.Add(slack))
+}
+
+func (j *Judge) stray(id string) bool {
+	for _, a := range j.acts {
+		if a.Do == Planted && a.Target == id {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeStray: a VM without a Machine is left alone while it is young.
+func (j *Judge) judgeStray(v *backendv1alpha1.VM) {
+	if v.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
+		return
+	}
+	age := v.GetDeleteTime().AsTime().Sub(v.GetCreateTime().AsTime())
+	if j.options.StrayAge == 0 || age < j.options.StrayAge {
+		j.violate(Foreign, v.GetDeleteTime().AsTime(), "the stray VM %s was deleted at the age of %s; it is left alone for %s",
+			v.GetId(), age.Round(time.Millisecond), j.options.StrayAge)
+	}
+}
+
+// judgeLeft: what the cloud holds once all is settled is what the Machines need, and no more.
+func (j *Judge) judgeLeft(h History) {
+	alive := map[string]string{}
+	for _, m := range j.machines {
+		if m.gone.IsZero() {
+			alive[uidOf(m.Machine)] = keyOf(m.Machine)
+		}
+	}
+	vms := map[string]int{}
+	for _, r := range h.Resources {
+		if r.GetClusterUid() != j.options.ClusterUID || j.ofStray(r) {
+			continue
+		}
+		if alive[r.GetMachineUid()] == "" {
+			j.violate(NoneLeft, j.world.now, "%s %s is left, and no Machine has its uid %s", r.GetKind(), r.GetId(), r.GetMachineUid())
+		}
+		if r.GetKind() == "vm" {
+			vms[r.GetMachineUid()]++
+		}
+	}
+	for uid, name := range alive {
+		if vms[uid] != 1 {
+			j.violate(NoneLeft, j.world.now, "Machine %s has %d VMs once all has settled, want 1", name, vms[uid])
+		}
+	}
+}
+
+// ofStray says whether a resource belongs to a VM that chaos made without a Machine.
+func (j *Judge) ofStray(r *backendv1alpha1.Resource) bool {
+	for id, v := range j.vms {
+		if v.GetMachineUid() == r.GetMachineUid() && j.stray(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeForeign: what is not this cluster's stays as it is.
+func (j *Judge) judgeForeign(h History) {
+	foreignVMs, foreignNodes := setOf(j.options.ForeignVMs), setOf(j.options.ForeignNodes)
+	for _, v := range h.VMs {
+		if foreignVMs[v.GetId()] && v.GetState() != backendv1alpha1.VMState_VM_STATE_RUNNING {
+			j.violate(Foreign, j.world.now, "the foreign VM %s became %s", v.GetId(), v.GetState())
+		}
+	}
+	for _, c := range h.Calls {
+		if foreignVMs[c.GetResourceId()] {
+			j.violate(Foreign, c.GetReceiveTime().AsTime(), "%s was called with the foreign VM %s", c.GetOperation(), c.GetResourceId())
+		}
+	}
+	for _, w := range h.Writes {
+		if w.User == j.options.Core && strings.HasPrefix(w.Resource, "nodes") && foreignNodes[w.Name] {
+			j.violate(Foreign, w.At, "%s of the foreign Node %s", w.Verb, w.Name)
+		}
+	}
+}
+
+func setOf(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// node takes in a change of a Node.
+func (j *Judge) node(o *corev1.Node, c Change) {
+	if c.Gone && setOf(j.options.ForeignNodes)[o.Name] {
+		j.violate(Foreign, c.At, "the foreign Node %s is gone", o.Name)
+	}
+}

@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"time"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// Round is what happens in one round.
+type Round struct {
+	Seed   uint64
+	Number int
+	// Steps in the order of their time.
+	Steps []Step
+}
+
+// Step is one thing that happens.
+type Step struct {
+	// At is when it begins, from the beginning of the round, and Lasts how long it takes; 0: it is done at once.
+	At, Lasts time.Duration
+	Do        Verb
+	// Target is a deployment, a process or a link, by its name.
+	Target string
+	// Number is a size, or which machine of how many.
+	Number int
+	// Shape is what Apply gives a deployment.
+	Shape Shape
+	// Fault is what Break does to the cloud, and Change what Change does to a VM.
+	Fault  *backendv1alpha1.Fault
+	Change backendv1alpha1.VMChange
+}
+
+// Verb says what a Step does.
+type Verb string
+
+// What users do to the deployment that is the Target. One that does not exist is made by Apply, and left alone by the rest.
+const (
+	// Apply gives the deployment Shape.
+	Apply Verb = "apply"
+	// Scale gives it Number machines.
+	Scale Verb = "scale"
+	// Delete deletes it.
+	Delete Verb = "delete"
+	// DeleteMachine deletes one of its machines by hand, and Mark marks one to go first: that with the index Number, modulo
+	// their number, of those there are, by name.
+	DeleteMachine Verb = "delete machine of"
+	Mark          Verb = "mark machine of"
+	// Pause pauses it, by annotation, for Lasts.
+	Pause Verb = "pause"
+)
+
+// What goes wrong.
+const (
+	// Kill ends the process Target by SIGKILL, and starts it again after Lasts.
+	Kill Verb = "kill"
+	// Stop has the process Target do nothing for Lasts, by SIGSTOP and SIGCONT.
+	Stop Verb = "stop"
+	// Cut breaks the connections of the link Target, and takes no new ones for Lasts.
+	Cut Verb = "cut"
+	// Stall has nothing arrive over the link Target for Lasts.
+	Stall Verb = "stall"
+	// Break has the cloud misbehave by Fault, until the round's disturbances end.
+	Break Verb = "break"
+	// Limit lets there be Number VMs more than there are, until the round's disturbances end.
+	Limit Verb = "limit"
+	// Change does Change to a VM: that with the index Number, modulo their number, of those that run, by name.
+	Change Verb = "change VM"
+	// Stray leaves a VM of this cluster without a Machine, as one that was lost.
+	Stray Verb = "leave a stray VM"
+)
+
+// Shape is what a user wants of a deployment.
+type Shape struct {
+	Replicas int
+	// Surge and Unavailable bound rollouts; not both are 0.
+	Surge, Unavailable int
+	// Template is one of few: going back to one of before is part of the game.
+	Template int
+	// MinReady is minReadySeconds.
+	MinReady int
+}
+
+// Templates is how many templates there are.
+const Templates = 3
+
+// Deployments are the names of those that users work on.
+func Deployments() []string { return []string{"ash", "elm", "oak"} }
+
+// Processes and links that are disturbed.
+const (
+	Manager   = "manager"
+	Driver    = "driver"
+	APIServer = "kube-apiserver"
+	Etcd      = "etcd"
+)
