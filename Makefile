@@ -69,6 +69,10 @@ unit: build ## Run the tests of packages; some start an API server.
 e2e: build racing ## Run the tests of whole processes on a real cluster.
 	@$(GOTEST) -count=1 -p 1 -timeout 30m $(call packages,$(E2E_MODULES))
 
+.PHONY: chaos
+chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a campaign.
+	@go run ./test/chaos/cmd/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)')
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.
 	@CGO_ENABLED=0 $(TOOLS)/golangci-lint run $(call packages,$(MODULES))

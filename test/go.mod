@@ -16,6 +16,7 @@ require (
 	github.com/millwright-dev/millwright/api v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/localcluster v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/proto v0.0.0-00010101000000-000000000000
+	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver v0.37.2
@@ -69,7 +70,6 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
-	google.golang.org/grpc v1.85.0 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect

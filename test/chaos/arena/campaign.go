@@ -83,7 +83,7 @@ func (a *arena) round(ctx context.Context, p plan.Round) ([]judge.Violation, err
 		return nil, err
 	}
 	lifted := time.Now()
-	unsettled := a.settle(ctx, p.Number)
+	unsettled := a.settle(ctx)
 	h, err := a.history(ctx)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (a *arena) farewell(ctx context.Context) ([]judge.Violation, error) {
 			return nil, err
 		}
 	}
-	unsettled := a.settle(ctx, 0)
+	unsettled := a.settle(ctx)
 	h, err := a.history(ctx)
 	if err != nil {
 		return nil, err

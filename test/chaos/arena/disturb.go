@@ -84,10 +84,19 @@ func (a *arena) disturb(ctx context.Context, s plan.Step) error {
 	}
 	err := a.hinder(s)
 	err = errors.Join(err, wait(ctx, s.Lasts), a.relieve(s))
+	if s.Do == plan.Kill && (s.Target == plan.APIServer || s.Target == plan.Etcd) {
+		err = errors.Join(err, a.awaitControlPlane(ctx))
+	}
 	act.Until = time.Now()
+	if s.Target == plan.APIServer || s.Target == plan.Etcd {
+		act.Until = act.Until.Add(rewatch)
+	}
 	a.note(act)
 	return err
 }
+
+// rewatch is what a client may take to see the world again after it has lost its watches: it does not ask at once.
+const rewatch = 5 * time.Second
 
 func (a *arena) note(act judge.Act) {
 	a.mu.Lock()

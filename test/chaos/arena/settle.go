@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,15 +17,19 @@ import (
 // settleLimit bounds the wait after a round; nothing takes as long unless it is stuck.
 const settleLimit = 2 * time.Minute
 
+// longWait is after how much of it people want to know what is waited for.
+const longWait = 10 * time.Second
+
 const lookInterval = 50 * time.Millisecond
 
 // settle waits until everything is as it should be. It returns what is not when time is up; empty if all is well.
-func (a *arena) settle(ctx context.Context, _ int) string {
+func (a *arena) settle(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	var wrong error
+	long := time.Now().Add(longWait)
 	for good := 0; good < 2; {
 		select {
 		case <-tick.C:
@@ -34,6 +39,10 @@ func (a *arena) settle(ctx context.Context, _ int) string {
 		good++
 		if err := errors.Join(a.view.unsettled(), a.unsettledCloud(ctx)); err != nil {
 			good, wrong = 0, err
+		}
+		if good == 0 && time.Now().After(long) {
+			long = long.Add(longWait)
+			fmt.Fprintf(a.options.Out, "           still waiting: %v\n", wrong)
 		}
 	}
 	return ""
@@ -104,9 +113,10 @@ func (a *arena) unsettledCloud(ctx context.Context) error {
 
 // words are the conditions of a Machine.
 func words(m *clusterv1alpha1.Machine) string {
-	text := fmt.Sprintf(" (%s", m.Status.Phase)
+	var b strings.Builder
+	fmt.Fprintf(&b, " (%s", m.Status.Phase)
 	for _, c := range m.Status.Conditions {
-		text += fmt.Sprintf("; %s=%s %s %q", c.Type, c.Status, c.Reason, c.Message)
+		fmt.Fprintf(&b, "; %s=%s %s %q", c.Type, c.Status, c.Reason, c.Message)
 	}
-	return text + ")"
+	return b.String() + ")"
 }

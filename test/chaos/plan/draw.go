@@ -24,7 +24,7 @@ type Options struct {
 // Draw returns the plan of a round.
 func Draw(seed uint64, number int, o Options) Round {
 	d := &draw{dice: rand.New(rand.NewPCG(seed, uint64(number))), options: o}
-	for range 1 + d.dice.IntN(4) {
+	for range 2 + d.dice.IntN(4) {
 		d.add(d.pick(d.operations()))
 	}
 	for range 1 + d.dice.IntN(3) {
@@ -85,14 +85,14 @@ func (d *draw) operations() []choice {
 		return func() Step { return Step{Do: do, Target: d.deployment(), Number: d.dice.IntN(mostReplicas)} }
 	}
 	return []choice{
-		{9, func() Step { return Step{Do: Apply, Target: d.deployment(), Shape: d.shape()} }},
+		{12, func() Step { return Step{Do: Apply, Target: d.deployment(), Shape: d.shape()} }},
 		{5, func() Step { return Step{Do: Scale, Target: d.deployment(), Number: d.dice.IntN(mostReplicas + 1)} }},
 		{4, machine(DeleteMachine)},
 		{1, machine(Mark)},
 		{2, func() Step {
 			return Step{Do: Pause, Target: d.deployment(), Lasts: d.between(300*time.Millisecond, 2*time.Second)}
 		}},
-		{2, func() Step { return Step{Do: Delete, Target: d.deployment()} }},
+		{1, func() Step { return Step{Do: Delete, Target: d.deployment()} }},
 	}
 }
 

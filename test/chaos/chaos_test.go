@@ -1,0 +1,36 @@
+package chaos
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/millwright-dev/millwright/test/chaos/arena"
+	"github.com/millwright-dev/millwright/test/chaos/plan"
+)
+
+const (
+	binDir    = "../../bin"
+	raceDir   = "../../bin/race"
+	deployDir = "../../deploy"
+)
+
+// A short campaign of a seed that does not change: as much as there is time for in every run of the tests. Longer ones
+// are `make chaos`.
+func TestSAFE5_ShortCampaign(t *testing.T) {
+	// Sockets lie in it: its path has to be short.
+	dir, err := os.MkdirTemp("", "mw-chaos-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = arena.Run(t.Context(), arena.Options{
+		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 20,
+		Plan: plan.Options{Window: time.Second, ControlPlane: true}, Out: t.Output(),
+	})
+	if err != nil {
+		t.Fatalf("%v (logs are in %s)", err, dir)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,419 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// tale tells a history by hand. Each call happens a minute after the one before, unless at says otherwise.
+type tale struct {
+	History
+
+	now      time.Time
+	revision int64
+	machines map[string]*clusterv1alpha1.Machine
+	vms      map[string]*backendv1alpha1.VM
+	md       *clusterv1alpha1.MachineDeployment
+}
+
+const (
+	manager    = "system:serviceaccount:millwright-system:millwright-manager"
+	cluster    = "this-cluster"
+	foreignVM  = "vm-foreign"
+	strayAge   = 30 * time.Second
+	foreignOne = "foreign"
+)
+
+func newTale() *tale {
+	return &tale{
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), machines: map[string]*clusterv1alpha1.Machine{}, vms: map[string]*backendv1alpha1.VM{},
+	}
+}
+
+func (t *tale) after(d time.Duration) { t.now = t.now.Add(d) }
+
+func (t *tale) change(o client.Object, gone bool) {
+	t.revision++
+	t.Changes = append(t.Changes, Change{Revision: t.revision, At: t.now, Object: o, Gone: gone})
+}
+
+// deployment is wanted like this from now on, with one set.
+func (t *tale) deployment(replicas, surge, unavailable int32) {
+	t.after(time.Minute)
+	t.md = &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", UID: "md"}}
+	t.md.Spec.Replicas = &replicas
+	t.md.Spec.Strategy.RollingUpdate = &clusterv1alpha1.MachineRollingUpdate{
+		MaxSurge: new(intstr.FromInt32(surge)), MaxUnavailable: new(intstr.FromInt32(unavailable)),
+	}
+	t.change(t.md, false)
+	for _, name := range []string{"old", "new"} {
+		set := &clusterv1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+		set.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", UID: "md", Controller: new(true)}}
+		t.change(set, false)
+	}
+}
+
+// made makes a Machine of the set old, with a VM, that is Ready at once.
+func (t *tale) made(name string) { t.madeBy("old", name); t.vm(name, name) }
+
+func (t *tale) madeBy(set, name string) {
+	t.after(time.Minute)
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+	m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: types.UID(set), Controller: new(true)}}
+	m.Spec.MachineUID, m.Spec.ProviderID = new("uid-"+name), new("fake:///"+name)
+	m.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(t.now)}}
+	t.machines[name] = m
+	t.change(m, false)
+}
+
+// edit changes a Machine.
+func (t *tale) edit(name string, edit func(*clusterv1alpha1.Machine)) {
+	t.after(time.Minute)
+	m := t.machines[name].DeepCopy()
+	edit(m)
+	t.machines[name] = m
+	t.change(m, false)
+}
+
+func (t *tale) unready(name string) {
+	t.edit(name, func(m *clusterv1alpha1.Machine) { m.Status.Conditions[0].Status = metav1.ConditionFalse })
+}
+
+func (t *tale) deleted(name string) {
+	t.edit(name, func(m *clusterv1alpha1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(t.now)) })
+}
+
+func (t *tale) byHand(name string) {
+	t.Acts = append(t.Acts, Act{At: t.now, Until: t.now, Do: DeletedByHand, Target: "ns/" + name})
+}
+
+// gone ends a Machine and its VM, and an event says so.
+func (t *tale) gone(name string) {
+	t.vmGone(name)
+	t.event(name, corev1.EventTypeNormal, "Deleted")
+	t.after(time.Second)
+	t.change(t.machines[name], true)
+}
+
+func (t *tale) event(machine, severity, reason string) {
+	e := &corev1.Event{Type: severity, Reason: reason}
+	e.InvolvedObject.UID = types.UID(machine)
+	t.change(e, false)
+}
+
+// vm makes a VM for the uid of a Machine.
+func (t *tale) vm(id, machine string) {
+	v := &backendv1alpha1.VM{
+		Id: id, ClusterUid: cluster, MachineUid: "uid-" + machine, State: backendv1alpha1.VMState_VM_STATE_RUNNING, CreateTime: timestamppb.New(t.now),
+	}
+	t.vms[id] = v
+	t.VMs = append(t.VMs, v)
+}
+
+func (t *tale) vmGone(id string) {
+	t.after(time.Second)
+	t.vms[id].State, t.vms[id].DeleteTime = backendv1alpha1.VMState_VM_STATE_GONE, timestamppb.New(t.now)
+}
+
+func (t *tale) hindered(target string, long time.Duration) {
+	t.Acts = append(t.Acts, Act{At: t.now, Until: t.now.Add(long), Do: Hindered, Target: target})
+}
+
+// told ends the tale: the cloud holds what VMs there are.
+func (t *tale) told() History {
+	t.after(time.Hour)
+	t.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, false)
+	for _, v := range t.vms {
+		if v.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
+			t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: "vm", Id: v.GetId(), ClusterUid: v.GetClusterUid(), MachineUid: v.GetMachineUid()})
+		}
+	}
+	return t.History
+}
+
+func judged(h History) []string {
+	j := New(Options{
+		Core: manager, ClusterUID: cluster, ForeignNodes: []string{foreignOne}, ForeignVMs: []string{foreignVM},
+		StrayAge: strayAge, Patience: 2 * time.Second,
+	})
+	var broken []string
+	for _, v := range j.Judge(h) {
+		broken = append(broken, v.Promise)
+	}
+	slices.Sort(broken)
+	return slices.Compact(broken)
+}
+
+// three is a deployment of three that serve.
+func three(t *tale) {
+	t.deployment(3, 1, 0)
+	for _, name := range []string{"a", "b", "c"} {
+		t.made(name)
+	}
+}
+
+func TestGoodHistories(t *testing.T) {
+	for name, tell := range map[string]func(*tale){
+		"machines come": three,
+		"a rollout takes one after its replacement serves": func(t *tale) {
+			three(t)
+			t.madeBy("new", "d")
+			t.vm("d", "d")
+			t.deleted("a")
+			t.gone("a")
+		},
+		"a machine that does not serve may go at any time": func(t *tale) {
+			three(t)
+			t.unready("a")
+			t.deleted("a")
+			t.gone("a")
+		},
+		"a user deletes what he likes": func(t *tale) {
+			three(t)
+			t.byHand("a")
+			t.deleted("a")
+			t.byHand("b")
+			t.deleted("b")
+		},
+		"a user wants fewer": func(t *tale) {
+			three(t)
+			t.deployment(1, 1, 0)
+			t.deleted("a")
+			t.deleted("b")
+		},
+		"a machine deleted a moment after another has stopped to serve": func(t *tale) {
+			t.deployment(2, 1, 0)
+			t.made("a")
+			t.made("b")
+			t.madeBy("new", "c")
+			t.vm("c", "c")
+			t.unready("b")
+			t.after(-time.Minute)
+			t.deleted("a")
+			t.Changes[len(t.Changes)-1].At = t.Changes[len(t.Changes)-2].At.Add(time.Second)
+		},
+		"a machine made just after the deployment became smaller": func(t *tale) {
+			t.deployment(3, 0, 1)
+			t.made("a")
+			t.made("b")
+			t.deployment(1, 0, 1)
+			t.made("c")
+			t.Changes[len(t.Changes)-1].At = t.Changes[len(t.Changes)-4].At.Add(time.Second)
+		},
+		"the same, a minute later, by a manager that was stopped": func(t *tale) {
+			t.deployment(3, 0, 1)
+			t.made("a")
+			t.made("b")
+			t.deployment(1, 0, 1)
+			t.hindered("manager", time.Minute)
+			t.made("c")
+		},
+		"a stray goes when it is old enough": func(t *tale) {
+			t.deployment(0, 1, 0)
+			t.vm("stray", "stray")
+			t.Acts = append(t.Acts, Act{At: t.now, Do: Planted, Target: "stray"})
+			t.after(strayAge)
+			t.vmGone("stray")
+		},
+		"a machine fails, and an event says so": func(t *tale) {
+			three(t)
+			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
+			t.event("a", corev1.EventTypeWarning, "Missing")
+		},
+		"a manager exits because the API server is away": func(t *tale) {
+			three(t)
+			t.hindered("kube-apiserver", 10*time.Second)
+			t.Ends = append(t.Ends, End{At: t.now.Add(time.Second), Process: "manager", State: "exit status 1"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := newTale()
+			tell(one)
+			if broken := judged(one.told()); len(broken) > 0 {
+				t.Errorf("it breaks %q", broken)
+			}
+		})
+	}
+}
+
+func TestBadHistories(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tell func(*tale)
+		want []string
+	}{
+		"two VMs of a machine": {func(t *tale) { three(t); t.vm("a2", "a") }, []string{OneVM, NoneLeft}},
+		"two VMs of a machine, one after the other": {func(t *tale) {
+			three(t)
+			t.vmGone("a")
+			t.vm("a2", "a")
+		}, []string{OneVM}},
+		"a VM of a uid that no machine ever had": {func(t *tale) {
+			three(t)
+			t.vm("x", "nobody")
+			t.vmGone("x")
+		}, []string{OneVM}},
+		"a name that comes again": {func(t *tale) {
+			three(t)
+			t.byHand("a")
+			t.deleted("a")
+			t.gone("a")
+			t.madeBy("old", "a")
+			t.machines["a"].UID, t.machines["a"].Spec.MachineUID = "another", new("uid-another")
+			t.vm("another", "another")
+		}, []string{OneVM}},
+		"a machine with another uid than before": {func(t *tale) {
+			three(t)
+			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Spec.MachineUID = new("uid-z") })
+		}, []string{OneVM, NoneLeft}},
+		"a VM that outlives its machine": {func(t *tale) {
+			three(t)
+			t.unready("a")
+			t.deleted("a")
+			t.change(t.machines["a"], true)
+			t.event("a", corev1.EventTypeNormal, "Deleted")
+			t.vmGone("a")
+		}, []string{NoneLeft}},
+		"a VM without a machine in the end": {func(t *tale) {
+			three(t)
+			t.unready("a")
+			t.deleted("a")
+			t.change(t.machines["a"], true)
+			t.event("a", corev1.EventTypeNormal, "Deleted")
+		}, []string{NoneLeft}},
+		"a machine without a VM in the end": {func(t *tale) { three(t); t.vmGone("a") }, []string{NoneLeft}},
+		"a NIC that is left": {func(t *tale) {
+			three(t)
+			t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: "nic", ClusterUid: cluster, MachineUid: "uid-of-old"})
+		}, []string{NoneLeft}},
+		"one machine too many": {func(t *tale) {
+			three(t)
+			t.made("d")
+			t.made("e")
+		}, []string{Surge}},
+		"one too many while others are on their way out": {func(t *tale) {
+			three(t)
+			t.unready("a")
+			t.deleted("a")
+			t.made("d")
+			t.unready("b")
+			t.deleted("b")
+			t.made("e")
+		}, []string{Surge}},
+		"the last that serve are deleted by core": {func(t *tale) { three(t); t.deleted("a") }, []string{Availability}},
+		"too few, as one has stopped to serve a minute before": {func(t *tale) {
+			three(t)
+			t.madeBy("new", "d")
+			t.vm("d", "d")
+			t.unready("d")
+			t.deleted("a")
+		}, []string{Availability}},
+		"a foreign VM is called for": {func(t *tale) {
+			three(t)
+			t.Calls = append(t.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: foreignVM})
+		}, []string{Foreign}},
+		"a foreign VM is gone": {func(t *tale) {
+			t.deployment(0, 1, 0)
+			t.VMs = append(t.VMs, &backendv1alpha1.VM{Id: foreignVM, ClusterUid: "another", State: backendv1alpha1.VMState_VM_STATE_GONE})
+		}, []string{Foreign}},
+		"a foreign Node is written to": {func(t *tale) {
+			t.deployment(0, 1, 0)
+			t.Writes = append(t.Writes, Write{User: manager, Verb: "patch", Resource: "nodes/status", Name: foreignOne})
+		}, []string{Foreign}},
+		"a foreign Node is gone": {func(t *tale) {
+			t.deployment(0, 1, 0)
+			t.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignOne}}, true)
+		}, []string{Foreign}},
+		"a stray goes too early": {func(t *tale) {
+			t.deployment(0, 1, 0)
+			t.vm("stray", "stray")
+			t.Acts = append(t.Acts, Act{At: t.now, Do: Planted, Target: "stray"})
+			t.after(strayAge / 2)
+			t.vmGone("stray")
+		}, []string{Foreign}},
+		"a machine is gone without a word": {func(t *tale) {
+			three(t)
+			t.unready("a")
+			t.deleted("a")
+			t.vmGone("a")
+			t.after(time.Second)
+			t.change(t.machines["a"], true)
+		}, []string{Stories}},
+		"a machine fails without a word": {func(t *tale) {
+			three(t)
+			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
+			t.event("a", corev1.EventTypeNormal, "Created")
+		}, []string{Stories}},
+		"a secret in a log": {func(t *tale) { three(t); t.Finds = []Find{{Process: "manager", What: Canary}} }, []string{Secrets}},
+		"a race":            {func(t *tale) { three(t); t.Finds = []Find{{Process: "driver", What: "a data race"}} }, []string{Sound}},
+		"a crash": {func(t *tale) {
+			three(t)
+			t.Ends = append(t.Ends, End{At: t.now, Process: "manager", State: "exit status 2"})
+		}, []string{Sound}},
+		"an exit without a reason": {func(t *tale) {
+			three(t)
+			t.Ends = append(t.Ends, End{At: t.now, Process: "manager", State: "exit status 1"})
+		}, []string{Sound}},
+		"a world that does not settle": {func(t *tale) { three(t); t.Unsettled = "a machine is being deleted" }, []string{Settles}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := newTale()
+			tc.tell(one)
+			if broken := judged(one.told()); !slices.Equal(broken, tc.want) {
+				t.Errorf("it breaks %q, want %q", broken, tc.want)
+			}
+		})
+	}
+}
+
+// A machine too many that a documented race explains is no violation, and is told of.
+func TestExcusedHistories(t *testing.T) {
+	one := newTale()
+	three(one)
+	one.byHand("a")
+	one.deleted("a")
+	one.madeBy("new", "d")
+	one.vm("d", "d")
+	at := one.now
+	one.madeBy("old", "e")
+	one.vm("e", "e")
+	one.Changes[len(one.Changes)-1].At = at.Add(time.Millisecond)
+	j := New(Options{Core: manager, ClusterUID: cluster, Patience: 2 * time.Second})
+	if broken := j.Judge(one.told()); len(broken) > 0 {
+		t.Errorf("it breaks %v", broken)
+	}
+	if why := j.Excused(); len(why) != 1 || !strings.Contains(why[0], "ADR 0003") {
+		t.Errorf("excused: %q", why)
+	}
+}
+
+// A judge goes on where it was, history after history.
+func TestHistoriesGoOn(t *testing.T) {
+	one := newTale()
+	three(one)
+	j := New(Options{Core: manager, ClusterUID: cluster, Patience: 2 * time.Second})
+	if broken := j.Judge(one.told()); len(broken) > 0 {
+		t.Fatalf("it breaks %v", broken)
+	}
+	one.History = History{}
+	one.vm("a2", "a")
+	broken := j.Judge(one.told())
+	if len(broken) == 0 || broken[0].Promise != OneVM || !strings.Contains(fmt.Sprint(broken[0]), "uid-a") {
+		t.Errorf("a second VM in a later history: %v", broken)
+	}
+	if !strings.Contains(j.Summary(), "3 Machines, 4 VMs") {
+		t.Errorf("it judged %s", j.Summary())
+	}
+}

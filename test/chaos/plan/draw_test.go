@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+var everything = Options{Window: 2500 * time.Millisecond, ControlPlane: true, Strays: true}
+
+// A plan follows from the seed and the number alone: that is what makes a failing round replayable.
+func TestAPlanIsItsSeedAndNumber(t *testing.T) {
+	for number := range 50 {
+		if first, again := Draw(42, number, everything).String(), Draw(42, number, everything).String(); first != again {
+			t.Fatalf("drawn twice, round %d differs:\n%s%s", number, first, again)
+		}
+	}
+	if Draw(42, 1, everything).String() == strings.Replace(Draw(43, 1, everything).String(), "seed 43", "seed 42", 1) {
+		t.Error("another seed has the same plan")
+	}
+}
+
+// A printed plan of one seed stays what it is: reports name seeds.
+func TestAPlanReads(t *testing.T) {
+	const want = `round 4 of seed 7
+`
+	if got := Draw(7, 4, everything).String(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") < 3 {
+		t.Errorf("it reads\n%s", got)
+	}
+}
+
+func TestEverythingIsDrawn(t *testing.T) {
+	drawn := map[string]int{}
+	for number := range 3000 {
+		steps := Draw(1, number, everything).Steps
+		if !slices.IsSortedFunc(steps, func(a, b Step) int { return int(a.At - b.At) }) {
+			t.Fatalf("round %d is not in the order of time", number)
+		}
+		for _, s := range steps {
+			drawn[string(s.Do)+" "+s.Target]++
+			if s.At < 0 || s.At >= everything.Window {
+				t.Errorf("%s at %s", s, s.At)
+			}
+			if s.Do == Apply && s.Shape.Surge+s.Shape.Unavailable == 0 {
+				t.Errorf("%s cannot be rolled", s)
+			}
+			if f := s.Fault; f != nil {
+				drawn["effect "+f.GetEffect().String()]++
+				drawn["error "+f.GetError().GetName().String()]++
+			}
+			if s.Do == Change {
+				drawn["change "+s.Change.String()]++
+			}
+		}
+	}
+	var want []string
+	for _, process := range []string{Manager, Driver, APIServer, Etcd} {
+		want = append(want, "kill "+process, "stop "+process)
+	}
+	for _, link := range []string{APIServer, Driver} {
+		want = append(want, "cut "+link, "stall "+link)
+	}
+	for _, d := range Deployments() {
+		for _, do := range []Verb{Apply, Scale, Delete, DeleteMachine, Mark, Pause} {
+			want = append(want, string(do)+" "+d)
+		}
+	}
+	for n, effect := range backendv1alpha1.FaultEffect_name {
+		if n > 0 {
+			want = append(want, "effect "+effect)
+		}
+	}
+	for n, name := range backendv1alpha1.NamedError_name {
+		if n > 0 {
+			want = append(want, "error "+name)
+		}
+	}
+	want = append(want, "limit ", "leave a stray VM ", "change VM_CHANGE_DELETE", "change VM_CHANGE_STOP", "change VM_CHANGE_FAIL")
+	for _, what := range want {
+		if drawn[what] == 0 {
+			t.Errorf("nothing ever draws %q", what)
+		}
+	}
+}
+
+func TestWhatIsLeftOut(t *testing.T) {
+	for number := range 1000 {
+		for _, s := range Draw(1, number, Options{Window: time.Second}).Steps {
+			if (s.Do == Kill || s.Do == Stop) && (s.Target == APIServer || s.Target == Etcd) || s.Do == Stray {
+				t.Fatalf("round %d: %s", number, s)
+			}
+		}
+	}
+}
