@@ -69,13 +69,13 @@ func TestOptionsNameTheFlagThatIsWrong(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"negative workers":         {func(o *Options) { o.Workers = -1 }, "--workers"},
-		"negative interval":        {func(o *Options) { o.SettledInterval = -time.Second }, "--settled-interval"},
-		"negative timeout":         {func(o *Options) { o.DrainTimeout = -time.Second }, "--drain-timeout"},
-		"negative interval":        {func(o *Options) { o.Orphans.Interval = -time.Second }, "--orphan-interval"},
-		"negative age":             {func(o *Options) { o.Orphans.Age = -time.Second }, "--orphan-age"},
-		"no namespace for a Lease": {func(o *Options) { o.LeaderElection.Namespace = "" }, "--leader-election-namespace"},
-		"no identity for a Lease":  {func(o *Options) { o.LeaderElection.Identity = "" }, "--leader-election-identity"},
+		"negative workers":          {func(o *Options) { o.Workers = -1 }, "--workers"},
+		"negative settled interval": {func(o *Options) { o.SettledInterval = -time.Second }, "--settled-interval"},
+		"negative timeout":          {func(o *Options) { o.DrainTimeout = -time.Second }, "--drain-timeout"},
+		"negative interval":         {func(o *Options) { o.Orphans.Interval = -time.Second }, "--orphan-interval"},
+		"negative age":              {func(o *Options) { o.Orphans.Age = -time.Second }, "--orphan-age"},
+		"no namespace for a Lease":  {func(o *Options) { o.LeaderElection.Namespace = "" }, "--leader-election-namespace"},
+		"no identity for a Lease":   {func(o *Options) { o.LeaderElection.Identity = "" }, "--leader-election-identity"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

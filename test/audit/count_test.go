@@ -85,3 +85,15 @@ func TestLogGoesOnWhereItStopped(t *testing.T) {
 		t.Errorf("at the end there are %v, %v", more, err)
 	}
 }
+
+// An API server that is killed leaves a line unfinished; the next one goes on in the middle of it.
+func TestCountPassesOverWhatAKillLeftUnfinished(t *testing.T) {
+	torn := `{"stage":"ResponseComp` + log[:strings.Index(log, "\n")+1] + log
+	got, err := Count(strings.NewReader(torn), "core", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := got.Of("machines"); n != 2 {
+		t.Errorf("%d writes to machines, want the 2 of whole lines", n)
+	}
+}

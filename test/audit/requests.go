@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,7 +96,11 @@ func events(log io.Reader) iter.Seq2[*event, error] {
 				return
 			}
 			e := &event{size: int64(len(line))}
-			if json.Unmarshal(line, e) != nil {
+			if err := json.Unmarshal(line, e); err != nil {
+				if !bytes.HasPrefix(line, []byte("{")) {
+					yield(nil, fmt.Errorf("read a line of the audit log: %w", err))
+					return
+				}
 				e = &event{size: e.size}
 			}
 			if !yield(e, nil) {
