@@ -41,8 +41,8 @@ const (
 	// ConditionAvailable is True when enough machines are available: all of a
 	// MachineSet, for a MachineDeployment all but maxUnavailable.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True on a MachineDeployment while a rollout goes on
-	// and after it is complete.
+	// ConditionProgressing is True on a MachineDeployment while a rollout goes on,
+	// and after it is complete until the next one begins.
 	ConditionProgressing = "Progressing"
 	// ConditionReplicaFailure is True while a Machine cannot be made, changed or
 	// deleted, or machines fail; its message has the words of the first failure.
@@ -243,6 +243,16 @@ const (
 	// ReasonMachineSetCreateFailed (False): no MachineSet could be made for the
 	// template.
 	ReasonMachineSetCreateFailed = "MachineSetCreateFailed"
+	// ReasonProgressDeadlineExceeded (False): the rollout has not got on for
+	// spec.progressDeadlineSeconds; the message says what it waits for.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonDeletionAwaited (True): the strategy is OnDelete, and machines of an old
+	// template are there until somebody deletes them.
+	ReasonDeletionAwaited = "DeletionAwaited"
+	// ReasonDeploymentPaused (Unknown): spec.paused is true.
+	ReasonDeploymentPaused = "DeploymentPaused"
+	// ReasonDeploymentResumed (Unknown): spec.paused has just become false.
+	ReasonDeploymentResumed = "DeploymentResumed"
 )
 
 // Reasons of the condition ReplicaFailure.

@@ -85,8 +85,22 @@ type MachineDeploymentSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds int32 `json:"minReadySeconds"`
 
-	// progressDeadlineSeconds is how long a rollout may go without progress
-	// before it is reported as stuck. Accepted and kept, but not yet acted on.
+	// paused stops a rollout, and keeps a changed template from being rolled out,
+	// until it is false again. Scaling works meanwhile, in proportion of what there
+	// is of each template.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// rolloutAfter is a time: once it has passed, machines that were made before it
+	// are replaced as if the template had changed. `millwright rollout restart` sets
+	// it to now.
+	// +optional
+	RolloutAfter *metav1.Time `json:"rolloutAfter,omitempty"`
+
+	// progressDeadlineSeconds is how long a rollout may go without progress before
+	// the condition Progressing is False with reason ProgressDeadlineExceeded. The
+	// rollout goes on all the same. Time in which it is paused, or in which no
+	// manager was there, does not count.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
@@ -104,24 +118,34 @@ type MachineDeploymentSpec struct {
 
 // MachineDeploymentStrategy says how machines of an old template are replaced.
 type MachineDeploymentStrategy struct {
-	// type of the strategy. RollingUpdate, the only one yet, replaces machines
-	// step by step within the bounds of rollingUpdate.
+	// type of the strategy. RollingUpdate replaces machines step by step within the
+	// bounds of rollingUpdate. Recreate makes no new machine before all old ones are
+	// gone. OnDelete replaces an old machine when somebody deletes it, once it is
+	// gone.
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	Type MachineDeploymentStrategyType `json:"type,omitempty"`
 
-	// rollingUpdate bounds a rolling update.
+	// rollingUpdate bounds a rolling update. With another strategy there is no surge,
+	// and of these fields only deletePolicy counts.
 	// +optional
 	// +kubebuilder:default={maxSurge:1,maxUnavailable:0}
 	RollingUpdate *MachineRollingUpdate `json:"rollingUpdate,omitempty"`
 }
 
 // MachineDeploymentStrategyType names a strategy.
-// +kubebuilder:validation:Enum=RollingUpdate
+// +kubebuilder:validation:Enum=RollingUpdate;Recreate;OnDelete
 type MachineDeploymentStrategyType string
 
-// RollingUpdateStrategy replaces machines step by step.
-const RollingUpdateStrategy MachineDeploymentStrategyType = "RollingUpdate"
+// The strategies.
+const (
+	// RollingUpdateStrategy replaces machines step by step.
+	RollingUpdateStrategy MachineDeploymentStrategyType = "RollingUpdate"
+	// RecreateStrategy makes no new machine before all old ones are gone.
+	RecreateStrategy MachineDeploymentStrategyType = "Recreate"
+	// OnDeleteStrategy replaces an old machine when somebody deletes it.
+	OnDeleteStrategy MachineDeploymentStrategyType = "OnDelete"
+)
 
 // MachineRollingUpdate bounds a rolling update.
 // +kubebuilder:validation:XValidation:rule="!((self.maxSurge == 0 || self.maxSurge == '0%') && (self.maxUnavailable == 0 || self.maxUnavailable == '0%'))",message="must not be 0 while maxSurge is 0 too, no machine could ever be replaced: set one of them to at least 1",fieldPath=".maxUnavailable"
@@ -183,12 +207,18 @@ type MachineDeploymentStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
+	// lastProgressTime is when the rollout last got on: when it began or was resumed,
+	// or a number of machines changed for the better. The progress deadline counts
+	// from it.
+	// +optional
+	LastProgressTime metav1.Time `json:"lastProgressTime,omitzero"`
+
 	// collisionCount is how often the name of a new MachineSet turned out to be
 	// taken; the next name is made from it.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// conditions of the deployment: Available, Progressing and ReplicaFailure.
+	// conditions of the deployment: Available, Progressing, ReplicaFailure and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

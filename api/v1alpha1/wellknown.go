@@ -43,8 +43,15 @@ const (
 	// scaled it. With ScalingReasonRolling the set gives up unavailable Machines
 	// before those that carry DeleteMachineAnnotation.
 	ScalingReasonAnnotation = "machinedeployment.clusters.k8s.io/scaling-reason"
+	// RevisionHistoryAnnotation is on a MachineSet whose template was the current one
+	// before, and is again: the revisions that it had, separated by commas.
+	RevisionHistoryAnnotation = "machinedeployment.clusters.k8s.io/revision-history"
+	// RolloutAfterAnnotation is on a MachineSet that was made because of its
+	// MachineDeployment's spec.rolloutAfter, with that time.
+	RolloutAfterAnnotation = "machinedeployment.clusters.k8s.io/rollout-after"
 	// RolloutAnnotation is on each MachineSet of a MachineDeployment whose rollout
-	// goes on: RolloutOutdated or RolloutCurrent. Without a rollout it is absent.
+	// goes on: RolloutOutdated, RolloutCurrent or RolloutDwindling. Without a rollout
+	// it is absent.
 	RolloutAnnotation = "machinedeployment.clusters.k8s.io/rollout"
 	// ManagedAnnotation lists, as JSON, the labels, annotations and taints of an
 	// object that come from the object above it: from a MachineDeployment on its
@@ -68,6 +75,9 @@ const (
 	RolloutOutdated = "Outdated"
 	// RolloutCurrent: the set's machines replace others.
 	RolloutCurrent = "Current"
+	// RolloutDwindling: the strategy is OnDelete. The set makes no more machines;
+	// those that are deleted are replaced by the current set.
+	RolloutDwindling = "Dwindling"
 )
 
 // Values of ScalingReasonAnnotation.

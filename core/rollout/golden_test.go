@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
@@ -41,6 +43,24 @@ func mark(template, machines int) event {
 	}}
 }
 
+// deleted is somebody who deletes machines of a set.
+func deleted(template, machines int) event {
+	return event{fmt.Sprintf("%d of t%d deleted", machines, template), func(w *world) {
+		for _, m := range w.set(fmt.Sprintf("t%d", template)).live()[:machines] {
+			m.terminating, m.available = true, false
+		}
+	}}
+}
+
+func pause(paused bool) event {
+	return event{map[bool]string{true: "paused", false: "resumed"}[paused], func(w *world) { w.paused = paused }}
+}
+
+// restart is a new set of the same template: what is made from it is called t1 here, as if it were another.
+func restart() event {
+	return event{"restart", func(w *world) { w.retemplate(1) }}
+}
+
 func percent(n int32) Amount { return Amount{Value: n, Percent: true} }
 func number(n int32) Amount  { return Amount{Value: n} }
 
@@ -49,6 +69,7 @@ var scenarios = []struct {
 	name, why          string
 	replicas           int32
 	surge, unavailable Amount
+	strategy           clusterv1alpha1.MachineDeploymentStrategyType
 	events             map[int][]event
 }{
 	{
@@ -101,12 +122,37 @@ var scenarios = []struct {
 		replicas: 4, surge: number(2), unavailable: number(0),
 		events: map[int][]event{0: {template(1)}, 2: {template(0)}},
 	},
+	{
+		name: "recreate", why: "All old machines are gone before a new one is made; the size changes on the way.",
+		replicas: 3, strategy: recreating,
+		events: map[int][]event{0: {template(1)}, 1: {replicas(4)}},
+	},
+	{
+		name: "recreate-rollback-midway", why: "The new template is given up before it has a machine: the old set is filled again.",
+		replicas: 3, strategy: recreating,
+		events: map[int][]event{0: {template(1)}, 2: {template(0)}},
+	},
+	{
+		name: "on-delete", why: "An old machine is replaced when somebody deletes it, once it is gone; growth is the new set's.",
+		replicas: 3, strategy: onDelete,
+		events: map[int][]event{0: {template(1)}, 2: {deleted(0, 1)}, 6: {replicas(4)}, 9: {deleted(0, 2)}},
+	},
+	{
+		name: "restart", why: "The same template in a new set: machines are replaced as by any other change.",
+		replicas: 3, surge: number(1), unavailable: number(0),
+		events: map[int][]event{0: {restart()}},
+	},
+	{
+		name: "pause", why: "Nothing is replaced while it is paused; scaling keeps the mix, and what is left over goes on after.",
+		replicas: 10, surge: number(3), unavailable: number(2),
+		events: map[int][]event{0: {template(1)}, 2: {pause(true)}, 5: {replicas(20)}, 8: {template(2)}, 10: {replicas(6)}, 14: {pause(false)}},
+	},
 }
 
 func TestCanonicalRollouts(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
-			w := &world{replicas: sc.replicas, surge: sc.surge, unavailable: sc.unavailable, history: 1}
+			w := &world{replicas: sc.replicas, surge: sc.surge, unavailable: sc.unavailable, strategy: sc.strategy, history: 1}
 			for range 3 {
 				if _, err := w.slowRound(nil); err != nil {
 					t.Fatal(err)
@@ -146,6 +192,12 @@ func (w *world) slowRound(events []event) (string, error) {
 	for _, e := range events {
 		e.do(w)
 	}
+	if state := w.state(); len(events) > 0 {
+		// The deployment's controller tells sets at once which part they have.
+		for i, ws := range w.sets {
+			ws.part = state.Part(&state.Sets[i])
+		}
+	}
 	for _, ws := range w.sets {
 		for _, m := range slices.Clone(ws.machines) {
 			m.broken = w.isBroken(ws.template)
@@ -169,6 +221,8 @@ func (w *world) slowRound(events []event) (string, error) {
 		return tellActions(actions, w), nil
 	case wait.For == Nothing:
 		return "done", nil
+	case wait.Set == "":
+		return fmt.Sprintf("wait: %s", wait.For), nil
 	default:
 		return fmt.Sprintf("wait: %s of %d in %s", wait.For, wait.Machines, wait.Set), nil
 	}

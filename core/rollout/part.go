@@ -12,22 +12,34 @@ const (
 	Outdated Part = clusterv1alpha1.RolloutOutdated
 	// Current: the set's machines replace others.
 	Current Part = clusterv1alpha1.RolloutCurrent
+	// Dwindling: the set's machines are replaced by others when somebody deletes them; the set makes none.
+	Dwindling Part = clusterv1alpha1.RolloutDwindling
 )
 
 // Part returns the part of a set, or of the set yet to be made, which is New and nothing else. A rollout goes on for as
 // long as an old set holds machines. That can be told from what there is, so that a part is given and taken away again
-// whatever happened in between.
+// whatever happened in between. Only of a paused deployment whose template has no set yet it cannot be told whether it
+// was in a rollout before: there, sets keep the part that they have.
+//
+// With OnDelete a rollout may take as long as its users like: nobody is to avoid the Nodes meanwhile. While it is paused,
+// sets replace their own machines.
 func (s State) Part(set *Set) Part {
-	rolling := false
-	for i := range s.Sets {
-		rolling = rolling || !s.Sets[i].New && s.Sets[i].holds() > 0
-	}
+	onDelete := s.Strategy == clusterv1alpha1.OnDeleteStrategy
 	switch {
-	case rolling && set.New:
-		return Current
+	case s.Paused && onDelete:
+		return NoPart
+	case s.Paused && s.newSet() == nil:
+		return set.Part
+	case !set.New && set.holds() > 0 && onDelete:
+		return Dwindling
 	case !set.New && set.holds() > 0:
 		return Outdated
+	case set.New && s.Rolling() && !onDelete:
+		return Current
 	default:
 		return NoPart
 	}
 }
+
+// Rolling says whether an old set holds machines.
+func (s State) Rolling() bool { return s.heldByOld() > 0 }

@@ -1,5 +1,7 @@
 package rollout
 
+import clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+
 // Plan returns what to do next, or, if there is nothing to do now, what is waited for. Planning again before the
 // actions are applied returns the same actions, and before they are observed none.
 func Plan(s State) ([]Action, Wait) {
@@ -9,15 +11,33 @@ func Plan(s State) ([]Action, Wait) {
 			return nil, Wait{For: Observation, Set: set.Name}
 		}
 	}
+	if s.Paused {
+		if actions := s.whilePaused(); len(actions) > 0 {
+			return actions, Wait{For: Nothing}
+		}
+		return nil, Wait{For: Resumption}
+	}
 	if s.newSet() == nil {
 		return []Action{CreateSet{Replicas: s.room()}}, Wait{For: Nothing}
 	}
-	for _, step := range []func(State) []Action{rescale, roll, prune} {
+	for _, step := range s.steps() {
 		if actions := step(s); len(actions) > 0 {
 			return actions, Wait{For: Nothing}
 		}
 	}
 	return nil, s.wait()
+}
+
+// steps are what the strategy does, in this order; the next is taken only when there is nothing to do in those before.
+func (s State) steps() []func(State) []Action {
+	switch s.Strategy {
+	case clusterv1alpha1.RecreateStrategy:
+		return []func(State) []Action{recreate, prune}
+	case clusterv1alpha1.OnDeleteStrategy:
+		return []func(State) []Action{rescale, follow, prune}
+	default:
+		return []func(State) []Action{rescale, roll, prune}
+	}
 }
 
 // roll replaces machines of old sets by machines of the new one, as far as the limits allow now.
@@ -35,15 +55,24 @@ func roll(s State) []Action {
 	return actions
 }
 
-// room is how large the new set may be: what old sets hold is not there for it.
+// room is how large the new set may be: what old sets hold is not there for it. To recreate all of it is there, or nothing.
 func (s State) room() int32 {
-	room := s.max()
+	held := s.heldByOld()
+	if s.Strategy == clusterv1alpha1.RecreateStrategy && held > 0 {
+		return 0
+	}
+	return max(min(s.max()-held, s.Replicas), 0)
+}
+
+// heldByOld is how many machines the old sets hold.
+func (s State) heldByOld() int32 {
+	held := int32(0)
 	for i := range s.Sets {
 		if !s.Sets[i].New {
-			room -= s.Sets[i].holds()
+			held += s.Sets[i].holds()
 		}
 	}
-	return max(min(room, s.Replicas), 0)
+	return held
 }
 
 // sized is a set and the size it is to get.
@@ -96,6 +125,9 @@ func prune(s State) []Action {
 
 // complete says that all machines there are belong to the new set, which has as many as it should, all available.
 func (s State) complete() bool {
+	if s.newSet() == nil {
+		return false
+	}
 	for i := range s.Sets {
 		set := &s.Sets[i]
 		if set.New && (set.Desired != s.Replicas || set.Present != s.Replicas || set.available() != s.Replicas) {
@@ -121,6 +153,11 @@ func (s State) wait() Wait {
 		set := &s.Sets[i]
 		if n := set.Present - set.live(); n > 0 {
 			return Wait{For: Deletion, Set: set.Name, Machines: n}
+		}
+	}
+	for i := range s.Sets {
+		if set := &s.Sets[i]; !set.New && set.live() > 0 {
+			return Wait{For: Request, Set: set.Name, Machines: set.live()}
 		}
 	}
 	return Wait{For: Nothing}

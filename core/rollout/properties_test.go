@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // checks is how many histories each property is tried on.
@@ -34,6 +36,8 @@ func TestMain(m *testing.M) {
 // Of a range, rapid prefers the low end; of these, what stands first.
 var sizes = rapid.SampledFrom([]int32{5, 3, 8, 4, 2, 6, 1, 7, 0})
 
+var strategies = rapid.SampledFrom([]clusterv1alpha1.MachineDeploymentStrategyType{rollingUpdate, recreating, onDelete, "", rollingUpdate})
+
 var amounts = rapid.Custom(func(t *rapid.T) Amount {
 	if rapid.Bool().Draw(t, "percent") {
 		return Amount{Value: rapid.SampledFrom([]int32{0, 25, 50, 100}).Draw(t, "value"), Percent: true}
@@ -44,7 +48,7 @@ var amounts = rapid.Custom(func(t *rapid.T) Amount {
 func drawWorld(t *rapid.T) *world {
 	w := &world{
 		replicas: sizes.Draw(t, "replicas"), history: rapid.Int32Range(0, 2).Draw(t, "history"),
-		surge: amounts.Draw(t, "surge"), unavailable: amounts.Draw(t, "unavailable"),
+		surge: amounts.Draw(t, "surge"), unavailable: amounts.Draw(t, "unavailable"), strategy: strategies.Draw(t, "strategy"),
 	}
 	w.lowerCeiling()
 	switch rapid.SampledFrom([]string{"rolling", "settled", "new"}).Draw(t, "at first") {
@@ -84,7 +88,7 @@ func (w *world) drawSets(t *rapid.T) {
 
 // drawStep does one random thing. verify is called around each write of the deployment's controller.
 func (w *world) drawStep(t *rapid.T, apply func([]Action, int)) {
-	switch rapid.IntRange(0, 13).Draw(t, "step") {
+	switch rapid.IntRange(0, 17).Draw(t, "step") {
 	case 0:
 		w.replicas = sizes.Draw(t, "replicas")
 	case 1:
@@ -103,6 +107,10 @@ func (w *world) drawStep(t *rapid.T, apply func([]Action, int)) {
 				ws.arrive()
 			}
 		}
+	case 9:
+		w.strategy = strategies.Draw(t, "strategy")
+	case 10, 11:
+		w.paused = !w.paused
 	default:
 		w.drawMachineStep(t)
 	}
@@ -190,7 +198,7 @@ func TestAvailabilityStaysAboveTheFloor(t *testing.T) {
 				if scale, ok := a.(ScaleSet); ok && scale.Reason == Scaling {
 					after += chosen
 				}
-				if floor := w.state().floor(); after < before && after < floor {
+				if floor := w.floor(); after < before && after < floor {
 					t.Fatalf("%+v leaves %d of %d available machines, the floor is %d", a, after, before, floor)
 				}
 			}
@@ -206,11 +214,15 @@ func TestOldMachinesStayWhileTheNewTemplateIsBroken(t *testing.T) {
 		kept := func() int32 {
 			n := int32(0)
 			for _, set := range w.state().Sets {
-				if set.New {
+				switch {
+				case set.New:
 					n += set.available()
-					continue
+				case w.strategy == onDelete && !w.paused:
+					// What somebody has deleted is not kept.
+					n += min(set.Desired, set.live())
+				default:
+					n += set.Desired
 				}
-				n += set.Desired
 			}
 			return n
 		}
@@ -222,8 +234,8 @@ func TestOldMachinesStayWhileTheNewTemplateIsBroken(t *testing.T) {
 				scale, ok := a.(ScaleSet)
 				return ok && scale.Reason == Scaling
 			})
-			if after, floor := kept(), w.state().floor(); !byMarks && after < before && after < floor {
-				t.Fatalf("%+v leaves %d, the floor is %d", actions[:n], after, floor)
+			if after, floor := kept(), w.floor(); !byMarks && after < before && after < floor {
+				t.Fatalf("%+v leaves %d, the floor is %d: %+v", actions[:n], after, floor, w.state())
 			}
 		})
 	})
@@ -235,6 +247,7 @@ func TestGoalIsReachedInAFairWorld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		drawHistory(t, w, w.mustApply(t))
+		w.paused = false
 		for _, ws := range w.sets {
 			for _, m := range ws.machines {
 				if ws.template == w.template {
@@ -282,7 +295,7 @@ func TestPlanningAgainAddsNothing(t *testing.T) {
 		if next, wait := Plan(w.state()); len(actions) > 0 && !slices.ContainsFunc(actions, deletes) && (len(next) > 0 || wait.For != Observation) {
 			t.Fatalf("after %+v, unobserved: %+v, %+v", actions, next, wait)
 		}
-		for range 4 {
+		for range 6 {
 			for _, ws := range w.sets {
 				ws.act(w)
 				ws.arrive()
@@ -315,39 +328,6 @@ func TestOrderIsIrrelevant(t *testing.T) {
 		actions2, wait2 := Plan(shuffled)
 		if diff := cmp.Diff(actions, actions2) + cmp.Diff(wait, wait2); diff != "" {
 			t.Fatal(diff)
-		}
-	})
-}
-
-// As long as an old set holds machines, and no longer, each set that has machines has its part.
-func TestPartsAreThereWhileARolloutGoesOn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		drawHistory(t, w, w.mustApply(t))
-		s := w.state()
-		old := int32(0)
-		for i := range s.Sets {
-			if !s.Sets[i].New {
-				old += s.Sets[i].holds()
-			}
-		}
-		for i := range s.Sets {
-			want := NoPart
-			switch set := &s.Sets[i]; {
-			case set.New && old > 0:
-				want = Current
-			case !set.New && set.holds() > 0:
-				want = Outdated
-			}
-			if got := s.Part(&s.Sets[i]); got != want {
-				t.Fatalf("%s is %q, want %q, while old sets hold %d: %+v", s.Sets[i].Name, got, want, old, s)
-			}
-		}
-		if got := s.Part(&Set{New: true}); (got == Current) != (old > 0) {
-			t.Fatalf("a new set would be %q while old sets hold %d", got, old)
-		}
-		if s.newSet() != nil && s.complete() && s.Part(s.newSet()) != NoPart {
-			t.Fatalf("complete, and yet a rollout goes on: %+v", s)
 		}
 	})
 }

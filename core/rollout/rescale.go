@@ -3,6 +3,8 @@ package rollout
 import (
 	"cmp"
 	"slices"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // rescale follows a change of the deployment's size. A set notes the size that it was last scaled for, so that a change
@@ -61,7 +63,7 @@ func fresh(sizes []sized) *sized {
 
 // grow gives each set that was scaled for another size its share of the present one, rounded to the nearest, the
 // largest set first, while there is room. A set that has its share already, because only a part of the last plan was
-// applied, gets nothing twice.
+// applied, gets nothing twice. Where old machines are replaced only when they are deleted, none is added to them.
 func (s State) grow(sizes []sized) {
 	room := s.max()
 	for _, c := range sizes {
@@ -70,7 +72,7 @@ func (s State) grow(sizes []sized) {
 	bySize := slices.Clone(sizes)
 	slices.SortStableFunc(bySize, func(a, b sized) int { return cmp.Compare(b.to, a.to) })
 	for _, c := range bySize {
-		if !s.stale(c.set) || c.set.PlannedFor.Max <= 0 {
+		if !s.stale(c.set) || c.set.PlannedFor.Max <= 0 || !c.set.New && s.Strategy == clusterv1alpha1.OnDeleteStrategy {
 			continue
 		}
 		most := s.Replicas - c.to

@@ -11,8 +11,13 @@ import (
 type State struct {
 	// Replicas is how many machines the deployment should have.
 	Replicas int32
-	// Limits bound the way there; see Resolve.
+	// Strategy says how machines of old sets are replaced. The zero value is RollingUpdate.
+	Strategy clusterv1alpha1.MachineDeploymentStrategyType
+	// Limits bound the way there; see Resolve. They are those of a rolling update: with another strategy there is no
+	// surge, and their zero value is right.
 	Limits Limits
+	// Paused says that no machine is to be replaced, and no set to be made, until it is false again.
+	Paused bool
 	// HistoryLimit is how many empty old sets are kept, so that their templates can be returned to.
 	HistoryLimit int32
 	// Sets are the deployment's sets. At most one is New.
@@ -36,6 +41,8 @@ type Set struct {
 	Machines []Machine
 	// PlannedFor is the deployment's size when the set was last scaled; the zero value means that nobody knows.
 	PlannedFor Size
+	// Part is what the set says of itself now.
+	Part Part
 }
 
 // Machine is a machine that is not being deleted.
@@ -122,6 +129,10 @@ const (
 	Availability WaitFor = "Availability"
 	// Deletion: machines of the set are still on their way out.
 	Deletion WaitFor = "Deletion"
+	// Request: the strategy is OnDelete, and somebody has to delete machines of the set.
+	Request WaitFor = "Request"
+	// Resumption: the deployment is paused.
+	Resumption WaitFor = "Resumption"
 )
 
 // available counts the machines that are available.

@@ -24,6 +24,8 @@ type applied struct {
 	created, found string
 	// createErr is why no set could be made; err the first error of all.
 	createErr, err error
+	// held says that nothing was done, since somebody asked for the deployment to be left alone.
+	held bool
 }
 
 // apply carries out what package rollout plans, and keeps on the sets what they have from the deployment.
@@ -61,7 +63,9 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 			return done
 		}
 	}
-	done.err = r.noteRevision(ctx, o)
+	if o.fresh != nil || done.created != "" {
+		done.err = r.noteRevision(ctx, o)
+	}
 	return done
 }
 
@@ -133,22 +137,6 @@ func (o *observation) edits(actions []rollout.Action) []edit {
 		}
 	}
 	return edits
-}
-
-// revision is the new set's: the highest of all, and no two sets have the same.
-func (o *observation) revision() int64 {
-	highest, own := int64(0), int64(0)
-	for i := range o.sets {
-		if &o.sets[i] == o.fresh {
-			own = revisionOf(&o.sets[i])
-			continue
-		}
-		highest = max(highest, revisionOf(&o.sets[i]))
-	}
-	if own > highest {
-		return own
-	}
-	return highest + 1
 }
 
 // maxReplicas is how many Machines the deployment may have, for an annotation.

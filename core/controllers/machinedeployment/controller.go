@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +81,9 @@ type reconciler struct {
 	clock   clock.PassiveClock
 	metrics *counters
 	reports reports
+	// since is when this process began to look at deployments: the time before does not count against their deadlines.
+	since   time.Time
+	started sync.Once
 }
 
 // Reconcile brings one deployment a step further.
@@ -91,6 +96,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !md.DeletionTimestamp.IsZero() {
 		// The garbage collector deletes its sets and their Machines.
 		return ctrl.Result{}, nil
+	}
+	r.started.Do(func() { r.since = r.clock.Now() })
+	if fleet.Paused(md) {
+		return r.leaveAlone(ctx, md)
 	}
 	sets, err := r.claim(ctx, md)
 	if errors.Is(err, fleet.ErrStale) {
@@ -111,6 +120,20 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
 	return r.report(ctx, o, done)
+}
+
+// leaveAlone reports what there is, and does nothing.
+func (r *reconciler) leaveAlone(ctx context.Context, md *clusterv1alpha1.MachineDeployment) (ctrl.Result, error) {
+	sets := &clusterv1alpha1.MachineSetList{}
+	err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{setIndex: string(md.UID)})
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("list MachineSets: %w", err)
+	}
+	o, err := r.observe(ctx, md, sets.Items)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.report(ctx, o, applied{held: true})
 }
 
 // size writes the size of a deployment that has none: at first the initial one; later, when somebody dropped the field,

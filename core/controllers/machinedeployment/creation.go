@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), there); err != nil {
 		return "", fmt.Errorf("look up MachineSet %s, which exists already: %w", set.Name, err)
 	}
-	same, err := hasTemplate(there, o.template)
+	same, err := o.current(there)
 	if owner := metav1.GetControllerOf(there); err == nil && same && owner != nil && owner.UID == o.md.UID {
 		return "", fleet.ErrStale
 	}
@@ -75,6 +76,9 @@ func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
 		set.Spec.Selector.MatchLabels = map[string]string{}
 	}
 	set.Spec.Selector.MatchLabels[clusterv1alpha1.MachineTemplateHashLabel] = hash
+	if o.since != nil {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.RolloutAfterAnnotation, o.since.UTC().Format(time.RFC3339))
+	}
 	o.update(set)
 	o.dress(set, o.revision(), o.state.Part(&rollout.Set{New: true}))
 	o.scale(set, replicas, rollout.Scaling)
@@ -85,6 +89,9 @@ func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
 func (o *observation) hash() string {
 	h := sha256.New()
 	_, _ = h.Write(o.template)
+	if o.since != nil {
+		_, _ = fmt.Fprintf(h, "/after/%d", o.since.Unix())
+	}
 	if count := o.md.Status.CollisionCount; count != nil {
 		_, _ = fmt.Fprintf(h, "/%d", *count)
 	}

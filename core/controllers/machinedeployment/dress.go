@@ -2,7 +2,6 @@ package machinedeployment
 
 import (
 	"maps"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,14 +11,16 @@ import (
 	"github.com/millwright-dev/millwright/core/rollout"
 )
 
+// changeCause is an annotation in which users say why they changed a template; `rollout history` shows it, as kubectl does
+// that of a Deployment.
+const changeCause = "kubernetes.io/change-cause"
+
 // dress puts on a set what it has from the deployment and may change without replacing a machine. cluster-autoscaler
 // wants its label and its annotation both or not at all. A change of maxSurge alone scales no set, but sets replace
 // Machines within it.
 func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64, part rollout.Part) {
 	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
-	for _, key := range []string{clusterv1alpha1.RevisionAnnotation, clusterv1alpha1.AutoscalerRevisionAnnotation} {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, strconv.FormatInt(revision, 10))
-	}
+	revise(set, revision)
 	if p, ok := planned(set); ok && p.Replicas == o.state.Replicas {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.MaxReplicasAnnotation, o.maxReplicas())
 	}
@@ -40,6 +41,9 @@ func (o *observation) update(set *clusterv1alpha1.MachineSet) {
 	from, to := &o.md.Spec.Template, &set.Spec.Template
 	fleet.CopyInPlace(&to.Spec, &from.Spec)
 	to.Annotations = maps.Clone(from.Annotations)
+	if cause, ok := o.md.Annotations[changeCause]; ok {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, changeCause, cause)
+	}
 	if wanted, ok := labelsFor(set, from.Labels); ok {
 		to.Labels = wanted
 		fleet.SyncMetadata(set, wanted, nil)

@@ -2,6 +2,7 @@ package machinedeployment
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -12,6 +13,7 @@ import (
 const (
 	eventCreated = "CreatedMachineSet"
 	eventScaled  = "ScaledMachineSet"
+	eventStuck   = clusterv1alpha1.ReasonProgressDeadlineExceeded
 	actionRoll   = "Roll"
 	actionScale  = "Scale"
 )
@@ -35,4 +37,15 @@ func (r *reconciler) tellScaled(md *clusterv1alpha1.MachineDeployment, e edit) {
 	}
 	r.events.Eventf(md, e.to, corev1.EventTypeNormal, eventScaled, action,
 		"Scaled MachineSet %s from %d to %d", e.to.Name, from, to)
+}
+
+// tellProgress tells of a rollout that has come to be stuck by the status that was written.
+func (r *reconciler) tellProgress(md *clusterv1alpha1.MachineDeployment, written *clusterv1alpha1.MachineDeploymentStatus) {
+	was := apimeta.FindStatusCondition(md.Status.Conditions, clusterv1alpha1.ConditionProgressing)
+	is := apimeta.FindStatusCondition(written.Conditions, clusterv1alpha1.ConditionProgressing)
+	if is == nil || is.Reason != eventStuck || was != nil && was.Reason == eventStuck {
+		return
+	}
+	r.metrics.deadlinesExceeded.Inc()
+	r.events.Eventf(md, nil, corev1.EventTypeWarning, eventStuck, actionRoll, "%s", is.Message)
 }

@@ -8,7 +8,7 @@ import (
 
 // counters count what the controller did.
 type counters struct {
-	setsCreated, setsScaled prometheus.Counter
+	setsCreated, setsScaled, deadlinesExceeded prometheus.Counter
 }
 
 func newMetrics(registry prometheus.Registerer) (*counters, error) {
@@ -16,6 +16,8 @@ func newMetrics(registry prometheus.Registerer) (*counters, error) {
 	made := &counters{
 		setsCreated: c.New("sets_created_total", "MachineSets created for a template."),
 		setsScaled:  c.New("sets_scaled_total", "Changes of a MachineSet's size."),
+
+		deadlinesExceeded: c.New("progress_deadlines_exceeded_total", "Rollouts that did not get on for progressDeadlineSeconds."),
 	}
 	return made, c.Err
 }

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -28,8 +29,10 @@ type observation struct {
 	state rollout.State
 	// counts are what the status shows.
 	counts counts
-	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
-	nextAvailable time.Duration
+	// since is spec.rolloutAfter if that has passed: a set that was made before it is old.
+	since *metav1.Time
+	// next is in how long something changes of itself: a Machine becomes available, or rolloutAfter comes. 0 if nothing does.
+	next time.Duration
 }
 
 type counts struct{ present, updated, ready, available int32 }
@@ -40,17 +43,25 @@ func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDep
 		return nil, fmt.Errorf("read the template: %w", err)
 	}
 	o := &observation{md: md, sets: sets, template: template}
+	if after := md.Spec.RolloutAfter; after != nil {
+		if o.next = max(after.Sub(r.clock.Now()), 0); o.next == 0 {
+			o.since = after
+		}
+	}
 	for i := range sets {
 		set := &sets[i]
-		same, err := hasTemplate(set, template)
+		current, err := o.current(set)
 		if err != nil {
 			return nil, err
 		}
-		if same && (o.fresh == nil || revisionOf(set) > revisionOf(o.fresh)) {
+		if current && (o.fresh == nil || revisionOf(set) > revisionOf(o.fresh)) {
 			o.fresh = set
 		}
 	}
-	o.state = rollout.State{Replicas: *md.Spec.Replicas, Limits: limits(md), HistoryLimit: 1}
+	o.state = rollout.State{
+		Replicas: ptr.Deref(md.Spec.Replicas, 0), Strategy: md.Spec.Strategy.Type, Limits: limits(md), Paused: md.Spec.Paused,
+		HistoryLimit: 1,
+	}
 	if md.Spec.RevisionHistoryLimit != nil {
 		o.state.HistoryLimit = *md.Spec.RevisionHistoryLimit
 	}
@@ -76,6 +87,7 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 		s.Desired = *set.Spec.Replicas
 	}
 	s.PlannedFor, _ = planned(set)
+	s.Part = rollout.Part(set.Annotations[clusterv1alpha1.RolloutAnnotation])
 	machines := &clusterv1alpha1.MachineList{}
 	// The objects are the cache's own: they are only read.
 	if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
@@ -88,9 +100,7 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 		m := &machines.Items[i]
 		s.Present++
 		available, left := fleet.Available(m, minReady, now)
-		if left > 0 && (o.nextAvailable == 0 || left < o.nextAvailable) {
-			o.nextAvailable = left
-		}
+		o.next = fleet.Sooner(o.next, left)
 		o.counts.add(m, s.New, available)
 		if m.DeletionTimestamp.IsZero() {
 			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: fleet.Marked(m)})
@@ -112,23 +122,38 @@ func (c *counts) add(m *clusterv1alpha1.Machine, updated, available bool) {
 	}
 }
 
-// hasTemplate says whether the set's Machines are made from that template. What decides is what a template says, not a
-// hash of it: a new field with a default, or another way to hash, must not replace machines.
-func hasTemplate(set *clusterv1alpha1.MachineSet, template []byte) (bool, error) {
+// current says whether the set's Machines are as the deployment's are to be: made from its template, and, once
+// rolloutAfter has passed, not before that. What decides about a template is what it says, not a hash of it: a new field
+// with a default, or another way to hash, must not replace machines.
+func (o *observation) current(set *clusterv1alpha1.MachineSet) (bool, error) {
 	canonical, err := fleet.CanonicalTemplate(&set.Spec.Template)
 	if err != nil {
 		return false, fmt.Errorf("read the template of %s: %w", set.Name, err)
 	}
-	return bytes.Equal(canonical, template), nil
+	return bytes.Equal(canonical, o.template) && (o.since == nil || madeSince(set, o.since)), nil
 }
 
-// limits resolves the strategy's amounts; what is left out has the schema's default.
+// madeSince says whether the set was made at that time or later. A set that was made because of the time says so: the API
+// server's clock, which stamps the set, may be another than ours. Its stamps are rounded down to the second, so that in
+// the very second one that does not say so may be older.
+func madeSince(set *clusterv1alpha1.MachineSet, since *metav1.Time) bool {
+	noted, err := time.Parse(time.RFC3339, set.Annotations[clusterv1alpha1.RolloutAfterAnnotation])
+	if err == nil && !noted.Before(since.Time) {
+		return true
+	}
+	return set.CreationTimestamp.After(since.Time)
+}
+
+// limits resolves the amounts of a rolling update; what is left out has the schema's default. Other strategies have none.
 func limits(md *clusterv1alpha1.MachineDeployment) rollout.Limits {
+	if kind := md.Spec.Strategy.Type; kind != "" && kind != clusterv1alpha1.RollingUpdateStrategy {
+		return rollout.Limits{}
+	}
 	surge, unavailable := rollout.Amount{Value: 1}, rollout.Amount{}
 	if rolling := md.Spec.Strategy.RollingUpdate; rolling != nil {
 		surge, unavailable = amount(rolling.MaxSurge, surge), amount(rolling.MaxUnavailable, unavailable)
 	}
-	return rollout.Resolve(*md.Spec.Replicas, surge, unavailable)
+	return rollout.Resolve(ptr.Deref(md.Spec.Replicas, 0), surge, unavailable)
 }
 
 func amount(v *intstr.IntOrString, unset rollout.Amount) rollout.Amount {

@@ -17,13 +17,13 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
-	"github.com/millwright-dev/millwright/core/rollout"
 )
 
 // report writes the status, if it has changed and it is time, and says when to look again.
 func (r *reconciler) report(ctx context.Context, o *observation, done applied) (ctrl.Result, error) {
-	again := o.nextAvailable
-	status := o.status(done)
+	now := r.clock.Now()
+	status, left := o.status(done, r.since, now)
+	again := fleet.Sooner(o.next, left)
 	wait, due := r.due(o.md, status)
 	if !due {
 		return fleet.Result(fleet.Sooner(again, wait), done.err)
@@ -37,7 +37,8 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	case err != nil:
 		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
 	}
-	r.reports.note(client.ObjectKeyFromObject(o.md), r.clock.Now())
+	r.tellProgress(o.md, status)
+	r.reports.note(client.ObjectKeyFromObject(o.md), now)
 	return fleet.Result(again, done.err)
 }
 
@@ -50,10 +51,10 @@ func (r *reconciler) due(md *clusterv1alpha1.MachineDeployment, status *clusterv
 	return fleet.Due(!apiequality.Semantic.DeepEqual(old, status), urgent, written, r.clock.Now())
 }
 
-// status is the status as it should be.
-func (o *observation) status(done applied) *clusterv1alpha1.MachineDeploymentStatus {
+// status is the status as it should be, and in how long the progress deadline is over if nothing happens; 0 if it does
+// not run.
+func (o *observation) status(done applied, since, now time.Time) (*clusterv1alpha1.MachineDeploymentStatus, time.Duration) {
 	status := o.md.Status.DeepCopy()
-	status.ObservedGeneration = o.md.Generation
 	if selector, err := o.md.Spec.Selector.AsSelector(); err == nil {
 		status.Selector = selector.String()
 	}
@@ -62,13 +63,22 @@ func (o *observation) status(done applied) *clusterv1alpha1.MachineDeploymentSta
 	status.UnavailableReplicas = max(o.state.Replicas-o.counts.available, 0)
 
 	apimeta.SetStatusCondition(&status.Conditions, o.availability())
-	apimeta.SetStatusCondition(&status.Conditions, o.progress(done))
 	if failure := o.failure(); failure != nil {
 		apimeta.SetStatusCondition(&status.Conditions, *failure)
-		return status
+	} else {
+		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
 	}
-	apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
-	return status
+	if done.held {
+		// What the spec asks for is not acted on: the generation is not observed, and what was said of progress stays.
+		apimeta.SetStatusCondition(&status.Conditions, fleet.PausedCondition(o.md))
+		return status, 0
+	}
+	status.ObservedGeneration = o.md.Generation
+	apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionPaused)
+	p := o.progress(done, since, now)
+	status.LastProgressTime = p.last
+	apimeta.SetStatusCondition(&status.Conditions, p.condition)
+	return status, p.left
 }
 
 func (o *observation) availability() metav1.Condition {
@@ -79,38 +89,6 @@ func (o *observation) availability() metav1.Condition {
 	if o.counts.available < o.state.Replicas-o.state.Limits.MaxUnavailable {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonMinimumMachinesUnavailable
 		c.Message = "Too few Machines are available"
-	}
-	return c
-}
-
-// progress says how the rollout goes on. Its message has no numbers: they stand in the status, and would change with
-// each Machine.
-func (o *observation) progress(done applied) metav1.Condition {
-	c := metav1.Condition{
-		Type: clusterv1alpha1.ConditionProgressing, ObservedGeneration: o.md.Generation, Status: metav1.ConditionTrue,
-		Reason: clusterv1alpha1.ReasonMachineSetUpdated, Message: "The rollout goes on",
-	}
-	switch {
-	case done.createErr != nil:
-		c.Status, c.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonMachineSetCreateFailed
-		c.Message = fleet.Bounded(done.createErr.Error())
-	case done.created != "":
-		c.Reason, c.Message = clusterv1alpha1.ReasonNewMachineSetCreated, "Created MachineSet "+done.created
-	case done.found != "":
-		c.Reason = clusterv1alpha1.ReasonFoundExistingMachineSet
-		c.Message = "MachineSet " + done.found + " of before has the template and is used again"
-	case len(done.actions) > 0:
-		// The rollout goes on.
-	case done.wait.For == rollout.Observation:
-		c.Message = "Waiting for MachineSet " + done.wait.Set + " to be observed"
-	case done.wait.For == rollout.Creation:
-		c.Message = "Waiting for Machines of MachineSet " + done.wait.Set + " to be created"
-	case done.wait.For == rollout.Availability:
-		c.Message = "Waiting for Machines of MachineSet " + done.wait.Set + " to become available"
-	case done.wait.For == rollout.Deletion:
-		c.Message = "Waiting for Machines of MachineSet " + done.wait.Set + " to be gone"
-	default:
-		c.Reason, c.Message = clusterv1alpha1.ReasonNewMachineSetAvailable, "All Machines have the template and are available"
 	}
 	return c
 }

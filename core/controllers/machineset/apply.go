@@ -29,6 +29,10 @@ type applied struct {
 // apply carries out what package scale decides, and brings the Machines that stay up to the template.
 func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	done := applied{decision: scale.Decide(o.state)}
+	if o.set.Annotations[clusterv1alpha1.RolloutAnnotation] == clusterv1alpha1.RolloutDwindling {
+		// Who deletes a Machine of it wants one of the new template, which another set makes.
+		done.decision.Create = 0
+	}
 	if done.decision.Create > 0 {
 		done.created, done.createErr = r.create(ctx, o, done.decision.Create)
 	}
