@@ -49,6 +49,15 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 		}
 		r.tellScaled(o.md, e)
 	}
+	r.makeAndDrop(ctx, o, &done)
+	if done.err == nil && (o.fresh != nil || done.created != "") {
+		done.err = r.noteRevision(ctx, o)
+	}
+	return done
+}
+
+// makeAndDrop carries out what makes sets and drops them, up to the first error.
+func (r *reconciler) makeAndDrop(ctx context.Context, o *observation, done *applied) {
 	for _, a := range done.actions {
 		switch a := a.(type) {
 		case rollout.CreateSet:
@@ -60,13 +69,9 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 			// Is among the edits.
 		}
 		if done.err != nil {
-			return done
+			return
 		}
 	}
-	if o.fresh != nil || done.created != "" {
-		done.err = r.noteRevision(ctx, o)
-	}
-	return done
 }
 
 // confirm makes sure that the cache shows the deployment and its sets as the API server has them now.
