@@ -155,9 +155,11 @@ const (
 	// ReasonNameTaken: a VM that is not this machine's has its name. Final; the
 	// stranger is neither adopted nor deleted.
 	ReasonNameTaken = "NameTaken"
-	// ReasonCredentialsInvalid: the cloud refuses the credentials.
+	// ReasonCredentialsInvalid: the cloud refuses the credentials. True where the VM
+	// was seen to run before.
 	ReasonCredentialsInvalid = "CredentialsInvalid"
-	// ReasonPermissionMissing: the credentials may not do what is needed.
+	// ReasonPermissionMissing: the credentials may not do what is needed. True where
+	// the VM was seen to run before.
 	ReasonPermissionMissing = "PermissionMissing"
 	// ReasonQuotaExceeded: the project's quota is used up. Tried again slowly.
 	ReasonQuotaExceeded = "QuotaExceeded"
@@ -170,7 +172,8 @@ const (
 	// ReasonVolumesAttached: the VM cannot go while volumes are attached to it.
 	ReasonVolumesAttached = "VolumesAttached"
 	// ReasonAccountChanged: the credentials now lead to another account, in which
-	// every VM would look gone. Nothing is replaced or deleted.
+	// every VM would look gone. Nothing is replaced or deleted. True where the VM
+	// was seen to run before.
 	ReasonAccountChanged = "AccountChanged"
 	// ReasonStaleEpoch: the driver has already served a younger leader.
 	ReasonStaleEpoch = "StaleEpoch"
@@ -195,6 +198,10 @@ const (
 	ReasonWaitingForNode = "WaitingForNode"
 	// ReasonNodeMissing (False): the machine had a Node and has none now.
 	ReasonNodeMissing = "NodeMissing"
+	// ReasonJoinTimeout (False): the VM did not become a Ready Node within
+	// spec.nodeStartupTimeout, or its Node is gone and did not come back within it.
+	// Final: the machine is Failed and its MachineSet replaces it.
+	ReasonJoinTimeout = "JoinTimeout"
 	// ReasonNodeConflict (False): more than one Node, or one that is another
 	// Machine's, fits this machine.
 	ReasonNodeConflict = "NodeConflict"

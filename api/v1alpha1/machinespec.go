@@ -59,6 +59,18 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,4}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$') && self != '' && duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be hours, minutes and seconds between 1s and 8760h, such as '30m' or '1h30m'"
 	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
 
+	// nodeStartupTimeout bounds how long the VM may take to become a Ready Node,
+	// from when its cloud has accepted it, and a Node that was deleted to come back;
+	// for example "20m". Then the Machine is Failed and its MachineSet replaces it.
+	// The time stands still while it could not be seen whether there is a Node. "0s"
+	// waits for ever; at most 8760h. Defaults to the manager's setting, which is 20m
+	// unless the operator chose otherwise.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,4}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$') && self != '' && duration(self) <= duration('8760h')",message="must be hours, minutes and seconds up to 8760h, such as '20m' or '1h30m', or '0s' for no limit"
+	NodeStartupTimeout *metav1.Duration `json:"nodeStartupTimeout,omitempty"`
+
 	// providerID names the VM in its cloud, byte for byte as the Node's
 	// spec.providerID does. Set once by Millwright as soon as the cloud tells it;
 	// not allowed in a template.

@@ -721,6 +721,11 @@ func (in *MachineSpec) DeepCopyInto(out *MachineSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.NodeStartupTimeout != nil {
+		in, out := &in.NodeStartupTimeout, &out.NodeStartupTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.ProviderID != nil {
 		in, out := &in.ProviderID, &out.ProviderID
 		*out = new(string)

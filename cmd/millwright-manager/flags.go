@@ -40,6 +40,8 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")
 	flags.StringVar(&o.MaxUnhealthy, "max-unhealthy", "33%", "With more of all Machines unhealthy, a number or a percentage, no failed one is replaced.")
+	flags.DurationVar(&o.NodeStartupTimeout, "node-startup-timeout", 20*time.Minute, "How long a VM may take to become a Ready Node where the Machine sets no nodeStartupTimeout; 0: for ever.")
+	flags.DurationVar(&o.Settle, "settle-period", 2*time.Minute, "How long after this process began to lead, or the API server came back, no timeout of a Machine runs: kubelets have to report again first.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
 	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
 	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphan.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")

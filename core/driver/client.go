@@ -88,6 +88,16 @@ func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, er
 	}, nil
 }
 
+// Name is the driver's, and the cloudProvider that it serves.
+func (d *Driver) Name() string { return d.name }
+
+// Unready says, for people and in stable words, why the driver takes no calls now; empty when it does.
+func (d *Driver) Unready() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.whyNot()
+}
+
 // Capabilities are what the driver said of itself when it was last reached; they outlast its absence.
 func (d *Driver) Capabilities() Capabilities {
 	d.mu.Lock()

@@ -55,12 +55,13 @@ func (p *plan) absent(v view) bool {
 	}
 	p.watch = Closely
 	if v.looks >= confirmations {
-		return p.fail(clusterv1alpha1.ReasonInstanceMissing,
+		return p.fail(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonInstanceMissing,
 			fmt.Sprintf("VM %s is gone, and nobody here deleted it.", p.Machine.ProviderID))
 	}
 	if p.settled() {
 		// What is written down holds until a look says otherwise.
 		p.watch = Seldom
+		p.unverified(v)
 		return v.looks > 0
 	}
 	return p.unseen(v)
@@ -159,7 +160,7 @@ func (p *plan) createFailed() bool {
 			state = clusterv1alpha1.OperationProcessing
 		}
 		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationCreate, State: state, Description: message}
-		return p.fail(last.Failure.Reason, message)
+		return p.fail(clusterv1alpha1.ConditionInstanceReady, last.Failure.Reason, message)
 	}
 	p.keep(last.Failure.LastKnownState)
 	if last.Failure.ProviderID != "" && p.Machine.ProviderID == "" {
@@ -200,7 +201,7 @@ func (p *plan) present(vm *instance.Instance) bool {
 		p.running(vm)
 		return false
 	case instance.Failed:
-		return p.fail(clusterv1alpha1.ReasonInstanceFailed, words("The cloud has given the VM up", vm))
+		return p.fail(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonInstanceFailed, words("The cloud has given the VM up", vm))
 	case instance.Stopping, instance.Stopped:
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceStopped, words("The VM is switched off, and not by Millwright", vm))
 		return p.afoot()
@@ -212,6 +213,10 @@ func (p *plan) present(vm *instance.Instance) bool {
 		return p.afoot()
 	case instance.Creating:
 	}
+	if f := p.view().failure; f != nil && unverifiable(f.Class) && !p.settled() {
+		p.refused(f)
+		return p.waitUntil(time.Time{})
+	}
 	if p.settled() {
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The VM is coming up again", vm))
 		return p.afoot()
@@ -220,7 +225,7 @@ func (p *plan) present(vm *instance.Instance) bool {
 		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The cloud has accepted the VM; it does not run yet", vm))
 	}
-	return p.waitUntil(time.Time{})
+	return p.afoot()
 }
 
 // justAsked says whether the status says that the VM is being created. That it boots by now is not worth a write.
@@ -228,10 +233,13 @@ func (p *plan) justAsked() bool {
 	return p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceCreating
 }
 
-// afoot: a VM that is not as it should be; the Node of a machine that has one is shown all the same.
+// afoot: a VM that does not run now; the Node of a machine that has one is shown all the same.
 func (p *plan) afoot() bool {
 	if p.settled() {
 		return false
+	}
+	if p.late(false) {
+		return p.unjoined()
 	}
 	return p.waitUntil(time.Time{})
 }
@@ -245,6 +253,7 @@ func (p *plan) running(vm *instance.Instance) {
 			strings.Join(vm.DuplicateProviderIDs, ", ") + "."
 	}
 	p.condition(clusterv1alpha1.ConditionInstanceReady, metav1.ConditionTrue, clusterv1alpha1.ReasonInstanceRunning, message)
+	p.unverified(p.view())
 	if p.status.Phase != clusterv1alpha1.MachinePhaseRunning {
 		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioned
 	}
@@ -253,16 +262,25 @@ func (p *plan) running(vm *instance.Instance) {
 	}
 }
 
+// unverified shows that a VM which was seen to run cannot be looked at, where only a person can mend that. It says nothing
+// of the VM: the machine stays as it is.
+func (p *plan) unverified(v view) {
+	is := p.status.Condition(clusterv1alpha1.ConditionInstanceReady)
+	if v.failure != nil && unverifiable(v.failure.Class) && is.Status == metav1.ConditionTrue {
+		p.condition(is.Type, is.Status, reasonOf(v.failure), "The VM ran when it was last seen. It cannot be looked at: "+explain(v.failure))
+	}
+}
+
 // unready sets the condition InstanceReady to something that is not True.
 func (p *plan) unready(status metav1.ConditionStatus, reason, message string) {
 	p.condition(clusterv1alpha1.ConditionInstanceReady, status, reason, message)
 }
 
-// fail ends the machine: it will never work. The failure is told to programs only of a machine that never had a Node:
+// fail ends the machine: it will never work, as one condition says. The failure is told to programs only of a machine that never had a Node:
 // cluster-autoscaler deletes such machines.
-func (p *plan) fail(reason, message string) bool {
+func (p *plan) fail(typ, reason, message string) bool {
 	p.watch = Unwatched
-	p.unready(metav1.ConditionFalse, reason, message)
+	p.condition(typ, metav1.ConditionFalse, reason, message)
 	if !p.hadNode() {
 		p.status.Failure = &Failure{Reason: reason, Message: message}
 	}

@@ -51,11 +51,11 @@ func (p *plan) drained() bool {
 		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonNoNode, "The machine has no Node to drain.")
 		return false
 	}
-	deadline := p.Machine.Deleting.Add(p.Machine.DrainTimeout)
-	if p.Drain == nil && p.Now.Before(deadline) {
+	left := p.drainLeft()
+	if p.Drain == nil && left > 0 {
 		return p.act(DrainNode)
 	}
-	if p.drainPassed(deadline) {
+	if p.drainPassed(left) {
 		return true
 	}
 	p.Memory.Drained = p.status.Condition(clusterv1alpha1.ConditionDrained)
@@ -68,8 +68,8 @@ func (p *plan) drainOver() bool {
 	return c.Status == metav1.ConditionTrue && c.Reason != clusterv1alpha1.ReasonNoNode || c.Reason == clusterv1alpha1.ReasonDrainTimedOut
 }
 
-// drainPassed judges by what the pass found.
-func (p *plan) drainPassed(deadline time.Time) bool {
+// drainPassed judges by what the pass found, and how long the drain may yet take.
+func (p *plan) drainPassed(left time.Duration) bool {
 	d := p.Drain
 	switch {
 	case d != nil && d.Done && d.Unreachable && d.Trouble == "":
@@ -80,7 +80,7 @@ func (p *plan) drainPassed(deadline time.Time) bool {
 		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonDrained,
 			fmt.Sprintf("No pod is left on Node %s that could be evicted.", p.Node.Name))
 		return false
-	case !p.Now.Before(deadline):
+	case left <= 0:
 		message := fmt.Sprintf("The drain of Node %s took longer than %s; the VM goes with the pods that are left",
 			p.Node.Name, p.Machine.DrainTimeout)
 		if p.Memory.Remaining != "" {
@@ -102,7 +102,7 @@ func (p *plan) drainPassed(deadline time.Time) bool {
 		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining,
 			fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", p.Node.Name))
 	}
-	return p.waitUntil(earlier(p.Now.Add(wait), deadline))
+	return p.waitUntil(p.Now.Add(min(wait, left)))
 }
 
 // troubled shows that the API server does not let the drain go on, unless that passes.

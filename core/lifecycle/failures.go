@@ -66,6 +66,11 @@ func terminal(c instance.Class) bool {
 	return c == instance.SpecInvalid || c == instance.Conflict
 }
 
+// unverifiable says whether a look that failed so will fail until a person mends what is wrong. It tells nothing of the VM.
+func unverifiable(c instance.Class) bool {
+	return c == instance.AccountChanged || c == instance.Credentials || c == instance.DataLoss
+}
+
 // uncertain says whether a mutation that failed so may have taken effect, or may yet.
 func uncertain(c instance.Class) bool {
 	switch c {

@@ -17,27 +17,32 @@ func (p *plan) node() bool {
 	case NodeConflicting:
 		p.status.NodeName = ""
 		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, clusterv1alpha1.ReasonNodeConflict, p.Node.Conflict)
+		if p.status.Phase != clusterv1alpha1.MachinePhaseRunning && p.late(false) {
+			return p.unjoined()
+		}
 	case NodeNone:
-		p.alone()
+		return p.alone()
 	}
 	return p.waitUntil(time.Time{})
 }
 
-// alone: no Node fits.
-func (p *plan) alone() {
-	if !p.hadNode() {
-		p.waitingForNode()
-		return
+// alone: no Node fits. A Node that was deleted comes back when its kubelet registers again, which takes a VM that runs.
+func (p *plan) alone() bool {
+	reason, message := clusterv1alpha1.ReasonWaitingForNode, notRegistered
+	if p.hadNode() {
+		p.watch = Closely
+		p.status.NodeName = ""
+		reason = clusterv1alpha1.ReasonNodeMissing
+		message = "The machine had a Node, which is gone. It comes back when the kubelet registers again."
 	}
-	p.status.NodeName = ""
-	p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse,
-		clusterv1alpha1.ReasonNodeMissing, "The machine had a Node, which is gone. It comes back when the kubelet registers again.")
+	p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, reason, p.stands(message))
+	if p.late(p.status.Phase == clusterv1alpha1.MachinePhaseRunning) {
+		return p.unjoined()
+	}
+	return p.waitUntil(time.Time{})
 }
 
-func (p *plan) waitingForNode() {
-	p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse,
-		clusterv1alpha1.ReasonWaitingForNode, "No Node has registered for this machine yet.")
-}
+const notRegistered = "No Node has registered for this machine yet."
 
 // What core sets on a Node may be wanted otherwise by somebody else. patientClaims in claimWindow are made at once, then
 // there are pauses: two that differ shall not write to a Node without end.
@@ -71,6 +76,35 @@ func (p *plan) joined() bool {
 		return true
 	}
 	p.status.NodeName = p.Node.Name
+	p.judged()
+	if p.status.Phase == clusterv1alpha1.MachinePhaseRunning {
+		p.Memory.Wait = Wait{}
+		if p.Node.Ready != metav1.ConditionTrue {
+			// A Node that fails may be the first to tell of a VM that is gone.
+			p.watch = Closely
+		}
+		return p.waitUntil(time.Time{})
+	}
+	runs := p.status.Condition(clusterv1alpha1.ConditionInstanceReady).Status == metav1.ConditionTrue
+	ready := p.Node.Ready == metav1.ConditionTrue
+	switch {
+	case runs && ready:
+	case !ready && p.late(false):
+		return p.unjoined()
+	case runs:
+		p.expect("node", nodePatience)
+		return p.waitUntil(time.Time{})
+	default:
+		return p.waitUntil(time.Time{})
+	}
+	p.Memory.Wait = Wait{}
+	p.status.Phase = clusterv1alpha1.MachinePhaseRunning
+	p.events = append(p.events, Event{Reason: "Running", Message: fmt.Sprintf("Node %s has joined and is Ready.", p.Node.Name)})
+	return p.waitUntil(time.Time{})
+}
+
+// judged shows how the Node is.
+func (p *plan) judged() {
 	switch p.Node.Ready {
 	case metav1.ConditionTrue:
 		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionTrue,
@@ -82,15 +116,4 @@ func (p *plan) joined() bool {
 		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionUnknown, clusterv1alpha1.ReasonNodeUnknown,
 			fmt.Sprintf("Node %s has not reported: %s", p.Node.Name, p.Node.Message))
 	}
-	runs := p.status.Condition(clusterv1alpha1.ConditionInstanceReady).Status == metav1.ConditionTrue
-	if p.status.Phase == clusterv1alpha1.MachinePhaseRunning || !runs {
-		return p.waitUntil(time.Time{})
-	}
-	if p.Node.Ready != metav1.ConditionTrue {
-		p.expect("node", nodePatience)
-		return p.waitUntil(time.Time{})
-	}
-	p.status.Phase = clusterv1alpha1.MachinePhaseRunning
-	p.events = append(p.events, Event{Reason: "Running", Message: fmt.Sprintf("Node %s has joined and is Ready.", p.Node.Name)})
-	return p.waitUntil(time.Time{})
 }

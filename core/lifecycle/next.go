@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,7 +135,7 @@ func (p *plan) notYet(phase clusterv1alpha1.MachinePhase) {
 			clusterv1alpha1.ReasonInstanceCreating, "The VM has not been asked for yet.")
 	}
 	if p.status.Condition(clusterv1alpha1.ConditionNodeReady).Type == "" {
-		p.waitingForNode()
+		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, clusterv1alpha1.ReasonWaitingForNode, notRegistered)
 	}
 }
 
@@ -190,6 +191,10 @@ func (p *plan) ready() {
 		}
 		p.condition(clusterv1alpha1.ConditionReady, metav1.ConditionFalse, from.Reason, from.Message)
 		return
+	}
+	if p.status.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout {
+		// What failed the machine goes before what merely was not done when it did.
+		slices.Reverse(types)
 	}
 	for _, typ := range types {
 		if c := p.status.Condition(typ); c.Type != "" && c.Status != metav1.ConditionTrue {
@@ -248,7 +253,11 @@ func (p *plan) announce() {
 
 // warns says whether a condition tells of something that is in the way, or will be.
 func warns(c Condition) bool {
-	return c.Reason == clusterv1alpha1.ReasonKubeletTooOld || c.Status != metav1.ConditionTrue && !calm[c.Reason]
+	unverified := c.Type == clusterv1alpha1.ConditionInstanceReady && c.Reason != clusterv1alpha1.ReasonInstanceRunning
+	if c.Status == metav1.ConditionTrue {
+		return c.Reason == clusterv1alpha1.ReasonKubeletTooOld || unverified
+	}
+	return !calm[c.Reason]
 }
 
 // calm are the reasons that belong to the normal course of things, or are told by others.

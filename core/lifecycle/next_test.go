@@ -1,110 +1,21 @@
 package lifecycle
 
 import (
-	"strings"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
-
-// given is a machine of a set, new unless changes say otherwise.
-func given(changes ...func(*State)) State {
-	s := State{
-		Now:     epoch.Add(time.Hour),
-		Machine: Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute},
-		Driver:  Driver{Ready: true, CreateSettle: settle, LeadingSince: epoch},
-	}
-	for _, change := range changes {
-		change(&s)
-	}
-	return s
-}
-
-func intended(s *State) {
-	s.Machine.Status = Next(given()).Status
-}
-
-func provisioned(s *State) {
-	intended(s)
-	s.Machine.ProviderID = "cloud:///1"
-	seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})(s)
-	s.Machine.Status = Next(*s).Status
-}
-
-func running(s *State) {
-	provisioned(s)
-	joined(metav1.ConditionTrue)(s)
-	s.Machine.Status = Next(*s).Status
-}
-
-func unseen(s *State) { s.Driver.Seen = nil }
-
-func deleting(s *State) { s.Machine.Deleting = s.Now.Add(-time.Second) }
-
-func joined(ready metav1.ConditionStatus) func(*State) {
-	return func(s *State) {
-		s.Node = Node{Match: NodeFound, Name: "node", Claimed: true, Ready: ready, Message: "its words"}
-	}
-}
-
-func seen(vm instance.Instance) func(*State) {
-	return func(s *State) { s.Driver.Seen = &Look{Instance: &vm, At: s.Now, Looks: 1} }
-}
-
-func missing(looks int) func(*State) {
-	return func(s *State) {
-		s.Driver.Seen = &Look{Failure: &instance.Failure{Class: instance.NotFound}, At: s.Now, Looks: looks}
-	}
-}
-
-func ended(op clusterv1alpha1.OperationType, f instance.Failure) func(*State) {
-	return func(s *State) {
-		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Failure: &f}
-	}
-}
-
-func succeeded(op clusterv1alpha1.OperationType, vm *instance.Instance) func(*State) {
-	return func(s *State) {
-		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Instance: vm}
-	}
-}
-
-// patient lets time go by that the patience with what passes is over.
-func patient(s *State) {
-	s.Memory = Next(*s).Memory
-	s.Driver.Outcome = nil
-	s.Now = s.Now.Add(nodePatience)
-}
-
-func all(changes ...func(*State)) func(*State) {
-	return func(s *State) {
-		for _, change := range changes {
-			change(s)
-		}
-	}
-}
 
 const (
 	opCreate = clusterv1alpha1.OperationCreate
 	opDelete = clusterv1alpha1.OperationDelete
 )
 
-// TestNext shows each decision once. Conditions are those that the step writes or leaves.
+// TestNext shows each decision once.
 func TestNext(t *testing.T) {
-	for name, c := range map[string]struct {
-		given func(*State)
-		do    Action
-		// condition is "Type Status Reason", and message a part of its message.
-		condition, message string
-		phase              clusterv1alpha1.MachinePhase
-		watch              Watch
-		wake               time.Duration
-		silent             bool // nothing is to be written
-	}{
+	decide(t, map[string]decision{
 		"a machine without a uid gets one first": {
 			given: func(s *State) { s.Machine.UID = "" }, do: Identify, silent: true,
 		},
@@ -280,11 +191,15 @@ func TestNext(t *testing.T) {
 			condition: "Ready False NodeNotReady", message: "its words",
 		},
 		"a Node that has stopped reporting": {
-			given: all(running, joined("Unknown")), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
+			given: all(running, joined("Unknown")), watch: Closely, phase: clusterv1alpha1.MachinePhaseRunning,
 			condition: "Ready Unknown NodeUnknown",
 		},
+		"a Node of a VM that is switched off before it was Ready": {
+			given: all(provisioned, joined("True"), seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Stopped})),
+			watch: Closely, phase: clusterv1alpha1.MachinePhaseProvisioned, condition: "Ready False Stopped",
+		},
 		"a Node that is gone": {
-			given: all(running, func(s *State) { s.Node = Node{} }), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
+			given: all(running, func(s *State) { s.Node = Node{} }), watch: Closely, phase: clusterv1alpha1.MachinePhaseRunning,
 			condition: "Ready False NodeMissing",
 		},
 		"a Node that is not this machine's": {
@@ -341,9 +256,17 @@ func TestNext(t *testing.T) {
 			given: all(running, deleting, func(s *State) {
 				s.Drain = &Drain{Remaining: "a/b"}
 				s.Memory = Next(*s).Memory
-				s.Drain, s.Now = nil, s.Now.Add(time.Hour)
-			}), do: Delete,
+				s.Drain = nil
+			}, later(time.Hour)), do: Delete,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False DrainTimedOut", message: "a/b",
+		},
+		"but not when nobody could drain in that time": {
+			given: all(running, deleting, func(s *State) { s.Memory = Next(*s).Memory }, later(time.Hour), stopped(time.Hour)), do: DrainNode,
+			phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"nor when nobody but a process before this one could": {
+			given: all(running, deleting, func(s *State) { s.Machine.Deleting = s.Now.Add(-time.Hour) }), do: DrainNode,
+			phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
 		"a drain that is over stays over": {
 			given: all(running, deleting, func(s *State) {
@@ -436,42 +359,7 @@ func TestNext(t *testing.T) {
 		"the Node goes after its VM": {
 			given: all(running, deleting, func(s *State) { s.Memory.Gone = true }), do: RemoveNode, phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := given(c.given)
-			step := Next(s)
-			if step.Do != c.do {
-				t.Errorf("does %q, want %q", step.Do, c.do)
-			}
-			if step.Status.Phase != c.phase {
-				t.Errorf("phase %q, want %q", step.Status.Phase, c.phase)
-			}
-			if step.Watch != c.watch {
-				t.Errorf("watches %q, want %q", step.Watch, c.watch)
-			}
-			wake := time.Duration(0)
-			if !step.Wake.IsZero() {
-				wake = step.Wake.Sub(s.Now)
-			}
-			if wake > c.wake || wake < c.wake*8/10 {
-				t.Errorf("wakes after %s, want %s", wake, c.wake)
-			}
-			if c.silent && step.Write {
-				t.Errorf("writes %+v", step.Status)
-			}
-			if !c.silent && c.do == Nothing && !step.Write {
-				t.Error("writes nothing")
-			}
-			if c.condition == "" {
-				return
-			}
-			typ, rest, _ := strings.Cut(c.condition, " ")
-			got := step.Status.Condition(typ)
-			if string(got.Status)+" "+got.Reason != rest || !strings.Contains(got.Message, c.message) {
-				t.Errorf("%+v, want %s with %q", got, c.condition, c.message)
-			}
-		})
-	}
+	})
 }
 
 // TestAnnouncedOnce: what is in the way is told with the write that shows it, and not also with the steps before that.

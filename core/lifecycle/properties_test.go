@@ -58,6 +58,43 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 	}
 }
 
+// inspectEnd judges a status that gives a machine up, or a drain: both only by what this process could see.
+func (w *world) inspectEnd(s *State, to Status) {
+	from, node := s.Machine.Status, to.Condition(clusterv1alpha1.ConditionNodeReady)
+	if to.Phase == clusterv1alpha1.MachinePhaseFailed && from.Phase != to.Phase {
+		if node.Reason == clusterv1alpha1.ReasonJoinTimeout {
+			w.inspectLate(s)
+		}
+		if to.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceMissing && w.vm != nil {
+			w.breaks("a VM is called missing that is there")
+		}
+	}
+	drained, was := to.Condition(clusterv1alpha1.ConditionDrained), from.Condition(clusterv1alpha1.ConditionDrained)
+	if drained.Reason != clusterv1alpha1.ReasonDrainTimedOut || was.Reason == drained.Reason {
+		return
+	}
+	if w.now.Sub(s.Machine.Deleting) < s.Machine.DrainTimeout || w.clock.Cluster < min(s.Machine.DrainTimeout, drainGrace) {
+		w.breaks("a drain ends %s after the deletion, of which %s were observed", w.now.Sub(s.Machine.Deleting), w.clock.Cluster)
+	}
+}
+
+// inspectLate judges a machine that is given up for want of a Node.
+func (w *world) inspectLate(s *State) {
+	waited := w.clock.Cloud - w.waitsFrom
+	switch {
+	case s.Machine.StartupTimeout == 0:
+		w.breaks("late where there is no limit")
+	case waited < s.Machine.StartupTimeout:
+		w.breaks("late after %s of %s that could be observed", waited, s.Machine.StartupTimeout)
+	case w.away || w.dark:
+		w.breaks("late while nobody could see that")
+	case w.look != nil && w.look.Failure != nil && (s.Memory.Last == nil || !w.look.At.Before(s.Memory.Last.Ended)):
+		w.breaks("late though the VM cannot be looked at: %s", w.look.Failure.Class)
+	case s.Node.Match == NodeFound && s.Node.Ready == metav1.ConditionTrue:
+		w.breaks("late with a Node that is Ready")
+	}
+}
+
 // inspect judges a step.
 func (w *world) inspect(s State, step Step) {
 	if again := Next(s); !reflect.DeepEqual(step, again) {
@@ -76,7 +113,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 19).Draw(t, "what") {
+	switch rapid.IntRange(0, 23).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -111,8 +148,17 @@ func (w *world) disturb(t *rapid.T) {
 	case 18:
 		w.pods, w.blocked = rapid.IntRange(0, 2).Draw(t, "pods"), rapid.Bool().Draw(t, "blocked")
 	case 19:
-		w.away, w.full = rapid.Bool().Draw(t, "away"), rapid.Bool().Draw(t, "full")
+		w.leave(rapid.Bool().Draw(t, "away"), rapid.IntRange(0, 3).Draw(t, "dark") == 0)
+		w.full = rapid.Bool().Draw(t, "full")
 		w.bare = rapid.IntRange(0, 3).Draw(t, "bare") == 0
+	case 20, 21:
+		w.pass(time.Duration(rapid.IntRange(1, 10).Draw(t, "minutes")) * time.Minute)
+	case 22:
+		w.blind = rapid.SampledFrom([]instance.Class{
+			"", "", instance.AccountChanged, instance.Credentials, instance.DataLoss, instance.OutcomeUnknown, instance.Internal,
+		}).Draw(t, "blind")
+	case 23:
+		w.node = w.node && rapid.Bool().Draw(t, "registered")
 	}
 }
 
@@ -132,7 +178,8 @@ func (w *world) cloud(to instance.State) {
 
 // settleDown lets only good things happen, for long enough.
 func (w *world) settleDown() {
-	w.away, w.full, w.bare, w.blocked, w.pods = false, false, false, false, 0
+	w.full, w.bare, w.blocked, w.pods, w.blind = false, false, false, 0, ""
+	w.leave(false, false)
 	always := func() fate { return goes }
 	for range 40 {
 		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.Deleting.IsZero() && w.settled() {
@@ -166,6 +213,8 @@ func (w *world) settled() bool {
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Bool().Draw(t, "standalone"))
+		w.api.StartupTimeout = time.Duration(rapid.IntRange(0, 4).Draw(t, "startup")) * 5 * time.Minute
+		w.sync()
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
 			w.disturb(t)
 			if len(w.broken) > 0 {

@@ -19,6 +19,8 @@ type State struct {
 	BootstrapWarning string
 	Driver           Driver
 	Node             Node
+	// Clock tells how much of the time could be observed.
+	Clock Clock
 	// Drain is what the drain's pass found that was made for this state; nil before it.
 	Drain *Drain
 	// Memory is Step.Memory of the step before; the zero value for a machine that this process has not seen yet.
@@ -35,9 +37,26 @@ type Machine struct {
 	ProviderID string
 	// DrainTimeout bounds the drain, counted from Deleting.
 	DrainTimeout time.Duration
-	Status       Status
+	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one, and without a Node after
+	// that; 0 for ever.
+	StartupTimeout time.Duration
+	Status         Status
 	// Outdated: the status has not seen the spec as it is now.
 	Outdated bool
+}
+
+// Clock is how long things could be observed, by this process. What is late is late by this clock: time in which nobody could
+// have seen a machine get on, or helped it to, does not count. Each part only grows, from some start of its own.
+type Clock struct {
+	// Cluster counts while this process leads and the API server answers, and has done so for long enough for Nodes to have
+	// reported again.
+	Cluster time.Duration
+	// Cloud counts while, besides, the driver takes calls.
+	Cloud time.Duration
+	// Runs says whether Cloud counts now.
+	Runs bool
+	// Away says, for people, what is away that Cloud stands still for; empty where there is nothing to tell.
+	Away string
 }
 
 // Driver is what is known of the machine's driver, and through it.
@@ -154,6 +173,8 @@ type Memory struct {
 	// Passes counts the drain's; Remaining names the pods that the last one left.
 	Passes    int
 	Remaining string
+	// Wait is what the machine was last seen to wait for.
+	Wait Wait
 	// Claims counts the claims of the Node of late, the last one at ClaimedAt.
 	Claims    int
 	ClaimedAt time.Time

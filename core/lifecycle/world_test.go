@@ -32,9 +32,14 @@ type world struct {
 	call    *call
 	outcome *Outcome
 	look    *Look
-	away    bool // the driver is away
-	full    bool // the driver takes no more calls
-	bare    bool // no user data can be rendered
+	clock   Clock          // of the process
+	dark    bool           // the API server is away
+	blind   instance.Class // looks fail so; empty when they do not
+	// waitsFrom is what the clock of the cloud showed when the process could first have missed the Node.
+	waitsFrom time.Duration
+	away      bool // the driver is away
+	full      bool // the driver takes no more calls
+	bare      bool // no user data can be rendered
 
 	vm     *instance.Instance
 	made   int
@@ -59,11 +64,11 @@ type call struct {
 type landing struct{ at time.Time }
 
 func newWorld(standalone bool) *world {
-	m := Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute}
+	m := Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, StartupTimeout: 20 * time.Minute}
 	if standalone {
 		m.UID, m.Finalizer = "", false
 	}
-	return &world{now: epoch, leading: epoch, api: &m, cache: m}
+	return &world{now: epoch, leading: epoch, api: &m, cache: m, clock: Clock{Runs: true}}
 }
 
 func (w *world) breaks(format string, args ...any) {
@@ -79,7 +84,7 @@ func (w *world) sync() {
 
 func (w *world) state() State {
 	s := State{
-		Now: w.now, Machine: w.cache, Memory: w.memory,
+		Now: w.now, Machine: w.cache, Memory: w.memory, Clock: w.clock,
 		Driver: Driver{
 			Ready: !w.away, Unready: "away", Throttled: w.full, CreateSettle: settle, LeadingSince: w.leading,
 			UnderWay: w.call != nil, Outcome: w.outcome, Seen: w.look,
@@ -104,11 +109,20 @@ func (w *world) reconcile(lose func() fate) {
 	}
 	s := w.state()
 	w.outcome = nil
+	if w.dark {
+		lose = func() fate { return refused }
+	}
+	if s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning && s.Node.Match == NodeFound {
+		w.waitsFrom = w.clock.Cloud
+	}
 	w.sawEnd = w.sawEnd || !s.Machine.Deleting.IsZero()
 	for range 12 {
 		step := Next(s)
 		w.inspect(s, step)
 		w.memory, s.Memory, s.Driver.Outcome = step.Memory, step.Memory, nil
+		if w.dark && (step.Do == Claim || step.Do == DrainNode || step.Do == RemoveNode || step.Do == Release) {
+			return
+		}
 		if w.apply(&s, step, lose) {
 			return
 		}
@@ -204,6 +218,7 @@ func (w *world) claim() {
 
 func (w *world) writeStatus(s *State, step Step, lose func() fate) bool {
 	w.inspectStatus(w.api, step.Status)
+	w.inspectEnd(s, step.Status)
 	return w.write(s, lose, true, func(m *Machine) { m.Status = step.Status })
 }
 
@@ -263,14 +278,29 @@ func (w *world) crash() {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
 	}
 	w.memory, w.call, w.outcome, w.look, w.claims = Memory{}, nil, nil, nil, nil
-	w.leading = w.now
+	w.leading, w.clock, w.waitsFrom = w.now, Clock{Runs: w.clock.Runs}, 0
 	w.sync()
 	w.sawEnd = w.api != nil && !w.api.Deleting.IsZero()
+}
+
+// leave has the driver, or the API server, go or come back.
+func (w *world) leave(driver, server bool) {
+	w.away, w.dark = driver, server
+	w.clock.Runs, w.clock.Away = !driver && !server, ""
+	if driver {
+		w.clock.Away = "the driver is away"
+	}
 }
 
 // pass lets time go by, and creates land.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
+	if !w.dark {
+		w.clock.Cluster += d
+	}
+	if w.clock.Runs {
+		w.clock.Cloud += d
+	}
 	w.landed = slices.DeleteFunc(w.landed, func(l landing) bool {
 		if l.at.After(w.now) {
 			return false
@@ -287,6 +317,7 @@ func (w *world) pass(d time.Duration) {
 func (w *world) boot() {
 	if w.vm == nil {
 		w.made++
+		w.waitsFrom = w.clock.Cloud
 		w.vm = &instance.Instance{
 			ProviderID: fmt.Sprintf("cloud:///%d", w.made), State: instance.Creating, LastKnownState: []byte("x"),
 			Addresses: []instance.Address{{Type: "InternalIP", Address: "192.0.2.1"}},
@@ -337,14 +368,22 @@ func (w *world) act(op clusterv1alpha1.OperationType) {
 // observe looks at the VM.
 func (w *world) observe() {
 	next := &Look{At: w.now, Looks: 1}
-	if w.vm == nil {
-		next.Failure = &instance.Failure{Class: instance.NotFound, Reason: "MachineNotFound"}
-		if w.look != nil && w.look.Failure != nil {
-			next.Looks = w.look.Looks + 1
+	switch {
+	case w.away:
+		return
+	case w.blind != "":
+		next.Failure = &instance.Failure{Class: w.blind, Reason: string(w.blind), Message: "the cloud's words"}
+		if w.look != nil {
+			next.Instance = w.look.Instance
 		}
-	} else {
+	case w.vm == nil:
+		next.Failure = &instance.Failure{Class: instance.NotFound, Reason: "MachineNotFound"}
+	default:
 		vm := *w.vm
 		next.Instance = &vm
+	}
+	if w.look != nil && w.look.Failure != nil && next.Failure != nil && w.look.Failure.Class == next.Failure.Class {
+		next.Looks = w.look.Looks + 1
 	}
 	w.look = next
 }

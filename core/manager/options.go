@@ -31,6 +31,12 @@ type Options struct {
 	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with more no failed Machine is
 	// replaced. Default 33%.
 	MaxUnhealthy string
+	// NodeStartupTimeout is how long a VM may take to become a Ready Node where the Machine sets no nodeStartupTimeout; 0
+	// for ever.
+	NodeStartupTimeout time.Duration
+	// Settle is for how long after this process began to lead, or the API server came back, no timeout of a Machine runs.
+	// Default 2 min.
+	Settle time.Duration
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which else only get a warning.
 	EnforceSkew bool
 	// Orphans says what becomes of VMs that belong to no Machine.
@@ -102,6 +108,12 @@ func (o Options) validate() error {
 	}
 	if o.SettledInterval < 0 {
 		errs = append(errs, fmt.Errorf("--settled-interval=%s: must not be negative", o.SettledInterval))
+	}
+	if o.NodeStartupTimeout < 0 {
+		errs = append(errs, fmt.Errorf("--node-startup-timeout=%s: must not be negative; 0 waits for ever", o.NodeStartupTimeout))
+	}
+	if o.Settle < 0 {
+		errs = append(errs, fmt.Errorf("--settle-period=%s: must not be negative", o.Settle))
 	}
 	if o.LeaderElection.Enabled && o.LeaderElection.Namespace == "" {
 		errs = append(errs, errors.New("--leader-election-namespace: is required with --leader-elect; it holds the Lease"))

@@ -158,7 +158,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		return fmt.Errorf("add the controller of MachineSets: %w", err)
 	}
 	if err := machine.Add(mgr, machine.Options{
-		Drivers: drivers, DrainTimeout: o.DrainTimeout, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
+		Drivers: drivers, DrainTimeout: o.DrainTimeout, StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
+		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
 	}

@@ -94,6 +94,8 @@ var templateMistakes = []mistake{
 	{"taint twice", []edit{{templateSpec + ".taints", "[{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]"}}, templateSpec + ".taints[1]", "Duplicate value"},
 	{"label value with a blank", []edit{{labels, "{group: nodes, team: 'a b'}"}}, labels + "[team]", "a label's value must"},
 	{"label of the Node too long", []edit{{templateSpec + ".metadata", "{labels: {team: " + strings.Repeat("a", 64) + "}}"}}, templateSpec + ".metadata.labels.team", "may not be more than 63"},
+	{"startup timeout in words", []edit{{templateSpec + ".nodeStartupTimeout", "soon"}}, templateSpec + ".nodeStartupTimeout", "or '0s' for no limit"},
+	{"startup timeout negative", []edit{{templateSpec + ".nodeStartupTimeout", "-5m"}}, templateSpec + ".nodeStartupTimeout", "or '0s' for no limit"},
 	{"drain timeout in words", []edit{{templateSpec + ".nodeDrainTimeout", "soon"}}, templateSpec + ".nodeDrainTimeout", "such as '30m' or '1h30m'"},
 	{"drain timeout in days", []edit{{templateSpec + ".nodeDrainTimeout", "1d"}}, templateSpec + ".nodeDrainTimeout", "such as '30m' or '1h30m'"},
 	{"drain timeout negative", []edit{{templateSpec + ".nodeDrainTimeout", "-5m"}}, templateSpec + ".nodeDrainTimeout", "such as '30m' or '1h30m'"},

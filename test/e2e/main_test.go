@@ -95,7 +95,7 @@ func stackOptions(dir string) stack.Options {
 	return stack.Options{
 		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		ManagerArgs: []string{"-v=4", "--orphan-interval=" + scanInterval.String()},
+		ManagerArgs: []string{"-v=4", "--settle-period=1s", "--orphan-interval=" + scanInterval.String()},
 	}
 }
 

@@ -26,9 +26,12 @@ const machineTag = "cluster.k8s.io/machine"
 func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
 	switch step.Do {
 	case lifecycle.Nothing:
+		waits = true
+		if err = r.reallyAlone(ctx, s, step); err != nil {
+			break
+		}
 		r.watch(s, step.Watch)
 		err = r.writeStatus(ctx, s, step)
-		waits = true
 	case lifecycle.Identify:
 		err = r.identify(ctx, s)
 	case lifecycle.Create, lifecycle.Delete:
@@ -53,6 +56,25 @@ func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step)
 		r.tell(s, step)
 	}
 	return waits, err
+}
+
+// reallyAlone returns an error for a machine that is about to be given up for want of a Node, and has one that only the
+// cache does not show: a watch may be interrupted for longer than the API server was away.
+func (r *reconciler) reallyAlone(ctx context.Context, s *subject, step lifecycle.Step) error {
+	given := step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && s.machine.Status.Phase != step.Status.Phase &&
+		step.Status.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout
+	if !given || s.state.Node.Match != lifecycle.NodeNone {
+		return nil
+	}
+	node := &corev1.Node{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, node)
+	if err == nil && choose(s.machine, []*corev1.Node{node}).node != nil {
+		return fmt.Errorf("the cache does not show Node %s", node.Name)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("look for the Node before giving the machine up: %w", err)
+	}
+	return nil
 }
 
 // watch has the driver look at the VM as often as it should.

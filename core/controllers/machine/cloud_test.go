@@ -30,6 +30,7 @@ type cloud struct {
 	made    map[string]int
 	creates []*driverv1alpha1.CreateMachineRequest
 	deletes int
+	blind   error         // every look fails with it
 	refuse  error         // every create and, with refuseAll, every call fails with it
 	hold    chan struct{} // creates wait for it before they do anything, deaf to cancellation
 	slow    bool          // VMs are Creating until boot is called
@@ -107,6 +108,9 @@ func (c *cloud) CreateMachine(_ context.Context, r *driverv1alpha1.CreateMachine
 func (c *cloud) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.GetMachineStatusResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.blind != nil {
+		return nil, c.blind
+	}
 	vm, known := c.vms[r.GetMachine().GetUid()]
 	if !known {
 		return nil, refusal(codes.NotFound, "MACHINE_NOT_FOUND", "no such VM")

@@ -169,7 +169,7 @@ func (b *bench) startCore() (stop func()) {
 	}, []driver.Target{{Name: provider, Address: "unix://" + b.socket}})
 	b.check(err)
 	b.check(mgr.Add(drivers))
-	b.check(Add(mgr, Options{Drivers: drivers, MaxConcurrentReconciles: 4}))
+	b.check(Add(mgr, Options{Drivers: drivers, MaxConcurrentReconciles: 4, Settle: time.Millisecond}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -13,6 +13,7 @@ import (
 type measures struct {
 	startup, deletion prometheus.Histogram
 	failures          *prometheus.CounterVec
+	paused            *prometheus.CounterVec
 }
 
 // durations from a second to two hours.
@@ -34,6 +35,10 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 			Name: "millwright_machine_warnings_total",
 			Help: "Things that got in a Machine's way, by the reason in its condition; Other for a driver's own words.",
 		}, []string{"reason"})),
+		paused: register(registry, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_machine_timeouts_paused_seconds_total",
+			Help: "Time in which the timeouts of a driver's Machines stood still, because nobody could have seen them get on.",
+		}, []string{"driver"})),
 	}
 	return m, errors.Join(errs...)
 }
@@ -100,6 +105,7 @@ var warnings = map[string]bool{
 	clusterv1alpha1.ReasonDataLoss:                     true,
 	clusterv1alpha1.ReasonNodeMissing:                  true,
 	clusterv1alpha1.ReasonNodeConflict:                 true,
+	clusterv1alpha1.ReasonJoinTimeout:                  true,
 	clusterv1alpha1.ReasonBlockedByPodDisruptionBudget: true,
 	clusterv1alpha1.ReasonDrainTimedOut:                true,
 }

@@ -43,6 +43,7 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	if err := r.observeNode(ctx, s); err != nil {
 		return nil, err
 	}
+	s.state.Clock = r.observable.reading(s.driver)
 	return s, nil
 }
 
@@ -77,18 +78,22 @@ func (s *subject) demand() demand {
 // record is what stands in the Machine.
 func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	record := lifecycle.Machine{
-		UID:          machineUID(m),
-		Finalizer:    controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
-		ProviderID:   providerID(m),
-		DrainTimeout: r.drains,
-		Status:       readStatus(&m.Status),
-		Outdated:     m.Status.ObservedGeneration != m.Generation,
+		UID:            machineUID(m),
+		Finalizer:      controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
+		ProviderID:     providerID(m),
+		DrainTimeout:   r.drains,
+		StartupTimeout: r.startups,
+		Status:         readStatus(&m.Status),
+		Outdated:       m.Status.ObservedGeneration != m.Generation,
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		record.Deleting = m.DeletionTimestamp.Time
 	}
 	if m.Spec.NodeDrainTimeout != nil {
 		record.DrainTimeout = m.Spec.NodeDrainTimeout.Duration
+	}
+	if m.Spec.NodeStartupTimeout != nil {
+		record.StartupTimeout = m.Spec.NodeStartupTimeout.Duration
 	}
 	return record
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -41,13 +42,18 @@ type Options struct {
 	Workload cluster.Cluster
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
+	// StartupTimeout is how long a VM may be without a Ready Node where the Machine sets no nodeStartupTimeout; 0 for ever.
+	StartupTimeout time.Duration
+	// Settle is for how long after this process began, or the API server came back, no timeout runs: kubelets have to report
+	// again first. Default 2 min.
+	Settle time.Duration
 	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports, which else only get a
 	// warning. Newer ones are refused always.
 	EnforceSkew bool
 	// MaxConcurrentReconciles is how many Machines are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
-	Clock clock.PassiveClock
+	Clock clock.WithTicker
 }
 
 // Add adds the controller of Machines to mgr.
@@ -68,10 +74,15 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make the client of the API server's version: %w", err)
 	}
+	watch, err := newObservability(mgr, o, measures, serverVersion.RESTClient())
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		apiServer:   &apiServer{discovery: serverVersion, clock: o.Clock},
 		enforceSkew: o.EnforceSkew,
 		client:      mgr.GetClient(),
+		machines:    mgr.GetAPIReader(),
 		nodes:       o.Workload.GetClient(),
 		live:        o.Workload.GetAPIReader(),
 		drainer:     drainer,
@@ -79,6 +90,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		events:      mgr.GetEventRecorder("machine"),
 		clock:       o.Clock,
 		drains:      o.DrainTimeout,
+		startups:    o.StartupTimeout,
+		observable:  watch,
 		measures:    measures,
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
@@ -94,12 +107,34 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
+// newObservability adds the clocks that timeouts run by to the manager. nodes is the API server of the Nodes.
+func newObservability(mgr ctrl.Manager, o Options, m *measures, nodes rest.Interface) (*observability, error) {
+	watch := &observability{
+		clock: o.Clock, settle: o.Settle, drivers: o.Drivers, ask: []func(context.Context) error{asks(nodes)}, measures: m,
+		log: mgr.GetLogger().WithName("machine"), cloud: map[string]*stopwatch{},
+	}
+	if o.Workload != cluster.Cluster(mgr) {
+		own, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return nil, fmt.Errorf("make a client for the manager's API server: %w", err)
+		}
+		watch.ask = append(watch.ask, asks(own.RESTClient()))
+	}
+	if err := mgr.Add(watch); err != nil {
+		return nil, fmt.Errorf("add the clocks of timeouts: %w", err)
+	}
+	return watch, nil
+}
+
 func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	if o.Workload == nil {
 		o.Workload = mgr
 	}
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 2 * time.Hour
+	}
+	if o.Settle == 0 {
+		o.Settle = 2 * time.Minute
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -113,15 +148,17 @@ type reconciler struct {
 	// machines reads Machines from the API server.
 	machines client.Reader
 	// nodes reads Nodes from a cache and writes them; live reads Nodes and pods from the API server.
-	nodes    client.Client
-	live     client.Reader
-	drainer  *drain.Drainer
-	drivers  *driver.Drivers
-	events   events.EventRecorder
-	clock    clock.PassiveClock
-	drains   time.Duration
-	measures *measures
-	memories memories
+	nodes   client.Client
+	live    client.Reader
+	drainer *drain.Drainer
+	drivers *driver.Drivers
+	events  events.EventRecorder
+	clock   clock.PassiveClock
+	// drains and startups are the timeouts of Machines that set none.
+	drains, startups time.Duration
+	observable       *observability
+	measures         *measures
+	memories         memories
 	// apiServer is the Nodes'; enforceSkew refuses kubelets that are too old for it, too.
 	apiServer   *apiServer
 	enforceSkew bool

@@ -1,0 +1,181 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// given is a machine of a set, new unless changes say otherwise.
+func given(changes ...func(*State)) State {
+	s := State{
+		Now:     epoch.Add(time.Hour),
+		Machine: Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute},
+		Driver:  Driver{Ready: true, CreateSettle: settle, LeadingSince: epoch},
+		Clock:   Clock{Runs: true},
+	}
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func intended(s *State) {
+	s.Machine.Status = Next(given()).Status
+}
+
+func provisioned(s *State) {
+	intended(s)
+	s.Machine.ProviderID = "cloud:///1"
+	seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})(s)
+	s.Machine.Status = Next(*s).Status
+}
+
+func running(s *State) {
+	provisioned(s)
+	joined(metav1.ConditionTrue)(s)
+	s.Machine.Status = Next(*s).Status
+}
+
+func unseen(s *State) { s.Driver.Seen = nil }
+
+func deleting(s *State) { s.Machine.Deleting = s.Now.Add(-time.Second) }
+
+func joined(ready metav1.ConditionStatus) func(*State) {
+	return func(s *State) {
+		s.Node = Node{Match: NodeFound, Name: "node", Claimed: true, Ready: ready, Message: "its words"}
+	}
+}
+
+func seen(vm instance.Instance) func(*State) {
+	return func(s *State) { s.Driver.Seen = &Look{Instance: &vm, At: s.Now, Looks: 1} }
+}
+
+func missing(looks int) func(*State) {
+	return func(s *State) {
+		s.Driver.Seen = &Look{Failure: &instance.Failure{Class: instance.NotFound}, At: s.Now, Looks: looks}
+	}
+}
+
+func ended(op clusterv1alpha1.OperationType, f instance.Failure) func(*State) {
+	return func(s *State) {
+		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Failure: &f}
+	}
+}
+
+func succeeded(op clusterv1alpha1.OperationType, vm *instance.Instance) func(*State) {
+	return func(s *State) {
+		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Instance: vm}
+	}
+}
+
+// patient lets time go by that the patience with what passes is over.
+func patient(s *State) {
+	s.Memory = Next(*s).Memory
+	s.Driver.Outcome = nil
+	s.Now = s.Now.Add(nodePatience)
+}
+
+// later lets time go by.
+func later(d time.Duration) func(*State) {
+	return func(s *State) {
+		s.Now = s.Now.Add(d)
+		s.Clock.Cluster, s.Clock.Cloud = s.Clock.Cluster+d, s.Clock.Cloud+d
+	}
+}
+
+// waited has the machine wait for as long; what it was before is what it waits with.
+func waited(d time.Duration) func(*State) {
+	return func(s *State) {
+		s.Memory = Next(*s).Memory
+		later(d)(s)
+	}
+}
+
+// stopped takes back as much of the clock.
+func stopped(d time.Duration) func(*State) {
+	return func(s *State) { s.Clock.Cluster, s.Clock.Cloud = s.Clock.Cluster-d, s.Clock.Cloud-d }
+}
+
+func startup(d time.Duration) func(*State) {
+	return func(s *State) { s.Machine.StartupTimeout = d }
+}
+
+func driverAway(s *State) { s.Clock.Runs, s.Clock.Away = false, "the driver is not connected" }
+
+// refusedLook has the last look fail; known says whether the VM is known from before.
+func refusedLook(class instance.Class, known bool) func(*State) {
+	return func(s *State) {
+		seen := *s.Driver.Seen
+		seen.Failure = &instance.Failure{Class: class, Reason: string(class), Message: "other account"}
+		if !known {
+			seen.Instance = nil
+		}
+		s.Driver.Seen = &seen
+	}
+}
+
+func all(changes ...func(*State)) func(*State) {
+	return func(s *State) {
+		for _, change := range changes {
+			change(s)
+		}
+	}
+}
+
+// decision is what Next is to make of a state.
+type decision struct {
+	given func(*State)
+	do    Action
+	// condition is "Type Status Reason", and message a part of its message. They are those that the step writes or leaves.
+	condition, message string
+	phase              clusterv1alpha1.MachinePhase
+	watch              Watch
+	wake               time.Duration
+	silent             bool // nothing is to be written
+}
+
+func decide(t *testing.T, cases map[string]decision) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := given(c.given)
+			step := Next(s)
+			if step.Do != c.do {
+				t.Errorf("does %q, want %q", step.Do, c.do)
+			}
+			if step.Status.Phase != c.phase {
+				t.Errorf("phase %q, want %q", step.Status.Phase, c.phase)
+			}
+			if step.Watch != c.watch {
+				t.Errorf("watches %q, want %q", step.Watch, c.watch)
+			}
+			wake := time.Duration(0)
+			if !step.Wake.IsZero() {
+				wake = step.Wake.Sub(s.Now)
+			}
+			if wake > c.wake || wake < c.wake*8/10 {
+				t.Errorf("wakes after %s, want %s", wake, c.wake)
+			}
+			if c.silent && step.Write {
+				t.Errorf("writes %+v", step.Status)
+			}
+			if !c.silent && c.do == Nothing && !step.Write {
+				t.Error("writes nothing")
+			}
+			if c.condition == "" {
+				return
+			}
+			typ, rest, _ := strings.Cut(c.condition, " ")
+			got := step.Status.Condition(typ)
+			if string(got.Status)+" "+got.Reason != rest || !strings.Contains(got.Message, c.message) {
+				t.Errorf("%+v, want %s with %q", got, c.condition, c.message)
+			}
+		})
+	}
+}
