@@ -66,15 +66,12 @@ func TestLIFE8_DeletedNode(t *testing.T) {
 	u.awaitRunning(1)
 	before := u.machine()
 	u.kubectl("delete", "node", before.Status.NodeRef.Name)
-	eventually(t, "the machine to be replaced, or its Node to be back", func(context.Context) error {
-		m, found := u.find(before.Name)
-		switch {
-		case !found || !m.DeletionTimestamp.IsZero():
-			return nil
-		case m.Status.NodeRef != nil && m.Status.NodeRef.UID != before.Status.NodeRef.UID:
-			return nil
+	u.awaitSaid(clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ReasonJoinTimeout)
+	eventually(t, "the machine without a Node to go", func(context.Context) error {
+		if m, found := u.find(before.Name); found {
+			return fmt.Errorf("machine %s says%s", m.Name, words(m.Status.Conditions))
 		}
-		return fmt.Errorf("machine %s says%s", m.Name, words(m.Status.Conditions))
+		return nil
 	})
 	u.awaitRunning(1)
 	u.checkOneVMEach()
