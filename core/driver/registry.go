@@ -116,11 +116,6 @@ func (d *Drivers) For(provider string) (*Driver, error) {
 	return driver, nil
 }
 
-// Names are those of the drivers, sorted.
-func (d *Drivers) Names() []string {
-	return d.have
-}
-
 // Events wakes machines: each event's object has the namespace and the name of a Machine of which a call ended, an
 // observation changed, a turn came or the driver came back. Events of one machine are merged while nobody reads. There is one
 // channel, for one reader, and it is never closed.
