@@ -32,6 +32,9 @@ type Driver struct {
 	caps    Capabilities
 	slots   *slots
 	watch   *watchlist
+	gates   map[gateKey]*gate
+	// shrunk is when the cloud's rate limit was last followed.
+	shrunk time.Time
 	// next is what the look-out waits for; zero while it waits for nothing but news.
 	next  time.Time
 	calls map[string]*callRecord
@@ -83,6 +86,7 @@ func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, er
 		caps:    caps,
 		slots:   newSlots(caps.MaxConcurrentRequests),
 		watch:   newWatchlist(cfg.Polling),
+		gates:   map[gateKey]*gate{},
 		calls:   map[string]*callRecord{},
 		waiting: map[types.NamespacedName]struct{}{},
 	}, nil
@@ -108,11 +112,11 @@ func (d *Driver) Capabilities() Capabilities {
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an intent, so that the
 // call follows the intent at once instead of queueing behind it. nil means that it is set aside for 30 s, unless the driver
 // goes away meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is not checked.
-func (d *Driver) Reserve(m Machine) error {
+func (d *Driver) Reserve(m Machine, op Operation) error {
 	_, err := d.mutationTimeout()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.admissible(m, err); err != nil {
+	if err := d.admissible(m, op, err); err != nil {
 		return err
 	}
 	if !d.slots.reserve(m.UID, d.cfg.Clock.Now()) {
@@ -184,7 +188,7 @@ func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 	}
 	d.watch.untrack(uid)
 	d.slots.drop(uid)
-	delete(d.waiting, machine)
+	d.leaveGates(machine, uid)
 	record.outcome, record.free, record.dropped = nil, true, true
 	if !record.underWay {
 		delete(d.calls, uid)
@@ -212,8 +216,9 @@ func (d *Driver) held(machine types.NamespacedName, uid string) (*callRecord, bo
 	return record, known && !record.free && record.machine == machine
 }
 
-// admissible returns why no mutation of m can start now; overtime is what mutationTimeout said. Call it with the lock held.
-func (d *Driver) admissible(m Machine, overtime error) error {
+// admissible returns why no such mutation of m can start now; overtime is what mutationTimeout said. Call it with the lock
+// held.
+func (d *Driver) admissible(m Machine, op Operation, overtime error) error {
 	record, mine := d.claim(m)
 	if !mine {
 		return uidTaken(record.machine)
@@ -229,8 +234,9 @@ func (d *Driver) admissible(m Machine, overtime error) error {
 		d.waiting[m.key()] = struct{}{}
 		d.wakeAt = earlier(d.wakeAt, d.cfg.Clock.Now().Add(leaseCheck))
 		d.lookSooner(d.wakeAt)
+		return overtime
 	}
-	return overtime
+	return d.pass(m, op)
 }
 
 // whyNot says why no call can be taken now; empty when one can. Call it with the lock held.
@@ -249,8 +255,9 @@ func (d *Driver) handOut() {
 			d.alarm.ring(record.machine)
 		}
 	}
-	if expiry := d.slots.expiry(); !expiry.IsZero() {
-		d.lookSooner(expiry)
+	due := earlier(d.slots.expiry(), d.gateTurns(d.cfg.Clock.Now()))
+	if !due.IsZero() {
+		d.lookSooner(due)
 	}
 }
 

@@ -123,7 +123,7 @@ func TestOneMutationPerMachine(t *testing.T) {
 	}
 	<-entered
 	for name, err := range map[string]error{
-		"create": r.StartCreate(m, nil, nil), "delete": r.StartDelete(m), "reserve": r.Reserve(m),
+		"create": r.StartCreate(m, nil, nil), "delete": r.StartDelete(m), "reserve": r.Reserve(m, Create),
 	} {
 		if !errors.Is(err, ErrBusy) {
 			t.Errorf("%s beside a create: %v, want ErrBusy", name, err)

@@ -48,7 +48,7 @@ func (d *Driver) dueLooks(s *session) ([]batch, time.Time) {
 	if !d.wakeAt.IsZero() && !now.Before(d.wakeAt) {
 		d.wake()
 	}
-	d.next = earlier(d.slots.expiry(), d.wakeAt)
+	d.next = earlier(earlier(d.slots.expiry(), d.gateTurns(now)), d.wakeAt)
 	if d.why != "" {
 		return nil, d.next
 	}
@@ -205,7 +205,7 @@ func (d *Driver) listed(s *session, a account, machines map[string]*driverv1alph
 			d.alarm.ring(watched.machine.key())
 		}
 	}
-	d.adapt(nil)
+	d.adapt(nil, l.began)
 	missing := d.watch.missing(a, shown, l.ended)
 	d.watch.listEnded(a)
 	return missing
@@ -230,6 +230,7 @@ func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(conte
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, departed := watchDeparture(ctx)
+	began := d.cfg.Clock.Now()
 	var failure *instance.Failure
 	if err := call(ctx); err != nil {
 		failure = classify(d.name, err, departed.left.Load())
@@ -237,7 +238,7 @@ func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(conte
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slots.releaseLook()
-	d.adapt(failure)
+	d.adapt(failure, began)
 	d.handOut()
 	return failure
 }

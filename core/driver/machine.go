@@ -9,11 +9,11 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// What Reserve, StartCreate and StartDelete return, besides *instance.Failure, when nothing was started.
+// What Reserve, StartCreate and StartDelete return, besides *instance.Failure and *HeldError, when nothing was started.
 var (
 	// ErrBusy: a mutation of this uid is under way. Its end wakes the machine.
 	ErrBusy = errors.New("a call for this machine is under way")
-	// ErrThrottled: as many requests as the driver takes are under way. The machine queues and is woken when its
+	// ErrThrottled: as many requests as the driver, or the account, takes are under way. The machine queues and is woken when its
 	// turn has come.
 	ErrThrottled = errors.New("the driver has as many requests under way as it takes")
 )

@@ -16,6 +16,9 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight *prometheus.GaugeVec
 	up       *prometheus.GaugeVec
+	// mutations are counted by what they came to, breakers by what closed them.
+	mutations *prometheus.CounterVec
+	breakers  *prometheus.GaugeVec
 }
 
 // newMetrics registers the metrics unless registry is nil.
@@ -34,11 +37,19 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "millwright_driver_up",
 			Help: "1 while a driver is connected and says that it is ready.",
 		}, []string{"driver"}),
+		mutations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_driver_mutations_total",
+			Help: "Creates and deletes that were sent to a driver, by the class of their failure; OK for a success.",
+		}, []string{"driver", "operation", "class"}),
+		breakers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_driver_breakers",
+			Help: "Accounts and operations of which all but a probe now and then is held back, by the class of failure that is to blame.",
+		}, []string{"driver", "class"}),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.inFlight, m.up} {
+	for _, c := range []prometheus.Collector{m.duration, m.inFlight, m.up, m.mutations, m.breakers} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

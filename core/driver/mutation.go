@@ -17,7 +17,7 @@ const shortestMutation = 5 * time.Second
 // StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes the machine, and
 // Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
 // Unavailable (not connected, not ready, or not enough of the Lease left; the machine is woken when the driver is back, or a
-// second later), SpecInvalid (the request is malformed or too large) or Conflict (another Machine holds the uid).
+// second later), *HeldError, SpecInvalid (the request is malformed or too large) or Conflict (another Machine holds the uid).
 // An outcome that nobody collected is dropped.
 func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
@@ -65,12 +65,13 @@ func (d *Driver) start(m Machine, op Operation, call invoke) error {
 	timeout, err := d.mutationTimeout()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.admissible(m, err); err != nil {
+	if err := d.admissible(m, op, err); err != nil {
 		return err
 	}
 	if !d.slots.take(m.UID, d.cfg.Clock.Now()) {
 		return ErrThrottled
 	}
+	d.gates[gateKey{accountOf(m), op}].began(m.UID)
 	record := d.calls[m.UID]
 	record.underWay, record.outcome = true, nil
 	s := d.session
@@ -109,7 +110,8 @@ func (d *Driver) finish(m Machine, outcome Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slots.release()
-	d.adapt(outcome.Failure)
+	d.adapt(outcome.Failure, outcome.Started)
+	d.learn(m, outcome)
 	record := d.calls[m.UID]
 	record.underWay = false
 	if !record.dropped {
@@ -134,13 +136,15 @@ func (d *Driver) keep(record *callRecord, m Machine, outcome Outcome) {
 	record.nextLook = outcome.Ended.Add(pause)
 }
 
-// adapt follows the cloud's rate limits. Call it with the lock held.
-func (d *Driver) adapt(failure *instance.Failure) {
+// adapt follows the cloud's rate limits with what a call tells that began at an instant. Of many calls that were refused at
+// once the first counts. Call it with the lock held.
+func (d *Driver) adapt(failure *instance.Failure, began time.Time) {
 	if failure == nil {
 		d.slots.grow()
 		return
 	}
-	if failure.Class == instance.RateLimited {
+	if failure.Class == instance.RateLimited && began.After(d.shrunk) {
+		d.shrunk = d.cfg.Clock.Now()
 		d.slots.shrink()
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -33,7 +34,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 	<-entered
 	server.Stop()
 	r.await(t, "the loss of the driver", func() bool {
-		err := r.Reserve(asking)
+		err := r.Reserve(asking, Create)
 		r.alarm.ring(asking.key())
 		return failureClass(err) == instance.Unavailable
 	})
@@ -43,7 +44,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 		}
 	}
 	var failure *instance.Failure
-	if err := r.Reserve(asking); !errors.As(err, &failure) || failure.Message != notConnected {
+	if err := r.Reserve(asking, Create); !errors.As(err, &failure) || failure.Message != notConnected {
 		t.Errorf("a call meanwhile: %v, want %q", err, notConnected)
 	}
 	newFakeDriver().serve(t, path)
@@ -60,7 +61,8 @@ func TestARateLimitShrinksWhatTheDriverGets(t *testing.T) {
 	}
 	path := socketPath(t)
 	f.serve(t, path)
-	r := start(t, Config{}, path)
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	a, b, c := machine("a"), machine("b"), machine("c")
 	if err := r.StartCreate(a, nil, nil); err != nil {
@@ -69,10 +71,12 @@ func TestARateLimitShrinksWhatTheDriverGets(t *testing.T) {
 	if got := r.outcome(t, a); got.Failure == nil || got.Failure.Class != instance.RateLimited {
 		t.Fatalf("outcome %+v, want RateLimited", got)
 	}
-	if err := r.Reserve(b); err != nil {
-		t.Fatal(err)
+	if err := r.Reserve(b, Create); !isHeld(err, instance.RateLimited) {
+		t.Errorf("a call at once: %v, want it held back", err)
 	}
-	if err := r.Reserve(c); err == nil {
+	clock.Step(time.Second)
+	r.await(t, "b's turn", func() bool { return r.Reserve(b, Create) == nil })
+	if err := r.Reserve(c, Create); err == nil {
 		t.Error("two requests are set aside for a driver whose rate is limited")
 	}
 }

@@ -181,7 +181,7 @@ func (r *rig) await(t *testing.T, what string, done func() bool) {
 func (r *rig) awaitReady(t *testing.T) {
 	t.Helper()
 	asking := machine("asking")
-	r.await(t, "a ready driver", func() bool { return r.Reserve(asking) == nil })
+	r.await(t, "a ready driver", func() bool { return r.Reserve(asking, Create) == nil })
 	r.Forget(asking.key(), asking.UID)
 }
 

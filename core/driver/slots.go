@@ -153,6 +153,13 @@ func (s *slots) drop(uid string) {
 	s.queue = slices.DeleteFunc(s.queue, func(one string) bool { return one == uid })
 }
 
+// wants says whether uid has a reservation, or queues for one.
+func (s *slots) wants(uid string) bool {
+	_, reserved := s.reserved[uid]
+	_, queued := s.queued[uid]
+	return reserved || queued
+}
+
 // dropAll empties the queue and the reservations, and returns whose they were. Requests under way still count.
 func (s *slots) dropAll() []string {
 	all := s.queue

@@ -118,6 +118,9 @@ func (p *plan) create(v view) bool {
 		p.expect("turn", turnPatience)
 		return p.waitUntil(time.Time{})
 	}
+	if p.Driver.Held != nil {
+		return p.held()
+	}
 	if p.Machine.Status.LastOperation == nil {
 		p.passing = ""
 		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
@@ -192,6 +195,18 @@ func (p *plan) refused(f *instance.Failure) {
 		status = metav1.ConditionUnknown
 	}
 	p.unready(status, reasonOf(f), explain(f))
+}
+
+// heldPause is when a machine that is held back asks again though nobody woke it: its credentials may have changed.
+const heldPause = 30 * time.Second
+
+// held: calls of the machine's account are refused for a cause that is none of its fault. It says so without having called.
+func (p *plan) held() bool {
+	if p.Driver.Held.Class == instance.RateLimited {
+		p.expect("turn", turnPatience)
+	}
+	p.refused(p.Driver.Held)
+	return p.waitUntil(p.Now.Add(heldPause))
 }
 
 // present judges by the state of the VM.

@@ -230,6 +230,9 @@ func (p *plan) delete() bool {
 	if p.Driver.Throttled {
 		return p.waitUntil(time.Time{})
 	}
+	if p.Driver.Held != nil {
+		return p.held()
+	}
 	p.Memory.Attempted, p.Memory.AttemptedAt = clusterv1alpha1.OperationDelete, p.Now
 	return p.act(Delete)
 }

@@ -21,16 +21,16 @@ func (p pause) nth(n int) time.Duration {
 	return min(wait, p.last)
 }
 
-// pauses by class. Quota and capacity come back within half a minute at first, for somebody may be waiting beside it;
-// what only a person can mend is tried rarely.
+// pauses by class. What concerns a whole account (credentials, quota, capacity, rate) has short ones: core/driver lets only one
+// machine try at a time, and rarely. What else only a person can mend is tried rarely.
 var pauses = map[instance.Class]pause{
 	instance.OutcomeUnknown: {time.Second, 30 * time.Second},
 	instance.Unavailable:    {time.Second, 10 * time.Second},
 	instance.NotFound:       {2 * time.Second, time.Minute},
-	instance.Credentials:    {10 * time.Second, 5 * time.Minute},
+	instance.Credentials:    {10 * time.Second, 30 * time.Second},
 	instance.Quota:          {5 * time.Second, 30 * time.Second},
-	instance.Capacity:       {5 * time.Second, time.Minute},
-	instance.RateLimited:    {2 * time.Second, time.Minute},
+	instance.Capacity:       {5 * time.Second, 30 * time.Second},
+	instance.RateLimited:    {time.Second, 30 * time.Second},
 	instance.Precondition:   {10 * time.Second, 2 * time.Minute},
 	instance.AccountChanged: {time.Minute, 5 * time.Minute},
 	instance.StaleEpoch:     {30 * time.Second, 5 * time.Minute},
@@ -42,19 +42,10 @@ var pauses = map[instance.Class]pause{
 	instance.DataLoss:       {5 * time.Minute, 5 * time.Minute},
 }
 
-// patientQuota is how many times a quota is tried at its short pause, about five minutes, and longQuota the pause after.
-const (
-	patientQuota = 12
-	longQuota    = 5 * time.Minute
-)
-
 // after returns how long to wait after the n-th failure of a class in a row, n from 1. A driver's own wish can only make
 // it longer. uid spreads machines that failed together.
 func after(f *instance.Failure, n int, uid string) time.Duration {
 	wait := pauses[f.Class].nth(n)
-	if f.Class == instance.Quota && n > patientQuota {
-		wait = longQuota
-	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uid))
 	wait -= wait / 5 * time.Duration(h.Sum32()%64) / 64

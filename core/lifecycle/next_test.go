@@ -54,6 +54,14 @@ func TestNext(t *testing.T) {
 		"the driver has no room: nothing is written": {
 			given: func(s *State) { s.Driver.Throttled = true }, silent: true, wake: turnPatience,
 		},
+		"others of the account were refused for want of quota": {
+			given:     func(s *State) { s.Driver.Held = &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", Message: "2 of 2"} },
+			condition: "InstanceReady False QuotaExceeded", message: "2 of 2", wake: heldPause, phase: clusterv1alpha1.MachinePhasePending,
+		},
+		"the account is called too often: nothing is written": {
+			given:  func(s *State) { s.Driver.Held = &instance.Failure{Class: instance.RateLimited, Reason: "RateLimited"} },
+			silent: true, wake: heldPause,
+		},
 		"the driver is away for a moment": {
 			given: func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }, wake: driverPatience, silent: true,
 		},
@@ -286,6 +294,12 @@ func TestNext(t *testing.T) {
 		"a driver without room for the delete": {
 			given: all(intended, deleting, func(s *State) { s.Driver.Throttled = true }),
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",
+		},
+		"deletes of others of the account were refused": {
+			given: all(intended, deleting, func(s *State) {
+				s.Driver.Held = &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid", Message: "who are you?"}
+			}),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False CredentialsInvalid", wake: heldPause,
 		},
 		"a create under way holds the delete": {
 			given: all(intended, deleting, func(s *State) { s.Driver.UnderWay = true }),

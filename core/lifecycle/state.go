@@ -68,6 +68,9 @@ type Driver struct {
 	Unready string
 	// Throttled: the driver takes no further call now; the machine is woken when its turn has come.
 	Throttled bool
+	// Held is how others of the same account were refused, so that no call is made for this machine before one of theirs
+	// succeeds; nil when nothing is held back. The machine is woken when its turn has come.
+	Held *instance.Failure
 	// CreateSettle is how long after a create of unknown outcome its VM may still appear.
 	CreateSettle time.Duration
 	// LeadingSince is since when no other process calls drivers for this cluster.

@@ -90,6 +90,10 @@ func (w *world) state() State {
 			UnderWay: w.call != nil, Outcome: w.outcome, Seen: w.look,
 		},
 	}
+	if w.full && w.version%2 == 1 {
+		s.Driver.Throttled = false
+		s.Driver.Held = &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", Message: "of others"}
+	}
 	if phase := s.Machine.Status.Phase; w.bare && phase != clusterv1alpha1.MachinePhaseProvisioned && phase != clusterv1alpha1.MachinePhaseRunning {
 		s.BootstrapError = "label is wrong"
 	}

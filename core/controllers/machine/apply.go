@@ -160,7 +160,7 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string
 
 // mutate starts a create or delete, once its turn has come and the status is written.
 func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
-	if err := s.driver.Reserve(s.told()); err != nil {
+	if err := s.driver.Reserve(s.told(), operationOf(step)); err != nil {
 		return false, s.notStarted(step, err)
 	}
 	if err := r.writeStatus(ctx, s, step); err != nil {
@@ -185,7 +185,10 @@ func (s *subject) notStarted(step lifecycle.Step, err error) error {
 	s.forgetAttempt()
 	known := &s.state.Driver
 	failure, failed := errors.AsType[*instance.Failure](err)
+	held, isHeld := errors.AsType[*driver.HeldError](err)
 	switch {
+	case isHeld:
+		known.Held = held.Failure
 	case errors.Is(err, driver.ErrBusy):
 		known.UnderWay = true
 	case errors.Is(err, driver.ErrThrottled):
@@ -193,15 +196,20 @@ func (s *subject) notStarted(step lifecycle.Step, err error) error {
 	case failed && failure.Class == instance.Unavailable:
 		known.Ready, known.Unready = false, failure.Message
 	case failed:
-		operation := clusterv1alpha1.OperationCreate
-		if step.Do == lifecycle.Delete {
-			operation = clusterv1alpha1.OperationDelete
-		}
+		operation := clusterv1alpha1.OperationType(operationOf(step))
 		known.Outcome = &lifecycle.Outcome{Operation: operation, Failure: failure, Started: s.state.Now, Ended: s.state.Now}
 	default:
 		return err
 	}
 	return nil
+}
+
+// operationOf is the driver's name for a Create or a Delete.
+func operationOf(step lifecycle.Step) driver.Operation {
+	if step.Do == lifecycle.Delete {
+		return driver.Delete
+	}
+	return driver.Create
 }
 
 // forgetAttempt takes back what was remembered of a call that was not started.

@@ -1,0 +1,334 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/millwright-dev/millwright/core/instance"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// isHeld says whether err holds a machine back for a failure of that class.
+func isHeld(err error, class instance.Class) bool {
+	held, is := errors.AsType[*HeldError](err)
+	return is && held.Failure.Class == class
+}
+
+// quotaRig is a cloud account with a quota, whom machines ask for VMs as the machine controller does.
+type quotaRig struct {
+	*rig
+	clock *clocktesting.FakeClock
+
+	mu      sync.Mutex
+	creates int
+	deletes int
+	vms     map[string]bool
+	answer  func(vms int) error // nil makes a VM
+}
+
+func newQuotaRig(t *testing.T, answer func(vms int) error) *quotaRig {
+	t.Helper()
+	q := &quotaRig{vms: map[string]bool{}, answer: answer}
+	f := newFakeDriver()
+	f.create = func(_ context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.creates++
+		if err := q.answer(len(q.vms)); err != nil {
+			return nil, err
+		}
+		q.vms[r.GetMachine().GetUid()] = true
+		return &driverv1alpha1.CreateMachineResponse{Machine: running(r.GetMachine())}, nil
+	}
+	f.remove = func(context.Context, *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.DeleteMachineResponse, error) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.deletes++
+		return &driverv1alpha1.DeleteMachineResponse{}, nil
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	q.clock = clocktesting.NewFakeClock(time.Now())
+	q.rig = start(t, Config{Clock: q.clock}, path)
+	q.awaitReady(t)
+	return q
+}
+
+func (q *quotaRig) set(answer func(vms int) error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.answer = answer
+}
+
+func (q *quotaRig) counts() (creates, vms int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.creates, len(q.vms)
+}
+
+// ask lets each machine without a VM ask once, and waits until no call is under way. Who was refused asks again in the same
+// round, as one does that was woken by the end of its call.
+func (q *quotaRig) ask(t *testing.T, all []Machine) (held map[instance.Class]int) {
+	t.Helper()
+	held = map[instance.Class]int{}
+	// Two rounds in which nobody gets on: the first may give a turn to one that it has passed already.
+	for quiet := 0; quiet < 2; quiet++ {
+		again := false
+		clear(held)
+		for _, m := range all {
+			q.mu.Lock()
+			has := q.vms[m.UID]
+			q.mu.Unlock()
+			if _, progress := q.Collect(m.key(), m.UID); progress == UnderWay {
+				again = true
+				continue
+			}
+			if has {
+				continue
+			}
+			err := q.Reserve(m, Create)
+			if err == nil {
+				err = q.StartCreate(m, nil, nil)
+			}
+			if h, is := errors.AsType[*HeldError](err); is {
+				held[h.Failure.Class]++
+			}
+			again = again || err == nil || errors.Is(err, ErrThrottled)
+		}
+		if again {
+			quiet = -1
+		}
+	}
+	return held
+}
+
+func quotaOf(n int) func(int) error {
+	return func(vms int) error {
+		if vms < n {
+			return nil
+		}
+		return says(codes.ResourceExhausted, "QUOTA_EXCEEDED", fmt.Sprintf("Quota exceeded: %d of %d", n, n))
+	}
+}
+
+func TestSAFE7_AQuotaIsProbedByOneMachineAtATime(t *testing.T) {
+	q := newQuotaRig(t, quotaOf(10))
+	all := machines(200)
+	if held := q.ask(t, all); held[instance.Quota] != 190 {
+		t.Errorf("held back are %v, want the 190 that the quota does not allow", held)
+	}
+	creates, vms := q.counts()
+	if vms != 10 || creates > 30 {
+		t.Errorf("%d creates made %d VMs, want 10 and few more", creates, vms)
+	}
+	for range 60 {
+		q.clock.Step(time.Second)
+		q.ask(t, all)
+	}
+	if now, _ := q.counts(); now-creates > 12 {
+		t.Errorf("%d creates in a minute that could not succeed", now-creates)
+	}
+	// The quota is raised: it is noticed within half a minute, and then everybody has a VM at once.
+	q.set(quotaOf(1000))
+	waited := 0
+	for ; len(q.ask(t, all)) > 0 && waited < 31; waited++ {
+		q.clock.Step(time.Second)
+	}
+	if _, vms := q.counts(); vms != 200 || waited > 30 {
+		t.Errorf("%d s after the quota was raised there are %d VMs", waited, vms)
+	}
+}
+
+func TestSAFE7_RefusedCredentialsAreTriedAHandfulOfTimes(t *testing.T) {
+	bad := func(int) error { return says(codes.Unauthenticated, "CREDENTIALS_INVALID", "The key is unknown.") }
+	q := newQuotaRig(t, bad)
+	all := machines(200)
+	if held := q.ask(t, all); held[instance.Credentials] != 200 {
+		t.Errorf("held back are %v, want all", held)
+	}
+	for range 59 {
+		q.clock.Step(5 * time.Second)
+		q.ask(t, all)
+	}
+	if creates, _ := q.counts(); creates > firstWindow {
+		t.Errorf("%d creates with bad credentials, want at most %d", creates, firstWindow)
+	}
+	// Deletes have their own breaker: what may not create may well delete.
+	if err := q.StartDelete(all[0]); err != nil {
+		t.Errorf("a delete: %v", err)
+	}
+	q.outcome(t, all[0])
+	// Other credentials are another account.
+	renewed := all[1]
+	renewed.Secrets = map[string][]byte{"key": []byte("new")}
+	if err := q.Reserve(renewed, Create); err != nil {
+		t.Errorf("with new credentials: %v", err)
+	}
+	q.Forget(renewed.key(), renewed.UID)
+	// After five minutes one probe finds that the old ones are good again.
+	q.set(quotaOf(1000))
+	q.clock.Step(5 * time.Second)
+	if held := q.ask(t, all); len(held) > 0 {
+		t.Errorf("after five minutes %v are held back still", held)
+	}
+}
+
+// table of the gate itself: what each answer does to it.
+func TestSAFE7_Gate(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	refusal := func(class instance.Class, after time.Duration) *instance.Failure {
+		return &instance.Failure{Class: class, Reason: "R", Message: "words", RetryAfter: after, ProviderID: "another's", LastKnownState: []byte("another's")}
+	}
+	cases := map[string]struct {
+		reason   string
+		failures []*instance.Failure
+		// shut is for how long nobody may call after the last of them, room how many may call after that.
+		shut time.Duration
+		room int
+	}{
+		"successes":             {"each lets one more through", []*instance.Failure{nil, nil}, 0, firstWindow + 2},
+		"quota":                 {"five seconds, then one", []*instance.Failure{nil, refusal(instance.Quota, 0)}, 5 * time.Second, 1},
+		"quota, again":          {"ever longer", []*instance.Failure{refusal(instance.Quota, 0), refusal(instance.Quota, 0)}, 10 * time.Second, 1},
+		"quota, long":           {"never longer than half a minute", slices.Repeat([]*instance.Failure{refusal(instance.Quota, 0)}, 20), 30 * time.Second, 1},
+		"credentials":           {"the contract says five minutes", []*instance.Failure{refusal(instance.Credentials, 0)}, 5 * time.Minute, 1},
+		"another cause":         {"begins its own count", []*instance.Failure{refusal(instance.Quota, 0), refusal(instance.Quota, 0), refusal(instance.Capacity, 0)}, 5 * time.Second, 1},
+		"the driver's wish":     {"counts where it is longer", []*instance.Failure{refusal(instance.RateLimited, time.Minute)}, time.Minute, 1},
+		"a success after":       {"opens it; others follow one by one", []*instance.Failure{refusal(instance.Quota, 0), nil}, 0, 2},
+		"a machine's own":       {"says nothing of the account", []*instance.Failure{refusal(instance.SpecInvalid, 0), refusal(instance.OutcomeUnknown, 0)}, 0, firstWindow},
+		"unknown after refusal": {"opens nothing", []*instance.Failure{refusal(instance.Quota, 0), refusal(instance.OutcomeUnknown, 0)}, 0, 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g, at := newGate(), now
+			for i, failure := range tc.failures {
+				uid := fmt.Sprint(i)
+				if _, ok := g.ask(uid, at); !ok {
+					t.Fatalf("call %d may not begin", i)
+				}
+				g.began(uid)
+				g.ended(uid, at, at, failure)
+				if i+1 < len(tc.failures) && g.shut(at) {
+					at = g.until
+				}
+			}
+			if got := max(0, g.until.Sub(at)); g.shut(at) != (tc.shut > 0) || tc.shut > 0 && got != tc.shut {
+				t.Errorf("it is shut for %s, want %s: %s", got, tc.shut, tc.reason)
+			}
+			if g.shut(at) {
+				held, ok := g.ask("asks", at)
+				if ok || held == nil || held.Message != "words" || held.ProviderID != "" || held.LastKnownState != nil {
+					t.Errorf("who asks meanwhile gets %+v, want the words and nothing of another's VM", held)
+				}
+				g.drop("asks")
+				at = g.until
+			}
+			room := 0
+			for ; room < 100; room++ {
+				if _, ok := g.ask(fmt.Sprint("r", room), at); !ok {
+					break
+				}
+			}
+			if room != tc.room {
+				t.Errorf("%d may call at once, want %d: %s", room, tc.room, tc.reason)
+			}
+		})
+	}
+}
+
+// A call that began before the gate was closed says nothing new: many that fail at once are one failure.
+func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := newGate()
+	for i := range firstWindow {
+		g.ask(fmt.Sprint(i), now)
+		g.began(fmt.Sprint(i))
+	}
+	later := now.Add(time.Second)
+	for i := range firstWindow - 1 {
+		g.ended(fmt.Sprint(i), now, later, &instance.Failure{Class: instance.Quota})
+	}
+	g.ended(fmt.Sprint(firstWindow-1), now, later, nil)
+	if g.why == nil || g.until.Sub(later) != 5*time.Second {
+		t.Errorf("shut for %s by %v, want 5 s", g.until.Sub(later), g.why)
+	}
+}
+
+// Whose turn has come and who does not come loses it to the next.
+func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := newGate()
+	g.ask("first", now)
+	g.began("first")
+	g.ended("first", now, now, &instance.Failure{Class: instance.Quota})
+	for _, uid := range []string{"a", "b", "c"} {
+		g.ask(uid, now)
+	}
+	nobody := func(string) bool { return false }
+	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).Equal(now.Add(5*time.Second)) {
+		t.Errorf("while it is shut: %v, due at %s", next, g.due(now))
+	}
+	now = g.until
+	if next := g.next(now, nobody); !slices.Equal(next, []string{"a"}) || !g.due(now).Equal(now.Add(gateTurn)) {
+		t.Errorf("first comes %v, the next at %s", next, g.due(now))
+	}
+	now = now.Add(gateTurn)
+	if next := g.next(now, func(uid string) bool { return uid == "a" }); len(next) > 0 {
+		t.Errorf("while a waits for the driver %v may call, too", next)
+	}
+	now = now.Add(gateTurn)
+	if next := g.next(now, nobody); !slices.Equal(next, []string{"b"}) {
+		t.Errorf("after a did not come: %v", next)
+	}
+	g.drop("b")
+	g.drop("c")
+	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).IsZero() || g.idle(now) || !g.idle(now.Add(2*gateMemory)) {
+		t.Error("a gate that nobody waits at is not forgotten after a while")
+	}
+}
+
+func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := newGate()
+	g.window = 16
+	for i := range 16 {
+		g.ask(fmt.Sprint(i), now)
+		g.began(fmt.Sprint(i))
+	}
+	for i := range 16 {
+		g.ended(fmt.Sprint(i), now, now.Add(time.Second), &instance.Failure{Class: instance.RateLimited, RetryAfter: 3 * time.Second})
+	}
+	if g.room() != 8 || !g.until.Equal(now.Add(4*time.Second)) {
+		t.Errorf("%d may call from %s on, want 8 after 3 s", g.room(), g.until)
+	}
+}
+
+func TestSAFE7_RetryInfoIsWaitedFor(t *testing.T) {
+	q := newQuotaRig(t, func(int) error {
+		return says(codes.ResourceExhausted, "RATE_LIMITED", "slow down", &errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
+	})
+	all := machines(20)
+	if held := q.ask(t, all); held[instance.RateLimited] != 20 {
+		t.Errorf("held back are %v, want all", held)
+	}
+	before, _ := q.counts()
+	q.clock.Step(6 * time.Second)
+	q.ask(t, all)
+	if now, _ := q.counts(); now != before {
+		t.Errorf("%d calls before the time is over that the cloud asks for", now-before)
+	}
+	q.set(quotaOf(1000))
+	q.clock.Step(time.Second)
+	if held := q.ask(t, all); len(held) > 0 {
+		t.Errorf("%v are held back after it", held)
+	}
+}
