@@ -14,6 +14,10 @@ import (
 // most likely end in doubt.
 const shortestMutation = 5 * time.Second
 
+// leaseMargin is how much of the Lease must be left after a mutation: as long as it may take from looking at the Lease until the
+// call's deadline runs.
+const leaseMargin = time.Second
+
 // StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes the machine, and
 // Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
 // Unavailable (not connected, not ready, or not enough of the Lease left; the machine is woken when the driver is back, or a
@@ -87,6 +91,11 @@ func (d *Driver) mutate(s *session, m Machine, op Operation, timeout time.Durati
 	defer cancel()
 	ctx, departed := watchDeparture(ctx)
 	outcome := Outcome{Operation: op, Started: d.cfg.Clock.Now()}
+	// The deadline runs from now on. A process that was stopped since it last looked at its Lease may have lost it.
+	if !d.fits(timeout) {
+		outcome.Ended, outcome.Failure = outcome.Started, leaseExpiring()
+		return outcome
+	}
 	answer, err := call(ctx, s)
 	outcome.Ended = d.cfg.Clock.Now()
 	if err != nil {
@@ -159,11 +168,24 @@ func (d *Driver) mutationTimeout() (time.Duration, error) {
 	if !leading {
 		return 0, unavailable("NotLeading", "this process does not lead")
 	}
-	left := latest.Sub(d.cfg.Clock.Now())
+	left := latest.Sub(d.cfg.Clock.Now()) - leaseMargin
 	if left < min(timeout, shortestMutation) {
-		return 0, unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
+		return 0, leaseExpiring()
 	}
 	return min(timeout, left), nil
+}
+
+// fits says whether a mutation that takes so long ends before the Lease does.
+func (d *Driver) fits(timeout time.Duration) bool {
+	if d.cfg.MutationBudget == nil {
+		return true
+	}
+	latest, leading := d.cfg.MutationBudget()
+	return leading && latest.Sub(d.cfg.Clock.Now()) >= timeout
+}
+
+func leaseExpiring() *instance.Failure {
+	return unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
 }
 
 func (d *Driver) meta() *driverv1alpha1.RequestMeta {

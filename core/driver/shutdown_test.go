@@ -174,3 +174,34 @@ func isReason(err error, reason string) bool {
 	var failure *instance.Failure
 	return errors.As(err, &failure) && failure.Class == instance.Unavailable && failure.Reason == reason
 }
+
+// A process that was stopped between its look at the Lease and the call has lost the Lease meanwhile, and sends nothing.
+func TestSAFE6_NothingIsSentAfterAStop(t *testing.T) {
+	f := newFakeDriver()
+	f.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+		t.Error("a create was sent after the Lease")
+		return nil, nil
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	clock := clocktesting.NewFakeClock(time.Now())
+	latest := clock.Now().Add(time.Minute)
+	// The stop comes after the second look from now on.
+	var looks atomic.Int32
+	looks.Store(1000)
+	r := start(t, Config{Clock: clock, MutationBudget: func() (time.Time, bool) {
+		if looks.Add(-1) == 0 {
+			clock.Step(40 * time.Second)
+		}
+		return latest, true
+	}}, path)
+	r.awaitReady(t)
+	looks.Store(2)
+	m := machine("a")
+	if err := r.StartCreate(m, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if outcome := r.outcome(t, m); !isReason(outcome.Failure, "LeaseExpiring") {
+		t.Errorf("outcome %+v, want that too little of the Lease is left", outcome)
+	}
+}

@@ -55,7 +55,9 @@ func TestNext(t *testing.T) {
 			given: func(s *State) { s.Driver.Throttled = true }, silent: true, wake: turnPatience,
 		},
 		"others of the account were refused for want of quota": {
-			given:     func(s *State) { s.Driver.Held = &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", Message: "2 of 2"} },
+			given: func(s *State) {
+				s.Driver.Held = &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", Message: "2 of 2"}
+			},
 			condition: "InstanceReady False QuotaExceeded", message: "2 of 2", wake: heldPause, phase: clusterv1alpha1.MachinePhasePending,
 		},
 		"the account is called too often: nothing is written": {

@@ -12,18 +12,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The leader's Lease. Source: rule 8 of the driver contract (60 s, renewed within 40 s).
+// The leader's Lease, unless the operator chose otherwise. Source: rule 8 of the driver contract (60 s, renewed within 40 s).
 const (
-	leaseDuration = 60 * time.Second
-	renewDeadline = 40 * time.Second
-	retryPeriod   = 5 * time.Second
+	DefaultLeaseDuration = 60 * time.Second
+	DefaultRenewDeadline = 40 * time.Second
+	DefaultRetryPeriod   = 5 * time.Second
 )
 
 // lease is a leader election lock that remembers when it was last renewed and under which epoch, so that no
 // mutation is sent that could outlive the leadership it was sent under.
 type lease struct {
 	resourcelock.Interface
-	clock clock.PassiveClock
+	clock    clock.PassiveClock
+	duration time.Duration
 
 	mu      sync.Mutex
 	renewed time.Time
@@ -34,14 +35,14 @@ type lease struct {
 // one before takes over at once: whoever starts it must have seen the old one end, as a kubelet has for a pod's name.
 func newLease(config *rest.Config, o LeaderElection, clk clock.PassiveClock) (*lease, error) {
 	config = rest.AddUserAgent(config, "leader-election")
-	config.Timeout = renewDeadline / 2
+	config.Timeout = o.RenewDeadline / 2
 	leases, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make the client of the leader's Lease: %w", err)
 	}
 	lock := &resourcelock.LeaseLock{Client: leases, LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity}}
 	lock.LeaseMeta.Namespace, lock.LeaseMeta.Name = o.Namespace, leaseName
-	return &lease{Interface: lock, clock: clk}, nil
+	return &lease{Interface: lock, clock: clk, duration: o.LeaseDuration}, nil
 }
 
 // Create takes a Lease that nobody has held.
@@ -79,12 +80,16 @@ func (l *lease) Epoch() int64 {
 	return l.epoch
 }
 
-// Budget is the instant at which another process may take the Lease unless it is renewed, and whether it is held at all.
+// Budget is the instant at which another process may take the Lease unless it is renewed, and whether it is held at all. A
+// machine that was suspended has lost time that its monotonic clock knows nothing of, and one whose clock was set back, time
+// that the other does not: the clock counts on which more has passed.
 func (l *lease) Budget() (latest time.Time, leading bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.renewed.IsZero() {
 		return time.Time{}, false
 	}
-	return l.renewed.Add(leaseDuration), true
+	now := l.clock.Now()
+	passed := max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0)))
+	return now.Add(l.duration - passed), true
 }

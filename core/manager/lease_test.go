@@ -28,7 +28,8 @@ func TestTheLeasesBudget(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := testingclock.NewFakePassiveClock(start)
 	server := &lock{}
-	l := &lease{Interface: server, clock: clock}
+	const leaseDuration = DefaultLeaseDuration
+	l := &lease{Interface: server, clock: clock, duration: leaseDuration}
 	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me", AcquireTime: metav1.NewTime(start)}
 
 	if _, leading := l.Budget(); leading || l.Epoch() != 0 {
@@ -69,13 +70,20 @@ func TestOptionsNameTheFlagThatIsWrong(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"negative workers":          {func(o *Options) { o.Workers = -1 }, "--workers"},
-		"negative settled interval": {func(o *Options) { o.SettledInterval = -time.Second }, "--settled-interval"},
-		"negative timeout":          {func(o *Options) { o.DrainTimeout = -time.Second }, "--drain-timeout"},
-		"negative interval":         {func(o *Options) { o.Orphans.Interval = -time.Second }, "--orphan-interval"},
-		"negative age":              {func(o *Options) { o.Orphans.Age = -time.Second }, "--orphan-age"},
-		"no namespace for a Lease":  {func(o *Options) { o.LeaderElection.Namespace = "" }, "--leader-election-namespace"},
-		"no identity for a Lease":   {func(o *Options) { o.LeaderElection.Identity = "" }, "--leader-election-identity"},
+		"negative workers":                  {func(o *Options) { o.Workers = -1 }, "--workers"},
+		"negative settled interval":         {func(o *Options) { o.SettledInterval = -time.Second }, "--settled-interval"},
+		"negative timeout":                  {func(o *Options) { o.DrainTimeout = -time.Second }, "--drain-timeout"},
+		"negative interval":                 {func(o *Options) { o.Orphans.Interval = -time.Second }, "--orphan-interval"},
+		"negative age":                      {func(o *Options) { o.Orphans.Age = -time.Second }, "--orphan-age"},
+		"a Lease too short for its renewal": {func(o *Options) { o.LeaderElection.RenewDeadline = o.LeaderElection.LeaseDuration }, "--leader-election-lease-duration"},
+		"a renewal too short for a retry":   {func(o *Options) { o.LeaderElection.RetryPeriod = o.LeaderElection.RenewDeadline }, "--leader-election-renew-deadline"},
+		"a Lease too short for a call": {func(o *Options) {
+			o.LeaderElection.LeaseDuration = 7 * time.Second
+			o.LeaderElection.RenewDeadline = 4 * time.Second
+			o.LeaderElection.RetryPeriod = time.Second
+		}, "--leader-election-lease-duration"},
+		"no namespace for a Lease": {func(o *Options) { o.LeaderElection.Namespace = "" }, "--leader-election-namespace"},
+		"no identity for a Lease":  {func(o *Options) { o.LeaderElection.Identity = "" }, "--leader-election-identity"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

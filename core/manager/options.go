@@ -66,7 +66,40 @@ type LeaderElection struct {
 	// Identity names this manager. Two that run at once must differ; one that is started again after the old process
 	// ended should keep it, as a pod keeps its name, and then takes over without waiting for the Lease to run out.
 	Identity string
+	// LeaseDuration is how long another manager waits for the leader's next renewal, RenewDeadline how long the leader tries
+	// to renew before it gives up and exits, RetryPeriod lies between two tries. Defaults: 60 s, 40 s and 5 s. No call to a
+	// driver is given longer than the Lease lasts.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
+
+// validate names the flag that is wrong.
+func (l LeaderElection) validate() error {
+	var errs []error
+	if l.Namespace == "" {
+		errs = append(errs, errors.New("--leader-election-namespace: is required with --leader-elect; it holds the Lease"))
+	}
+	if l.Identity == "" {
+		errs = append(errs, errors.New("--leader-election-identity: is required with --leader-elect; give the pod's name"))
+	}
+	if l.LeaseDuration <= l.RenewDeadline {
+		errs = append(errs, fmt.Errorf("--leader-election-lease-duration=%s: must be longer than --leader-election-renew-deadline=%s: "+
+			"a leader has to give up before another one takes over", l.LeaseDuration, l.RenewDeadline))
+	}
+	if l.RenewDeadline <= l.RetryPeriod*12/10 {
+		errs = append(errs, fmt.Errorf("--leader-election-renew-deadline=%s: must be longer than 1.2 times --leader-election-retry-period=%s",
+			l.RenewDeadline, l.RetryPeriod))
+	}
+	// Calls need some of the Lease to be left when the next renewal is due.
+	if l.LeaseDuration-l.RetryPeriod < shortestLease {
+		errs = append(errs, fmt.Errorf("--leader-election-lease-duration=%s: must be at least %s longer than --leader-election-retry-period=%s, "+
+			"or no call to a driver can be made", l.LeaseDuration, shortestLease, l.RetryPeriod))
+	}
+	return errors.Join(errs...)
+}
+
+// shortestLease is how much of a Lease must be left when it is renewed in time: what core/driver gives a call at least, and
+// some to spare.
+const shortestLease = 8 * time.Second
 
 const (
 	leaseName = "millwright-manager"
@@ -84,6 +117,18 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxUnhealthy == "" {
 		o.MaxUnhealthy = machineset.DefaultMaxUnhealthy.String()
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{&o.LeaderElection.LeaseDuration, DefaultLeaseDuration},
+		{&o.LeaderElection.RenewDeadline, DefaultRenewDeadline},
+		{&o.LeaderElection.RetryPeriod, DefaultRetryPeriod},
+	} {
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
 	}
 	return o
 }
@@ -115,11 +160,8 @@ func (o Options) validate() error {
 	if o.Settle < 0 {
 		errs = append(errs, fmt.Errorf("--settle-period=%s: must not be negative", o.Settle))
 	}
-	if o.LeaderElection.Enabled && o.LeaderElection.Namespace == "" {
-		errs = append(errs, errors.New("--leader-election-namespace: is required with --leader-elect; it holds the Lease"))
-	}
-	if o.LeaderElection.Enabled && o.LeaderElection.Identity == "" {
-		errs = append(errs, errors.New("--leader-election-identity: is required with --leader-elect; give the pod's name"))
+	if o.LeaderElection.Enabled {
+		errs = append(errs, o.LeaderElection.validate())
 	}
 	if o.ProfilingAddress != "" && !loopback(o.ProfilingAddress) {
 		errs = append(errs, fmt.Errorf("--profiling-bind-address=%s: must be a loopback address such as 127.0.0.1:6060; profiles are "+

@@ -90,7 +90,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 			return nil, fmt.Errorf("register API types: %w", err)
 		}
 	}
-	grace, duration, deadline, retry := shutdownGrace, leaseDuration, renewDeadline, retryPeriod
+	grace, election := shutdownGrace, o.LeaderElection
 	options := ctrl.Options{
 		Scheme: scheme,
 		Logger: log,
@@ -102,9 +102,9 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 		HealthProbeBindAddress:  o.HealthAddress,
 		PprofBindAddress:        o.ProfilingAddress,
 		GracefulShutdownTimeout: &grace,
-		LeaseDuration:           &duration,
-		RenewDeadline:           &deadline,
-		RetryPeriod:             &retry,
+		LeaseDuration:           &election.LeaseDuration,
+		RenewDeadline:           &election.RenewDeadline,
+		RetryPeriod:             &election.RetryPeriod,
 	}
 	if leader != nil {
 		options.LeaderElection = true

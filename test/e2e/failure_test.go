@@ -195,3 +195,101 @@ func (u *user) change(providerID string, change backendv1alpha1.VMChange) {
 		u.t.Fatalf("change VM %s: %v", providerID, err)
 	}
 }
+
+// Many machines against a small quota: the cloud is asked a few times, every machine says so in its words, and when it is raised
+// all of them are there soon.
+func TestSAFE7_ManyMachinesAgainstAQuota(t *testing.T) {
+	const machines, fit = 40, 5
+	u := newUser(t)
+	u.quota(fit)
+	u.apply(deployment("many", machines, nil))
+	eventually(t, "all others to say that the quota is used up", func(context.Context) error {
+		said := 0
+		for _, m := range u.machines() {
+			if saysWhy(&m, clusterv1alpha1.ReasonQuotaExceeded, "Quota exceeded for vm") {
+				said++
+			}
+		}
+		if said != machines-fit {
+			return fmt.Errorf("%d machines say so", said)
+		}
+		return nil
+	})
+	if n := u.creates(); n > 3*fit+10 {
+		t.Errorf("%d machines called the cloud %d times for %d VMs", machines, n, fit)
+	}
+	u.quota(-1)
+	raised := time.Now()
+	u.awaitRunning(machines)
+	t.Logf("all were Running %s after the quota was raised, after %d calls in all", time.Since(raised).Round(time.Second), u.creates())
+	u.checkOneVMEach()
+}
+
+// Credentials that are refused are tried a handful of times, by whomever; what changes them goes on at once.
+func TestSAFE7_Credentials(t *testing.T) {
+	const machines = 20
+	u := newUser(t)
+	operations := u.createOperations()
+	fault := u.inject(&backendv1alpha1.Fault{
+		Match:  &backendv1alpha1.FaultMatch{Operation: operations[0]},
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
+		Error:  &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_CREDENTIALS, Message: "The key was revoked"},
+	})
+	u.apply(deployment("locked", machines, nil))
+	eventually(t, "all to say that the credentials are refused", func(context.Context) error {
+		said := 0
+		for _, m := range u.machines() {
+			if m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
+				t.Errorf("machine %s failed for it", m.Name)
+			}
+			if saysWhy(&m, clusterv1alpha1.ReasonCredentialsInvalid, "The key was revoked") {
+				said++
+			}
+		}
+		if said != machines {
+			return fmt.Errorf("%d machines say so", said)
+		}
+		return nil
+	})
+	if n := u.callsOf(operations[0]); n > 5 {
+		t.Errorf("the cloud refused the credentials %d times, want a handful", n)
+	}
+	if _, err := u.Backend().RemoveFaults(t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: []string{fault}}); err != nil {
+		t.Fatal(err)
+	}
+	// What the machines are made with has changed: nobody waits for the breaker's five minutes.
+	u.apply(deployment("locked", machines, map[string]string{"flavor": "medium"}))
+	u.awaitRunning(machines)
+	u.checkOneVMEach()
+}
+
+func (u *user) createOperations() []string {
+	u.t.Helper()
+	info, err := u.Backend().GetBackendInfo(u.t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
+	if err != nil {
+		u.t.Fatalf("ask the cloud for its operations: %v", err)
+	}
+	return info.GetCreateOperations()
+}
+
+// creates counts the calls that made this test's VMs, or tried to.
+func (u *user) creates() int {
+	u.t.Helper()
+	return u.callsOf(u.createVM())
+}
+
+// callsOf counts the calls of an operation for this test's machines, past and present.
+func (u *user) callsOf(operation string) int {
+	u.t.Helper()
+	calls, err := u.calls(u.t.Context())
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	n := 0
+	for _, call := range calls {
+		if call.GetOperation() == operation && call.GetReceiveTime().AsTime().After(u.since) {
+			n++
+		}
+	}
+	return n
+}

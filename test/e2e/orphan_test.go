@@ -170,7 +170,7 @@ func (u *user) awaitLeaseEvent(reason, providerID string) {
 	u.t.Helper()
 	eventually(u.t, "event "+reason, func(ctx context.Context) error {
 		var events corev1.EventList
-		if err := u.client.List(ctx, &events, client.InNamespace("millwright-system")); err != nil {
+		if err := u.client.List(ctx, &events, client.InNamespace(leaseNamespace)); err != nil {
 			return err
 		}
 		said := slices.ContainsFunc(events.Items, func(e corev1.Event) bool {

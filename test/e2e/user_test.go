@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,11 +29,13 @@ type user struct {
 	t *testing.T
 	// namespace is where kubectl works, own the one that goes with the test.
 	namespace, own string
+	// since is when the test began.
+	since time.Time
 }
 
 func newUser(t *testing.T) *user {
 	t.Helper()
-	u := &user{fixture: shared, t: t}
+	u := &user{fixture: shared, t: t, since: time.Now()}
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name()))
 	if len(name) > 50 {
 		name = name[len(name)-50:]
