@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -127,48 +125,4 @@ func sumCalls(metrics io.Reader) (int, error) {
 		total += int(n)
 	}
 	return total, lines.Err()
-}
-
-// maxProfile is the longest that a CPU profile takes.
-const maxProfile = time.Minute
-
-// startProfile has the manager profile itself, if that is wanted. The result ends the profile and saves it.
-func (r *run) startProfile(ctx context.Context, phase string) (end func() error) {
-	if r.options.Profiles == "" {
-		return func() error { return nil }
-	}
-	// The server only answers when the time is over: more than one short profile would fall between two.
-	seconds := min(maxProfile, time.Duration(r.options.Machines)*10*time.Millisecond+time.Second)
-	done := make(chan error, 1)
-	go func() { done <- r.saveProfile(ctx, phase, fmt.Sprintf("profile?seconds=%d", int(seconds.Seconds()))) }()
-	return func() error { return <-done }
-}
-
-// saveProfile saves one of the manager's profiles, if that is wanted.
-func (r *run) saveProfile(ctx context.Context, phase, kind string) error {
-	if r.options.Profiles == "" {
-		return nil
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.profiling+"/debug/pprof/"+kind, http.NoBody)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("profile the manager: %w", err)
-	}
-	defer answer.Body.Close()
-	if err := os.MkdirAll(r.options.Profiles, 0o700); err != nil {
-		return fmt.Errorf("make the folder of profiles: %w", err)
-	}
-	name, _, _ := strings.Cut(kind, "?")
-	file, err := os.OpenFile(filepath.Join(r.options.Profiles, phase+"."+name+".pprof"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("save a profile: %w", err)
-	}
-	defer file.Close()
-	if _, err := io.Copy(file, answer.Body); err != nil {
-		return fmt.Errorf("save a profile: %w", err)
-	}
-	return nil
 }
