@@ -8,24 +8,36 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/rest"
 )
 
-// maxProfile is the longest that a CPU profile takes.
-const maxProfile = time.Minute
-
-// startProfile has the manager profile itself, if that is wanted. The result ends the profile and saves it.
+// startProfile has the manager profile itself, if that is wanted, until the result is called. The server answers only when
+// a profile's time is over: there is a file for each few seconds, and the tool adds them up.
 func (r *run) startProfile(ctx context.Context, phase string) (end func() error) {
 	if r.options.Profiles == "" {
 		return func() error { return nil }
 	}
-	// The server only answers when the time is over: more than one short profile would fall between two.
-	seconds := min(maxProfile, time.Duration(r.options.Machines)*10*time.Millisecond+time.Second)
-	done := make(chan error, 1)
-	go func() { done <- r.saveProfile(ctx, phase, fmt.Sprintf("profile?seconds=%d", int(seconds.Seconds()))) }()
-	return func() error { return <-done }
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			err := r.saveProfile(ctx, fmt.Sprintf("%s.%03d", phase, i), "profile?seconds=2")
+			select {
+			case <-stop:
+				done <- err
+				return
+			default:
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	return func() error {
+		close(stop)
+		return <-done
+	}
 }
 
 // saveProfile saves one of the manager's profiles, if that is wanted.

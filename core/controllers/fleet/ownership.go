@@ -19,7 +19,7 @@ const Orphan = "orphan"
 
 // OwnerKey is the uid of the object's controller, or Orphan: an index function for caches.
 func OwnerKey(o client.Object) []string {
-	if owner := metav1.GetControllerOf(o); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{string(owner.UID)}
 	}
 	return []string{Orphan}
@@ -28,7 +28,7 @@ func OwnerKey(o client.Object) []string {
 // ControllerOf is the reference to the object's controller if it is of the project's kind of that name, in whatever
 // version; else nil. Other projects have kinds of the same names.
 func ControllerOf(o client.Object, kind string) *metav1.OwnerReference {
-	owner := metav1.GetControllerOf(o)
+	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || owner.Kind != kind {
 		return nil
 	}
@@ -65,7 +65,7 @@ const (
 func (o Owner) Claims(obj client.Object) Claim {
 	selected := o.Selector.Matches(labels.Set(obj.GetLabels()))
 	leaving := !obj.GetDeletionTimestamp().IsZero()
-	ref := metav1.GetControllerOf(obj)
+	ref := metav1.GetControllerOfNoCopy(obj)
 	switch {
 	case ref != nil && ref.UID != o.GetUID():
 		return Ignore
@@ -90,6 +90,9 @@ func (o Owner) Ref() metav1.OwnerReference {
 // one that still exists adopts, since the garbage collector would delete what a vanished owner owns. That the object has
 // changed or gone meanwhile is no error: an event will tell.
 func (o Owner) Settle(ctx context.Context, c client.Client, live func(context.Context) (client.Object, error), obj client.Object, claim Claim) error {
+	if claim == Keep || claim == Ignore {
+		return nil // So it is with nearly all, each time: nothing is to be copied for them.
+	}
 	changed := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	switch claim {
 	case Adopt:
@@ -106,7 +109,6 @@ func (o Owner) Settle(ctx context.Context, c client.Client, live func(context.Co
 			return r.UID == o.GetUID()
 		}))
 	case Keep, Ignore:
-		return nil
 	}
 	patch := client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
 	if err := c.Patch(ctx, changed, patch); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -198,6 +199,8 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 			client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list Machines: %w", err)
 		}
+		// There are thousands, and all but a few are kept.
+		ours = slices.Grow(ours, len(machines.Items))
 		for i := range machines.Items {
 			claim := owner.Claims(&machines.Items[i])
 			if err := owner.Settle(ctx, r.client, live, &machines.Items[i], claim); err != nil {
