@@ -84,6 +84,7 @@ type reconciler struct {
 	// since is when this process began to look at deployments: the time before does not count against their deadlines.
 	since   time.Time
 	started sync.Once
+	pace    fleet.Pace
 }
 
 // Reconcile brings one deployment a step further.
@@ -91,6 +92,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	md := &clusterv1alpha1.MachineDeployment{}
 	if err := r.client.Get(ctx, req.NamespacedName, md); err != nil {
 		r.reports.forget(req.NamespacedName)
+		r.pace.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !md.DeletionTimestamp.IsZero() {
@@ -111,10 +113,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if md.Spec.Replicas == nil {
 		return ctrl.Result{}, r.size(ctx, md, sets)
 	}
+	if wait := r.pace.Wait(md, r.clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	o, err := r.observe(ctx, md, sets)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.pace.Note(md, int(o.counts.present), r.clock.Now())
 	done := r.apply(ctx, o)
 	if errors.Is(done.err, fleet.ErrStale) || apierrors.IsConflict(done.err) {
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil

@@ -99,14 +99,13 @@ func (r *reconciler) note(o *observation, names []string, outcomes []outcome) (i
 	return created, first
 }
 
-// delete deletes the Machines that are too many, or that are replaced. It decides anew, on what the API server has now:
-// whoever lowered the size may have marked Machines just before. What it decides replaces what was decided.
+// delete deletes the Machines that are too many, or that are replaced. It decides anew, on what is certain by then. What it
+// decides replaces what was decided.
 func (r *reconciler) delete(ctx context.Context, o *observation, decision *scale.Decision) (int, error) {
-	machines, err := r.listLive(ctx, o)
+	state, err := r.confirm(ctx, o)
 	if err != nil {
 		return 0, err
 	}
-	state, _ := r.state(o, machines)
 	now := scale.Decide(state)
 	decision.Delete, decision.Health = now.Delete, now.Health
 	victims := now.Delete

@@ -113,6 +113,7 @@ type reconciler struct {
 	memories memories
 	limits   health.Limits
 	roster   *roster
+	pace     fleet.Pace
 }
 
 // Reconcile brings one set a step further.
@@ -120,6 +121,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	set := &clusterv1alpha1.MachineSet{}
 	if err := r.client.Get(ctx, req.NamespacedName, set); err != nil {
 		r.memories.forget(req.NamespacedName)
+		r.pace.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !set.DeletionTimestamp.IsZero() {
@@ -130,10 +132,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if set.Spec.Replicas == nil {
 		return ctrl.Result{}, r.size(ctx, set)
 	}
+	if wait := r.pace.Wait(set, r.clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	machines, err := r.claim(ctx, set)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.pace.Note(set, len(machines), r.clock.Now())
 	mem := r.memories.of(set)
 	o, err := r.observe(ctx, set, mem, machines)
 	if errors.Is(err, fleet.ErrStale) {

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -151,17 +152,53 @@ func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
 	return nil
 }
 
+// confirmSet fails with fleet.ErrStale if the set is not the one in the cache any more.
+func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
+	set := &clusterv1alpha1.MachineSet{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.set), set); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("look up the MachineSet: %w", err)
+	}
+	if set.UID != o.set.UID || set.Generation != o.set.Generation || !set.DeletionTimestamp.IsZero() {
+		return fleet.ErrStale
+	}
+	o.memory.names.Raise(set.Status.NextIndex)
+	return nil
+}
+
+// confirm returns what is known of the set's Machines no earlier than its last change: whoever lowered its size may have
+// marked Machines just before. Where the cache shows one that was written after the set, it shows all that was written
+// before: a watch keeps the order. That spares a list of all Machines for each few that go in a rollout.
+func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, error) {
+	if o.caughtUp() {
+		return o.state, r.confirmSet(ctx, o)
+	}
+	machines, err := r.listLive(ctx, o)
+	if err != nil {
+		return scale.State{}, err
+	}
+	state, _ := r.state(o, machines)
+	return state, nil
+}
+
+// caughtUp says whether the cache has seen a Machine change after the set's last change. Both lie in one etcd, which
+// numbers all changes.
+func (o *observation) caughtUp() bool {
+	for i := range o.machines {
+		order, err := resourceversion.CompareResourceVersion(o.machines[i].ResourceVersion, o.set.ResourceVersion)
+		if err == nil && order > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // listLive lists the set's Machines as the API server has them now. It fails with fleet.ErrStale if the set itself is not the
 // one in the cache any more.
 func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
-	set := &clusterv1alpha1.MachineSet{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.set), set); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("look up the MachineSet: %w", err)
+	set := o.set
+	if err := r.confirmSet(ctx, o); err != nil {
+		return nil, err
 	}
-	if set.UID != o.set.UID || set.Generation != o.set.Generation || !set.DeletionTimestamp.IsZero() {
-		return nil, fleet.ErrStale
-	}
-	o.memory.names.Raise(set.Status.NextIndex)
 	selector, err := set.Spec.Selector.AsSelector()
 	if err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)
