@@ -1,4 +1,5 @@
-// Command millwright runs Millwright on this machine: `dev` for work, `demo` to watch.
+// Command millwright is Millwright at hand: `rollout` for those who have MachineDeployments, `dev` and `demo` to run all of
+// it on this machine. Under the name kubectl-millwright it is a plugin of kubectl.
 package main
 
 import (
@@ -6,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -20,11 +23,14 @@ func main() {
 	defer stop()
 	root := &cobra.Command{
 		Use:           "millwright",
-		Short:         "Run Millwright on this machine",
+		Short:         "Work with MachineDeployments, or run Millwright on this machine",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(devCommand(), demoCommand())
+	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl millwright"}
+	}
+	root.AddCommand(devCommand(), demoCommand(), rolloutCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "millwright:", err)
 		os.Exit(1)
