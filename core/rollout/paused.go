@@ -43,14 +43,14 @@ func (s *Set) rank() int {
 // behind when it is paused, so that nothing is refilled for the pause alone, but where all old machines were already told
 // to go.
 func refill(s State) []Action {
-	standIn, total, target := s.newSet(), int32(0), s.Replicas
+	standIn, total, target, room := s.newSet(), int32(0), s.Replicas, s.room()
 	for i := range s.Sets {
 		total += s.Sets[i].Desired
 		if !s.Sets[i].New && s.Sets[i].Desired > 0 {
-			target = s.floor()
+			target, room = s.floor(), s.free()
 		}
 	}
-	to := min(standIn.Desired+target-total, s.room())
+	to := min(standIn.Desired+target-total, room)
 	if to <= standIn.Desired {
 		return nil
 	}

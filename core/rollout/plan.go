@@ -55,13 +55,17 @@ func roll(s State) []Action {
 	return actions
 }
 
-// room is how large the new set may be: what old sets hold is not there for it. To recreate all of it is there, or nothing.
+// room is how large the new set may be. To recreate, that is all or nothing.
 func (s State) room() int32 {
-	held := s.heldByOld()
-	if s.Strategy == clusterv1alpha1.RecreateStrategy && held > 0 {
+	if s.Strategy == clusterv1alpha1.RecreateStrategy && s.Rolling() {
 		return 0
 	}
-	return max(min(s.max()-held, s.Replicas), 0)
+	return s.free()
+}
+
+// free is what old sets leave to the new one: what they hold is not there for it.
+func (s State) free() int32 {
+	return max(min(s.max()-s.heldByOld(), s.Replicas), 0)
 }
 
 // heldByOld is how many machines the old sets hold.
