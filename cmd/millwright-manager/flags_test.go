@@ -10,7 +10,7 @@ func TestFlags(t *testing.T) {
 	s, err := parse([]string{
 		"--driver=fake=unix:///run/fake.sock", "--driver", "other=unix:///run/other.sock",
 		"--kubelet-skew=enforce", "--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "--max-unhealthy=5", "-v=4",
-		"--orphan-collection=report", "--orphan-age=1h",
+		"--orphan-collection=report", "--orphan-age=1h", "--read-only",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +24,9 @@ func TestFlags(t *testing.T) {
 	}
 	if o.MaxUnhealthy != "5" {
 		t.Errorf("--max-unhealthy=5 is %q", o.MaxUnhealthy)
+	}
+	if !o.ReadOnly {
+		t.Error("--read-only has no effect")
 	}
 	if !o.EnforceSkew {
 		t.Error("--kubelet-skew=enforce enforces nothing")

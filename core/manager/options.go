@@ -41,6 +41,9 @@ type Options struct {
 	EnforceSkew bool
 	// Orphans says what becomes of VMs that belong to no Machine.
 	Orphans Orphans
+	// ReadOnly makes the manager look on: it changes nothing, in the cluster or in a cloud, but the condition Paused of the
+	// objects that people look at.
+	ReadOnly bool
 	// LeaderElection keeps all but one of several managers waiting.
 	LeaderElection LeaderElection
 	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics by TLS to whom RBAC allows it.

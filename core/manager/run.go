@@ -27,6 +27,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/controllers/orphan"
+	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
 )
 
@@ -56,6 +57,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	config = rest.CopyConfig(config)
 	// The API server's priority and fairness does the limiting.
 	config.QPS = -1
+	if o.ReadOnly {
+		config.Wrap(lookOnly)
+	}
 
 	var leader *lease
 	if o.LeaderElection.Enabled {
@@ -142,12 +146,18 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	if leader != nil {
 		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget
 	}
+	if o.ReadOnly {
+		settings.MutationBudget = noMutations
+	}
 	drivers, err := driver.New(settings, o.Drivers)
 	if err != nil {
 		return err
 	}
 	if err := mgr.Add(drivers); err != nil {
 		return fmt.Errorf("add the clients of the drivers: %w", err)
+	}
+	if o.ReadOnly {
+		return readonly.Add(mgr)
 	}
 	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
