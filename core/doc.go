@@ -15,7 +15,7 @@
 //	driver       the client of drivers: handshake, deadlines, one mutating call per uid, shared status polling, error classes
 //	bootstrap    user data
 //	drain        cordon and evict
-//	controllers  one package per kind: observe, plan, apply
+//	controllers  one package per kind: observe, plan, apply; orphan collects VMs without a Machine, readonly replaces all others
 //	manager      wiring: client, caches, the leader's Lease
 //
 // To follow a Machine: controllers/machineset creates it, controllers/machine observes it, lifecycle.Next says what is next,

@@ -11,13 +11,22 @@ import (
 // Lease, the status of this project's objects, and questions about who asks for metrics. It is there so that no controller has to be
 // trusted with it.
 func lookOnly(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if !allowed(r.Method, r.URL.Path) {
-			return nil, fmt.Errorf("%s %s: the manager runs with --read-only", r.Method, r.URL.Path)
-		}
-		return next.RoundTrip(r)
-	})
+	return &onlooker{next: next}
 }
+
+// onlooker refuses what is not allowed.
+type onlooker struct{ next http.RoundTripper }
+
+// RoundTrip makes a request that is allowed.
+func (l *onlooker) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !allowed(r.Method, r.URL.Path) {
+		return nil, fmt.Errorf("%s %s: the manager runs with --read-only", r.Method, r.URL.Path)
+	}
+	return l.next.RoundTrip(r)
+}
+
+// WrappedRoundTripper lets client-go find who can cancel requests.
+func (l *onlooker) WrappedRoundTripper() http.RoundTripper { return l.next }
 
 // allowed says whether a manager with --read-only may make a request.
 func allowed(method, path string) bool {
@@ -27,7 +36,7 @@ func allowed(method, path string) bool {
 	case strings.HasPrefix(path, "/apis/coordination.k8s.io/"):
 		return strings.HasSuffix(path, "/leases") || strings.HasSuffix(path, "/leases/"+leaseName)
 	case strings.HasPrefix(path, "/apis/cluster.k8s.io/"):
-		return method == http.MethodPut && strings.HasSuffix(path, "/status")
+		return method == http.MethodPatch && strings.HasSuffix(path, "/status")
 	case strings.HasPrefix(path, "/apis/authentication.k8s.io/"), strings.HasPrefix(path, "/apis/authorization.k8s.io/"):
 		return method == http.MethodPost
 	}
@@ -36,7 +45,3 @@ func allowed(method, path string) bool {
 
 // noMutations is the budget of a manager that sends none.
 func noMutations() (latest time.Time, leading bool) { return time.Time{}, false }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -12,7 +12,7 @@ func TestOPS10_WhatAManagerMayDoThatOnlyLooksOn(t *testing.T) {
 		want         bool
 	}{
 		"read":                       {http.MethodGet, ours + "machines/m", true},
-		"show a condition":           {http.MethodPut, ours + "machinedeployments/d/status", true},
+		"show a condition":           {http.MethodPatch, ours + "machinedeployments/d/status", true},
 		"renew its Lease":            {http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/s/leases/millwright-manager", true},
 		"take a Lease":               {http.MethodPost, "/apis/coordination.k8s.io/v1/namespaces/s/leases", true},
 		"touch a Node's Lease":       {http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n", false},
@@ -45,3 +45,7 @@ func TestOPS10_WhatAManagerMayDoThatOnlyLooksOn(t *testing.T) {
 		})
 	}
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

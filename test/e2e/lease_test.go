@@ -66,17 +66,17 @@ type manager struct {
 }
 
 // startManager starts one beside the stack's, with a Lease that is short enough for a test.
-func (u *user) startManager(name string) *manager {
+func (u *user) startManager(name string, more ...string) *manager {
 	u.t.Helper()
 	m := &manager{t: u.t, log: filepath.Join(u.dir, "logs", "manager-"+name+".log"), ended: make(chan error, 1)}
 	log, err := os.Create(m.log)
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	m.command = exec.Command(filepath.Join(raceDir, "millwright-manager"),
+	m.command = exec.Command(filepath.Join(raceDir, "millwright-manager"), append(more,
 		"--kubeconfig="+u.ManagerKubeconfig(), "--driver=fake=unix://"+filepath.Join(u.dir, "driver.sock"),
 		"--leader-election-namespace="+leaseNamespace, "--leader-election-identity="+name, "--leader-election-lease-duration=10s",
-		"--leader-election-renew-deadline=6s", "--leader-election-retry-period=1s", "--health-bind-address=0", "-v=4")
+		"--leader-election-renew-deadline=6s", "--leader-election-retry-period=1s", "--health-bind-address=0", "-v=4")...)
 	m.command.Stdout, m.command.Stderr = log, log
 	if err := m.command.Start(); err != nil {
 		u.t.Fatal(err)

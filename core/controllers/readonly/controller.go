@@ -15,7 +15,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments;machinesets;machines,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments/status;machinesets/status;machines/status,verbs=update
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments/status;machinesets/status;machines/status,verbs=patch
 
 // message is the same for all objects, and never changes.
 const message = "The manager runs with --read-only: nothing is created, changed or deleted."
@@ -64,6 +64,7 @@ func (k *kind) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, erro
 	if metav1.GetControllerOf(o) != nil {
 		return ctrl.Result{}, nil
 	}
+	before := o.DeepCopyObject().(client.Object)
 	changed := apimeta.SetStatusCondition(k.conditions(o), metav1.Condition{
 		Type: clusterv1alpha1.ConditionPaused, Status: metav1.ConditionTrue,
 		Reason: clusterv1alpha1.ReasonReadOnly, Message: message, ObservedGeneration: o.GetGeneration(),
@@ -71,7 +72,8 @@ func (k *kind) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, erro
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	err := k.client.Status().Update(ctx, o)
+	// Conditions are one list to a merge patch: it must not undo what somebody else has written meanwhile.
+	err := k.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}

@@ -64,9 +64,9 @@ func TestOPS10_ReadOnlyIsShownWhereSomebodyLooks(t *testing.T) {
 			writes.Add(1)
 			return nil
 		},
-		SubResourceUpdate: func(ctx context.Context, to client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		SubResourcePatch: func(ctx context.Context, to client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			statuses.Add(1)
-			return to.SubResource(sub).Update(ctx, o, opts...)
+			return to.SubResource(sub).Patch(ctx, o, patch, opts...)
 		},
 	}, Add)
 	shown := func(o client.Object, conditions *[]metav1.Condition) string {
