@@ -15,5 +15,8 @@
 //     when the driver's create_settle had passed since the doubt began, and left nothing. A process knows its own attempts; those of
 //     processes before it had ended, or were cut off, when it became the leader: hence Driver.LeadingSince.
 //   - Never again. A uid that had a VM gets no other: a VM that is gone fails its machine.
+//   - Patience. What is late is late by a clock that runs only while things can be observed: nothing is given up because a driver, the API
+//     server or this process was away.
+//   - Brake. For a paused machine nothing is done but to show that it is paused.
 //   - No write for nothing. What passes within seconds is not written down (see patience), and what is settled is left alone.
 package lifecycle

@@ -16,7 +16,12 @@ func Next(s State) Step {
 	}
 	p := &plan{State: s, status: s.Machine.Status}
 	p.learn()
-	order := []func() bool{p.identity, p.failed, p.bootstrap, p.instance, p.node}
+	if p.Machine.Paused != (Pause{}) {
+		p.paused()
+		return p.finish()
+	}
+	p.status = p.status.without(clusterv1alpha1.ConditionPaused)
+	order := []func() bool{p.identity, p.dismissed, p.failed, p.bootstrap, p.instance, p.node}
 	if !s.Machine.Deleting.IsZero() {
 		order = []func() bool{p.recorded, p.drained, p.deleted, p.unregistered, p.release}
 	}

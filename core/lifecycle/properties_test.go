@@ -103,6 +103,9 @@ func (w *world) inspect(s State, step Step) {
 	if !step.Wake.IsZero() && !step.Wake.After(s.Now) {
 		w.breaks("a timer in the past")
 	}
+	if paused := s.Machine.Paused != (Pause{}); paused && step.Do != Nothing {
+		w.breaks("%s for a machine that is paused", step.Do)
+	}
 	if !step.Write && step.Do == Nothing && !step.Status.Equal(s.Machine.Status) {
 		w.breaks("a status that is neither recorded nor written")
 	}
@@ -113,7 +116,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 23).Draw(t, "what") {
+	switch rapid.IntRange(0, 25).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -126,11 +129,7 @@ func (w *world) disturb(t *rapid.T) {
 		w.pass(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
 	case 12:
 		if w.api != nil && w.api.Deleting.IsZero() && rapid.Bool().Draw(t, "really") {
-			w.version++
-			w.api.Deleting = w.now
-			if !w.api.Finalizer {
-				w.api = nil
-			}
+			w.end()
 		}
 	case 13:
 		w.sync()
@@ -159,6 +158,25 @@ func (w *world) disturb(t *rapid.T) {
 		}).Draw(t, "blind")
 	case 23:
 		w.node = w.node && rapid.Bool().Draw(t, "registered")
+	case 24:
+		w.steer(rapid.Bool().Draw(t, "paused"), false)
+	case 25:
+		w.steer(false, rapid.IntRange(0, 3).Draw(t, "dismissed") == 0)
+	}
+}
+
+// steer pauses the machine, or lets it go on; dismissed asks for its end.
+func (w *world) steer(paused, dismissed bool) {
+	if w.api == nil {
+		return
+	}
+	w.version++
+	w.api.Paused = Pause{}
+	if paused {
+		w.api.Paused = Pause{Reason: "PausedByAnnotation", Message: "Paused."}
+	}
+	if dismissed {
+		w.api.Dismissed = "the Machine"
 	}
 }
 
@@ -180,6 +198,7 @@ func (w *world) cloud(to instance.State) {
 func (w *world) settleDown() {
 	w.full, w.bare, w.blocked, w.pods, w.blind = false, false, false, 0, ""
 	w.leave(false, false)
+	w.steer(false, false)
 	always := func() fate { return goes }
 	for range 40 {
 		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.Deleting.IsZero() && w.settled() {

@@ -43,7 +43,14 @@ type Machine struct {
 	Status         Status
 	// Outdated: the status has not seen the spec as it is now.
 	Outdated bool
+	// Paused says why nothing is to be done for the machine; the zero value when everything may be.
+	Paused Pause
+	// Dismissed names, for people, the object on which somebody asks for the machine to be deleted now; empty for none.
+	Dismissed string
 }
+
+// Pause is a reason of the condition Paused and its message.
+type Pause struct{ Reason, Message string }
 
 // Clock is how long things could be observed, by this process. What is late is late by this clock: time in which nobody could
 // have seen a machine get on, or helped it to, does not count. Each part only grows, from some start of its own.
@@ -178,6 +185,8 @@ type Memory struct {
 	Remaining string
 	// Wait is what the machine was last seen to wait for.
 	Wait Wait
+	// DismissedAt is when the machine was deleted because somebody asked for it; zero before.
+	DismissedAt time.Time
 	// Claims counts the claims of the Node of late, the last one at ClaimedAt.
 	Claims    int
 	ClaimedAt time.Time

@@ -94,3 +94,12 @@ func (s Status) set(c Condition) Status {
 	s.Conditions = slices.Insert(s.Conditions, at, c)
 	return s
 }
+
+// without returns s without the condition of a type; s itself stays as it is.
+func (s Status) without(typ string) Status {
+	if s.Condition(typ).Type == "" {
+		return s
+	}
+	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c Condition) bool { return c.Type == typ })
+	return s
+}

@@ -25,12 +25,14 @@ type Step struct {
 // Action is what to do.
 type Action string
 
-// The actions. After each but Nothing and Release, ask Next again with what came of it.
+// The actions. After each but Nothing, Dismiss and Release, ask Next again with what came of it.
 const (
 	// Nothing is to be done: wait for a change, or for Step.Wake.
 	Nothing Action = ""
 	// Identify sets finalizer and machineUID.
 	Identify Action = "Identify"
+	// Dismiss deletes the Machine itself; what that takes is decided once it is on its way out.
+	Dismiss Action = "Dismiss"
 	// Create starts CreateMachine, once the status is written.
 	Create Action = "Create"
 	// Record sets spec.providerID to Step.ProviderID.

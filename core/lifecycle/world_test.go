@@ -124,7 +124,7 @@ func (w *world) reconcile(lose func() fate) {
 		step := Next(s)
 		w.inspect(s, step)
 		w.memory, s.Memory, s.Driver.Outcome = step.Memory, step.Memory, nil
-		if w.dark && (step.Do == Claim || step.Do == DrainNode || step.Do == RemoveNode || step.Do == Release) {
+		if w.dark && (step.Do == Claim || step.Do == DrainNode || step.Do == RemoveNode || step.Do == Release || step.Do == Dismiss) {
 			return
 		}
 		if w.apply(&s, step, lose) {
@@ -192,6 +192,9 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 	case Claim:
 		w.claim()
 		s.Node.Claimed = true
+	case Dismiss:
+		w.end()
+		return true
 	case DrainNode:
 		s.Drain = w.drain()
 	case Create, Delete:
@@ -207,6 +210,18 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		return true
 	}
 	return false
+}
+
+// end deletes the machine, as anybody may.
+func (w *world) end() {
+	if w.api == nil || !w.api.Deleting.IsZero() {
+		return
+	}
+	w.version++
+	w.api.Deleting = w.now
+	if !w.api.Finalizer {
+		w.api = nil
+	}
 }
 
 // claim sets on the Node what is wanted there, and judges how often that is done.

@@ -34,6 +34,8 @@ func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step)
 		err = r.writeStatus(ctx, s, step)
 	case lifecycle.Identify:
 		err = r.identify(ctx, s)
+	case lifecycle.Dismiss:
+		waits, err = true, r.dismiss(ctx, s)
 	case lifecycle.Create, lifecycle.Delete:
 		return r.mutate(ctx, s, step)
 	case lifecycle.Record:

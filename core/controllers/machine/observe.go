@@ -43,6 +43,11 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	if err := r.observeNode(ctx, s); err != nil {
 		return nil, err
 	}
+	pause, err := r.pauseOf(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	s.state.Machine.Paused, s.state.Machine.Dismissed = pause, dismissedOn(m, s.node)
 	s.state.Clock = r.observable.reading(s.driver)
 	return s, nil
 }

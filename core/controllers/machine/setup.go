@@ -25,9 +25,9 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 )
 
-// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines/status,verbs=update
-// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets;clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
@@ -99,6 +99,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Named("machine").
 		For(&clusterv1alpha1.Machine{}).
 		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(rolloutChanged())).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.machinesUnder), builder.WithPredicates(pauseChanged())).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{

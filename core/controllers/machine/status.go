@@ -17,7 +17,7 @@ import (
 // owned are the types of conditions that this controller owns.
 var owned = []string{
 	clusterv1alpha1.ConditionReady, clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady,
-	clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained,
+	clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ConditionPaused,
 }
 
 // readStatus is the status in lifecycle's terms.
@@ -48,6 +48,11 @@ func readStatus(s *clusterv1alpha1.MachineStatus) lifecycle.Status {
 func writeStatus(m *clusterv1alpha1.Machine, s lifecycle.Status, node *corev1.Node, now metav1.Time) {
 	to := &m.Status
 	to.Phase, to.LastKnownState, to.ObservedGeneration = s.Phase, s.LastKnownState, m.Generation
+	for _, typ := range owned {
+		if s.Condition(typ).Type == "" {
+			apimeta.RemoveStatusCondition(&to.Conditions, typ)
+		}
+	}
 	for _, c := range s.Conditions {
 		apimeta.SetStatusCondition(&to.Conditions, metav1.Condition{
 			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: fleet.Bounded(c.Message),
