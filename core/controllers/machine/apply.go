@@ -41,10 +41,7 @@ func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step)
 	case lifecycle.Record:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
 	case lifecycle.Claim:
-		if s.node, err = r.claimNode(ctx, s.node, s.demand()); err == nil {
-			s.memory.node = s.node
-			s.state.Node.Claimed = true
-		}
+		err = r.claim(ctx, s)
 	case lifecycle.DrainNode:
 		err = r.drainPass(ctx, s)
 	case lifecycle.RemoveNode:
@@ -58,6 +55,17 @@ func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step)
 		r.tell(s, step)
 	}
 	return waits, err
+}
+
+// claim brings the Node up to what the Machine wants on it.
+func (r *reconciler) claim(ctx context.Context, s *subject) error {
+	node, err := r.claimNode(ctx, s.node, s.demand())
+	if err != nil {
+		return err
+	}
+	s.node, s.memory.node = node, node
+	s.state.Node.Claimed = true
+	return nil
 }
 
 // reallyAlone returns an error for a machine that is about to be given up for want of a Node, and has one that only the
