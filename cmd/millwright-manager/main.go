@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -14,6 +15,10 @@ import (
 
 	"github.com/millwright-dev/millwright/core/manager"
 )
+
+// garbagePercent is how much garbage may lie beside what lives, where $GOGC does not say. What lives are mostly caches:
+// with Go's default of 100, memory would be twice the fleet's for a tenth of the CPU time.
+const garbagePercent = 50
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -34,6 +39,9 @@ func run(args []string) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	config, err := restConfig(settings.kubeconfig)
 	if err != nil {
 		return err

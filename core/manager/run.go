@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -98,7 +97,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	options := ctrl.Options{
 		Scheme: scheme,
 		Logger: log,
-		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:  cacheOptions(),
 		Client: client.Options{FieldOwner: fieldOwner},
 		Metrics: metricsserver.Options{
 			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,

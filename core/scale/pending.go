@@ -37,8 +37,11 @@ func (p *Pending) Gone(uid string) {
 }
 
 // View returns the set's Machines: the cached ones, and those noted that are not among them; and those whose deletion
-// is noted as being deleted. It forgets what the cache shows by now.
+// is noted as being deleted. It forgets what the cache shows by now. With nothing noted that is cached itself.
 func (p *Pending) View(cached []Machine) []Machine {
+	if p.Settled() {
+		return cached
+	}
 	view := slices.Clone(cached)
 	seen := map[string]bool{}
 	for i, m := range view {

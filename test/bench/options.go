@@ -44,5 +44,5 @@ func (o Options) surge() int { return (o.Machines + 9) / 10 }
 
 // phaseLimit bounds a phase; one that takes as long is broken.
 func (o Options) phaseLimit() time.Duration {
-	return 2*time.Minute + time.Duration(o.Machines)*500*time.Millisecond
+	return 5*time.Minute + time.Duration(o.Machines)*time.Second
 }

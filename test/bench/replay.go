@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +53,8 @@ func newReplay(config *rest.Config, log *slog.Logger) (*replay, error) {
 // write makes the writes, as many at once as may be, and returns how long that took. Encoding them takes no time of that.
 func (r *replay) write(ctx context.Context, requests []audit.Request) (time.Duration, error) {
 	q := queue{}
+	// The log has them in the order of their answers, and a watch may be quicker than the answer.
+	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b audit.Request) int { return a.Received.Compare(b.Received) })
 	for i := range requests {
 		w, err := r.prepare(ctx, &requests[i])
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -205,17 +204,22 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 			client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list Machines: %w", err)
 		}
-		// There are thousands, and all but a few are kept.
-		ours = slices.Grow(ours, len(machines.Items))
+		// There are thousands, and all but a few are kept: where they stand.
+		kept := machines.Items[:0]
 		for i := range machines.Items {
 			claim := owner.Claims(&machines.Items[i])
 			if err := owner.Settle(ctx, r.client, live, &machines.Items[i], claim); err != nil {
 				return nil, err
 			}
 			if claim == fleet.Keep {
-				ours = append(ours, machines.Items[i])
+				kept = append(kept, machines.Items[i])
 			}
 		}
+		if ours == nil {
+			ours = kept
+			continue
+		}
+		ours = append(ours, kept...)
 	}
 	return ours, nil
 }

@@ -107,6 +107,7 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 		Attempts: o.memory.attempts,
 		Now:      now,
 	}
+	s.Machines = make([]scale.Machine, 0, len(machines))
 	for i := range machines {
 		m := &machines[i]
 		facts := fleet.Facts(m)

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/fake/tags"
@@ -28,28 +30,79 @@ func (d *Driver) ListMachines(
 	if err != nil {
 		return nil, err
 	}
-	all, err := d.all(ctx, string(r.GetProvider().GetSecrets()[keySecret]), r.GetMeta().GetClusterUid())
-	if err != nil {
-		return nil, err
+	whose := listing{key: string(r.GetProvider().GetSecrets()[keySecret]), cluster: r.GetMeta().GetClusterUid()}
+	rest, remembered := d.lists.after(whose, after)
+	if !remembered {
+		all, err := d.all(ctx, whose.key, whose.cluster)
+		if err != nil {
+			return nil, err
+		}
+		rest = sorted(all, after)
 	}
 	limit := maxPage
 	if n := int(r.GetPageSize()); n > 0 {
 		limit = min(n, maxPage)
 	}
 	answer := &driverv1alpha1.ListMachinesResponse{}
-	last := ""
-	for _, uid := range slices.Sorted(maps.Keys(all)) {
-		if uid <= after {
-			continue
-		}
-		if len(answer.GetMachines()) == limit {
-			answer.NextPageToken = tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(last))
-			break
-		}
-		last = uid
-		answer.Machines = append(answer.Machines, all[uid].machine())
+	page := rest[:min(limit, len(rest))]
+	for _, one := range page {
+		answer.Machines = append(answer.Machines, one.machine)
+	}
+	if len(page) < len(rest) {
+		last := page[len(page)-1].uid
+		answer.NextPageToken = tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(last))
+		d.lists.keep(whose, last, rest[len(page):])
 	}
 	return answer, nil
+}
+
+// listed is a machine as it is listed.
+type listed struct {
+	uid     string
+	machine *driverv1alpha1.Machine
+}
+
+// sorted returns the machines after a uid, in the order of uids.
+func sorted(all map[string]*holding, after string) []listed {
+	rest := make([]listed, 0, len(all))
+	for _, uid := range slices.Sorted(maps.Keys(all)) {
+		if uid > after {
+			rest = append(rest, listed{uid: uid, machine: all[uid].machine()})
+		}
+	}
+	return rest
+}
+
+// listing is what a list is of.
+type listing struct{ key, cluster string }
+
+// listKept is how long the rest of a list is good for.
+const listKept = 10 * time.Second
+
+// lists remember what is left of the last list, so that its next page does not read everything once more. Nothing depends
+// on that: a page that is not remembered is read. They are safe for concurrent use; the zero value is empty.
+type lists struct {
+	mu    sync.Mutex
+	of    listing
+	from  string
+	rest  []listed
+	until time.Time
+}
+
+func (l *lists) after(of listing, uid string) ([]listed, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if uid == "" || l.of != of || l.from != uid || time.Now().After(l.until) {
+		return nil, false
+	}
+	return l.rest, true
+}
+
+// keep remembers a rest.
+func (l *lists) keep(of listing, from string, rest []listed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of, l.from, l.rest, l.until = of, from, rest, time.Now().Add(listKept)
 }
 
 // all returns what the cloud holds for each machine of the cluster, by uid. The VMs are asked for first, for the reason

@@ -19,6 +19,7 @@ type Driver struct {
 	version string
 	cloud   fakecloudv1alpha1.CloudServiceClient
 	epochs  epochs
+	lists   lists
 }
 
 var (

@@ -220,6 +220,30 @@ func TestStates(t *testing.T) {
 	w.expectCloud(1, 0)
 }
 
+// The cloud is read once for a list, however many pages the list has.
+func TestPagesOfAListAreReadOnce(t *testing.T) {
+	w := newWorld(t, cloud.Options{})
+	for _, uid := range []string{"a", "b", "c"} {
+		w.create(uid)
+	}
+	reads := func() int {
+		calls, err := w.hooks.ListCalls(t.Context(), &backendv1alpha1.ListCallsRequest{Operation: "ListVMs"})
+		if err != nil {
+			t.Fatalf("ask for the ledger: %v", err)
+		}
+		return len(calls.GetCalls())
+	}
+	for range 2 {
+		before := reads()
+		if got := w.list(1); len(got) != 3 {
+			t.Errorf("%d machines are listed, want 3", len(got))
+		}
+		if n := reads() - before; n != 1 {
+			t.Errorf("a list of three pages read the cloud's VMs %d times, want once", n)
+		}
+	}
+}
+
 func TestListHoldsThisClusterOnce(t *testing.T) {
 	w := newWorld(t, cloud.Options{})
 	for _, uid := range []string{"c", "a", "e", "b", "d"} {

@@ -1,0 +1,36 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestTheCacheKeepsOfNodesWhatIsRead(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "node", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+		},
+		Spec: corev1.NodeSpec{ProviderID: "fake:///1", Unschedulable: true},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+			Capacity:   corev1.ResourceList{}, Allocatable: corev1.ResourceList{},
+			Images: []corev1.ContainerImage{{SizeBytes: 1}},
+		},
+	}
+	want := node.DeepCopy()
+	want.ManagedFields, want.Status.Capacity, want.Status.Allocatable, want.Status.Images = nil, nil, nil, nil
+	got, err := slimNode(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the Node in the cache (-want +got):\n%s", diff)
+	}
+	if _, err := slimNode(&corev1.Pod{}); err == nil {
+		t.Error("a pod is taken for a Node")
+	}
+}
