@@ -134,6 +134,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if wait := r.pace.Wait(set, r.clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	seen := r.roster.latest()
 	machines, err := r.claim(ctx, set)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -147,6 +148,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	o.seen = seen
 	done := r.apply(ctx, o)
 	return r.report(ctx, o, done)
 }

@@ -19,6 +19,8 @@ type memory struct {
 	uid     types.UID
 	names   *scale.Names
 	pending scale.Pending
+	// awaited is the version of the set for which the cache was last waited for.
+	awaited string
 	// doubtful: the API server is to be asked what there is before anything is created.
 	doubtful bool
 	// lost is when requests were sent whose answer was lost, by the name to be created.

@@ -31,6 +31,8 @@ type observation struct {
 	spare int
 	// state is what package scale decides on.
 	state scale.State
+	// seen is the version of the latest Machine that the cache had shown before these were read.
+	seen string
 	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
 	nextAvailable time.Duration
 }
@@ -167,11 +169,16 @@ func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
 }
 
 // confirm returns what is known of the set's Machines no earlier than its last change: whoever lowered its size may have
-// marked Machines just before. Where the cache shows one that was written after the set, it shows all that was written
-// before: a watch keeps the order. That spares a list of all Machines for each few that go in a rollout.
+// marked Machines just before. Where the cache has shown a Machine that was written after the set, it shows all that was
+// written before: a watch keeps the order. In a rollout that is so within a moment, and spares a list of all Machines for
+// each few that go; a large set waits for that moment, once.
 func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, error) {
-	if o.caughtUp() {
+	if newer(o.seen, o.set.ResourceVersion) {
 		return o.state, r.confirmSet(ctx, o)
+	}
+	if len(o.machines) >= large && o.memory.awaited != o.set.ResourceVersion {
+		o.memory.awaited = o.set.ResourceVersion
+		return scale.State{}, fleet.ErrStale
 	}
 	machines, err := r.listLive(ctx, o)
 	if err != nil {
@@ -181,16 +188,14 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, 
 	return state, nil
 }
 
-// caughtUp says whether the cache has seen a Machine change after the set's last change. Both lie in one etcd, which
-// numbers all changes.
-func (o *observation) caughtUp() bool {
-	for i := range o.machines {
-		order, err := resourceversion.CompareResourceVersion(o.machines[i].ResourceVersion, o.set.ResourceVersion)
-		if err == nil && order > 0 {
-			return true
-		}
-	}
-	return false
+// large is from how many Machines on a list of them is worth a moment's waiting.
+const large = 100
+
+// newer says whether a is the version of a later change than b. Machines and their sets lie in one etcd, which numbers all
+// changes.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
 }
 
 // listLive lists the set's Machines as the API server has them now. It fails with fleet.ErrStale if the set itself is not the

@@ -30,6 +30,8 @@ type roster struct {
 	mu    sync.Mutex
 	of    map[types.UID]entry
 	fleet health.Fleet
+	// seen is the version of the latest Machine.
+	seen string
 	// held are the sets that wait for the fleet to get better.
 	held map[reconcile.Request]bool
 }
@@ -76,6 +78,9 @@ func (r *roster) enter(object client.Object, q queue) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.seen == "" || newer(m.ResourceVersion, r.seen) {
+		r.seen = m.ResourceVersion
+	}
 	was := r.of[m.UID]
 	now := entry{standing: fleet.Signs(m).Standing()}
 	if fleet.Failed(m) {
@@ -130,6 +135,13 @@ func (r *roster) show() {
 		meltdown = 1
 	}
 	r.gauge.meltdown.Set(meltdown)
+}
+
+// latest is the version of the latest Machine that the cache has shown; empty before the first.
+func (r *roster) latest() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen
 }
 
 // now is how the fleet stands.
