@@ -70,8 +70,9 @@ e2e: build racing ## Run the tests of whole processes on a real cluster.
 	@$(GOTEST) -count=1 -p 1 -timeout 30m $(call packages,$(E2E_MODULES))
 
 .PHONY: chaos
-chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a campaign.
-	@go run ./test/chaos/cmd/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)')
+chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
+	@go build -o $(BIN)/chaos ./test/chaos/cmd/chaos
+	@exec $(BIN)/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.

@@ -83,7 +83,7 @@ func (a *arena) round(ctx context.Context, p plan.Round) ([]judge.Violation, err
 		return nil, err
 	}
 	lifted := time.Now()
-	unsettled := a.settle(ctx)
+	unsettled := a.settle(ctx, false)
 	h, err := a.history(ctx)
 	if err != nil {
 		return nil, err
@@ -95,14 +95,21 @@ func (a *arena) round(ctx context.Context, p plan.Round) ([]judge.Violation, err
 	return violations, nil
 }
 
-// farewell deletes all there is, and judges what is left: nothing may be.
+// farewell waits until the strays are gone, deletes all there is, and judges what is left: nothing may be.
 func (a *arena) farewell(ctx context.Context) ([]judge.Violation, error) {
+	// Somebody has to name the account that they are in.
+	if err := a.apply(ctx, plan.Deployments()[0], plan.Shape{Replicas: 1, Surge: 1}); err != nil {
+		return nil, err
+	}
+	unsettled := a.settle(ctx, true)
 	for _, name := range plan.Deployments() {
 		if err := a.deleteDeployment(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	unsettled := a.settle(ctx)
+	if unsettled == "" {
+		unsettled = a.settle(ctx, true)
+	}
 	h, err := a.history(ctx)
 	if err != nil {
 		return nil, err

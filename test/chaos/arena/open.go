@@ -55,12 +55,19 @@ type arena struct {
 	lost    error
 }
 
-// Flags of the manager: whatever takes minutes by default takes seconds here.
+// strayAge is the least that the manager takes: a create may take as long.
+const strayAge = 8 * time.Second
+
+// Flags of the manager: whatever takes minutes by default takes seconds here. Of so few Machines any number may fail.
 func managerArgs() []string {
 	return []string{
 		"-v=4", "--deadline-status=2s", "--deadline-mutation=3s", "--deadline-list-page=3s", "--settled-interval=2s", "--drain-timeout=20s",
+		"--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
 	}
 }
+
+// cloudArgs have a VM take a moment to come and to go.
+func cloudArgs() []string { return []string{"--boot-latency=200ms", "--delete-latency=200ms"} }
 
 func open(ctx context.Context, o Options) (*arena, error) {
 	a := &arena{options: o, links: map[string]*detour.Link{}, turns: map[string]*sync.Mutex{}, stopped: map[string]bool{}, view: newView()}
@@ -70,7 +77,7 @@ func open(ctx context.Context, o Options) (*arena, error) {
 	var err error
 	a.stack, err = stack.Start(ctx, stack.Options{
 		BinDir: o.BinDir, CommandDir: o.CommandDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log,
-		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: managerArgs(),
+		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: managerArgs(), CloudArgs: cloudArgs(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.closeLinks())
@@ -130,7 +137,8 @@ func (a *arena) prepare(ctx context.Context) error {
 	}
 	a.view.clusterUID = string(system.UID)
 	a.judge = judge.New(judge.Options{
-		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: foreign, Patience: patience,
+		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: foreign,
+		Patience: patience, StrayAge: strayAge,
 	})
 	a.audit = audit.NewLog(a.stack.AuditLogPath())
 	a.finder = newFinder(filepath.Join(a.options.Dir, "logs"), filepath.Base(a.stack.AuditLogPath()), canary)

@@ -23,7 +23,7 @@ const longWait = 10 * time.Second
 const lookInterval = 50 * time.Millisecond
 
 // settle waits until everything is as it should be. It returns what is not when time is up; empty if all is well.
-func (a *arena) settle(ctx context.Context) string {
+func (a *arena) settle(ctx context.Context, farewell bool) string {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	tick := time.NewTicker(lookInterval)
@@ -37,7 +37,7 @@ func (a *arena) settle(ctx context.Context) string {
 			return fmt.Sprintf("after %s: %v", settleLimit, wrong)
 		}
 		good++
-		if err := errors.Join(a.view.unsettled(), a.unsettledCloud(ctx)); err != nil {
+		if err := errors.Join(a.view.unsettled(), a.unsettledCloud(ctx, farewell)); err != nil {
 			good, wrong = 0, err
 		}
 		if good == 0 && time.Now().After(long) {
@@ -97,15 +97,22 @@ func (v *view) unsettledNodes() error {
 	return nil
 }
 
-// unsettledCloud: the cloud holds a VM and a NIC of each Machine, and nothing else of this cluster.
-func (a *arena) unsettledCloud(ctx context.Context) error {
+// unsettledCloud: the cloud holds a VM and a NIC of each Machine, and nothing else of this cluster, but strays that are not
+// old enough to go; at the end these are gone as well.
+func (a *arena) unsettledCloud(ctx context.Context, farewell bool) error {
 	held, err := a.stack.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: a.view.clusterUID})
 	if err != nil {
 		return fmt.Errorf("ask the cloud what it holds: %w", err)
 	}
+	n := 0
+	for _, r := range held.GetResources() {
+		if farewell || !strings.HasPrefix(r.GetMachineUid(), strayPrefix) {
+			n++
+		}
+	}
 	a.view.mu.Lock()
 	defer a.view.mu.Unlock()
-	if n, want := len(held.GetResources()), 2*len(a.view.machines); n != want {
+	if want := 2 * len(a.view.machines); n != want {
 		return fmt.Errorf("the cloud holds %d resources for %d machines", n, len(a.view.machines))
 	}
 	return nil

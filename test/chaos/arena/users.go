@@ -162,9 +162,12 @@ func (a *arena) useMachine(ctx context.Context, s plan.Step) error {
 	})
 }
 
+// strayPrefix begins the machineUID of each stray.
+const strayPrefix = "stray-"
+
 // stray makes a VM of this cluster that is no Machine's.
 func (a *arena) stray(ctx context.Context, round int) error {
-	name := fmt.Sprintf("stray-%d", round)
+	name := fmt.Sprintf("%s%d", strayPrefix, round)
 	made, err := a.stack.Backend().CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{
 		Name: name, ClusterUid: a.view.clusterUID, MachineUid: name,
 	}})

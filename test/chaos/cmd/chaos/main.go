@@ -3,16 +3,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/millwright-dev/millwright/test/chaos/arena"
+	"github.com/millwright-dev/millwright/test/chaos/planted"
 )
 
 func main() {
@@ -26,30 +30,79 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	o := arena.Options{Out: os.Stdout, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1}))}
+	o := arena.Options{Out: os.Stdout, Log: slog.New(slog.DiscardHandler)}
 	flag.Uint64Var(&o.Seed, "seed", rand.Uint64(), "what the rounds follow from; drawn when not given")
 	flag.IntVar(&o.Rounds, "rounds", 20, "how many rounds")
 	flag.IntVar(&o.First, "first", 1, "the number of the first round")
 	flag.DurationVar(&o.Plan.Window, "window", 2500*time.Millisecond, "how long things go on happening in a round")
 	flag.BoolVar(&o.Plan.ControlPlane, "control-plane", true, "disturb the API server and etcd, too")
+	flag.BoolVar(&o.Plan.Strays, "strays", true, "leave VMs without a Machine")
 	flag.StringVar(&o.BinDir, "bin", "bin", "where the control plane's executables are")
 	flag.StringVar(&o.CommandDir, "commands", "bin/race", "where Millwright's executables are")
 	flag.StringVar(&o.DeployDir, "deploy", "deploy", "the repository's deploy folder")
 	flag.StringVar(&o.Dir, "dir", "", "where to write, a short path; empty: a new folder, removed if all is well")
+	bug := flag.String("planted", "", "plant this bug into the manager, and see whether it is found; all: each in turn")
 	flag.Parse()
-	temporary := o.Dir == ""
-	if temporary {
-		dir, err := os.MkdirTemp("", "mw-chaos-")
-		if err != nil {
+	if *bug == "" {
+		return campaign(o.Dir, func(dir string) error {
+			o.Dir = dir
+			_, err := arena.Run(ctx, o)
+			return err
+		})
+	}
+	bugs := planted.Bugs()
+	if one, ok := planted.Find(*bug); ok {
+		bugs = []planted.Bug{one}
+	} else if *bug != "all" {
+		return fmt.Errorf("no bug is called %q", *bug)
+	}
+	for _, b := range bugs {
+		if err := campaign(o.Dir, func(dir string) error { return hunt(ctx, o, b, dir) }); err != nil {
 			return err
 		}
-		o.Dir = dir
-	}
-	if _, err := arena.Run(ctx, o); err != nil {
-		return err
-	}
-	if temporary {
-		return os.RemoveAll(o.Dir)
 	}
 	return nil
+}
+
+// campaign gives do a folder, and removes it if all was well and it was not asked for.
+func campaign(dir string, do func(dir string) error) error {
+	if dir != "" {
+		return do(dir)
+	}
+	// Sockets lie in it: its path has to be short.
+	dir, err := os.MkdirTemp("", "mw-chaos-")
+	if err != nil {
+		return err
+	}
+	if err := do(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// hunt runs a campaign against a manager with a bug, which has to break a promise that the bug is known to break.
+func hunt(ctx context.Context, o arena.Options, b planted.Bug, dir string) error {
+	fmt.Printf("planted %s: %s\n", b.Name, b.What)
+	commands := filepath.Join(dir, "commands")
+	if err := os.RemoveAll(commands); err != nil {
+		return err
+	}
+	if err := b.Build(ctx, ".", o.CommandDir, commands); err != nil {
+		return err
+	}
+	o.CommandDir, o.Dir = commands, dir
+	violations, err := arena.Run(ctx, o)
+	if err == nil {
+		return fmt.Errorf("%s was not found in %d rounds", b.Name, o.Rounds)
+	}
+	if !errors.Is(err, arena.ErrViolated) {
+		return err
+	}
+	for _, v := range violations {
+		if slices.Contains(b.Breaks, v.Promise) {
+			fmt.Printf("planted %s: caught by %s\n", b.Name, v.Promise)
+			return nil
+		}
+	}
+	return fmt.Errorf("%s was found, but by none of %q: %w", b.Name, b.Breaks, err)
 }

@@ -1,0 +1,74 @@
+package planted
+
+import "github.com/millwright-dev/millwright/test/chaos/judge"
+
+// Bug is a mistake that somebody might make.
+type Bug struct {
+	// Name is what the command calls it, What says what is wrong.
+	Name, What string
+	// Breaks are promises of which it breaks one at the least; which one comes first is a matter of chance.
+	Breaks []string
+	// File is where it is, and New the mistake in place of Old, which stands there once.
+	File, Old, New string
+}
+
+// Bugs returns all.
+func Bugs() []Bug {
+	return []Bug{
+		{
+			Name: "finalizer-early", What: "a Machine's finalizer goes when its VM's deletion was asked for, not when it is gone",
+			Breaks: []string{judge.NoneLeft}, File: "core/lifecycle/departure.go",
+			Old: `	if p.Driver.UnderWay {
+		p.deleting(`,
+			New: `	if p.Driver.UnderWay && p.Memory.Attempted == clusterv1alpha1.OperationDelete {
+		p.Memory.Gone = true
+		return false
+	}
+	if p.Driver.UnderWay {
+		p.deleting(`,
+		},
+		{
+			Name: "orphan-without-age", What: "a VM that no Machine names is deleted however young it is",
+			Breaks: []string{judge.Foreign}, File: "core/orphan/decide.go",
+			Old: `case now.Sub(born) < p.Age:`,
+			New: `case now.Sub(born) < 0:`,
+		},
+		{
+			Name: "expectation-skipped", What: "a set decides on what its cache shows, and forgets what it did a moment ago",
+			Breaks: []string{judge.Surge}, File: "core/controllers/machineset/observe.go",
+			Old: `o.state.Machines = mem.pending.View(o.state.Machines)`,
+			New: `_ = mem.pending.View(o.state.Machines)`,
+		},
+		{
+			Name: "availability-late", What: "a Machine counts as available for ten seconds more after it stopped to be",
+			Breaks: []string{judge.Availability}, File: "core/controllers/fleet/facts.go",
+			Old: `	if !Ready(m) {
+		return false, 0
+	}`,
+			New: `	if !Ready(m) {
+		c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionReady)
+		return c != nil && now.Sub(c.LastTransitionTime.Time) < 10*time.Second && m.DeletionTimestamp.IsZero(), 0
+	}`,
+		},
+		{
+			Name: "create-under-a-new-key", What: "a create that failed is repeated under another uid",
+			Breaks: []string{judge.OneVM}, File: "core/controllers/machine/apply.go",
+			Old: `		err = s.driver.StartCreate(s.told(), `,
+			New: `		told := s.told()
+		if last := s.state.Memory.Last; last != nil && last.Failure != nil {
+			told.UID += "-again"
+		}
+		err = s.driver.StartCreate(told, `,
+		},
+	}
+}
+
+// Find returns the bug of a name.
+func Find(name string) (Bug, bool) {
+	for _, b := range Bugs() {
+		if b.Name == name {
+			return b, true
+		}
+	}
+	return Bug{}, false
+}
