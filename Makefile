@@ -71,7 +71,6 @@ e2e: build racing ## Run the tests of whole processes on a real cluster.
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
-	@go build -o $(BIN)/chaos ./test/chaos/cmd/chaos
 	@exec $(BIN)/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: lint

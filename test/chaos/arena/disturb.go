@@ -49,7 +49,7 @@ func wait(ctx context.Context, long time.Duration) error {
 
 func (a *arena) do(ctx context.Context, round int, s plan.Step) error {
 	switch s.Do {
-	case plan.Apply, plan.Scale, plan.Delete, plan.DeleteMachine, plan.Mark, plan.Pause:
+	case plan.Apply, plan.Scale, plan.Delete, plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace, plan.Pause, plan.Hold:
 		return a.use(ctx, s)
 	case plan.Kill, plan.Stop, plan.Cut, plan.Stall:
 		return a.disturb(ctx, s)
@@ -149,17 +149,13 @@ func (a *arena) putRight(ctx context.Context) error {
 	if err := a.quota(ctx, -1); err != nil {
 		return err
 	}
-	if err := a.unpause(ctx); err != nil {
-		return err
-	}
-	// Somebody switches on what was switched off, or never came up.
+	// Somebody switches on what was switched off.
 	vms, err := a.vms(ctx)
 	if err != nil {
 		return err
 	}
 	for _, vm := range vms {
-		switch vm.GetState() {
-		case backendv1alpha1.VMState_VM_STATE_STOPPED, backendv1alpha1.VMState_VM_STATE_BUILDING:
+		if vm.GetState() == backendv1alpha1.VMState_VM_STATE_STOPPED {
 			if err := a.change(ctx, vm, backendv1alpha1.VMChange_VM_CHANGE_START); err != nil {
 				return err
 			}

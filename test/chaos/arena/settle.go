@@ -15,7 +15,7 @@ import (
 )
 
 // settleLimit bounds the wait after a round; nothing takes as long unless it is stuck.
-const settleLimit = 2 * time.Minute
+const settleLimit = 4 * time.Minute
 
 // longWait is after how much of it people want to know what is waited for.
 const longWait = 10 * time.Second

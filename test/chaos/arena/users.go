@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +28,7 @@ import (
 // Users try again while the API server is away.
 const (
 	requestTimeout = 5 * time.Second
-	useLimit       = time.Minute
+	useLimit       = 2 * time.Minute
 	usePause       = 100 * time.Millisecond
 )
 
@@ -53,13 +56,12 @@ func (a *arena) use(ctx context.Context, s plan.Step) error {
 		return a.patchDeployment(ctx, s.Target, map[string]any{"spec": map[string]any{"replicas": s.Number}})
 	case plan.Delete:
 		return a.deleteDeployment(ctx, s.Target)
-	case plan.DeleteMachine, plan.Mark:
+	case plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace:
 		return a.useMachine(ctx, s)
 	case plan.Pause:
-		if err := a.pause(ctx, s.Target, "true"); err != nil {
-			return err
-		}
-		return wait(ctx, s.Lasts)
+		return errors.Join(a.pause(ctx, s.Target, "true"), wait(ctx, s.Lasts), a.pause(ctx, s.Target, nil))
+	case plan.Hold:
+		return errors.Join(a.hold(ctx, s.Target, true), wait(ctx, s.Lasts), a.hold(ctx, s.Target, false))
 	}
 	return nil
 }
@@ -115,7 +117,7 @@ func (a *arena) patchDeployment(ctx context.Context, name string, patch map[stri
 	}
 	return a.insist(ctx, func(ctx context.Context) error {
 		d := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		return client.IgnoreNotFound(a.client.Patch(ctx, d, client.RawPatch("application/merge-patch+json", data)))
+		return client.IgnoreNotFound(a.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, data)))
 	})
 }
 
@@ -126,13 +128,9 @@ func (a *arena) pause(ctx context.Context, name string, value any) error {
 	}})
 }
 
-func (a *arena) unpause(ctx context.Context) error {
-	for _, name := range plan.Deployments() {
-		if err := a.pause(ctx, name, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+// hold pauses a deployment's rollout, or lets it go on.
+func (a *arena) hold(ctx context.Context, name string, held bool) error {
+	return a.patchDeployment(ctx, name, map[string]any{"spec": map[string]any{"paused": held}})
 }
 
 func (a *arena) deleteDeployment(ctx context.Context, name string) error {
@@ -142,23 +140,39 @@ func (a *arena) deleteDeployment(ctx context.Context, name string) error {
 	})
 }
 
-// useMachine deletes or marks one of a deployment's Machines.
+// useMachine does something to one of a deployment's Machines.
 func (a *arena) useMachine(ctx context.Context, s plan.Step) error {
 	machines := a.view.machinesOf(s.Target)
 	if len(machines) == 0 {
 		return nil
 	}
 	slices.SortFunc(machines, func(a, b *clusterv1alpha1.Machine) int { return cmp.Compare(a.Name, b.Name) })
-	m := &clusterv1alpha1.Machine{}
-	m.Namespace, m.Name = namespace, machines[s.Number%len(machines)].Name
-	if s.Do == plan.DeleteMachine {
+	chosen := machines[s.Number%len(machines)]
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chosen.Name}}
+	switch s.Do {
+	case plan.DeleteMachine:
 		now := time.Now()
 		a.note(judge.Act{At: now, Until: now, Do: judge.DeletedByHand, Target: m.Namespace + "/" + m.Name})
-		return a.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(a.client.Delete(ctx, m)) })
+		return a.remove(ctx, m)
+	case plan.DeleteNode:
+		if chosen.Status.NodeRef == nil {
+			return nil
+		}
+		return a.remove(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: chosen.Status.NodeRef.Name}})
+	case plan.Replace:
+		return a.annotate(ctx, m, clusterv1alpha1.DeleteNowAnnotation)
 	}
-	mark := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, clusterv1alpha1.DeleteMachineAnnotation)
+	return a.annotate(ctx, m, clusterv1alpha1.DeleteMachineAnnotation)
+}
+
+func (a *arena) remove(ctx context.Context, o client.Object) error {
+	return a.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(a.client.Delete(ctx, o)) })
+}
+
+func (a *arena) annotate(ctx context.Context, m *clusterv1alpha1.Machine, key string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, key)
 	return a.insist(ctx, func(ctx context.Context) error {
-		return client.IgnoreNotFound(a.client.Patch(ctx, m, client.RawPatch("application/merge-patch+json", mark)))
+		return client.IgnoreNotFound(a.client.Patch(ctx, m, client.RawPatch(types.MergePatchType, patch)))
 	})
 }
 

@@ -145,9 +145,11 @@ func (j *Judge) departs(m *machine, at time.Time) {
 	if !ready || since.Add(minReady).After(at) {
 		return
 	}
-	if _, marked := m.Annotations[clusterv1alpha1.DeleteMachineAnnotation]; marked {
-		// Its user's loss, see docs/adr/0002.
-		return
+	for _, asked := range []string{clusterv1alpha1.DeleteMachineAnnotation, clusterv1alpha1.DeleteNowAnnotation} {
+		if _, ok := m.Annotations[asked]; ok {
+			// Its user's loss, see docs/adr/0002.
+			return
+		}
 	}
 	left := 0
 	for _, other := range d.machines {

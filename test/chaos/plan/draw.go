@@ -84,15 +84,21 @@ func (d *draw) operations() []choice {
 	machine := func(do Verb) func() Step {
 		return func() Step { return Step{Do: do, Target: d.deployment(), Number: d.dice.IntN(mostReplicas)} }
 	}
+	pause := func(do Verb) func() Step {
+		return func() Step {
+			return Step{Do: do, Target: d.deployment(), Lasts: d.between(300*time.Millisecond, 2*time.Second)}
+		}
+	}
 	return []choice{
-		{12, func() Step { return Step{Do: Apply, Target: d.deployment(), Shape: d.shape()} }},
-		{5, func() Step { return Step{Do: Scale, Target: d.deployment(), Number: d.dice.IntN(mostReplicas + 1)} }},
-		{4, machine(DeleteMachine)},
-		{1, machine(Mark)},
-		{2, func() Step {
-			return Step{Do: Pause, Target: d.deployment(), Lasts: d.between(300*time.Millisecond, 2*time.Second)}
-		}},
-		{1, func() Step { return Step{Do: Delete, Target: d.deployment()} }},
+		{24, func() Step { return Step{Do: Apply, Target: d.deployment(), Shape: d.shape()} }},
+		{10, func() Step { return Step{Do: Scale, Target: d.deployment(), Number: d.dice.IntN(mostReplicas + 1)} }},
+		{8, machine(DeleteMachine)},
+		{2, machine(Mark)},
+		{2, machine(Replace)},
+		{1, machine(DeleteNode)},
+		{3, pause(Pause)},
+		{3, pause(Hold)},
+		{2, func() Step { return Step{Do: Delete, Target: d.deployment()} }},
 	}
 }
 

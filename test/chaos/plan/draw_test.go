@@ -64,7 +64,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 		want = append(want, "cut "+link, "stall "+link)
 	}
 	for _, d := range Deployments() {
-		for _, do := range []Verb{Apply, Scale, Delete, DeleteMachine, Mark, Pause} {
+		for _, do := range []Verb{Apply, Scale, Delete, DeleteMachine, Mark, DeleteNode, Replace, Pause, Hold} {
 			want = append(want, string(do)+" "+d)
 		}
 	}

@@ -45,8 +45,12 @@ const (
 	// their number, of those there are, by name.
 	DeleteMachine Verb = "delete machine of"
 	Mark          Verb = "mark machine of"
-	// Pause pauses it, by annotation, for Lasts.
+	// DeleteNode deletes the Node of one of its machines, as Mark chooses, and Replace asks for one to be replaced.
+	DeleteNode Verb = "delete node of a machine of"
+	Replace    Verb = "replace machine of"
+	// Pause pauses it, by annotation, for Lasts; Hold pauses its rollout.
 	Pause Verb = "pause"
+	Hold  Verb = "hold the rollout of"
 )
 
 // What goes wrong.

@@ -25,9 +25,9 @@ func (s Step) String() string {
 			s.Target, s.Shape.Replicas, s.Shape.Template, s.Shape.Surge, s.Shape.Unavailable, s.Shape.MinReady)
 	case Scale:
 		return fmt.Sprintf("scale %s to %d", s.Target, s.Number)
-	case DeleteMachine, Mark:
+	case DeleteMachine, Mark, DeleteNode, Replace:
 		return fmt.Sprintf("%s %s, the %d.", s.Do, s.Target, s.Number)
-	case Pause, Kill, Stop, Cut, Stall:
+	case Pause, Hold, Kill, Stop, Cut, Stall:
 		return fmt.Sprintf("%s %s for %dms", s.Do, s.Target, s.Lasts.Milliseconds())
 	case Break:
 		return "break cloud: " + faultText(s.Fault)
