@@ -72,6 +72,15 @@ const ConditionRemediationAllowed = "RemediationAllowed"
 // machines are unhealthy than --max-unhealthy says. It ends by itself.
 const ReasonTooManyUnhealthy = "TooManyUnhealthy"
 
+// ConditionFrozen is True on a MachineSet that lacks machines and gets none, since
+// there are far more machines than there may be. It is absent otherwise.
+const ConditionFrozen = "Frozen"
+
+// ReasonOvershoot (True) is the reason of Frozen: all sets of the
+// MachineDeployment together, or a set that is alone, have more machines than
+// replicas, surge and a margin, those on their way out included.
+const ReasonOvershoot = "Overshoot"
+
 // ReasonMachineReady is the reason of Ready when it is True. While it is not, Ready
 // has the reason of the condition that holds it up.
 const ReasonMachineReady = "MachineReady"

@@ -132,8 +132,8 @@ type MachineSetStatus struct {
 	// +optional
 	Remediation *MachineSetRemediation `json:"remediation,omitempty"`
 
-	// conditions of the set: Available; ReplicaFailure and RemediationAllowed are
-	// there only while something is wrong.
+	// conditions of the set: Available; ReplicaFailure, RemediationAllowed, Frozen
+	// and Paused are there only while something is in the way.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

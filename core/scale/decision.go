@@ -43,7 +43,12 @@ type State struct {
 	Spare int
 	// Machines are all that exist, those being deleted included.
 	Machines []Machine
-	Order    Order
+	// Siblings is how many Machines the other sets of the MachineDeployment have, and Bound how many all of them may
+	// have together; 0 if nobody knows.
+	Siblings, Bound int
+	// Frozen: the last decision was Frozen.
+	Frozen bool
+	Order  Order
 	// Repair bounds the replacement of failed Machines, Fleet is how all Machines fare, and Attempts are the set's.
 	Repair   health.Limits
 	Fleet    health.Fleet
@@ -70,6 +75,8 @@ type Decision struct {
 	Delete []Machine
 	// Held: because of refused Machines nothing is created or replaced until the spec changes.
 	Held bool
+	// Frozen: there are far more Machines than there may be, see State.overshoots. What is missing is not created.
+	Frozen bool
 	// Health says why failed Machines are replaced or not. It is zero while there is something else to do first.
 	Health health.Verdict
 }
@@ -89,12 +96,15 @@ func (s State) Live() int {
 // of Victims. Otherwise the missing ones are created: as many as are missing among those that stay, but never so many
 // that with those on their way out there are more than Desired and Spare. Failed ones are deleted as package health allows;
 // what is created in their place shows once they are on their way out. While there are more than Desired and Spare, nothing is
-// created or replaced.
+// created or replaced. Nor is anything created while far too many Machines are there, of this set or its siblings.
 func Decide(s State) Decision {
 	live, present := s.Live(), len(s.Machines)
 	if live > s.Desired {
 		// Those on their way out come first in the order.
 		return Decision{Delete: Victims(s.Machines, s.Order)[present-live : present-s.Desired]}
+	}
+	if live < s.Desired && s.overshoots() {
+		return Decision{Frozen: true}
 	}
 	if present > s.Desired+s.Spare {
 		return Decision{}
@@ -105,6 +115,19 @@ func Decide(s State) Decision {
 	d := Decision{Create: min(s.Desired-live, s.Desired+s.Spare-present)}
 	s.repair(&d)
 	return d
+}
+
+// overshoots says whether there are so many Machines, those on their way out included, that nobody can have meant it: more
+// than Bound and a margin, a fifth of it and at least two. Once there were, it holds until there are Bound at most.
+func (s State) overshoots() bool {
+	if s.Bound == 0 {
+		return false
+	}
+	margin := max(2, s.Bound/5)
+	if s.Frozen {
+		margin = 0
+	}
+	return len(s.Machines)+s.Siblings > s.Bound+margin
 }
 
 // Patients are the Machines in the terms of package health.

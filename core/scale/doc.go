@@ -8,6 +8,9 @@
 // two bounds hold at once: those that stay are never more than there should be, and all together never more than that and
 // State.Spare. Without Spare a Machine is replaced when it is gone. See docs/adr/0003.
 //
+// Whoever decides how large the sets of a MachineDeployment are may be wrong as well. So a set that wants more Machines
+// gets none while all of them together overshoot what the MachineDeployment may have.
+//
 // # Repair
 //
 // Failed Machines are replaced as package health allows: a few at a time, with pauses, and not while too much of the whole

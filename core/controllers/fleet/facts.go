@@ -24,7 +24,8 @@ func Available(m *clusterv1alpha1.Machine, minReady time.Duration, now time.Time
 		return false, 0
 	}
 	since := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionReady).LastTransitionTime
-	left := since.Add(minReady).Sub(now)
+	// The time is written down without its fraction of a second: the second after it is over, too.
+	left := since.Add(minReady + time.Second).Sub(now)
 	if minReady <= 0 || left <= 0 {
 		return true, 0
 	}
@@ -74,7 +75,7 @@ func Facts(m *clusterv1alpha1.Machine) scale.Machine {
 
 // Signs returns what package health wants to know of the Machine.
 func Signs(m *clusterv1alpha1.Machine) health.Signs {
-	paused := SwitchedOn(m, clusterv1alpha1.PausedAnnotation) ||
+	paused := Paused(m) ||
 		apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionPaused)
 	s := health.Signs{
 		Deleting:  !m.DeletionTimestamp.IsZero(),

@@ -8,8 +8,7 @@ import (
 
 // Paused says whether somebody asked, by annotation, for the object to be left alone.
 func Paused(o metav1.Object) bool {
-	value, ok := o.GetAnnotations()[clusterv1alpha1.PausedAnnotation]
-	return ok && value != "false"
+	return SwitchedOn(o, clusterv1alpha1.PausedAnnotation)
 }
 
 // PausedCondition is the condition that a paused object shows.

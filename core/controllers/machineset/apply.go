@@ -26,8 +26,12 @@ type applied struct {
 	createErr, deleteErr, updateErr error
 }
 
-// apply carries out what package scale decides, and brings the Machines that stay up to the template.
+// apply carries out what package scale decides, and brings the Machines that stay up to the template. Of a set that is
+// paused it touches nothing.
 func (r *reconciler) apply(ctx context.Context, o *observation) applied {
+	if o.paused {
+		return applied{}
+	}
 	done := applied{decision: scale.Decide(o.state)}
 	if o.set.Annotations[clusterv1alpha1.RolloutAnnotation] == clusterv1alpha1.RolloutDwindling {
 		// Who deletes a Machine of it wants one of the new template, which another set makes.

@@ -128,7 +128,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.memories.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if set.Spec.Replicas == nil {
+	if set.Spec.Replicas == nil && !fleet.Paused(set) {
 		return ctrl.Result{}, r.size(ctx, set)
 	}
 	if wait := r.pace.Wait(set, r.clock.Now()); wait > 0 {
@@ -186,8 +186,8 @@ func (r *reconciler) present(ctx context.Context, set *clusterv1alpha1.MachineSe
 	return int32(max(live, len(machines)-aloneSpare)), nil
 }
 
-// claim returns the set's Machines from the cache, after it has adopted and released some where that was due. It returns
-// no Machine that is not the set's yet: an event will follow.
+// claim returns the set's Machines from the cache, after it has adopted and released some where that was due, unless the
+// set is paused. It returns no Machine that is not the set's yet: an event will follow.
 func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet) ([]clusterv1alpha1.Machine, error) {
 	selector, err := set.Spec.Selector.AsSelector()
 	if err != nil {
@@ -210,6 +210,9 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 		kept := machines.Items[:0]
 		for i := range machines.Items {
 			claim := owner.Claims(&machines.Items[i])
+			if claim != fleet.Keep && fleet.Paused(set) {
+				continue
+			}
 			if err := owner.Settle(ctx, r.client, live, &machines.Items[i], claim); err != nil {
 				return nil, err
 			}

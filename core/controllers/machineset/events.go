@@ -15,6 +15,7 @@ import (
 const (
 	eventCreated  = "CreatedMachines"
 	eventDeleted  = "DeletedMachines"
+	eventFrozen   = "Overshoot"
 	eventHalted   = "RemediationHalted"
 	eventUpdated  = "UpdatedMachines"
 	eventTaken    = "NameTaken"
@@ -42,6 +43,12 @@ func (r *reconciler) tell(o *observation, done applied) {
 		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventUpdated, actionUpdate,
 			"Brought %d Machines up to the template in place", done.updated)
 	}
+	already := apimeta.IsStatusConditionTrue(o.set.Status.Conditions, clusterv1alpha1.ConditionFrozen)
+	if done.decision.Frozen && !already && !o.memory.frozen {
+		r.metrics.frozen.Inc()
+		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventFrozen, actionScale, "%s", frozen(o))
+	}
+	o.memory.frozen = done.decision.Frozen
 	halted := done.decision.Health.Reason == health.TooManyUnhealthy
 	shown := apimeta.IsStatusConditionFalse(o.set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
 	if halted && !shown && !o.memory.halted {

@@ -31,8 +31,9 @@ type memory struct {
 	synced map[types.UID]string
 	// attempts is how often failed Machines were replaced in vain. The status has it, too, a moment later.
 	attempts health.Attempts
-	// halted: an event has told that nothing is replaced because of other Machines.
-	halted bool
+	// halted and frozen: an event has told that nothing is replaced because of other Machines, or created because of too
+	// many.
+	halted, frozen bool
 	// reported is when the status was last written.
 	reported time.Time
 }

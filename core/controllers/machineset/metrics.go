@@ -8,7 +8,7 @@ import (
 
 // counters count what the controller did.
 type counters struct {
-	created, refused, updated, deleted prometheus.Counter
+	created, refused, updated, deleted, frozen prometheus.Counter
 }
 
 func newMetrics(registry prometheus.Registerer) (*counters, error) {
@@ -19,6 +19,7 @@ func newMetrics(registry prometheus.Registerer) (*counters, error) {
 		updated: c.New("machines_updated_total", "Machines brought up to their set's template in place."),
 		deleted: c.New("machines_deleted_total", "Machines whose deletion was begun."),
 	}
+	made.frozen = c.New("freezes_total", "How often a set had to stop creating since far too many Machines were there.")
 	return made, c.Err
 }
 

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -27,8 +29,11 @@ type observation struct {
 	set      *clusterv1alpha1.MachineSet
 	memory   *memory
 	machines []clusterv1alpha1.Machine
-	// spare is how many Machines there may be beyond the set's size while others are on their way out.
-	spare int
+	// paused: nobody wants the set's Machines to be touched.
+	paused bool
+	// size is how many Machines there should be.
+	size int
+	room room
 	// state is what package scale decides on.
 	state scale.State
 	// seen is the version of the latest Machine that the cache had shown before these were read.
@@ -39,13 +44,17 @@ type observation struct {
 
 // observe looks at the set's Machines as the cache shows them and as this process knows better.
 func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSet, mem *memory, machines []clusterv1alpha1.Machine) (*observation, error) {
-	o := &observation{set: set, memory: mem, machines: machines}
+	o := &observation{
+		set: set, memory: mem, machines: machines, paused: fleet.Paused(set),
+		// A set that is paused before it was given a size keeps what it has.
+		size: int(ptr.Deref(set.Spec.Replicas, int32(len(machines)))),
+	}
 	var err error
-	if o.spare, err = r.spare(ctx, set); err != nil {
+	if o.room, err = r.room(ctx, set, o.size); err != nil {
 		return nil, err
 	}
 	r.look(o)
-	if mem.doubtful && scale.Decide(o.state).Create > 0 || r.longLost(mem) {
+	if mem.doubtful && !o.paused && scale.Decide(o.state).Create > 0 || r.longLost(mem) {
 		if err := r.dispelDoubts(ctx, o); err != nil {
 			return nil, err
 		}
@@ -97,8 +106,11 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 	minReady, now := time.Duration(set.Spec.MinReadySeconds)*time.Second, r.clock.Now()
 	next := time.Duration(0)
 	s := scale.State{
-		Desired: int(*set.Spec.Replicas),
-		Spare:   o.spare,
+		Desired:  o.size,
+		Spare:    o.room.spare,
+		Siblings: o.room.siblings,
+		Bound:    o.room.bound,
+		Frozen:   apimeta.IsStatusConditionTrue(set.Status.Conditions, clusterv1alpha1.ConditionFrozen),
 		Order: scale.Order{
 			UnavailableFirst: set.Annotations[clusterv1alpha1.ScalingReasonAnnotation] == clusterv1alpha1.ScalingReasonRolling,
 			Policy:           set.Spec.DeletePolicy,

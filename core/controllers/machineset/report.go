@@ -75,7 +75,7 @@ func (r *reconciler) status(o *observation, done applied) *clusterv1alpha1.Machi
 	}
 	status.Remediation = writeAttempts(o.memory.attempts)
 	setConditions(status, o, done)
-	r.setRemediation(status, o, done)
+	r.setObstacles(status, o, done)
 	return status
 }
 
@@ -107,16 +107,31 @@ func setConditions(status *clusterv1alpha1.MachineSetStatus, o *observation, don
 	})
 }
 
-// setRemediation says that failed Machines are not replaced because of others.
-func (r *reconciler) setRemediation(status *clusterv1alpha1.MachineSetStatus, o *observation, done applied) {
-	if done.decision.Health.Reason != health.TooManyUnhealthy {
-		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
-		return
+// setObstacles shows what keeps the set from being worked on, as long as it does.
+func (r *reconciler) setObstacles(status *clusterv1alpha1.MachineSetStatus, o *observation, done applied) {
+	show := func(is bool, c metav1.Condition) {
+		if !is {
+			apimeta.RemoveStatusCondition(&status.Conditions, c.Type)
+			return
+		}
+		c.ObservedGeneration = o.set.Generation
+		apimeta.SetStatusCondition(&status.Conditions, c)
 	}
-	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: clusterv1alpha1.ConditionRemediationAllowed, Status: metav1.ConditionFalse, ObservedGeneration: o.set.Generation,
+	show(done.decision.Health.Reason == health.TooManyUnhealthy, metav1.Condition{
+		Type: clusterv1alpha1.ConditionRemediationAllowed, Status: metav1.ConditionFalse,
 		Reason: clusterv1alpha1.ReasonTooManyUnhealthy, Message: r.roster.verdict(),
 	})
+	show(done.decision.Frozen, metav1.Condition{
+		Type: clusterv1alpha1.ConditionFrozen, Status: metav1.ConditionTrue,
+		Reason: clusterv1alpha1.ReasonOvershoot, Message: frozen(o),
+	})
+	show(o.paused, fleet.PausedCondition(o.set))
+}
+
+// frozen says why nothing is created, in words that change with the limit only.
+func frozen(o *observation) string {
+	return fmt.Sprintf("There are far more Machines than there may be: none is created until there are no more than %d, those on "+
+		"their way out included", o.room.bound)
 }
 
 // failureOf says what is in the way, the most serious first; nothing if nothing is. Of several Machines it is the first

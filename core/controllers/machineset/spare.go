@@ -23,42 +23,46 @@ const siblingIndex = "machineset.deployment"
 // as a MachineDeployment that does not say.
 const aloneSpare = 1
 
-// spare returns how many Machines there may be beyond the set's size while others are on their way out: of what its
-// MachineDeployment may have, what neither it nor its siblings hold. The cache may be a moment behind, see docs/adr/0003.
-func (r *reconciler) spare(ctx context.Context, set *clusterv1alpha1.MachineSet) (int, error) {
+// room is how many Machines there may be.
+type room struct {
+	// spare is how many there may be beyond the set's size while others are on their way out.
+	spare int
+	// siblings is how many the other sets of the MachineDeployment have, bound how many all may have together; 0 if
+	// nobody can tell.
+	siblings, bound int
+}
+
+// room looks what there is room for: of what the set's MachineDeployment may have, what neither it nor its siblings hold
+// is to spare. The cache may be a moment behind, see docs/adr/0003.
+func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, size int) (room, error) {
 	deployment, ok := deploymentOf(set)
 	if !ok {
-		return aloneSpare, nil
+		return room{spare: aloneSpare, bound: size + aloneSpare}, nil
 	}
 	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
 	if err != nil {
-		return 0, nil //nolint:nilerr // a limit that nobody can read allows nothing
+		return room{}, nil //nolint:nilerr // a limit that nobody can read leaves nothing to spare
 	}
 	siblings, err := r.setsOfDeployment(ctx, set.Namespace, deployment)
 	if err != nil {
-		return 0, err
+		return room{}, err
 	}
-	left := int(most) - int(*set.Spec.Replicas)
+	found := room{bound: int(most)}
+	left := int(most) - size
 	for i := range siblings {
 		if siblings[i].UID == set.UID {
 			continue
 		}
-		n, err := r.holds(ctx, &siblings[i])
+		machines, err := r.machinesOf(ctx, &siblings[i])
 		if err != nil {
-			return 0, err
+			return room{}, err
 		}
-		left -= n
+		found.siblings += len(machines)
+		// What it has, or may make without being asked again; package rollout counts the same way.
+		left -= max(len(machines), int(ptr.Deref(siblings[i].Spec.Replicas, 0)))
 	}
-	return max(left, 0), nil
-}
-
-// holds is how many Machines the set has, or may make without being asked again; package rollout counts the same way.
-func (r *reconciler) holds(ctx context.Context, set *clusterv1alpha1.MachineSet) (int, error) {
-	machines, err := r.machinesOf(ctx, set)
-	if err != nil {
-		return 0, err
-	}
-	return max(len(machines), int(ptr.Deref(set.Spec.Replicas, 0))), nil
+	found.spare = max(left, 0)
+	return found, nil
 }
 
 // machinesOf returns the Machines that the set owns, from the cache. They are the cache's own: for reading only.

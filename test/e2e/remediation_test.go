@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// A fleet of 20, which is all there is. One that fails is replaced. Eight that fail at once are not, and a condition says
+// why; when two of them have been taken away by hand and made anew, the other six are replaced one at a time.
+func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
+	const fleet = 20
+	for _, tc := range []struct {
+		name   string
+		failed int
+		held   bool
+	}{
+		{"5 percent", 1, false},
+		{"40 percent", 8, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			u := newUser(t)
+			before := len(u.vmsEver())
+			u.failBoots(tc.failed)
+			u.apply(deployment("fleet", fleet, nil))
+			if tc.held {
+				u.awaitSet(t, "RemediationAllowed to be False", func(set *clusterv1alpha1.MachineSet) bool {
+					c := meta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
+					return c != nil && c.Status == metav1.ConditionFalse && c.Reason == clusterv1alpha1.ReasonTooManyUnhealthy &&
+						set.Status.ReadyReplicas == fleet-int32(tc.failed)
+				})
+				u.watchFor(3*time.Second, func(m *clusterv1alpha1.Machine) {
+					if !m.DeletionTimestamp.IsZero() {
+						t.Errorf("machine %s is replaced in a meltdown", m.Name)
+					}
+				})
+				for _, m := range u.failed()[:2] {
+					u.kubectl("delete", "machine", m.Name, "--wait=false")
+				}
+			}
+			peak := u.keepExtremes()
+			u.awaitRunning(fleet)
+			if most, _ := peak(); most > fleet+1 && !tc.held || most > fleet+2 {
+				t.Errorf("%d machines at once: more than one was replaced at a time", most)
+			}
+			if n := len(u.vmsEver()) - before; n != fleet+tc.failed {
+				t.Errorf("%d VMs were made for %d machines of which %d failed", n, fleet, tc.failed)
+			}
+			u.awaitSet(t, "no condition RemediationAllowed", func(set *clusterv1alpha1.MachineSet) bool {
+				return meta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed) == nil
+			})
+		})
+	}
+}
+
+// failBoots has the next VMs fail while they boot.
+func (u *user) failBoots(times int) {
+	u.t.Helper()
+	u.inject(&backendv1alpha1.Fault{
+		Match:  &backendv1alpha1.FaultMatch{Operation: u.createVM()},
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_FAILS,
+		Error:  &backendv1alpha1.FaultError{Message: "No valid host was found"},
+		Times:  int32(times),
+	})
+}
+
+// failed are the Machines that are Failed and not on their way out.
+func (u *user) failed() []clusterv1alpha1.Machine {
+	u.t.Helper()
+	var failed []clusterv1alpha1.Machine
+	for _, m := range u.machines() {
+		if m.Status.Phase == clusterv1alpha1.MachinePhaseFailed && m.DeletionTimestamp.IsZero() {
+			failed = append(failed, m)
+		}
+	}
+	return failed
+}
+
+// awaitSet waits until the only MachineSet of the namespace is as it should be.
+func (u *user) awaitSet(t *testing.T, what string, is func(*clusterv1alpha1.MachineSet) bool) {
+	t.Helper()
+	eventually(t, what, func(ctx context.Context) error {
+		var sets clusterv1alpha1.MachineSetList
+		if err := u.client.List(ctx, &sets, client.InNamespace(u.namespace)); err != nil {
+			return err
+		}
+		if len(sets.Items) != 1 {
+			return fmt.Errorf("there are %d sets", len(sets.Items))
+		}
+		if set := &sets.Items[0]; !is(set) {
+			return fmt.Errorf("the set's status is %+v", set.Status)
+		}
+		return nil
+	})
+}
+
+// An image that never boots: few VMs are made of it, and each time fewer.
+func TestSET4_ABrokenImageIsTriedMoreAndMoreSeldom(t *testing.T) {
+	u := newUser(t)
+	before := len(u.vmsEver())
+	u.failBoots(1000)
+	u.apply(deployment("broken", 1, nil))
+	u.awaitSet(t, "a longer pause after an attempt in vain", func(set *clusterv1alpha1.MachineSet) bool {
+		c := meta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+		return set.Status.Remediation != nil && set.Status.Remediation.Attempts == 1 && c != nil && strings.Contains(c.Message, "within 20s")
+	})
+	if n := len(u.vmsEver()) - before; n != 2 {
+		t.Errorf("%d VMs were made, want the first and one in its place", n)
+	}
+}
+
+// A failed machine that somebody wants to study stays, and is replaced when he has done so.
+func TestLIFE12_PreservedMachine(t *testing.T) {
+	u := newUser(t)
+	u.failBoots(1)
+	u.apply(deployment("studied", 2, nil))
+	eventually(t, "one machine to have failed and the other to run", func(context.Context) error {
+		running := 0
+		for _, m := range u.machines() {
+			if m.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
+				running++
+			}
+		}
+		if len(u.failed()) != 1 || running != 1 {
+			return fmt.Errorf("%d failed, %d Running", len(u.failed()), running)
+		}
+		return nil
+	})
+	kept := u.failed()[0]
+	u.kubectl("annotate", "machine", kept.Name, clusterv1alpha1.PreserveMachineAnnotation+"=")
+	// Longer than it would have been let be.
+	u.watchFor(11*time.Second, func(m *clusterv1alpha1.Machine) {
+		if m.Name == kept.Name && !m.DeletionTimestamp.IsZero() {
+			t.Error("the preserved machine is replaced")
+		}
+	})
+	u.kubectl("annotate", "machine", kept.Name, clusterv1alpha1.PreserveMachineAnnotation+"-")
+	u.awaitRunning(2)
+	if _, found := u.find(kept.Name); found {
+		t.Error("a machine that is preserved no longer is not replaced")
+	}
+}
