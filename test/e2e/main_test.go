@@ -77,6 +77,9 @@ func startFixture() (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.WriteFile(otherKeyFile(dir), []byte(otherKey), 0o600); err != nil {
+		return nil, err
+	}
 	whole, err := stack.Start(context.Background(), stackOptions(dir))
 	if err != nil {
 		return nil, err
@@ -96,6 +99,7 @@ func stackOptions(dir string) stack.Options {
 	return stack.Options{
 		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		CloudArgs:   []string{"--account=" + otherAccount + "=" + otherKeyFile(dir)},
 		ManagerArgs: []string{"-v=4", "--settle-period=1s", "--orphan-interval=" + scanInterval.String()},
 	}
 }
