@@ -11,6 +11,10 @@
 //   - Order. Old machines that cannot be available go first. They too are bound by the floor, so that a broken new
 //     template leaves enough old machines, however many of these happen to be unavailable for a moment.
 //
+// These are the bounds of a rolling update. Recreate and OnDelete have no surge; Recreate makes no new machine while there is
+// an old one, OnDelete takes none away but those that somebody has deleted. While a deployment is paused only its size is
+// followed, and every set keeps its share.
+//
 // Plan acts only when every set is settled: its status has seen its spec, and the machines it no longer wants are on
 // their way out. Without that gate a status that lags behind lets two steps use the same room.
 package rollout

@@ -137,6 +137,70 @@ func TestPlan(t *testing.T) {
 				has("d", true, 9, up(10)), has("a", false, 3, nil), has("b", false, 2, nil), has("c", false, 4, nil),
 			}},
 			want: []Action{DeleteSet{"b"}, DeleteSet{"a"}},
+		}, {
+			name: "paused before anything was made", why: "then nothing is",
+			state: State{Replicas: 3, Limits: limits, Paused: true},
+			wait:  Wait{For: Resumption},
+		}, {
+			name: "paused with an unseen template", why: "the newest set that has machines is what grows",
+			state: State{Replicas: 12, Limits: limits, Paused: true, Sets: []Set{
+				has("c", false, 3, nil), has("a", false, 1, nil), has("b", false, 2, up(10)),
+			}},
+			want: []Action{ScaleSet{"b", 10, 12, Scaling}},
+		}, {
+			name: "paused before the new set had machines", why: "the template that was not rolled out is not what grows",
+			state: State{Replicas: 12, Limits: limits, Paused: true, Sets: []Set{has("old", false, 1, up(10)), has("new", true, 2, nil)}},
+			want:  []Action{ScaleSet{"old", 10, 12, Scaling}},
+		}, {
+			name: "paused without machines", why: "the current template grows, though another set is newer",
+			state: State{Replicas: 2, Limits: limits, Paused: true, Sets: []Set{has("new", true, 1, nil), has("old", false, 2, nil)}},
+			want:  []Action{ScaleSet{"new", 0, 2, Scaling}},
+		}, {
+			name: "paused with too little room", why: "what is missing from the floor is made when others are gone",
+			state: State{Replicas: 10, Limits: Limits{MaxUnavailable: 2}, Paused: true, Sets: []Set{has("old", false, 1, up(4)), has("new", true, 2, up(3))}},
+			want:  []Action{ScaleSet{"new", 3, 4, Scaling}},
+		}, {
+			name: "paused with enough", why: "a rollout may have left that behind",
+			state: State{Replicas: 10, Limits: Limits{MaxUnavailable: 2}, Paused: true, Sets: []Set{has("old", false, 1, up(4)), has("new", true, 2, up(4))}},
+			wait:  Wait{For: Resumption},
+		}, {
+			name: "paused and complete", why: "history is dropped all the same",
+			state: State{Replicas: 10, Limits: limits, Paused: true, Sets: []Set{has("old", false, 1, nil), has("new", true, 2, up(10))}},
+			want:  []Action{DeleteSet{"old"}},
+		}, {
+			name: "paused and unseen", why: "a set that is not settled is waited for first",
+			state: State{Replicas: 10, Limits: limits, Paused: true, Sets: []Set{{Name: "new", New: true}}},
+			wait:  Wait{For: Observation, Set: "new"},
+		}, {
+			name: "recreating with machines of both", why: "the strategy was another one: the new set keeps what it has and makes none",
+			state: State{Replicas: 10, Strategy: recreating, Sets: []Set{has("old", false, 1, up(4)), has("new", true, 2, up(3))}},
+			want:  []Action{ScaleSet{"old", 4, 0, Rolling}},
+		}, {
+			name: "recreating while the last old machine goes", why: "it counts until it is gone",
+			state: State{Replicas: 10, Strategy: recreating, Sets: []Set{emptied, has("new", true, 2, nil)}},
+			wait:  Wait{Deletion, "old", 2},
+		}, {
+			name: "recreating when they are gone", why: "all at once",
+			state: State{Replicas: 10, Strategy: recreating, Sets: []Set{has("old", false, 1, nil), has("new", true, 2, nil)}},
+			want:  []Action{ScaleSet{"new", 0, 10, Rolling}},
+		}, {
+			name: "recreated and shrunk", why: "scaling as usual",
+			state: State{Replicas: 4, Strategy: recreating, Sets: []Set{has("new", true, 2, up(10))}},
+			want:  []Action{ScaleSet{"new", 10, 4, Scaling}},
+		}, {
+			name: "on delete, nobody deletes", why: "the condition says that somebody has to",
+			state: State{Replicas: 10, Strategy: onDelete, Sets: []Set{has("old", false, 1, up(7)), has("new", true, 2, up(3))}},
+			wait:  Wait{Request, "old", 7},
+		}, {
+			name: "on delete, one is on its way out", why: "the old set does not replace it, the new one waits until it is gone",
+			state: State{Replicas: 10, Strategy: onDelete, Sets: []Set{
+				func() Set { s := has("old", false, 1, up(6)); s.Desired, s.Present = 7, 7; return s }(), has("new", true, 2, up(3)),
+			}},
+			want: []Action{ScaleSet{"old", 7, 6, Rolling}},
+		}, {
+			name: "on delete, growing", why: "old sets note it, and stay as they are",
+			state: State{Replicas: 20, Strategy: onDelete, Sets: []Set{has("old", false, 1, up(7)), has("new", true, 2, up(3))}},
+			want:  []Action{ScaleSet{"old", 7, 7, Scaling}, ScaleSet{"new", 3, 5, Scaling}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
