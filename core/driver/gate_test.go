@@ -245,13 +245,21 @@ func TestSAFE7_Gate(t *testing.T) {
 	}
 }
 
+// begin begins a call that may begin.
+func begin(t *testing.T, g *gate, uid string, now time.Time) {
+	t.Helper()
+	if _, ok := g.ask(uid, now); !ok {
+		t.Fatalf("%s may not call", uid)
+	}
+	g.began(uid)
+}
+
 // A call that began before the gate was closed says nothing new: many that fail at once are one failure.
 func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	g := newGate()
 	for i := range firstWindow {
-		g.ask(fmt.Sprint(i), now)
-		g.began(fmt.Sprint(i))
+		begin(t, g, fmt.Sprint(i), now)
 	}
 	later := now.Add(time.Second)
 	for i := range firstWindow - 1 {
@@ -267,11 +275,12 @@ func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	g := newGate()
-	g.ask("first", now)
-	g.began("first")
+	begin(t, g, "first", now)
 	g.ended("first", now, now, &instance.Failure{Class: instance.Quota})
 	for _, uid := range []string{"a", "b", "c"} {
-		g.ask(uid, now)
+		if _, ok := g.ask(uid, now); ok {
+			t.Errorf("%s may call a gate that is shut", uid)
+		}
 	}
 	nobody := func(string) bool { return false }
 	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).Equal(now.Add(5*time.Second)) {
@@ -301,8 +310,7 @@ func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
 	g := newGate()
 	g.window = 16
 	for i := range 16 {
-		g.ask(fmt.Sprint(i), now)
-		g.began(fmt.Sprint(i))
+		begin(t, g, fmt.Sprint(i), now)
 	}
 	for i := range 16 {
 		g.ended(fmt.Sprint(i), now, now.Add(time.Second), &instance.Failure{Class: instance.RateLimited, RetryAfter: 3 * time.Second})
