@@ -33,6 +33,8 @@ const (
 	// refused it is all there is.
 	firstWindow = 4
 	maxWindow   = 1 << 12
+	// windowMemory is how long successes count: what worked a while ago may be refused by now.
+	windowMemory = 5 * time.Second
 	// gateTurn is how long a machine whose turn has come may take to call.
 	gateTurn = 10 * time.Second
 )
@@ -53,6 +55,9 @@ func newGate() *gate {
 // ask gives uid its turn, if it may call now. If not, it queues; held says how others were refused, nil where it is only too
 // many.
 func (g *gate) ask(uid string, now time.Time) (held *instance.Failure, ok bool) {
+	if len(g.turns) == 0 && now.Sub(g.used) > windowMemory {
+		g.window = min(g.window, firstWindow)
+	}
 	g.used = now
 	_, mine := g.turns[uid]
 	if g.shut(now) {

@@ -305,10 +305,29 @@ func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 	}
 }
 
+// After a rest the next calls feel their way again.
+func TestSAFE7_SuccessesAreForgotten(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := newGate()
+	for i := range 20 {
+		begin(t, g, fmt.Sprint(i), now)
+		g.ended(fmt.Sprint(i), now, now, nil)
+	}
+	begin(t, g, "soon", now.Add(windowMemory))
+	if g.room() != firstWindow+20 {
+		t.Errorf("%d may call at once, want one more for each success", g.room())
+	}
+	g.ended("soon", now, now.Add(windowMemory), nil)
+	begin(t, g, "later", now.Add(3*windowMemory))
+	if g.room() != firstWindow {
+		t.Errorf("after a rest %d may call at once, want %d", g.room(), firstWindow)
+	}
+}
+
 func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	g := newGate()
-	g.window = 16
+	g.window, g.used = 16, now
 	for i := range 16 {
 		begin(t, g, fmt.Sprint(i), now)
 	}
