@@ -159,8 +159,11 @@ func Trouble(m *clusterv1alpha1.Machine) string {
 	if c != nil && c.Status != metav1.ConditionTrue && (Failed(m) || !untroubled(c.Reason)) {
 		return c.Reason + ": " + c.Message
 	}
-	if Failed(m) {
-		return "failed"
+	if !Failed(m) {
+		return ""
 	}
-	return ""
+	if c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady); c != nil && c.Status != metav1.ConditionTrue {
+		return c.Reason + ": " + c.Message
+	}
+	return "failed"
 }
