@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +28,10 @@ type memory struct {
 	lost map[string]time.Time
 	// unseenSince is since when the cache has not shown everything that this process did; zero if it does.
 	unseenSince time.Time
-	// synced is which version of a Machine was brought up to the template while the cache still shows that version.
-	synced map[types.UID]string
+	// template was last brought to the Machines; reached is which version of each had all of it, or was given it just then
+	// and is what the cache still shows.
+	template clusterv1alpha1.MachineTemplateSpec
+	reached  map[types.UID]string
 	// attempts is how often failed Machines were replaced in vain. The status has it, too, a moment later.
 	attempts health.Attempts
 	// halted and frozen: an event has told that nothing is replaced because of other Machines, or created because of too
@@ -36,6 +39,14 @@ type memory struct {
 	halted, frozen bool
 	// reported is when the status was last written.
 	reported time.Time
+}
+
+// given returns which versions of Machines need nothing any more to be up to the template.
+func (m *memory) given(template *clusterv1alpha1.MachineTemplateSpec) map[types.UID]string {
+	if !apiequality.Semantic.DeepEqual(&m.template, template) {
+		m.template, m.reached = *template.DeepCopy(), nil
+	}
+	return m.reached
 }
 
 // memories are safe for concurrent use. The zero value is empty.

@@ -34,7 +34,7 @@ func shareOf(set *clusterv1alpha1.MachineSet) share {
 	}
 }
 
-// reached says whether the Machine has its share. It is asked of each Machine each time, and so makes nothing.
+// reached says whether the Machine has its share.
 func (s share) reached(m *clusterv1alpha1.Machine) bool {
 	// One that was given things before, and is given none now, says so; one that never was says nothing.
 	noted := m.Annotations[clusterv1alpha1.ManagedAnnotation]
@@ -64,16 +64,16 @@ func (s share) give(m *clusterv1alpha1.Machine) *clusterv1alpha1.Machine {
 // sync brings the Machines that stay up to the template, as far as that needs no other VM: one patch for each that
 // differs. It returns how many it changed.
 func (r *reconciler) sync(ctx context.Context, o *observation, leaving map[string]bool) (int, error) {
+	known := o.memory.given(&o.set.Spec.Template)
 	want := shareOf(o.set)
-	synced := map[types.UID]string{}
+	now := make(map[types.UID]string, len(o.machines))
 	var behind []*clusterv1alpha1.Machine
 	for i := range o.machines {
 		m := &o.machines[i]
 		switch {
-		case !m.DeletionTimestamp.IsZero() || leaving[string(m.UID)] || want.reached(m):
-		case o.memory.synced[m.UID] == m.ResourceVersion:
-			// It was patched, and the cache does not show it yet.
-			synced[m.UID] = m.ResourceVersion
+		case !m.DeletionTimestamp.IsZero() || leaving[string(m.UID)]:
+		case known[m.UID] == m.ResourceVersion || want.reached(m):
+			now[m.UID] = m.ResourceVersion
 		default:
 			behind = append(behind, m)
 		}
@@ -93,10 +93,10 @@ func (r *reconciler) sync(ctx context.Context, o *observation, leaving map[strin
 	changed := 0
 	for i, m := range behind {
 		if done[i] {
-			synced[m.UID] = m.ResourceVersion
+			now[m.UID] = m.ResourceVersion
 			changed++
 		}
 	}
-	o.memory.synced = synced
+	o.memory.reached = now
 	return changed, errors.Join(errs...)
 }
