@@ -2,6 +2,8 @@ package orphan
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,17 +13,50 @@ import (
 	"github.com/millwright-dev/millwright/core/orphan"
 )
 
+// Naming says which driver and which account a machine of a spec in a namespace would be made by and in.
+type Naming func(ctx context.Context, namespace string, spec *clusterv1alpha1.MachineSpec) (provider string, m driver.Machine, err error)
+
+// asWritten takes a spec by its word.
+func asWritten(_ context.Context, _ string, spec *clusterv1alpha1.MachineSpec) (provider string, m driver.Machine, err error) {
+	value := &spec.ProviderSpec.Value
+	return value.CloudProvider, driver.Machine{Spec: value.CloudProviderSpec.Raw}, nil
+}
+
 // accounts are those of a driver that objects name, each once, with what names it. Deployments and sets count as well as
-// Machines: one that is scaled to zero still leads to what its Machines left behind.
+// Machines: one that is scaled to zero still leads to what its Machines left behind. An error says which are left out.
 func (c *collector) accounts(ctx context.Context, provider string) (map[uint64]driver.Machine, error) {
+	specs, failed := c.specs(ctx)
 	found := map[uint64]driver.Machine{}
-	add := func(spec *clusterv1alpha1.MachineSpec) {
-		value := &spec.ProviderSpec.Value
-		if value.CloudProvider != provider {
+	for _, s := range specs {
+		of, m, err := c.Naming(ctx, s.namespace, s.spec)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("find the account of a spec in namespace %s: %w", s.namespace, err))
+			continue
+		}
+		if of == provider {
+			found[driver.Account(m)] = m
+		}
+	}
+	return found, failed
+}
+
+// named is a spec that names an account.
+type named struct {
+	namespace string
+	spec      *clusterv1alpha1.MachineSpec
+}
+
+// specs are those of all objects, of those that name the same the same way only one.
+func (c *collector) specs(ctx context.Context) (map[string]named, error) {
+	found := map[string]named{}
+	var failed error
+	add := func(namespace string, spec *clusterv1alpha1.MachineSpec) {
+		way, err := json.Marshal([]any{namespace, spec.ProviderSpec, spec.ClusterRef})
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("read a spec in namespace %s: %w", namespace, err))
 			return
 		}
-		m := driver.Machine{Spec: value.CloudProviderSpec.Raw}
-		found[driver.Account(m)] = m
+		found[string(way)] = named{namespace, spec}
 	}
 	var deployments clusterv1alpha1.MachineDeploymentList
 	var sets clusterv1alpha1.MachineSetList
@@ -32,15 +67,15 @@ func (c *collector) accounts(ctx context.Context, provider string) (map[uint64]d
 		}
 	}
 	for i := range deployments.Items {
-		add(&deployments.Items[i].Spec.Template.Spec)
+		add(deployments.Items[i].Namespace, &deployments.Items[i].Spec.Template.Spec)
 	}
 	for i := range sets.Items {
-		add(&sets.Items[i].Spec.Template.Spec)
+		add(sets.Items[i].Namespace, &sets.Items[i].Spec.Template.Spec)
 	}
 	for i := range machines.Items {
-		add(&machines.Items[i].Spec)
+		add(machines.Items[i].Namespace, &machines.Items[i].Spec)
 	}
-	return found, nil
+	return found, failed
 }
 
 // page is how many Machines one live request asks for.

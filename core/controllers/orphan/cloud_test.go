@@ -36,9 +36,10 @@ type cloud struct {
 	vms     []*driverv1alpha1.Machine
 	lists   int // begun
 	deletes []string
-	refuse  error // each delete fails with it
-	fail    error // each list fails with it, after its first page
-	slow    bool  // a delete leaves the VM Deleting
+	refuse  error  // each delete fails with it
+	fail    error  // each list fails with it, after its first page
+	slow    bool   // a delete leaves the VM Deleting
+	key     string // the secret that the last delete came with
 }
 
 func newCloud(vms ...*driverv1alpha1.Machine) *cloud { return &cloud{vms: vms} }
@@ -122,6 +123,7 @@ func (c *cloud) DeleteMachine(_ context.Context, r *driverv1alpha1.DeleteMachine
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deletes = append(c.deletes, r.GetMachine().GetUid())
+	c.key = string(r.GetProvider().GetSecrets()["key"])
 	if c.refuse != nil {
 		return nil, c.refuse
 	}

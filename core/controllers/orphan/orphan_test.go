@@ -72,7 +72,12 @@ func (b *bench) create(o client.Object) {
 // restore makes the Machine whose VM has that uid.
 func (b *bench) restore(uid string) {
 	b.Helper()
-	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "m-" + uid}, Spec: machineSpec()}
+	b.restoreWith(uid, machineSpec())
+}
+
+func (b *bench) restoreWith(uid string, spec clusterv1alpha1.MachineSpec) {
+	b.Helper()
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "m-" + uid}, Spec: spec}
 	m.Spec.MachineUID = &uid
 	b.create(m)
 	b.Cleanup(func() { _ = b.Delete(context.WithoutCancel(b.Context()), m) })
@@ -289,6 +294,29 @@ func TestSAFE1_APartialListIsNone(t *testing.T) {
 	b.untouched()
 	b.cloud.change(func() { b.cloud.fail = nil })
 	b.awaitLeft()
+}
+
+// An account that is not found, for want of a Secret, say, keeps no other from being searched; secrets go along.
+func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
+	b := newBench(t, aged("old", time.Hour))
+	spec := machineSpec()
+	spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"large"}`)
+	b.restoreWith("locked", spec)
+	b.collect(func(c *collector) {
+		c.Naming = func(_ context.Context, namespace string, spec *clusterv1alpha1.MachineSpec) (string, driver.Machine, error) {
+			raw := spec.ProviderSpec.Value.CloudProviderSpec.Raw
+			if namespace != b.Namespace || strings.Contains(string(raw), "large") {
+				return "", driver.Machine{}, errors.New("the Secret is not there")
+			}
+			return provider, driver.Machine{Spec: raw, Secrets: map[string][]byte{"key": []byte("value")}}, nil
+		}
+	})
+	b.awaitLeft()
+	b.cloud.change(func() {
+		if b.cloud.key != "value" {
+			t.Errorf("the delete came with the key %q", b.cloud.key)
+		}
+	})
 }
 
 func TestSAFE1_FewGoAtATime(t *testing.T) {

@@ -37,6 +37,8 @@ type Options struct {
 	Drivers *driver.Drivers
 	// ClusterUID marks VMs as this cluster's.
 	ClusterUID string
+	// Naming finds the accounts of specs. Default: a spec's own cloudProvider and cloudProviderSpec, and no secrets.
+	Naming Naming
 	// Delete is false where orphans are only reported.
 	Delete bool
 	// Interval lies between two scans. Default: DefaultInterval.
@@ -52,6 +54,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	if o.Naming == nil {
+		o.Naming = asWritten
+	}
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
