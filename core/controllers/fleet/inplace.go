@@ -6,11 +6,17 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
+// forVM returns the part of a template's spec that a VM is made from. A change of it replaces Machines, which cannot be
+// changed so. It shares memory with the spec.
+func forVM(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
+	return clusterv1alpha1.MachineSpec{ProviderSpec: spec.ProviderSpec, ClusterRef: spec.ClusterRef, Versions: spec.Versions}
+}
+
 // InPlace returns the part of a template's spec that reaches Machines that are there already: all but what would need
 // another VM, and what is each Machine's own. What it leaves out is zero. It shares memory with the spec.
 func InPlace(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 	part := *spec
-	part.ProviderSpec, part.Versions = clusterv1alpha1.ProviderSpec{}, clusterv1alpha1.MachineVersions{}
+	part.ProviderSpec, part.ClusterRef, part.Versions = clusterv1alpha1.ProviderSpec{}, nil, clusterv1alpha1.MachineVersions{}
 	part.MachineUID, part.ProviderID = nil, nil
 	// Nobody interprets it.
 	part.Metadata.CreationTimestamp = nil
@@ -25,7 +31,7 @@ func SameInPlace(a, b clusterv1alpha1.MachineSpec) bool {
 // CopyInPlace gives to the in-place part of from, and leaves the rest of it as it is.
 func CopyInPlace(to *clusterv1alpha1.MachineSpec, from *clusterv1alpha1.MachineSpec) {
 	part := InPlace(from.DeepCopy())
-	part.ProviderSpec, part.Versions = to.ProviderSpec, to.Versions
+	part.ProviderSpec, part.ClusterRef, part.Versions = to.ProviderSpec, to.ClusterRef, to.Versions
 	part.MachineUID, part.ProviderID = to.MachineUID, to.ProviderID
 	part.Metadata.CreationTimestamp = to.Metadata.CreationTimestamp
 	*to = part

@@ -11,7 +11,7 @@ import (
 // CanonicalTemplate returns bytes that are the same for templates that mean the same VM: of what reaches Machines in place
 // there is nothing in them, and the fields of a cloudProviderSpec stand in one order.
 func CanonicalTemplate(t *clusterv1alpha1.MachineTemplateSpec) ([]byte, error) {
-	return canonical(clusterv1alpha1.MachineSpec{ProviderSpec: t.Spec.ProviderSpec, Versions: t.Spec.Versions})
+	return canonical(forVM(&t.Spec))
 }
 
 // SameSpec says whether a Machine made from the template would get the same VM as m: whether their specs are the same but

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ func TestCanonicalTemplate(t *testing.T) {
 			t.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"disk": 10, "flavor": "small"}`)
 		}, true},
 		{"another kubelet is another VM", func(t *T) { t.Spec.Versions.Kubelet = "1.36.1" }, false},
+		{"so is one that inherits from another Cluster", func(t *T) { t.Spec.ClusterRef = &clusterv1alpha1.LocalReference{Name: "a"} }, false},
 		{"another key is only on another VM", func(t *T) { t.Spec.ProviderSpec.Value.SSHPublicKeys = []string{"a"} }, false},
 		{"so is what the cloud is told", func(t *T) {
 			t.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"small","disk":10.0}`)
@@ -46,6 +48,42 @@ func TestCanonicalTemplate(t *testing.T) {
 	} {
 		if got := template(tc.change); (got == plain) != tc.same {
 			t.Errorf("%s, but -without +with:\n%s", tc.why, cmp.Diff(plain, got))
+		}
+	}
+}
+
+// Each field of a spec either reaches Machines in place, or needs another VM, or is each Machine's own: whoever adds one
+// decides.
+func TestEveryFieldIsInPlaceOrNot(t *testing.T) {
+	own := map[string]bool{"MachineUID": true, "ProviderID": true}
+	inPlace := map[string]bool{"Metadata": true, "Taints": true, "NodeDrainTimeout": true, "NodeStartupTimeout": true}
+	for field := range reflect.TypeFor[clusterv1alpha1.MachineSpec]().Fields() {
+		spec := &clusterv1alpha1.MachineSpec{}
+		value := reflect.ValueOf(spec).Elem().FieldByIndex(field.Index)
+		fill(value)
+		vm, part := forVM(spec), InPlace(spec)
+		inVM := !reflect.ValueOf(vm).FieldByIndex(field.Index).IsZero()
+		inPart := !reflect.ValueOf(part).FieldByIndex(field.Index).IsZero()
+		if inPart != inPlace[field.Name] || inVM == (inPlace[field.Name] || own[field.Name]) {
+			t.Errorf("%s: needs another VM: %t, in place: %t", field.Name, inVM, inPart)
+		}
+	}
+}
+
+// fill makes a value other than zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Struct:
+		for _, f := range v.Fields() {
+			fill(f)
 		}
 	}
 }
