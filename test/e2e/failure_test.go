@@ -235,7 +235,9 @@ func TestSAFE7_Credentials(t *testing.T) {
 		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
 		Error:  &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_CREDENTIALS, Message: "The key was revoked"},
 	})
-	u.apply(deployment("locked", machines, nil))
+	// The breaker stays closed for minutes: no other test may name this account.
+	const nobodyElses = ", zone: fake-1c"
+	u.apply(deployment("locked", machines, map[string]string{"extra": nobodyElses}))
 	eventually(t, "all to say that the credentials are refused", func(context.Context) error {
 		said := 0
 		for _, m := range u.machines() {
@@ -258,7 +260,7 @@ func TestSAFE7_Credentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the machines are made with has changed: nobody waits for the breaker's five minutes.
-	u.apply(deployment("locked", machines, map[string]string{"flavor": "medium"}))
+	u.apply(deployment("locked", machines, map[string]string{"flavor": "medium", "extra": nobodyElses}))
 	u.awaitRunning(machines)
 	u.checkOneVMEach()
 }
