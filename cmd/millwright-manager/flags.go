@@ -37,6 +37,7 @@ func parse(args []string) (settings, error) {
 	flags.IntVarP(&s.verbosity, "verbosity", "v", 0, "How much to log: 0 events, 4 decisions, 6 calls.")
 	flags.StringArrayVar(&drivers, "driver", nil, "A driver to call, as NAME=unix:///PATH; NAME is the cloudProvider it serves. Repeat for several.")
 	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system.")
+	flags.DurationVar(&o.CredentialRetry, "credential-retry", driver.DefaultCredentialRetry, "How long calls with credentials that the cloud refuses are held back, unless these change.")
 	flags.BoolVar(&o.ReadOnly, "read-only", false, "Look on only: create, change and delete nothing, but show the condition Paused. Set it on all replicas.")
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")

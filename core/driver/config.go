@@ -30,6 +30,9 @@ type Config struct {
 	// MaxConcurrentRequests holds for drivers that name no limit; 0 stands for 64.
 	MaxConcurrentRequests int
 	Polling               Polling
+	// CredentialRetry is how long calls with credentials that the cloud refuses are held back, unless these change; 0 stands
+	// for 5 min.
+	CredentialRetry time.Duration
 	// ReconnectDelay lies between two attempts to reach a driver; 0 stands for 500 ms. A driver on a socket is found
 	// within that time, and an attempt costs nothing to speak of.
 	ReconnectDelay time.Duration
@@ -78,6 +81,7 @@ func (c Config) withDefaults() Config {
 		ListPage: contract.DefaultListPageDeadline,
 	})
 	orDefault(&c.MaxConcurrentRequests, 64)
+	orDefault(&c.CredentialRetry, DefaultCredentialRetry)
 	orDefault(&c.ReconnectDelay, 500*time.Millisecond)
 	orDefault(&c.ProbeInterval, 10*time.Second)
 	orDefault(&c.Polling.Interval, time.Second)

@@ -26,6 +26,8 @@ type gate struct {
 	// refusals counts them in a row.
 	refusals int
 	used     time.Time
+	// patience is how long refused credentials are left alone.
+	patience time.Duration
 }
 
 const (
@@ -39,17 +41,20 @@ const (
 	gateTurn = 10 * time.Second
 )
 
+// DefaultCredentialRetry is how long refused credentials are left alone.
+const DefaultCredentialRetry = 5 * time.Minute
+
 // pauses of a closed gate, from the first to the last. Source of Credentials: the contract's table of codes. Of a quota or a
 // shortage nobody can say when it ends; one call in half a minute is bearable for any cloud.
 var pauses = map[instance.Class]struct{ first, last time.Duration }{
-	instance.Credentials: {5 * time.Minute, 5 * time.Minute},
+	instance.Credentials: {DefaultCredentialRetry, DefaultCredentialRetry},
 	instance.Quota:       {5 * time.Second, 30 * time.Second},
 	instance.Capacity:    {5 * time.Second, 30 * time.Second},
 	instance.RateLimited: {time.Second, 30 * time.Second},
 }
 
-func newGate() *gate {
-	return &gate{window: firstWindow, turns: map[string]time.Time{}, queued: map[string]struct{}{}}
+func newGate(patience time.Duration) *gate {
+	return &gate{window: firstWindow, patience: patience, turns: map[string]time.Time{}, queued: map[string]struct{}{}}
 }
 
 // ask gives uid its turn, if it may call now. If not, it queues; held says how others were refused, nil where it is only too
@@ -112,6 +117,9 @@ func (g *gate) ended(uid string, began, now time.Time, failure *instance.Failure
 	pause, refused := pauses[failure.Class]
 	if !refused {
 		return
+	}
+	if failure.Class == instance.Credentials {
+		pause.first, pause.last = g.patience, g.patience
 	}
 	if g.why == nil || g.why.Class != failure.Class {
 		g.refusals = 0

@@ -37,7 +37,7 @@ func (d *Driver) pass(m Machine, op Operation) error {
 				delete(d.gates, old)
 			}
 		}
-		mine = newGate()
+		mine = newGate(d.cfg.CredentialRetry)
 		d.gates[key] = mine
 	}
 	// A machine whose spec, secrets or intention have changed waits for nothing else any more.

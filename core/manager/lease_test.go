@@ -73,6 +73,7 @@ func TestOptionsNameTheFlagThatIsWrong(t *testing.T) {
 		"negative workers":                  {func(o *Options) { o.Workers = -1 }, "--workers"},
 		"negative settled interval":         {func(o *Options) { o.SettledInterval = -time.Second }, "--settled-interval"},
 		"negative timeout":                  {func(o *Options) { o.DrainTimeout = -time.Second }, "--drain-timeout"},
+		"negative retry":                    {func(o *Options) { o.CredentialRetry = -time.Second }, "--credential-retry"},
 		"negative interval":                 {func(o *Options) { o.Orphans.Interval = -time.Second }, "--orphan-interval"},
 		"negative age":                      {func(o *Options) { o.Orphans.Age = -time.Second }, "--orphan-age"},
 		"a Lease too short for its renewal": {func(o *Options) { o.LeaderElection.RenewDeadline = o.LeaderElection.LeaseDuration }, "--leader-election-lease-duration"},

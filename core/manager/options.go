@@ -41,6 +41,9 @@ type Options struct {
 	EnforceSkew bool
 	// Orphans says what becomes of VMs that belong to no Machine.
 	Orphans Orphans
+	// CredentialRetry is how long calls with credentials that the cloud refuses are held back, unless these change. Default:
+	// 5 min.
+	CredentialRetry time.Duration
 	// ReadOnly makes the manager look on: it changes nothing, in the cluster or in a cloud, but the condition Paused of the
 	// objects that people look at.
 	ReadOnly bool
@@ -144,6 +147,9 @@ func (o Options) validate() error {
 	}
 	if o.DrainTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--drain-timeout=%s: must not be negative", o.DrainTimeout))
+	}
+	if o.CredentialRetry < 0 {
+		errs = append(errs, fmt.Errorf("--credential-retry=%s: must not be negative", o.CredentialRetry))
 	}
 	if o.Orphans.Interval < 0 {
 		errs = append(errs, fmt.Errorf("--orphan-interval=%s: must not be negative", o.Orphans.Interval))

@@ -132,14 +132,15 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		return err
 	}
 	settings := driver.Config{
-		ClusterUID:    clusterID,
-		Deposed:       deposed,
-		Deadlines:     o.Deadlines,
-		Polling:       driver.Polling{SettledInterval: o.SettledInterval},
-		ShutdownGrace: callGrace,
-		Log:           mgr.GetLogger().WithName("driver"),
-		Clock:         clock.RealClock{},
-		Registry:      metrics.Registry,
+		ClusterUID:      clusterID,
+		Deposed:         deposed,
+		Deadlines:       o.Deadlines,
+		CredentialRetry: o.CredentialRetry,
+		Polling:         driver.Polling{SettledInterval: o.SettledInterval},
+		ShutdownGrace:   callGrace,
+		Log:             mgr.GetLogger().WithName("driver"),
+		Clock:           clock.RealClock{},
+		Registry:        metrics.Registry,
 	}
 	if leader != nil {
 		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget

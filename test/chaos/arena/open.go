@@ -63,7 +63,7 @@ func managerArgs() []string {
 	return []string{
 		"-v=4", "--deadline-status=2s", "--deadline-mutation=3s", "--deadline-list-page=3s", "--settled-interval=2s", "--drain-timeout=20s",
 		"--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
-		"--node-startup-timeout=8s", "--settle-period=2s",
+		"--node-startup-timeout=8s", "--settle-period=2s", "--credential-retry=2s",
 	}
 }
 
