@@ -132,10 +132,11 @@ func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
 		c.Fail(t, name, "Boom", "bad image")
 		hasFailure(t, c, set, "MachinesFailed: Machine "+name+": bad image (none is replaced within "+pause+" of the creation of one that failed)")
 	}
+	// Time passes just far enough, so that there is left as much of the next pause as possible.
 	fails(1, "10s")
-	passes(15 * time.Second)
+	passes(10 * time.Second)
 	fails(2, "20s")
-	passes(35 * time.Second)
+	passes(20 * time.Second)
 	fails(3, "40s")
 	until(t, c, set, func() string {
 		if r := set.Status.Remediation; r == nil || r.Attempts != 2 || r.Newest.IsZero() {
@@ -145,7 +146,7 @@ func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
 	})
 	stop()
 	c.Manage(t, interceptor.Funcs{}, addAt(clock))
-	passes(75 * time.Second)
+	passes(40 * time.Second)
 	fails(4, "1m20s")
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
 	passes(time.Hour)
