@@ -54,7 +54,7 @@ func newReplay(config *rest.Config, log *slog.Logger) (*replay, error) {
 func (r *replay) write(ctx context.Context, requests []audit.Request) (time.Duration, error) {
 	q := queue{}
 	// The log has them in the order of their answers, and a watch may be quicker than the answer.
-	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b audit.Request) int { return a.Received.Compare(b.Received) })
+	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b audit.Request) int { return begun(a).Compare(begun(b)) })
 	for i := range requests {
 		w, err := r.prepare(ctx, &requests[i])
 		if err != nil {
@@ -73,6 +73,15 @@ func (r *replay) write(ctx context.Context, requests []audit.Request) (time.Dura
 	began := time.Now()
 	r.drain(ctx, &q)
 	return time.Since(began), ctx.Err()
+}
+
+// begun is when the write can have taken effect: not before it was received. A deletion that came together with other writes
+// came after them, since they did not fail.
+func begun(w audit.Request) time.Time {
+	if w.Verb == "delete" {
+		return w.Answered
+	}
+	return w.Received
 }
 
 // drain makes all writes of the queue, and those that follow them.
