@@ -60,6 +60,10 @@ func (p *Pending) View(cached []Machine) []Machine {
 	}
 	// What was seen and is no longer is gone; so is its deletion.
 	maps.DeleteFunc(p.deleted, func(uid string, _ bool) bool { return !seen[uid] })
+	if p.Settled() {
+		// An empty map keeps the memory of all that was ever in it.
+		p.created, p.deleted = nil, nil
+	}
 	return view
 }
 
