@@ -159,6 +159,7 @@ func (a *arena) watch(ctx context.Context) error {
 		return err
 	}
 	ctx, a.end = context.WithCancel(context.WithoutCancel(ctx))
+	a.follow.Go(func() { a.feelPulse(ctx) })
 	log := etcdlog.New(url, config, a.view.see)
 	a.follow.Go(func() {
 		if err := log.Follow(ctx); err != nil {
@@ -211,3 +212,25 @@ func (a *arena) closeLinks() error {
 }
 
 func linkTurn(target string) string { return target + " link" }
+
+// A machine with too much to do hinders everybody: a tick that comes late shows it.
+const (
+	tickInterval = 100 * time.Millisecond
+	lateTick     = 400 * time.Millisecond
+)
+
+// feelPulse notes when this machine stands still, until ctx ends.
+func (a *arena) feelPulse(ctx context.Context) {
+	tick := time.NewTicker(tickInterval)
+	defer tick.Stop()
+	for last := time.Now(); ; last = time.Now() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := time.Now(); now.Sub(last) > lateTick {
+			a.note(judge.Act{At: last, Until: now, Do: judge.Hindered, Target: "the machine"})
+		}
+	}
+}
