@@ -79,6 +79,8 @@ func open(ctx context.Context, o Options) (*arena, error) {
 	a.stack, err = stack.Start(ctx, stack.Options{
 		BinDir: o.BinDir, CommandDir: o.CommandDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log,
 		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: managerArgs(), CloudArgs: cloudArgs(),
+		// However long the API server is away, or this machine has other things to do: no Node is lost for that.
+		NodeGracePeriod: 10 * time.Minute,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.closeLinks())

@@ -27,9 +27,12 @@ const (
 	goneStory   chapter = "that it is gone"
 )
 
+// exitTime is how long after something was away a process may exit because of it.
+const exitTime = 10 * time.Second
+
 // A teller is given tellTime; what it had yet to tell when it was killed within loseTime is lost.
 const (
-	tellTime = 5 * time.Second
+	tellTime = 45 * time.Second
 	loseTime = 15 * time.Second
 )
 
@@ -131,7 +134,7 @@ var ours = map[string]bool{"manager": true, "driver": true, "fakecloud": true, "
 // order, and to be started again.
 func (j *Judge) cutOff(at time.Time) bool {
 	for _, a := range j.acts {
-		if (a.Do == Killed || a.Do == Hindered) && !a.At.After(at) && a.Until.After(at.Add(-tellTime)) {
+		if (a.Do == Killed || a.Do == Hindered) && !a.At.After(at) && a.Until.After(at.Add(-exitTime)) {
 			return true
 		}
 	}

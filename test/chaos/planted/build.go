@@ -46,8 +46,8 @@ func (b Bug) Build(ctx context.Context, root, commands, dir string) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("link the executables: %w", err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-race", "-overlay="+overlay, "-o", filepath.Join(dir, manager), "./cmd/"+manager)
-	build.Dir = root
+	build := exec.CommandContext(ctx, "go", "build", "-overlay="+overlay, "-o", filepath.Join(dir, manager), "./cmd/"+manager)
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build a manager with the bug %s: %w\n%s", b.Name, err, out)
 	}
