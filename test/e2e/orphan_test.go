@@ -30,11 +30,19 @@ func TestSAFE1_Orphans(t *testing.T) {
 	// Only an account that an object names is looked through.
 	u.apply(deployment("named", 0, nil))
 	ours := u.clusterUID()
-	u.apply(machineOf("restored", "named-uid-"+u.namespace, "nowhere"))
-	old := u.foreignVM(ours, "orphan", time.Hour)
-	u.foreignVM(strangersCluster, "stranger", time.Hour)
-	young := u.foreignVM(ours, "young", 0)
-	restored := u.foreignVM(ours, "named", time.Hour)
+	named := string(uuid.NewUUID())
+	u.apply(machineOf("restored", named, "nowhere"))
+	old := u.foreignVM(ours, "orphan", string(uuid.NewUUID()), time.Hour)
+	stranger := u.foreignVM(strangersCluster, "stranger", string(uuid.NewUUID()), time.Hour)
+	// Nobody here deletes it, and it counts towards the account's quota.
+	t.Cleanup(func() {
+		request := &backendv1alpha1.ChangeVMRequest{Id: stranger.GetId(), Change: backendv1alpha1.VMChange_VM_CHANGE_DELETE}
+		if _, err := u.Backend().ChangeVM(context.WithoutCancel(t.Context()), request); err != nil {
+			t.Errorf("remove the stranger's VM: %v", err)
+		}
+	})
+	young := u.foreignVM(ours, "young", string(uuid.NewUUID()), 0)
+	restored := u.foreignVM(ours, "named", named, time.Hour)
 
 	eventually(t, "the orphan to go", func(context.Context) error {
 		if vm := u.vm(old.GetId()); vm.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
@@ -114,10 +122,10 @@ func (u *user) clusterUID() string {
 }
 
 // foreignVM makes a VM of that age behind Millwright's back.
-func (u *user) foreignVM(cluster, name string, age time.Duration) *backendv1alpha1.VM {
+func (u *user) foreignVM(cluster, name, uid string, age time.Duration) *backendv1alpha1.VM {
 	u.t.Helper()
 	made, err := u.Backend().CreateForeignVM(u.t.Context(), &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{
-		Name: name, ClusterUid: cluster, MachineUid: name + "-uid-" + u.namespace,
+		Name: name, ClusterUid: cluster, MachineUid: uid,
 		Tags:       map[string]string{"millwright-namespace": u.namespace, "millwright-name": name},
 		CreateTime: timestamppb.New(time.Now().Add(-age)),
 	}})
