@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -30,9 +31,13 @@ type Driver struct {
 	session *session
 	why     string
 	caps    Capabilities
-	slots   *slots
-	watch   *watchlist
-	gates   map[gateKey]*gate
+	// schema and schemaTrouble are the session's; they outlast it. prepared is what was asked of this session.
+	schema        *schema.Schema
+	schemaTrouble string
+	prepared      map[string]*preparation
+	slots         *slots
+	watch         *watchlist
+	gates         map[gateKey]*gate
 	// shrunk is when the cloud's rate limit was last followed.
 	shrunk time.Time
 	// next is what the look-out waits for; zero while it waits for nothing but news.
@@ -89,6 +94,8 @@ func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, er
 		gates:   map[gateKey]*gate{},
 		calls:   map[string]*callRecord{},
 		waiting: map[types.NamespacedName]struct{}{},
+
+		prepared: map[string]*preparation{},
 	}, nil
 }
 

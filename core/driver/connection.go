@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/stats"
 
+	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
@@ -24,7 +25,11 @@ type session struct {
 	conn     *grpc.ClientConn
 	identity driverv1alpha1.IdentityServiceClient
 	machines driverv1alpha1.MachineServiceClient
+	specs    driverv1alpha1.ProviderSpecServiceClient
 	caps     Capabilities
+	// schema is nil where the driver has none, or, as schemaTrouble says, none that can be used.
+	schema        *schema.Schema
+	schemaTrouble string
 	// calls under way outlive a driver that stops gracefully.
 	calls sync.WaitGroup
 	// mutations is the context of all of them. It ends when this process may not have any under way; it outlives the connection.
@@ -56,6 +61,7 @@ func (c connector) connect(ctx context.Context) (*session, error) {
 		conn:     conn,
 		identity: driverv1alpha1.NewIdentityServiceClient(conn),
 		machines: driverv1alpha1.NewMachineServiceClient(conn),
+		specs:    driverv1alpha1.NewProviderSpecServiceClient(conn),
 	}
 	if err := c.shakeHands(ctx, s); err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -141,7 +147,7 @@ func (c connector) shakeHands(ctx context.Context, s *session) error {
 		return fmt.Errorf("the driver's capabilities break the contract: %w", violations)
 	}
 	s.caps = capabilitiesOf(info, caps, c.cfg)
-	return nil
+	return c.explainSpec(ctx, s)
 }
 
 func (c connector) failed(what string, err error) error {

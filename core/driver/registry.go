@@ -190,6 +190,7 @@ func (d *Driver) attach(s *session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.session, d.caps = s, s.caps
+	d.schema, d.schemaTrouble, d.prepared = s.schema, s.schemaTrouble, map[string]*preparation{}
 	d.slots.setLimit(s.caps.MaxConcurrentRequests)
 }
 

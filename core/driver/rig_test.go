@@ -34,6 +34,9 @@ type fakeDriver struct {
 	driverv1alpha1.UnimplementedMachineServiceServer
 	handshakev1.UnimplementedHandshakeServiceServer
 
+	// specs serves ProviderSpecService; nil serves none.
+	specs driverv1alpha1.ProviderSpecServiceServer
+
 	info  *handshakev1.GetPluginInfoResponse
 	caps  *driverv1alpha1.GetCapabilitiesResponse
 	probe func() *driverv1alpha1.ProbeResponse
@@ -111,6 +114,9 @@ func (f *fakeDriver) serve(t *testing.T, path string) *grpc.Server {
 	handshakev1.RegisterHandshakeServiceServer(server, f)
 	driverv1alpha1.RegisterIdentityServiceServer(server, f)
 	driverv1alpha1.RegisterMachineServiceServer(server, f)
+	if f.specs != nil {
+		driverv1alpha1.RegisterProviderSpecServiceServer(server, f.specs)
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	t.Cleanup(func() {

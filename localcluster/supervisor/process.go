@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,7 +95,21 @@ func (p *Process) running() bool {
 	}
 }
 
-// Start starts the process, with the same command as ever. It does nothing to one that runs.
+// SetArgs changes the arguments with which the process is started from now on, as an upgrade does.
+func (p *Process) SetArgs(args []string) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	p.command.Args = slices.Clone(args)
+}
+
+// Args returns the arguments with which the process is started.
+func (p *Process) Args() []string {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	return slices.Clone(p.command.Args)
+}
+
+// Start starts the process, with its command. It does nothing to one that runs.
 func (p *Process) Start() error {
 	p.turn.Lock()
 	defer p.turn.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// keySecret names the secret that holds the key to the cloud. Without it the driver sends none.
+// keySecret is the field, and the name of the secret, that holds the key to the cloud.
 const keySecret = "key"
 
 // subject is whom a call is about.
@@ -38,7 +38,7 @@ func subjectOf(r machineCall) subject {
 	_ = json.Unmarshal(r.GetLastKnownState(), &state)
 	return subject{
 		cluster: r.GetMeta().GetClusterUid(), ref: r.GetMachine(), account: state.Account,
-		key: string(r.GetProvider().GetSecrets()[keySecret]),
+		key: keyOf(r.GetProvider()),
 	}
 }
 
@@ -104,6 +104,15 @@ func (d *Driver) vms(ctx context.Context, key string, marks map[string]string) (
 			return vms, page.GetAccount(), nil
 		}
 	}
+}
+
+// tryKey fails where the cloud does not take the key.
+func (d *Driver) tryKey(ctx context.Context, key string) error {
+	request := &fakecloudv1alpha1.ListVMsRequest{Key: key, Tags: map[string]string{tags.Machine: "none"}, PageSize: 1}
+	if _, err := d.cloud.ListVMs(ctx, request); err != nil {
+		return translate(err)
+	}
+	return nil
 }
 
 // nics returns all NICs that carry these tags.

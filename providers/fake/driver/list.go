@@ -30,7 +30,7 @@ func (d *Driver) ListMachines(
 	if err != nil {
 		return nil, err
 	}
-	whose := listing{key: string(r.GetProvider().GetSecrets()[keySecret]), cluster: r.GetMeta().GetClusterUid()}
+	whose := listing{key: keyOf(r.GetProvider()), cluster: r.GetMeta().GetClusterUid()}
 	rest, remembered := d.lists.after(whose, after)
 	if !remembered {
 		all, err := d.all(ctx, whose.key, whose.cluster)

@@ -18,8 +18,21 @@ const Name = "fake"
 type Driver struct {
 	version string
 	cloud   fakecloudv1alpha1.CloudServiceClient
+	zone    string
 	epochs  epochs
 	lists   lists
+}
+
+// Option changes how a driver behaves.
+type Option func(*Driver)
+
+// WithDefaultZone has the driver fill in this zone where a spec names none. Empty changes nothing.
+func WithDefaultZone(zone string) Option {
+	return func(d *Driver) {
+		if zone != "" {
+			d.zone = zone
+		}
+	}
 }
 
 var (
@@ -28,8 +41,12 @@ var (
 )
 
 // New returns a driver, of this version, of the cloud behind this client.
-func New(version string, cloud fakecloudv1alpha1.CloudServiceClient) *Driver {
-	return &Driver{version: version, cloud: cloud}
+func New(version string, cloud fakecloudv1alpha1.CloudServiceClient, options ...Option) *Driver {
+	d := &Driver{version: version, cloud: cloud, zone: defaultZone}
+	for _, option := range options {
+		option(d)
+	}
+	return d
 }
 
 // createSettle is how long the cloud may go on with a create whose caller is gone. It has to exceed the longest latency
@@ -49,7 +66,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	if err := d.epochs.check(r.GetMeta()); err != nil {
 		return nil, err
 	}
-	want, err := parseSpec(r.GetProvider().GetProviderSpec())
+	want, err := d.parseSpec(r.GetProvider().GetProviderSpec())
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 type spec struct {
 	// Flavor and Image name what the VM is made of. Required.
 	Flavor, Image string
-	// Zone is where it runs; defaultZone where not set.
+	// Zone is where it runs; the driver's default where not set.
 	Zone string
 }
 
@@ -23,10 +23,21 @@ type spec struct {
 const defaultZone = "fake-1a"
 
 // parseSpec returns the spec with its defaults, or an error that names every field that is wrong.
-func parseSpec(raw []byte) (spec, error) {
-	s := spec{Zone: defaultZone}
-	known := map[string]*string{"flavor": &s.Flavor, "image": &s.Image, "zone": &s.Zone}
-	wrong := map[string]string{}
+func (d *Driver) parseSpec(raw []byte) (spec, error) {
+	s, wrong := readSpec(raw, d.zone)
+	if len(wrong) > 0 {
+		return spec{}, specInvalid(wrong)
+	}
+	return s, nil
+}
+
+// readSpec returns the spec, with its zone where it names none, and what is wrong with it, by path.
+func readSpec(raw []byte, zone string) (s spec, wrong map[string]string) {
+	s = spec{Zone: zone}
+	optional := ""
+	known := map[string]*string{"flavor": &s.Flavor, "image": &s.Image, "zone": &s.Zone, "endpoint": &optional, keySecret: &optional}
+	required := map[string]*string{"flavor": &s.Flavor, "image": &s.Image, "zone": &s.Zone}
+	wrong = map[string]string{}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		wrong["cloudProviderSpec"] = "is not a JSON object"
@@ -41,15 +52,25 @@ func parseSpec(raw []byte) (spec, error) {
 			wrong[name] = "must be a string"
 		}
 	}
-	for name, value := range known {
+	for name, value := range required {
 		if *value == "" && wrong[name] == "" {
 			wrong[name] = "must be set"
 		}
 	}
-	if len(wrong) > 0 {
-		return spec{}, specInvalid(wrong)
+	return s, wrong
+}
+
+// keyOf is the key to the cloud: from a Secret, else from the spec. Without one the driver sends none.
+func keyOf(provider *driverv1alpha1.ProviderContext) string {
+	if key, given := provider.GetSecrets()[keySecret]; given {
+		return string(key)
 	}
-	return s, nil
+	var fields struct {
+		Key string `json:"key"`
+	}
+	// A spec that cannot be read is refused where it is needed.
+	_ = json.Unmarshal(provider.GetProviderSpec(), &fields)
+	return fields.Key
 }
 
 // specInvalid returns the error for wrong fields: what is wrong, by path.

@@ -23,20 +23,22 @@ func main() {
 	endpoint := flag.String("endpoint", "", "where to serve, as unix:///path (default $MILLWRIGHT_ENDPOINT)")
 	cloudEndpoint := flag.String("cloud", "", "where the cloud serves, as unix:///path; empty: a cloud in this process")
 	hooks := flag.String("backend-listen", "", "where to serve the hooks of the cloud in this process, as unix:///path")
+	zone := flag.String("default-zone", "", "the zone of VMs whose spec names none (default fake-1a)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, log, sdk.Options{Endpoint: *endpoint, Log: log}, reach.Target{Endpoint: *cloudEndpoint, Hooks: *hooks}); err != nil {
+	target := reach.Target{Endpoint: *cloudEndpoint, Hooks: *hooks}
+	if err := run(ctx, sdk.Options{Endpoint: *endpoint, Log: log}, target, driver.WithDefaultZone(*zone)); err != nil {
 		log.Error("driver ended", "error", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, log *slog.Logger, options sdk.Options, target reach.Target) error {
-	client, closeCloud, err := reach.Cloud(ctx, log, target)
+func run(ctx context.Context, options sdk.Options, target reach.Target, zone driver.Option) error {
+	client, closeCloud, err := reach.Cloud(ctx, options.Log, target)
 	if err != nil {
 		return err
 	}
 	defer closeCloud()
-	return sdk.Serve(ctx, driver.New(version, client), options)
+	return sdk.Serve(ctx, driver.New(version, client, zone), options)
 }

@@ -293,10 +293,18 @@ func (x *MachineRef) GetUid() string {
 type ProviderContext struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// cloudProviderSpec as JSON, an object. At most 512 KiB. Unknown fields MUST be refused (SPEC_INVALID) by name.
+	// What comes from a Secret is not in it: such a field is absent, such an element of a list null. An object whose
+	// only key is "value" (and holds no object or list), "secretKeyRef" or "configMapKeyRef" never arrives: it stands for
+	// a string, and core puts that in its place. A driver's own objects MUST NOT have such a form.
 	ProviderSpec []byte `protobuf:"bytes,1,opt,name=provider_spec,json=providerSpec,proto3" json:"provider_spec,omitempty"`
 	// The version of the schema that provider_spec was written for; empty means the newest.
 	ProviderSpecVersion string `protobuf:"bytes,2,opt,name=provider_spec_version,json=providerSpecVersion,proto3" json:"provider_spec_version,omitempty"`
 	// Secrets by name. Values rotate; a driver MUST use those of this call.
+	// A field of provider_spec that refers to a Secret has its path as its name: keys joined by dots, indexes in brackets,
+	// as in "auth.password" or "networks[0].key"; a key that is empty or holds '.', '[', ']' or '"' stands in brackets as
+	// a JSON string, as in `labels["a.b"]`. It goes before a field of the same path in provider_spec.
+	// A Secret that is given as a whole, by a MachineClass or a Cluster, has its own keys as names; a field's path wins
+	// over an equal key.
 	Secrets       map[string][]byte `protobuf:"bytes,3,rep,name=secrets,proto3" json:"secrets,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -63,7 +63,9 @@ func (*GetProviderSpecSchemaRequest) Descriptor() ([]byte, []int) {
 type GetProviderSpecSchemaResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// JSON Schema, draft 2020-12. Fields that may come from a Secret MUST be marked writeOnly: core resolves references
-	// nowhere else. Objects MUST refuse unknown properties.
+	// nowhere else, and never shows what is in them. Fields that say where the driver connects to MUST have the format
+	// uri: operators can hold them to a list. Objects MUST refuse unknown properties. It MUST NOT refer to anything outside
+	// itself. Core does not take a missing writeOnly field for an error, since its value can come from elsewhere.
 	JsonSchema []byte `protobuf:"bytes,1,opt,name=json_schema,json=jsonSchema,proto3" json:"json_schema,omitempty"`
 	// Names this version of the schema; see ProviderContext.provider_spec_version.
 	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`

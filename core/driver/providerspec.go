@@ -1,0 +1,318 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millwright-dev/millwright/core/driver/schema"
+	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/providerspec"
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// ErrPreparing is what Prepare returns while the driver is being asked. The answer wakes the machine.
+var ErrPreparing = errors.New("the driver is being asked about the spec")
+
+// Question is a spec that a driver is asked about.
+type Question struct {
+	// Spec is cloudProviderSpec as JSON, without what comes from Secrets.
+	Spec []byte
+	// Secrets go with it where the driver may need them.
+	Secrets map[string][]byte
+	// Withheld are the fields that come from Secrets.
+	Withheld []providerspec.Path
+}
+
+// How long an answer about a spec holds. One that rests on nothing but the spec holds as long as the driver is connected.
+const (
+	// onlineKept: what the cloud lacks may appear.
+	onlineKept = 10 * time.Second
+	// troubleKept: a call that failed says little.
+	troubleKept = 2 * time.Second
+	// maxPrepared bounds how many answers are kept.
+	maxPrepared = 1024
+)
+
+// preparation is what is known of a question.
+type preparation struct {
+	done    bool
+	spec    []byte
+	failure *instance.Failure
+	// until is how long the answer holds; zero for as long as the connection.
+	until time.Time
+	// waiting are machines to wake when it is there.
+	waiting map[types.NamespacedName]struct{}
+}
+
+// SpecSchema returns the driver's schema as it was when the driver was last reached; nil where it has none, and then, for
+// people, why.
+func (d *Driver) SpecSchema() (known *schema.Schema, why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.schema != nil {
+		return d.schema, ""
+	}
+	if d.schemaTrouble != "" {
+		return nil, d.schemaTrouble
+	}
+	return nil, "the driver publishes no schema"
+}
+
+// Prepare returns the spec that a new machine is made from: with the driver's defaults, and found right, also by the cloud.
+// The driver is asked once per question and connection, however many machines ask. Anything but nil means that no machine
+// should be made now: ErrPreparing, or an *instance.Failure of class Unavailable, SpecInvalid with the fields that are
+// wrong, Precondition with what the cloud lacks, or that of the call, none of which leaves anything in doubt.
+func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
+	key := keyOf(q)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if why := d.whyNot(); why != "" {
+		d.waiting[m.key()] = struct{}{}
+		return nil, unavailable("DriverNotReady", why)
+	}
+	now := d.cfg.Clock.Now()
+	p, known := d.prepared[key]
+	if known && p.done && !p.until.IsZero() && !now.Before(p.until) {
+		known = false
+	}
+	if !known {
+		p = &preparation{waiting: map[types.NamespacedName]struct{}{}}
+		d.keepPrepared(key, p)
+		s := d.session
+		s.calls.Go(func() { d.prepare(s, p, q) })
+	}
+	if !p.done {
+		p.waiting[m.key()] = struct{}{}
+		return nil, ErrPreparing
+	}
+	if p.failure == nil {
+		return p.spec, nil
+	}
+	if p.failure.Class == instance.Unavailable {
+		d.waiting[m.key()] = struct{}{}
+		d.wakeAt = earlier(d.wakeAt, p.until)
+		d.lookSooner(d.wakeAt)
+	}
+	return nil, p.failure
+}
+
+// keepPrepared keeps an answer, and drops others where there are too many. Call it with the lock held.
+func (d *Driver) keepPrepared(key string, p *preparation) {
+	if len(d.prepared) >= maxPrepared {
+		maps.DeleteFunc(d.prepared, func(_ string, p *preparation) bool { return p.done })
+	}
+	d.prepared[key] = p
+}
+
+// prepare asks the driver, and wakes who waits for the answer.
+func (d *Driver) prepare(s *session, p *preparation, q Question) {
+	spec, failure := d.explain(s.mutations, s, q, true)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p.done, p.spec, p.failure = true, spec, failure
+	now := d.cfg.Clock.Now()
+	switch {
+	case failure == nil, failure.Class == instance.SpecInvalid:
+	case failure.Class == instance.Precondition:
+		p.until = now.Add(onlineKept)
+	default:
+		p.failure = certain(failure)
+		p.until = now.Add(max(troubleKept, failure.RetryAfter))
+	}
+	for machine := range p.waiting {
+		d.alarm.ring(machine)
+	}
+}
+
+// certain is a failure that leaves no doubt: nothing was asked for that could have taken effect.
+func certain(f *instance.Failure) *instance.Failure {
+	switch f.Class {
+	case instance.Credentials, instance.Quota, instance.RateLimited, instance.AccountChanged:
+		return f
+	}
+	return unavailable(f.Reason, "the driver cannot check the spec now: "+f.Message)
+}
+
+// CheckSpec returns what is wrong with a spec as far as can be told without the cloud. An error means that the driver could
+// not be asked. It waits for the driver, as long as ctx allows.
+func (d *Driver) CheckSpec(ctx context.Context, q Question) ([]instance.Field, error) {
+	d.mu.Lock()
+	why, s := d.whyNot(), d.session
+	if why != "" {
+		d.mu.Unlock()
+		return nil, unavailable("DriverNotReady", why)
+	}
+	// Counted under the lock, so that the connection is not closed before.
+	s.calls.Add(1)
+	d.mu.Unlock()
+	defer s.calls.Done()
+	_, failure := d.explain(ctx, s, q, false)
+	if failure == nil {
+		return nil, nil
+	}
+	if failure.Class == instance.SpecInvalid && len(failure.Fields) > 0 {
+		return failure.Fields, nil
+	}
+	return nil, failure
+}
+
+// explain has the driver fill in its defaults, and looks for what is wrong with the result: by the schema, by the driver, and if
+// online by the cloud, in this order.
+func (d *Driver) explain(ctx context.Context, s *session, q Question, online bool) ([]byte, *instance.Failure) {
+	spec, failure := d.defaulted(ctx, s, q.Spec)
+	if failure != nil {
+		return nil, failure
+	}
+	if known := s.schema; known != nil {
+		if found := known.Check(spec, schema.Scope{Withheld: q.Withheld}); len(found) > 0 {
+			return nil, wrongFields(instance.SpecInvalid, fieldsOf(found))
+		}
+	}
+	if !s.caps.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_VALIDATE) {
+		return spec, nil
+	}
+	fields, failure := d.validated(ctx, s, spec, q.Secrets, false)
+	if failure == nil && len(fields) > 0 {
+		failure = wrongFields(instance.SpecInvalid, fields)
+	}
+	if failure != nil || !online {
+		return spec, failure
+	}
+	fields, failure = d.validated(ctx, s, spec, q.Secrets, true)
+	if failure == nil && len(fields) > 0 {
+		failure = wrongFields(instance.Precondition, fields)
+	}
+	return spec, failure
+}
+
+// defaulted returns the spec with the driver's defaults; as it is where the driver has none.
+func (d *Driver) defaulted(ctx context.Context, s *session, spec []byte) ([]byte, *instance.Failure) {
+	if !s.caps.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_DEFAULT) {
+		return spec, nil
+	}
+	request := &driverv1alpha1.DefaultProviderSpecRequest{
+		Meta: d.meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec},
+	}
+	if violations := contract.CheckRequest(request); len(violations) > 0 {
+		return nil, invalidRequest(violations)
+	}
+	var answer *driverv1alpha1.DefaultProviderSpecResponse
+	failure := d.ask(ctx, s.caps.Deadlines.Status, func(ctx context.Context) (err error) {
+		answer, err = s.specs.DefaultProviderSpec(ctx, request)
+		return err
+	})
+	if failure != nil && failure.Class == instance.Unimplemented {
+		return spec, nil
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	filled := answer.GetProviderSpec()
+	if len(filled) > contract.MaxProviderSpecBytes || !json.Valid(filled) || !bytes.HasPrefix(bytes.TrimSpace(filled), []byte("{")) {
+		return nil, invalidAnswer("provider_spec: is not a JSON object of the permitted size")
+	}
+	return filled, nil
+}
+
+// validated returns what the driver finds wrong.
+func (d *Driver) validated(
+	ctx context.Context, s *session, spec []byte, secrets map[string][]byte, online bool,
+) ([]instance.Field, *instance.Failure) {
+	request := &driverv1alpha1.ValidateProviderSpecRequest{
+		Meta: d.meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec, Secrets: secrets}, Online: online,
+	}
+	if violations := contract.CheckRequest(request); len(violations) > 0 {
+		return nil, invalidRequest(violations)
+	}
+	var answer *driverv1alpha1.ValidateProviderSpecResponse
+	failure := d.ask(ctx, s.caps.Deadlines.Status, func(ctx context.Context) (err error) {
+		answer, err = s.specs.ValidateProviderSpec(ctx, request)
+		return err
+	})
+	if failure != nil && failure.Class == instance.Unimplemented {
+		return nil, nil
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	var fields []instance.Field
+	for _, violation := range answer.GetViolations() {
+		fields = append(fields, instance.Field{
+			Path: bounded(violation.GetField(), maxReason), Description: bounded(violation.GetDescription(), maxMessage),
+		})
+	}
+	return fields, nil
+}
+
+func fieldsOf(found providerspec.Problems) []instance.Field {
+	fields := make([]instance.Field, 0, len(found))
+	for _, problem := range found {
+		fields = append(fields, instance.Field{
+			Path: bounded(problem.Path, maxReason), Description: bounded(problem.Description, maxMessage),
+		})
+	}
+	return fields
+}
+
+// wrongFields is the failure of a spec with wrong fields: for good, or as long as the cloud lacks what they name.
+func wrongFields(class instance.Class, fields []instance.Field) *instance.Failure {
+	reason := driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
+	if class == instance.Precondition {
+		reason = driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND
+	}
+	fields = fields[:min(len(fields), maxFields)]
+	return &instance.Failure{
+		Class: class, Reason: conditionReason(contract.ReasonName(reason)), Fields: fields,
+		Message: fmt.Sprintf("%s: %s", fields[0].Path, fields[0].Description),
+	}
+}
+
+// explainSpec reads the driver's schema, where it has one. A schema that cannot be used is none, and s says why.
+func (c connector) explainSpec(ctx context.Context, s *session) error {
+	if !s.caps.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_SCHEMA) {
+		return nil
+	}
+	answer, err := s.specs.GetProviderSpecSchema(ctx, &driverv1alpha1.GetProviderSpecSchemaRequest{})
+	if err != nil {
+		failure := classify(c.target.Name, err, true)
+		if failure.Class == instance.Unimplemented {
+			return nil
+		}
+		return fmt.Errorf("the driver's schema: %w", failure)
+	}
+	s.schema, err = schema.Compile(answer.GetJsonSchema())
+	if err != nil {
+		s.schemaTrouble = bounded("the driver's schema cannot be used: "+err.Error(), maxMessage)
+	}
+	return nil
+}
+
+// questionKey keeps what secrets hash to from meaning anything outside this process.
+var questionKey = []byte(rand.Text())
+
+// keyOf is the same for the same question.
+func keyOf(q Question) string {
+	h := hmac.New(sha256.New, questionKey)
+	part := func(b []byte) {
+		_, _ = fmt.Fprintf(h, "%d:", len(b))
+		_, _ = h.Write(b)
+	}
+	part(q.Spec)
+	for _, name := range slices.Sorted(maps.Keys(q.Secrets)) {
+		part([]byte(name))
+		part(q.Secrets[name])
+	}
+	return string(h.Sum(nil))
+}
