@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/manager"
@@ -45,6 +46,8 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.NodeStartupTimeout, "node-startup-timeout", 20*time.Minute, "How long a VM may take to become a Ready Node where the Machine sets no nodeStartupTimeout; 0: for ever.")
 	flags.DurationVar(&o.Settle, "settle-period", 2*time.Minute, "How long after this process began to lead, or the API server came back, no timeout of a Machine runs: kubelets have to report again first.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
+	flags.StringSliceVar(&o.SecretNamespaces, "secret-namespaces", nil, "Namespaces whose Secrets and ConfigMaps machines of every namespace may be made with, besides those of their own.")
+	flags.StringSliceVar(&o.Endpoints, "allow-endpoint", nil, "A host, or pattern of hosts, that a cloudProviderSpec may name as its cloud's address. Repeat for several; empty: any.")
 	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
 	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphan.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")
 	flags.DurationVar(&o.Orphans.Age, "orphan-age", orphan.DefaultAge, "How old an orphan must be to be deleted. Less than a create may take counts as that.")
@@ -70,6 +73,11 @@ func parse(args []string) (settings, error) {
 	}
 	o.EnforceSkew = skew.value == skewEnforce
 	o.Orphans.Off, o.Orphans.ReportOnly = orphans.value == orphansOff, orphans.value == orphansReport
+	for i, pattern := range o.Endpoints {
+		if o.Endpoints[i], err = blueprint.ParseEndpoint(pattern); err != nil {
+			return s, fmt.Errorf("--allow-endpoint=%w", err)
+		}
+	}
 	for _, text := range drivers {
 		target, err := driver.ParseTarget(text)
 		if err != nil {

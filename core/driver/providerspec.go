@@ -316,3 +316,15 @@ func keyOf(q Question) string {
 	}
 	return string(h.Sum(nil))
 }
+
+// Reachable returns nil when the driver can be asked now, else an *instance.Failure of class Unavailable; m is woken when it
+// can.
+func (d *Driver) Reachable(m Machine) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if why := d.whyNot(); why != "" {
+		d.waiting[m.key()] = struct{}{}
+		return unavailable("DriverNotReady", why)
+	}
+	return nil
+}

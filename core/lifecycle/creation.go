@@ -83,7 +83,7 @@ func (p *plan) settled() bool {
 func (p *plan) unseen(v view) bool {
 	switch {
 	case p.Driver.Unknown != "":
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverNotFound, p.Driver.Unknown)
+		p.unready(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
 	case v.failure != nil && v.failure.Class != instance.NotFound:
 		p.expect("look", driverPatience)
 		p.refused(v.failure)
@@ -97,7 +97,7 @@ func (p *plan) unseen(v view) bool {
 // create starts a create, or says what keeps it from being started.
 func (p *plan) create(v view) bool {
 	if p.Driver.Unknown != "" {
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverNotFound, p.Driver.Unknown)
+		p.unready(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
 		return p.waitUntil(time.Time{})
 	}
 	if p.Driver.UnderWay {

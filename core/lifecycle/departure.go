@@ -123,7 +123,7 @@ func (p *plan) deleted() bool {
 		return false
 	}
 	if p.Driver.Unknown != "" {
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverNotFound, p.Driver.Unknown)
+		p.unready(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
 		return p.waitUntil(time.Time{})
 	}
 	if p.frozen() {

@@ -47,6 +47,12 @@ func TestNext(t *testing.T) {
 			given:     func(s *State) { s.Driver.Unknown = "no driver for cloudProvider \"x\"" },
 			condition: "InstanceReady False DriverNotFound", message: "\"x\"", phase: clusterv1alpha1.MachinePhasePending,
 		},
+		"no class": {
+			given: func(s *State) {
+				s.Driver.Unknown, s.Driver.UnknownReason = "There is no MachineClass x.", clusterv1alpha1.ReasonMachineClassNotFound
+			},
+			condition: "InstanceReady False MachineClassNotFound", message: "no MachineClass x", phase: clusterv1alpha1.MachinePhasePending,
+		},
 		"the intent goes first": {
 			given: func(*State) {}, do: Create,
 			condition: "InstanceReady False Creating", phase: clusterv1alpha1.MachinePhaseProvisioning,

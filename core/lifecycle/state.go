@@ -68,8 +68,9 @@ type Clock struct {
 
 // Driver is what is known of the machine's driver, and through it.
 type Driver struct {
-	// Unknown says, for people, that there is no such driver; empty when there is one.
-	Unknown string
+	// Unknown says, for people, that there is no such driver; empty when there is one. UnknownReason is the condition's
+	// reason; DriverNotFound where it is empty.
+	Unknown, UnknownReason string
 	// Ready: as far as is known a mutation can be sent now. Unready says why not, for people.
 	Ready   bool
 	Unready string
@@ -88,6 +89,14 @@ type Driver struct {
 	Outcome *Outcome
 	// Seen is what the last look at the VM found; nil when there was none.
 	Seen *Look
+}
+
+// unknownReason is the condition's reason where there is no driver.
+func (d Driver) unknownReason() string {
+	if d.UnknownReason == "" {
+		return clusterv1alpha1.ReasonDriverNotFound
+	}
+	return d.UnknownReason
 }
 
 // Outcome is how a mutation ended.

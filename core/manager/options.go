@@ -39,6 +39,10 @@ type Options struct {
 	Settle time.Duration
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which else only get a warning.
 	EnforceSkew bool
+	// SecretNamespaces are namespaces whose Secrets and ConfigMaps objects of every namespace may refer to, besides their own.
+	SecretNamespaces []string
+	// Endpoints are the hosts that specs may name as a cloud's address; see blueprint.Rules.
+	Endpoints []string
 	// Orphans says what becomes of VMs that belong to no Machine.
 	Orphans Orphans
 	// CredentialRetry is how long calls with credentials that the cloud refuses are held back, unless these change. Default:

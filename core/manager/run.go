@@ -21,12 +21,14 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/references"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=millwright-system,resources=leases,verbs=create
@@ -167,7 +169,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		return fmt.Errorf("add the controller of MachineSets: %w", err)
 	}
 	if err := machine.Add(mgr, machine.Options{
-		Drivers: drivers, DrainTimeout: o.DrainTimeout, StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
+		References: references.New(mgr.GetAPIReader(), o.SecretNamespaces, clock.RealClock{}),
+		Rules:      blueprint.Rules{Endpoints: o.Endpoints},
+		Drivers:    drivers, DrainTimeout: o.DrainTimeout, StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
 		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)

@@ -92,6 +92,10 @@ func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
 	if s.driver == nil || s.state.Machine.UID == "" {
 		return
 	}
+	if s.provision.trouble != nil && w != lifecycle.Unwatched {
+		// With other credentials than its own every VM would look gone.
+		return
+	}
 	switch w {
 	case lifecycle.Unwatched:
 		s.driver.Untrack(s.key(), s.state.Machine.UID)
@@ -170,6 +174,9 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string
 
 // mutate starts a create or delete, once its turn has come and the status is written.
 func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
+	if err := r.prepare(s, &step); err != nil {
+		return false, s.notStarted(step, err)
+	}
 	if err := s.driver.Reserve(s.told(), operationOf(step)); err != nil {
 		return false, s.notStarted(step, err)
 	}
@@ -201,7 +208,7 @@ func (s *subject) notStarted(step lifecycle.Step, err error) error {
 		known.Held = held.Failure
 	case errors.Is(err, driver.ErrBusy):
 		known.UnderWay = true
-	case errors.Is(err, driver.ErrThrottled):
+	case errors.Is(err, driver.ErrThrottled), errors.Is(err, driver.ErrPreparing):
 		known.Throttled = true
 	case failed && failure.Class == instance.Unavailable:
 		known.Ready, known.Unready = false, failure.Message

@@ -25,6 +25,8 @@ type subject struct {
 	driver   *driver.Driver
 	userData []byte
 	memory   *memory
+	// provision is what the driver is told besides.
+	provision provision
 	// rollout is what the RolloutAnnotation of the Machine's set says.
 	rollout string
 }
@@ -35,6 +37,9 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	s.state = lifecycle.State{Now: r.clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
 	s.state.Driver.LeadingSince = since
 	if err := r.bootstrap(s); err != nil {
+		return nil, err
+	}
+	if err := r.provision(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.observeDriver(s); err != nil {
@@ -146,7 +151,11 @@ func (r *reconciler) bootstrap(s *subject) error {
 // observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.
 func (r *reconciler) observeDriver(s *subject) error {
 	known := &s.state.Driver
-	d, err := r.drivers.For(s.machine.Spec.ProviderSpec.Value.CloudProvider)
+	if p := s.provision; p.trouble != nil && p.blueprint.Provider == "" {
+		known.Unknown, known.UnknownReason = p.trouble.Message, p.trouble.Reason
+		return nil
+	}
+	d, err := r.drivers.For(s.provision.blueprint.Provider)
 	if unknown, is := errors.AsType[*driver.UnknownError](err); is {
 		known.Unknown = unknown.Error()
 		return nil
@@ -192,7 +201,8 @@ func (s *subject) told() driver.Machine {
 		UID:            s.state.Machine.UID,
 		ProviderID:     s.state.Machine.ProviderID,
 		LastKnownState: s.lastKnownState(),
-		Spec:           s.machine.Spec.ProviderSpec.Value.CloudProviderSpec.Raw,
+		Spec:           s.provision.Told,
+		Secrets:        s.provision.Secrets,
 	}
 }
 

@@ -104,7 +104,7 @@ func (r *reconciler) advance(ctx context.Context, s *subject) (ctrl.Result, erro
 // waitFor is when to come back unless something happens before. The conditions say what is waited for.
 func (s *subject) waitFor(step lifecycle.Step) ctrl.Result {
 	if step.Wake.IsZero() {
-		return ctrl.Result{}
+		return ctrl.Result{RequeueAfter: s.again()}
 	}
-	return ctrl.Result{RequeueAfter: max(step.Wake.Sub(s.state.Now), time.Millisecond)}
+	return ctrl.Result{RequeueAfter: fleet.Sooner(max(step.Wake.Sub(s.state.Now), time.Millisecond), s.again())}
 }

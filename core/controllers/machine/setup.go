@@ -20,14 +20,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/references"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines/status,verbs=update
-// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets;clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets;machineclasses;clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
@@ -50,6 +52,10 @@ type Options struct {
 	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports, which else only get a
 	// warning. Newer ones are refused always.
 	EnforceSkew bool
+	// References reads what specs refer to. Default: only in the Machine's own namespace.
+	References *references.Reader
+	// Rules say where secrets may go.
+	Rules blueprint.Rules
 	// MaxConcurrentReconciles is how many Machines are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
@@ -93,6 +99,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		startups:    o.StartupTimeout,
 		observable:  watch,
 		measures:    measures,
+		references:  o.References,
+		rules:       o.Rules,
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -100,6 +108,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		For(&clusterv1alpha1.Machine{}).
 		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(rolloutChanged())).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.machinesUnder), builder.WithPredicates(pauseChanged())).
+		Watches(&clusterv1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClassIndex)), builder.WithPredicates(inheritanceChanged())).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClusterIndex)), builder.WithPredicates(inheritanceChanged())).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -140,6 +150,9 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.References == nil {
+		o.References = references.New(mgr.GetAPIReader(), nil, o.Clock)
+	}
 	return o
 }
 
@@ -163,6 +176,9 @@ type reconciler struct {
 	// apiServer is the Nodes'; enforceSkew refuses kubelets that are too old for it, too.
 	apiServer   *apiServer
 	enforceSkew bool
+	// references reads what specs refer to, and rules say where secrets may go.
+	references *references.Reader
+	rules      blueprint.Rules
 }
 
 // The indexes of the caches.
@@ -171,6 +187,8 @@ const (
 	machineAddressIndex    = "machine.address"
 	machineNameIndex       = "machine.name"
 	machineNodeIndex       = "machine.node"
+	machineClassIndex      = "machine.class"
+	machineClusterIndex    = "machine.cluster"
 	machineOwnerIndex      = "machine.owner"
 	nodeProviderIDIndex    = "node.providerID"
 	nodeAddressIndex       = "node.address"
@@ -199,6 +217,8 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 			return nil
 		}},
 		{machines, machine, machineOwnerIndex, fleet.OwnerKey},
+		{machines, machine, machineClassIndex, classOf},
+		{machines, machine, machineClusterIndex, clusterOf},
 		{nodes, node, nodeProviderIDIndex, func(o client.Object) []string {
 			return present(o.(*corev1.Node).Spec.ProviderID)
 		}},

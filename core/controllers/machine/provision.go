@@ -1,0 +1,171 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/blueprint"
+	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/providerspec"
+)
+
+// provision is what the Machine's driver is told of it, besides who it is.
+type provision struct {
+	blueprint blueprint.Blueprint
+	blueprint.Resolved
+	// trouble is why no call can be made for now; nil for nothing.
+	trouble *instance.Failure
+}
+
+// recheck is how long at most to wait for a Secret to be mended: nobody watches Secrets.
+const recheck = 30 * time.Second
+
+// provision reads what the driver is told. What was written down before the VM was made holds; credentials are those of now.
+func (r *reconciler) provision(ctx context.Context, s *subject) error {
+	m, p := s.machine, &s.provision
+	drawn, err := blueprint.Draw(ctx, r.client, m.Namespace, &m.Spec)
+	if written := m.Status.ProviderSpec; written != nil && !s.unmade() {
+		drawn.Provider, drawn.Spec = written.CloudProvider, written.CloudProviderSpec.Raw
+	}
+	p.blueprint, p.Told = drawn, drawn.Spec
+	if err != nil {
+		return p.inTrouble(err)
+	}
+	p.Resolved, err = blueprint.Resolve(ctx, r.references, m.Namespace, drawn)
+	return p.inTrouble(err)
+}
+
+// unmade says whether it is known that nothing can exist in the cloud: what was written down for an attempt that made nothing
+// is no obstacle to what is right by now.
+func (s *subject) unmade() bool {
+	known := s.state.Memory
+	return s.state.Machine.ProviderID == "" && known.Last != nil && !known.Possible
+}
+
+// inTrouble takes over an error that the Machine shows, and returns any other.
+func (p *provision) inTrouble(err error) error {
+	if failure, is := errors.AsType[*instance.Failure](err); is {
+		p.trouble = failure
+		return nil
+	}
+	return err
+}
+
+// prepare completes and checks the spec of a machine of which nothing can exist yet, and notes in its status what it is made
+// from. It writes nothing: that goes with the write before the create. Errors are those of notStarted.
+func (r *reconciler) prepare(s *subject, step *lifecycle.Step) error {
+	p := &s.provision
+	if p.trouble != nil {
+		return p.trouble
+	}
+	if step.Do != lifecycle.Create || s.state.Memory.Possible || s.state.Machine.ProviderID != "" {
+		return nil
+	}
+	if err := s.driver.Reachable(s.told()); err != nil {
+		return err
+	}
+	if len(p.Spec.References) == 0 {
+		// What was resolved by the way may not have been read.
+		var err error
+		if p.Spec, err = blueprint.Read(p.Told); err != nil {
+			return err
+		}
+	}
+	known, why := s.driver.SpecSchema()
+	if err := blueprint.Wrong(r.rules.Inspect(p.blueprint, p.Spec, known, why)); err != nil {
+		return err
+	}
+	question := driver.Question{Spec: p.Told, Secrets: p.Secrets}
+	for _, ref := range p.Spec.References {
+		question.Withheld = append(question.Withheld, ref.Path)
+	}
+	completed, err := s.driver.Prepare(s.told(), question)
+	if err != nil {
+		return err
+	}
+	p.Told = completed
+	if s.note(completed) {
+		step.Write = true
+	}
+	return nil
+}
+
+// note takes over into the status what the machine is made from, unless its spec says just that, and says whether that is
+// news.
+func (s *subject) note(completed []byte) bool {
+	m, p := s.machine, &s.provision
+	applied, err := p.Spec.Refer(completed)
+	if err != nil {
+		applied = completed
+	}
+	value := m.Spec.ProviderSpec.Value
+	was := m.Status.ProviderSpec
+	if value.CloudProvider == p.blueprint.Provider && providerspec.Equal(applied, value.CloudProviderSpec.Raw) {
+		m.Status.ProviderSpec = nil
+		return was != nil
+	}
+	if was != nil && was.CloudProvider == p.blueprint.Provider && providerspec.Equal(applied, was.CloudProviderSpec.Raw) {
+		return false
+	}
+	m.Status.ProviderSpec = &clusterv1alpha1.AppliedProviderSpec{
+		CloudProvider: p.blueprint.Provider, CloudProviderSpec: runtime.RawExtension{Raw: applied},
+	}
+	return true
+}
+
+// again is when to look for Secrets that keep the machine from getting on; 0 for never.
+func (s *subject) again() time.Duration {
+	p := s.provision
+	if p.trouble != nil && p.trouble.Class == instance.Precondition {
+		return recheck
+	}
+	seen := s.state.Driver.Seen
+	if len(p.Secrets) > 0 && seen != nil && seen.Failure != nil && seen.Failure.Class == instance.Credentials {
+		return recheck
+	}
+	return 0
+}
+
+// heirsOf returns the Machines that inherit from a MachineClass or a Cluster.
+func (r *reconciler) heirsOf(index string) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, from client.Object) []reconcile.Request {
+		var heirs clusterv1alpha1.MachineList
+		err := r.client.List(ctx, &heirs, client.InNamespace(from.GetNamespace()), client.MatchingFields{index: from.GetName()})
+		if err != nil {
+			// A cache has everything, or the manager is about to end.
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(heirs.Items))
+		for i := range heirs.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&heirs.Items[i])})
+		}
+		return requests
+	}
+}
+
+// inheritanceChanged passes over changes of metadata and status alone.
+func inheritanceChanged() predicate.Predicate { return predicate.GenerationChangedPredicate{} }
+
+// classOf and clusterOf are index functions: what a Machine inherits from.
+func classOf(o client.Object) []string {
+	if from := o.(*clusterv1alpha1.Machine).Spec.ProviderSpec.ValueFrom; from != nil { //nolint:forcetypeassert // the index is of Machines
+		return []string{from.MachineClass.Name}
+	}
+	return nil
+}
+
+func clusterOf(o client.Object) []string {
+	if from := o.(*clusterv1alpha1.Machine).Spec.ClusterRef; from != nil { //nolint:forcetypeassert // the index is of Machines
+		return []string{from.Name}
+	}
+	return nil
+}
