@@ -64,6 +64,8 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.LeaderElection.RetryPeriod, "leader-election-retry-period", manager.DefaultRetryPeriod, "How long lies between two renewals.")
 	flags.StringVar(&o.HealthAddress, "health-bind-address", "127.0.0.1:8081", "Where /healthz and /readyz are served; 0 switches them off.")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Where /metrics is served, by TLS and to whom RBAC allows it; 0 switches it off.")
+	flags.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "Where the webhook is served that refuses wrong specs when they are applied; empty switches it off.")
+	flags.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "", "Folder of the webhook's tls.crt and tls.key; they are read again when they change.")
 	flags.StringVar(&o.ProfilingAddress, "profiling-bind-address", "", "Where Go's profiles are served (/debug/pprof), on a loopback address only; empty switches it off.")
 	if err := flags.Parse(args); err != nil {
 		return s, err

@@ -19,6 +19,8 @@ type Config struct {
 	// MutationBudget returns the instant after which no mutation of this leader may still be under way, and whether
 	// it leads at all. nil: no limit, for programs without leader election.
 	MutationBudget func() (latest time.Time, leading bool)
+	// Everywhere keeps drivers connected also while this process does not lead: for questions about specs alone.
+	Everywhere bool
 	// Deposed is called when a driver says that it has seen a later leader (STALE_EPOCH): this process must stop leading.
 	// It may be called more than once, and must return at once. nil: nobody is told.
 	Deposed func()

@@ -39,6 +39,8 @@ type Question struct {
 const (
 	// onlineKept: what the cloud lacks may appear.
 	onlineKept = 10 * time.Second
+	// refusedKept: credentials that are refused are not tried by each machine; others are another question.
+	refusedKept = 30 * time.Second
 	// troubleKept: a call that failed says little.
 	troubleKept = 2 * time.Second
 	// maxPrepared bounds how many answers are kept.
@@ -127,6 +129,8 @@ func (d *Driver) prepare(s *session, p *preparation, q Question) {
 	case failure == nil, failure.Class == instance.SpecInvalid:
 	case failure.Class == instance.Precondition:
 		p.until = now.Add(onlineKept)
+	case failure.Class == instance.Credentials, failure.Class == instance.AccountChanged:
+		p.until = now.Add(max(refusedKept, failure.RetryAfter))
 	default:
 		p.failure = certain(failure)
 		p.until = now.Add(max(troubleKept, failure.RetryAfter))
@@ -315,6 +319,16 @@ func keyOf(q Question) string {
 		part(q.Secrets[name])
 	}
 	return string(h.Sum(nil))
+}
+
+// Connected returns nil when the driver can be asked now, else an *instance.Failure of class Unavailable.
+func (d *Driver) Connected() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if why := d.whyNot(); why != "" {
+		return unavailable("DriverNotReady", why)
+	}
+	return nil
 }
 
 // Reachable returns nil when the driver can be asked now, else an *instance.Failure of class Unavailable; m is woken when it

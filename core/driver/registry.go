@@ -102,9 +102,9 @@ func (d *Drivers) await(ended <-chan struct{}) {
 	}
 }
 
-// NeedLeaderElection is true: only a leader calls drivers.
+// NeedLeaderElection is true, unless Config.Everywhere says otherwise: only a leader calls drivers about machines.
 func (d *Drivers) NeedLeaderElection() bool {
-	return true
+	return !d.cfg.Everywhere
 }
 
 // For returns the driver of a provider, connected or not, or *UnknownError.

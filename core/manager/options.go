@@ -43,6 +43,8 @@ type Options struct {
 	SecretNamespaces []string
 	// Endpoints are the hosts that specs may name as a cloud's address; see blueprint.Rules.
 	Endpoints []string
+	// WebhookAddress serves the webhook by TLS, with tls.crt and tls.key of WebhookCertDir. Empty switches it off.
+	WebhookAddress, WebhookCertDir string
 	// Orphans says what becomes of VMs that belong to no Machine.
 	Orphans Orphans
 	// CredentialRetry is how long calls with credentials that the cloud refuses are held back, unless these change. Default:
@@ -166,6 +168,9 @@ func (o Options) validate() error {
 	}
 	if o.SettledInterval < 0 {
 		errs = append(errs, fmt.Errorf("--settled-interval=%s: must not be negative", o.SettledInterval))
+	}
+	if o.WebhookAddress != "" && o.WebhookCertDir == "" {
+		errs = append(errs, errors.New("--webhook-cert-dir: is required with --webhook-bind-address; it holds tls.crt and tls.key"))
 	}
 	if o.NodeStartupTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--node-startup-timeout=%s: must not be negative; 0 waits for ever", o.NodeStartupTimeout))

@@ -21,7 +21,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/admission"
 	"github.com/millwright-dev/millwright/core/blueprint"
+	"github.com/millwright-dev/millwright/core/controllers/inheritance"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
@@ -110,6 +112,13 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 		RenewDeadline:           &election.RenewDeadline,
 		RetryPeriod:             &election.RetryPeriod,
 	}
+	if o.WebhookAddress != "" {
+		server, err := newWebhookServer(o)
+		if err != nil {
+			return nil, err
+		}
+		options.WebhookServer = server
+	}
 	if leader != nil {
 		options.LeaderElection = true
 		options.LeaderElectionResourceLockInterface = leader
@@ -157,8 +166,16 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	if err := mgr.Add(drivers); err != nil {
 		return fmt.Errorf("add the clients of the drivers: %w", err)
 	}
+	reader := references.New(mgr.GetAPIReader(), o.SecretNamespaces, clock.RealClock{})
+	rules := blueprint.Rules{Endpoints: o.Endpoints}
+	if err := addWebhook(mgr, o, settings, admission.Options{References: reader, Rules: rules}); err != nil {
+		return err
+	}
 	if o.ReadOnly {
 		return readonly.Add(mgr)
+	}
+	if err := inheritance.Add(mgr, inheritance.Options{References: reader}); err != nil {
+		return err
 	}
 	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
@@ -169,9 +186,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		return fmt.Errorf("add the controller of MachineSets: %w", err)
 	}
 	if err := machine.Add(mgr, machine.Options{
-		References: references.New(mgr.GetAPIReader(), o.SecretNamespaces, clock.RealClock{}),
-		Rules:      blueprint.Rules{Endpoints: o.Endpoints},
-		Drivers:    drivers, DrainTimeout: o.DrainTimeout, StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
+		Drivers: drivers, References: reader, Rules: rules, DrainTimeout: o.DrainTimeout,
+		StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
 		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,12 +94,18 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if err := os.RemoveAll(state); err != nil {
 		return fmt.Errorf("remove the state of an earlier cloud: %w", err)
 	}
+	webhook, err := s.prepareWebhook()
+	if err != nil {
+		return err
+	}
 	manager := []string{
 		"--kubeconfig=" + s.ManagerKubeconfig(),
 		"--leader-election-namespace=" + managerNamespace,
 		"--leader-election-identity=local",
 		"--health-bind-address=" + health,
 		"--driver=" + provider + "=" + driver,
+		"--webhook-bind-address=" + webhook.address,
+		"--webhook-cert-dir=" + webhook.dir,
 	}
 	cloud := []string{"--listen=" + o.endpoint("cloud"), "--state=" + state}
 	for _, c := range []supervisor.Command{
@@ -119,7 +126,10 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	}
 	s.restart.Add(1)
 	go s.restartEnded()
-	return s.waitForManager(ctx, health)
+	if err := s.waitForManager(ctx, health); err != nil {
+		return err
+	}
+	return s.installWebhook(ctx, webhook)
 }
 
 // writeManagerKubeconfig gives the manager its ServiceAccount's rights, and the way to the API server.
@@ -156,8 +166,14 @@ func (s *Stack) install(ctx context.Context) error {
 }
 
 func (s *Stack) kubectl(ctx context.Context, args ...string) error {
+	return s.kubectlWith(ctx, nil, args...)
+}
+
+// kubectlWith runs kubectl with a manifest as its standard input.
+func (s *Stack) kubectlWith(ctx context.Context, manifest []byte, args ...string) error {
 	command := exec.CommandContext(ctx, filepath.Join(s.options.BinDir, "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig())
+	command.Stdin = bytes.NewReader(manifest)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl %s %s: %w: %s", args[0], args[len(args)-1], err, out)
 	}

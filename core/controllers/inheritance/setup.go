@@ -1,0 +1,117 @@
+package inheritance
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/references"
+)
+
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses;clusters,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses/status;clusters/status,verbs=patch
+
+// Options are the choices of whoever wires the controllers together.
+type Options struct {
+	// References says which namespaces a Secret may be in; required.
+	References *references.Reader
+	// MaxConcurrentReconciles is how many objects are reconciled at once. Default 1.
+	MaxConcurrentReconciles int
+}
+
+// The indexes of the caches: by "Kind/name" of what an object inherits from.
+const parentIndex = "inheritance.parent"
+
+// parents are what a spec inherits from, as keys of the index.
+func parents(spec *clusterv1alpha1.MachineSpec) []string {
+	var keys []string
+	if from := spec.ProviderSpec.ValueFrom; from != nil {
+		keys = append(keys, clusterv1alpha1.MachineClassKind+"/"+from.MachineClass.Name)
+	}
+	if from := spec.ClusterRef; from != nil {
+		keys = append(keys, clusterv1alpha1.ClusterKind+"/"+from.Name)
+	}
+	return keys
+}
+
+// specOf is the spec of a machine in any of the kinds that have one.
+func specOf(o client.Object) *clusterv1alpha1.MachineSpec {
+	switch heir := o.(type) {
+	case *clusterv1alpha1.MachineDeployment:
+		return &heir.Spec.Template.Spec
+	case *clusterv1alpha1.MachineSet:
+		return &heir.Spec.Template.Spec
+	case *clusterv1alpha1.Machine:
+		return &heir.Spec
+	}
+	return &clusterv1alpha1.MachineSpec{}
+}
+
+// Add adds the controllers of MachineClasses and of Clusters to mgr.
+func Add(mgr ctrl.Manager, o Options) error {
+	for _, heir := range heirs() {
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), heir, parentIndex, func(o client.Object) []string { return parents(specOf(o)) })
+		if err != nil {
+			return fmt.Errorf("index %T by what it inherits from: %w", heir, err)
+		}
+	}
+	for kind, parent := range map[string]client.Object{
+		clusterv1alpha1.MachineClassKind: &clusterv1alpha1.MachineClass{}, clusterv1alpha1.ClusterKind: &clusterv1alpha1.Cluster{},
+	} {
+		r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), references: o.References, kind: kind, parent: parent}
+		b := ctrl.NewControllerManagedBy(mgr).
+			Named("inheritance-" + kind).
+			For(parent)
+		for _, heir := range heirs() {
+			b = b.Watches(heir, handler.EnqueueRequestsFromMapFunc(r.parentOf))
+		}
+		if err := b.WithEventFilter(comesOrGoes(parent)).WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
+		}).Complete(r); err != nil {
+			return fmt.Errorf("add the controller of %s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// heirs are the kinds that inherit.
+func heirs() []client.Object {
+	return []client.Object{&clusterv1alpha1.MachineDeployment{}, &clusterv1alpha1.MachineSet{}, &clusterv1alpha1.Machine{}}
+}
+
+// comesOrGoes passes over changes of heirs that leave them heirs of the same: a Machine changes often.
+func comesOrGoes(client.Object) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		switch e.ObjectNew.(type) {
+		case *clusterv1alpha1.MachineClass, *clusterv1alpha1.Cluster:
+			return true
+		}
+		return fmt.Sprint(parents(specOf(e.ObjectOld))) != fmt.Sprint(parents(specOf(e.ObjectNew)))
+	}}
+}
+
+// parentOf returns what an heir inherits from, of this controller's kind.
+func (r *reconciler) parentOf(_ context.Context, heir client.Object) []reconcile.Request {
+	spec := specOf(heir)
+	name := ""
+	if from := spec.ProviderSpec.ValueFrom; from != nil && r.kind == clusterv1alpha1.MachineClassKind {
+		name = from.MachineClass.Name
+	}
+	if from := spec.ClusterRef; from != nil && r.kind == clusterv1alpha1.ClusterKind {
+		name = from.Name
+	}
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: heir.GetNamespace(), Name: name}}}
+}

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/localcluster/stack"
+)
+
+// classed renders a Machine that is made from a class, and of a Cluster unless that is empty.
+func classed(name, class, cluster, spec string) string {
+	ref := ""
+	if cluster != "" {
+		ref = "\n  clusterRef: {name: " + cluster + "}"
+	}
+	if spec != "" {
+		spec = "\n      cloudProviderSpec: " + spec
+	}
+	return fmt.Sprintf(`apiVersion: cluster.k8s.io/v1alpha1
+kind: Machine
+metadata: {name: %s}
+spec:
+  versions: {kubelet: 1.36.3}%s
+  providerSpec:
+    valueFrom: {machineClass: {name: %s}}
+    value:
+      operatingSystem: ubuntu%s
+`, name, ref, class, spec)
+}
+
+// mayReadSecrets binds the manager to the role for credentials in the test's namespace, as docs/operating.md says.
+func (u *user) mayReadSecrets() {
+	u.t.Helper()
+	u.kubectl("create", "rolebinding", "millwright-credentials", "--clusterrole=millwright-credentials",
+		"--serviceaccount=millwright-system:millwright-manager")
+}
+
+// applied is what the driver was told of a Machine, as its status says.
+func (u *user) applied(name string) string {
+	u.t.Helper()
+	return u.kubectl("get", "machine", name, "-o", "jsonpath={.status.providerSpec.cloudProviderSpec}")
+}
+
+// A class and a Cluster give what a Machine does not say itself; a class that comes later is waited for.
+func TestAPI5_MachineClass(t *testing.T) {
+	u := newUser(t)
+	u.apply(classed("early", "large", "", ""))
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonMachineClassNotFound, "large")
+	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: large}, provider: fake,
+  providerSpec: {flavor: large, image: ubuntu-24.04, zone: fake-1c}}`)
+	u.apply(classed("own", "large", "", "{zone: fake-1b}"))
+	u.awaitRunning(2)
+	for name, zone := range map[string]string{"early": "fake-1c", "own": "fake-1b"} {
+		if got := u.applied(name); !strings.Contains(got, `"flavor":"large"`) || !strings.Contains(got, zone) {
+			t.Errorf("%s was made from %s", name, got)
+		}
+	}
+	// A change of the class reaches new machines only.
+	u.kubectl("patch", "machineclass", "large", "--type=merge", "--patch", `{"providerSpec":{"flavor":"small"}}`)
+	u.apply(classed("late", "large", "", ""))
+	u.awaitRunning(3)
+	if got := u.applied("early") + u.applied("late"); !strings.Contains(got, `"flavor":"large"`) || !strings.Contains(got, `"flavor":"small"`) {
+		t.Errorf("after the change: %s", got)
+	}
+	u.checkOneVMEach()
+}
+
+// A Cluster's spec lies under all others, and its credentials open the account.
+func TestAPI6_Cluster(t *testing.T) {
+	u := newUser(t)
+	u.mayReadSecrets()
+	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key=nobody-knows-this")
+	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: blue}, spec: {
+  credentialsSecretRef: {name: cloud},
+  providerSpec: {value: {cloudProvider: fake, cloudProviderSpec: {zone: fake-1c, image: ubuntu-22.04}}}}}`)
+	u.apply(deployment("heirs", 2, map[string]string{"spec": "\n      clusterRef: {name: blue}"}))
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonCredentialsInvalid, "")
+	u.kubectl("delete", "machinedeployment", "heirs")
+	u.awaitGone()
+	u.kubectl("patch", "cluster.cluster.k8s.io", "blue", "--type=merge", "--patch", `{"spec":{"credentialsSecretRef":null}}`)
+	u.apply(deployment("heirs", 2, map[string]string{"spec": "\n      clusterRef: {name: blue}"}))
+	u.awaitRunning(2)
+	for _, m := range u.machines() {
+		got := u.applied(m.Name)
+		if !strings.Contains(got, "fake-1c") || !strings.Contains(got, "ubuntu-24.04") || !strings.Contains(got, "small") {
+			t.Errorf("%s was made from %s", m.Name, got)
+		}
+	}
+	u.checkOneVMEach()
+}
+
+// canary is a secret that must be seen nowhere but by the cloud.
+const canary = "canary-secret-2f6b"
+
+// Each string may come from elsewhere; secrets only where the driver expects them, and from where the operator allows it.
+func TestAPI4_References(t *testing.T) {
+	u := newUser(t)
+	spec := func(extra string) map[string]string { return map[string]string{"extra": extra} }
+	u.apply(deployment("waiting", 1, spec(", key: {secretKeyRef: {name: cloud, key: key}}")))
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonReferenceUnresolved, "millwright-credentials")
+	u.mayReadSecrets()
+	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key="+canary)
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonCredentialsInvalid, "")
+	if out := u.kubectl("get", "machines,machinesets,machinedeployments,events", "-o", "yaml"); strings.Contains(out, canary) {
+		t.Errorf("the secret is shown:\n%s", out)
+	}
+	u.kubectl("delete", "machinedeployment", "waiting")
+	u.awaitGone()
+
+	for _, tc := range []struct{ name, extra, field, text string }{
+		{"not-secret", ", zone: {secretKeyRef: {name: cloud, key: key}}", "zone", "writeOnly"},
+		{"foreign", ", key: {secretKeyRef: {name: cloud, key: key, namespace: kube-system}}", "key", "--secret-namespaces"},
+		{"half", ", key: {secretKeyRef: {name: cloud}}", "key", "needs a name and a key"},
+	} {
+		u.refusedOrShown(deployment(tc.name, 1, spec(tc.extra)), "cloudProviderSpec."+tc.field, tc.text)
+	}
+
+	u.kubectl("create", "configmap", "where", "--from-literal=zone=fake-1b")
+	u.apply(deployment("resolved", 1, map[string]string{
+		"flavor": "{value: large}", "extra": ", zone: {configMapKeyRef: {name: where, key: zone}}",
+	}))
+	u.awaitRunning(1)
+	if got := u.applied(u.machine().Name); got != `{"flavor":"large","image":"ubuntu-24.04","zone":"fake-1b"}` {
+		t.Errorf("made from %s", got)
+	}
+	u.checkOneVMEach()
+	u.noCanaryInLogs()
+}
+
+// noCanaryInLogs reads all that the processes have logged.
+func (u *user) noCanaryInLogs() {
+	u.t.Helper()
+	for _, process := range []string{stack.Manager, stack.Driver} {
+		text, err := os.ReadFile(filepath.Clean(u.Process(process).LogPath()))
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		if strings.Contains(string(text), canary) {
+			u.t.Errorf("%s logs the secret", process)
+		}
+	}
+}
+
+// refusedOrShown applies a deployment whose spec is wrong. With the webhook it is refused; without it, its Machine shows
+// the same.
+func (u *user) refusedOrShown(manifest, field, text string) {
+	u.t.Helper()
+	out, err := u.try([]byte(manifest), "apply", "-f", "-")
+	if err != nil {
+		if !strings.Contains(out, field) || !strings.Contains(out, text) {
+			u.t.Errorf("refused without naming %s and %q: %s", field, text, out)
+		}
+		return
+	}
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonSpecInvalid, text)
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonSpecInvalid, field)
+	u.kubectl("delete", "machinedeployments", "--all")
+	u.awaitGone()
+}
+
+// A driver with another default: what runs goes on, and only new machines get it.
+func TestAPI9_NewDefaultReplacesNothing(t *testing.T) {
+	u := newUser(t)
+	u.apply(deployment("kept", 3, nil))
+	u.awaitRunning(3)
+	before := u.uids()
+	driver := u.Process(stack.Driver)
+	args := driver.Args()
+	t.Cleanup(func() {
+		driver.SetArgs(args)
+		u.kill([]string{stack.Driver})
+		u.revive([]string{stack.Driver})
+	})
+	driver.SetArgs(append(args, "--default-zone=fake-1b"))
+	u.kill([]string{stack.Driver})
+	u.revive([]string{stack.Driver})
+	u.kubectl("scale", "machinedeployment", "kept", "--replicas=5")
+	u.awaitRunning(5)
+	zones := map[string]int{}
+	kept := map[string]bool{}
+	for _, m := range u.machines() {
+		zones[u.applied(m.Name)]++
+		kept[*m.Spec.MachineUID] = true
+	}
+	for _, uid := range before {
+		if !kept[uid] {
+			t.Errorf("machine uid %s was replaced", uid)
+		}
+	}
+	old, fresh := `{"flavor":"small","image":"ubuntu-24.04","zone":"fake-1a"}`, `{"flavor":"small","image":"ubuntu-24.04","zone":"fake-1b"}`
+	if zones[old] != 3 || zones[fresh] != 2 {
+		t.Errorf("made from %v", zones)
+	}
+	var sets clusterv1alpha1.MachineSetList
+	if err := u.client.List(t.Context(), &sets); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, set := range sets.Items {
+		if set.Namespace == u.namespace {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("there are %d sets, want 1", n)
+	}
+	u.checkOneVMEach()
+}
