@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -209,4 +210,89 @@ func TestAPI9_NewDefaultReplacesNothing(t *testing.T) {
 		t.Errorf("there are %d sets, want 1", n)
 	}
 	u.checkOneVMEach()
+}
+
+// A wrong spec is refused when it is applied, with the path of the field, whatever object it is in; and what a rule of the CRD
+// cannot see is refused as well.
+func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
+	u := newUser(t)
+	for _, tc := range []struct{ name, manifest, field, text string }{
+		{
+			"deployment", deployment("wrong", 1, map[string]string{"extra": ", colour: red"}),
+			"spec.template.spec.providerSpec.value.cloudProviderSpec.colour", "is not a field",
+		},
+		{
+			"machine", strings.Replace(classed("wrong", "none", "", "{flavor: small}"), "valueFrom: {machineClass: {name: none}}\n    value:", "value:\n      cloudProvider: fake", 1),
+			"spec.providerSpec.value.cloudProviderSpec.image", "is required",
+		},
+		{
+			"class", `{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: wrong}, provider: fake, providerSpec: {flavor: 7}}`,
+			"providerSpec.flavor", "want string",
+		},
+		{
+			"cluster", `{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: wrong}, spec: {providerSpec: {value: {cloudProvider: fake, cloudProviderSpec: {colour: red}}}}}`,
+			"spec.providerSpec.value.cloudProviderSpec.colour", "is not a field",
+		},
+	} {
+		eventually(t, tc.name+" to be refused", func(context.Context) error {
+			out, err := u.try([]byte(tc.manifest), "apply", "--dry-run=server", "-f", "-")
+			if err == nil || !strings.Contains(out, tc.field+": ") || !strings.Contains(out, tc.text) {
+				return fmt.Errorf("got %v: %s", err, out)
+			}
+			return nil
+		})
+	}
+	u.apply(deployment("right", 1, nil))
+	u.awaitRunning(1)
+	rename := `{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"image":null,"endpoint":"ubuntu-24.04"}}}}}`
+	if out, err := u.try(nil, "patch", "machine", u.machine().Name, "--type=merge", "--patch", rename); err == nil ||
+		!strings.Contains(out, "cannot be changed on a Machine") {
+		t.Errorf("a renamed field passes: %v: %s", err, out)
+	}
+}
+
+// Without the webhook everything is accepted, and a condition names the field.
+func TestAPI9_WithoutTheWebhook(t *testing.T) {
+	u := newUser(t)
+	// A configuration for another group judges nothing.
+	group := func(name string) (string, error) {
+		return u.try(nil, "patch", "validatingwebhookconfiguration", "millwright", "--type=json",
+			"--patch", `[{"op":"replace","path":"/webhooks/0/rules/0/apiGroups","value":["`+name+`"]}]`)
+	}
+	if out, err := group("off.example.com"); err != nil {
+		t.Fatalf("switch the webhook off: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := group("cluster.k8s.io"); err != nil {
+			t.Errorf("switch the webhook on again: %v: %s", err, out)
+		}
+	})
+	eventually(t, "the webhook to be off", func(context.Context) error {
+		out, err := u.try([]byte(deployment("wrong", 1, map[string]string{"extra": ", colour: red"})), "apply", "-f", "-")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonSpecInvalid,
+		"spec.providerSpec.value.cloudProviderSpec.colour: is not a field")
+}
+
+// A class and its Secret stay as long as a Machine needs them, and go when it is gone.
+func TestAPI5_ClassAndSecretAreKeptWhileInUse(t *testing.T) {
+	u := newUser(t)
+	u.mayReadSecrets()
+	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=unused=1")
+	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: kept}, provider: fake,
+  providerSpec: {flavor: small, image: ubuntu-24.04}, credentialsSecretRef: {name: cloud}}`)
+	u.kubectl("wait", "machineclass/kept", "--for=condition=InUse=False", "--timeout=60s")
+	u.apply(classed("heir", "kept", "", ""))
+	u.awaitRunning(1)
+	u.kubectl("wait", "machineclass/kept", "--for=condition=InUse", "--timeout=60s")
+	u.kubectl("wait", "secret/cloud", "--for=jsonpath={.metadata.finalizers[0]}="+clusterv1alpha1.InUseFinalizer, "--timeout=60s")
+	u.kubectl("delete", "machineclass/kept", "secret/cloud", "--wait=false")
+	u.kubectl("get", "machineclass/kept", "secret/cloud")
+	u.kubectl("delete", "machine", "heir")
+	u.kubectl("wait", "machineclass/kept", "secret/cloud", "--for=delete", "--timeout=60s")
+	u.awaitGone()
 }
