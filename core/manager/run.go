@@ -192,11 +192,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
 	}
-	return addOrphans(mgr, o, drivers, clusterID)
+	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: clusterID, Naming: naming(mgr.GetClient(), reader)})
 }
 
 // addOrphans adds the collector of orphans, unless the operator does not want it.
-func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, clusterID string) error {
+func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, collector orphan.Options) error {
 	if o.Orphans.Off {
 		return nil
 	}
@@ -207,11 +207,9 @@ func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, clusterID 
 			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: leaseName,
 		}
 	}
-	err := orphan.Add(mgr, orphan.Options{
-		Drivers: drivers, ClusterUID: clusterID, Delete: !o.Orphans.ReportOnly,
-		Interval: o.Orphans.Interval, Age: o.Orphans.Age, Regarding: regarding,
-	})
-	if err != nil {
+	collector.Drivers, collector.Delete = drivers, !o.Orphans.ReportOnly
+	collector.Interval, collector.Age, collector.Regarding = o.Orphans.Interval, o.Orphans.Age, regarding
+	if err := orphan.Add(mgr, collector); err != nil {
 		return fmt.Errorf("add the collector of orphans: %w", err)
 	}
 	return nil
