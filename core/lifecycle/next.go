@@ -121,10 +121,11 @@ func (p *plan) rendered() {
 		clusterv1alpha1.ReasonBootstrapRendered, "The user data can be rendered.")
 }
 
-// may says whether anything may exist in the cloud for this machine.
+// may says whether anything may exist in the cloud for this machine. A create that was refused before it was announced has
+// made nothing.
 func (p *plan) may() bool {
 	return p.Machine.ProviderID != "" || p.Machine.Status.LastOperation != nil ||
-		p.Memory.Attempted != "" || p.Memory.Last != nil
+		p.Memory.Attempted != "" || p.Memory.Possible
 }
 
 // notYet gives a status that has none yet its phase and the conditions that wait for others.
