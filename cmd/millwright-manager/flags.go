@@ -46,8 +46,6 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.NodeStartupTimeout, "node-startup-timeout", 20*time.Minute, "How long a VM may take to become a Ready Node where the Machine sets no nodeStartupTimeout; 0: for ever.")
 	flags.DurationVar(&o.Settle, "settle-period", 2*time.Minute, "How long after this process began to lead, or the API server came back, no timeout of a Machine runs: kubelets have to report again first.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
-	flags.StringSliceVar(&o.SecretNamespaces, "secret-namespaces", nil, "Namespaces whose Secrets and ConfigMaps machines of every namespace may be made with, besides those of their own.")
-	flags.StringSliceVar(&o.Endpoints, "allow-endpoint", nil, "A host, or pattern of hosts, that a cloudProviderSpec may name as its cloud's address. Repeat for several; empty: any.")
 	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
 	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphan.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")
 	flags.DurationVar(&o.Orphans.Age, "orphan-age", orphan.DefaultAge, "How old an orphan must be to be deleted. Less than a create may take counts as that.")
@@ -64,9 +62,8 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.LeaderElection.RetryPeriod, "leader-election-retry-period", manager.DefaultRetryPeriod, "How long lies between two renewals.")
 	flags.StringVar(&o.HealthAddress, "health-bind-address", "127.0.0.1:8081", "Where /healthz and /readyz are served; 0 switches them off.")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Where /metrics is served, by TLS and to whom RBAC allows it; 0 switches it off.")
-	flags.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "Where the webhook is served that refuses wrong specs when they are applied; empty switches it off.")
-	flags.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "", "Folder of the webhook's tls.crt and tls.key; they are read again when they change.")
 	flags.StringVar(&o.ProfilingAddress, "profiling-bind-address", "", "Where Go's profiles are served (/debug/pprof), on a loopback address only; empty switches it off.")
+	specFlags(flags, o)
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -88,6 +85,14 @@ func parse(args []string) (settings, error) {
 		o.Drivers = append(o.Drivers, target)
 	}
 	return s, nil
+}
+
+// specFlags say what specs may refer to, and whether they are judged when they are applied.
+func specFlags(flags *pflag.FlagSet, o *manager.Options) {
+	flags.StringSliceVar(&o.SecretNamespaces, "secret-namespaces", nil, "Namespaces whose Secrets and ConfigMaps machines of every namespace may be made with, besides those of their own.")
+	flags.StringSliceVar(&o.Endpoints, "allow-endpoint", nil, "A host, or pattern of hosts, that a cloudProviderSpec may name as its cloud's address. Repeat for several; empty: any.")
+	flags.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "Where the webhook is served that refuses wrong specs when they are applied; empty switches it off.")
+	flags.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "", "Folder of the webhook's tls.crt and tls.key; they are read again when they change.")
 }
 
 // Values of --kubelet-skew and --orphan-collection.

@@ -236,8 +236,11 @@ func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
 	} {
 		eventually(t, tc.name+" to be refused", func(context.Context) error {
 			out, err := u.try([]byte(tc.manifest), "apply", "--dry-run=server", "-f", "-")
-			if err == nil || !strings.Contains(out, tc.field+": ") || !strings.Contains(out, tc.text) {
-				return fmt.Errorf("got %v: %s", err, out)
+			if err == nil {
+				return fmt.Errorf("accepted: %s", out)
+			}
+			if !strings.Contains(out, tc.field+": ") || !strings.Contains(out, tc.text) {
+				return fmt.Errorf("refused in other words: %s", out)
 			}
 			return nil
 		})
