@@ -73,6 +73,16 @@ e2e: build racing ## Run the tests of whole processes on a real cluster.
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
 	@exec $(BIN)/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
+.PHONY: features
+features: build racing ## Run the tests of whole processes, and show which test shows which behaviour.
+	@mkdir -p $(BIN)/results
+	@$(GOTEST) -json -count=1 -p 1 -timeout 40m $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
+	@go run ./test/cmd/features docs/features.md $(BIN)/results/e2e.json
+
+.PHONY: mutation
+mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do their tests notice?
+	@$(TOOLS)/mutate core $(notdir $(PURE))
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.
 	@CGO_ENABLED=0 $(TOOLS)/golangci-lint run $(call packages,$(MODULES))
@@ -150,6 +160,9 @@ $(TOOLS)/buf: tools/buf/go.mod tools/buf/go.sum
 
 $(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
 	@$(build_tools)
+
+$(TOOLS)/mutate: tools/gremlins/go.mod tools/gremlins/go.sum tools/gremlins/main.go
+	@$(build_tools) && cd $(dir $<) && GOWORK=off go build -o $@ .
 
 $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc &: tools/protoc-gen/go.mod tools/protoc-gen/go.sum
 	@$(build_tools)
