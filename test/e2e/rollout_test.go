@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
@@ -53,14 +55,18 @@ func TestROL1_RollingUpdate(t *testing.T) {
 func (u *user) keepExtremes() func() (most, least int) {
 	ctx, stop := context.WithCancel(u.t.Context())
 	machines := map[string]bool{}
-	for _, m := range u.machines() {
-		machines[m.Name] = available(&m)
+	var list clusterv1alpha1.MachineList
+	if err := u.client.List(ctx, &list, client.InNamespace(u.namespace)); err != nil {
+		u.t.Fatal(err)
+	}
+	for i := range list.Items {
+		machines[list.Items[i].Name] = available(&list.Items[i])
 	}
 	most, least := len(machines), len(machines)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		u.eachEvent(ctx, func(m *clusterv1alpha1.Machine, gone bool) {
+		u.eachEventSince(ctx, list.ResourceVersion, func(m *clusterv1alpha1.Machine, gone bool) {
 			machines[m.Name] = available(m)
 			if gone {
 				delete(machines, m.Name)

@@ -14,7 +14,13 @@ import (
 
 // eachEvent calls look with each Machine as it is and at each change of it, until ctx ends; gone says that it is the last.
 func (u *user) eachEvent(ctx context.Context, look func(m *clusterv1alpha1.Machine, gone bool)) {
-	changes, err := u.client.Watch(ctx, &clusterv1alpha1.MachineList{}, client.InNamespace(u.namespace))
+	u.eachEventSince(ctx, "", look)
+}
+
+// eachEventSince is eachEvent from a version on: whatever happened after it is seen, however late this begins.
+func (u *user) eachEventSince(ctx context.Context, version string, look func(m *clusterv1alpha1.Machine, gone bool)) {
+	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
+	changes, err := u.client.Watch(ctx, &clusterv1alpha1.MachineList{}, client.InNamespace(u.namespace), since)
 	if err != nil {
 		u.t.Errorf("watch machines: %v", err)
 		return
