@@ -120,6 +120,9 @@ func (r *run) phase(ctx context.Context, p phase) (window, error) {
 	r.countWrites(w)
 	result.DriverCallsPerMachine = perMachine(callsAfter.driver-callsBefore.driver, result)
 	result.CloudCallsPerMachine = perMachine(callsAfter.cloud-callsBefore.cloud, result)
+	r.options.Log.Info("Measured", "phase", p.name, "seconds", result.Seconds, "millisecondsPerMachine", result.MillisecondsPerMachine,
+		"writesPerMachine", result.APIWritesPerMachine, "peakMachines", result.PeakMachines, "cpuSeconds", round(total(result.CPUSeconds), 1),
+		"managerCPUSeconds", result.CPUSeconds[stack.Manager], "managerPeakMiB", peakMemory(r.stack.Process(stack.Manager).Pid()))
 	return w, nil
 }
 
