@@ -54,12 +54,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.Deadlines.Mutation, "deadline-mutation", 0, "Deadline of CreateMachine and DeleteMachine (default 30s).")
 	flags.DurationVar(&o.Deadlines.ListPage, "deadline-list-page", 0, "Deadline of one page of ListMachines (default 60s).")
 	flags.DurationVar(&o.SettledInterval, "settled-interval", 0, "How often VMs that run are looked at (default 1m).")
-	flags.BoolVar(&o.LeaderElection.Enabled, "leader-elect", true, "Let only one of several managers work.")
-	flags.StringVar(&o.LeaderElection.Namespace, "leader-election-namespace", "millwright-system", "Namespace of the leader's Lease.")
-	flags.StringVar(&o.LeaderElection.Identity, "leader-election-identity", hostname, "Name of this manager in the Lease. Two that run at once must differ.")
-	flags.DurationVar(&o.LeaderElection.LeaseDuration, "leader-election-lease-duration", manager.DefaultLeaseDuration, "How long another manager waits for the leader's next renewal. Calls to drivers end before it.")
-	flags.DurationVar(&o.LeaderElection.RenewDeadline, "leader-election-renew-deadline", manager.DefaultRenewDeadline, "How long the leader tries to renew its Lease before it exits.")
-	flags.DurationVar(&o.LeaderElection.RetryPeriod, "leader-election-retry-period", manager.DefaultRetryPeriod, "How long lies between two renewals.")
+	leaderFlags(flags, &o.LeaderElection, hostname)
 	flags.StringVar(&o.HealthAddress, "health-bind-address", "127.0.0.1:8081", "Where /healthz and /readyz are served; 0 switches them off.")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Where /metrics is served, by TLS and to whom RBAC allows it; 0 switches it off.")
 	flags.StringVar(&o.ProfilingAddress, "profiling-bind-address", "", "Where Go's profiles are served (/debug/pprof), on a loopback address only; empty switches it off.")
@@ -85,6 +80,16 @@ func parse(args []string) (settings, error) {
 		o.Drivers = append(o.Drivers, target)
 	}
 	return s, nil
+}
+
+// leaderFlags say how several managers agree on which one works.
+func leaderFlags(flags *pflag.FlagSet, o *manager.LeaderElection, hostname string) {
+	flags.BoolVar(&o.Enabled, "leader-elect", true, "Let only one of several managers work.")
+	flags.StringVar(&o.Namespace, "leader-election-namespace", "millwright-system", "Namespace of the leader's Lease.")
+	flags.StringVar(&o.Identity, "leader-election-identity", hostname, "Name of this manager in the Lease. Two that run at once must differ.")
+	flags.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", manager.DefaultLeaseDuration, "How long another manager waits for the leader's next renewal. Calls to drivers end before it.")
+	flags.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", manager.DefaultRenewDeadline, "How long the leader tries to renew its Lease before it exits.")
+	flags.DurationVar(&o.RetryPeriod, "leader-election-retry-period", manager.DefaultRetryPeriod, "How long lies between two renewals.")
 }
 
 // specFlags say what specs may refer to, and whether they are judged when they are applied.
