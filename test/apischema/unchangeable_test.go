@@ -38,7 +38,7 @@ func TestMachineChanges(t *testing.T) {
 
 // TestRenamedFieldSlipsThrough records what the API server cannot see: it
 // compares free-form objects by the keys they share and by their number of keys,
-// so that a renamed key passes for no change. Should this test fail one day, the
+// so that a renamed key passes for no change. The webhook refuses it. Should this test fail one day, the
 // API server has learned it: add the case to TestMachineChanges.
 func TestRenamedFieldSlipsThrough(t *testing.T) {
 	u := newUser(t)
