@@ -183,6 +183,38 @@ func TestSAFE7_RefusedCredentialsAreTriedAHandfulOfTimes(t *testing.T) {
 	}
 }
 
+// A machine that came when too many called already is told as soon as they are refused, though its turn is far away.
+func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
+	refused := make(chan struct{})
+	q := newQuotaRig(t, func(int) error {
+		<-refused
+		return says(codes.Unauthenticated, "CREDENTIALS_INVALID", "The key is unknown.")
+	})
+	all := machines(firstWindow + 1)
+	last := all[firstWindow]
+	for _, m := range all[:firstWindow] {
+		if err := q.StartCreate(m, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := q.Reserve(last, Create); !errors.Is(err, ErrThrottled) {
+		t.Fatalf("one more: %v, want that there are too many", err)
+	}
+	close(refused)
+	timeout := time.After(patience)
+	for woken := false; !woken; {
+		select {
+		case event := <-q.drivers.Events():
+			woken = event.Object.GetName() == last.Name
+		case <-timeout:
+			t.Fatal("it was never woken")
+		}
+	}
+	if err := q.Reserve(last, Create); !isHeld(err, instance.Credentials) {
+		t.Errorf("woken, it gets %v, want the cloud's refusal", err)
+	}
+}
+
 // table of the gate itself: what each answer does to it.
 func TestSAFE7_Gate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -71,6 +71,8 @@ func (d *Driver) learn(m Machine, o Outcome) {
 		if g.why != nil && was == nil {
 			d.log.Info("calls of an account are held back", "operation", o.Operation,
 				"class", g.why.Class, "reason", g.why.Reason, "message", g.why.Message)
+			// So far they were told that there are too many of them; now there is more to be said.
+			d.ringAll(g.queue)
 		}
 		if g.why == nil && was != nil {
 			d.log.Info("calls of an account succeed again", "operation", o.Operation, "class", was.Class)
@@ -95,14 +97,19 @@ func (d *Driver) countGates() {
 func (d *Driver) gateTurns(now time.Time) time.Time {
 	var due time.Time
 	for _, g := range d.gates {
-		for _, uid := range g.next(now, d.slots.wants) {
-			if record, known := d.calls[uid]; known {
-				d.alarm.ring(record.machine)
-			}
-		}
+		d.ringAll(g.next(now, d.slots.wants))
 		due = earlier(due, g.due(now))
 	}
 	return due
+}
+
+// ringAll wakes the machines that hold these uids. Call it with the lock held.
+func (d *Driver) ringAll(uids []string) {
+	for _, uid := range uids {
+		if record, known := d.calls[uid]; known {
+			d.alarm.ring(record.machine)
+		}
+	}
 }
 
 // leaveGates forgets what a machine waits for. Call it with the lock held.
