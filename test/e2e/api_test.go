@@ -46,16 +46,15 @@ func TestAPI3_NewerKubeletIsRefused(t *testing.T) {
 	}
 }
 
-// What the schema cannot know stands in a condition that names the field.
+// What neither the schema nor the driver offline can know stands in a condition that names it.
 func TestAPI3_BadSpecsNameTheField(t *testing.T) {
 	cases := map[string]struct {
 		change map[string]string
 		reason string
 		says   string
 	}{
-		"unknown provider":   {map[string]string{"provider": "nimbus"}, clusterv1alpha1.ReasonDriverNotFound, `"nimbus"`},
-		"unknown spec field": {map[string]string{"extra": ", flavour: small"}, clusterv1alpha1.ReasonSpecInvalid, "cloudProviderSpec.flavour"},
-		"unknown flavor":     {map[string]string{"flavor": "giant"}, clusterv1alpha1.ReasonDependencyNotFound, "giant"},
+		"unknown provider": {map[string]string{"provider": "nimbus"}, clusterv1alpha1.ReasonDriverNotFound, `"nimbus"`},
+		"unknown flavor":   {map[string]string{"flavor": "giant"}, clusterv1alpha1.ReasonDependencyNotFound, "giant"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
