@@ -115,8 +115,11 @@ func (r *reconciler) protect(ctx context.Context, parent client.Object, status *
 		wanted := slices.Contains(secrets, ref)
 		if !wanted {
 			others, err := r.othersNeed(ctx, parent, name)
-			if err != nil || others {
+			if err != nil {
 				return err
+			}
+			if others {
+				continue
 			}
 		}
 		secret := &metav1.PartialObjectMetadata{}

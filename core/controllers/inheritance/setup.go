@@ -3,6 +3,8 @@ package inheritance
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,7 +77,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		for _, heir := range heirs() {
 			b = b.Watches(heir, handler.EnqueueRequestsFromMapFunc(r.parentOf))
 		}
-		if err := b.WithEventFilter(comesOrGoes(parent)).WithOptions(controller.Options{
+		if err := b.WithEventFilter(comesOrGoes()).WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
 		}).Complete(r); err != nil {
 			return fmt.Errorf("add the controller of %s: %w", kind, err)
@@ -90,28 +92,22 @@ func heirs() []client.Object {
 }
 
 // comesOrGoes passes over changes of heirs that leave them heirs of the same: a Machine changes often.
-func comesOrGoes(client.Object) predicate.Predicate {
+func comesOrGoes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		switch e.ObjectNew.(type) {
 		case *clusterv1alpha1.MachineClass, *clusterv1alpha1.Cluster:
 			return true
 		}
-		return fmt.Sprint(parents(specOf(e.ObjectOld))) != fmt.Sprint(parents(specOf(e.ObjectNew)))
+		return !slices.Equal(parents(specOf(e.ObjectOld)), parents(specOf(e.ObjectNew)))
 	}}
 }
 
 // parentOf returns what an heir inherits from, of this controller's kind.
 func (r *reconciler) parentOf(_ context.Context, heir client.Object) []reconcile.Request {
-	spec := specOf(heir)
-	name := ""
-	if from := spec.ProviderSpec.ValueFrom; from != nil && r.kind == clusterv1alpha1.MachineClassKind {
-		name = from.MachineClass.Name
+	for _, key := range parents(specOf(heir)) {
+		if kind, name, _ := strings.Cut(key, "/"); kind == r.kind {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: heir.GetNamespace(), Name: name}}}
+		}
 	}
-	if from := spec.ClusterRef; from != nil && r.kind == clusterv1alpha1.ClusterKind {
-		name = from.Name
-	}
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: heir.GetNamespace(), Name: name}}}
+	return nil
 }
