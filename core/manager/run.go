@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -103,7 +104,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 		Cache:  cacheOptions(),
 		Client: client.Options{FieldOwner: fieldOwner},
 		Metrics: metricsserver.Options{
-			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: onlyReaders,
+			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
 		HealthProbeBindAddress:  o.HealthAddress,
 		PprofBindAddress:        o.ProfilingAddress,

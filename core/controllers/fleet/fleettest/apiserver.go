@@ -63,9 +63,6 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Config is how its administrator reaches the API server.
-func Config() *rest.Config { return rest.CopyConfig(server) }
-
 // Cluster is a namespace of a test's own, seen by its user.
 type Cluster struct {
 	client.WithWatch
