@@ -33,7 +33,7 @@ func TestROL1_RollingUpdate(t *testing.T) {
 			peak := u.keepExtremes()
 			limits["kubelet"] = "1.36.2"
 			u.apply(deployment("rolled", 4, limits))
-			u.kubectl("wait", "machinedeployment/rolled", "--for=jsonpath={.status.updatedReplicas}=4", "--timeout=90s")
+			u.rolledOut("rolled")
 			u.awaitRunning(4)
 			most, least := peak()
 			if most > tc.most || least < tc.least {
