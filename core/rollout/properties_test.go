@@ -1,10 +1,8 @@
 package rollout
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -13,25 +11,6 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
-
-// checks is how many histories each property is tried on.
-const checks = "10000"
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	set := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": checks, "rapid.nofailfile": "true"} {
-		if set[name] {
-			continue
-		}
-		if err := flag.Set(name, value); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-	}
-	os.Exit(m.Run())
-}
 
 // Of a range, rapid prefers the low end; of these, what stands first.
 var sizes = rapid.SampledFrom([]int32{5, 3, 8, 4, 2, 6, 1, 7, 0})

@@ -1,12 +1,12 @@
 package machine
 
 import (
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 )
 
 // measures are the controller's metrics. None has a series for a single Machine.
@@ -21,39 +21,26 @@ var durations = prometheus.ExponentialBucketsRange(1, 7200, 14)
 
 // newMeasures registers the metrics, or takes those that are registered already.
 func newMeasures(registry prometheus.Registerer) (*measures, error) {
-	var errs []error
+	all := &fleet.Metrics{Registry: registry}
 	m := &measures{
-		startup: register(registry, &errs, prometheus.NewHistogram(prometheus.HistogramOpts{
+		startup: fleet.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "millwright_machine_startup_duration_seconds", Buckets: durations,
 			Help: "Time from the creation of a Machine until it first was Running.",
 		})),
-		deletion: register(registry, &errs, prometheus.NewHistogram(prometheus.HistogramOpts{
+		deletion: fleet.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "millwright_machine_deletion_duration_seconds", Buckets: durations,
 			Help: "Time from the deletion of a Machine until nothing of it was left.",
 		})),
-		failures: register(registry, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
+		failures: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_warnings_total",
 			Help: "Things that got in a Machine's way, by the reason in its condition; Other for a driver's own words.",
 		}, []string{"reason"})),
-		paused: register(registry, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
+		paused: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_timeouts_paused_seconds_total",
 			Help: "Time in which the timeouts of a driver's Machines stood still, because nobody could have seen them get on.",
 		}, []string{"driver"})),
 	}
-	return m, errors.Join(errs...)
-}
-
-func register[C prometheus.Collector](registry prometheus.Registerer, errs *[]error, c C) C {
-	err := registry.Register(c)
-	if already, known := errors.AsType[prometheus.AlreadyRegisteredError](err); known {
-		if existing, same := already.ExistingCollector.(C); same {
-			return existing
-		}
-	}
-	if err != nil {
-		*errs = append(*errs, err)
-	}
-	return c
+	return m, all.Err
 }
 
 // phase counts a Machine that has become Running.

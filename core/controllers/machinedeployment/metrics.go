@@ -12,7 +12,7 @@ type counters struct {
 }
 
 func newMetrics(registry prometheus.Registerer) (*counters, error) {
-	c := fleet.Counters{Registry: registry, Subsystem: "machinedeployment"}
+	c := fleet.CountersOf("machinedeployment", registry)
 	made := &counters{
 		setsCreated: c.New("sets_created_total", "MachineSets created for a template."),
 		setsScaled:  c.New("sets_scaled_total", "Changes of a MachineSet's size."),

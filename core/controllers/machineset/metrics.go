@@ -12,7 +12,7 @@ type counters struct {
 }
 
 func newMetrics(registry prometheus.Registerer) (*counters, error) {
-	c := fleet.Counters{Registry: registry, Subsystem: "machineset"}
+	c := fleet.CountersOf("machineset", registry)
 	made := &counters{
 		created: c.New("machines_created_total", "Machines created."),
 		refused: c.New("machines_refused_total", "Machines that the API server refused."),
@@ -29,7 +29,7 @@ type gauges struct {
 }
 
 func newGauges(registry prometheus.Registerer) (gauges, error) {
-	c := fleet.Counters{Registry: registry, Subsystem: "fleet"}
+	c := fleet.CountersOf("fleet", registry)
 	made := gauges{
 		machines:  c.NewGauge("machines", "Machines that should be healthy."),
 		unhealthy: c.NewGauge("unhealthy_machines", "Machines that should be healthy and are not."),

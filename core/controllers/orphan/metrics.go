@@ -1,9 +1,9 @@
 package orphan
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 )
 
 // measures are the collector's metrics, by driver.
@@ -21,33 +21,20 @@ const (
 
 // newMeasures registers the metrics, or takes those that are registered already.
 func newMeasures(registry prometheus.Registerer) (*measures, error) {
-	var errs []error
+	all := &fleet.Metrics{Registry: registry}
 	m := &measures{
-		now: register(registry, &errs, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		now: fleet.Register(all, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millwright_orphans",
 			Help: "VMs of this cluster that belonged to no Machine at the last scan: found, and those of them that are held, not deleted.",
 		}, []string{"driver", "state"})),
-		deleted: register(registry, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
+		deleted: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_orphans_deleted_total",
 			Help: "Orphans that were deleted and are gone.",
 		}, []string{"driver"})),
-		scans: register(registry, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
+		scans: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_orphan_scans_total",
 			Help: "Scans of accounts for orphans, by result: complete, or failed and counting for nothing.",
 		}, []string{"driver", "result"})),
 	}
-	return m, errors.Join(errs...)
-}
-
-func register[C prometheus.Collector](registry prometheus.Registerer, errs *[]error, c C) C {
-	err := registry.Register(c)
-	if already, known := errors.AsType[prometheus.AlreadyRegisteredError](err); known {
-		if existing, same := already.ExistingCollector.(C); same {
-			return existing
-		}
-	}
-	if err != nil {
-		*errs = append(*errs, err)
-	}
-	return c
+	return m, all.Err
 }
