@@ -7,6 +7,8 @@ replace github.com/millwright-dev/millwright/proto => ../proto
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/millwright-dev/millwright/proto v0.0.0-00010101000000-000000000000
+	github.com/prometheus/client_model v0.6.2
+	github.com/prometheus/common v0.70.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	k8s.io/api v0.37.2

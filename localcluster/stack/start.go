@@ -48,6 +48,7 @@ type Stack struct {
 	failed  chan error
 	quit    chan struct{}
 	restart sync.WaitGroup
+	metrics metrics
 }
 
 // Start brings everything up and returns when the manager is ready. A process of Millwright's that ends by itself is
@@ -98,11 +99,15 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.metrics, err = s.prepareMetrics(ctx); err != nil {
+		return err
+	}
 	manager := []string{
 		"--kubeconfig=" + s.ManagerKubeconfig(),
 		"--leader-election-namespace=" + managerNamespace,
 		"--leader-election-identity=local",
 		"--health-bind-address=" + health,
+		"--metrics-bind-address=" + s.metrics.address,
 		"--driver=" + provider + "=" + driver,
 		"--webhook-bind-address=" + webhook.address,
 		"--webhook-cert-dir=" + webhook.dir,

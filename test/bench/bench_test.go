@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/millwright-dev/millwright/localcluster/stack"
@@ -148,15 +148,18 @@ func TestTheFloorsShareOfCoreIsItsBudget(t *testing.T) {
 	}
 }
 
-func TestSumCalls(t *testing.T) {
-	metrics := `# HELP millwright_driver_call_duration_seconds How long
-millwright_driver_call_duration_seconds_bucket{code="OK",driver="fake",method="CreateMachine",le="1"} 99
-millwright_driver_call_duration_seconds_count{code="OK",driver="fake",method="CreateMachine"} 20
-millwright_driver_call_duration_seconds_count{code="OK",driver="fake",method="ListMachines"} 1.2e+01
-millwright_driver_call_duration_seconds_count{code="OK",driver="fake",method="Probe"} 7
-`
-	if got, err := sumCalls(strings.NewReader(metrics)); err != nil || got != 32 {
-		t.Errorf("sumCalls() = %d, %v, want 32: Probe is about no machine", got, err)
+func TestDriverCalls(t *testing.T) {
+	calls := func(method string, n uint64) *dto.Metric {
+		return &dto.Metric{
+			Label:     []*dto.LabelPair{{Name: new("code"), Value: new("OK")}, {Name: new("method"), Value: new(method)}},
+			Histogram: &dto.Histogram{SampleCount: new(n)},
+		}
+	}
+	metrics := map[string]*dto.MetricFamily{
+		"millwright_driver_call_duration_seconds": {Metric: []*dto.Metric{calls("CreateMachine", 20), calls("ListMachines", 12), calls("Probe", 7)}},
+	}
+	if got := driverCalls(metrics); got != 32 {
+		t.Errorf("driverCalls() = %d, want 32: Probe is about no machine", got)
 	}
 }
 

@@ -29,7 +29,6 @@ type run struct {
 	client    client.WithWatch
 	tally     *tally
 	log       *audit.Log
-	metrics   *scraper
 	profiling string
 	// requests are all writes so far, as far as the log was read.
 	requests []audit.Request
@@ -75,28 +74,24 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 // start brings up the cluster, and everything to look at it by.
 func (r *run) start(ctx context.Context) (err error) {
 	o := r.options
-	metrics, err := freeAddress()
-	if err != nil {
-		return err
-	}
 	if r.profiling, err = freeAddress(); err != nil {
 		return err
 	}
 	r.stack, err = stack.Start(ctx, stack.Options{
 		BinDir: o.BinDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log, AuditLog: true, AuditBodies: true,
 		NodeGracePeriod: nodeGracePeriod, KubeletArgs: []string{"--lease-duration=" + leaseDuration.String()},
-		ManagerArgs: append([]string{"--metrics-bind-address=" + metrics, "--profiling-bind-address=" + r.profiling}, o.ManagerArgs...),
+		ManagerArgs: append([]string{"--profiling-bind-address=" + r.profiling}, o.ManagerArgs...),
 	})
 	if err != nil {
 		return err
 	}
-	if err := r.connect(ctx, metrics); err != nil {
+	if err := r.connect(ctx); err != nil {
 		return errors.Join(err, r.stack.Stop())
 	}
 	return nil
 }
 
-func (r *run) connect(ctx context.Context, metrics string) (err error) {
+func (r *run) connect(ctx context.Context) (err error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -105,9 +100,6 @@ func (r *run) connect(ctx context.Context, metrics string) (err error) {
 	}
 	if r.client, err = client.NewWithWatch(r.stack.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make the client: %w", err)
-	}
-	if r.metrics, err = newScraper(ctx, r.stack, metrics); err != nil {
-		return err
 	}
 	r.log = audit.NewLog(r.stack.AuditLogPath())
 	for _, name := range []string{namespace, floorNamespace} {

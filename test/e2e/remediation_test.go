@@ -38,6 +38,7 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 					return c != nil && c.Status == metav1.ConditionFalse && c.Reason == clusterv1alpha1.ReasonTooManyUnhealthy &&
 						set.Status.ReadyReplicas == fleet-int32(tc.failed)
 				})
+				u.awaitMeltdown(1)
 				u.watchFor(3*time.Second, func(m *clusterv1alpha1.Machine) {
 					if !m.DeletionTimestamp.IsZero() {
 						t.Errorf("machine %s is replaced in a meltdown", m.Name)
@@ -58,8 +59,26 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 			u.awaitSet(t, "no condition RemediationAllowed", func(set *clusterv1alpha1.MachineSet) bool {
 				return meta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed) == nil
 			})
+			u.awaitMeltdown(0)
 		})
 	}
+}
+
+// awaitMeltdown waits until the metric that the alert MillwrightMeltdown looks at has the value.
+func (u *user) awaitMeltdown(want float64) {
+	u.t.Helper()
+	eventually(u.t, fmt.Sprintf("millwright_fleet_meltdown to be %v", want), func(ctx context.Context) error {
+		metrics, err := u.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range metrics["millwright_fleet_meltdown"].GetMetric() {
+			if m.GetGauge().GetValue() == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %v", metrics["millwright_fleet_meltdown"])
+	})
 }
 
 // failBoots has the next VMs fail while they boot.
