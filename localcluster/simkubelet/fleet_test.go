@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,11 +98,20 @@ func (b *logBuffer) clear() {
 // runFleet plays c's kubelets as their own user until the test ends or the returned function is called.
 func runFleet(t *testing.T, c *cloud, lease time.Duration) (log *logBuffer, stop func()) {
 	t.Helper()
+	return runFleetThrough(t, c, lease, func(way http.RoundTripper) http.RoundTripper { return way })
+}
+
+// runFleetThrough does so with its way to the API server wrapped.
+func runFleetThrough(
+	t *testing.T, c *cloud, lease time.Duration, wrap func(http.RoundTripper) http.RoundTripper,
+) (log *logBuffer, stop func()) {
+	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.SimKubeletKubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.QPS = -1
+	config.Wrap(wrap)
 	client := kubernetes.NewForConfigOrDie(config)
 	backend, stopServing := c.serve(t)
 	log = &logBuffer{}
@@ -200,6 +211,32 @@ func notFound(t *testing.T, name string) error {
 		return nil
 	}
 	return errors.Join(err, errors.New("the Node is there"))
+}
+
+// gate lets no request through while it is shut.
+type gate struct {
+	way  http.RoundTripper
+	shut *atomic.Bool
+}
+
+func (g gate) RoundTrip(request *http.Request) (*http.Response, error) {
+	if g.shut.Load() {
+		return nil, errors.New("the test lets nothing through")
+	}
+	return g.way.RoundTrip(request)
+}
+
+func TestReadyAgainAfterItWasUnknown(t *testing.T) {
+	t.Parallel()
+	c := newCloud()
+	shut := &atomic.Bool{}
+	runFleetThrough(t, c, 4*time.Second, func(way http.RoundTripper) http.RoundTripper { return gate{way: way, shut: shut} })
+	c.set("late-1", running, userData("--hostname-override=late-1"))
+	waitForNode(t, "late-1", corev1.ConditionTrue, true)
+	shut.Store(true)
+	waitForNode(t, "late-1", corev1.ConditionUnknown, true)
+	shut.Store(false)
+	waitForNode(t, "late-1", corev1.ConditionTrue, true)
 }
 
 func TestRunningVMBecomesANode(t *testing.T) {

@@ -23,6 +23,8 @@ type kubelet struct {
 	running bool
 	// lease is what was last written of it; nil before that. Only the wheel uses it.
 	lease *coordinationv1.Lease
+	// renewed is when the Node was last told that its kubelet lives, first by its registration. Only the wheel uses it.
+	renewed time.Time
 }
 
 // boot starts a VM's kubelet, and with it the Node.
@@ -43,7 +45,7 @@ func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) er
 		return err
 	}
 	f.options.Log.Info("Kubelet runs", "vm", vm.GetId(), "node", node.Name)
-	f.started(m, &kubelet{node: nodeRef{name: node.Name, uid: node.UID}, running: true})
+	f.started(m, &kubelet{node: nodeRef{name: node.Name, uid: node.UID}, running: true, renewed: time.Now()})
 	return nil
 }
 

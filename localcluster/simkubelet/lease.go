@@ -103,20 +103,21 @@ func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet) {
 
 // renew renews one Lease. A kubelet whose Node is gone stops trying.
 func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
-	leases := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	if k.lease == nil {
-		return f.takeLease(ctx, k)
+	now := time.Now()
+	// So late, the Node may be Unknown by now, and a Lease alone does not make it Ready again.
+	if now.Sub(k.renewed) > f.leases.duration {
+		if _, err := f.patch(ctx, k.node, true, readyConditions(now)); err != nil && !isGone(err) {
+			return fmt.Errorf("report Node Ready again: %w", err)
+		}
 	}
-	next := k.lease.DeepCopy()
-	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-	updated, err := leases.Update(ctx, next, metav1.UpdateOptions{})
+	err := f.writeLease(ctx, k, now)
 	if err == nil {
-		k.lease = updated
+		k.renewed = now
 		return nil
 	}
 	// A Lease that is gone answers with a conflict as well: its uid, which an update carries, is not there any more.
 	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("renew Lease: %w", err)
+		return err
 	}
 	k.lease = nil // The next turn takes it afresh.
 	node, err := f.client.CoreV1().Nodes().Get(ctx, k.node.name, metav1.GetOptions{})
@@ -128,6 +129,21 @@ func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 	if err != nil {
 		return fmt.Errorf("look for the Lease's Node: %w", err)
 	}
+	return nil
+}
+
+// writeLease renews the Lease that was written last, or takes one.
+func (f *Fleet) writeLease(ctx context.Context, k *kubelet, now time.Time) error {
+	if k.lease == nil {
+		return f.takeLease(ctx, k)
+	}
+	next := k.lease.DeepCopy()
+	next.Spec.RenewTime = &metav1.MicroTime{Time: now}
+	updated, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("renew Lease: %w", err)
+	}
+	k.lease = updated
 	return nil
 }
 
