@@ -24,7 +24,7 @@ func (a *arena) carryOut(ctx context.Context, p plan.Round) error {
 	for i, s := range p.Steps {
 		all.Go(func() {
 			if wait(ctx, time.Until(began.Add(s.At))) == nil {
-				errs[i] = a.do(ctx, p.Number, s)
+				errs[i] = a.do(ctx, s)
 			}
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", s, errs[i])
@@ -47,7 +47,7 @@ func wait(ctx context.Context, long time.Duration) error {
 	}
 }
 
-func (a *arena) do(ctx context.Context, round int, s plan.Step) error {
+func (a *arena) do(ctx context.Context, s plan.Step) error {
 	switch s.Do {
 	case plan.Apply, plan.Scale, plan.Delete, plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace, plan.Pause, plan.Hold:
 		return a.use(ctx, s)
@@ -65,7 +65,7 @@ func (a *arena) do(ctx context.Context, round int, s plan.Step) error {
 	case plan.Change:
 		return a.changeVM(ctx, s)
 	case plan.Stray:
-		return a.stray(ctx, round)
+		return a.stray(ctx)
 	}
 	return fmt.Errorf("nobody knows how to %q", s.Do)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -180,8 +181,8 @@ func (a *arena) annotate(ctx context.Context, m *clusterv1alpha1.Machine, key st
 const strayPrefix = "stray-"
 
 // stray makes a VM of this cluster that is no Machine's.
-func (a *arena) stray(ctx context.Context, round int) error {
-	name := fmt.Sprintf("%s%d", strayPrefix, round)
+func (a *arena) stray(ctx context.Context) error {
+	name := strayPrefix + string(uuid.NewUUID())
 	made, err := a.stack.Backend().CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{
 		Name: name, ClusterUid: a.view.clusterUID, MachineUid: name,
 	}})

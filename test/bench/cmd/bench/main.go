@@ -11,6 +11,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/millwright-dev/millwright/test/bench"
 )
 
@@ -26,6 +29,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	o := bench.Options{Out: os.Stdout, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	log.SetLogger(logr.FromSlogHandler(o.Log.Handler()))
 	flag.IntVar(&o.Machines, "machines", 1000, "how many machines there are at most, but for a rollout's surge")
 	flag.StringVar(&o.BinDir, "bin", "bin", "the folder of all executables")
 	flag.StringVar(&o.DeployDir, "deploy", "deploy", "the folder of the manifests")

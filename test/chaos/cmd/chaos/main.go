@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/millwright-dev/millwright/test/chaos/arena"
 	"github.com/millwright-dev/millwright/test/chaos/planted"
 )
@@ -31,6 +34,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	o := arena.Options{Out: os.Stdout, Log: slog.New(slog.DiscardHandler)}
+	log.SetLogger(logr.FromSlogHandler(o.Log.Handler()))
 	flag.Uint64Var(&o.Seed, "seed", rand.Uint64(), "what the rounds follow from; drawn when not given")
 	flag.IntVar(&o.Rounds, "rounds", 20, "how many rounds")
 	flag.IntVar(&o.First, "first", 1, "the number of the first round")
