@@ -24,6 +24,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/admission"
 	"github.com/millwright-dev/millwright/core/blueprint"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/controllers/inheritance"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
@@ -178,11 +179,12 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	if err := inheritance.Add(mgr, inheritance.Options{References: reader}); err != nil {
 		return err
 	}
-	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers}); err != nil {
+	rooms := fleet.NewRooms(clock.RealClock{})
+	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Rooms: rooms}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
 	}
 	if err := machineset.Add(mgr, machineset.Options{
-		MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy),
+		MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Rooms: rooms,
 	}); err != nil {
 		return fmt.Errorf("add the controller of MachineSets: %w", err)
 	}

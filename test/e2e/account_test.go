@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,30 @@ func (u *user) awaitInstance(reason string) {
 		}
 		return nil
 	})
+}
+
+// A Secret holds the key of an account: machines are made and deleted there, whether their own spec names the Secret or their
+// Cluster does, and nobody else gets to see it.
+func TestAPI4_API6_MachinesInTheAccountOfASecret(t *testing.T) {
+	u := newUser(t)
+	u.mayReadSecrets()
+	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key="+otherKey)
+	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: blue}, spec: {credentialsSecretRef: {name: cloud}}}`)
+	u.apply(deployment("named", 2, map[string]string{"extra": ", key: {secretKeyRef: {name: cloud, key: key}}"}))
+	u.apply(deployment("inherited", 2, map[string]string{"spec": "\n      clusterRef: {name: blue}"}))
+	u.awaitRunning(4)
+	for _, m := range u.machines() {
+		// What the driver wants to be told again, which for this one is where it made the VM.
+		if state := string(m.Status.LastKnownState); !strings.Contains(state, otherAccount) {
+			t.Errorf("the VM of machine %s was made in %s, want %s", m.Name, state, otherAccount)
+		}
+	}
+	if out := u.kubectl("get", "machines,machinesets,machinedeployments,events", "-o", "yaml"); strings.Contains(out, otherKey) {
+		t.Errorf("the secret is shown:\n%s", out)
+	}
+	u.kubectl("scale", "machinedeployment", "named", "inherited", "--replicas=1")
+	u.awaitRunning(2)
+	u.checkOneVMEach()
 }
 
 // Credentials that open another account, in which every VM looks gone: nothing is replaced or deleted, one condition says why, and

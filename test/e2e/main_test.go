@@ -98,9 +98,12 @@ func startFixture() (*fixture, error) {
 func stackOptions(dir string) stack.Options {
 	return stack.Options{
 		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
-		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		CloudArgs:   []string{"--account=" + otherAccount + "=" + otherKeyFile(dir)},
-		ManagerArgs: []string{"-v=4", "--settle-period=1s", "--orphan-interval=" + scanInterval.String()},
+		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		CloudArgs: []string{"--account=" + otherAccount + "=" + otherKeyFile(dir)},
+		ManagerArgs: []string{
+			"-v=4", "--settle-period=1s", "--orphan-interval=" + scanInterval.String(),
+			"--secret-namespaces=" + secretNamespace, "--allow-endpoint=" + allowedEndpoints,
+		},
 	}
 }
 

@@ -132,6 +132,30 @@ func TestAPI4_References(t *testing.T) {
 	u.noCanaryInLogs()
 }
 
+// secretNamespace and allowedEndpoints are what the operator of the shared stack allows to all namespaces.
+const (
+	secretNamespace  = "shared-secrets"
+	allowedEndpoints = "*.cloud.example"
+)
+
+// Secrets of another namespace and addresses of a cloud are taken where the operator allows them, and nowhere else.
+func TestAPI4_WhatTheOperatorAllows(t *testing.T) {
+	u := newUser(t)
+	u.kubectl("create", "namespace", secretNamespace)
+	t.Cleanup(func() { u.kubectl("delete", "namespace", secretNamespace, "--wait=false") })
+	u.namespace = secretNamespace
+	u.mayReadSecrets()
+	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key="+otherKey)
+	u.namespace = u.own
+	u.apply(deployment("foreign", 1, map[string]string{"extra": ", key: {secretKeyRef: {name: cloud, key: key, namespace: " + secretNamespace + "}}"}))
+	u.apply(deployment("addressed", 1, map[string]string{"extra": ", endpoint: https://compute.cloud.example"}))
+	u.awaitRunning(2)
+	u.checkOneVMEach()
+	u.kubectl("delete", "machinedeployments", "--all")
+	u.awaitGone()
+	u.refusedOrShown(deployment("lured", 1, map[string]string{"extra": ", endpoint: https://cloud.example.evil"}), "cloudProviderSpec.endpoint", "--allow-endpoint")
+}
+
 // noCanaryInLogs reads all that the processes have logged.
 func (u *user) noCanaryInLogs() {
 	u.t.Helper()
@@ -247,7 +271,7 @@ func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
 	}
 	u.apply(deployment("right", 1, nil))
 	u.awaitRunning(1)
-	rename := `{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"image":null,"endpoint":"ubuntu-24.04"}}}}}`
+	rename := `{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"image":null,"zone":"ubuntu-24.04"}}}}}`
 	if out, err := u.try(nil, "patch", "machine", u.machine().Name, "--type=merge", "--patch", rename); err == nil ||
 		!strings.Contains(out, "cannot be changed on a Machine") {
 		t.Errorf("a renamed field passes: %v: %s", err, out)

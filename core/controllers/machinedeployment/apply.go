@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -43,7 +44,10 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	}
 	for _, e := range edits {
 		patch := client.MergeFromWithOptions(e.from, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Patch(ctx, e.to, patch); err != nil {
+		version := e.from.ResourceVersion
+		err := r.client.Patch(ctx, e.to, patch)
+		o.noteSize(e.to, version, err)
+		if err != nil {
 			done.err = fmt.Errorf("change MachineSet %s: %w", e.to.Name, err)
 			return done
 		}
@@ -71,6 +75,15 @@ func (r *reconciler) makeAndDrop(ctx context.Context, o *observation, done *appl
 		if done.err != nil {
 			return
 		}
+	}
+}
+
+// noteSize notes in the deployment's room that a set was given its size, unless that was refused.
+func (o *observation) noteSize(set *clusterv1alpha1.MachineSet, before string, err error) {
+	if !fleet.Refused(err) {
+		o.room.Sized(set.Name, before, fleet.Size{
+			Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Most: int(o.state.Replicas + o.state.Limits.MaxSurge),
+		})
 	}
 }
 

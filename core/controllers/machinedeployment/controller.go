@@ -39,6 +39,8 @@ const (
 type Options struct {
 	// MaxConcurrentReconciles is how many deployments are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
+	// Rooms are shared with the controller of MachineSets. Default: with nobody.
+	Rooms *fleet.Rooms
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -47,6 +49,9 @@ type Options struct {
 func Add(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Rooms == nil {
+		o.Rooms = fleet.NewRooms(o.Clock)
 	}
 	for index, kind := range map[string]client.Object{
 		setIndex: &clusterv1alpha1.MachineSet{}, machineIndex: &clusterv1alpha1.Machine{},
@@ -61,7 +66,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machinedeployment"),
-		clock: o.Clock, metrics: counts,
+		clock: o.Clock, metrics: counts, rooms: o.Rooms,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
@@ -85,6 +90,7 @@ type reconciler struct {
 	since   time.Time
 	started sync.Once
 	pace    fleet.Pace
+	rooms   *fleet.Rooms
 }
 
 // Reconcile brings one deployment a step further.
@@ -93,6 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, md); err != nil {
 		r.reports.forget(req.NamespacedName)
 		r.pace.Forget(req.NamespacedName)
+		r.rooms.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !md.DeletionTimestamp.IsZero() {
@@ -116,7 +123,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if wait := r.pace.Wait(md, r.clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	o, err := r.observe(ctx, md, sets)
+	room := r.rooms.Enter(req.NamespacedName)
+	defer room.Leave()
+	o, err := r.observe(ctx, md, sets, room)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -135,7 +144,9 @@ func (r *reconciler) leaveAlone(ctx context.Context, md *clusterv1alpha1.Machine
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("list MachineSets: %w", err)
 	}
-	o, err := r.observe(ctx, md, sets.Items)
+	room := r.rooms.Enter(client.ObjectKeyFromObject(md))
+	defer room.Leave()
+	o, err := r.observe(ctx, md, sets.Items, room)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -29,6 +29,7 @@ const (
 func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.CreateSet) (string, error) {
 	set := o.newSet(a.Replicas)
 	err := r.client.Create(ctx, set)
+	o.noteSize(set, "", err)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return "", fmt.Errorf("create MachineSet %s: %w", set.Name, err)

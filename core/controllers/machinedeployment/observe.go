@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 type observation struct {
 	md   *clusterv1alpha1.MachineDeployment
 	sets []clusterv1alpha1.MachineSet
+	// room is the deployment's; for as long as the observation is of use nobody else is in it.
+	room *fleet.Room
 	// template is the deployment's, in the form in which templates are compared.
 	template []byte
 	// fresh is the set of that template; nil if there is none.
@@ -37,12 +40,12 @@ type observation struct {
 
 type counts struct{ present, updated, ready, available int32 }
 
-func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet) (*observation, error) {
+func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet, room *fleet.Room) (*observation, error) {
 	template, err := fleet.CanonicalTemplate(&md.Spec.Template)
 	if err != nil {
 		return nil, fmt.Errorf("read the template: %w", err)
 	}
-	o := &observation{md: md, sets: sets, template: template}
+	o := &observation{md: md, sets: sets, room: room, template: template}
 	if after := md.Spec.RolloutAfter; after != nil {
 		if o.next = max(after.Sub(r.clock.Now()), 0); o.next == 0 {
 			o.since = after
@@ -106,6 +109,11 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: fleet.Marked(m)})
 		}
 	}
+	unseen, left := o.room.Unseen(set.UID, func(name string) bool {
+		return slices.ContainsFunc(machines.Items, func(m clusterv1alpha1.Machine) bool { return m.Name == name })
+	})
+	s.Present += int32(unseen)
+	o.next = fleet.Sooner(o.next, left)
 	return s, nil
 }
 

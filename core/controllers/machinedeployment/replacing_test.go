@@ -95,3 +95,25 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 		t.Errorf("there were %d Machines at once, more than 3", audit.Most())
 	}
 }
+
+// A step of a rollout and the replacement of a deleted Machine both want the same room, and neither sees in the cache at once
+// that the other has taken it.
+func TestARolloutAndAReplacementShareTheSurge(t *testing.T) {
+	const attempts = 6
+	c := fleettest.New(t)
+	c.Act(t)
+	manage(t, c)
+	md := newDeployment(t, c, 4)
+	complete(t, c, md, 4)
+	audit := c.Audit(t)
+	for i := range attempts {
+		fleettest.Patch(t, c, md, kubelet(fmt.Sprintf("1.36.%d", i+1)))
+		for range 3 {
+			deleteOne(t, c)
+		}
+		complete(t, c, md, 4)
+	}
+	if audit.Most() > 5 {
+		t.Errorf("there were %d Machines at once, more than 5", audit.Most())
+	}
+}

@@ -11,11 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
@@ -25,9 +27,12 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
 
 func manage(t *testing.T, c *fleettest.Cluster) (stop func()) {
 	t.Helper()
+	rooms := fleet.NewRooms(clock.RealClock{})
 	return c.Manage(t, interceptor.Funcs{},
-		func(mgr ctrl.Manager) error { return machinedeployment.Add(mgr, machinedeployment.Options{}) },
-		func(mgr ctrl.Manager) error { return machineset.Add(mgr, machineset.Options{}) })
+		func(mgr ctrl.Manager) error {
+			return machinedeployment.Add(mgr, machinedeployment.Options{Rooms: rooms})
+		},
+		func(mgr ctrl.Manager) error { return machineset.Add(mgr, machineset.Options{Rooms: rooms}) })
 }
 
 // newDeployment makes the deployment nodes, with maxSurge 1 and maxUnavailable 0, but for what change changes.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
@@ -52,8 +53,25 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	return done
 }
 
-// create creates count Machines, a few at first and then many at once, until one fails.
+// create creates count Machines, or fewer where that would take what there is to spare, and somebody else has just taken it.
 func (r *reconciler) create(ctx context.Context, o *observation, count int) (int, error) {
+	deployment, ok := deploymentOf(o.set)
+	if !ok || len(o.state.Machines)+count <= o.size {
+		return r.createIn(ctx, o, nil, count)
+	}
+	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name})
+	defer shared.Leave()
+	now, err := r.room(ctx, o.set, o.size, shared)
+	if err != nil {
+		return 0, err
+	}
+	o.room, o.state.Spare, o.state.Siblings, o.state.Bound = now, now.spare, now.siblings, now.bound
+	return r.createIn(ctx, o, shared, min(count, scale.Decide(o.state).Create))
+}
+
+// createIn creates count Machines, a few at first and then many at once, until one fails. It notes them in the
+// MachineDeployment's room, if it was given that.
+func (r *reconciler) createIn(ctx context.Context, o *observation, shared *fleet.Room, count int) (int, error) {
 	created, last := 0, 0
 	for created < count {
 		last = scale.Batch(last, count-created, width)
@@ -63,6 +81,11 @@ func (r *reconciler) create(ctx context.Context, o *observation, count int) (int
 			outcomes[i] = r.post(ctx, o.set, names[i])
 			return outcomes[i].kind == exists || outcomes[i].kind == taken
 		})
+		for i, out := range outcomes {
+			if shared != nil && (out.kind == exists || out.kind == lost) {
+				shared.Made(o.set.UID, names[i])
+			}
+		}
 		n, err := r.note(o, names, outcomes)
 		created += n
 		if err != nil {

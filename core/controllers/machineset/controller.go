@@ -41,6 +41,8 @@ type Options struct {
 	// Settle is for how long a Machine must be known to have failed before it is replaced, so that those that share its
 	// fate have failed, too. Default 5 s.
 	Settle time.Duration
+	// Rooms are shared with the controller of MachineDeployments. Default: with nobody.
+	Rooms *fleet.Rooms
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -57,6 +59,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Rooms == nil {
+		o.Rooms = fleet.NewRooms(o.Clock)
 	}
 	return o
 }
@@ -89,7 +94,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machineset"),
-		clock: o.Clock, metrics: counts, limits: o.limits(), roster: newRoster(o.Clock, o.MaxUnhealthy, all),
+		clock: o.Clock, metrics: counts, limits: o.limits(), rooms: o.Rooms, roster: newRoster(o.Clock, o.MaxUnhealthy, all),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
@@ -113,6 +118,7 @@ type reconciler struct {
 	limits   health.Limits
 	roster   *roster
 	pace     fleet.Pace
+	rooms    *fleet.Rooms
 }
 
 // Reconcile brings one set a step further.

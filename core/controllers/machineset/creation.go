@@ -2,9 +2,7 @@ package machineset
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,14 +40,13 @@ const (
 func (r *reconciler) post(ctx context.Context, set *clusterv1alpha1.MachineSet, name string) outcome {
 	m := newMachine(set, name)
 	err := r.client.Create(ctx, m)
-	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		r.metrics.created.Inc()
 		return outcome{kind: exists, machine: fleet.Facts(m)}
 	case apierrors.IsAlreadyExists(err):
 		return r.recognize(ctx, set, name)
-	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError:
+	case fleet.Refused(err):
 		r.metrics.refused.Inc()
 		return outcome{kind: refused, err: fmt.Errorf("create Machine %s: %w", name, err)}
 	default:

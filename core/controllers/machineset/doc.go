@@ -2,6 +2,6 @@
 //
 // A reconcile claims the Machines that the set selects, observes them, lets package scale decide, creates or deletes, and
 // reports in the status. It works on the cache, and asks the API server itself where a stale answer would cost a Machine:
-// before the first change of a set in this process, after a lost answer, and before every deletion. How many Machines its
-// MachineDeployment can spare is read from the cache alone; docs/adr/0003 says what that may cost.
+// before the first change of a set in this process, after a lost answer, and before every deletion. What its MachineDeployment can
+// spare it shares out with the others, see fleet.Rooms.
 package machineset

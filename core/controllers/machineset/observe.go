@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,7 +49,7 @@ func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSe
 		size: int(ptr.Deref(set.Spec.Replicas, int32(len(machines)))),
 	}
 	var err error
-	if o.room, err = r.room(ctx, set, o.size); err != nil {
+	if o.room, err = r.room(ctx, set, o.size, nil); err != nil {
 		return nil, err
 	}
 	r.look(o)
@@ -185,7 +184,7 @@ func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
 // written before: a watch keeps the order. In a rollout that is so within a moment, and spares a list of all Machines for
 // each few that go; a large set waits for that moment, once.
 func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, error) {
-	if newer(o.seen, o.set.ResourceVersion) {
+	if fleet.Newer(o.seen, o.set.ResourceVersion) {
 		return o.state, r.confirmSet(ctx, o)
 	}
 	if len(o.machines) >= large && o.memory.awaited != o.set.ResourceVersion {
@@ -202,13 +201,6 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, 
 
 // large is from how many Machines on a list of them is worth a moment's waiting.
 const large = 100
-
-// newer says whether a is the version of a later change than b. Machines and their sets lie in one etcd, which numbers all
-// changes.
-func newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
-}
 
 // listLive lists the set's Machines as the API server has them now. It fails with fleet.ErrStale if the set itself is not the
 // one in the cache any more.

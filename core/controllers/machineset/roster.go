@@ -78,7 +78,7 @@ func (r *roster) enter(object client.Object, q queue) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.seen == "" || newer(m.ResourceVersion, r.seen) {
+	if r.seen == "" || fleet.Newer(m.ResourceVersion, r.seen) {
 		r.seen = m.ResourceVersion
 	}
 	was := r.of[m.UID]

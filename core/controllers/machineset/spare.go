@@ -3,8 +3,10 @@ package machineset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,22 +35,23 @@ type room struct {
 }
 
 // room looks what there is room for: of what the set's MachineDeployment may have, what neither it nor its siblings hold
-// is to spare. The cache may be a moment behind, see docs/adr/0003.
-func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, size int) (room, error) {
+// is to spare. The cache may be a moment behind; whoever is in the deployment's room, which is shared, knows what it does not
+// show.
+func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, size int, shared *fleet.Room) (room, error) {
 	deployment, ok := deploymentOf(set)
 	if !ok {
 		return room{spare: aloneSpare, bound: size + aloneSpare}, nil
 	}
-	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
-	if err != nil {
-		return room{}, nil //nolint:nilerr // a limit that nobody can read leaves nothing to spare
+	own, ok := given(set, shared)
+	if !ok {
+		return room{}, nil // a limit that nobody can read leaves nothing to spare
 	}
-	siblings, err := r.setsOfDeployment(ctx, set.Namespace, deployment)
+	siblings, err := r.setsOfDeployment(ctx, set.Namespace, deployment.UID)
 	if err != nil {
 		return room{}, err
 	}
-	found := room{bound: int(most)}
-	left := int(most) - size
+	found := room{bound: own.Most}
+	left := own.Most - size
 	for i := range siblings {
 		if siblings[i].UID == set.UID {
 			continue
@@ -59,10 +62,38 @@ func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 		}
 		found.siblings += len(machines)
 		// What it has, or may make without being asked again; package rollout counts the same way.
-		left -= max(len(machines), int(ptr.Deref(siblings[i].Spec.Replicas, 0)))
+		theirs, _ := given(&siblings[i], shared)
+		left -= max(len(machines)+unseen(&siblings[i], machines, shared), theirs.Replicas)
+	}
+	if shared != nil {
+		left -= shared.Unlisted(func(name string) bool {
+			return slices.ContainsFunc(siblings, func(s clusterv1alpha1.MachineSet) bool { return s.Name == name })
+		})
 	}
 	found.spare = max(left, 0)
 	return found, nil
+}
+
+// given is the set's size, and how many Machines its MachineDeployment may have; false if nobody can read that.
+func given(set *clusterv1alpha1.MachineSet, shared *fleet.Room) (fleet.Size, bool) {
+	if shared != nil {
+		if size, ok := shared.Given(set.Name, set.ResourceVersion); ok {
+			return size, true
+		}
+	}
+	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
+	return fleet.Size{Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Most: int(most)}, err == nil
+}
+
+// unseen counts the Machines that the set has and these, from the cache, lack.
+func unseen(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine, shared *fleet.Room) int {
+	if shared == nil {
+		return 0
+	}
+	n, _ := shared.Unseen(set.UID, func(name string) bool {
+		return slices.ContainsFunc(machines, func(m clusterv1alpha1.Machine) bool { return m.Name == name })
+	})
+	return n
 }
 
 // machinesOf returns the Machines that the set owns, from the cache. They are the cache's own: for reading only.
@@ -87,13 +118,10 @@ func (r *reconciler) setsOfDeployment(ctx context.Context, namespace string, dep
 	return sets.Items, nil
 }
 
-// deploymentOf returns the uid of the MachineDeployment that the set belongs to; false if it stands alone.
-func deploymentOf(set client.Object) (types.UID, bool) {
+// deploymentOf returns the MachineDeployment that the set belongs to; false if it stands alone.
+func deploymentOf(set client.Object) (metav1.OwnerReference, bool) {
 	owner := fleet.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind)
-	if owner == nil {
-		return "", false
-	}
-	return owner.UID, true
+	return ptr.Deref(owner, metav1.OwnerReference{}), owner != nil
 }
 
 // siblingsOf returns the other sets of the set's MachineDeployment: what one no longer holds the others may spare.
@@ -102,7 +130,7 @@ func (r *reconciler) siblingsOf(ctx context.Context, set client.Object) []reconc
 	if !ok {
 		return nil
 	}
-	sets, err := r.setsOfDeployment(ctx, set.GetNamespace(), deployment)
+	sets, err := r.setsOfDeployment(ctx, set.GetNamespace(), deployment.UID)
 	if err != nil {
 		return nil
 	}

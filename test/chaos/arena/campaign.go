@@ -51,9 +51,6 @@ func Run(ctx context.Context, o Options) (violations []judge.Violation, err erro
 	violations, err = a.farewell(ctx)
 	if err == nil && len(violations) == 0 {
 		fmt.Fprintf(o.Out, "chaos ok: seed=%d rounds=%d in %s: %s\n", o.Seed, o.Rounds, time.Since(began).Round(time.Second), a.judge.Summary())
-		for _, why := range a.judge.Excused() {
-			fmt.Fprintf(o.Out, "  excused: %s\n", why)
-		}
 	}
 	return violations, a.tell(first+o.Rounds, violations, err)
 }

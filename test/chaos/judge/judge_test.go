@@ -378,27 +378,6 @@ func TestBadHistories(t *testing.T) {
 	}
 }
 
-// A machine too many that a documented race explains is no violation, and is told of.
-func TestExcusedHistories(t *testing.T) {
-	one := newTale()
-	three(one)
-	one.byHand("a")
-	one.deleted("a")
-	one.madeBy("new", "d")
-	one.vm("d", "d")
-	at := one.now
-	one.madeBy("old", "e")
-	one.vm("e", "e")
-	one.Changes[len(one.Changes)-1].At = at.Add(time.Millisecond)
-	j := New(Options{Core: manager, ClusterUID: cluster, Patience: 2 * time.Second})
-	if broken := j.Judge(one.told()); len(broken) > 0 {
-		t.Errorf("it breaks %v", broken)
-	}
-	if why := j.Excused(); len(why) != 1 || !strings.Contains(why[0], "ADR 0003") {
-		t.Errorf("excused: %q", why)
-	}
-}
-
 // A judge goes on where it was, history after history.
 func TestHistoriesGoOn(t *testing.T) {
 	one := newTale()

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -32,7 +31,6 @@ type Judge struct {
 	byName      map[string]*machine
 	stories     map[string]*story
 	acts        []Act
-	excused     []string
 	violations  []Violation
 	explained   int
 	unexplained int
@@ -67,12 +65,9 @@ func (j *Judge) Judge(h History) []Violation {
 
 // Summary says how much was judged, for people.
 func (j *Judge) Summary() string {
-	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager), %d excused",
-		len(j.machines), len(j.vms), j.explained, j.unexplained, len(j.excused))
+	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager)",
+		len(j.machines), len(j.vms), j.explained, j.unexplained)
 }
-
-// Excused are the violations that a documented limit of Millwright's explains.
-func (j *Judge) Excused() []string { return slices.Clone(j.excused) }
 
 func (j *Judge) violate(promise string, at time.Time, format string, args ...any) {
 	j.violations = append(j.violations, Violation{Promise: promise, At: at, What: fmt.Sprintf(format, args...)})

@@ -89,7 +89,7 @@ func (m *machine) available(minReady time.Duration, from, at time.Time) bool {
 
 // appeared: never more Machines than replicas and surge, those on their way out included.
 func (j *Judge) appeared(m *machine, at time.Time) {
-	d, set := j.world.deploymentOf(m.Machine)
+	d, _ := j.world.deploymentOf(m.Machine)
 	if d == nil {
 		return
 	}
@@ -97,31 +97,8 @@ func (j *Judge) appeared(m *machine, at time.Time) {
 	d.machines[keyOf(m.Machine)] = m
 	most := d.most(j.hindered(at))
 	if n := len(d.machines); n > most {
-		if why := j.known(d, m); why != "" {
-			j.excused = append(j.excused, why)
-		} else {
-			j.violate(Surge, at, "%s has %d Machines with %s, and may have %d", d.name, n, keyOf(m.Machine), most)
-		}
+		j.violate(Surge, at, "%s has %d Machines with %s, and may have %d", d.name, n, keyOf(m.Machine), most)
 	}
-	d.grown[set] = at
-}
-
-// known says which documented limit of Millwright's explains a Machine too many; empty if none does. See docs/adr/0003.
-func (j *Judge) known(d *deployment, m *machine) string {
-	_, set := j.world.deploymentOf(m.Machine)
-	from := m.created.Add(-j.options.Patience)
-	sibling := false
-	for other, at := range d.grown {
-		sibling = sibling || other != set && at.After(from)
-	}
-	byHand := false
-	for _, one := range d.machines {
-		byHand = byHand || !one.deleted.IsZero() && (j.byHand(one) || one.Status.Phase == clusterv1alpha1.MachinePhaseFailed)
-	}
-	if sibling && byHand {
-		return "two sets of " + d.name + " used the same room for " + keyOf(m.Machine) + " (ADR 0003)"
-	}
-	return ""
 }
 
 func (j *Judge) byHand(m *machine) bool {

@@ -31,8 +31,6 @@ type deployment struct {
 	leaving bool
 	// machines are those that exist, by name.
 	machines map[string]*machine
-	// raised is when a set of it was last given more machines, and by which set, for ADR 0003.
-	grown map[types.UID]time.Time
 }
 
 // wish is what was wanted from an instant on.
@@ -49,7 +47,7 @@ func (w wish) floor() int { return w.replicas - w.unavailable }
 func (w *world) deployment(o *clusterv1alpha1.MachineDeployment, c Change) {
 	d := w.deployments[o.UID]
 	if d == nil {
-		d = &deployment{name: o.Name, machines: map[string]*machine{}, grown: map[types.UID]time.Time{}}
+		d = &deployment{name: o.Name, machines: map[string]*machine{}}
 		w.deployments[o.UID] = d
 	}
 	d.leaving = d.leaving || c.Gone || !o.DeletionTimestamp.IsZero()

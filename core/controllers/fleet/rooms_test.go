@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+var deploymentKey = types.NamespacedName{Namespace: "default", Name: "nodes"}
+
+func is(names ...string) func(string) bool {
+	return func(name string) bool {
+		for _, n := range names {
+			if n == name {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func TestRoomKnowsWhatTheCacheDoesNotShow(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	start := clock.Now()
+	rooms := NewRooms(clock)
+	room := rooms.Enter(deploymentKey)
+	room.Made("a", "a-1")
+	room.Made("a", "a-2")
+	room.Made("b", "b-1")
+	room.Leave()
+
+	room = rooms.Enter(deploymentKey)
+	if n, left := room.Unseen("a", is("a-0")); n != 2 || left != roomMemory {
+		t.Errorf("%d of a are unseen, for %s, want 2", n, left)
+	}
+	if n, _ := room.Unseen("a", is("a-1")); n != 1 {
+		t.Errorf("%d of a are unseen, want 1", n)
+	}
+	if n, _ := room.Unseen("a", is()); n != 1 {
+		t.Errorf("one that was seen and is gone counts again: %d", n)
+	}
+	clock.SetTime(start.Add(roomMemory))
+	if n, left := room.Unseen("b", is()); n != 0 || left != 0 {
+		t.Errorf("%d of b are waited for still, for %s", n, left)
+	}
+	room.Leave()
+	rooms.Forget(deploymentKey)
+	room = rooms.Enter(deploymentKey)
+	defer room.Leave()
+	if n, _ := room.Unseen("a", is()); n != 0 {
+		t.Errorf("a room that was forgotten remembers %d", n)
+	}
+}
+
+func TestRoomKnowsSizesThatTheCacheDoesNotShow(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	start := clock.Now()
+	room := NewRooms(clock).Enter(deploymentKey)
+	defer room.Leave()
+	want := Size{Replicas: 3, Most: 4}
+	for _, tc := range []struct {
+		name, why, before, cached string
+		later                     time.Duration
+		known                     bool
+	}{
+		{name: "the cache shows the version that was changed", why: "it does not show the change", before: "7", cached: "7", known: true},
+		{name: "the cache shows an older one", why: "it does not show the change", before: "7", cached: "5", known: true},
+		{name: "the cache shows the change", why: "it may show later ones, too", before: "7", cached: "8"},
+		{name: "a set that was made is in the cache", why: "it shows its size", cached: "8"},
+		{name: "nothing comes of it", why: "the answer was lost, and so was the request", before: "7", cached: "7", later: roomMemory},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			clock.SetTime(start)
+			room.Sized("set", tc.before, want)
+			clock.SetTime(start.Add(tc.later))
+			if got, known := room.Given("set", tc.cached); known != tc.known || known && got != want {
+				t.Errorf("Given() = %v, %v: %s", got, known, tc.why)
+			}
+		})
+	}
+}
+
+func TestRoomCountsSetsThatTheCacheDoesNotShow(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	room := NewRooms(clock).Enter(deploymentKey)
+	defer room.Leave()
+	room.Sized("old", "7", Size{Replicas: 5})
+	room.Sized("made", "", Size{Replicas: 2})
+	room.Sized("made too", "", Size{Replicas: 1})
+	if n := room.Unlisted(is("old")); n != 3 {
+		t.Errorf("sets that are not listed have %d, want 3", n)
+	}
+	if n := room.Unlisted(is("old", "made")); n != 1 {
+		t.Errorf("sets that are not listed have %d, want 1", n)
+	}
+	clock.SetTime(clock.Now().Add(roomMemory))
+	if n := room.Unlisted(is("old")); n != 0 {
+		t.Errorf("a set that never came counts %d", n)
+	}
+}
+
+func TestOnlyOneIsInARoom(t *testing.T) {
+	rooms := NewRooms(clocktesting.NewFakePassiveClock(time.Now()))
+	inside, n := 0, 0
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			room := rooms.Enter(deploymentKey)
+			defer room.Leave()
+			inside++
+			n = max(n, inside)
+			inside--
+		})
+	}
+	all.Wait()
+	if n != 1 {
+		t.Errorf("%d were in the room at once", n)
+	}
+}
