@@ -53,11 +53,17 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if o.Rooms == nil {
 		o.Rooms = fleet.NewRooms(o.Clock)
 	}
-	for index, kind := range map[string]client.Object{
-		setIndex: &clusterv1alpha1.MachineSet{}, machineIndex: &clusterv1alpha1.Machine{},
+	for _, i := range []struct {
+		name string
+		kind client.Object
+		key  client.IndexerFunc
+	}{
+		{setIndex, &clusterv1alpha1.MachineSet{}, fleet.OwnerKey},
+		{namesakeIndex, &clusterv1alpha1.MachineSet{}, ownerName},
+		{machineIndex, &clusterv1alpha1.Machine{}, fleet.OwnerKey},
 	} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, index, fleet.OwnerKey); err != nil {
-			return fmt.Errorf("index %s: %w", index, err)
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), i.kind, i.name, i.key); err != nil {
+			return fmt.Errorf("index %s: %w", i.name, err)
 		}
 	}
 	counts, err := newMetrics(metrics.Registry)
@@ -111,6 +117,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.leaveAlone(ctx, md)
 	}
 	sets, err := r.claim(ctx, md)
+	if err == nil {
+		err = r.dropLeftovers(ctx, md)
+	}
 	if errors.Is(err, fleet.ErrStale) {
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}

@@ -86,10 +86,12 @@ func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
 	return set
 }
 
-// hash tells templates apart in names. Whether two are the same is never decided by it.
+// hash tells templates apart in names. Whether two are the same is never decided by it. A deployment that is made again under
+// its name gives its sets other names: Kubernetes' garbage collector may take a set for its namesake, see namesake.go.
 func (o *observation) hash() string {
 	h := sha256.New()
 	_, _ = h.Write(o.template)
+	_, _ = fmt.Fprintf(h, "/of/%s", o.md.UID)
 	if o.since != nil {
 		_, _ = fmt.Fprintf(h, "/after/%d", o.since.Unix())
 	}
