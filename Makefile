@@ -162,7 +162,7 @@ $(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
 	@$(build_tools)
 
 $(TOOLS)/mutate: tools/gremlins/go.mod tools/gremlins/go.sum tools/gremlins/main.go
-	@$(build_tools) && cd $(dir $<) && GOWORK=off go build -o $@ .
+	@$(build_tools) && GOWORK=off go build -o $@ .
 
 $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc &: tools/protoc-gen/go.mod tools/protoc-gen/go.sum
 	@$(build_tools)
