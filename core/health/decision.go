@@ -27,14 +27,11 @@ type Limits struct {
 
 // pause is how long to wait after so many attempts in vain.
 func (l Limits) pause(attempts int) time.Duration {
-	pause := l.Pause
+	pause, longest := l.Pause, max(l.Pause, l.LongestPause)
 	for range attempts {
-		if pause >= l.LongestPause {
-			break
-		}
-		pause *= 2
+		pause = min(2*pause, longest)
 	}
-	return max(min(pause, l.LongestPause), l.Pause)
+	return pause
 }
 
 // Machine is what counts about one Machine of the set.
@@ -145,14 +142,21 @@ func (s State) settled(failed []Machine) (uids []string, wait time.Duration) {
 		if !m.FailedSince.IsZero() {
 			left = m.FailedSince.Add(s.Limits.Settle).Sub(s.Now)
 		}
-		switch {
-		case left <= 0:
+		if left <= 0 {
 			uids = append(uids, m.UID)
-		case wait == 0 || left < wait:
-			wait = left
+			continue
 		}
+		wait = sooner(wait, left)
 	}
 	return uids, wait
+}
+
+// sooner is the shorter of two times, of which 0 means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 // inFlight counts the replacements under way, and says in how long the first of them counts no more though it has not
@@ -165,9 +169,7 @@ func (s State) inFlight() (n int, grown time.Duration) {
 			continue
 		}
 		n++
-		if grown == 0 || left < grown {
-			grown = left
-		}
+		grown = sooner(grown, left)
 	}
 	return n, grown
 }
