@@ -61,6 +61,9 @@ func (r *reconciler) create(ctx context.Context, o *observation, count int) (int
 	}
 	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name})
 	defer shared.Leave()
+	if leaving, err := r.leaving(ctx, o.set.Namespace, deployment); err != nil || leaving {
+		return 0, err
+	}
 	now, err := r.room(ctx, o.set, o.size, shared)
 	if err != nil {
 		return 0, err

@@ -12,10 +12,23 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
 )
 
-// ofDeployment makes sets those of a MachineDeployment that may have most Machines.
-func ofDeployment(t *testing.T, c *fleettest.Cluster, most string, sets ...*clusterv1alpha1.MachineSet) {
+// ofDeployment makes sets those of a MachineDeployment that may have most Machines, and returns it.
+func ofDeployment(t *testing.T, c *fleettest.Cluster, most string, sets ...*clusterv1alpha1.MachineSet) *clusterv1alpha1.MachineDeployment {
 	t.Helper()
-	deployment := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "deployment", UID: "deployment"}}
+	group := map[string]string{"group": "deployment"}
+	deployment := &clusterv1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "deployment"},
+		Spec: clusterv1alpha1.MachineDeploymentSpec{
+			Selector: clusterv1alpha1.LabelSelector{MatchLabels: group},
+			Template: clusterv1alpha1.MachineTemplateSpec{ObjectMeta: clusterv1alpha1.ObjectMeta{Labels: group}, Spec: machineSpec()},
+		},
+	}
+	if err := c.Create(t.Context(), deployment); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		t.Fatal(err)
+	}
 	for _, set := range sets {
 		fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 			s.OwnerReferences = []metav1.OwnerReference{
@@ -24,6 +37,7 @@ func ofDeployment(t *testing.T, c *fleettest.Cluster, most string, sets ...*clus
 			metav1.SetMetaDataAnnotation(&s.ObjectMeta, clusterv1alpha1.MaxReplicasAnnotation, most)
 		})
 	}
+	return deployment
 }
 
 // ours returns the Machines of the set; those that stay, if staying.
@@ -107,6 +121,24 @@ func TestADeletedMachineIsReplacedBeforeItIsGoneIfThereIsRoom(t *testing.T) {
 			atMost(t, audit, most+int(tc.sibling))
 		})
 	}
+}
+
+// The sets of a deployment that was deleted go one before the other, and nobody counts the Machines of those that are gone.
+func TestNobodyIsReplacedWhileTheDeploymentGoes(t *testing.T) {
+	c := fleettest.New(t)
+	actor := c.Act(t)
+	set := newSet(t, c, 3)
+	deployment := ofDeployment(t, c, "4", set)
+	c.Manage(t, interceptor.Funcs{}, add)
+	audit := c.Audit(t)
+	settled(t, c, set, 3)
+	if err := c.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
+	deleteOne(t, c, set)
+	has(t, c, set, 3, 2)
+	atMost(t, audit, 3)
 }
 
 // No event of the set itself tells that there is room now.

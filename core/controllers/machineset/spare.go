@@ -124,6 +124,17 @@ func deploymentOf(set client.Object) (metav1.OwnerReference, bool) {
 	return ptr.Deref(owner, metav1.OwnerReference{}), owner != nil
 }
 
+// leaving says whether the MachineDeployment is gone or being deleted. Its sets go then, one before the other, and with a set
+// nobody counts its Machines any more.
+func (r *reconciler) leaving(ctx context.Context, namespace string, deployment metav1.OwnerReference) (bool, error) {
+	md := &clusterv1alpha1.MachineDeployment{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deployment.Name}, md)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("look up the MachineDeployment: %w", err)
+	}
+	return err != nil || md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
+}
+
 // siblingsOf returns the other sets of the set's MachineDeployment: what one no longer holds the others may spare.
 func (r *reconciler) siblingsOf(ctx context.Context, set client.Object) []reconcile.Request {
 	deployment, ok := deploymentOf(set)
