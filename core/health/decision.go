@@ -153,8 +153,8 @@ func (s State) settled(failed []Machine) (uids []string, wait time.Duration) {
 
 // sooner is the shorter of two times, of which 0 means never.
 func sooner(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
+	if a == 0 || b == 0 {
+		return max(a, b)
 	}
 	return min(a, b)
 }

@@ -23,7 +23,7 @@ type kubelet struct {
 	running bool
 	// lease is what was last written of it; nil before that. Only the wheel uses it.
 	lease *coordinationv1.Lease
-	// renewed is when the Node was last told that its kubelet lives, first by its registration. Only the wheel uses it.
+	// renewed is when the Lease was last written, or before that the Node. Only the wheel uses it.
 	renewed time.Time
 }
 
@@ -45,7 +45,7 @@ func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) er
 		return err
 	}
 	f.options.Log.Info("Kubelet runs", "vm", vm.GetId(), "node", node.Name)
-	f.started(m, &kubelet{node: nodeRef{name: node.Name, uid: node.UID}, running: true, renewed: time.Now()})
+	f.started(m, &kubelet{node: nodeRef{name: node.Name, uid: node.UID}, running: true, renewed: heardOf(node)})
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-dev/millwright/localcluster"
 )
 
 // wheelSlots spread the renewals evenly over the interval, whatever the moments of registration were.
@@ -104,10 +106,9 @@ func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet) {
 // renew renews one Lease. A kubelet whose Node is gone stops trying.
 func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 	now := time.Now()
-	// So late, the Node may be Unknown by now, and a Lease alone does not make it Ready again.
 	if now.Sub(k.renewed) > f.leases.duration {
-		if _, err := f.patch(ctx, k.node, true, readyConditions(now)); err != nil && !isGone(err) {
-			return fmt.Errorf("report Node Ready again: %w", err)
+		if err := f.reportReady(ctx, k.node, now); err != nil {
+			return err
 		}
 	}
 	err := f.writeLease(ctx, k, now)
@@ -132,32 +133,48 @@ func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 	return nil
 }
 
-// writeLease renews the Lease that was written last, or takes one.
+// reportReady makes a Node Ready that has become Unknown, since nothing was heard of its kubelet for so long: a Lease alone
+// does not. It leaves the Node of a VM that has stopped meanwhile as it is.
+func (f *Fleet) reportReady(ctx context.Context, ref nodeRef, now time.Time) error {
+	node, err := f.client.CoreV1().Nodes().Get(ctx, ref.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && (node.UID != ref.uid || node.Labels[localcluster.KubeletLabel] == "" || kubeletRuns(node)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look whether the Node is Ready: %w", err)
+	}
+	ref.version = node.ResourceVersion
+	if _, err := f.patch(ctx, ref, true, readyConditions(now)); err != nil {
+		return fmt.Errorf("report Node Ready again: %w", err)
+	}
+	return nil
+}
+
+// writeLease renews the Lease that was written last, or takes one: a new one, or the one that is there. It goes with the
+// Node, by garbage collection.
 func (f *Fleet) writeLease(ctx context.Context, k *kubelet, now time.Time) error {
+	leases := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if k.lease == nil {
-		return f.takeLease(ctx, k)
+		lease, err := leases.Create(ctx, newLease(k.node, f.leases.duration), metav1.CreateOptions{})
+		if err == nil {
+			k.lease = lease
+			return nil
+		}
+		if apierrors.IsAlreadyExists(err) {
+			lease, err = leases.Get(ctx, k.node.name, metav1.GetOptions{})
+		}
+		if err != nil {
+			return fmt.Errorf("take Lease: %w", err)
+		}
+		k.lease = lease
 	}
 	next := k.lease.DeepCopy()
 	next.Spec.RenewTime = &metav1.MicroTime{Time: now}
-	updated, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(ctx, next, metav1.UpdateOptions{})
+	updated, err := leases.Update(ctx, next, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("renew Lease: %w", err)
 	}
 	k.lease = updated
-	return nil
-}
-
-// takeLease creates the Lease, or takes over the one that is there. It goes with the Node, by garbage collection.
-func (f *Fleet) takeLease(ctx context.Context, k *kubelet) error {
-	leases := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	lease, err := leases.Create(ctx, newLease(k.node, f.leases.duration), metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		lease, err = leases.Get(ctx, k.node.name, metav1.GetOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("take Lease: %w", err)
-	}
-	k.lease = lease
 	return nil
 }
 

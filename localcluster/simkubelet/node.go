@@ -98,10 +98,12 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	}
 }
 
-// nodeRef is a Node as it once was; uid tells it from a later one of the same name.
+// nodeRef is a Node as it once was; uid tells it from a later one of the same name, version, unless empty, from itself at a
+// later time.
 type nodeRef struct {
-	name string
-	uid  types.UID
+	name    string
+	uid     types.UID
+	version string
 }
 
 // kubeletPatch returns a strategic merge patch of a Node's status that says whether its kubelet runs, and leaves alone
@@ -111,10 +113,11 @@ func kubeletPatch(ref nodeRef, running bool, conditions []corev1.NodeCondition) 
 	if running {
 		label = localcluster.KubeletRunning
 	}
-	patch := map[string]any{"metadata": map[string]any{
-		"uid":    ref.uid,
-		"labels": map[string]any{localcluster.KubeletLabel: label},
-	}}
+	metadata := map[string]any{"uid": ref.uid, "labels": map[string]any{localcluster.KubeletLabel: label}}
+	if ref.version != "" {
+		metadata["resourceVersion"] = ref.version
+	}
+	patch := map[string]any{"metadata": metadata}
 	if len(conditions) > 0 {
 		patch["status"] = map[string]any{"conditions": conditions}
 	}
@@ -123,6 +126,16 @@ func kubeletPatch(ref nodeRef, running bool, conditions []corev1.NodeCondition) 
 		return nil, fmt.Errorf("encode patch: %w", err)
 	}
 	return data, nil
+}
+
+// heardOf is when the Node's kubelet last said how the Node is.
+func heardOf(node *corev1.Node) time.Time {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastHeartbeatTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // kubeletRuns says whether a Node shows a kubelet that runs: nothing needs to be written then.

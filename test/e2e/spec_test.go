@@ -142,7 +142,12 @@ const (
 func TestAPI4_WhatTheOperatorAllows(t *testing.T) {
 	u := newUser(t)
 	u.kubectl("create", "namespace", secretNamespace)
-	t.Cleanup(func() { u.kubectl("delete", "namespace", secretNamespace, "--wait=false") })
+	t.Cleanup(func() {
+		// While there are machines that were made with its Secret, they need it to go.
+		u.namespace = u.own
+		u.kubectl("delete", "machinedeployments,machinesets,machines", "--all", "--timeout=90s")
+		u.kubectl("delete", "namespace", secretNamespace)
+	})
 	u.namespace = secretNamespace
 	u.mayReadSecrets()
 	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key="+otherKey)

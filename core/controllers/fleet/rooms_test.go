@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 var deploymentKey = types.NamespacedName{Namespace: "default", Name: "nodes"}
@@ -22,43 +24,80 @@ func is(names ...string) func(string) bool {
 	}
 }
 
+func named(names ...string) []clusterv1alpha1.Machine {
+	machines := make([]clusterv1alpha1.Machine, len(names))
+	for i, name := range names {
+		machines[i].Name = name
+	}
+	return machines
+}
+
 func TestRoomKnowsWhatTheCacheDoesNotShow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	start := clock.Now()
 	rooms := NewRooms(clock)
-	room := rooms.Enter(deploymentKey)
-	room.Made("a", "a-1")
-	room.Made("a", "a-2")
+	room := rooms.Enter(deploymentKey, "1")
+	for _, name := range []string{"a-1", "a-2", "a-3"} {
+		room.Made("a", name)
+	}
 	room.Made("b", "b-1")
+	room.NotMade("a", "a-3")
 	room.Leave()
 
-	room = rooms.Enter(deploymentKey)
-	if n, left := room.Unseen("a", is("a-0")); n != 2 || left != roomMemory {
+	room = rooms.Enter(deploymentKey, "1")
+	if n, left := room.Unseen("a", named("a-0")); n != 2 || left != RoomMemory {
 		t.Errorf("%d of a are unseen, for %s, want 2", n, left)
 	}
-	if n, _ := room.Unseen("a", is("a-1")); n != 1 {
+	if n, _ := room.Unseen("a", named("a-1")); n != 1 {
 		t.Errorf("%d of a are unseen, want 1", n)
 	}
-	if n, _ := room.Unseen("a", is()); n != 1 {
+	if n, _ := room.Unseen("a", nil); n != 1 {
 		t.Errorf("one that was seen and is gone counts again: %d", n)
 	}
-	clock.SetTime(start.Add(roomMemory))
-	if n, left := room.Unseen("b", is()); n != 0 || left != 0 {
+	room.Made("c", "c-1")
+	room.Seen("c")
+	if n, _ := room.Unseen("c", nil); n != 0 {
+		t.Errorf("%d of c are unseen, and all were seen", n)
+	}
+	room.Sized("set", "7", Size{Replicas: 1})
+	clock.SetTime(start.Add(RoomMemory))
+	if n, left := room.Unseen("b", nil); n != 0 || left != 0 {
 		t.Errorf("%d of b are waited for still, for %s", n, left)
 	}
 	room.Leave()
-	rooms.Forget(deploymentKey)
-	room = rooms.Enter(deploymentKey)
-	defer room.Leave()
-	if n, _ := room.Unseen("a", is()); n != 0 {
-		t.Errorf("a room that was forgotten remembers %d", n)
+	if len(room.made)+len(room.sized) > 0 {
+		t.Errorf("what was done long ago is remembered: %v, %v", room.made, room.sized)
+	}
+}
+
+func TestRoomIsOfOneDeployment(t *testing.T) {
+	rooms := NewRooms(clocktesting.NewFakePassiveClock(time.Now()))
+	for _, tc := range []struct {
+		why    string
+		forget bool
+		uid    types.UID
+	}{
+		{"it was deleted", true, "1"},
+		{"it was made again under its name", false, "2"},
+	} {
+		room := rooms.Enter(deploymentKey, "1")
+		room.Made("a", "a-1")
+		room.Leave()
+		if tc.forget {
+			rooms.Forget(deploymentKey)
+		}
+		room = rooms.Enter(deploymentKey, tc.uid)
+		if n, _ := room.Unseen("a", nil); n != 0 {
+			t.Errorf("%d are remembered: %s", n, tc.why)
+		}
+		room.Leave()
 	}
 }
 
 func TestRoomKnowsSizesThatTheCacheDoesNotShow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	start := clock.Now()
-	room := NewRooms(clock).Enter(deploymentKey)
+	room := NewRooms(clock).Enter(deploymentKey, "1")
 	defer room.Leave()
 	want := Size{Replicas: 3, Most: 4}
 	for _, tc := range []struct {
@@ -70,7 +109,7 @@ func TestRoomKnowsSizesThatTheCacheDoesNotShow(t *testing.T) {
 		{name: "the cache shows an older one", why: "it does not show the change", before: "7", cached: "5", known: true},
 		{name: "the cache shows the change", why: "it may show later ones, too", before: "7", cached: "8"},
 		{name: "a set that was made is in the cache", why: "it shows its size", cached: "8"},
-		{name: "nothing comes of it", why: "the answer was lost, and so was the request", before: "7", cached: "7", later: roomMemory},
+		{name: "nothing comes of it", why: "the answer was lost, and so was the request", before: "7", cached: "7", later: RoomMemory},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			clock.SetTime(start)
@@ -85,7 +124,7 @@ func TestRoomKnowsSizesThatTheCacheDoesNotShow(t *testing.T) {
 
 func TestRoomCountsSetsThatTheCacheDoesNotShow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	room := NewRooms(clock).Enter(deploymentKey)
+	room := NewRooms(clock).Enter(deploymentKey, "1")
 	defer room.Leave()
 	room.Sized("old", "7", Size{Replicas: 5})
 	room.Sized("made", "", Size{Replicas: 2})
@@ -96,7 +135,7 @@ func TestRoomCountsSetsThatTheCacheDoesNotShow(t *testing.T) {
 	if n := room.Unlisted(is("old", "made")); n != 1 {
 		t.Errorf("sets that are not listed have %d, want 1", n)
 	}
-	clock.SetTime(clock.Now().Add(roomMemory))
+	clock.SetTime(clock.Now().Add(RoomMemory))
 	if n := room.Unlisted(is("old")); n != 0 {
 		t.Errorf("a set that never came counts %d", n)
 	}
@@ -108,7 +147,7 @@ func TestOnlyOneIsInARoom(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			room := rooms.Enter(deploymentKey)
+			room := rooms.Enter(deploymentKey, "1")
 			defer room.Leave()
 			inside++
 			n = max(n, inside)

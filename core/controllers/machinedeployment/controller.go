@@ -132,18 +132,28 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if wait := r.pace.Wait(md, r.clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	room := r.rooms.Enter(req.NamespacedName)
-	defer room.Leave()
-	o, err := r.observe(ctx, md, sets, room)
+	o, done, err := r.act(ctx, md, sets)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.pace.Note(md, int(o.counts.present), r.clock.Now())
-	done := r.apply(ctx, o)
 	if errors.Is(done.err, fleet.ErrStale) || apierrors.IsConflict(done.err) {
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
 	return r.report(ctx, o, done)
+}
+
+// act looks at the deployment and does what is to be done next, alone in its room.
+func (r *reconciler) act(
+	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet,
+) (*observation, applied, error) {
+	room := r.rooms.Enter(client.ObjectKeyFromObject(md), md.UID)
+	defer room.Leave()
+	o, err := r.observe(ctx, md, sets, room)
+	if err != nil {
+		return nil, applied{}, err
+	}
+	r.pace.Note(md, int(o.counts.present), r.clock.Now())
+	return o, r.apply(ctx, o), nil
 }
 
 // leaveAlone reports what there is, and does nothing.
@@ -153,7 +163,7 @@ func (r *reconciler) leaveAlone(ctx context.Context, md *clusterv1alpha1.Machine
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("list MachineSets: %w", err)
 	}
-	room := r.rooms.Enter(client.ObjectKeyFromObject(md))
+	room := r.rooms.Enter(client.ObjectKeyFromObject(md), md.UID)
 	defer room.Leave()
 	o, err := r.observe(ctx, md, sets.Items, room)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -44,7 +45,12 @@ func (r *reconciler) dropLeftovers(ctx context.Context, md *clusterv1alpha1.Mach
 		if now.UID != md.UID {
 			return fleet.ErrStale
 		}
-		if err := r.client.Delete(ctx, set.DeepCopy(), client.Preconditions{UID: &set.UID}); client.IgnoreNotFound(err) != nil {
+		// Nor may the set itself have changed hands.
+		err := r.client.Delete(ctx, set.DeepCopy(), client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion})
+		if apierrors.IsConflict(err) {
+			return fleet.ErrStale
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete MachineSet %s of an earlier deployment: %w", set.Name, err)
 		}
 		log.FromContext(ctx).Info("deleted the MachineSet of an earlier MachineDeployment of this name", "machineSet", set.Name)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 type observation struct {
 	md   *clusterv1alpha1.MachineDeployment
 	sets []clusterv1alpha1.MachineSet
-	// room is the deployment's; for as long as the observation is of use nobody else is in it.
+	// room is the deployment's, of use while nobody else is in it.
 	room *fleet.Room
 	// template is the deployment's, in the form in which templates are compared.
 	template []byte
@@ -109,9 +108,7 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: fleet.Marked(m)})
 		}
 	}
-	unseen, left := o.room.Unseen(set.UID, func(name string) bool {
-		return slices.ContainsFunc(machines.Items, func(m clusterv1alpha1.Machine) bool { return m.Name == name })
-	})
+	unseen, left := o.room.Unseen(set.UID, machines.Items)
 	s.Present += int32(unseen)
 	o.next = fleet.Sooner(o.next, left)
 	return s, nil

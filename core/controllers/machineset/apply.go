@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
@@ -23,6 +22,8 @@ type applied struct {
 	created  int
 	deleted  int
 	updated  int
+	// short: fewer were created than was decided, since others had just taken the room.
+	short bool
 	// createErr, deleteErr and updateErr are what failed.
 	createErr, deleteErr, updateErr error
 }
@@ -39,7 +40,7 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 		done.decision.Create = 0
 	}
 	if done.decision.Create > 0 {
-		done.created, done.createErr = r.create(ctx, o, done.decision.Create)
+		done.created, done.short, done.createErr = r.create(ctx, o, done.decision.Create)
 	}
 	if len(done.decision.Delete) > 0 {
 		done.deleted, done.deleteErr = r.delete(ctx, o, &done.decision)
@@ -53,49 +54,29 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	return done
 }
 
-// create creates count Machines, or fewer where that would take what there is to spare, and somebody else has just taken it.
-func (r *reconciler) create(ctx context.Context, o *observation, count int) (int, error) {
-	deployment, ok := deploymentOf(o.set)
-	if !ok || len(o.state.Machines)+count <= o.size {
-		return r.createIn(ctx, o, nil, count)
-	}
-	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name})
-	defer shared.Leave()
-	if leaving, err := r.leaving(ctx, o.set.Namespace, deployment); err != nil || leaving {
-		return 0, err
-	}
-	now, err := r.room(ctx, o.set, o.size, shared)
-	if err != nil {
-		return 0, err
-	}
-	o.room, o.state.Spare, o.state.Siblings, o.state.Bound = now, now.spare, now.siblings, now.bound
-	return r.createIn(ctx, o, shared, min(count, scale.Decide(o.state).Create))
-}
-
-// createIn creates count Machines, a few at first and then many at once, until one fails. It notes them in the
-// MachineDeployment's room, if it was given that.
-func (r *reconciler) createIn(ctx context.Context, o *observation, shared *fleet.Room, count int) (int, error) {
-	created, last := 0, 0
+// create creates count Machines, a few at first and then many at once, until one fails. It creates fewer where that would take
+// what there is to spare and somebody else has just taken it; short says so.
+func (r *reconciler) create(ctx context.Context, o *observation, count int) (created int, short bool, err error) {
+	last := 0
 	for created < count {
 		last = scale.Batch(last, count-created, width)
-		names := o.memory.names.Take(last)
+		names, err := r.reserve(ctx, o, created, last)
+		if err != nil || len(names) == 0 {
+			return created, true, err
+		}
 		outcomes := make([]outcome, len(names))
 		inParallel(len(names), func(i int) bool {
 			outcomes[i] = r.post(ctx, o.set, names[i])
 			return outcomes[i].kind == exists || outcomes[i].kind == taken
 		})
-		for i, out := range outcomes {
-			if shared != nil && (out.kind == exists || out.kind == lost) {
-				shared.Made(o.set.UID, names[i])
-			}
-		}
+		r.release(o, names, outcomes)
 		n, err := r.note(o, names, outcomes)
 		created += n
 		if err != nil {
-			return created, err
+			return created, false, err
 		}
 	}
-	return created, nil
+	return created, false, nil
 }
 
 // note remembers what came of requests. It returns how many Machines are there now, and the first error.

@@ -26,6 +26,8 @@ type memory struct {
 	doubtful bool
 	// lost is when requests were sent whose answer was lost, by the name to be created.
 	lost map[string]time.Time
+	// noted: in the MachineDeployment's room there may be notes of Machines that the set has made.
+	noted bool
 	// unseenSince is since when the cache has not shown everything that this process did; zero if it does.
 	unseenSince time.Time
 	// template was last brought to the Machines; reached is which version of each had all of it, or was given it just then

@@ -62,6 +62,7 @@ func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSe
 	switch {
 	case mem.pending.Settled():
 		mem.unseenSince = time.Time{}
+		r.forgetNotes(o)
 	case mem.unseenSince.IsZero():
 		mem.unseenSince = r.clock.Now()
 	case r.clock.Since(mem.unseenSince) >= lookUpAfter:

@@ -27,6 +27,10 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	}
 	r.look(o)
 	again := fleet.Sooner(o.nextAvailable, done.decision.Health.Again)
+	if done.short {
+		// What keeps the room may be a note of something that never came about, and no event tells of that.
+		again = fleet.Sooner(again, fleet.RoomMemory)
+	}
 	if done.decision.Health.Reason == health.TooManyUnhealthy && !r.roster.hold(o.set) {
 		again = fleet.Soon
 	}

@@ -16,6 +16,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/scale"
 )
 
 // siblingIndex finds the sets of a MachineDeployment in the cache.
@@ -32,6 +33,66 @@ type room struct {
 	// siblings is how many the other sets of the MachineDeployment have, bound how many all may have together; 0 if
 	// nobody can tell.
 	siblings, bound int
+}
+
+// reserve returns the names of n Machines to create next, after created of what was decided, or of fewer. Of a MachineDeployment's
+// set it notes them in the deployment's room, so that whoever looks next counts them.
+func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int) ([]string, error) {
+	deployment, ok := deploymentOf(o.set)
+	if !ok {
+		return o.memory.names.Take(n), nil
+	}
+	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name}, deployment.UID)
+	defer shared.Leave()
+	if own, known := shared.Given(o.set.Name, o.set.ResourceVersion); known && own.Replicas != o.size {
+		// The set has another size by now, of which an event will tell.
+		return nil, nil
+	}
+	if len(o.state.Machines)+created+n > o.size {
+		if leaving, err := r.leaving(ctx, o.set.Namespace, deployment); err != nil || leaving {
+			return nil, err
+		}
+		now, err := r.room(ctx, o.set, o.size, shared)
+		if err != nil {
+			return nil, err
+		}
+		state := o.state
+		state.Spare, state.Siblings, state.Bound = now.spare, now.siblings, now.bound
+		n = min(n, scale.Decide(state).Create-created)
+	}
+	names := o.memory.names.Take(max(n, 0))
+	for _, name := range names {
+		shared.Made(o.set.UID, name)
+	}
+	o.memory.noted = true
+	return names, nil
+}
+
+// forgetNotes takes back all that reserve noted, once the cache shows what became of it.
+func (r *reconciler) forgetNotes(o *observation) {
+	deployment, ok := deploymentOf(o.set)
+	if !ok || !o.memory.noted || len(o.memory.lost) > 0 {
+		return
+	}
+	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name}, deployment.UID)
+	defer shared.Leave()
+	shared.Seen(o.set.UID)
+	o.memory.noted = false
+}
+
+// release takes back what reserve noted of Machines that were not created.
+func (r *reconciler) release(o *observation, names []string, outcomes []outcome) {
+	deployment, ok := deploymentOf(o.set)
+	if !ok {
+		return
+	}
+	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name}, deployment.UID)
+	defer shared.Leave()
+	for i, out := range outcomes {
+		if out.kind == notSent || out.kind == refused || out.kind == taken {
+			shared.NotMade(o.set.UID, names[i])
+		}
+	}
 }
 
 // room looks what there is room for: of what the set's MachineDeployment may have, what neither it nor its siblings hold
@@ -63,7 +124,12 @@ func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 		found.siblings += len(machines)
 		// What it has, or may make without being asked again; package rollout counts the same way.
 		theirs, _ := given(&siblings[i], shared)
-		left -= max(len(machines)+unseen(&siblings[i], machines, shared), theirs.Replicas)
+		present := len(machines)
+		if shared != nil {
+			unseen, _ := shared.Unseen(siblings[i].UID, machines)
+			present += unseen
+		}
+		left -= max(present, theirs.Replicas)
 	}
 	if shared != nil {
 		left -= shared.Unlisted(func(name string) bool {
@@ -83,17 +149,6 @@ func given(set *clusterv1alpha1.MachineSet, shared *fleet.Room) (fleet.Size, boo
 	}
 	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
 	return fleet.Size{Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Most: int(most)}, err == nil
-}
-
-// unseen counts the Machines that the set has and these, from the cache, lack.
-func unseen(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine, shared *fleet.Room) int {
-	if shared == nil {
-		return 0
-	}
-	n, _ := shared.Unseen(set.UID, func(name string) bool {
-		return slices.ContainsFunc(machines, func(m clusterv1alpha1.Machine) bool { return m.Name == name })
-	})
-	return n
 }
 
 // machinesOf returns the Machines that the set owns, from the cache. They are the cache's own: for reading only.
