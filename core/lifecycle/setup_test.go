@@ -1,9 +1,10 @@
 package lifecycle
 
 import (
+	"os"
 	"testing"
 
 	"github.com/millwright-dev/millwright/core/internal/histories"
 )
 
-func TestMain(m *testing.M) { histories.Main(m) }
+func TestMain(m *testing.M) { os.Exit(histories.Run(m)) }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,14 +15,7 @@ import (
 var deploymentKey = types.NamespacedName{Namespace: "default", Name: "nodes"}
 
 func is(names ...string) func(string) bool {
-	return func(name string) bool {
-		for _, n := range names {
-			if n == name {
-				return true
-			}
-		}
-		return false
-	}
+	return func(name string) bool { return slices.Contains(names, name) }
 }
 
 func named(names ...string) []clusterv1alpha1.Machine {

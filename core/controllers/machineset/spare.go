@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -184,10 +185,13 @@ func deploymentOf(set client.Object) (metav1.OwnerReference, bool) {
 func (r *reconciler) leaving(ctx context.Context, namespace string, deployment metav1.OwnerReference) (bool, error) {
 	md := &clusterv1alpha1.MachineDeployment{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deployment.Name}, md)
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("look up the MachineDeployment: %w", err)
 	}
-	return err != nil || md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
+	return md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
 }
 
 // siblingsOf returns the other sets of the set's MachineDeployment: what one no longer holds the others may spare.

@@ -2,7 +2,7 @@
 package histories
 
 import (
-	"flag"
+	"flag" //nolint:depguard // rapid is told by flags of the test's binary, and by nothing else
 	"fmt"
 	"os"
 	"testing"
@@ -11,10 +11,9 @@ import (
 // each is how many histories each property is tried on, unless -rapid.checks says otherwise.
 const each = "10000"
 
-// Main runs the tests of a package. It takes the place of its TestMain, and needs rapid's flags, so the package's tests
-// must import pgregory.net/rapid.
-func Main(m *testing.M) {
-	flag.Parse()
+// Run runs the tests of a package, which must import pgregory.net/rapid, and returns their exit code. It is for TestMain.
+func Run(m *testing.M) int {
+	flag.Parse() //nolint:revive // nobody but TestMain calls it
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	// rapid's files of failures are for people; a seed stands in the output as well.
@@ -24,8 +23,8 @@ func Main(m *testing.M) {
 		}
 		if err := flag.Set(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
+			return 2
 		}
 	}
-	os.Exit(m.Run())
+	return m.Run()
 }
