@@ -135,9 +135,9 @@ func (n *Names) index(name string) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	i, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || i < 0 || strconv.FormatInt(i, 10) != digits {
+	i, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || strconv.FormatUint(i, 10) != digits {
 		return 0, false
 	}
-	return i, true
+	return int64(i), true
 }

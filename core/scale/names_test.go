@@ -19,9 +19,11 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", why, got, names)
 		}
 	}
+	n.Created("stranger")
 	want("the first", 2, "0", "1")
 	want("nothing is known of them, so the same again", 2, "0", "1")
 	n.Created(tag + "1")
+	n.Refused(tag + "1")
 	want("of 0 nothing is known yet", 2, "0", "2")
 	if n.Next() != 0 {
 		t.Errorf("0 is not decided, and yet next is %d", n.Next())
@@ -41,7 +43,7 @@ func TestNames(t *testing.T) {
 	n.Created(tag + "x")
 	n.Created(tag + "-7")
 	n.Created(tag + "07")
-	want("nonsense changes nothing", 1, "4")
+	want("nonsense changes nothing", 5, "4", "5", "6", "7", "8")
 	n.Raise(2)
 	want("nor does what was persisted earlier", 1, "4")
 	n.Raise(9)
