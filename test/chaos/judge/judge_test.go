@@ -233,6 +233,11 @@ func TestGoodHistories(t *testing.T) {
 			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
 			t.event("a", corev1.EventTypeWarning, "Missing")
 		},
+		"a machine fails, and the API server refuses the event, for its etcd is away": func(t *tale) {
+			three(t)
+			t.hindered("etcd", time.Second)
+			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
+		},
 		"a manager exits because the API server is away": func(t *tale) {
 			three(t)
 			t.hindered("kube-apiserver", 10*time.Second)

@@ -65,7 +65,7 @@ func (j *Judge) Judge(h History) []Violation {
 
 // Summary says how much was judged, for people.
 func (j *Judge) Summary() string {
-	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager)",
+	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager, or refused)",
 		len(j.machines), len(j.vms), j.explained, j.unexplained)
 }
 

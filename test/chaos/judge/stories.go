@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millwright-dev/millwright/localcluster"
 )
 
 // story is what was told of an object by events: reasons, of its warnings apart.
@@ -35,6 +37,9 @@ const (
 	tellTime = 45 * time.Second
 	loseTime = 15 * time.Second
 )
+
+// refuseTime is in how long an event is sent.
+const refuseTime = 2 * time.Second
 
 func (j *Judge) story(uid string) *story {
 	s := j.stories[uid]
@@ -71,7 +76,7 @@ func (j *Judge) judgeStories(h History) {
 			switch {
 			case s.pays(d):
 				j.explained++
-			case j.tellerDied(d.at, h.Ends):
+			case j.tellerDied(d.at, h.Ends) || j.refused(d.at):
 				j.unexplained++
 			case j.world.now.Sub(d.at) < tellTime+loseTime && h.Unsettled == "":
 				kept = append(kept, d)
@@ -102,6 +107,18 @@ func (j *Judge) tellerDied(at time.Time, ends []End) bool {
 	}
 	for _, e := range ends {
 		if e.Process == "manager" && e.At.After(at.Add(-time.Second)) && e.At.Before(at.Add(loseTime)) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused says whether the API server may have answered an event of about then with an error: client-go gives it up then. It
+// repeats one that got no answer at all.
+func (j *Judge) refused(at time.Time) bool {
+	for _, a := range j.acts {
+		away := (a.Do == Killed || a.Do == Hindered) && (a.Target == localcluster.Etcd || a.Target == localcluster.APIServer)
+		if away && a.At.Before(at.Add(refuseTime)) && a.Until.After(at.Add(-time.Second)) {
 			return true
 		}
 	}
