@@ -235,7 +235,7 @@ func TestGoodHistories(t *testing.T) {
 		},
 		"a machine fails, and the API server refuses the event, for its etcd is away": func(t *tale) {
 			three(t)
-			t.hindered("etcd", time.Second)
+			t.hindered("etcd", time.Hour)
 			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
 		},
 		"a manager exits because the API server is away": func(t *tale) {
