@@ -66,6 +66,9 @@ func TestPlan(t *testing.T) {
 	grown.PlannedFor = Size{20, 21}
 	foreign := has("new", true, 1, up(3))
 	foreign.PlannedFor = Size{}
+	planned := func(s Set, replicas, most int32) Set { s.PlannedFor = Size{replicas, most}; return s }
+	leaving := has("new", true, 2, up(10))
+	leaving.Present = 11
 
 	for _, tc := range []struct {
 		name, why string
@@ -116,6 +119,28 @@ func TestPlan(t *testing.T) {
 			state: State{Replicas: 20, Limits: limits, Sets: []Set{grown, has("new", true, 2, up(4))}},
 			want:  []Action{ScaleSet{"new", 4, 8, Scaling}},
 		}, {
+			name: "growing by more than the surge grows", why: "the new set gets no more than the deployment",
+			state: State{Replicas: 5, Limits: Limits{MaxSurge: 5}, Sets: []Set{
+				planned(has("old", false, 1, up(1)), 4, 4), planned(has("new", true, 2, up(3)), 4, 4),
+			}},
+			want: []Action{ScaleSet{"old", 1, 3, Scaling}, ScaleSet{"new", 3, 5, Scaling}},
+		}, {
+			name: "growing beside a new set that is complete", why: "no old machine is needed any more",
+			state: State{Replicas: 4, Limits: Limits{MaxSurge: 2}, Sets: []Set{
+				planned(has("old", false, 1, up(1)), 1, 2), planned(has("new", true, 2, up(4)), 1, 2),
+			}},
+			want: []Action{ScaleSet{"old", 1, 1, Scaling}, ScaleSet{"new", 4, 4, Scaling}},
+		}, {
+			name: "growing beside an empty old set", why: "it is not a rollout, and one write is enough",
+			state: State{Replicas: 6, Limits: limits, Sets: []Set{has("old", false, 1, nil), planned(has("new", true, 2, up(3)), 3, 4)}},
+			want:  []Action{ScaleSet{"new", 3, 6, Scaling}},
+		}, {
+			name: "surge lowered in a rollout", why: "the floor needs the old machines until the new ones serve",
+			state: State{Replicas: 4, Limits: limits, Sets: []Set{
+				planned(has("old", false, 1, up(2)), 4, 6), planned(has("new", true, 2, machines(0, 4, 0, 0)), 4, 6),
+			}},
+			wait: Wait{Availability, "new", 4},
+		}, {
 			name: "a set of unknown history", why: "its size is noted",
 			state: State{Replicas: 3, Limits: limits, Sets: []Set{foreign}},
 			want:  []Action{ScaleSet{"new", 3, 3, Scaling}},
@@ -138,6 +163,14 @@ func TestPlan(t *testing.T) {
 			}},
 			want: []Action{DeleteSet{"b"}, DeleteSet{"a"}},
 		}, {
+			name: "history with a newer template", why: "who has gone back drops what was newer as well",
+			state: State{Replicas: 10, Limits: limits, Sets: []Set{has("a", false, 1, nil), has("b", true, 2, up(10)), has("c", false, 3, nil)}},
+			want:  []Action{DeleteSet{"a"}, DeleteSet{"c"}},
+		}, {
+			name: "history while a machine is on its way out", why: "the rollout is not complete before it is gone",
+			state: State{Replicas: 10, Limits: limits, Sets: []Set{has("old", false, 1, nil), leaving}},
+			wait:  Wait{Deletion, "new", 1},
+		}, {
 			name: "paused before anything was made", why: "then nothing is",
 			state: State{Replicas: 3, Limits: limits, Paused: true},
 			wait:  Wait{For: Resumption},
@@ -159,6 +192,10 @@ func TestPlan(t *testing.T) {
 			name: "paused with too little room", why: "what is missing from the floor is made when others are gone",
 			state: State{Replicas: 10, Limits: Limits{MaxUnavailable: 2}, Paused: true, Sets: []Set{has("old", false, 1, up(4)), has("new", true, 2, up(3))}},
 			want:  []Action{ScaleSet{"new", 3, 4, Scaling}},
+		}, {
+			name: "paused with an unseen template and too little", why: "the newest set that has machines makes what is missing",
+			state: State{Replicas: 10, Limits: Limits{MaxUnavailable: 2}, Paused: true, Sets: []Set{has("a", false, 1, up(3)), has("b", false, 2, up(3))}},
+			want:  []Action{ScaleSet{"b", 3, 5, Scaling}},
 		}, {
 			name: "paused with enough", why: "a rollout may have left that behind",
 			state: State{Replicas: 10, Limits: Limits{MaxUnavailable: 2}, Paused: true, Sets: []Set{has("old", false, 1, up(4)), has("new", true, 2, up(4))}},

@@ -48,7 +48,7 @@ func (s State) resize() []sized {
 	switch {
 	case !rolling:
 		ours.to = min(max(ours.to, s.room()), s.Replicas)
-	case total > s.max() || ours.to > s.Replicas:
+	case total > s.max() || ours.to >= s.Replicas:
 		s.shrink(sizes)
 	default:
 		s.grow(sizes)

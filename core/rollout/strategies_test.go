@@ -172,6 +172,7 @@ func TestPart(t *testing.T) {
 		{"who was in one is in it still", State{Sets: []Set{old}, Paused: true}, func() Set { s := old; s.Part = Current; return s }(), Current},
 		{"users take their time: nobody need avoid the Nodes", State{Sets: rolling, Strategy: onDelete}, fresh, NoPart},
 		{"but no old machine is made", State{Sets: rolling, Strategy: onDelete}, old, Dwindling},
+		{"nor does an empty old set dwindle", State{Sets: rolling, Strategy: onDelete}, empty, NoPart},
 		{"unless it is paused", State{Sets: rolling, Strategy: onDelete, Paused: true}, old, NoPart},
 	} {
 		if got := tc.state.Part(&tc.set); got != tc.want {
