@@ -220,9 +220,10 @@ func (w *world) settleDown() {
 	}
 }
 
-// settled: everything that the machine needs is there.
+// settled: everything that the machine needs is there, and it says so.
 func (w *world) settled() bool {
-	ready := w.cache.Status.Condition(clusterv1alpha1.ConditionReady).Status == metav1.ConditionTrue
+	ready := w.cache.Status.Condition(clusterv1alpha1.ConditionReady).Status == metav1.ConditionTrue &&
+		w.cache.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceRunning
 	return ready && w.call == nil && w.claimed && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
 		w.look != nil && w.look.Instance != nil && w.look.Instance.State == instance.Running
 }
