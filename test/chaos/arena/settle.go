@@ -68,7 +68,7 @@ func (v *view) unsettled() error {
 	}
 	for _, d := range v.deployments {
 		s, want := d.Status, *d.Spec.Replicas
-		if n := int32(count[d.Name]); n != want || s.UpdatedReplicas != want || s.AvailableReplicas != want || s.ObservedGeneration != d.Generation {
+		if n := int32(count[d.Name]); n != want || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want || s.ObservedGeneration != d.Generation {
 			return fmt.Errorf("deployment %s has %d machines, its status says %d replicas, %d updated, %d available, of generation %d; want %d, of generation %d",
 				d.Name, n, s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, s.ObservedGeneration, want, d.Generation)
 		}
