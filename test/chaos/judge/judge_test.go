@@ -50,7 +50,7 @@ func (t *tale) change(o client.Object, gone bool) {
 	t.Changes = append(t.Changes, Change{Revision: t.revision, At: t.now, Object: o, Gone: gone})
 }
 
-// deployment is wanted like this from now on, with one set.
+// deployment is wanted like this from now on, and its sets are told at once.
 func (t *tale) deployment(replicas, surge, unavailable int32) {
 	t.after(time.Minute)
 	t.md = &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", UID: "md"}}
@@ -60,11 +60,25 @@ func (t *tale) deployment(replicas, surge, unavailable int32) {
 	}
 	t.change(t.md, false)
 	for _, name := range []string{"old", "new"} {
-		set := &clusterv1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
-		set.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", UID: "md", Controller: new(true)}}
-		t.change(set, false)
+		t.change(machineSet(name, replicas), false)
 	}
 }
+
+// scaled tells a set its size.
+func (t *tale) scaled(name string, replicas int32) {
+	t.after(time.Minute)
+	t.change(machineSet(name, replicas), false)
+}
+
+func machineSet(name string, replicas int32) *clusterv1alpha1.MachineSet {
+	set := &clusterv1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+	set.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", UID: "md", Controller: new(true)}}
+	set.Spec.Replicas = &replicas
+	return set
+}
+
+// at moves the last change to another instant.
+func (t *tale) at(instant time.Time) { t.now, t.Changes[len(t.Changes)-1].At = instant, instant }
 
 // made makes a Machine of the set old, with a VM, that is Ready at once.
 func (t *tale) made(name string) { t.madeBy("old", name); t.vm(name, name) }
@@ -165,6 +179,20 @@ func three(t *tale) {
 	}
 }
 
+// toldToGo is a deployment that was to go down to none, and then to stay: its set is told the first later than its user
+// said the second, and does it another two seconds later.
+func toldToGo(t *tale, later time.Duration) {
+	t.deployment(1, 1, 0)
+	t.made("a")
+	t.deployment(0, 1, 0)
+	t.deployment(1, 1, 0)
+	wanted := t.now
+	t.scaled("old", 0)
+	t.at(wanted.Add(later))
+	t.deleted("a")
+	t.at(wanted.Add(later + 1900*time.Millisecond))
+}
+
 func TestGoodHistories(t *testing.T) {
 	for name, tell := range map[string]func(*tale){
 		"machines come": three,
@@ -212,6 +240,9 @@ func TestGoodHistories(t *testing.T) {
 			t.deployment(1, 0, 1)
 			t.made("c")
 			t.Changes[len(t.Changes)-1].At = t.Changes[len(t.Changes)-4].At.Add(time.Second)
+		},
+		"a set does what it was just told by who had not seen yet that the user wants more": func(t *tale) {
+			toldToGo(t, time.Second)
 		},
 		"the same, a minute later, by a manager that was stopped": func(t *tale) {
 			t.deployment(3, 0, 1)
@@ -317,7 +348,8 @@ func TestBadHistories(t *testing.T) {
 			t.deleted("b")
 			t.made("e")
 		}, []string{Surge}},
-		"the last that serve are deleted by core": {func(t *tale) { three(t); t.deleted("a") }, []string{Availability}},
+		"the last that serve are deleted by core":         {func(t *tale) { three(t); t.deleted("a") }, []string{Availability}},
+		"a set is told what its user has long taken back": {func(t *tale) { toldToGo(t, 3*time.Second) }, []string{Availability}},
 		"too few, as one has stopped to serve a minute before": {func(t *tale) {
 			three(t)
 			t.madeBy("new", "d")

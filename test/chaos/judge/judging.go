@@ -6,6 +6,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Options say what the judge has to know. All but Canaries are required.
@@ -80,7 +81,7 @@ func (j *Judge) change(c Change) {
 	case *clusterv1alpha1.MachineDeployment:
 		j.world.deployment(o, c)
 	case *clusterv1alpha1.MachineSet:
-		j.world.set(o)
+		j.world.set(o, c.At)
 	case *clusterv1alpha1.Machine:
 		j.machine(o, c)
 	case *corev1.Event:
@@ -104,6 +105,16 @@ func (j *Judge) hindered(at time.Time) time.Time {
 				from, again = earliest, true
 			}
 		}
+	}
+	return from
+}
+
+// told returns the earliest instant that what is done in a set at an instant may stem from: what the set was told a moment
+// ago may still be done, and stems from what its deployment was seen to want then.
+func (j *Judge) told(set types.UID, at time.Time) time.Time {
+	from := j.hindered(at)
+	if told := j.world.sizes[set].at; told.After(from) {
+		return j.hindered(told)
 	}
 	return from
 }

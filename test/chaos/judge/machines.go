@@ -89,13 +89,13 @@ func (m *machine) available(minReady time.Duration, from, at time.Time) bool {
 
 // appeared: never more Machines than replicas and surge, those on their way out included.
 func (j *Judge) appeared(m *machine, at time.Time) {
-	d, _ := j.world.deploymentOf(m.Machine)
+	d, set := j.world.deploymentOf(m.Machine)
 	if d == nil {
 		return
 	}
 	m.deployment = d
 	d.machines[keyOf(m.Machine)] = m
-	most := d.most(j.hindered(at))
+	most := d.most(j.told(set, at))
 	if n := len(d.machines); n > most {
 		j.violate(Surge, at, "%s has %d Machines with %s, and may have %d", d.name, n, keyOf(m.Machine), most)
 	}
@@ -116,7 +116,7 @@ func (j *Judge) departs(m *machine, at time.Time) {
 	if d == nil || d.leaving || j.world.leaving[set] || j.byHand(m) {
 		return
 	}
-	from := j.hindered(at)
+	from := j.told(set, at)
 	floor, minReady := d.floor(from)
 	since, ready := readySince(m.Machine)
 	if !ready || since.Add(minReady).After(at) {

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -18,10 +19,19 @@ type world struct {
 	owners map[types.UID]types.UID
 	// leaving are sets that are being deleted, or gone.
 	leaving map[types.UID]bool
+	// sizes are what sets were last told to have, and since when.
+	sizes map[types.UID]size
+}
+
+type size struct {
+	replicas int32
+	at       time.Time
 }
 
 func newWorld() world {
-	return world{deployments: map[types.UID]*deployment{}, owners: map[types.UID]types.UID{}, leaving: map[types.UID]bool{}}
+	return world{
+		deployments: map[types.UID]*deployment{}, owners: map[types.UID]types.UID{}, leaving: map[types.UID]bool{}, sizes: map[types.UID]size{},
+	}
 }
 
 // deployment is a MachineDeployment and what its users wanted of it over time.
@@ -90,12 +100,15 @@ func resolve(v *intstr.IntOrString, replicas int, up bool, absent int) int {
 	return n
 }
 
-func (w *world) set(o *clusterv1alpha1.MachineSet) {
+func (w *world) set(o *clusterv1alpha1.MachineSet, at time.Time) {
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		w.owners[o.UID] = owner.UID
 	}
 	if !o.DeletionTimestamp.IsZero() {
 		w.leaving[o.UID] = true
+	}
+	if now := ptr.Deref(o.Spec.Replicas, 0); w.sizes[o.UID].at.IsZero() || w.sizes[o.UID].replicas != now {
+		w.sizes[o.UID] = size{now, at}
 	}
 }
 
