@@ -179,6 +179,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	if err := inheritance.Add(mgr, inheritance.Options{References: reader}); err != nil {
 		return err
 	}
+	if err := fleet.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	rooms := fleet.NewRooms(clock.RealClock{})
 	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Rooms: rooms}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)

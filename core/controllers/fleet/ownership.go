@@ -14,10 +14,24 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// Orphan is under which key an index of owners has the objects that no controller owns.
+// OwnerIndex finds MachineSets and Machines in the cache by the uid of their controller, or by Orphan: see IndexOwners.
+const OwnerIndex = "owner"
+
+// Orphan is under which key OwnerIndex has the objects that no controller owns.
 const Orphan = "orphan"
 
-// OwnerKey is the uid of the object's controller, or Orphan: an index function for caches.
+// IndexOwners adds OwnerIndex to a cache. The controllers of MachineDeployments, MachineSets and Machines share it, so it has to be
+// there before they are added.
+func IndexOwners(ctx context.Context, cache client.FieldIndexer) error {
+	for _, kind := range []client.Object{&clusterv1alpha1.MachineSet{}, &clusterv1alpha1.Machine{}} {
+		if err := cache.IndexField(ctx, kind, OwnerIndex, OwnerKey); err != nil {
+			return fmt.Errorf("index %T by %s: %w", kind, OwnerIndex, err)
+		}
+	}
+	return nil
+}
+
+// OwnerKey is the uid of the object's controller, or Orphan.
 func OwnerKey(o client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{string(owner.UID)}

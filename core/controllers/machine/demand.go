@@ -171,7 +171,7 @@ func (r *reconciler) rolloutOf(ctx context.Context, m *clusterv1alpha1.Machine) 
 func (r *reconciler) machinesIn(ctx context.Context, set client.Object) []reconcile.Request {
 	var machines clusterv1alpha1.MachineList
 	if err := r.client.List(ctx, &machines, client.InNamespace(set.GetNamespace()),
-		client.MatchingFields{machineOwnerIndex: string(set.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{fleet.OwnerIndex: string(set.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(machines.Items))

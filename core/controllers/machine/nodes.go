@@ -155,22 +155,15 @@ func (r *reconciler) machinesOf(ctx context.Context, node *corev1.Node) []reconc
 		namespace, name, _ := strings.Cut(owner, "/")
 		keys[types.NamespacedName{Namespace: namespace, Name: name}] = struct{}{}
 	}
-	add := func(index, value string) {
+	signs := append([]string{node.Name}, addresses(node.Status.Addresses)...)
+	for _, sign := range append(signs, present(node.Spec.ProviderID)...) {
 		var machines clusterv1alpha1.MachineList
-		if err := r.client.List(ctx, &machines, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
-			return
+		if err := r.client.List(ctx, &machines, client.MatchingFields{machineNodeIndex: sign}, client.UnsafeDisableDeepCopy); err != nil {
+			continue
 		}
 		for i := range machines.Items {
 			keys[client.ObjectKeyFromObject(&machines.Items[i])] = struct{}{}
 		}
-	}
-	add(machineNameIndex, node.Name)
-	add(machineNodeIndex, node.Name)
-	if node.Spec.ProviderID != "" {
-		add(machineProviderIDIndex, node.Spec.ProviderID)
-	}
-	for _, address := range addresses(node.Status.Addresses) {
-		add(machineAddressIndex, address)
 	}
 	requests := make([]reconcile.Request, 0, len(keys))
 	for key := range keys {

@@ -62,7 +62,7 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Add adds the controller of Machines to mgr.
+// Add adds the controller of Machines to mgr, whose cache has fleet.OwnerIndex.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults(mgr)
 	if err := addIndexes(mgr.GetFieldIndexer(), o.Workload.GetFieldIndexer()); err != nil {
@@ -183,15 +183,11 @@ type reconciler struct {
 
 // The indexes of the caches.
 const (
-	machineProviderIDIndex = "machine.providerID"
-	machineAddressIndex    = "machine.address"
-	machineNameIndex       = "machine.name"
-	machineNodeIndex       = "machine.node"
-	machineClassIndex      = "machine.class"
-	machineClusterIndex    = "machine.cluster"
-	machineOwnerIndex      = "machine.owner"
-	nodeProviderIDIndex    = "node.providerID"
-	nodeAddressIndex       = "node.address"
+	machineNodeIndex    = "machine.node"
+	machineClassIndex   = "machine.class"
+	machineClusterIndex = "machine.cluster"
+	nodeProviderIDIndex = "node.providerID"
+	nodeAddressIndex    = "node.address"
 )
 
 func addIndexes(machines, nodes client.FieldIndexer) error {
@@ -203,20 +199,7 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 	}
 	machine, node := &clusterv1alpha1.Machine{}, &corev1.Node{}
 	for _, i := range []index{
-		{machines, machine, machineProviderIDIndex, func(o client.Object) []string {
-			return present(providerID(o.(*clusterv1alpha1.Machine)))
-		}},
-		{machines, machine, machineAddressIndex, func(o client.Object) []string {
-			return addresses(o.(*clusterv1alpha1.Machine).Status.Addresses)
-		}},
-		{machines, machine, machineNameIndex, func(o client.Object) []string { return []string{o.GetName()} }},
-		{machines, machine, machineNodeIndex, func(o client.Object) []string {
-			if ref := o.(*clusterv1alpha1.Machine).Status.NodeRef; ref != nil {
-				return []string{ref.Name}
-			}
-			return nil
-		}},
-		{machines, machine, machineOwnerIndex, fleet.OwnerKey},
+		{machines, machine, machineNodeIndex, func(o client.Object) []string { return signsOfNode(o.(*clusterv1alpha1.Machine)) }},
 		{machines, machine, machineClassIndex, classOf},
 		{machines, machine, machineClusterIndex, clusterOf},
 		{nodes, node, nodeProviderIDIndex, func(o client.Object) []string {
@@ -231,6 +214,17 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 		}
 	}
 	return nil
+}
+
+// signsOfNode are names, addresses and providerIDs by which a Node can be told to be the Machine's. They share one index, since
+// entries that nearly each Machine has for itself are a good part of what its place in the cache costs.
+func signsOfNode(m *clusterv1alpha1.Machine) []string {
+	signs := append([]string{m.Name}, addresses(m.Status.Addresses)...)
+	signs = append(signs, present(providerID(m))...)
+	if ref := m.Status.NodeRef; ref != nil && ref.Name != m.Name {
+		signs = append(signs, ref.Name)
+	}
+	return signs
 }
 
 func present(value string) []string {

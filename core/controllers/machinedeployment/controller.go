@@ -29,12 +29,6 @@ import (
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Indexes of the cache: a deployment's sets, and a set's Machines.
-const (
-	setIndex     = "machinedeployment.owner-of-set"
-	machineIndex = "machinedeployment.owner-of-machine"
-)
-
 // Options are the choices of whoever wires the controllers together. The zero value works.
 type Options struct {
 	// MaxConcurrentReconciles is how many deployments are reconciled at once. Default 1.
@@ -45,7 +39,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Add adds the controller of MachineDeployments to mgr.
+// Add adds the controller of MachineDeployments to mgr, whose cache has fleet.OwnerIndex.
 func Add(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -53,18 +47,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if o.Rooms == nil {
 		o.Rooms = fleet.NewRooms(o.Clock)
 	}
-	for _, i := range []struct {
-		name string
-		kind client.Object
-		key  client.IndexerFunc
-	}{
-		{setIndex, &clusterv1alpha1.MachineSet{}, fleet.OwnerKey},
-		{namesakeIndex, &clusterv1alpha1.MachineSet{}, ownerName},
-		{machineIndex, &clusterv1alpha1.Machine{}, fleet.OwnerKey},
-	} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), i.kind, i.name, i.key); err != nil {
-			return fmt.Errorf("index %s: %w", i.name, err)
-		}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &clusterv1alpha1.MachineSet{}, namesakeIndex, ownerName); err != nil {
+		return fmt.Errorf("index %s: %w", namesakeIndex, err)
 	}
 	counts, err := newMetrics(metrics.Registry)
 	if err != nil {
@@ -159,7 +143,7 @@ func (r *reconciler) act(
 // leaveAlone reports what there is, and does nothing.
 func (r *reconciler) leaveAlone(ctx context.Context, md *clusterv1alpha1.MachineDeployment) (ctrl.Result, error) {
 	sets := &clusterv1alpha1.MachineSetList{}
-	err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{setIndex: string(md.UID)})
+	err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{fleet.OwnerIndex: string(md.UID)})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("list MachineSets: %w", err)
 	}
@@ -212,7 +196,7 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 	adopted := false
 	for _, key := range []string{string(md.UID), fleet.Orphan} {
 		sets := &clusterv1alpha1.MachineSetList{}
-		if err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{setIndex: key}); err != nil {
+		if err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{fleet.OwnerIndex: key}); err != nil {
 			return nil, fmt.Errorf("list MachineSets: %w", err)
 		}
 		for i := range sets.Items {

@@ -93,7 +93,7 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	machines := &clusterv1alpha1.MachineList{}
 	// The objects are the cache's own: they are only read.
 	if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
-		client.MatchingFields{machineIndex: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{fleet.OwnerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("list Machines of %s: %w", set.Name, err)
 	}
 	minReady := time.Duration(o.md.Spec.MinReadySeconds) * time.Second

@@ -28,9 +28,6 @@ import (
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// ownerIndex finds a set's Machines in the cache.
-const ownerIndex = "machineset.owner"
-
 // Options are the choices of whoever wires the controllers together. The zero value works.
 type Options struct {
 	// MaxConcurrentReconciles is how many sets are reconciled at once. Default 1.
@@ -74,16 +71,9 @@ func (o Options) limits() health.Limits {
 	}
 }
 
-// Add adds the controller of MachineSets to mgr.
+// Add adds the controller of MachineSets to mgr, whose cache has fleet.OwnerIndex.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
-	for index, kind := range map[string]client.Object{
-		ownerIndex: &clusterv1alpha1.Machine{}, siblingIndex: &clusterv1alpha1.MachineSet{},
-	} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, index, fleet.OwnerKey); err != nil {
-			return fmt.Errorf("index %s: %w", index, err)
-		}
-	}
 	counts, err := newMetrics(metrics.Registry)
 	if err != nil {
 		return err
@@ -208,7 +198,7 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 	for _, key := range []string{string(set.UID), fleet.Orphan} {
 		machines := &clusterv1alpha1.MachineList{}
 		// The objects are the cache's own: they are only read.
-		if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace), client.MatchingFields{ownerIndex: key},
+		if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace), client.MatchingFields{fleet.OwnerIndex: key},
 			client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list Machines: %w", err)
 		}

@@ -20,9 +20,6 @@ import (
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
-// siblingIndex finds the sets of a MachineDeployment in the cache.
-const siblingIndex = "machineset.deployment"
-
 // aloneSpare is how many Machines a set of its own may have beyond its size while others are on their way out: as many
 // as a MachineDeployment that does not say.
 const aloneSpare = 1
@@ -156,7 +153,7 @@ func given(set *clusterv1alpha1.MachineSet, shared *fleet.Room) (fleet.Size, boo
 func (r *reconciler) machinesOf(ctx context.Context, set *clusterv1alpha1.MachineSet) ([]clusterv1alpha1.Machine, error) {
 	machines := &clusterv1alpha1.MachineList{}
 	err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
-		client.MatchingFields{ownerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{fleet.OwnerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list Machines of %s: %w", set.Name, err)
 	}
@@ -167,7 +164,7 @@ func (r *reconciler) setsOfDeployment(ctx context.Context, namespace string, dep
 	sets := &clusterv1alpha1.MachineSetList{}
 	// The objects are the cache's own: they are only read.
 	err := r.client.List(ctx, sets, client.InNamespace(namespace),
-		client.MatchingFields{siblingIndex: string(deployment)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{fleet.OwnerIndex: string(deployment)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the MachineDeployment's sets: %w", err)
 	}

@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 )
 
 var server *rest.Config
@@ -111,6 +112,9 @@ func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl
 		},
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.IndexOwners(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range add {
