@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,16 +199,9 @@ func TestAPI9_NewDefaultReplacesNothing(t *testing.T) {
 	u.apply(deployment("kept", 3, nil))
 	u.awaitRunning(3)
 	before := u.uids()
-	driver := u.Process(stack.Driver)
-	args := driver.Args()
-	t.Cleanup(func() {
-		driver.SetArgs(args)
-		u.kill([]string{stack.Driver})
-		u.revive([]string{stack.Driver})
-	})
-	driver.SetArgs(append(args, "--default-zone=fake-1b"))
-	u.kill([]string{stack.Driver})
-	u.revive([]string{stack.Driver})
+	args := u.Process(stack.Driver).Args()
+	t.Cleanup(func() { u.restart(stack.Driver, args) })
+	u.restart(stack.Driver, append(slices.Clone(args), "--default-zone=fake-1b"))
 	u.kubectl("scale", "machinedeployment", "kept", "--replicas=5")
 	u.awaitRunning(5)
 	zones := map[string]int{}
@@ -286,19 +280,7 @@ func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
 // Without the webhook everything is accepted, and a condition names the field.
 func TestAPI9_WithoutTheWebhook(t *testing.T) {
 	u := newUser(t)
-	// A configuration for another group judges nothing.
-	group := func(name string) (string, error) {
-		return u.try(nil, "patch", "validatingwebhookconfiguration", "millwright", "--type=json",
-			"--patch", `[{"op":"replace","path":"/webhooks/0/rules/0/apiGroups","value":["`+name+`"]}]`)
-	}
-	if out, err := group("off.example.com"); err != nil {
-		t.Fatalf("switch the webhook off: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := group("cluster.k8s.io"); err != nil {
-			t.Errorf("switch the webhook on again: %v: %s", err, out)
-		}
-	})
+	u.withoutWebhook()
 	eventually(t, "the webhook to be off", func(context.Context) error {
 		out, err := u.try([]byte(deployment("wrong", 1, map[string]string{"extra": ", colour: red"})), "apply", "-f", "-")
 		if err != nil {
@@ -308,6 +290,27 @@ func TestAPI9_WithoutTheWebhook(t *testing.T) {
 	})
 	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonSpecInvalid,
 		"spec.providerSpec.value.cloudProviderSpec.colour: is not a field")
+}
+
+// withoutWebhook has the webhook judge nothing until the test ends, or withWebhook.
+func (u *user) withoutWebhook() {
+	u.t.Helper()
+	u.t.Cleanup(u.withWebhook)
+	u.webhookJudges("off.example.com")
+}
+
+func (u *user) withWebhook() {
+	u.t.Helper()
+	u.webhookJudges("cluster.k8s.io")
+}
+
+func (u *user) webhookJudges(group string) {
+	u.t.Helper()
+	out, err := u.try(nil, "patch", "validatingwebhookconfiguration", "millwright", "--type=json",
+		"--patch", `[{"op":"replace","path":"/webhooks/0/rules/0/apiGroups","value":["`+group+`"]}]`)
+	if err != nil {
+		u.t.Errorf("have the webhook judge %s: %v: %s", group, err, out)
+	}
 }
 
 // A class and its Secret stay as long as a Machine needs them, and go when it is gone.

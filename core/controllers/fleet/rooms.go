@@ -124,7 +124,7 @@ func (m *Room) Sized(name, before string, size Size) {
 }
 
 // Given returns the size that the set of that name was given and that this version of it, from the cache, does not show;
-// false if there is none.
+// false if there is none. A size that it shows is forgotten.
 func (m *Room) Given(name, version string) (Size, bool) {
 	given, ok := m.sized[name]
 	if ok && (given.before == "" || Newer(version, given.before) || m.old(given.at)) {
@@ -134,7 +134,8 @@ func (m *Room) Given(name, version string) (Size, bool) {
 	return given.size, ok
 }
 
-// Unlisted sums the sizes of sets that were made and are not among those that the cache shows.
+// Unlisted sums the sizes of sets that were made and are not among those that the cache shows; those that it shows are
+// forgotten.
 func (m *Room) Unlisted(shown func(name string) bool) int {
 	total := 0
 	for name, given := range m.sized {

@@ -40,7 +40,7 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 	if !ok {
 		return o.memory.names.Take(n), nil
 	}
-	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name}, deployment.UID)
+	shared := r.enter(o.set.Namespace, deployment)
 	defer shared.Leave()
 	if own, known := shared.Given(o.set.Name, o.set.ResourceVersion); known && own.Replicas != o.size {
 		// The set has another size by now, of which an event will tell.
@@ -66,13 +66,18 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 	return names, nil
 }
 
+// enter waits until it is in the MachineDeployment's room.
+func (r *reconciler) enter(namespace string, deployment metav1.OwnerReference) *fleet.Room {
+	return r.rooms.Enter(client.ObjectKey{Namespace: namespace, Name: deployment.Name}, deployment.UID)
+}
+
 // forgetNotes takes back all that reserve noted, once the cache shows what became of it.
 func (r *reconciler) forgetNotes(o *observation) {
 	deployment, ok := deploymentOf(o.set)
 	if !ok || !o.memory.noted || len(o.memory.lost) > 0 {
 		return
 	}
-	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name}, deployment.UID)
+	shared := r.enter(o.set.Namespace, deployment)
 	defer shared.Leave()
 	shared.Seen(o.set.UID)
 	o.memory.noted = false
@@ -84,7 +89,7 @@ func (r *reconciler) release(o *observation, names []string, outcomes []outcome)
 	if !ok {
 		return
 	}
-	shared := r.rooms.Enter(client.ObjectKey{Namespace: o.set.Namespace, Name: deployment.Name}, deployment.UID)
+	shared := r.enter(o.set.Namespace, deployment)
 	defer shared.Leave()
 	for i, out := range outcomes {
 		if out.kind == notSent || out.kind == refused || out.kind == taken {
