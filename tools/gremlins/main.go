@@ -72,7 +72,8 @@ func run(module string, packages []string) error {
 }
 
 // prepare makes what gremlins needs in dir. It copies a module elsewhere, so its siblings are named by absolute paths, and
-// its tests must not be answered from a cache, for the time they take bounds each mutant's.
+// its tests must not be answered from a cache, for the time they take bounds each mutant's. They are the short ones: a mutant
+// that is noticed in one of thousands of histories only lacks a test.
 func prepare(module, dir string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		raw, err := os.ReadFile(filepath.Join(module, name))
@@ -93,7 +94,7 @@ func prepare(module, dir string) error {
 		return err
 	}
 	for name, value := range map[string]string{
-		"GOWORK": "off", "GOFLAGS": "-count=1 -modfile=" + filepath.Join(dir, "go.mod"),
+		"GOWORK": "off", "GOFLAGS": "-count=1 -short -modfile=" + filepath.Join(dir, "go.mod"),
 		realGo: real, "PATH": dir + string(os.PathListSeparator) + os.Getenv("PATH"),
 	} {
 		if err := os.Setenv(name, value); err != nil {
