@@ -96,7 +96,8 @@ func (s State) Live() int {
 // of Victims. Otherwise the missing ones are created: as many as are missing among those that stay, but never so many
 // that with those on their way out there are more than Desired and Spare. Failed ones are deleted as package health allows;
 // what is created in their place shows once they are on their way out. While there are more than Desired and Spare, nothing is
-// created or replaced. Nor is anything created while far too many Machines are there, of this set or its siblings.
+// created or replaced. Nor does the set create any that all sets together may not have, whatever its own size: its deployment may
+// want fewer than when it gave that. While far too many Machines are there, of this set or its siblings, none is created at all.
 func Decide(s State) Decision {
 	live, present := s.Live(), len(s.Machines)
 	if live > s.Desired {
@@ -113,6 +114,9 @@ func Decide(s State) Decision {
 		return Decision{Held: true}
 	}
 	d := Decision{Create: min(s.Desired-live, s.Desired+s.Spare-present)}
+	if s.Bound > 0 {
+		d.Create = max(0, min(d.Create, s.Bound-s.Siblings-present))
+	}
 	s.repair(&d)
 	return d
 }

@@ -94,7 +94,7 @@ func prepare(module, dir string) error {
 		return err
 	}
 	for name, value := range map[string]string{
-		"GOWORK": "off", "GOFLAGS": "-count=1 -short -modfile=" + filepath.Join(dir, "go.mod"),
+		"GOWORK": "off", "GOFLAGS": "-count=1 -short -vet=off -ldflags=-w -modfile=" + filepath.Join(dir, "go.mod"),
 		realGo: real, "PATH": dir + string(os.PathListSeparator) + os.Getenv("PATH"),
 	} {
 		if err := os.Setenv(name, value); err != nil {
