@@ -6,11 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/protoadapt"
-
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -131,41 +126,5 @@ func TestBreachesAreFound(t *testing.T) {
 				t.Errorf("%s: found what is no breach: %s", rpc, breach)
 			}
 		})
-	}
-}
-
-// The SDK makes no such errors; a driver in its tests can meet the rig without it.
-func TestFailuresAreJudged(t *testing.T) {
-	with := func(code codes.Code, message string, details ...protoadapt.MessageV1) *status.Status {
-		s, err := status.New(code, message).WithDetails(details...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	info := func(domain, reason string) *errdetails.ErrorInfo {
-		return &errdetails.ErrorInfo{Domain: domain, Reason: reason}
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	cases := map[string]struct {
-		ctx    context.Context
-		status *status.Status
-		want   string
-	}{
-		"as it should be":       {t.Context(), with(codes.NotFound, "gone", info("sawmill", "MACHINE_NOT_FOUND")), ""},
-		"a reason of its own":   {t.Context(), with(codes.DataLoss, "lost", info("sawmill", "DISK_LOST")), ""},
-		"UNIMPLEMENTED":         {t.Context(), with(codes.Unimplemented, "no"), ""},
-		"a call given up":       {gone, with(codes.Canceled, "cancelled"), ""},
-		"no ErrorInfo":          {t.Context(), with(codes.NotFound, "gone"), "no ErrorInfo"},
-		"a foreign domain":      {t.Context(), with(codes.NotFound, "gone", info("cloud", "MACHINE_NOT_FOUND")), "domain"},
-		"a reason's wrong code": {t.Context(), with(codes.Internal, "gone", info("sawmill", "MACHINE_NOT_FOUND")), "NotFound"},
-		"too long":              {t.Context(), with(codes.DataLoss, strings.Repeat("x", 5000), info("sawmill", "DISK_LOST")), "bytes"},
-	}
-	for name, tc := range cases {
-		got := strings.Join(checker{tb: t, name: "sawmill", prefix: "sawmill:///"}.failure(tc.ctx, nil, tc.status), "\n")
-		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-			t.Errorf("%s: found %q, want %q", name, got, tc.want)
-		}
 	}
 }
