@@ -4,6 +4,7 @@ go 1.26.0
 
 replace (
 	github.com/millwright-dev/millwright/api => ../api
+	github.com/millwright-dev/millwright/conformance => ../conformance
 	github.com/millwright-dev/millwright/core => ../core
 	github.com/millwright-dev/millwright/localcluster => ../localcluster
 	github.com/millwright-dev/millwright/proto => ../proto
@@ -14,6 +15,7 @@ replace (
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/millwright-dev/millwright/api v0.0.0
+	github.com/millwright-dev/millwright/conformance v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/core v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/localcluster v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/proto v0.0.0
@@ -25,6 +27,7 @@ require (
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3
 	sigs.k8s.io/controller-runtime v0.25.2
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -107,5 +110,4 @@ require (
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )

@@ -3,12 +3,14 @@ module github.com/millwright-dev/millwright/providers/fake
 go 1.26.0
 
 replace (
+	github.com/millwright-dev/millwright/conformance => ../../conformance
 	github.com/millwright-dev/millwright/proto => ../../proto
 	github.com/millwright-dev/millwright/sdk => ../../sdk
 )
 
 require (
 	github.com/google/go-cmp v0.7.0
+	github.com/millwright-dev/millwright/conformance v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/proto v0.0.0
 	github.com/millwright-dev/millwright/sdk v0.0.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1

@@ -11,7 +11,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
@@ -28,8 +30,14 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if config := os.Getenv(asHarness); config != "" {
+		os.Exit(harness(config))
+	}
 	os.Exit(m.Run())
 }
+
+// otherKey opens another account than the default.
+const otherKey = "other"
 
 // scene is a cloud in this process and a place for a driver's process.
 type scene struct {
@@ -46,7 +54,7 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	s := &scene{T: t, dir: dir}
-	c, err := cloud.Open(cloud.Options{})
+	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{otherKey: "other"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +106,25 @@ func (s *scene) start() *exec.Cmd {
 		_ = command.Wait()
 	})
 	return command
+}
+
+// machines returns a client of the driver once that has reached its cloud.
+func (s *scene) machines(ctx context.Context) driverv1alpha1.MachineServiceClient {
+	s.Helper()
+	machines := driverv1alpha1.NewMachineServiceClient(s.connect("driver"))
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := machines.GetMachineStatus(ctx, &driverv1alpha1.GetMachineStatusRequest{Meta: meta(), Machine: ref(), Provider: provider()})
+		if code := status.Code(err); code == codes.OK || code == codes.NotFound {
+			return machines
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			s.Fatalf("waited in vain for the driver to reach its cloud: %v", err)
+		}
+	}
 }
 
 // hold makes the next call of the operation stop at this point.
@@ -159,7 +186,7 @@ func (s *scene) killAt(operation string, point backendv1alpha1.FaultPoint) {
 	s.hold(operation, point)
 	driver := s.start()
 	asked := make(chan error, 1)
-	machines := driverv1alpha1.NewMachineServiceClient(s.connect("driver"))
+	machines := s.machines(ctx)
 	go func() { asked <- createAndDelete(ctx, machines) }()
 	done := point == backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT
 	s.await(ctx, func(c *backendv1alpha1.Call) bool { return c.GetDone() == done })
@@ -179,7 +206,7 @@ func (s *scene) killAt(operation string, point backendv1alpha1.FaultPoint) {
 	s.await(ctx, func(c *backendv1alpha1.Call) bool { return c.GetAnswerTime() != nil })
 
 	s.start() // takes over the socket of the dead one
-	machines = driverv1alpha1.NewMachineServiceClient(s.connect("driver"))
+	machines = s.machines(ctx)
 	if operation == "CreateNIC" || operation == "CreateVM" {
 		if err := create(ctx, machines); err != nil {
 			s.Errorf("create again: %v", err)

@@ -1,0 +1,140 @@
+// Command driver-conformance shows whether a driver keeps to the contract, in whatever language it is written: `run` tries it,
+// `list` says what is tried, `cleanup` deletes what a run has left that was killed.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millwright-dev/millwright/conformance"
+	"github.com/millwright-dev/millwright/conformance/mutant"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "driver-conformance",
+		Short:         "Show whether a driver keeps to Millwright's contract",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(runCommand(), listCommand(), cleanupCommand())
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, errBroken) {
+		os.Exit(1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "driver-conformance:", err)
+		os.Exit(2)
+	}
+}
+
+// errBroken says that the report has said it all.
+var errBroken = errors.New("the driver does not conform")
+
+// target are the flags that say which driver is meant.
+type target struct {
+	config, endpoint, backend string
+}
+
+func (f *target) add(command *cobra.Command) {
+	command.Flags().StringVar(&f.config, "config", "", "The YAML file that says what to try the driver with (required).")
+	command.Flags().StringVar(&f.endpoint, "endpoint", "", "Where the driver serves, as unix:///path, in place of the config's.")
+	command.Flags().StringVar(&f.backend, "backend", "", "Where the test cloud serves its hooks, as unix:///path, in place of the config's.")
+	_ = command.MarkFlagRequired("config") // it was just defined
+}
+
+func (f *target) read() (conformance.Config, error) {
+	raw, err := os.ReadFile(f.config)
+	if err != nil {
+		return conformance.Config{}, fmt.Errorf("--config: %w", err)
+	}
+	var c conformance.Config
+	if err := yaml.UnmarshalStrict(raw, &c); err != nil {
+		return conformance.Config{}, fmt.Errorf("--config: %s: %w", f.config, err)
+	}
+	if f.endpoint != "" {
+		c.Endpoint = f.endpoint
+	}
+	if f.backend != "" {
+		c.Backend = f.backend
+	}
+	return c, nil
+}
+
+func listCommand() *cobra.Command {
+	var mutants bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the checks: level, what they need, and the rule of the contract",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if mutants {
+				return listMutants(command.OutOrStdout())
+			}
+			return listChecks(command.OutOrStdout())
+		},
+	}
+	command.Flags().BoolVar(&mutants, "mutants", false, "List instead the ways in which a good driver was broken to try the checks, each with the check that catches it.")
+	return command
+}
+
+func listChecks(out io.Writer) error {
+	for _, c := range conformance.Checks() {
+		needs := ""
+		if c.Feature != 0 {
+			needs = " " + c.Feature.String()
+		}
+		if c.Hooks {
+			needs += " backend"
+		}
+		if _, err := fmt.Fprintf(out, "%-26s %-6s%s\n    %s\n", c.ID, c.Level, needs, c.Rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listMutants(out io.Writer) error {
+	for _, m := range mutant.All() {
+		if _, err := fmt.Fprintf(out, "%-28s %s\n", m.Name, m.Check); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cleanupCommand() *cobra.Command {
+	var f target
+	var runID string
+	command := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Delete what a run has left",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := f.read()
+			if err != nil {
+				return err
+			}
+			n, err := conformance.Clean(command.Context(), c, runID)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "nothing is left of the run %s: asked about %d machines\n", runID, n)
+			return err
+		},
+	}
+	f.add(command)
+	command.Flags().StringVar(&runID, "run-id", "", "The run, as it was printed when it began (required).")
+	_ = command.MarkFlagRequired("run-id") // it was just defined
+	return command
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millwright-dev/millwright/conformance"
+)
+
+func runCommand() *cobra.Command {
+	var f target
+	var focus, waive []string
+	var junit, json string
+	command := &cobra.Command{
+		Use:   "run",
+		Short: "Try a driver, and say what it does against the contract",
+		Long: "Try a driver, and say what it does against the contract. It makes real machines, with a cluster uid of its own, and deletes them again.\n" +
+			"Ends with 0 if no MUST is broken, 1 if one is, and 2 if the driver could not be tried.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := f.read()
+			if err != nil {
+				return err
+			}
+			if len(focus) > 0 {
+				c.Focus = focus
+			}
+			if err := addWaivers(&c, waive); err != nil {
+				return err
+			}
+			out := command.OutOrStdout()
+			report, err := conformance.Execute(command.Context(), c, progress(out))
+			if report == nil {
+				return err
+			}
+			err = errors.Join(err, save(junit, report.WriteJUnit), save(json, report.WriteJSON), report.WriteText(out))
+			if err == nil && !report.Conforms() {
+				err = errBroken
+			}
+			return err
+		},
+	}
+	f.add(command)
+	command.Flags().StringSliceVar(&focus, "focus", nil, "Run these checks, or groups of checks, alone.")
+	command.Flags().StringArrayVar(&waive, "waive", nil, "A check that may fail, and why, as ID=REASON. Repeat for several.")
+	command.Flags().StringVar(&junit, "junit", "", "Write a JUnit report to this file.")
+	command.Flags().StringVar(&json, "json", "", "Write the whole report as JSON to this file.")
+	return command
+}
+
+func addWaivers(c *conformance.Config, waive []string) error {
+	for _, w := range waive {
+		id, reason, ok := strings.Cut(w, "=")
+		if !ok || reason == "" {
+			return fmt.Errorf("--waive=%s: say why, as --waive=ID=REASON", w)
+		}
+		if c.Waive == nil {
+			c.Waive = map[string]string{}
+		}
+		c.Waive[id] = reason
+	}
+	return nil
+}
+
+// progress prints each check as it ends.
+func progress(out io.Writer) conformance.Observer {
+	return conformance.Observer{
+		Begin: func(runID string) {
+			_, _ = fmt.Fprintf(out, "run %s; if it is killed: driver-conformance cleanup --run-id %s\n", runID, runID)
+		},
+		Done: func(r conformance.Result) {
+			_, _ = fmt.Fprintf(out, "%-8s %s (%s)\n", r.Outcome, r.ID, r.Duration.Round(time.Millisecond))
+		},
+	}
+}
+
+// save writes a report to a file, if one is named.
+func save(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}

@@ -1,0 +1,161 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config says which driver is tried, and with what. As JSON, or YAML, it has the names in the tags.
+type Config struct {
+	// Endpoint is where the driver serves, as unix:///path. Required.
+	Endpoint string `json:"endpoint"`
+	// Backend is where the test cloud serves its hooks, as unix:///path. Without it checks that look into the cloud are not run.
+	Backend string `json:"backend,omitempty"`
+	// ProviderSpec is a cloudProviderSpec of which machines can be made. Required. Small ones cost less.
+	ProviderSpec json.RawMessage `json:"providerSpec"`
+	// ConflictingSpec differs from it in a field that cannot be changed on a VM.
+	ConflictingSpec json.RawMessage `json:"conflictingSpec,omitempty"`
+	// Secrets are the credentials, by the names that the driver knows.
+	Secrets map[string]Secret `json:"secrets,omitempty"`
+	// BadSecrets are credentials that the cloud refuses.
+	BadSecrets map[string]Secret `json:"badSecrets,omitempty"`
+	// OtherSecrets are credentials of another account.
+	OtherSecrets map[string]Secret `json:"otherSecrets,omitempty"`
+	// Timeouts are how long the cloud may take.
+	Timeouts Timeouts `json:"timeouts"`
+	// Focus are checks and groups to be run, such as "create" or "create/again"; empty: all.
+	Focus []string `json:"focus,omitempty"`
+	// Waive are checks that may fail, and why.
+	Waive map[string]string `json:"waive,omitempty"`
+	// State is the folder in which journals of runs are kept. Default: driver-conformance in the user's cache.
+	State string `json:"state,omitempty"`
+}
+
+// Secret is where a secret comes from: one of the three.
+type Secret struct {
+	// Value is the secret itself: for test clouds, whose credentials are no secret.
+	Value string `json:"value,omitempty"`
+	// Env names the variable that holds it.
+	Env string `json:"env,omitempty"`
+	// File is the path of the file that holds it, byte for byte.
+	File string `json:"file,omitempty"`
+}
+
+// Timeouts are how long the cloud may take. The defaults are ten minutes each.
+type Timeouts struct {
+	// Running is until a VM runs, Gone until one is gone.
+	Running Duration `json:"running,omitzero"`
+	Gone    Duration `json:"gone,omitzero"`
+}
+
+// Duration is a time.Duration that is written like "5m".
+type Duration struct{ time.Duration }
+
+// UnmarshalJSON reads a string such as "90s".
+func (d *Duration) UnmarshalJSON(raw []byte) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return fmt.Errorf("a duration is a string such as 90s: %w", err)
+	}
+	var err error
+	d.Duration, err = time.ParseDuration(text)
+	return err
+}
+
+const defaultTimeout = 10 * time.Minute
+
+// complete fills in defaults and says all that is wrong.
+func (c Config) complete() (Config, error) {
+	var errs []error
+	for field, endpoint := range map[string]string{"endpoint": c.Endpoint, "backend": c.Backend} {
+		if endpoint == "" && field == "backend" {
+			continue
+		}
+		if !strings.HasPrefix(endpoint, "unix:///") {
+			errs = append(errs, fmt.Errorf("%s: is %q; give the socket as unix:///path", field, endpoint))
+		}
+	}
+	if !isObject(c.ProviderSpec) {
+		errs = append(errs, errors.New("providerSpec: give a cloudProviderSpec, as an object"))
+	}
+	if len(c.ConflictingSpec) > 0 && !isObject(c.ConflictingSpec) {
+		errs = append(errs, errors.New("conflictingSpec: is not an object"))
+	}
+	errs = append(errs, c.selection()...)
+	for _, limit := range []*Duration{&c.Timeouts.Running, &c.Timeouts.Gone} {
+		if limit.Duration <= 0 {
+			limit.Duration = defaultTimeout
+		}
+	}
+	if c.State == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("state: name a folder: %w", err))
+		}
+		c.State = filepath.Join(cache, "driver-conformance")
+	}
+	return c, errors.Join(errs...)
+}
+
+// selection says what is wrong with the choice of checks.
+func (c Config) selection() []error {
+	known := map[string]bool{}
+	for _, check := range Checks() {
+		known[check.ID], known[group(check.ID)] = true, true
+	}
+	var errs []error
+	for _, id := range c.Focus {
+		if !known[id] {
+			errs = append(errs, fmt.Errorf("focus: there is no check %q; list shows all", id))
+		}
+	}
+	for id, reason := range c.Waive {
+		if !known[id] {
+			errs = append(errs, fmt.Errorf("waive: there is no check %q; list shows all", id))
+		}
+		if reason == "" {
+			errs = append(errs, fmt.Errorf("waive: say why %q may fail", id))
+		}
+	}
+	return errs
+}
+
+func isObject(raw json.RawMessage) bool {
+	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
+}
+
+func group(id string) string {
+	name, _, _ := strings.Cut(id, "/")
+	return name
+}
+
+// resolve reads secrets from where they are.
+func resolve(secrets map[string]Secret) (map[string][]byte, error) {
+	values := map[string][]byte{}
+	var errs []error
+	for name, s := range secrets {
+		switch {
+		case s.Env != "":
+			value, set := os.LookupEnv(s.Env)
+			if !set {
+				errs = append(errs, fmt.Errorf("secret %s: the variable %s is not set", name, s.Env))
+			}
+			values[name] = []byte(value)
+		case s.File != "":
+			value, err := os.ReadFile(s.File)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("secret %s: %w", name, err))
+			}
+			values[name] = value
+		default:
+			values[name] = []byte(s.Value)
+		}
+	}
+	return values, errors.Join(errs...)
+}

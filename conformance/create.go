@@ -1,0 +1,256 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+const (
+	specInvalid = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
+	nameTaken   = driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN
+)
+
+func createChecks() []Check {
+	return []Check{
+		{
+			ID: "create/happy", Level: Must, run: createHappy,
+			Rule: "CreateMachine ensures that a VM exists for the uid; called again it says how far that is, until RUNNING.",
+		},
+		{
+			ID: "create/provider-id", Level: Must, Hooks: true, run: createProviderID,
+			Rule: "provider_id is what Node.spec.providerID will be, byte for byte.",
+		},
+		{
+			ID: "create/again", Level: Must, run: createAgain,
+			Rule: "Called with a uid that has a VM, CreateMachine returns that VM.",
+		},
+		{
+			ID: "create/concurrent", Level: Must, run: createConcurrent,
+			Rule: "A driver is safe under duplicate calls: it serialises per uid or answers OPERATION_PENDING. A uid gets at most one VM in its life.",
+		},
+		{
+			ID: "create/after-delete", Level: Must, run: createAfterDelete,
+			Rule: "A uid gets at most one VM in its life: whatever a late duplicate of a create is answered, nothing is left of it after the next delete.",
+		},
+		{
+			ID: "create/same-name", Level: Must, run: createSameName,
+			Rule: "CreateMachine does not adopt a VM that does not carry the uid (NAME_TAKEN).",
+		},
+		{
+			ID: "create/uid-of-another", Level: Must, run: createUIDOfAnother,
+			Rule: "A uid that comes back under another namespace or name is answered NAME_TAKEN.",
+		},
+		{
+			ID: "create/conflict", Level: Must, run: createConflict,
+			Rule: "Where the VM of the uid differs in an immutable field of the spec, the answer is SPEC_CONFLICT.",
+		},
+		{
+			ID: "create/secret-rotated", Level: Must, run: createSecretRotated,
+			Rule: "Secrets rotate; a driver uses those of each call, and compares none.",
+		},
+		{
+			ID: "create/tags", Level: Must, Hooks: true, run: createTags,
+			Rule: "The cluster uid, the machine uid and the tags are on the VM from its birth.",
+		},
+		{
+			ID: "create/long-name", Level: Must, run: createLongName,
+			Rule: "A driver copes with names of 253 characters, the longest that Kubernetes has.",
+		},
+	}
+}
+
+func createHappy(ctx context.Context, t *trial) {
+	m := t.machine()
+	now := m.running(ctx)
+	if now.GetProviderId() == "" {
+		t.errorf("the machine runs without a provider_id")
+	}
+	if len(now.GetAddresses()) == 0 {
+		t.errorf("the machine runs without an address")
+	}
+}
+
+func createProviderID(ctx context.Context, t *trial) {
+	m := t.machine()
+	now := m.running(ctx)
+	vms := t.vms(ctx, m)
+	if len(vms) != 1 || vms[0].GetProviderId() != now.GetProviderId() {
+		t.errorf("the driver says %q, and the cloud has %v", now.GetProviderId(), vms)
+	}
+}
+
+func createAgain(ctx context.Context, t *trial) {
+	m := t.machine()
+	id := m.running(ctx).GetProviderId()
+	for range 10 {
+		// As a core that was restored from a backup would: it knows the uid alone.
+		m.forget()
+		now, err := m.create(ctx)
+		if err != nil {
+			t.fatalf("create again: %v", err)
+		}
+		if now.GetProviderId() != id {
+			t.errorf("created again, the machine %s became %s", id, now.GetProviderId())
+		}
+	}
+	t.one(ctx, m)
+}
+
+// one notes a breach unless the machine has exactly one VM, as far as that can be seen.
+func (t *trial) one(ctx context.Context, m *machine) {
+	now, err := m.get(ctx)
+	if err != nil {
+		t.fatalf("get: %v", err)
+	}
+	if more := now.GetDuplicateProviderIds(); len(more) > 0 {
+		t.errorf("the uid has other VMs, too: %q", more)
+	}
+	if t.backend == nil {
+		return
+	}
+	if vms := t.vms(ctx, m); len(vms) != 1 {
+		t.errorf("the uid has %d VMs", len(vms))
+	}
+}
+
+// duplicates is how many creates of one uid are under way at once.
+const duplicates = 20
+
+func createConcurrent(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.intend()
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	ids := map[string]bool{}
+	for range duplicates {
+		r := m.createRequest()
+		wait.Go(func() {
+			answer, err := t.machines.CreateMachine(ctx, r)
+			if err != nil && !pending(err) {
+				t.errorf("one of %d creates at once: %v", duplicates, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if id := answer.GetMachine().GetProviderId(); id != "" {
+				ids[id] = true
+			}
+		})
+	}
+	wait.Wait()
+	m.running(ctx)
+	if len(ids) > 1 {
+		t.errorf("%d creates of one uid were answered with %d VMs", duplicates, len(ids))
+	}
+	t.one(ctx, m)
+}
+
+func createAfterDelete(ctx context.Context, t *trial) {
+	m := t.machine()
+	first := m.running(ctx).GetProviderId()
+	m.gone(ctx)
+	m.forget()
+	now, err := m.create(ctx)
+	if err == nil && now.GetProviderId() != "" && now.GetProviderId() != first {
+		t.errorf("the uid had the VM %s, and was given %s after it was deleted", first, now.GetProviderId())
+	}
+}
+
+func createSameName(ctx context.Context, t *trial) {
+	first, second := t.machine(), t.machine()
+	id := first.running(ctx).GetProviderId()
+	second.ref.Name = first.ref.GetName()
+	now, err := second.create(ctx)
+	if err != nil {
+		t.expect("a create under a name that another uid has", err, nameTaken)
+		return
+	}
+	if now.GetProviderId() == id {
+		t.errorf("a create with another uid was given the VM %s of the first", id)
+	}
+}
+
+func createUIDOfAnother(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.running(ctx)
+	for what, ref := range map[string]*driverv1alpha1.MachineRef{
+		"name":      {Namespace: m.ref.GetNamespace(), Name: m.ref.GetName() + "-x", Uid: m.ref.GetUid()},
+		"namespace": {Namespace: m.ref.GetNamespace() + "-x", Name: m.ref.GetName(), Uid: m.ref.GetUid()},
+	} {
+		r := m.createRequest()
+		r.Machine = ref
+		_, err := t.machines.CreateMachine(ctx, r)
+		t.expect("a create of the uid under another "+what, err, nameTaken)
+	}
+}
+
+func createConflict(ctx context.Context, t *trial) {
+	if len(t.config.ConflictingSpec) == 0 {
+		t.notRun("name a spec that differs as conflictingSpec")
+	}
+	m := t.machine()
+	id := m.running(ctx).GetProviderId()
+	r := m.createRequest()
+	r.Provider = &driverv1alpha1.ProviderContext{ProviderSpec: t.config.ConflictingSpec, Secrets: m.secrets}
+	_, err := t.machines.CreateMachine(ctx, r)
+	t.expect("a create with another spec", err, driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT)
+	if now, err := m.get(ctx); err != nil || now.GetProviderId() != id {
+		t.errorf("the VM %s is %s after that (%v)", id, now.GetProviderId(), err)
+	}
+}
+
+func createSecretRotated(ctx context.Context, t *trial) {
+	if len(t.badSecrets) == 0 {
+		t.notRun("name credentials that the cloud refuses as badSecrets")
+	}
+	m := t.machine()
+	m.running(ctx)
+	good := m.secrets
+	m.secrets = t.badSecrets
+	_, err := m.get(ctx)
+	t.expect("a status with credentials that the cloud refuses, after some that it takes", err,
+		driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID)
+	m.secrets = good
+	if _, err := m.get(ctx); err != nil {
+		t.errorf("a status with good credentials again: %v", err)
+	}
+}
+
+func createTags(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.tags = map[string]string{"conformance": "yes", "unicode": "Mühle 🪚"}
+	if _, err := m.create(ctx); err != nil {
+		t.fatalf("create: %v", err)
+	}
+	vms := t.vms(ctx, m)
+	if len(vms) != 1 {
+		t.fatalf("the cloud has %d VMs with the cluster's and the machine's uid, want 1", len(vms))
+	}
+	for key, value := range m.tags {
+		if got := vms[0].GetTags()[key]; got != value {
+			t.errorf("the tag %q is %q, want %q", key, got, value)
+		}
+	}
+}
+
+func createLongName(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.ref.Name += strings.Repeat("-x", (253-len(m.ref.GetName()))/2)
+	m.running(ctx)
+	m.forget()
+	if now, err := m.get(ctx); err != nil || now.GetRef().GetName() != m.ref.GetName() {
+		t.errorf("a machine with a name of %d characters is answered as %v (%v)", len(m.ref.GetName()), now.GetRef(), err)
+	}
+}
+
+// with returns spec with a field more, or another value of one.
+func with(spec json.RawMessage, field string, value any) []byte {
+	var fields map[string]any
+	_ = json.Unmarshal(spec, &fields) // the config was checked
+	fields[field] = value
+	raw, _ := json.Marshal(fields) // what was JSON can be again
+	return raw
+}

@@ -1,0 +1,218 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+func failureChecks() []Check {
+	checks := []Check{
+		{
+			ID: "failure/missing-fields", Level: Must, run: missingFields,
+			Rule: "A request without a field that is required is SPEC_INVALID.",
+		},
+		{
+			ID: "failure/bad-json", Level: Must, run: badJSON,
+			Rule: "A provider_spec that is no JSON object is SPEC_INVALID.",
+		},
+		{
+			ID: "failure/unknown-spec-field", Level: Must, run: unknownSpecField,
+			Rule: "Unknown fields of the spec are refused (SPEC_INVALID) by name.",
+		},
+		{
+			ID: "failure/spec-too-large", Level: Must, run: specTooLarge,
+			Rule: "A provider_spec of more than 512 KiB is REQUEST_TOO_LARGE.",
+		},
+		{
+			ID: "failure/bad-credentials", Level: Must, run: badCredentials,
+			Rule: "Credentials that the cloud refuses are CREDENTIALS_INVALID, and make nothing look gone.",
+		},
+		{
+			ID: "failure/stable-message", Level: Must, run: stableMessage,
+			Rule: "Messages are stable: no request ids, no times.",
+		},
+		{
+			ID: "failure/no-secrets", Level: Must, run: noSecrets,
+			Rule: "No error holds a secret or user data.",
+		},
+		{
+			ID: "failure/retry-after", Level: Should, Hooks: true, run: retryAfter,
+			Rule: "RATE_LIMITED says by RetryInfo how long to wait.",
+		},
+	}
+	for _, c := range []struct {
+		name  string
+		error backendv1alpha1.NamedError
+		want  driverv1alpha1.ErrorReason
+	}{
+		{"quota", backendv1alpha1.NamedError_NAMED_ERROR_QUOTA, driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED},
+		{"capacity", backendv1alpha1.NamedError_NAMED_ERROR_CAPACITY, driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE},
+		{"credentials", backendv1alpha1.NamedError_NAMED_ERROR_CREDENTIALS, driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID},
+		{"permission", backendv1alpha1.NamedError_NAMED_ERROR_PERMISSION, driverv1alpha1.ErrorReason_ERROR_REASON_PERMISSION_MISSING},
+		{"rate-limit", backendv1alpha1.NamedError_NAMED_ERROR_RATE_LIMIT, driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED},
+		{"dependency", backendv1alpha1.NamedError_NAMED_ERROR_DEPENDENCY, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND},
+		{"internal", backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL, driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL},
+	} {
+		checks = append(checks, Check{
+			ID: "failure/" + c.name, Level: Must, Hooks: true,
+			Rule: "Each error of the cloud has its reason, in the cloud's own words: here " + contract.ReasonName(c.want) + ".",
+			run:  func(ctx context.Context, t *trial) { cloudFails(ctx, t, c.error, c.want) },
+		})
+	}
+	return checks
+}
+
+// words are what a test cloud says when it is told to fail.
+const words = "The saw blade is blunt."
+
+func cloudFails(ctx context.Context, t *trial, which backendv1alpha1.NamedError, want driverv1alpha1.ErrorReason) {
+	m := t.machine()
+	t.inject(ctx, m, &backendv1alpha1.Fault{
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: which, Message: words},
+	})
+	_, err := m.create(ctx)
+	t.expect("a create of which the cloud makes this error", err, want)
+	if !strings.Contains(status.Convert(err).Message(), words) {
+		t.errorf("the cloud said %q, and the driver %q", words, status.Convert(err).Message())
+	}
+	t.calm(ctx)
+	// What came of it can be deleted, and the error was not remembered.
+	m.running(ctx)
+}
+
+func missingFields(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.intend()
+	for what, drop := range map[string]func(*driverv1alpha1.CreateMachineRequest){
+		"meta":                   func(r *driverv1alpha1.CreateMachineRequest) { r.Meta = nil },
+		"meta.cluster_uid":       func(r *driverv1alpha1.CreateMachineRequest) { r.Meta.ClusterUid = "" },
+		"machine":                func(r *driverv1alpha1.CreateMachineRequest) { r.Machine = nil },
+		"machine.uid":            func(r *driverv1alpha1.CreateMachineRequest) { r.Machine.Uid = "" },
+		"machine.name":           func(r *driverv1alpha1.CreateMachineRequest) { r.Machine.Name = "" },
+		"provider":               func(r *driverv1alpha1.CreateMachineRequest) { r.Provider = nil },
+		"provider.provider_spec": func(r *driverv1alpha1.CreateMachineRequest) { r.Provider.ProviderSpec = nil },
+	} {
+		r := proto.CloneOf(m.createRequest())
+		drop(r)
+		_, err := t.machines.CreateMachine(ctx, r)
+		t.expect("a create without "+what, err, specInvalid)
+	}
+}
+
+func badJSON(ctx context.Context, t *trial) {
+	for _, raw := range []string{"{", "[]", `"flavor"`, "null", "{}{}"} {
+		m := t.machine()
+		m.spec = []byte(raw)
+		_, err := m.create(ctx)
+		t.expect("a create with the provider_spec "+raw, err, specInvalid)
+		m.spec = t.config.ProviderSpec
+	}
+}
+
+// noField is a field that no driver has.
+const noField = "millwrightConformanceUnknown"
+
+func unknownSpecField(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.spec = with(t.config.ProviderSpec, noField, "x")
+	_, err := m.create(ctx)
+	m.spec = t.config.ProviderSpec
+	t.expect("a create with the field "+noField, err, specInvalid)
+	if !names(err, noField) {
+		t.errorf("the error names no field %s: %v", noField, err)
+	}
+}
+
+// names says whether a BadRequest in the error names a field.
+func names(err error, field string) bool {
+	for _, detail := range status.Convert(err).Details() {
+		bad, ok := detail.(*errdetails.BadRequest)
+		if !ok {
+			continue
+		}
+		for _, v := range bad.GetFieldViolations() {
+			if strings.Contains(v.GetField(), field) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func specTooLarge(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.spec = with(t.config.ProviderSpec, noField, strings.Repeat("x", contract.MaxProviderSpecBytes))
+	_, err := m.create(ctx)
+	m.spec = t.config.ProviderSpec
+	t.expect("a create with a spec that is too large", err, driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE)
+}
+
+func badCredentials(ctx context.Context, t *trial) {
+	if len(t.badSecrets) == 0 {
+		t.notRun("name credentials that the cloud refuses as badSecrets")
+	}
+	m := t.machine()
+	m.running(ctx)
+	m.secrets = t.badSecrets
+	invalid := driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID
+	_, err := m.get(ctx)
+	t.expect("a status with bad credentials", err, invalid)
+	_, err = m.remove(ctx)
+	t.expect("a delete with bad credentials", err, invalid)
+	_, err = m.create(ctx)
+	t.expect("a create with bad credentials", err, invalid)
+	m.secrets = t.secrets
+}
+
+func stableMessage(ctx context.Context, t *trial) {
+	m := t.machine()
+	_, first := m.get(ctx)
+	_, second := m.get(ctx)
+	if a, b := status.Convert(first).Message(), status.Convert(second).Message(); a != b {
+		t.errorf("asked twice, the driver says %q and %q", a, b)
+	}
+}
+
+// canary is a secret that must come up nowhere.
+const canary = "canary-e3b0c44298fc1c149afbf4c8996fb924"
+
+func noSecrets(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.userData = append(noise(t.maxUserData()), canary...)
+	m.secrets = map[string][]byte{"millwrightConformance": []byte(canary)}
+	_, err := m.create(ctx)
+	m.secrets = t.secrets
+	if err == nil {
+		t.fatalf("a create with too much user data was accepted")
+	}
+	if whole := status.Convert(err).Proto().String(); strings.Contains(whole, canary) {
+		t.errorf("the error holds a secret")
+	}
+}
+
+func retryAfter(ctx context.Context, t *trial) {
+	m := t.machine()
+	t.inject(ctx, m, &backendv1alpha1.Fault{
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
+		Error: &backendv1alpha1.FaultError{
+			Name: backendv1alpha1.NamedError_NAMED_ERROR_RATE_LIMIT, RetryAfter: durationpb.New(7 * time.Second),
+		},
+	})
+	_, err := m.create(ctx)
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() == 7*time.Second {
+			return
+		}
+	}
+	t.errorf("the cloud said to wait for 7 s, and the error does not: %v", err)
+}

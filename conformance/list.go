@@ -1,0 +1,207 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+const featureList = driverv1alpha1.Feature_FEATURE_LIST
+
+func listChecks() []Check {
+	return []Check{
+		{
+			ID: "list/complete", Level: Must, Feature: featureList, run: listComplete,
+			Rule: "ListMachines holds every uid of this cluster that owns any resource, and says of each what GetMachineStatus says.",
+		},
+		{
+			ID: "list/scope", Level: Must, Feature: featureList, run: listScope,
+			Rule: "ListMachines holds only machines of meta.cluster_uid.",
+		},
+		{
+			ID: "list/pages", Level: Must, Feature: featureList, run: listPages,
+			Rule: "page_size is not exceeded; over all pages a machine that existed throughout appears exactly once.",
+		},
+		{
+			ID: "list/bad-token", Level: Must, Feature: featureList, run: listBadToken,
+			Rule: "An unknown page_token is PAGE_TOKEN_EXPIRED.",
+		},
+		{
+			ID: "list/leftovers", Level: Must, Feature: featureList, Hooks: true, run: listLeftovers,
+			Rule: "What is left of a half-made create is in the list, with empty provider_id and state FAILED.",
+		},
+		{
+			ID: "list/partial-failure", Level: Must, Feature: featureList, Hooks: true, run: listPartialFailure,
+			Rule: "A list is complete or an error.",
+		},
+		{
+			ID: "list/create-time", Level: Should, Feature: featureList, run: listCreateTime,
+			Rule: "create_time is when the VM was made: orphans are judged by their age.",
+		},
+	}
+}
+
+// list returns all machines of a cluster that a driver lists, by uid.
+func (t *trial) list(ctx context.Context, cluster string, pageSize int32) (map[string]*driverv1alpha1.Machine, error) {
+	_, _, timeout := t.deadlines()
+	found := map[string]*driverv1alpha1.Machine{}
+	token := ""
+	for range 1000 {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		answer, err := t.machines.ListMachines(ctx, &driverv1alpha1.ListMachinesRequest{
+			Meta:     &driverv1alpha1.RequestMeta{RequestId: random(), ClusterUid: cluster},
+			Provider: &driverv1alpha1.ProviderContext{ProviderSpec: t.config.ProviderSpec, Secrets: t.secrets},
+			PageSize: pageSize, PageToken: token,
+		})
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range answer.GetMachines() {
+			if found[m.GetRef().GetUid()] != nil {
+				t.errorf("the machine %s is on two pages", m.GetRef().GetUid())
+			}
+			found[m.GetRef().GetUid()] = m
+		}
+		if token = answer.GetNextPageToken(); token == "" {
+			return found, nil
+		}
+	}
+	t.fatalf("the list does not end after 1,000 pages")
+	return nil, nil
+}
+
+// mustList is list; an error ends the check.
+func (t *trial) mustList(ctx context.Context, cluster string, pageSize int32) map[string]*driverv1alpha1.Machine {
+	found, err := t.list(ctx, cluster, pageSize)
+	if err != nil {
+		t.fatalf("list: %v", err)
+	}
+	return found
+}
+
+func listComplete(ctx context.Context, t *trial) {
+	m := t.machine()
+	want := m.running(ctx)
+	got := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()]
+	if got == nil {
+		t.fatalf("the machine is not in the list")
+	}
+	if got.GetProviderId() != want.GetProviderId() || got.GetState() != want.GetState() || got.GetRef().GetName() != want.GetRef().GetName() {
+		t.errorf("the list says %v, the status %v", got, want)
+	}
+	m.gone(ctx)
+	if _, there := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()]; there {
+		t.errorf("the machine is in the list after it was deleted")
+	}
+}
+
+func listScope(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.running(ctx)
+	// The shape of each answer was judged with the call.
+	if found := t.mustList(ctx, t.clusterUID+"-other", 0); len(found) > 0 {
+		t.errorf("the list of a cluster that has nothing holds %d machines", len(found))
+	}
+}
+
+func listPages(ctx context.Context, t *trial) {
+	const machines = 3
+	var want []string
+	for range machines {
+		m := t.machine()
+		m.running(ctx)
+		want = append(want, m.ref.GetUid())
+	}
+	found := t.mustList(ctx, t.clusterUID, 1)
+	for _, uid := range want {
+		if found[uid] == nil {
+			t.errorf("the machine %s is on none of the pages", uid)
+		}
+	}
+}
+
+func listBadToken(ctx context.Context, t *trial) {
+	_, err := t.machines.ListMachines(ctx, &driverv1alpha1.ListMachinesRequest{
+		Meta:      &driverv1alpha1.RequestMeta{RequestId: random(), ClusterUid: t.clusterUID},
+		Provider:  &driverv1alpha1.ProviderContext{ProviderSpec: t.config.ProviderSpec, Secrets: t.secrets},
+		PageToken: "millwright-conformance-unknown",
+	})
+	t.expect("a list with an unknown token", err, driverv1alpha1.ErrorReason_ERROR_REASON_PAGE_TOKEN_EXPIRED)
+}
+
+// halfMade has a create fail at the cloud's last call, if it makes several, and returns the machine.
+func (t *trial) halfMade(ctx context.Context) *machine {
+	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
+	if err != nil {
+		t.fatalf("the cloud's hooks: %v", err)
+	}
+	calls := info.GetCreateOperations()
+	if len(calls) < 2 {
+		t.notRun("this cloud makes a machine in one call")
+	}
+	m := t.machine()
+	t.inject(ctx, m, &backendv1alpha1.Fault{
+		Match:  &backendv1alpha1.FaultMatch{Operation: calls[len(calls)-1]},
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_CAPACITY},
+	})
+	if _, err := m.create(ctx); err == nil {
+		t.fatalf("a create succeeded of which %s failed", calls[len(calls)-1])
+	}
+	t.calm(ctx)
+	if t.left(ctx, m) == 0 {
+		t.notRun("the driver has cleaned up after the create that failed")
+	}
+	return m
+}
+
+func listLeftovers(ctx context.Context, t *trial) {
+	m := t.halfMade(ctx)
+	got := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()]
+	if got == nil {
+		t.fatalf("what is left of a half-made create is not in the list")
+	}
+	if got.GetProviderId() != "" || got.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED {
+		t.errorf("what is left of a half-made create is %s, %q", got.GetState(), got.GetProviderId())
+	}
+}
+
+func listPartialFailure(ctx context.Context, t *trial) {
+	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
+	if err != nil {
+		t.fatalf("the cloud's hooks: %v", err)
+	}
+	m := t.machine()
+	m.running(ctx)
+	changes := slices.Concat(info.GetCreateOperations(), info.GetDeleteOperations())
+	for _, operation := range info.GetOperations() {
+		if slices.Contains(changes, operation) {
+			continue
+		}
+		_, err := t.backend.InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: &backendv1alpha1.Fault{
+			Match: &backendv1alpha1.FaultMatch{Operation: operation}, Times: 1,
+			Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
+		}})
+		if err != nil {
+			t.fatalf("the cloud's hooks: inject a fault: %v", err)
+		}
+		if found, err := t.list(ctx, t.clusterUID, 0); err == nil && found[m.ref.GetUid()] == nil {
+			t.errorf("while %s fails the list lacks a machine", operation)
+		}
+		t.calm(ctx)
+	}
+}
+
+func listCreateTime(ctx context.Context, t *trial) {
+	began := time.Now()
+	m := t.machine()
+	m.running(ctx)
+	made := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()].GetCreateTime().AsTime()
+	// Clocks differ.
+	if made.Before(began.Add(-time.Hour)) || made.After(time.Now().Add(time.Hour)) {
+		t.errorf("the machine was made at %s, and the list says %s", began, made)
+	}
+}

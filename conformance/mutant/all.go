@@ -1,0 +1,8 @@
+package mutant
+
+import "slices"
+
+// All returns all mutants.
+func All() []Mutant {
+	return slices.Concat(ofIdentity(), ofCreate(), ofUserData(), ofFailures(), ofStatus(), ofLists(), ofDeletes(), ofSpecs())
+}

@@ -1,0 +1,154 @@
+package mutant
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+const (
+	specInvalid = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
+	conflict    = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT
+	notFound    = driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND
+	internal    = driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
+)
+
+func ofCreate() []Mutant {
+	return []Mutant{
+		{"no-address", "create/happy", described(func(m *machine) { m.Addresses = nil })},
+		{"no-provider-id", "create/happy", described(func(m *machine) { m.ProviderId = "" })},
+		{"no-state", "create/happy", described(func(m *machine) { m.State = 0 })},
+		{"another-machine", "create/happy", described(func(m *machine) { m.Ref.Namespace = "elsewhere" })},
+		{"another-prefix", "create/happy", described(func(m *machine) { m.ProviderId = "oak" + m.GetProviderId() })},
+		{"wrong-provider-id", "create/provider-id", described(func(m *machine) { m.ProviderId += "-x" })},
+		{"forgetful", "create/again", renaming(func(seen int) bool { return seen > 0 })},
+		{"racing", "create/concurrent", racing},
+		{"reviving", "create/after-delete", reviving},
+		{"adopting-by-name", "create/same-name", adoptingByName},
+		{"blind-to-names", "create/uid-of-another", blindToNames},
+		{"blind-to-specs", "create/conflict", blindToSpecs},
+		{"caching-credentials", "create/secret-rotated", cachingCredentials},
+		{"without-tags", "create/tags", asked(func(r *createReq) { r.Tags = nil })},
+		{"cutting-names", "create/long-name", described(func(m *machine) { m.Ref.Name = m.GetRef().GetName()[:min(63, len(m.GetRef().GetName()))] })},
+	}
+}
+
+// under asks about a machine under another uid, and answers as if it had not.
+func under(uid string, r interface {
+	proto.Message
+	GetMachine() *driverv1alpha1.MachineRef
+}, next func(proto.Message) (proto.Message, error),
+) (proto.Message, error) {
+	ref := proto.CloneOf(r.GetMachine())
+	r.GetMachine().Uid = uid
+	answer, err := next(r)
+	if m := machineOf(answer); err == nil && m != nil {
+		m.Ref = ref
+	}
+	return answer, err
+}
+
+// renaming makes another VM for a uid whenever again says so of how often it was created.
+func renaming(again func(seen int) bool) func(handler) handler {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		mu.Lock()
+		uid := r.GetMachine().GetUid()
+		other := again(seen[uid])
+		seen[uid]++
+		mu.Unlock()
+		if other {
+			return under(uid+"-again", r, next)
+		}
+		return next(r)
+	})
+}
+
+// racing looks whether there is a VM, and forgets that others do so, too.
+func racing(next handler) handler {
+	var mu sync.Mutex
+	busy := map[string]bool{}
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		uid := r.GetMachine().GetUid()
+		mu.Lock()
+		too := busy[uid]
+		busy[uid] = true
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(busy, uid)
+		}()
+		if too {
+			return under(uid+"-too", r, next)
+		}
+		return next(r)
+	})(next)
+}
+
+// reviving makes a new VM for a uid that was deleted.
+func reviving(next handler) handler {
+	var deleted sync.Map
+	remember := asked(func(r *deleteReq) { deleted.Store(r.GetMachine().GetUid(), true) })
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		if _, gone := deleted.Load(r.GetMachine().GetUid()); gone {
+			return under(r.GetMachine().GetUid()+"-revived", r, next)
+		}
+		return next(r)
+	})(remember(next))
+}
+
+// adoptingByName takes a VM of the same name for the machine's.
+func adoptingByName(next handler) handler {
+	var uids sync.Map
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		first, _ := uids.LoadOrStore(r.GetMachine().GetName(), r.GetMachine().GetUid())
+		return under(first.(string), r, next)
+	})(next)
+}
+
+// blindToNames does not look whether a uid has come under another name.
+func blindToNames(next handler) handler {
+	var refs sync.Map
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		asked := proto.CloneOf(r.GetMachine())
+		if asked == nil {
+			return next(r)
+		}
+		first, _ := refs.LoadOrStore(asked.GetUid(), asked)
+		r.Machine = proto.CloneOf(first.(*driverv1alpha1.MachineRef))
+		answer, err := next(r)
+		if m := machineOf(answer); err == nil && m != nil {
+			m.Ref = asked
+		}
+		return answer, err
+	})(next)
+}
+
+// blindToSpecs does not look whether the VM is as the spec has it.
+func blindToSpecs(next handler) handler {
+	var specs sync.Map
+	return asked(func(r *createReq) {
+		if first, seen := specs.LoadOrStore(r.GetMachine().GetUid(), r.GetProvider().GetProviderSpec()); seen {
+			r.Provider.ProviderSpec = first.([]byte)
+		}
+	})(next)
+}
+
+// cachingCredentials goes on with the first credentials that worked.
+func cachingCredentials(next handler) handler {
+	var first sync.Map
+	return asked(func(r interface {
+		proto.Message
+		GetMachine() *driverv1alpha1.MachineRef
+		GetProvider() *driverv1alpha1.ProviderContext
+	},
+	) {
+		if secrets, seen := first.LoadOrStore(r.GetMachine().GetUid(), r.GetProvider().GetSecrets()); seen {
+			r.GetProvider().Secrets = secrets.(map[string][]byte)
+		}
+	})(next)
+}

@@ -1,0 +1,68 @@
+package mutant
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"google.golang.org/protobuf/proto"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+type page = driverv1alpha1.ListMachinesResponse
+
+func ofLists() []Mutant {
+	return []Mutant{
+		{"forgetting-one", "list/complete", answered(func(a *page) {
+			if n := len(a.GetMachines()); n > 0 {
+				a.Machines = a.GetMachines()[:n-1]
+			}
+		})},
+		{"listing-all-clusters", "list/scope", listingAllClusters},
+		{"ignoring-page-size", "list/pages", asked(func(r *listReq) { r.PageSize = 0 })},
+		{"losing-between-pages", "list/pages", losingBetweenPages},
+		{"taking-any-token", "list/bad-token", asked(func(r *listReq) {
+			if r.GetPageToken() == "millwright-conformance-unknown" {
+				r.PageToken = ""
+			}
+		})},
+		{"without-leftovers", "list/leftovers", answered(func(a *page) {
+			a.Machines = slices.DeleteFunc(a.GetMachines(), func(m *machine) bool { return m.GetProviderId() == "" })
+		})},
+		{"whole-leftovers", "list/leftovers", described(func(m *machine) {
+			if m.GetProviderId() == "" {
+				m.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
+			}
+		})},
+		{"empty-on-failure", "list/partial-failure", instead(func(r *listReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+			answer, err := next(r)
+			if err != nil {
+				return &page{}, nil //nolint:nilerr // that is the mutation
+			}
+			return answer, nil
+		})},
+		{"timeless", "list/create-time", described(func(m *machine) { m.CreateTime = nil })},
+	}
+}
+
+// listingAllClusters lists the machines of the cluster that asked first, whoever asks.
+func listingAllClusters(next handler) handler {
+	var first atomic.Pointer[string]
+	remember := asked(func(r *createReq) { first.CompareAndSwap(nil, &r.GetMeta().ClusterUid) })
+	return asked(func(r *listReq) {
+		if cluster := first.Load(); cluster != nil {
+			r.Meta.ClusterUid = *cluster
+		}
+	})(remember(next))
+}
+
+// losingBetweenPages leaves out what would be on the second page.
+func losingBetweenPages(next handler) handler {
+	return instead(func(r *listReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		if a, ok := answer.(*page); ok && err == nil && r.GetPageToken() != "" {
+			a.Machines = nil
+		}
+		return answer, err
+	})(next)
+}

@@ -1,0 +1,101 @@
+package mutant
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+func ofStatus() []Mutant {
+	return []Mutant{
+		{"needing-the-provider-id", "status/by-uid", refused(func(r *getReq) error {
+			if r.GetProviderId() == "" {
+				return fail(notFound, "no provider_id")
+			}
+			return nil
+		})},
+		{"restless", "status/stable", counted(func(a *driverv1alpha1.GetMachineStatusResponse, n int64) {
+			a.Machine.Message = fmt.Sprintf("look %d", n)
+		})},
+		{"inventive", "status/missing", inventive},
+		{"blind-to-clusters", "status/foreign-cluster", blindToClusters},
+		{"haunted", "status/deleted", haunted},
+		{"failed-when-stopped", "status/external-stop", described(func(m *machine) {
+			if m.GetState() == driverv1alpha1.MachineState_MACHINE_STATE_STOPPED {
+				m.State, m.Reason = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "Stopped"
+			}
+		})},
+		{"remembering", "status/external-delete", haunted},
+		{"hopeful", "status/failed", described(func(m *machine) {
+			if m.GetState() == driverv1alpha1.MachineState_MACHINE_STATE_FAILED {
+				m.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
+			}
+		})},
+		{"reasonless", "status/failed", described(func(m *machine) { m.Reason = "" })},
+		{"gone-in-another-account", "status/account-changed", as(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED, notFound)},
+		{"without-fencing", "status/stale-epoch", asked(func(r interface {
+			proto.Message
+			GetMeta() *driverv1alpha1.RequestMeta
+		},
+		) {
+			if r.GetMeta() != nil {
+				r.GetMeta().LeaderEpoch = 0
+			}
+		})},
+	}
+}
+
+// inventive says of machines that never were that they failed.
+func inventive(next handler) handler {
+	return instead(func(r *getReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		if contract.ErrorInfo(status.Convert(err)).GetReason() != contract.ReasonName(notFound) {
+			return answer, err
+		}
+		return &driverv1alpha1.GetMachineStatusResponse{Machine: &machine{
+			Ref: r.GetMachine(), ClusterUid: r.GetMeta().GetClusterUid(), State: driverv1alpha1.MachineState_MACHINE_STATE_FAILED, Reason: "Missing",
+		}}, nil
+	})(next)
+}
+
+// blindToClusters takes a uid for that of the cluster which had it first.
+func blindToClusters(next handler) handler {
+	var clusters sync.Map
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		r, ok := request.(interface {
+			GetMeta() *driverv1alpha1.RequestMeta
+			GetMachine() *driverv1alpha1.MachineRef
+		})
+		if !ok || r.GetMeta() == nil {
+			return next(ctx, method, request)
+		}
+		mine := r.GetMeta().GetClusterUid()
+		first, _ := clusters.LoadOrStore(r.GetMachine().GetUid(), mine)
+		r.GetMeta().ClusterUid = first.(string)
+		answer, err := next(ctx, method, request)
+		if m := machineOf(answer); err == nil && m != nil {
+			m.ClusterUid = mine
+		}
+		return answer, err
+	}
+}
+
+// haunted answers from memory what the cloud does not know any more.
+func haunted(next handler) handler {
+	var last sync.Map
+	remember := answered(func(a *driverv1alpha1.CreateMachineResponse) {
+		last.Store(a.GetMachine().GetRef().GetUid(), proto.CloneOf(a.GetMachine()))
+	})
+	return instead(func(r *getReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		if m, seen := last.Load(r.GetMachine().GetUid()); seen {
+			return &driverv1alpha1.GetMachineStatusResponse{Machine: m.(*machine)}, nil
+		}
+		return next(r)
+	})(remember(next))
+}

@@ -1,0 +1,178 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+const (
+	featureSchema   = driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_SCHEMA
+	featureDefault  = driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_DEFAULT
+	featureValidate = driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_VALIDATE
+	featureTemplate = driverv1alpha1.Feature_FEATURE_INSTANCE_TEMPLATE
+)
+
+func specChecks() []Check {
+	return []Check{
+		{
+			ID: "spec/schema", Level: Must, Feature: featureSchema, run: specSchema,
+			Rule: "The schema is JSON Schema; objects refuse unknown properties, and it refers to nothing outside itself.",
+		},
+		{
+			ID: "spec/default", Level: Must, Feature: featureDefault, run: specDefault,
+			Rule: "DefaultProviderSpec is idempotent and changes no field that is set.",
+		},
+		{
+			ID: "spec/valid", Level: Must, Feature: featureValidate, run: specValid,
+			Rule: "ValidateProviderSpec finds nothing in a spec of which machines can be made, also without its secrets.",
+		},
+		{
+			ID: "spec/paths", Level: Must, Feature: featureValidate, run: specPaths,
+			Rule: "Findings are an answer, not an error, and name the field's path.",
+		},
+		{
+			ID: "spec/offline", Level: Must, Feature: featureValidate, Hooks: true, run: specOffline,
+			Rule: "Without online neither validation nor defaulting nor the schema call the cloud.",
+		},
+		{
+			ID: "spec/template", Level: Must, Feature: featureTemplate, run: specTemplate,
+			Rule: "GetInstanceTemplate says what a VM of the spec offers.",
+		},
+	}
+}
+
+func specSchema(ctx context.Context, t *trial) {
+	answer, err := t.specs.GetProviderSpecSchema(ctx, &driverv1alpha1.GetProviderSpecSchemaRequest{})
+	if err != nil {
+		t.fatalf("GetProviderSpecSchema: %v", err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(answer.GetJsonSchema(), &schema); err != nil {
+		t.fatalf("the schema is not a JSON object: %v", err)
+	}
+	visit("", schema, func(path string, object map[string]any) {
+		if _, has := object["properties"].(map[string]any); has && object["additionalProperties"] != false && object["unevaluatedProperties"] != false {
+			t.errorf("the object at %q accepts unknown properties", path)
+		}
+		if ref, is := object["$ref"].(string); is && !strings.HasPrefix(ref, "#") {
+			t.errorf("the schema refers to %q at %q", ref, path)
+		}
+	})
+}
+
+// visit calls f for each schema in a schema.
+func visit(path string, schema any, f func(path string, object map[string]any)) {
+	switch s := schema.(type) {
+	case map[string]any:
+		f(path, s)
+		for key, value := range s {
+			visit(path+"/"+key, value, f)
+		}
+	case []any:
+		for _, value := range s {
+			visit(path, value, f)
+		}
+	}
+}
+
+// defaulted asks for a spec's defaults.
+func (t *trial) defaulted(ctx context.Context, spec []byte) map[string]any {
+	answer, err := t.specs.DefaultProviderSpec(ctx, &driverv1alpha1.DefaultProviderSpecRequest{
+		Meta: t.machine().meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec},
+	})
+	if err != nil {
+		t.fatalf("DefaultProviderSpec: %v", err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(answer.GetProviderSpec(), &fields); err != nil {
+		t.fatalf("the spec with defaults is not a JSON object: %v", err)
+	}
+	return fields
+}
+
+func specDefault(ctx context.Context, t *trial) {
+	var written map[string]any
+	_ = json.Unmarshal(t.config.ProviderSpec, &written) // the config was checked
+	once := t.defaulted(ctx, t.config.ProviderSpec)
+	for field, value := range written {
+		if !reflect.DeepEqual(once[field], value) {
+			t.errorf("the field %s was %v, and became %v", field, value, once[field])
+		}
+	}
+	raw, _ := json.Marshal(once) // it was JSON
+	if twice := t.defaulted(ctx, raw); !maps.EqualFunc(once, twice, func(a, b any) bool { return reflect.DeepEqual(a, b) }) {
+		t.errorf("%v becomes %v when it is given defaults again", once, twice)
+	}
+}
+
+// violations asks what is wrong with a spec, without the cloud.
+func (t *trial) violations(ctx context.Context, spec []byte) []*driverv1alpha1.FieldViolation {
+	answer, err := t.specs.ValidateProviderSpec(ctx, &driverv1alpha1.ValidateProviderSpecRequest{
+		Meta: t.machine().meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec},
+	})
+	if err != nil {
+		t.fatalf("ValidateProviderSpec: %v", err)
+	}
+	return answer.GetViolations()
+}
+
+func specValid(ctx context.Context, t *trial) {
+	for _, v := range t.violations(ctx, t.config.ProviderSpec) {
+		t.errorf("%s: %s", v.GetField(), v.GetDescription())
+	}
+}
+
+func specPaths(ctx context.Context, t *trial) {
+	for _, v := range t.violations(ctx, with(t.config.ProviderSpec, noField, "x")) {
+		if strings.Contains(v.GetField(), noField) {
+			return
+		}
+	}
+	t.errorf("no finding names the unknown field %s", noField)
+}
+
+func specOffline(ctx context.Context, t *trial) {
+	before := t.calls(ctx)
+	t.violations(ctx, t.config.ProviderSpec)
+	if t.has(featureDefault) {
+		t.defaulted(ctx, t.config.ProviderSpec)
+	}
+	if t.has(featureSchema) {
+		specSchema(ctx, t)
+	}
+	if n := t.calls(ctx) - before; n != 0 {
+		t.errorf("the cloud was called %d times", n)
+	}
+}
+
+// calls counts the calls of the cloud's own API.
+func (t *trial) calls(ctx context.Context) int64 {
+	totals, err := t.backend.GetTotals(ctx, &backendv1alpha1.GetTotalsRequest{})
+	if err != nil {
+		t.fatalf("the cloud's hooks: %v", err)
+	}
+	n := int64(0)
+	for _, calls := range totals.GetCalls() {
+		n += calls
+	}
+	return n
+}
+
+func specTemplate(ctx context.Context, t *trial) {
+	m := t.machine()
+	answer, err := t.specs.GetInstanceTemplate(ctx, &driverv1alpha1.GetInstanceTemplateRequest{Meta: m.meta(), Provider: m.provider()})
+	if err != nil {
+		t.fatalf("GetInstanceTemplate: %v", err)
+	}
+	for _, resource := range []string{"cpu", "memory"} {
+		if answer.GetTemplate().GetCapacity()[resource] == "" {
+			t.errorf("the capacity says nothing of %s", resource)
+		}
+	}
+}

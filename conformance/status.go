@@ -1,0 +1,201 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+const notFound = driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND
+
+func statusChecks() []Check {
+	return []Check{
+		{
+			ID: "status/by-uid", Level: Must, run: statusByUID,
+			Rule: "GetMachineStatus works with an empty provider_id; losing last_known_state does not break it.",
+		},
+		{
+			ID: "status/stable", Level: Must, run: statusStable,
+			Rule: "provider_id does not change once set, nor the message while nothing happens.",
+		},
+		{
+			ID: "status/missing", Level: Must, run: statusMissing,
+			Rule: "GetMachineStatus of a uid that the cloud does not know is MACHINE_NOT_FOUND.",
+		},
+		{
+			ID: "status/foreign-cluster", Level: Must, run: statusForeignCluster,
+			Rule: "A machine of another cluster is none of this one's, whatever its uid.",
+		},
+		{
+			ID: "status/deleted", Level: Must, run: statusDeleted,
+			Rule: "Once nothing of a machine is left, it is MACHINE_NOT_FOUND.",
+		},
+		{
+			ID: "status/external-stop", Level: Must, Hooks: true, run: statusExternalStop,
+			Rule: "A VM that somebody stops is STOPPED, not FAILED and not gone.",
+		},
+		{
+			ID: "status/external-delete", Level: Must, Hooks: true, run: statusExternalDelete,
+			Rule: "A VM that somebody deletes is not there any more: MACHINE_NOT_FOUND, or FAILED without a provider_id where something is left.",
+		},
+		{
+			ID: "status/failed", Level: Must, Hooks: true, run: statusFailed,
+			Rule: "A VM that will never run is FAILED, with a reason, in the cloud's own words.",
+		},
+		{
+			ID: "status/account-changed", Level: Must, run: statusAccountChanged,
+			Rule: "With credentials of another account a machine is ACCOUNT_CHANGED, never MACHINE_NOT_FOUND.",
+		},
+		{
+			ID: "status/stale-epoch", Level: Must, run: statusStaleEpoch,
+			Rule: "A mutation whose leader_epoch is below one seen for this cluster is STALE_EPOCH; 0 is never refused.",
+		},
+	}
+}
+
+func statusByUID(ctx context.Context, t *trial) {
+	m := t.machine()
+	id := m.running(ctx).GetProviderId()
+	m.forget()
+	if now, err := m.get(ctx); err != nil || now.GetProviderId() != id {
+		t.errorf("asked by its uid alone, the VM %s is %q (%v)", id, now.GetProviderId(), err)
+	}
+}
+
+func statusStable(ctx context.Context, t *trial) {
+	m := t.machine()
+	first := m.running(ctx)
+	for range 3 {
+		now, err := m.get(ctx)
+		if err != nil {
+			t.fatalf("get: %v", err)
+		}
+		if now.GetMessage() != first.GetMessage() || now.GetState() != first.GetState() {
+			t.errorf("while nothing happens %s %q becomes %s %q", first.GetState(), first.GetMessage(), now.GetState(), now.GetMessage())
+		}
+	}
+}
+
+func statusMissing(ctx context.Context, t *trial) {
+	m := t.machine()
+	_, err := m.get(ctx)
+	t.expect("a status of a machine that never was", err, notFound)
+}
+
+func statusForeignCluster(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.running(ctx)
+	other := t.machine()
+	other.ref, other.cluster = m.ref, m.cluster+"-other"
+	if now, err := other.get(ctx); err == nil {
+		t.errorf("another cluster is told of the VM %s", now.GetProviderId())
+	}
+}
+
+func statusDeleted(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.running(ctx)
+	m.gone(ctx)
+	m.forget()
+	_, err := m.get(ctx)
+	t.expect("a status of a machine that was deleted", err, notFound)
+}
+
+// outside does something to the machine's VM that the driver has no part in.
+func (t *trial) outside(ctx context.Context, m *machine, change backendv1alpha1.VMChange) {
+	vms := t.vms(ctx, m)
+	if len(vms) != 1 {
+		t.fatalf("the cloud has %d VMs of the machine, want 1", len(vms))
+	}
+	_, err := t.backend.ChangeVM(ctx, &backendv1alpha1.ChangeVMRequest{Id: vms[0].GetId(), Change: change, Message: words})
+	if err != nil {
+		t.fatalf("the cloud's hooks: change the VM: %v", err)
+	}
+}
+
+func statusExternalStop(ctx context.Context, t *trial) {
+	m := t.machine()
+	id := m.running(ctx).GetProviderId()
+	t.outside(ctx, m, backendv1alpha1.VMChange_VM_CHANGE_STOP)
+	now, err := m.get(ctx)
+	if err != nil || now.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_STOPPED || now.GetProviderId() != id {
+		t.errorf("the VM %s that was stopped is %s, %q (%v)", id, now.GetState(), now.GetProviderId(), err)
+	}
+}
+
+func statusExternalDelete(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.running(ctx)
+	t.outside(ctx, m, backendv1alpha1.VMChange_VM_CHANGE_DELETE)
+	for _, forget := range []bool{false, true} {
+		if forget {
+			m.forget()
+		}
+		now, err := m.get(ctx)
+		if err != nil {
+			t.expect("a status of a VM that somebody deleted", err, notFound)
+			continue
+		}
+		if now.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED || now.GetProviderId() != "" {
+			t.errorf("the VM that somebody deleted is %s, %q", now.GetState(), now.GetProviderId())
+		}
+	}
+}
+
+func statusFailed(ctx context.Context, t *trial) {
+	m := t.machine()
+	t.inject(ctx, m, &backendv1alpha1.Fault{
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_FAILS, Error: &backendv1alpha1.FaultError{Message: words},
+	})
+	m.until(ctx, "to fail", t.config.Timeouts.Running.Duration, func(ctx context.Context) (time.Duration, error) {
+		now, err := m.create(ctx)
+		if err != nil {
+			return 0, err
+		}
+		switch now.GetState() {
+		case driverv1alpha1.MachineState_MACHINE_STATE_FAILED:
+			if now.GetMessage() != words {
+				t.errorf("the cloud said %q, and the driver %q", words, now.GetMessage())
+			}
+			return 0, nil
+		case driverv1alpha1.MachineState_MACHINE_STATE_RUNNING:
+			t.fatalf("a VM that does not boot is RUNNING")
+		}
+		return now.GetOperation().GetPollAfter().AsDuration(), errNotYet
+	})
+}
+
+func statusAccountChanged(ctx context.Context, t *trial) {
+	if len(t.otherSecrets) == 0 {
+		t.notRun("name credentials of another account as otherSecrets")
+	}
+	m := t.machine()
+	m.running(ctx)
+	m.secrets = t.otherSecrets
+	changed := driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED
+	_, err := m.get(ctx)
+	t.expect("a status with credentials of another account", err, changed)
+	_, err = m.remove(ctx)
+	t.expect("a delete with credentials of another account", err, changed)
+	m.secrets = t.secrets
+}
+
+func statusStaleEpoch(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.epoch = 7
+	m.running(ctx)
+	m.epoch = 6
+	_, err := m.create(ctx)
+	t.expect("a create of a leader before the last", err, driverv1alpha1.ErrorReason_ERROR_REASON_STALE_EPOCH)
+	_, err = m.remove(ctx)
+	t.expect("a delete of a leader before the last", err, driverv1alpha1.ErrorReason_ERROR_REASON_STALE_EPOCH)
+	if _, err := m.get(ctx); err != nil {
+		t.errorf("a status of a leader before the last, which changes nothing: %v", err)
+	}
+	m.epoch = 0
+	if _, err := m.create(ctx); err != nil {
+		t.errorf("a create of unknown epoch: %v", err)
+	}
+}

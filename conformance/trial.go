@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// trial is one check under way. What it finds it notes; fatalf and notRun end it at once.
+type trial struct {
+	*session
+	mu       sync.Mutex
+	breaches []string
+	missing  string
+	made     []*machine
+}
+
+type trialKey struct{}
+
+// trialOf returns the check that makes a call; nil when none does.
+func trialOf(ctx context.Context) *trial {
+	t, _ := ctx.Value(trialKey{}).(*trial)
+	return t
+}
+
+// errorf notes a breach of the contract. It is safe for concurrent use.
+func (t *trial) errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if breach := fmt.Sprintf(format, args...); !slices.Contains(t.breaches, breach) {
+		t.breaches = append(t.breaches, breach)
+	}
+}
+
+// fatalf notes a breach after which the check cannot go on.
+func (t *trial) fatalf(format string, args ...any) {
+	t.errorf(format, args...)
+	runtime.Goexit()
+}
+
+// notRun ends the check: what it needs is not there.
+func (t *trial) notRun(reason string) {
+	t.missing = reason
+	runtime.Goexit()
+}
+
+// result runs the check and cleans up behind it.
+func (t *trial) result(ctx context.Context, c Check) Result {
+	began := time.Now()
+	ctx = context.WithValue(ctx, trialKey{}, t)
+	inGoroutine(func() { c.run(ctx, t) })
+	// A check that was cancelled leaves nothing either.
+	ctx = context.WithoutCancel(ctx)
+	inGoroutine(func() { t.calm(ctx) })
+	for _, m := range t.made {
+		inGoroutine(func() { m.gone(ctx) })
+	}
+	r := Result{ID: c.ID, Level: c.Level, Rule: c.Rule, Outcome: Passed, Duration: time.Since(began), Breaches: t.breaches}
+	switch {
+	case len(t.breaches) > 0:
+		r.Outcome = Failed
+	case t.missing != "":
+		r.Outcome, r.Reason = NotRun, t.missing
+	}
+	return r
+}
+
+// inGoroutine runs f, which may end itself early, to its end.
+func inGoroutine(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+// calm takes away what the check had the cloud do.
+func (t *trial) calm(ctx context.Context) {
+	if t.backend == nil {
+		return
+	}
+	if _, err := t.backend.RemoveFaults(ctx, &backendv1alpha1.RemoveFaultsRequest{}); err != nil {
+		t.errorf("the cloud's hooks: remove the faults: %v", err)
+	}
+}
+
+// inject has the cloud misbehave for one machine until the check ends.
+func (t *trial) inject(ctx context.Context, m *machine, fault *backendv1alpha1.Fault) {
+	if fault.GetMatch() == nil {
+		fault.Match = &backendv1alpha1.FaultMatch{}
+	}
+	fault.Match.MachineUid = m.ref.GetUid()
+	if _, err := t.backend.InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: fault}); err != nil {
+		t.fatalf("the cloud's hooks: inject a fault: %v", err)
+	}
+}
+
+// vms returns what VMs the cloud has of a machine.
+func (t *trial) vms(ctx context.Context, m *machine) []*backendv1alpha1.VM {
+	answer, err := t.backend.ListVMs(ctx, &backendv1alpha1.ListVMsRequest{ClusterUid: m.cluster})
+	if err != nil {
+		t.fatalf("the cloud's hooks: list the VMs: %v", err)
+	}
+	return slices.DeleteFunc(answer.GetVms(), func(v *backendv1alpha1.VM) bool {
+		return v.GetMachineUid() != m.ref.GetUid() || v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE
+	})
+}
+
+// left counts what resources the cloud has of a machine.
+func (t *trial) left(ctx context.Context, m *machine) int {
+	answer, err := t.backend.ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: m.cluster, MachineUid: m.ref.GetUid()})
+	if err != nil {
+		t.fatalf("the cloud's hooks: list the resources: %v", err)
+	}
+	return len(answer.GetResources())
+}
+
+// expect notes a breach unless err is the driver's own, with that reason.
+func (t *trial) expect(what string, err error, want driverv1alpha1.ErrorReason) {
+	if err == nil {
+		t.errorf("%s: the driver answered OK, want %s", what, contract.ReasonName(want))
+		return
+	}
+	if got := reasonOf(err); got != contract.ReasonName(want) {
+		t.errorf("%s: the driver answered %s %s (%s), want %s", what, status.Code(err), got, status.Convert(err).Message(), contract.ReasonName(want))
+	}
+}
+
+// reasonOf is what the driver gives as the reason; empty when it is none of its errors.
+func reasonOf(err error) string {
+	return contract.ErrorInfo(status.Convert(err)).GetReason()
+}
+
+// pending says whether the driver asks to come back in a moment.
+func pending(err error) bool {
+	return status.Code(err) == codes.Aborted && reasonOf(err) == contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
+}
+
+// random returns letters and digits that were never there before.
+func random() string { return rand.Text() }
