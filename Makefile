@@ -141,9 +141,10 @@ standalone:
 	@for m in $(MODULES); do echo "$$m: go build, go vet, go mod tidy -diff"; \
 	  (cd $$m && go build ./... && go vet ./... && go mod tidy -diff); done
 
+# Without the race detector: they start no goroutines, and their properties are tried on thousands of histories.
 .PHONY: pure
 pure:
-	@$(GOTEST) -cover -timeout 10m $(patsubst %,./%,$(PURE)) | \
+	@go test $(GOTESTFLAGS) -cover -timeout 10m $(patsubst %,./%,$(PURE)) | \
 	  awk '{ print } /coverage:/ && !/coverage: 100.0%/ { bad = 1 } \
 	    END { if (bad) { print "a pure package has statements that no test covers"; exit 1 } }'
 
