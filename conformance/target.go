@@ -101,6 +101,12 @@ func (t *target) judge(
 	ctx context.Context, method string, request, answer any,
 	conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
+	if _, limited := ctx.Deadline(); !limited {
+		// Nobody waits for a driver for ever: not longer than core waits for its slowest call.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, contract.DefaultListPageDeadline)
+		defer cancel()
+	}
 	err := invoke(ctx, method, request, answer, conn, options...)
 	check := trialOf(ctx)
 	if check == nil || err != nil && ctx.Err() != nil {
