@@ -18,7 +18,7 @@ import (
 
 // garbagePercent is how much garbage may lie beside what lives, where $GOGC does not say. What lives are mostly caches:
 // with Go's default of 100, memory would be twice the fleet's for a tenth of the CPU time.
-const garbagePercent = 40
+const garbagePercent = 30
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
