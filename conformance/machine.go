@@ -2,7 +2,7 @@ package conformance
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
@@ -159,7 +159,7 @@ func (m *machine) gone(ctx context.Context) {
 }
 
 // errNotYet says that a call has answered, but not yet what is waited for.
-var errNotYet = fmt.Errorf("not yet")
+var errNotYet = errors.New("not yet")
 
 // The shortest and the longest time between two looks.
 const (
@@ -176,7 +176,7 @@ func (m *machine) until(ctx context.Context, what string, limit time.Duration, s
 		if err == nil {
 			return
 		}
-		if err != errNotYet && !pending(err) { //nolint:errorlint // it is our own, and never wrapped
+		if !errors.Is(err, errNotYet) && !pending(err) {
 			m.t.fatalf("while waiting for the machine %s: %s: %s", what, status.Code(err), status.Convert(err).Message())
 		}
 		if time.Since(began) > limit {

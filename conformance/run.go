@@ -25,9 +25,8 @@ type session struct {
 type Observer struct {
 	// Begin is called with the run's id before anything is made, so that Clean can be told it.
 	Begin func(runID string)
-	// Start is called before each check, Done after it.
-	Start func(Check)
-	Done  func(Result)
+	// Done is called after each check.
+	Done func(Result)
 }
 
 // Execute runs the checks that the config chooses, one after the other, and reports what they found. The error says why it could
@@ -52,14 +51,11 @@ func Execute(ctx context.Context, c Config, o Observer) (*Report, error) {
 		if !c.wants(check.ID) {
 			continue
 		}
-		if ctx.Err() != nil {
-			report.Interrupted = true
+		result := s.try(ctx, check)
+		if report.Interrupted = ctx.Err() != nil; report.Interrupted {
+			// What it was about to show nobody knows.
 			break
 		}
-		if o.Start != nil {
-			o.Start(check)
-		}
-		result := s.try(ctx, check)
 		report.Results = append(report.Results, result)
 		if o.Done != nil {
 			o.Done(result)

@@ -174,12 +174,7 @@ func statusAccountChanged(ctx context.Context, t *trial) {
 	m := t.machine()
 	m.running(ctx)
 	m.secrets = t.otherSecrets
-	changed := driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED
-	_, err := m.get(ctx)
-	t.expect("a status with credentials of another account", err, changed)
-	_, err = m.remove(ctx)
-	t.expect("a delete with credentials of another account", err, changed)
-	m.secrets = t.secrets
+	m.refused(ctx, "with credentials of another account", driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED)
 }
 
 func statusStaleEpoch(ctx context.Context, t *trial) {

@@ -64,6 +64,7 @@ func (t *trial) result(ctx context.Context, c Check) Result {
 	ctx = context.WithoutCancel(ctx)
 	inGoroutine(func() { t.calm(ctx) })
 	for _, m := range t.made {
+		m.spec, m.secrets, m.epoch = t.config.ProviderSpec, t.secrets, 0
 		inGoroutine(func() { m.gone(ctx) })
 	}
 	r := Result{ID: c.ID, Level: c.Level, Rule: c.Rule, Outcome: Passed, Duration: time.Since(began), Breaches: t.breaches}

@@ -17,7 +17,7 @@ import (
 )
 
 // garbagePercent is how much garbage may lie beside what lives, where $GOGC does not say. What lives are mostly caches:
-// with Go's default of 100, memory would be twice the fleet's for a tenth of the CPU time.
+// with Go's default of 100, memory would be twice the fleet's. docs/benchmarks.md has what it costs.
 const garbagePercent = 30
 
 func main() {
