@@ -13,12 +13,10 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/types/descriptorpb"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
@@ -44,6 +42,16 @@ func (l *lockedBuffer) String() string {
 
 const canary = `s3cr3t/ca+nary "&=?`
 
+// token is a canary that only user data holds.
+const token = "abcdef.c4n4ry6789abcdef"
+
+// odd is an error of the runtime that says more than the runtime's do.
+type odd string
+
+func (o odd) Error() string { return string(o) }
+
+func (odd) RuntimeError() {}
+
 // forms are the disguises in which the canary must not appear either.
 func forms() map[string]string {
 	return map[string]string{
@@ -55,6 +63,7 @@ func forms() map[string]string {
 		"quoted": strings.Trim(fmt.Sprintf("%q", canary), `"`),
 		"JSON":   `s3cr3t/ca+nary \"\u0026=?`,
 		"bytes":  strings.Trim(fmt.Sprintf("%d", []byte(canary)), "[]"),
+		"token":  token,
 	}
 }
 
@@ -88,6 +97,25 @@ func TestSecretsReachNeitherLogNorError(t *testing.T) {
 		"a quoted text": func() error { return fmt.Errorf("login with %q failed", canary) },
 		"a JSON body":   func() error { return errors.New(`{"password":"s3cr3t/ca+nary \"\u0026=?"}`) },
 		"a panic":       func() error { panic(canary) },
+		"its own panic": func() error { panic(odd("slice of " + canary)) },
+		"a long text":   func() error { return errors.New(strings.Repeat("x", 1<<10-5) + canary) },
+		"a long detail": func() error {
+			return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, "wrong", sdk.WithField("password", strings.Repeat("x", 1<<9-5)+canary))
+		},
+		"a header": func() error {
+			return errors.New("Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("admin:"+canary)))
+		},
+		"user data":        func() error { return fmt.Errorf("cloud-init: %q is no token", token) },
+		"a cloud's status": func() error { return status.Error(codes.Unavailable, canary) },
+		"its own status": func() error {
+			s, err := status.New(codes.DataLoss, canary).WithDetails(
+				&errdetails.ErrorInfo{Domain: driverName, Reason: "LOST", Metadata: map[string]string{"login": canary}},
+				&errdetails.DebugInfo{Detail: canary, StackEntries: []string{canary}})
+			if err != nil {
+				return err
+			}
+			return s.Err()
+		},
 	}
 	for handler, newHandler := range handlers {
 		for failure, fail := range failures {
@@ -98,15 +126,19 @@ func TestSecretsReachNeitherLogNorError(t *testing.T) {
 						return nil, err
 					}
 					m := running(r.GetMeta(), r.GetMachine())
-					m.LastKnownState = []byte(canary)
+					m.LastKnownState, m.Message, m.Reason = []byte(canary), "login with "+canary, canary
+					// A name is what it is, but it is not logged.
+					m.NodeName, m.Addresses = token, []*driverv1alpha1.MachineAddress{{Address: canary}}
 					return m, nil
 				}}
 				s := serve(t, driver, sdk.Options{Log: slog.New(newHandler(&log))})
 				request := goodCreate()
-				request.UserData = []byte("#cloud-config\n" + canary)
-				request.Provider.Secrets = map[string][]byte{"password": []byte(canary)}
+				request.UserData = []byte("#cloud-config\n# token: " + token + "\n" + canary)
+				// A Secret often also holds what is part of everything that its driver says.
+				request.Provider.Secrets = map[string][]byte{"password": []byte(canary), "user": []byte(canary[:8]), "cloud": []byte(driverName)}
 				request.Provider.ProviderSpec = fmt.Appendf(nil, `{"password":%q}`, canary)
-				_, err := driverv1alpha1.NewMachineServiceClient(s.dial(t)).CreateMachine(t.Context(), request)
+				answer, err := driverv1alpha1.NewMachineServiceClient(s.dial(t)).CreateMachine(t.Context(), request)
+				mustNotHold(t, "the answer", answer.GetMachine().GetMessage()+answer.GetMachine().GetReason())
 				mustNotHold(t, "the error", status.Convert(err).Message())
 				mustNotHold(t, "the error", prototext.Format(status.Convert(err).Proto()))
 				if err != nil && reasonOf(err) == "" {
@@ -125,83 +157,39 @@ func TestSecretsReachNeitherLogNorError(t *testing.T) {
 	}
 }
 
-// nested is a message that holds debug_redact wherever it can stand: in a message, in a list and a map of messages, on a
-// list, on a map and on a message.
-func nested(t *testing.T) proto.Message {
-	t.Helper()
-	file := &descriptorpb.FileDescriptorProto{}
-	if err := prototext.Unmarshal([]byte(`
-		name: "nested.proto" package: "nested" syntax: "proto3"
-		message_type {
-			name: "Leaf"
-			field { name: "secret" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL options { debug_redact: true } }
-			field { name: "open" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
-		}
-		message_type {
-			name: "Tree"
-			field { name: "leaf" number: 1 type: TYPE_MESSAGE type_name: ".nested.Leaf" label: LABEL_OPTIONAL }
-			field { name: "leaves" number: 2 type: TYPE_MESSAGE type_name: ".nested.Leaf" label: LABEL_REPEATED }
-			field { name: "by_name" number: 3 type: TYPE_MESSAGE type_name: ".nested.Tree.ByNameEntry" label: LABEL_REPEATED }
-			field { name: "secrets" number: 4 type: TYPE_STRING label: LABEL_REPEATED options { debug_redact: true } }
-			field { name: "secret_leaf" number: 5 type: TYPE_MESSAGE type_name: ".nested.Leaf" label: LABEL_OPTIONAL options { debug_redact: true } }
-			field { name: "blob" number: 6 type: TYPE_BYTES label: LABEL_OPTIONAL }
-			field { name: "secret_by_name" number: 7 type: TYPE_MESSAGE type_name: ".nested.Tree.SecretByNameEntry" label: LABEL_REPEATED options { debug_redact: true } }
-			nested_type {
-				name: "ByNameEntry" options { map_entry: true }
-				field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-				field { name: "value" number: 2 type: TYPE_MESSAGE type_name: ".nested.Leaf" label: LABEL_OPTIONAL }
-			}
-			nested_type {
-				name: "SecretByNameEntry" options { map_entry: true }
-				field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-				field { name: "value" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
-			}
-		}`), file); err != nil {
+// A probe has no secrets with it, but the driver remembers those of other calls.
+func TestAProbeTellsNoSecretOfEarlierCalls(t *testing.T) {
+	var log lockedBuffer
+	driver := &everything{probe: func(context.Context) error { return errors.New("login with " + canary + " failed") }}
+	s := serve(t, driver, sdk.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	request := goodGet()
+	request.Provider.Secrets = map[string][]byte{"password": []byte(canary)}
+	conn := s.dial(t)
+	if _, err := driverv1alpha1.NewMachineServiceClient(conn).GetMachineStatus(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	described, err := protodesc.NewFile(file, nil)
-	if err != nil {
+	answer, err := driverv1alpha1.NewIdentityServiceClient(conn).Probe(t.Context(), &driverv1alpha1.ProbeRequest{})
+	if err != nil || answer.GetReason() != "login with [redacted] failed" {
+		t.Errorf("the probe says %q, %v", answer.GetReason(), err)
+	}
+	s.stop()
+	if err := await(t, s.stopped, "the end"); err != nil {
 		t.Fatal(err)
 	}
-	tree := dynamicpb.NewMessage(described.Messages().ByName("Tree"))
-	leaf := `{ secret: "canary" open: "to see" }`
-	if err := prototext.Unmarshal([]byte(`leaf `+leaf+` leaves `+leaf+` by_name { key: "k" value `+leaf+` } secrets: "canary"
-		secret_leaf { open: "canary" } blob: "canary" secret_by_name { key: "canary" value: "canary" }`), tree); err != nil {
-		t.Fatal(err)
-	}
-	return tree
+	mustNotHold(t, "the log", log.String())
 }
 
-func TestRedactedSeesEveryPlace(t *testing.T) {
-	tree := nested(t)
-	got := fmt.Sprint(sdk.Redacted(tree).LogValue())
-	if strings.Contains(got, "canary") {
-		t.Errorf("a secret is left: %s", got)
-	}
-	if n := strings.Count(got, "to see"); n != 3 {
-		t.Errorf("%d of 3 fields that may be seen are left: %s", n, got)
-	}
-	if n := strings.Count(got, "[redacted]"); n != 6 {
-		t.Errorf("%d of 6 fields are redacted: %s", n, got)
-	}
-	if !strings.Contains(got, "[6 bytes]") {
-		t.Errorf("bytes are not told by their number: %s", got)
-	}
-}
-
-func TestRedactedOfWhatIsNoMessage(t *testing.T) {
-	for name, tc := range map[string]struct {
-		value any
-		want  string
-	}{
-		"nil":             {nil, "<nil>"},
-		"a text":          {"canary", "string"},
-		"a nil message":   {(*driverv1alpha1.MachineRef)(nil), "map[]"},
-		"an unknown enum": {&driverv1alpha1.Machine{State: 99}, "map[state:99]"},
-		"a known enum":    {&driverv1alpha1.Machine{State: 2}, "map[state:MACHINE_STATE_RUNNING]"},
-	} {
-		if got := fmt.Sprint(sdk.Redacted(tc.value).LogValue()); got != tc.want {
-			t.Errorf("%s: %s, want %s", name, got, tc.want)
-		}
+// A driver may keep the machines that it answers with.
+func TestADriversOwnMachinesAreNotChanged(t *testing.T) {
+	kept := running(goodMeta(), goodRef())
+	kept.Message = canary
+	driver := &sawmill{get: func(context.Context, *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
+		return kept, nil
+	}}
+	request := goodGet()
+	request.Provider.Secrets = map[string][]byte{"password": []byte(canary)}
+	answer, err := driverv1alpha1.NewMachineServiceClient(serve(t, driver, sdk.Options{}).dial(t)).GetMachineStatus(t.Context(), request)
+	if err != nil || answer.GetMachine().GetMessage() != "[redacted]" || kept.GetMessage() != canary {
+		t.Errorf("%v, %v; the driver's own machine says %q", answer, err, kept.GetMessage())
 	}
 }
