@@ -3,6 +3,7 @@ package blueprint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -181,5 +182,33 @@ func TestWrongNamesEachField(t *testing.T) {
 	failure, _ := errors.AsType[*instance.Failure](Wrong(providerspec.Problems{{Path: "a", Description: "is wrong"}}))
 	if failure == nil || failure.Class != instance.SpecInvalid || len(failure.Fields) != 1 || failure.Fields[0].Path != "a" {
 		t.Errorf("got %v", failure)
+	}
+}
+
+// A Machine whose words change from one reconcile to the next is written each time.
+func TestWhatIsWrongIsToldInOneOrder(t *testing.T) {
+	known, err := driverschema.Compile([]byte(`{"additionalProperties":{"format":"uri"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := `{"0":"https://example.org"`
+	for i := range 2 * maxTold {
+		spec += fmt.Sprintf(`,"%c%d":"https://example.org"`, 'z'-rune(i%26), i)
+	}
+	read, err := Read([]byte(spec + "}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspect := func() error {
+		return Wrong(Rules{Endpoints: []string{"*.example.com"}}.Inspect(Blueprint{}, read, known, ""))
+	}
+	first := inspect()
+	if failure, _ := errors.AsType[*instance.Failure](first); failure == nil || len(failure.Fields) != maxTold || failure.Fields[0].Path != "0" {
+		t.Errorf("got %v", first)
+	}
+	for range 10 {
+		if again := inspect(); again.Error() != first.Error() {
+			t.Fatalf("told as %v, and then as %v", first, again)
+		}
 	}
 }

@@ -54,9 +54,11 @@ func Resolve(ctx context.Context, reader *references.Reader, namespace string, b
 	return r, nil
 }
 
-// plain says whether there is nothing to resolve, as is mostly so; it may err on the other side.
+// plain says whether there is nothing to resolve, as is mostly so; it may err on the other side, as where a key may be written
+// with escapes.
 func plain(b Blueprint) bool {
-	return len(b.Credentials) == 0 && !bytes.Contains(b.Spec, []byte("KeyRef")) && !bytes.Contains(b.Spec, []byte(`"value"`))
+	return len(b.Credentials) == 0 && !bytes.Contains(b.Spec, []byte("KeyRef")) && !bytes.Contains(b.Spec, []byte(`"value"`)) &&
+		!bytes.Contains(b.Spec, []byte(`\u`))
 }
 
 // at says in which field of the spec the trouble lies.
@@ -66,6 +68,6 @@ func at(path providerspec.Path, err error) error {
 		return err
 	}
 	located := *failure
-	located.Fields = []instance.Field{{Path: path.String(), Description: failure.Message}}
+	located.Fields = []instance.Field{{Path: path.Shown(), Description: failure.Message}}
 	return &located
 }

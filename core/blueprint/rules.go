@@ -36,11 +36,15 @@ func Read(spec []byte) (providerspec.Spec, error) {
 	return read, err
 }
 
-// Wrong is the failure of a spec with wrong fields; nil for none.
+// maxTold is how many problems a Machine shows.
+const maxTold = 32
+
+// Wrong is the failure of a spec with wrong fields, the first of them at least; nil for none.
 func Wrong(problems providerspec.Problems) error {
 	if len(problems) == 0 {
 		return nil
 	}
+	problems = problems[:min(len(problems), maxTold)]
 	fields := make([]instance.Field, 0, len(problems))
 	for _, problem := range problems {
 		fields = append(fields, instance.Field{Path: problem.Path, Description: problem.Description})
@@ -48,12 +52,18 @@ func Wrong(problems providerspec.Problems) error {
 	return invalid(problems.Error(), fields...)
 }
 
-// Inspect returns what the rules have against a blueprint, whose Spec was read as spec. known is its driver's schema, nil where
-// it has none, and then why says so.
+// Inspect returns what the rules have against a blueprint, whose Spec was read as spec, in the order of the paths. known is its
+// driver's schema, nil where it has none, and then why says so.
 func (r Rules) Inspect(b Blueprint, spec providerspec.Spec, known *schema.Schema, why string) providerspec.Problems {
+	found := r.inspect(b, spec, known, why)
+	found.Sort()
+	return found
+}
+
+func (r Rules) inspect(b Blueprint, spec providerspec.Spec, known *schema.Schema, why string) providerspec.Problems {
 	var found providerspec.Problems
 	add := func(at providerspec.Path, format string, args ...any) {
-		found = append(found, providerspec.Problem{Path: at.String(), Description: fmt.Sprintf(format, args...)})
+		found = append(found, providerspec.Problem{Path: at.Shown(), Description: fmt.Sprintf(format, args...)})
 	}
 	for _, ref := range spec.References {
 		switch {

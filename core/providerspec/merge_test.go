@@ -3,6 +3,9 @@ package providerspec
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -54,6 +57,23 @@ func TestMergeRefusesWhatIsNoObject(t *testing.T) {
 		if got, err := Merge([]byte(`{"a":1}`), []byte(layer)); err == nil || err.Error() != "layer 2: is not a JSON object" {
 			t.Errorf("%s: got %s, %v", layer, got, err)
 		}
+	}
+}
+
+func TestMergeRefusesWhatIsTooDeep(t *testing.T) {
+	deep := func(levels int, around string) []byte {
+		return []byte(strings.Repeat(`{"[{":`, levels/2) + strings.Repeat("[", levels-levels/2) + around +
+			strings.Repeat("]", levels-levels/2) + strings.Repeat("}", levels/2))
+	}
+	const texts = `"[[{{","\\","\"{",[]`
+	if _, err := Merge(deep(maxNesting-1, texts)); err != nil {
+		t.Errorf("%d levels: %v", maxNesting, err)
+	}
+	if _, err := Merge(nil, deep(maxNesting, texts)); err == nil || err.Error() != "layer 2: is nested more than 100 levels deep" {
+		t.Errorf("%d levels: %v", maxNesting+1, err)
+	}
+	if Equal(deep(maxNesting+1, ""), deep(maxNesting+1, "")) {
+		t.Error("what is no spec equals something")
 	}
 }
 
@@ -134,12 +154,81 @@ func TestMergeProperties(t *testing.T) {
 	})
 }
 
-func FuzzMerge(f *testing.F) {
-	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"c":null}}`))
-	f.Fuzz(func(t *testing.T, under, over []byte) {
-		merged, err := Merge(under, over)
-		if err == nil && !json.Valid(merged) {
-			t.Errorf("%q over %q is %q", over, under, merged)
+// leaves returns what stands in a value beside objects and lists, by path, in the words in which it was written.
+func leaves(at Path, value any, into map[string]string) map[string]string {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, element := range v {
+			leaves(at.under(key), element, into)
 		}
+	case []any:
+		for i, element := range v {
+			leaves(at.under(i), element, into)
+		}
+	default:
+		into[at.String()] = fmt.Sprintf("%T %v", v, v)
+	}
+	return into
+}
+
+func FuzzMerge(f *testing.F) {
+	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"c":null}}`), []byte(`{"a":[1.0,{"d":1e400}]}`))
+	f.Add([]byte(`{"a":{"secretKeyRef":{"name":"s","key":"k"}}}`), []byte(`{"a":{"value":{"b":9007199254740993}}}`), []byte(``))
+	f.Add([]byte(`{"a":{"value":"\u00e9<&>\u2028"}}`), []byte(`{"a":{"b":-0}}`), []byte(`{"a":{"value":null}}`))
+	f.Add([]byte(strings.Repeat(`{"a":[`, 60)+strings.Repeat(`]}`, 60)), []byte(`{"":{"":{}}}`), []byte(` `))
+	f.Fuzz(func(t *testing.T, under, over, top []byte) {
+		before := bytes.Clone(under)
+		merged, err := Merge(under, over, top)
+		if err != nil {
+			if words := err.Error(); len(words) > 100 || !strings.HasPrefix(words, "layer ") {
+				t.Errorf("refused with %q", words)
+			}
+			return
+		}
+		have, err := decode(merged)
+		if err != nil || merged[0] != '{' {
+			t.Fatalf("%q: %v", merged, err)
+		}
+		two, err := Merge(under, over)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, same := range map[string][][]byte{
+			"two and one": {two, top}, "the top again": {merged, top}, "nothing": {merged, nil, []byte("{}")}, "itself": {merged},
+		} {
+			if again, err := Merge(same...); err != nil || !bytes.Equal(again, merged) {
+				t.Errorf("%s: %q is %q, %v", what, merged, again, err)
+			}
+		}
+		if !bytes.Equal(before, under) {
+			t.Errorf("the layer below was changed to %q", under)
+		}
+		checkLeaves(t, have, under, over, top)
 	})
+}
+
+// checkLeaves wants each text and number of a result to be just as a layer says it, at the same place.
+func checkLeaves(t *testing.T, have map[string]any, layers ...[]byte) {
+	t.Helper()
+	said := make([]map[string]string, 0, len(layers))
+	for _, raw := range layers {
+		layer, err := decode(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, leaves(nil, layer, map[string]string{}))
+	}
+	found := leaves(nil, have, map[string]string{})
+	for path, is := range found {
+		if !slices.ContainsFunc(said, func(layer map[string]string) bool { return layer[path] == is }) {
+			t.Errorf("%s is %s, as no layer says", path, is)
+		}
+	}
+	// What is on top counts, unless it is nothing.
+	for path, is := range said[len(said)-1] {
+		got, there := found[path]
+		if is != "<nil> <nil>" && (!there || got != is) {
+			t.Errorf("%s is %q, and the upper layer says %s", path, got, is)
+		}
+	}
 }

@@ -32,6 +32,27 @@ func (p Path) String() string {
 	return b.String()
 }
 
+// maxShown is how much of a path people are shown, in bytes.
+const maxShown = 256
+
+// Shown is the path for people: on one line, and not longer than they can read.
+func (p Path) Shown() string { return shown(p.String()) }
+
+// shown is text without what does not print, cut to maxShown bytes.
+func shown(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if !strconv.IsPrint(r) {
+			r = ' '
+		}
+		if b.Len()+len(string(r)) > maxShown-len("…") {
+			return b.String() + "…"
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 // under returns the path of something in what p leads to. It shares nothing with p.
 func (p Path) under(element any) Path {
 	return append(append(make(Path, 0, len(p)+1), p...), element)

@@ -32,7 +32,10 @@ type Reference struct {
 	Namespace, Name, Key string
 }
 
-// Problem is what is wrong with a field. It is free of values.
+// maxProblems is how many of them Read tells.
+const maxProblems = 32
+
+// Problem is what is wrong with a field; its path is as by Shown. It is free of values.
 type Problem struct {
 	Path, Description string
 }
@@ -49,6 +52,13 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "; ")
 }
 
+// Sort puts them into the order of their paths: what is told twice is told alike.
+func (p Problems) Sort() {
+	slices.SortFunc(p, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Description, b.Description))
+	})
+}
+
 // Spec is a spec whose references are known. Make it with Read.
 type Spec struct {
 	root map[string]any
@@ -56,7 +66,8 @@ type Spec struct {
 	References []Reference
 }
 
-// Read takes a spec apart: {value: x} becomes x, and what refers elsewhere is cut out. An error is Problems.
+// Read takes a spec apart: {value: x} becomes x, and what refers elsewhere is cut out. An error is Problems, of which there are
+// at most 32.
 func Read(raw []byte) (Spec, error) {
 	root, err := decode(raw)
 	if err != nil {
@@ -65,8 +76,8 @@ func Read(raw []byte) (Spec, error) {
 	r := &reader{}
 	s := Spec{root: r.object(nil, root)}
 	if len(r.problems) > 0 {
-		slices.SortFunc(r.problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
-		return Spec{}, r.problems
+		r.problems.Sort()
+		return Spec{}, r.problems[:min(len(r.problems), maxProblems)]
 	}
 	slices.SortFunc(r.references, func(a, b Reference) int { return cmp.Compare(a.Path.String(), b.Path.String()) })
 	s.References = r.references
@@ -81,15 +92,17 @@ func (s Spec) JSON() []byte {
 
 // Fill returns the spec with a string in the place of each reference that has one in values, by path.
 func (s Spec) Fill(values map[string]string) Spec {
-	filled := Spec{root: s.root}
+	filled := Spec{}
+	root := clone(s.root)
 	for _, r := range s.References {
 		value, has := values[r.Path.String()]
 		if !has {
 			filled.References = append(filled.References, r)
 			continue
 		}
-		filled.root = put(filled.root, r.Path, value).(map[string]any) //nolint:forcetypeassert // put keeps the kind of what it is given
+		root = put(root, r.Path, value)
 	}
+	filled.root, _ = root.(map[string]any)
 	return filled
 }
 
@@ -100,7 +113,8 @@ func (s Spec) Refer(spec []byte) ([]byte, error) {
 		return nil, err
 	}
 	for _, r := range s.References {
-		root = put(root, r.Path, r.written()).(map[string]any) //nolint:forcetypeassert // put keeps the kind of what it is given
+		// The path leads into the object: it stays the same one.
+		put(root, r.Path, r.written())
 	}
 	return encode(root), nil
 }
@@ -117,15 +131,14 @@ func (r Reference) written() map[string]any {
 	return map[string]any{secretKey: to}
 }
 
-// put returns a copy of value in which path leads to what. Objects that are missing on the way are made, and lists that
-// are too short are filled with null.
+// put changes value so that path leads to what, and returns it, or what takes its place. Objects that are missing on the way
+// are made, and lists that are too short are filled with null.
 func put(value any, path Path, what any) any {
 	if len(path) == 0 {
 		return what
 	}
 	if index, is := path[0].(int); is {
 		list, _ := value.([]any)
-		list = slices.Clone(list)
 		for len(list) <= index {
 			list = append(list, nil)
 		}
@@ -133,13 +146,31 @@ func put(value any, path Path, what any) any {
 		return list
 	}
 	key, _ := path[0].(string)
-	object, _ := value.(map[string]any)
-	object = maps.Clone(object)
-	if object == nil {
+	object, is := value.(map[string]any)
+	if !is {
 		object = map[string]any{}
 	}
 	object[key] = put(object[key], path[1:], what)
 	return object
+}
+
+// clone returns a copy that shares no object and no list with value.
+func clone(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		copied := make(map[string]any, len(v))
+		for key, element := range v {
+			copied[key] = clone(element)
+		}
+		return copied
+	case []any:
+		copied := make([]any, 0, len(v))
+		for _, element := range v {
+			copied = append(copied, clone(element))
+		}
+		return copied
+	}
+	return value
 }
 
 // refers says whether an object stands for a string.
@@ -151,14 +182,21 @@ func refers(object map[string]any) bool {
 		switch key {
 		case secretKey, configMapKey:
 		case literalKey:
-			switch value.(type) {
-			case map[string]any, []any:
+			if len(object) == 1 && !scalar(value) {
 				// Something of the driver's own that has this name.
 				return false
 			}
 		default:
 			return false
 		}
+	}
+	return true
+}
+
+func scalar(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return false
 	}
 	return true
 }
@@ -190,10 +228,15 @@ func (r *reader) value(at Path, value any) (kept any, stays bool) {
 		}
 		return list, true
 	case map[string]any:
-		if !refers(v) {
-			return r.object(at, v), true
+		if refers(v) {
+			return r.reference(at, v)
 		}
-		return r.reference(at, v)
+		if inner, is := v[literalKey].(map[string]any); is && len(v) == 1 && refers(inner) {
+			// With the inner one replaced the outer one would become a reference.
+			r.add(at, literalKey+" must not be a reference itself")
+			return nil, false
+		}
+		return r.object(at, v), true
 	}
 	return value, true
 }
@@ -217,7 +260,11 @@ func (r *reader) reference(at Path, object map[string]any) (literal any, is bool
 		value, known := into[field]
 		text, isText := fields[field].(string)
 		if !known || !isText {
-			r.add(at, fmt.Sprintf("%s.%s: must be one of name, key and namespace, and a string", word, field))
+			r.add(at, fmt.Sprintf("%s.%s: must be one of name, key and namespace, and a string", word, shown(field)))
+			return nil, false
+		}
+		if !isName(text) {
+			r.add(at, fmt.Sprintf("%s.%s: must be of letters, digits, '-', '_' and '.', at most %d", word, field, maxName))
 			return nil, false
 		}
 		*value = text
@@ -231,5 +278,20 @@ func (r *reader) reference(at Path, object map[string]any) (literal any, is bool
 }
 
 func (r *reader) add(at Path, description string) {
-	r.problems = append(r.problems, Problem{Path: at.String(), Description: description})
+	r.problems = append(r.problems, Problem{Path: at.Shown(), Description: description})
+}
+
+// maxName is the longest name of an object, and the longest key in one, in Kubernetes.
+const maxName = 253
+
+// isName says whether text may be looked up, as the name of an object or as a key in one. Whether there can be such a name is the
+// API server's to say; it must not be the way to somewhere else. Nothing at all is no name, but was told already.
+func isName(text string) bool {
+	for _, c := range []byte(text) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return len(text) <= maxName && text != "." && text != ".."
 }

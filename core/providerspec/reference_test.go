@@ -1,8 +1,11 @@
 package providerspec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +56,13 @@ func TestReadNamesWhatIsWrong(t *testing.T) {
 		{"no object in it", `{"a":{"configMapKeyRef":"s/k"}}`, Problems{{"a", "configMapKeyRef needs a name and a key"}}},
 		{"more fields", `{"a":{"secretKeyRef":{"name":"s","key":"k","optional":true}}}`, Problems{{"a", "secretKeyRef.optional: must be one of name, key and namespace, and a string"}}},
 		{"not a string", `{"a":{"secretKeyRef":{"name":"s","key":1}}}`, Problems{{"a", "secretKeyRef.key: must be one of name, key and namespace, and a string"}}},
+		{"a way to somewhere else", `{"a":{"secretKeyRef":{"name":"..","key":"k"}}}`, Problems{{"a", "secretKeyRef.name: must be of letters, digits, '-', '_' and '.', at most 253"}}},
+		{"an odd key", `{"a":{"configMapKeyRef":{"name":"m","key":"a\nb"}}}`, Problems{{"a", "configMapKeyRef.key: must be of letters, digits, '-', '_' and '.', at most 253"}}},
+		{"too long a name", `{"a":{"configMapKeyRef":{"name":"` + strings.Repeat("m", maxName+1) + `","key":"k"}}}`, Problems{{"a", "configMapKeyRef.name: must be of letters, digits, '-', '_' and '.', at most 253"}}},
+		{"an object of ours beside another", `{"a":{"value":{"x":1},"secretKeyRef":{"name":"s","key":"k"}}}`, Problems{{"a", "has several of value, secretKeyRef and configMapKeyRef: choose one"}}},
+		{"a literal in a literal", `{"a":[{"value":{"value":"x"}}]}`, Problems{{"a[0]", "value must not be a reference itself"}}},
+		{"a reference in a literal", `{"a":{"value":{"secretKeyRef":{"name":"s","key":"k"}}}}`, Problems{{"a", "value must not be a reference itself"}}},
+		{"fields with odd names", `{"a\nb":{"secretKeyRef":{"name":"s","key":"k","o\u202ed":1}}}`, Problems{{"a b", "secretKeyRef.o d: must be one of name, key and namespace, and a string"}}},
 		{
 			"all at once, in order", `{"b":{"secretKeyRef":{}},"a":{"secretKeyRef":{}}}`,
 			Problems{{"a", "secretKeyRef needs a name and a key"}, {"b", "secretKeyRef needs a name and a key"}},
@@ -68,6 +78,22 @@ func TestReadNamesWhatIsWrong(t *testing.T) {
 	}
 	if got := (Problems{{"a", "is wrong"}, {"b", "too"}}).Error(); got != "a: is wrong; b: too" {
 		t.Errorf("as an error: %s", got)
+	}
+}
+
+func TestReadTellsTheFirstOfManyProblems(t *testing.T) {
+	many := map[string]any{}
+	for i := range 10 * maxProblems {
+		many[fmt.Sprintf("k%03d", i)] = map[string]any{secretKey: "s"}
+	}
+	raw, err := json.Marshal(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Read(raw)
+	problems, _ := errors.AsType[Problems](err)
+	if len(problems) != maxProblems || problems[0].Path != "k000" || problems[maxProblems-1].Path != fmt.Sprintf("k%03d", maxProblems-1) {
+		t.Errorf("%d problems: %v", len(problems), problems)
 	}
 }
 
@@ -115,6 +141,14 @@ func TestPath(t *testing.T) {
 		if got := path.String(); got != want {
 			t.Errorf("%#v is %s, want %s", path, got, want)
 		}
+		if got := path.Shown(); got != want {
+			t.Errorf("%#v is shown as %s, want %s", path, got, want)
+		}
+	}
+	for _, long := range []string{strings.Repeat("a", maxShown), strings.Repeat("ä\n", maxShown)} {
+		if got := (Path{long}).Shown(); len(got) > maxShown || len(got) < maxShown-8 || strings.Contains(got, "\n") {
+			t.Errorf("a long path is shown as %s", got)
+		}
 	}
 }
 
@@ -142,9 +176,12 @@ func TestReadProperties(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"a":{"secretKeyRef":{"name":"s","key":"k"}},"b":[{"value":"x"}]}`))
 	f.Add([]byte(`{"":{"configMapKeyRef":{"name":"s","key":"k"}},"b":[{"value":{}}]}`))
+	f.Add([]byte(`{"a":{"value":{"value":"x"}},"b":[1.50,{"c\u202e":{"secretKeyRef":{"name":"../x","key":"k"}}}]}`))
+	f.Add([]byte(`{"a":{"b":{"name":"value","value":{"configMapKeyRef":{"name":"m","key":"k"}}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s, err := Read(raw)
 		if err != nil {
+			checkProblems(t, err)
 			return
 		}
 		back, err := s.Refer(s.JSON())
@@ -155,5 +192,54 @@ func FuzzRead(f *testing.F) {
 		if diff := cmp.Diff(s.References, again.References); err != nil || diff != "" {
 			t.Errorf("%q: references changed, %v:\n%s", raw, err, diff)
 		}
+		if !bytes.Equal(again.JSON(), s.JSON()) {
+			t.Errorf("%q is %q, and read again %q", raw, s.JSON(), again.JSON())
+		}
+		checkFilled(t, s)
 	})
+}
+
+// checkProblems wants to be told in few words where something is wrong.
+func checkProblems(t *testing.T, err error) {
+	t.Helper()
+	problems, is := errors.AsType[Problems](err)
+	if !is || len(problems) == 0 || len(problems) > maxProblems {
+		t.Fatalf("%d problems: %v", len(problems), err)
+	}
+	for _, problem := range problems {
+		if problem.Path == "" && problem.Description != errNoObject.Error() && problem.Description != errNested.Error() {
+			t.Errorf("nobody knows where: %v", problem)
+		}
+		if len(problem.Path) > maxShown || len(problem.Description) > 2*maxShown || strings.ContainsAny(problem.Path+problem.Description, "\n\x00") {
+			t.Errorf("the problem is not fit for people: %q", problem)
+		}
+	}
+}
+
+// checkFilled puts a text in the place of each reference: nothing else changes, and it changes nothing of the spec it was made from.
+func checkFilled(t *testing.T, s Spec) {
+	t.Helper()
+	values, before := map[string]string{}, s.JSON()
+	for _, ref := range s.References {
+		values[ref.Path.String()] = "filled in " + ref.Path.String()
+	}
+	filled := s.Fill(values)
+	if len(filled.References) > 0 || !bytes.Equal(before, s.JSON()) {
+		t.Errorf("%d references are left, and %q became %q", len(filled.References), before, s.JSON())
+	}
+	have, err := decode(filled.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := decode(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, plain := leaves(nil, have, map[string]string{}), leaves(nil, want, map[string]string{})
+	for path, value := range values {
+		plain[path] = "string " + value
+	}
+	if diff := cmp.Diff(plain, found); diff != "" {
+		t.Errorf("filling in changed more:\n%s", diff)
+	}
 }

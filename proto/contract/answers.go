@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
@@ -64,15 +65,11 @@ func (c *checker) pluginInfo(a *handshakev1.GetPluginInfoResponse) {
 
 func (c *checker) capabilities(a *driverv1alpha1.GetCapabilitiesResponse) {
 	c.required("provider_id_prefix", a.GetProviderIdPrefix())
-	features := a.GetFeatures()
-	for i, feature := range features {
-		if feature == driverv1alpha1.Feature_FEATURE_UNSPECIFIED {
-			c.add("features", "holds FEATURE_UNSPECIFIED")
-		}
-		if slices.Contains(features[:i], feature) {
-			c.add("features", "repeats "+feature.String())
-		}
+	c.size("provider_id_prefix", len(a.GetProviderIdPrefix()), MaxProviderIDBytes)
+	if strings.ContainsFunc(a.GetProviderIdPrefix(), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		c.add("provider_id_prefix", "holds white space or a control character")
 	}
+	c.features(a.GetFeatures())
 	limits := a.GetLimits()
 	if limits.GetMaxConcurrentRequests() < 0 {
 		c.add("limits.max_concurrent_requests", "is negative; 0 means core's default")
@@ -80,8 +77,23 @@ func (c *checker) capabilities(a *driverv1alpha1.GetCapabilitiesResponse) {
 	if limits.GetMaxUserDataBytes() < 0 {
 		c.add("limits.max_user_data_bytes", "is negative; 0 means core's default")
 	}
-	if limits.GetCreateSettle().AsDuration() < 0 {
-		c.add("limits.create_settle", "is negative")
+	if settle := limits.GetCreateSettle().AsDuration(); settle < 0 || settle > MaxCreateSettle {
+		c.add("limits.create_settle", "is negative or exceeds "+MaxCreateSettle.String())
+	}
+}
+
+// features tells each breach once: there may be millions of them.
+func (c *checker) features(announced []driverv1alpha1.Feature) {
+	if slices.Contains(announced, driverv1alpha1.Feature_FEATURE_UNSPECIFIED) {
+		c.add("features", "holds FEATURE_UNSPECIFIED")
+	}
+	seen := map[driverv1alpha1.Feature]struct{}{}
+	for _, feature := range announced {
+		if _, twice := seen[feature]; twice {
+			c.add("features", "repeats "+feature.String())
+			return
+		}
+		seen[feature] = struct{}{}
 	}
 }
 
@@ -101,8 +113,19 @@ func (c *checker) machine(field string, m *driverv1alpha1.Machine) {
 	case driverv1alpha1.MachineState_MACHINE_STATE_RUNNING:
 		c.required(field+".provider_id", m.GetProviderId())
 	}
-	c.size(field+".provider_id", len(m.GetProviderId()), MaxProviderIDBytes)
-	if strings.TrimSpace(m.GetProviderId()) != m.GetProviderId() {
-		c.add(field+".provider_id", "begins or ends with white space")
+	c.providerID(field+".provider_id", m.GetProviderId())
+	for _, id := range m.GetDuplicateProviderIds() {
+		c.required(field+".duplicate_provider_ids", id)
+		c.providerID(field+".duplicate_provider_ids", id)
+	}
+}
+
+func (c *checker) providerID(field, id string) {
+	c.size(field, len(id), MaxProviderIDBytes)
+	if strings.TrimSpace(id) != id {
+		c.add(field, "begins or ends with white space")
+	}
+	if strings.ContainsFunc(id, unicode.IsControl) {
+		c.add(field, "holds a control character")
 	}
 }

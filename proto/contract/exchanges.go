@@ -126,8 +126,10 @@ func (e Exchange) machine(field string, m *driverv1alpha1.Machine) []string {
 	}); ok && r.GetMeta().GetClusterUid() != m.GetClusterUid() {
 		breaches = append(breaches, field+".cluster_uid: is not the cluster that asked")
 	}
-	if m.GetProviderId() != "" && !strings.HasPrefix(m.GetProviderId(), e.ProviderIDPrefix) {
-		breaches = append(breaches, fmt.Sprintf("%s.provider_id: does not begin with %q, as announced", field, e.ProviderIDPrefix))
+	for _, id := range append([]string{m.GetProviderId()}, m.GetDuplicateProviderIds()...) {
+		if id != "" && !strings.HasPrefix(id, e.ProviderIDPrefix) {
+			breaches = append(breaches, fmt.Sprintf("%s.provider_id: does not begin with %q, as announced", field, e.ProviderIDPrefix))
+		}
 	}
 	return breaches
 }

@@ -28,5 +28,8 @@ const (
 	DefaultListPageDeadline = 60 * time.Second
 )
 
+// MaxCreateSettle bounds Limits.create_settle: more is a wrong unit, and would keep machines from ever being forgotten.
+const MaxCreateSettle = 24 * time.Hour
+
 // DriverPackage is the package of the contract that this module generates, as GetPluginInfo announces it.
 const DriverPackage = "millwright.driver.v1alpha1"

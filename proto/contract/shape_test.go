@@ -111,6 +111,10 @@ func TestAnswerShapes(t *testing.T) {
 	homeless.ProviderId = ""
 	spaced := goodMachine()
 	spaced.ProviderId = "x:///1 "
+	broken := goodMachine()
+	broken.ProviderId = "x:///1\n2"
+	doubled := goodMachine()
+	doubled.DuplicateProviderIds = []string{"x:///2", "", "x:///3 "}
 	endless := goodMachine()
 	endless.ProviderId = "x:///" + strings.Repeat("1", MaxProviderIDBytes)
 	stateless := goodMachine()
@@ -136,19 +140,33 @@ func TestAnswerShapes(t *testing.T) {
 				"limits.max_concurrent_requests", "limits.max_user_data_bytes", "limits.create_settle",
 			},
 		},
-		"ready, with an excuse":      {&driverv1alpha1.ProbeResponse{Ready: true, Reason: "?"}, []string{"reason"}},
-		"not ready, without one":     {&driverv1alpha1.ProbeResponse{}, []string{"reason"}},
-		"a create that holds":        {&driverv1alpha1.CreateMachineResponse{Machine: goodMachine()}, nil},
-		"a create of nothing":        {&driverv1alpha1.CreateMachineResponse{}, []string{"machine"}},
-		"running without an id":      {&driverv1alpha1.GetMachineStatusResponse{Machine: homeless}, []string{"machine.provider_id"}},
-		"an id with a space":         {&driverv1alpha1.GetMachineStatusResponse{Machine: spaced}, []string{"machine.provider_id"}},
-		"an id that is too long":     {&driverv1alpha1.GetMachineStatusResponse{Machine: endless}, []string{"machine.provider_id"}},
-		"no state":                   {&driverv1alpha1.GetMachineStatusResponse{Machine: stateless}, []string{"machine.state"}},
-		"failed without a reason":    {&driverv1alpha1.ListMachinesResponse{Machines: []*driverv1alpha1.Machine{goodMachine(), failed}}, []string{"machines[1].reason"}},
-		"a delete that is complete":  {&driverv1alpha1.DeleteMachineResponse{}, nil},
-		"a delete of no one":         {&driverv1alpha1.DeleteMachineResponse{Machine: &driverv1alpha1.Machine{}}, []string{"machine.ref", "machine.cluster_uid", "machine.state"}},
-		"an update that says no how": {&driverv1alpha1.UpdateMachineResponse{Machine: goodMachine()}, []string{"disposition"}},
-		"an adoption of nothing":     {&driverv1alpha1.AdoptMachineResponse{}, []string{"machine"}},
+		"capabilities that are too much": {
+			&driverv1alpha1.GetCapabilitiesResponse{
+				ProviderIdPrefix: strings.Repeat("x", MaxProviderIDBytes+1),
+				Limits:           &driverv1alpha1.Limits{CreateSettle: durationpb.New(MaxCreateSettle + 1)},
+			},
+			[]string{"provider_id_prefix", "limits.create_settle"},
+		},
+		"capabilities just within bounds": {&driverv1alpha1.GetCapabilitiesResponse{
+			ProviderIdPrefix: strings.Repeat("x", MaxProviderIDBytes), Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(MaxCreateSettle)},
+		}, nil},
+		"a prefix that no id can have": {&driverv1alpha1.GetCapabilitiesResponse{ProviderIdPrefix: " x:///"}, []string{"provider_id_prefix"}},
+		"a prefix of two lines":        {&driverv1alpha1.GetCapabilitiesResponse{ProviderIdPrefix: "x:///\n"}, []string{"provider_id_prefix"}},
+		"ready, with an excuse":        {&driverv1alpha1.ProbeResponse{Ready: true, Reason: "?"}, []string{"reason"}},
+		"not ready, without one":       {&driverv1alpha1.ProbeResponse{}, []string{"reason"}},
+		"a create that holds":          {&driverv1alpha1.CreateMachineResponse{Machine: goodMachine()}, nil},
+		"a create of nothing":          {&driverv1alpha1.CreateMachineResponse{}, []string{"machine"}},
+		"running without an id":        {&driverv1alpha1.GetMachineStatusResponse{Machine: homeless}, []string{"machine.provider_id"}},
+		"an id with a space":           {&driverv1alpha1.GetMachineStatusResponse{Machine: spaced}, []string{"machine.provider_id"}},
+		"an id of two lines":           {&driverv1alpha1.GetMachineStatusResponse{Machine: broken}, []string{"machine.provider_id"}},
+		"duplicates that are none":     {&driverv1alpha1.GetMachineStatusResponse{Machine: doubled}, []string{"machine.duplicate_provider_ids", "machine.duplicate_provider_ids"}},
+		"an id that is too long":       {&driverv1alpha1.GetMachineStatusResponse{Machine: endless}, []string{"machine.provider_id"}},
+		"no state":                     {&driverv1alpha1.GetMachineStatusResponse{Machine: stateless}, []string{"machine.state"}},
+		"failed without a reason":      {&driverv1alpha1.ListMachinesResponse{Machines: []*driverv1alpha1.Machine{goodMachine(), failed}}, []string{"machines[1].reason"}},
+		"a delete that is complete":    {&driverv1alpha1.DeleteMachineResponse{}, nil},
+		"a delete of no one":           {&driverv1alpha1.DeleteMachineResponse{Machine: &driverv1alpha1.Machine{}}, []string{"machine.ref", "machine.cluster_uid", "machine.state"}},
+		"an update that says no how":   {&driverv1alpha1.UpdateMachineResponse{Machine: goodMachine()}, []string{"disposition"}},
+		"an adoption of nothing":       {&driverv1alpha1.AdoptMachineResponse{}, []string{"machine"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -179,5 +197,20 @@ func TestOnlySizesAreTooLarge(t *testing.T) {
 	}
 	if (Violations{}).TooLarge() || (Violations{}).Err() != nil {
 		t.Error("no violations are an error")
+	}
+}
+
+// A driver that announces millions of features is refused in no time, and in few words.
+func TestManyFeatures(t *testing.T) {
+	many := make([]driverv1alpha1.Feature, 1<<20)
+	for i := range many {
+		many[i] = driverv1alpha1.Feature(i + 1)
+	}
+	if found := CheckAnswer(&driverv1alpha1.GetCapabilitiesResponse{ProviderIdPrefix: "x:///", Features: many}); len(found) > 0 {
+		t.Errorf("features of the future: %v", found)
+	}
+	clear(many)
+	if found := CheckAnswer(&driverv1alpha1.GetCapabilitiesResponse{ProviderIdPrefix: "x:///", Features: many}); len(found) != 2 {
+		t.Errorf("%d violations, want two", len(found))
 	}
 }

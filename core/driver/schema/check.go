@@ -2,7 +2,6 @@ package schema
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -33,6 +32,9 @@ func (s *Schema) Check(spec []byte, scope Scope) providerspec.Problems {
 	if err != nil {
 		return providerspec.Problems{{Description: "is not JSON"}}
 	}
+	if at, is := excess(nil, value); is {
+		return providerspec.Problems{{Path: at.Shown(), Description: "is a number out of all bounds"}}
+	}
 	for _, path := range scope.Withheld {
 		value = stand(value, path)
 	}
@@ -42,9 +44,7 @@ func (s *Schema) Check(spec []byte, scope Scope) providerspec.Problems {
 	}
 	c := checker{schema: s, value: value, scope: scope, words: message.NewPrinter(language.English)}
 	found := c.problems(wrong)
-	slices.SortFunc(found, func(a, b providerspec.Problem) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Description, b.Description))
-	})
+	found.Sort()
 	return slices.Compact(found)
 }
 
@@ -95,7 +95,7 @@ func (c checker) problems(wrong *jsonschema.ValidationError) providerspec.Proble
 func (c checker) problem(wrong *jsonschema.ValidationError) providerspec.Problems {
 	at := c.path(wrong.InstanceLocation)
 	say := func(path providerspec.Path, description string) providerspec.Problem {
-		return providerspec.Problem{Path: path.String(), Description: description}
+		return providerspec.Problem{Path: path.Shown(), Description: description}
 	}
 	var found providerspec.Problems
 	switch k := wrong.ErrorKind.(type) {

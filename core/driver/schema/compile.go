@@ -23,6 +23,9 @@ func Compile(raw []byte) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read JSON: %w", err)
 	}
+	if at, is := excess(nil, document); is {
+		return nil, fmt.Errorf("%s: is a number out of all bounds", at.Shown())
+	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(nowhere{})
 	compiler.AssertFormat()

@@ -102,6 +102,7 @@ func TestAPI9_Check(t *testing.T) {
 		{name: "an alternative", spec: `{"flavor":"small","login":{"user":"u"}}`},
 		{name: "no alternative", spec: `{"flavor":"small","login":{}}`, want: problems{{Path: "login.token", Description: "is required"}, {Path: "login.user", Description: "is required"}}},
 		{name: "elements by their index", spec: `{"flavor":"small","networks":[{"name":"a"},{"name":1}]}`, want: problems{{Path: "networks[1].name", Description: "got number, want string"}}},
+		{name: "a number that nobody can count to", spec: `{"flavor":"small","labels":{"b":1e1001,"a":[1e1000,1e-1000001]}}`, want: problems{{Path: "labels.a[1]", Description: "is a number out of all bounds"}}},
 		{name: "no JSON", spec: `{`, want: problems{{Path: "", Description: "is not JSON"}}},
 		{
 			name: "withheld fields are there", spec: `{"flavor":"small","login":{}}`,
@@ -153,6 +154,9 @@ func TestCompileRefuses(t *testing.T) {
 		"a URL":              `{"$ref": "https://example.com/schema"}`,
 		"a reference astray": `{"$ref": "#/$defs/none"}`,
 		"a bad pattern":      `{"pattern": "("}`,
+		"a bound without":    `{"properties":{"a":[{"minimum": 1e1000001}]}}`,
+		"a length without":   `{"minLength": 1E-9999999999999999999}`,
+		"a divisor without":  `{"multipleOf": 1e1000001}`,
 	} {
 		if _, err := Compile([]byte(raw)); err == nil {
 			t.Errorf("%s passes", name)
@@ -170,6 +174,31 @@ func FuzzCheck(f *testing.F) {
 		found := s.Check(spec, Scope{Withheld: []providerspec.Path{{"a", 0, "b"}}})
 		if len(found) == 0 && len(s.Endpoints(spec)) > 1 {
 			t.Errorf("%s has two addresses and is right", spec)
+		}
+	})
+}
+
+// FuzzCompile reads any schema, and checks any spec by it.
+func FuzzCompile(f *testing.F) {
+	f.Add([]byte(cloudSchema), []byte(`{"flavor":"small","networks":[{"name":1}]}`))
+	f.Add([]byte(`{"minimum":1e1000001}`), []byte(`1e1000001`))
+	f.Add([]byte(`{"properties":{"a":{"minimum":1,"multipleOf":0.01,"uniqueItems":true}}}`), []byte(`{"a":1e1000001}`))
+	f.Add([]byte(`{"$ref":"#"}`), []byte(`{}`))
+	f.Add([]byte(`{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"properties":{"b":{"$ref":"#"}},"unevaluatedProperties":false}}}`), []byte(`{"b":{"b":{"c":1}}}`))
+	f.Add([]byte(`{"contentEncoding":"base64","contentMediaType":"application/json","format":"uri","writeOnly":true}`), []byte(`"e30="`))
+	f.Fuzz(func(t *testing.T, raw, spec []byte) {
+		s, err := Compile(raw)
+		if err != nil {
+			return
+		}
+		found := s.Check(spec, Scope{Withheld: []providerspec.Path{{"a", 0, "b"}, {"key"}}})
+		if diff := cmp.Diff(found, s.Check(spec, Scope{Withheld: []providerspec.Path{{"a", 0, "b"}, {"key"}}})); diff != "" {
+			t.Errorf("the same spec is wrong in another way:\n%s", diff)
+		}
+		for _, endpoint := range s.Endpoints(spec) {
+			if !s.IsEndpoint(endpoint.Path) {
+				t.Errorf("%s is no address", endpoint.Path)
+			}
 		}
 	})
 }

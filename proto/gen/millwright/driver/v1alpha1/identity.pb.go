@@ -142,8 +142,8 @@ type GetCapabilitiesResponse struct {
 	// MUST NOT hold FEATURE_UNSPECIFIED or repeat a value.
 	Features []Feature `protobuf:"varint,1,rep,packed,name=features,proto3,enum=millwright.driver.v1alpha1.Feature" json:"features,omitempty"`
 	Limits   *Limits   `protobuf:"bytes,2,opt,name=limits,proto3" json:"limits,omitempty"`
-	// What every provider_id of this driver begins with, e.g. "openstack:///". MUST NOT be empty, and MUST
-	// be what the provider's cloud controller manager writes into Node.spec.providerID.
+	// What every provider_id of this driver begins with, e.g. "openstack:///". MUST NOT be empty, exceed 512 bytes
+	// or hold white space, and MUST be what the provider's cloud controller manager writes into Node.spec.providerID.
 	ProviderIdPrefix string `protobuf:"bytes,3,opt,name=provider_id_prefix,json=providerIdPrefix,proto3" json:"provider_id_prefix,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -211,6 +211,7 @@ type Limits struct {
 	MaxUserDataBytes int64 `protobuf:"varint,2,opt,name=max_user_data_bytes,json=maxUserDataBytes,proto3" json:"max_user_data_bytes,omitempty"`
 	// How long after a create of unknown outcome the cloud may still bring forth what was asked for. Core
 	// repeats DeleteMachine until this has passed since the last attempt, and only then forgets the machine.
+	// MUST NOT be negative or exceed 24 h.
 	CreateSettle  *durationpb.Duration `protobuf:"bytes,3,opt,name=create_settle,json=createSettle,proto3" json:"create_settle,omitempty"`
 	Deadlines     *Deadlines           `protobuf:"bytes,4,opt,name=deadlines,proto3" json:"deadlines,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -276,7 +277,8 @@ func (x *Limits) GetDeadlines() *Deadlines {
 }
 
 // Deadlines are the longest that the driver wants core to wait, per kind of call; where set they
-// take the place of core's defaults (identity 5 s, status 30 s, mutation 30 s, a page of a list 60 s).
+// take the place of core's defaults (identity 5 s, status 30 s, mutation 30 s, a page of a list 60 s). Core waits no
+// longer than an hour.
 type Deadlines struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Identity      *durationpb.Duration   `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`

@@ -366,8 +366,8 @@ type Machine struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Ref        *MachineRef            `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	ClusterUid string                 `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// What Node.spec.providerID will be, byte for byte. Empty while there is no VM. MUST NOT change once set, and MUST NOT
-	// exceed 512 bytes.
+	// What Node.spec.providerID will be, byte for byte. Empty while there is no VM. MUST NOT change once set, MUST NOT
+	// exceed 512 bytes, begin or end with white space, or hold control characters.
 	ProviderId string `protobuf:"bytes,3,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// The name under which the node will register, where the cloud decides it; else empty.
 	NodeName string `protobuf:"bytes,4,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
@@ -387,7 +387,8 @@ type Machine struct {
 	InstanceType      string                 `protobuf:"bytes,13,opt,name=instance_type,json=instanceType,proto3" json:"instance_type,omitempty"`
 	Region            string                 `protobuf:"bytes,14,opt,name=region,proto3" json:"region,omitempty"`
 	Zone              string                 `protobuf:"bytes,15,opt,name=zone,proto3" json:"zone,omitempty"`
-	// Other VMs that carry the same uid, which MUST NOT happen and MUST be told when it has. The oldest is the machine.
+	// The provider_ids of other VMs that carry the same uid, which MUST NOT happen and MUST be told when it has. The oldest is
+	// the machine.
 	DuplicateProviderIds []string `protobuf:"bytes,16,rep,name=duplicate_provider_ids,json=duplicateProviderIds,proto3" json:"duplicate_provider_ids,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -1131,7 +1132,7 @@ func (x *ListMachinesRequest) GetPageToken() string {
 type ListMachinesResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Machines []*Machine             `protobuf:"bytes,1,rep,name=machines,proto3" json:"machines,omitempty"`
-	// Empty on the last page.
+	// Empty on the last page, else another than any before it in this list.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
