@@ -1,0 +1,177 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// halfWay is a create that failed after it had made something, which has been written down.
+func halfWay(s *State) {
+	intended(s)
+	s.Machine.ProviderID = "cloud:///1"
+	s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
+}
+
+// TestCreationAtTheBounds shows on which side of each bound a create falls.
+func TestCreationAtTheBounds(t *testing.T) {
+	booting := instance.Instance{ProviderID: "cloud:///1", State: instance.Creating}
+	decide(t, map[string]decision{
+		"what was made half-way and was missed by one look is taken up again": {
+			given: all(halfWay, missing(1)), do: Create, condition: "InstanceReady False ProviderInternal",
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"what was made half-way and is gone at two looks is not": {
+			given: all(halfWay, missing(confirmations)), condition: "InstanceReady False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"nor what was seen once": {
+			given: all(halfWay, func(s *State) { s.Memory.Witnessed = true }), watch: Closely, wake: driverPatience, silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"nor after a delete that failed": {
+			given: all(halfWay, func(s *State) { s.Memory.Last.Operation = opDelete }), watch: Closely, wake: driverPatience, silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"an accepted create whose VM one look missed waits": {
+			given: all(intended, succeeded(opCreate, nil), missing(1)), wake: recheck, watch: Closely, silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"an accepted create is repeated when the time has come": {
+			given: all(intended, succeeded(opCreate, nil), func(s *State) { s.Memory, s.Driver.Outcome = Next(*s).Memory, nil }, later(recheck)),
+			do:    Create, watch: Closely, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"a create that failed is repeated when the time has come": {
+			given: all(intended, func(s *State) {
+				s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+				s.Memory.RetryAt = s.Now
+			}), do: Create, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"a failure half-way that tells the known providerID again": {
+			given: all(halfWay, ended(opCreate, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", ProviderID: "cloud:///1"})),
+			wake:  5 * time.Second, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"while nobody has looked at a VM that ran, its Node tells of the machine": {
+			given: all(running, unseen, joined("Unknown")), watch: Closely, condition: "Ready Unknown NodeUnknown",
+			phase: clusterv1alpha1.MachinePhaseRunning,
+		},
+		"once a look has missed it, the next look does": {
+			given: all(running, missing(1), joined("Unknown")), watch: Seldom, condition: "Ready True MachineReady",
+			phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
+		},
+		"a VM that boots and cannot be looked at for a moment": {
+			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" }, seen(booting), refusedLook(instance.Internal, true)),
+			watch: Closely, condition: "InstanceReady False Creating", silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"no limit to the time in which it boots": {
+			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" }, seen(booting), waited(24*time.Hour)),
+			watch: Closely, condition: "InstanceReady False Creating", silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"the only VM of a machine is not called one of several": {
+			given: provisioned, watch: Seldom, condition: "InstanceReady True Running", silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
+	})
+	if got := given(provisioned).Machine.Status.Condition("InstanceReady").Message; got != "The VM runs." {
+		t.Errorf("a VM that runs is told as %q", got)
+	}
+}
+
+// TestDoubtAboutEarlierCreates: a create that an earlier process may have sent is in doubt, and only that.
+func TestDoubtAboutEarlierCreates(t *testing.T) {
+	earlier := func(s *State) { s.Driver.LeadingSince = s.Now.Add(-time.Second) }
+	for name, c := range map[string]struct {
+		given func(*State)
+		doubt bool
+	}{
+		"a new machine":                         {func(*State) {}, false},
+		"an intent that this process only read": {intended, true},
+		"an intent whose end this process saw": {all(intended, func(s *State) {
+			s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+		}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(c.given, earlier)
+			step := Next(s)
+			if step.Do != Create {
+				t.Fatalf("does %q", step.Do)
+			}
+			if m := step.Memory; m.Possible != c.doubt || m.Doubt.Equal(s.Driver.LeadingSince) != c.doubt {
+				t.Errorf("possible %t, doubt until %s", m.Possible, m.Doubt)
+			}
+		})
+	}
+}
+
+// TestLastKnownState: what a half-way failure brought back is kept until something newer comes back.
+func TestLastKnownState(t *testing.T) {
+	for name, c := range map[string]struct{ brought, want string }{
+		"something newer": {"new", "new"},
+		"nothing":         {"", "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}
+			if c.brought != "" {
+				f.LastKnownState = []byte(c.brought)
+			}
+			step := Next(given(intended, func(s *State) { s.Machine.Status.LastKnownState = []byte("old") }, ended(opCreate, f)))
+			if got := string(step.Status.LastKnownState); got != c.want {
+				t.Errorf("keeps %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLastOperation: it says what a later process has to know.
+func TestLastOperation(t *testing.T) {
+	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState) func(*State) {
+		return func(s *State) { s.Machine.Status.LastOperation = &Operation{Type: op, State: state, At: s.Now} }
+	}
+	leading := func(since time.Duration) func(*State) {
+		return func(s *State) { s.Driver.LeadingSince = s.Now.Add(-since) }
+	}
+	for name, c := range map[string]struct {
+		given func(*State)
+		want  string
+	}{
+		"a VM that runs":                       {all(provisioned, func(s *State) { s.Machine.Status.LastOperation = nil }), "Create Succeeded"},
+		"one whose create was under way":       {all(provisioned, operation(opCreate, "Processing")), "Create Succeeded"},
+		"one that was asked to go":             {all(provisioned, operation(opDelete, "Processing")), "Delete Processing"},
+		"a machine on its way out":             {all(provisioned, deleting), "Delete Processing"},
+		"one of which nothing was asked":       {all(provisioned, func(s *State) { s.Machine.Status.LastOperation = nil }, deleting), "Delete Processing"},
+		"one whose create nobody saw end":      {all(intended, deleting), "Create Processing"},
+		"one whose create ended just now":      {all(provisioned, operation(opCreate, "Succeeded"), leading(0), deleting), "Create Succeeded"},
+		"one whose create has settled by now":  {all(provisioned, operation(opCreate, "Succeeded"), leading(settle), func(s *State) { s.Machine.Status.LastOperation.At = s.Driver.LeadingSince }, deleting), "Delete Processing"},
+		"one whose create this process asked":  {all(provisioned, operation(opCreate, "Succeeded"), leading(time.Second), deleting), "Delete Processing"},
+		"one whose create was refused for all": {all(intended, operation(opCreate, "Failed"), deleting), "Create Failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := Next(given(c.given)).Status.LastOperation
+			if got := string(last.Type) + " " + string(last.State); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestFailureIsToldBeforeTheFirstNode: programs hear of the failure of a machine that never had a Node, and of no other.
+func TestFailureIsToldBeforeTheFirstNode(t *testing.T) {
+	gone := missing(confirmations)
+	for name, c := range map[string]struct {
+		given func(*State)
+		told  bool
+	}{
+		"it never had one": {all(provisioned, gone), true},
+		"it is Running":    {all(running, gone, func(s *State) { s.Node, s.Machine.Status.NodeName = Node{}, "" }), false},
+		"it names one":     {all(provisioned, gone, func(s *State) { s.Machine.Status.NodeName = "node" }), false},
+		"there is one":     {all(provisioned, gone, joined("False")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := Next(given(c.given))
+			if step.Status.Phase != clusterv1alpha1.MachinePhaseFailed || (step.Status.Failure != nil) != c.told {
+				t.Errorf("phase %s, failure %+v", step.Status.Phase, step.Status.Failure)
+			}
+		})
+	}
+}

@@ -1,0 +1,297 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// TestDeparture shows each decision on a machine that is on its way out.
+func TestDeparture(t *testing.T) {
+	decide(t, map[string]decision{
+		"a machine that was never asked for goes at once": {
+			given: deleting, do: Release, silent: true, wake: deletePatience,
+		},
+		"the Node is drained first": {
+			given: all(running, deleting), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"pods that end are waited for": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Remaining: "a/b"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
+		},
+		"a budget is named": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/b: budget c"} }), wake: 5 * time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False BlockedByPodDisruptionBudget", message: "budget c",
+		},
+		"a drain that the API server refuses is shown": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Trouble: "forbidden"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", message: "forbidden",
+		},
+		"unless that passes": {
+			given: all(running, deleting, func(s *State) {
+				s.Drain = &Drain{Remaining: "a/b"}
+				s.Machine.Status = Next(*s).Status
+				s.Drain = &Drain{Trouble: "timeout"}
+			}), wake: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
+		},
+		"a Node that does not answer is not waited for": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true, Unreachable: true} }), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True NodeUnreachable",
+		},
+		"a Node that nobody knows to be this machine's is not drained": {
+			given: all(running, deleting, func(s *State) { s.Node = Node{Match: NodeConflicting, Conflict: "several"} }), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False NodeConflict", message: "several",
+		},
+		"an empty Node's VM is deleted": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true} }), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",
+		},
+		"when the time for the drain is over the VM is deleted": {
+			given: all(running, deleting, func(s *State) {
+				s.Drain = &Drain{Remaining: "a/b"}
+				s.Memory = Next(*s).Memory
+				s.Drain = nil
+			}, later(time.Hour)), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False DrainTimedOut", message: "a/b",
+		},
+		"but not when nobody could drain in that time": {
+			given: all(running, deleting, func(s *State) { s.Memory = Next(*s).Memory }, later(time.Hour), stopped(time.Hour)), do: DrainNode,
+			phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"nor when nobody but a process before this one could": {
+			given: all(running, deleting, func(s *State) { s.Machine.Deleting = s.Now.Add(-time.Hour) }), do: DrainNode,
+			phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"a drain that is over stays over": {
+			given: all(running, deleting, func(s *State) {
+				s.Drain = &Drain{Done: true}
+				s.Machine.Status = Next(*s).Status
+				s.Drain = nil
+			}), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True Drained", silent: true,
+		},
+		"a VM whose driver is missing waits for one": {
+			given: all(intended, deleting, func(s *State) { s.Driver.Unknown = "no driver" }),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DriverNotFound",
+		},
+		"a VM whose driver is away waits for it": {
+			given: all(intended, deleting, func(s *State) { s.Driver.Ready = false }, patient),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DriverUnavailable",
+		},
+		"a driver without room for the delete": {
+			given: all(intended, deleting, func(s *State) { s.Driver.Throttled = true }),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",
+		},
+		"deletes of others of the account were refused": {
+			given: all(intended, deleting, func(s *State) {
+				s.Driver.Held = &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid", Message: "who are you?"}
+			}),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False CredentialsInvalid", wake: heldPause,
+		},
+		"a create under way holds the delete": {
+			given: all(intended, deleting, func(s *State) { s.Driver.UnderWay = true }),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True NoNode",
+		},
+		"a VM that appeared too late is known first": {
+			given: all(intended, deleting, succeeded(opCreate, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
+			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+		"a VM that dies is watched": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), unseen),
+			watch: Closely, wake: recheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "bye",
+		},
+		"a VM that is gone is deleted once more": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
+			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"what a VM left behind is deleted at once": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
+				seen(instance.Instance{State: instance.Failed})),
+			do: Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"but less and less often while that changes nothing": {
+			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
+				succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
+				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
+			watch: Closely, wake: time.Minute, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"a VM that is gone though its deletes are answered with it": {
+			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
+				succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
+			watch: Closely, wake: repeatDelete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"a VM that does not die is deleted again": {
+			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), unseen, patient),
+			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"a create in doubt is waited for": {
+			given: all(intended, deleting, func(s *State) { s.Driver.LeadingSince = s.Now }, succeeded(opDelete, nil)), wake: repeatDelete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "outcome is unknown",
+		},
+		"a create beyond doubt is not": {
+			given: all(intended, deleting, succeeded(opDelete, nil)), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			silent: true, wake: deletePatience,
+		},
+		"a protected VM is shown": {
+			given: all(provisioned, deleting, ended(opDelete, instance.Failure{Class: instance.Precondition, Reason: "DeletionProtected"})),
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DeletionProtected", wake: 10 * time.Second,
+		},
+		"a spec that never made anything does not hold the machine": {
+			given: all(func(s *State) {
+				s.Machine.Status = Status{Phase: "Failed", LastOperation: &Operation{Type: opCreate, State: clusterv1alpha1.OperationFailed}}
+			}, deleting, ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
+			do: Release, watch: Closely, wake: deletePatience, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
+		},
+		"a spec that may have made something does": {
+			given: all(intended, deleting, ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
+			watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False SpecInvalid", wake: 30 * time.Second,
+		},
+		"a driver that has lost what it knew is not asked to delete": {
+			given: all(provisioned, deleting, ended(opDelete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), unseen),
+			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DataLoss",
+		},
+		"nor one that lost it before this process": {
+			given: all(provisioned, deleting, func(s *State) {
+				s.Driver.Seen = nil
+				s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
+			}),
+			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False DataLoss",
+		},
+		"the Node goes after its VM": {
+			given: all(running, deleting, func(s *State) { s.Memory.Gone = true }), do: RemoveNode, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+	})
+}
+
+// drained has the drain written down so, by an earlier process.
+func drained(status metav1.ConditionStatus, reason string) func(*State) {
+	return func(s *State) {
+		s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseDeleting
+		s.Machine.Status = s.Machine.Status.set(Condition{Type: "Drained", Status: status, Reason: reason})
+	}
+}
+
+// drainAt has the drain last for d by now, as this process saw it; pass is what its last pass found.
+func drainAt(d time.Duration, pass *Drain) func(*State) {
+	return all(func(s *State) { s.Memory = Next(*s).Memory }, later(d), func(s *State) { s.Drain = pass })
+}
+
+// TestDrainAtTheBounds shows on which side of each bound a drain falls.
+func TestDrainAtTheBounds(t *testing.T) {
+	pods := &Drain{Remaining: "a/b"}
+	going := all(running, deleting)
+	decide(t, map[string]decision{
+		"no pass begins when the time is over": {
+			given: all(going, drainAt(time.Minute, nil)), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting,
+			condition: "Drained False DrainTimedOut", message: "the pods that are left.",
+		},
+		"one begins just before": {
+			given: all(going, drainAt(time.Minute-1, nil)), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"what a pass leaves when the time is over goes with the VM": {
+			given: all(going, drainAt(time.Minute, pods)), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting,
+			condition: "Drained False DrainTimedOut",
+		},
+		"the last pause ends with the time": {
+			given: all(going, drainAt(time.Minute-100*time.Millisecond, pods)), wake: 100 * time.Millisecond,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
+		},
+		"pauses grow": {
+			given: all(going, func(s *State) { s.Drain, s.Memory.Passes = pods, 2 }), wake: 4 * time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
+		},
+		"an unreachable Node whose pass failed is not drained": {
+			given: all(going, func(s *State) { s.Drain = &Drain{Done: true, Unreachable: true, Trouble: "timeout"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining", message: "timeout",
+		},
+		"nor one that answers": {
+			given: all(going, func(s *State) { s.Drain = &Drain{Done: true, Trouble: "timeout"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining", message: "timeout",
+		},
+		"pods of an unreachable Node that are to be waited for": {
+			given: all(going, func(s *State) { s.Drain = &Drain{Unreachable: true, Remaining: "a/b"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
+		},
+		"a drain that was over before this process": {
+			given: all(going, drained("True", "Drained")), do: Delete, condition: "Drained True Drained", phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"one whose time was over": {
+			given: all(going, drained("False", "DrainTimedOut")), do: Delete, silent: true, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"one that was not over": {
+			given: all(going, drained("False", "Draining")), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+		"one of a machine that had no Node then": {
+			given: all(going, drained("True", "NoNode")), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
+		},
+	})
+	p := &plan{State: given(going, func(s *State) {
+		s.Machine.DrainTimeout, s.Machine.Deleting = 20*time.Minute, s.Now.Add(-6*time.Minute)
+		s.Memory.Wait = Wait{For: waitDrain, Since: s.Now.Add(-2 * time.Minute), Took: 2 * time.Minute, Tick: s.Clock.Cluster}
+	})}
+	if left := p.drainLeft(); left != 14*time.Minute {
+		t.Errorf("%s left of 20 minutes, of which 4 went by unseen and 2 were seen", left)
+	}
+}
+
+// TestDeleteAtTheBounds shows on which side of each bound a delete falls.
+func TestDeleteAtTheBounds(t *testing.T) {
+	refused := ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})
+	accepted := succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})
+	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState) func(*State) {
+		return func(s *State) { s.Machine.Status.LastOperation = &Operation{Type: op, State: state} }
+	}
+	stays := decision{watch: Closely, wake: 30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid"}
+	goes := decision{do: Release, watch: Closely, wake: deletePatience, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true}
+	waits := decision{watch: Closely, wake: recheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting"}
+	given := func(d decision, given ...func(*State)) decision {
+		d.given = all(given...)
+		return d
+	}
+	decide(t, map[string]decision{
+		"a spec that is not understood, of a machine that the cloud missed once": given(stays, intended, deleting, refused, missing(1)),
+		"twice": given(goes, intended, deleting, refused, missing(confirmations)),
+		"of one whose delete failed, and not its create": given(stays, intended, operation(opDelete, "Failed"), deleting, refused),
+		"of one whose creates this process saw refused":  given(goes, intended, deleting, func(s *State) { s.Memory.Refused = true }, refused),
+		"a quota that is no obstacle to what is there": {
+			given: all(intended, operation(opCreate, "Failed"), deleting, ended(opDelete, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"})),
+			wake:  5 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False QuotaExceeded",
+		},
+		"a spec that is not understood, of a machine that had its VM": {
+			given: all(provisioned, operation(opCreate, "Failed"), deleting, refused, missing(confirmations)),
+			wake:  30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid",
+		},
+		"a look that shows the VM on its way out": given(waits, provisioned, deleting, accepted,
+			seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
+		"an answer is no look": given(waits, provisioned, deleting,
+			succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), unseen),
+		"a look that failed": given(waits, provisioned, deleting, accepted, refusedLook(instance.Internal, false)),
+		"a delete that began when the doubt had settled": {
+			given: all(intended, deleting, succeeded(opDelete, nil), func(s *State) {
+				s.Driver.LeadingSince = s.Driver.Outcome.Started.Add(-settle)
+			}), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true, wake: deletePatience,
+		},
+		"a doubt that settles sooner than the next delete": {
+			given: all(intended, deleting, succeeded(opDelete, nil), func(s *State) { s.Driver.LeadingSince = s.Now.Add(time.Second - settle) }),
+			wake:  time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"ruins without a providerID are not written down": {
+			given: all(intended, deleting, seen(instance.Instance{State: instance.Failed})), do: Delete,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+		},
+		"nor a VM that is over": {
+			given: all(intended, deleting, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running}),
+				func(s *State) { s.Memory.Gone = true }),
+			do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning, wake: deletePatience, silent: true,
+		},
+	})
+	for deletes, want := range []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second} {
+		p := &plan{State: State{Memory: Memory{Deletes: deletes}}}
+		if got := p.repeated(); got != want {
+			t.Errorf("after %d deletes the next one waits %s, want %s", deletes, got, want)
+		}
+	}
+}

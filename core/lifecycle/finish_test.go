@@ -1,0 +1,137 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// TestOutdated: a status that has not seen its spec is written where nothing else is going to be.
+func TestOutdated(t *testing.T) {
+	for phase, want := range map[clusterv1alpha1.MachinePhase]bool{
+		clusterv1alpha1.MachinePhasePending: true, clusterv1alpha1.MachinePhaseProvisioning: false,
+		clusterv1alpha1.MachinePhaseProvisioned: false, clusterv1alpha1.MachinePhaseRunning: true,
+		clusterv1alpha1.MachinePhaseFailed: true, clusterv1alpha1.MachinePhaseDeleting: false, clusterv1alpha1.MachinePhaseUnknown: false,
+	} {
+		for _, outdated := range []bool{false, true} {
+			p := &plan{State: State{Machine: Machine{Outdated: outdated}}, status: Status{Phase: phase}}
+			if got := p.outdated(); got != (want && outdated) {
+				t.Errorf("%s, outdated %t: written %t", phase, outdated, got)
+			}
+		}
+	}
+}
+
+// TestReadyOnTheWayOut: the condition Ready of a machine on its way out names what it waits for.
+func TestReadyOnTheWayOut(t *testing.T) {
+	drain := func(status, reason string) Condition {
+		return Condition{Type: "Drained", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the drain"}
+	}
+	vm := func(status, reason string) Condition {
+		return Condition{Type: "InstanceReady", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the VM"}
+	}
+	for name, c := range map[string]struct {
+		conditions []Condition
+		want       string
+	}{
+		"the drain":                            {[]Condition{drain("False", "Draining"), vm("True", "Running")}, "Draining of the drain"},
+		"the VM after the drain":               {[]Condition{drain("True", "Drained"), vm("False", "DriverUnavailable")}, "DriverUnavailable of the VM"},
+		"the VM after a drain that took long":  {[]Condition{drain("False", "DrainTimedOut"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"the VM of a Node that is another's":   {[]Condition{drain("False", "NodeConflict"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"a VM that still runs":                 {[]Condition{drain("True", "Drained"), vm("True", "Running")}, "Deleting The machine is being deleted."},
+		"a machine that was never asked for":   {[]Condition{drain("True", "NoNode")}, "Deleting The machine is being deleted."},
+		"a VM of which nobody knows the state": {[]Condition{drain("True", "Drained"), vm("Unknown", "OutcomeUnknown")}, "OutcomeUnknown of the VM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &plan{State: given(deleting)}
+			for _, one := range c.conditions {
+				p.status = p.status.set(one)
+			}
+			p.ready()
+			got := p.status.Condition("Ready")
+			if got.Status != "False" || got.Reason+" "+got.Message != c.want {
+				t.Errorf("%+v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWrittenAtOnce: what is told, and when it is written.
+func TestWrittenAtOnce(t *testing.T) {
+	lost := func(s *State) {
+		s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.OutcomeUnknown, Reason: "OutcomeUnknown"}}
+	}
+	for name, c := range map[string]struct {
+		given  func(*State)
+		do     Action
+		write  bool
+		events int
+	}{
+		"an intent":                     {func(*State) {}, Create, true, 0},
+		"an intent after a lost answer": {all(intended, lost), Create, false, 0},
+		"an intent after a refusal": {all(intended, func(s *State) {
+			lost(s)
+			*s.Memory.Last.Failure = instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}
+		}), Create, true, 1},
+		"a delete":                                  {all(intended, deleting), Delete, true, 0},
+		"a Node to be claimed":                      {all(provisioned, joined("True"), func(s *State) { s.Node.Claimed = false }), Claim, false, 0},
+		"a kubelet that is too old":                 {func(s *State) { s.BootstrapWarning = "old" }, Create, true, 1},
+		"a VM that cannot be looked at":             {all(running, refusedLook(instance.Credentials, true)), Nothing, true, 1},
+		"a VM that runs":                            {all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" }, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})), Nothing, true, 0},
+		"what was told":                             {all(running, refusedLook(instance.Credentials, true), func(s *State) { s.Machine.Status = Next(*s).Status }), Nothing, false, 0},
+		"a driver that comes and goes, to a create": {all(intended, lost, func(s *State) { s.Memory.RetryAt = s.Now }), Create, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := Next(given(c.given))
+			if step.Do != c.do || (step.Write && step.Do != Claim) != c.write || len(step.Events) != c.events {
+				t.Errorf("does %q, writes %t, tells %+v", step.Do, step.Write, step.Events)
+			}
+		})
+	}
+}
+
+// TestStamp: an operation is dated when it changes, and not again.
+func TestStamp(t *testing.T) {
+	first := Next(given()).Status.LastOperation
+	if want := given().Now; first == nil || !first.At.Equal(want) {
+		t.Fatalf("the first operation is dated %+v, want %s", first, want)
+	}
+	s := given(intended, later(settle), func(s *State) {
+		s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+	})
+	if again := Next(s).Status.LastOperation; !again.At.Equal(first.At) {
+		t.Errorf("the same operation is dated %s, was %s", again.At, first.At)
+	}
+	s = given(provisioned, later(settle), deleting)
+	if next := Next(s).Status.LastOperation; !next.At.Equal(s.Now) {
+		t.Errorf("another operation is dated %s, want %s", next.At, s.Now)
+	}
+}
+
+// TestPatienceBeginsWithWhatIsHushed: it runs from when there was first something to write that should pass.
+func TestPatienceBeginsWithWhatIsHushed(t *testing.T) {
+	now := epoch.Add(time.Minute)
+	for name, c := range map[string]struct {
+		passing string
+		write   bool
+		hushed  bool
+		since   time.Time
+	}{
+		"what was hushed before":  {"look", true, true, epoch},
+		"something else":          {"turn", true, true, now},
+		"nothing to be written":   {"look", false, false, time.Time{}},
+		"nothing that is to pass": {"", true, false, time.Time{}},
+		"nothing of either":       {"", false, false, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &plan{passing: c.passing, patience: time.Hour, State: State{Now: now, Memory: Memory{Passing: "look", PassingSince: epoch}}}
+			if hushed := p.hushed(c.write); hushed != c.hushed || !p.Memory.PassingSince.Equal(c.since) {
+				t.Errorf("hushed %t since %s, want %t since %s", hushed, p.Memory.PassingSince, c.hushed, c.since)
+			}
+		})
+	}
+}

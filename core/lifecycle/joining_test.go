@@ -1,0 +1,43 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// claimed has the Node claimed as often, the last time d ago, and not as it should be now.
+func claimed(times int, d time.Duration) func(*State) {
+	return func(s *State) {
+		s.Node.Claimed, s.Memory.Claims, s.Memory.ClaimedAt = false, times, s.Now.Add(-d)
+	}
+}
+
+// TestClaimsAtTheBounds shows how soon a Node is claimed once more.
+func TestClaimsAtTheBounds(t *testing.T) {
+	node := all(provisioned, joined("True"))
+	again := decision{do: Claim, watch: Seldom, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned}
+	with := func(d decision, given ...func(*State)) decision {
+		d.given = all(given...)
+		return d
+	}
+	wait := again
+	wait.do = Nothing
+	first, third := wait, wait
+	first.wake, third.wake = time.Second, 4*time.Second
+	decide(t, map[string]decision{
+		"the last without a pause":            with(again, node, claimed(patientClaims-1, 0)),
+		"the first with one":                  with(first, node, claimed(patientClaims, 0)),
+		"the third with one":                  with(third, node, claimed(patientClaims+2, 0)),
+		"when the pause is over":              with(again, node, claimed(patientClaims, time.Second)),
+		"just before it is":                   with(decision{watch: Seldom, wake: 1, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned}, node, claimed(patientClaims, time.Second-1)),
+		"a Node that is shown meanwhile":      {given: all(running, joined("Unknown"), claimed(patientClaims, 0)), watch: Closely, wake: time.Second, phase: clusterv1alpha1.MachinePhaseRunning, condition: "Ready Unknown NodeUnknown"},
+		"a Node that keeps to what is wanted": with(decision{phase: clusterv1alpha1.MachinePhaseRunning, watch: Seldom}, node, func(s *State) { s.Memory.Claims = patientClaims }),
+	})
+	for since, want := range map[time.Duration]int{claimWindow: patientClaims + 1, claimWindow + 1: 1} {
+		if got := Next(given(node, claimed(patientClaims, since))).Memory.Claims; got != want {
+			t.Errorf("%s after the last claim, %d count, want %d", since, got, want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// remembered is the memory after outcomes, a second apart.
+func remembered(outcomes ...Outcome) Memory {
+	p := &plan{State: given()}
+	for n, o := range outcomes {
+		o.Ended = epoch.Add(time.Duration(n) * time.Second)
+		p.remember(o)
+	}
+	return p.Memory
+}
+
+func failed(op clusterv1alpha1.OperationType, class instance.Class) Outcome {
+	return Outcome{Operation: op, Failure: &instance.Failure{Class: class}}
+}
+
+// TestRemember: what a row of outcomes leaves.
+func TestRemember(t *testing.T) {
+	type memory struct {
+		failures, deletes int
+		possible, refused bool
+		doubt             int // which outcome; 0 for none
+	}
+	some := &instance.Instance{State: instance.Deleting}
+	accepted, left := Outcome{Operation: opDelete, Instance: some}, Outcome{Operation: opDelete}
+	for name, c := range map[string]struct {
+		outcomes []Outcome
+		want     memory
+	}{
+		"a create":                             {[]Outcome{{Operation: opCreate, Instance: some}}, memory{possible: true}},
+		"a delete that left nothing":           {[]Outcome{left}, memory{}},
+		"a delete that left something":         {[]Outcome{accepted}, memory{deletes: 1}},
+		"three of them":                        {[]Outcome{accepted, accepted, accepted}, memory{deletes: 3}},
+		"one after one that left nothing":      {[]Outcome{accepted, left, accepted}, memory{deletes: 1}},
+		"a create after them":                  {[]Outcome{accepted, {Operation: opCreate, Instance: some}}, memory{possible: true}},
+		"a failure":                            {[]Outcome{failed(opCreate, instance.Quota)}, memory{failures: 1}},
+		"the same again":                       {[]Outcome{failed(opCreate, instance.Quota), failed(opCreate, instance.Quota)}, memory{failures: 2}},
+		"another":                              {[]Outcome{failed(opCreate, instance.Quota), failed(opCreate, instance.Quota), failed(opCreate, instance.Capacity)}, memory{failures: 1}},
+		"a success between":                    {[]Outcome{failed(opDelete, instance.Quota), left, failed(opDelete, instance.Quota)}, memory{failures: 1}},
+		"a create whose outcome is unknown":    {[]Outcome{failed(opCreate, instance.Quota), failed(opCreate, instance.OutcomeUnknown)}, memory{failures: 1, possible: true, doubt: 2}},
+		"a delete whose outcome is unknown":    {[]Outcome{failed(opDelete, instance.OutcomeUnknown)}, memory{failures: 1}},
+		"a create refused for good":            {[]Outcome{failed(opCreate, instance.SpecInvalid)}, memory{failures: 1, refused: true}},
+		"one after one of unknown outcome":     {[]Outcome{failed(opCreate, instance.OutcomeUnknown), failed(opCreate, instance.SpecInvalid)}, memory{failures: 1, possible: true, doubt: 1}},
+		"a delete refused after such a create": {[]Outcome{failed(opCreate, instance.SpecInvalid), failed(opDelete, instance.SpecInvalid)}, memory{failures: 2, refused: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := remembered(c.outcomes...)
+			got := memory{failures: m.Failures, deletes: m.Deletes, possible: m.Possible, refused: m.Refused}
+			if !m.Doubt.IsZero() {
+				got.doubt = int(m.Doubt.Sub(epoch)/time.Second) + 1
+			}
+			if got != c.want {
+				t.Errorf("remembers %+v, want %+v", got, c.want)
+			}
+		})
+	}
+	again := remembered(failed(opCreate, instance.Quota), failed(opCreate, instance.Quota))
+	if wait := again.RetryAt.Sub(again.Last.Ended); wait < 8*time.Second || wait > 10*time.Second {
+		t.Errorf("the second failure pauses for %s", wait)
+	}
+}
+
+// TestSettleBy: when nothing can come any more of creates whose end nobody saw.
+func TestSettleBy(t *testing.T) {
+	leading := epoch.Add(time.Minute)
+	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState, at time.Time) *Operation {
+		return &Operation{Type: op, State: state, At: at}
+	}
+	for name, c := range map[string]struct {
+		last  *Operation
+		doubt time.Time
+		want  time.Time
+	}{
+		"nothing was asked":                        {},
+		"a delete":                                 {last: operation(opDelete, "Processing", epoch)},
+		"a create without an end":                  {last: operation(opCreate, "Processing", epoch), want: leading.Add(settle)},
+		"one that failed":                          {last: operation(opCreate, "Failed", epoch), want: leading.Add(settle)},
+		"one that an earlier process saw end":      {last: operation(opCreate, "Succeeded", epoch), want: epoch.Add(settle)},
+		"one that ended as this process took over": {last: operation(opCreate, "Succeeded", leading), want: leading.Add(settle)},
+		"one that this process saw end":            {last: operation(opCreate, "Succeeded", leading.Add(1))},
+		"a doubt of this process":                  {doubt: leading.Add(time.Second), want: leading.Add(time.Second + settle)},
+		"a doubt of this process, and an earlier": {
+			last: operation(opCreate, "Processing", epoch), doubt: leading.Add(time.Second), want: leading.Add(time.Second + settle),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &plan{State: given(func(s *State) {
+				s.Driver.LeadingSince, s.Machine.Status.LastOperation, s.Memory.Doubt = leading, c.last, c.doubt
+			})}
+			if got := p.settleBy(); !got.Equal(c.want) {
+				t.Errorf("settles by %s, want %s", got, c.want)
+			}
+		})
+	}
+}
