@@ -5,14 +5,26 @@ go 1.26.0
 replace (
 	github.com/millwright-dev/millwright/api => ../api
 	github.com/millwright-dev/millwright/proto => ../proto
+	github.com/millwright-dev/millwright/transport => ../transport
 )
 
 require (
 	github.com/millwright-dev/millwright/proto v0.0.0
+	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 )
 
-require github.com/kylelemons/godebug v1.1.0 // indirect
+require (
+	github.com/fatih/color v1.13.0 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/hashicorp/go-hclog v1.6.3 // indirect
+	github.com/hashicorp/go-plugin v1.8.0 // indirect
+	github.com/hashicorp/yamux v0.1.2 // indirect
+	github.com/kylelemons/godebug v1.1.0 // indirect
+	github.com/mattn/go-colorable v0.1.12 // indirect
+	github.com/mattn/go-isatty v0.0.17 // indirect
+	github.com/oklog/run v1.1.0 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.3 // indirect

@@ -2,7 +2,10 @@ module github.com/millwright-dev/millwright/localcluster
 
 go 1.26.0
 
-replace github.com/millwright-dev/millwright/proto => ../proto
+replace (
+	github.com/millwright-dev/millwright/proto => ../proto
+	github.com/millwright-dev/millwright/transport => ../transport
+)
 
 require (
 	github.com/google/go-cmp v0.7.0

@@ -18,12 +18,17 @@
 //   - It refuses requests whose shape is wrong before the driver sees them, and user data beyond the driver's limit.
 //   - It turns every error into what core can read: those of [NewError] become their reason's code with ErrorInfo and
 //     details; any other INTERNAL with PROVIDER_INTERNAL; the end of the call's own context a status without ErrorInfo,
-//     which to core is an unknown outcome. A status is at most 4 KiB, and the request's secrets are cut out of it.
+//     which to core is an unknown outcome. A status is at most 4 KiB.
+//   - It takes the call's secrets and user data out of errors, and out of what machines say to people. Names and ids pass as
+//     they are.
+//   - It refuses mutations of a leader that is not the newest of its cluster (STALE_EPOCH).
 //   - It outlives a driver's panic and logs its stack.
 //   - It logs messages through [Redacted] alone.
 //   - It takes over a socket that kill -9 left behind and refuses one that is alive; it stops gracefully.
 //   - It serves the gRPC health service.
 //
-// It does not retry, remember or lock anything for a driver: two drivers can serve one cloud, so only the cloud's own
-// state is evidence.
+// [ReadSpec] reads a cloudProviderSpec as strictly as the contract wants it, [Page] cuts a list into pages.
+//
+// It does not retry, remember or lock anything about machines for a driver: two drivers can serve one cloud, so only the
+// cloud's own state is evidence.
 package sdk

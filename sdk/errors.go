@@ -7,6 +7,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -52,18 +53,14 @@ func WithRetryAfter(wait time.Duration) ErrorOption {
 // WithField names a field that is wrong (BadRequest): its path below cloudProviderSpec, e.g. "networks[0].subnet", and
 // what would be right. It may be given several times. description must not repeat a secret's value.
 func WithField(path, description string) ErrorOption {
-	violation := &errdetails.BadRequest_FieldViolation{
-		Field: shorten(path, maxDetailText), Description: shorten(description, maxDetailText),
-	}
+	violation := &errdetails.BadRequest_FieldViolation{Field: path, Description: description}
 	return func(e *contractError) { e.fields = append(e.fields, violation) }
 }
 
 // WithQuota names a quota that is used up (QuotaFailure): of what, and the cloud's own words. It may be given several
 // times.
 func WithQuota(subject, description string) ErrorOption {
-	violation := &errdetails.QuotaFailure_Violation{
-		Subject: shorten(subject, maxDetailText), Description: shorten(description, maxDetailText),
-	}
+	violation := &errdetails.QuotaFailure_Violation{Subject: subject, Description: description}
 	return func(e *contractError) { e.quotas = append(e.quotas, violation) }
 }
 
@@ -103,16 +100,16 @@ func (e *contractError) GRPCStatus() *status.Status {
 func (e *contractError) details(domain string) []protoadapt.MessageV1 {
 	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: domain, Reason: e.reason}}
 	if e.partial != nil {
-		all = append(all, e.partial)
+		all = append(all, proto.CloneOf(e.partial))
 	}
 	if e.retry != nil {
 		all = append(all, e.retry)
 	}
 	if len(e.fields) > 0 {
-		all = append(all, &errdetails.BadRequest{FieldViolations: e.fields})
+		all = append(all, proto.CloneOf(&errdetails.BadRequest{FieldViolations: e.fields}))
 	}
 	if len(e.quotas) > 0 {
-		all = append(all, &errdetails.QuotaFailure{Violations: e.quotas})
+		all = append(all, proto.CloneOf(&errdetails.QuotaFailure{Violations: e.quotas}))
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/proto/redact"
 )
 
 // contractServices begins the full method of every RPC of the contract.
@@ -25,31 +26,42 @@ type guard struct {
 	domain      string
 	maxUserData int64
 	log         *slog.Logger
+	// told are the secrets that came with the latest calls.
+	told    redact.Memory
+	leaders leaders
 }
 
-// intercept checks the request, calls the driver, turns what it returns into what the contract allows, and logs the call.
+// intercept checks the request, calls the driver, turns what it returns into what the contract allows, without the secrets
+// that came with the call, and logs the call.
 func (g *guard) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if !strings.HasPrefix(info.FullMethod, contractServices) {
 		return handler(ctx, request)
 	}
-	begin := time.Now()
-	answer, err := g.call(ctx, request, handler)
+	begin, secrets, names := time.Now(), g.told.Of(request), namesIn(request)
+	answer, err := g.call(ctx, request, handler, secrets)
+	answer = secrets.Answer(answer)
 	if err != nil {
-		answer, err = nil, scrub(outcome(ctx, g.domain, err), request).Err()
+		answer, err = nil, outcome(ctx, g.domain, err, secrets).Err()
 	}
-	g.report(ctx, ended{method: info.FullMethod, request: request, answer: answer, err: err, took: time.Since(begin)})
+	g.report(ctx, ended{
+		method: info.FullMethod, request: request, answer: answer, err: err, took: time.Since(begin), names: names, secrets: secrets,
+	})
 	return answer, err
 }
 
 // call returns what the driver returned.
-func (g *guard) call(ctx context.Context, request any, handler grpc.UnaryHandler) (answer any, err error) {
+func (g *guard) call(ctx context.Context, request any, handler grpc.UnaryHandler, secrets *redact.Secrets) (answer any, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			g.log.ErrorContext(ctx, "driver panicked", "panic", describe(cause), "stack", string(debug.Stack()))
+			g.log.ErrorContext(ctx, "driver panicked",
+				"panic", secrets.Text(describe(cause)), "stack", secrets.Text(string(debug.Stack())))
 			err = NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL, "the driver panicked; its log says where")
 		}
 	}()
 	if err := g.check(request); err != nil {
+		return nil, err
+	}
+	if err := g.leaders.admit(request); err != nil {
 		return nil, err
 	}
 	return handler(ctx, request)
@@ -90,6 +102,9 @@ type ended struct {
 	answer  any
 	err     error
 	took    time.Duration
+	// names are the request's as it came: the driver may have changed it.
+	names   []slog.Attr
+	secrets *redact.Secrets
 }
 
 // level is Warn for what somebody has to look into, Info for what may have changed the cloud, else Debug.
@@ -98,12 +113,27 @@ func (e ended) level() slog.Level {
 	case codes.Internal, codes.Unknown, codes.DataLoss:
 		return slog.LevelWarn
 	}
-	switch e.request.(type) {
-	case *driverv1alpha1.CreateMachineRequest, *driverv1alpha1.DeleteMachineRequest,
-		*driverv1alpha1.UpdateMachineRequest, *driverv1alpha1.AdoptMachineRequest:
+	if mutates(e.request) {
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug
+}
+
+// namesIn returns what the log calls a request by.
+func namesIn(request any) []slog.Attr {
+	var names []slog.Attr
+	if r, ok := request.(interface {
+		GetMeta() *driverv1alpha1.RequestMeta
+	}); ok {
+		names = append(names, slog.String("request", r.GetMeta().GetRequestId()))
+	}
+	if r, ok := request.(interface {
+		GetMachine() *driverv1alpha1.MachineRef
+	}); ok {
+		m := r.GetMachine()
+		names = append(names, slog.String("machine", m.GetNamespace()+"/"+m.GetName()), slog.String("uid", m.GetUid()))
+	}
+	return names
 }
 
 // report logs a call, and at level Debug also its messages, redacted.
@@ -115,22 +145,12 @@ func (g *guard) report(ctx context.Context, e ended) {
 	attributes := []slog.Attr{
 		slog.String("method", e.method), slog.String("code", status.Code(e.err).String()), slog.Duration("took", e.took),
 	}
-	if r, ok := e.request.(interface {
-		GetMeta() *driverv1alpha1.RequestMeta
-	}); ok {
-		attributes = append(attributes, slog.String("request", r.GetMeta().GetRequestId()))
-	}
-	if r, ok := e.request.(interface {
-		GetMachine() *driverv1alpha1.MachineRef
-	}); ok {
-		m := r.GetMachine()
-		attributes = append(attributes, slog.String("machine", m.GetNamespace()+"/"+m.GetName()), slog.String("uid", m.GetUid()))
-	}
+	attributes = append(attributes, e.names...)
 	if e.err != nil {
 		attributes = append(attributes, slog.String("error", status.Convert(e.err).Message()))
 	}
 	if g.log.Enabled(ctx, slog.LevelDebug) {
-		attributes = append(attributes, slog.Group("messages", "request", Redacted(e.request), "answer", Redacted(e.answer)))
+		attributes = append(attributes, slog.Group("messages", "request", e.secrets.Message(e.request), "answer", e.secrets.Message(e.answer)))
 	}
 	g.log.LogAttrs(ctx, level, "call", attributes...)
 }

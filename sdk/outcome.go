@@ -15,6 +15,7 @@ import (
 
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/proto/redact"
 )
 
 const (
@@ -27,25 +28,26 @@ const (
 )
 
 // outcome returns the status that goes over the wire for the error that a driver's method returned in a call with ctx.
-// domain is the driver's name. The result fits into contract.MaxStatusBytes, and has no ErrorInfo only when the call
-// itself was given up: then nobody knows how it ended.
-func outcome(ctx context.Context, domain string, err error) *status.Status {
+// domain is the driver's name. The result fits into contract.MaxStatusBytes, holds none of the secrets, and has no ErrorInfo
+// only when the call itself was given up: then nobody knows how it ended. Secrets are taken out before anything is shortened:
+// of one that is cut off not all could be found.
+func outcome(ctx context.Context, domain string, err error, secrets *redact.Secrets) *status.Status {
 	if absent, ok := errors.AsType[notOffered](err); ok {
 		return absent.GRPCStatus()
 	}
 	if own, ok := errors.AsType[*contractError](err); ok {
 		// What was wrapped around it says where it came from.
-		return compose(own.code, err.Error(), own.details(domain))
+		return compose(own.code, secrets.Text(err.Error()), cleaned(own.details(domain), secrets))
 	}
 	if ctx.Err() != nil && gaveUp(err) {
 		return status.FromContextError(ctx.Err())
 	}
 	if s, ok := status.FromError(err); ok {
 		if details := ownDetails(s, domain); details != nil {
-			return compose(s.Code(), s.Message(), details)
+			return compose(s.Code(), secrets.Text(s.Message()), cleaned(details, secrets))
 		}
 	}
-	message := status.Convert(err).Message()
+	message := secrets.Text(status.Convert(err).Message())
 	if message == "" {
 		message = "the driver failed and does not say why"
 	}
@@ -87,11 +89,19 @@ func ownDetails(s *status.Status, domain string) []protoadapt.MessageV1 {
 	return append([]protoadapt.MessageV1{info}, rest...)
 }
 
-// compose makes a status that fits: it shortens the message, then lists of violations, and last leaves out details from
-// the end. The first detail, the ErrorInfo, always stays. It changes details.
+// cleaned takes the secrets out of details, in place. The first, the ErrorInfo, always stays.
+func cleaned(details []protoadapt.MessageV1, secrets *redact.Secrets) []protoadapt.MessageV1 {
+	return slices.DeleteFunc(details, func(detail protoadapt.MessageV1) bool {
+		return !secrets.Detail(protoadapt.MessageV2Of(detail))
+	})
+}
+
+// compose makes a status that fits: it shortens texts, then lists of violations, and last leaves out details from the end.
+// The first detail, the ErrorInfo, always stays. It changes details.
 func compose(code codes.Code, message string, details []protoadapt.MessageV1) *status.Status {
 	for _, detail := range details {
 		keepViolations(detail, maxViolations)
+		shortenViolations(detail)
 	}
 	limit := maxMessage
 	for {
@@ -164,6 +174,24 @@ func keepViolations(detail protoadapt.MessageV1, n int) bool {
 		d.Violations = d.GetViolations()[:n]
 	}
 	return true
+}
+
+// shortenViolations cuts the texts in a detail's list to maxDetailText each.
+func shortenViolations(detail protoadapt.MessageV1) {
+	switch d := detail.(type) {
+	case *errdetails.BadRequest:
+		for _, v := range d.GetFieldViolations() {
+			v.Field, v.Description = shorten(v.GetField(), maxDetailText), shorten(v.GetDescription(), maxDetailText)
+		}
+	case *errdetails.QuotaFailure:
+		for _, v := range d.GetViolations() {
+			v.Subject, v.Description = shorten(v.GetSubject(), maxDetailText), shorten(v.GetDescription(), maxDetailText)
+		}
+	case *errdetails.PreconditionFailure:
+		for _, v := range d.GetViolations() {
+			v.Subject, v.Description = shorten(v.GetSubject(), maxDetailText), shorten(v.GetDescription(), maxDetailText)
+		}
+	}
 }
 
 // shorten cuts a text to limit bytes, and replaces what is not UTF-8: protobuf could not encode it.

@@ -83,7 +83,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := outcome(tc.ctx, "sawmill", tc.err)
+			s := outcome(tc.ctx, "sawmill", tc.err, nil)
 			if s.Code() != tc.code || s.Message() != tc.message {
 				t.Errorf("outcome is %s %q, want %s %q", s.Code(), s.Message(), tc.code, tc.message)
 			}
@@ -119,7 +119,7 @@ func TestErrorsCarryTheirDetails(t *testing.T) {
 		}},
 		&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "project p", Description: "2 of 2 VMs"}}},
 	}
-	if diff := cmp.Diff(want, outcome(t.Context(), "sawmill", err).Details(), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, outcome(t.Context(), "sawmill", err, nil).Details(), protocmp.Transform()); diff != "" {
 		t.Errorf("details (-want +got):\n%s", diff)
 	}
 	if code := status.Code(err); code != codes.ResourceExhausted {
@@ -129,7 +129,7 @@ func TestErrorsCarryTheirDetails(t *testing.T) {
 
 func TestPartialStateThatIsTooLongIsLeftOut(t *testing.T) {
 	err := NewError(internal, "half-way", WithPartialState("sawmill:///1", make([]byte, contract.MaxPartialStateBytes+1)))
-	got := outcome(t.Context(), "sawmill", err).Details()[1]
+	got := outcome(t.Context(), "sawmill", err, nil).Details()[1]
 	if diff := cmp.Diff(&driverv1alpha1.PartialState{ProviderId: "sawmill:///1"}, got, protocmp.Transform()); diff != "" {
 		t.Errorf("PartialState (-want +got):\n%s", diff)
 	}
@@ -143,7 +143,7 @@ func TestTheWorthiestDetailsStay(t *testing.T) {
 			WithQuota(fmt.Sprintf("q%d", i), strings.Repeat("q", 400)))
 	}
 	options = append(options, WithRetryAfter(time.Second), WithPartialState("sawmill:///1", make([]byte, contract.MaxPartialStateBytes)))
-	s := outcome(t.Context(), "sawmill", NewError(quotaExceeded, strings.Repeat("m", 9000), options...))
+	s := outcome(t.Context(), "sawmill", NewError(quotaExceeded, strings.Repeat("m", 9000), options...), nil)
 	if size := proto.Size(s.Proto()); size > contract.MaxStatusBytes {
 		t.Errorf("the status has %d bytes, at most %d are allowed", size, contract.MaxStatusBytes)
 	}
@@ -181,7 +181,7 @@ func TestAnyErrorBecomesAStatusThatFits(t *testing.T) {
 			})
 			err = s.Err()
 		}
-		s := outcome(context.Background(), "sawmill", err)
+		s := outcome(context.Background(), "sawmill", err, nil)
 		if size := proto.Size(s.Proto()); size > contract.MaxStatusBytes {
 			t.Fatalf("the status has %d bytes", size)
 		}
@@ -202,10 +202,10 @@ func TestAnErrorCanEndManyCallsAtOnce(t *testing.T) {
 		options = append(options, WithField("f", strings.Repeat("d", 400)))
 	}
 	shared := NewError(quotaExceeded, "full", options...)
-	want := outcome(t.Context(), "sawmill", shared)
+	want := outcome(t.Context(), "sawmill", shared, nil)
 	got := make(chan *status.Status)
 	for range 8 {
-		go func() { got <- outcome(context.Background(), "sawmill", shared) }()
+		go func() { got <- outcome(context.Background(), "sawmill", shared, nil) }()
 	}
 	for range 8 {
 		if diff := cmp.Diff(want.Proto(), (<-got).Proto(), protocmp.Transform()); diff != "" {

@@ -28,9 +28,12 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	err := sdk.Serve(ctx, &sawmill{}, sdk.Options{
-		Log: slog.New(slog.DiscardHandler), Ready: func() { fmt.Println("ready") },
-	})
+	options := sdk.Options{Log: slog.New(slog.DiscardHandler), Ready: func() { fmt.Println("ready") }}
+	if os.Getenv(asDriver) == "launched" {
+		// What comes first on stdout is for whoever started it.
+		options.Ready = func() { fmt.Fprintln(os.Stderr, "ready") }
+	}
+	err := sdk.Serve(ctx, &sawmill{}, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -2,23 +2,36 @@ package sdk
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/millwright-dev/millwright/proto/contract"
 	"github.com/millwright-dev/millwright/sdk/socket"
+	"github.com/millwright-dev/millwright/transport/mtls"
 )
 
-// EndpointVariable is the environment variable that Serve reads where Options.Endpoint is empty.
-const EndpointVariable = "MILLWRIGHT_ENDPOINT"
+// Environment variables that Serve reads where Options say nothing.
+const (
+	// EndpointVariable is Options.Endpoint.
+	EndpointVariable = "MILLWRIGHT_ENDPOINT"
+	// TLSFolderVariable and TLSClientVariable are Options.TLS.
+	TLSFolderVariable = "MILLWRIGHT_TLS_FOLDER"
+	TLSClientVariable = "MILLWRIGHT_TLS_CLIENT"
+)
 
 const (
 	defaultStopTimeout = 25 * time.Second
@@ -28,8 +41,11 @@ const (
 
 // Options are how a driver is served. The zero value is good.
 type Options struct {
-	// Endpoint is unix:///absolute/path; empty means the environment's MILLWRIGHT_ENDPOINT.
+	// Endpoint is unix:///absolute/path, or tcp://host:port together with TLS; empty means the environment's
+	// MILLWRIGHT_ENDPOINT. A driver that core has started is served where core expects it, whatever stands here.
 	Endpoint string
+	// TLS secures TCP; the zero value means the environment's MILLWRIGHT_TLS_FOLDER and MILLWRIGHT_TLS_CLIENT.
+	TLS TLS
 	// Log gets what happens; nil means slog.Default(). It must not write to stdout. Requests and answers are logged at
 	// level Debug, redacted.
 	Log *slog.Logger
@@ -39,41 +55,119 @@ type Options struct {
 	Ready func()
 }
 
+// TLS says by which files a driver on TCP shows who it is, and who may call it.
+type TLS struct {
+	// Folder holds tls.crt, tls.key and ca.crt. They are read again for each connection, so that they can be replaced
+	// while the driver runs.
+	Folder string
+	// Client is whose certificate a caller has to show: a DNS name or a SPIFFE id.
+	Client string
+}
+
 // Serve serves driver until ctx ends. Then it takes no more calls, waits up to Options.StopTimeout for those under way,
 // and returns nil when they have ended, else an error that says that they were cut off. A driver whose Info breaks the
 // contract, or an endpoint that cannot be served, is an error at once: socket.ErrInUse among them.
+//
+// A process that core has started serves on the connection that core has prepared. It is ended by core, and ends with it.
 func Serve(ctx context.Context, driver Driver, o Options) error {
 	id, err := identityOf(driver)
 	if err != nil {
 		return err
 	}
-	endpoint, err := o.endpoint()
-	if err != nil {
-		return err
+	if o.Log == nil {
+		o.Log = slog.Default()
 	}
-	listener, err := socket.Listen(endpoint)
-	if err != nil {
-		return err
+	if o.StopTimeout == 0 {
+		o.StopTimeout = defaultStopTimeout
 	}
-	log := o.Log
-	if log == nil {
-		log = slog.Default()
+	s := &server{driver: driver, id: id, options: o}
+	serve := s.listen
+	if startedByCore() {
+		serve = s.launched
 	}
-	server, serving := newServer(ctx, driver, id, log)
-	defer context.AfterFunc(ctx, serving.Shutdown)()
-	name := id.plugin.GetName()
-	log.InfoContext(ctx, "serving", "driver", name, "version", id.plugin.GetVendorVersion(), "endpoint", endpoint)
-	if o.Ready != nil {
-		o.Ready()
-	}
-	timeout := o.StopTimeout
-	if timeout == 0 {
-		timeout = defaultStopTimeout
-	}
-	if err := socket.Serve(ctx, server, listener, timeout); err != nil {
-		return fmt.Errorf("driver %s: %w", name, err)
+	if err := serve(ctx); err != nil {
+		return fmt.Errorf("driver %s: %w", id.plugin.GetName(), err)
 	}
 	return nil
+}
+
+// server serves one driver.
+type server struct {
+	driver  Driver
+	id      identity
+	options Options
+}
+
+// listen serves on the endpoint.
+func (s *server) listen(ctx context.Context) error {
+	endpoint, err := s.options.endpoint()
+	if err != nil {
+		return err
+	}
+	listener, creds, err := s.options.open(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	grpcServer := s.register(ctx, creds)
+	serving := health.NewServer()
+	healthv1.RegisterHealthServer(grpcServer, serving)
+	for service := range grpcServer.GetServiceInfo() {
+		serving.SetServingStatus(service, healthv1.HealthCheckResponse_SERVING)
+	}
+	defer context.AfterFunc(ctx, serving.Shutdown)()
+	s.ready(ctx, endpoint)
+	return socket.Serve(ctx, grpcServer, listener, s.options.StopTimeout)
+}
+
+// ready tells that calls are accepted.
+func (s *server) ready(ctx context.Context, endpoint string) {
+	s.options.Log.InfoContext(ctx, "serving", "driver", s.id.plugin.GetName(), "version", s.id.plugin.GetVendorVersion(), "endpoint", endpoint)
+	if s.options.Ready != nil {
+		s.options.Ready()
+	}
+}
+
+// open listens on an endpoint.
+func (o Options) open(ctx context.Context, endpoint string) (net.Listener, credentials.TransportCredentials, error) {
+	address, isTCP := strings.CutPrefix(endpoint, "tcp://")
+	if !isTCP {
+		listener, err := socket.Listen(endpoint)
+		return listener, insecure.NewCredentials(), err
+	}
+	config, err := o.TLS.orEnvironment().config()
+	if err != nil {
+		return nil, nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
+	}
+	var l net.ListenConfig
+	listener, err := l.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen on %s: %w", endpoint, err)
+	}
+	return listener, credentials.NewTLS(config), nil
+}
+
+func (t TLS) orEnvironment() TLS {
+	if t == (TLS{}) {
+		return TLS{Folder: os.Getenv(TLSFolderVariable), Client: os.Getenv(TLSClientVariable)}
+	}
+	return t
+}
+
+// config reads what the TLS says.
+func (t TLS) config() (*tls.Config, error) {
+	if t.Folder == "" || t.Client == "" {
+		return nil, fmt.Errorf("plaintext TCP is refused because requests hold credentials: set %s to a folder with %s, and %s to whose certificate "+
+			"core shows, a DNS name or a SPIFFE id", TLSFolderVariable, mtls.Files, TLSClientVariable)
+	}
+	client, err := mtls.ParseIdentity(t.Client)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", TLSClientVariable, err)
+	}
+	config, err := mtls.Server(t.Folder, client)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", TLSFolderVariable, err)
+	}
+	return config, nil
 }
 
 func (o Options) endpoint() (string, error) {
@@ -86,27 +180,23 @@ func (o Options) endpoint() (string, error) {
 	return "", errors.New("no endpoint: set --endpoint or " + EndpointVariable + " to unix:///absolute/path")
 }
 
-// newServer returns a server of driver, and the health that it tells. Streams end with ctx.
-func newServer(ctx context.Context, driver Driver, id identity, log *slog.Logger) (*grpc.Server, *health.Server) {
+// register returns a gRPC server of the driver. Its streams end with ctx.
+func (s *server) register(ctx context.Context, creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
 	g := &guard{
-		domain:      id.plugin.GetName(),
-		maxUserData: id.capabilities.GetLimits().GetMaxUserDataBytes(),
-		log:         log,
+		domain:      s.id.plugin.GetName(),
+		maxUserData: s.id.capabilities.GetLimits().GetMaxUserDataBytes(),
+		log:         s.options.Log,
 	}
-	server := grpc.NewServer(
+	grpcServer := grpc.NewServer(append([]grpc.ServerOption{
+		grpc.Creds(creds),
 		grpc.MaxRecvMsgSize(contract.MaxMessageBytes),
 		grpc.MaxSendMsgSize(contract.MaxMessageBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(g.intercept),
 		grpc.ChainStreamInterceptor(endingWith(ctx)),
-	)
-	register(server, id, driver)
-	serving := health.NewServer()
-	healthv1.RegisterHealthServer(server, serving)
-	for service := range server.GetServiceInfo() {
-		serving.SetServingStatus(service, healthv1.HealthCheckResponse_SERVING)
-	}
-	return server, serving
+	}, more...)...)
+	register(grpcServer, s.id, s.driver)
+	return grpcServer
 }
 
 // endingWith makes streams end with stop: one that watches the health would hold up a graceful stop for as long as it
@@ -126,3 +216,15 @@ type endingStream struct {
 }
 
 func (s endingStream) Context() context.Context { return s.ctx }
+
+// RecvMsg returns when the stream's time is over, too: handlers wait here.
+func (s endingStream) RecvMsg(message any) error {
+	received := make(chan error, 1)
+	go func() { received <- s.ServerStream.RecvMsg(message) }()
+	select {
+	case err := <-received:
+		return err
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
+}

@@ -30,7 +30,8 @@ func (r reader) machine(asked Machine, m *driverv1alpha1.Machine) (*instance.Ins
 	if m.GetClusterUid() != r.clusterUID {
 		return nil, invalidAnswer("machine.cluster_uid: is another cluster's")
 	}
-	if !r.announced(m.GetProviderId()) {
+	foreign := func(id string) bool { return !r.announced(id) }
+	if foreign(m.GetProviderId()) || slices.ContainsFunc(m.GetDuplicateProviderIds(), foreign) {
 		return nil, invalidAnswer(fmt.Sprintf("machine.provider_id: does not begin with %q, as the driver announced", r.prefix))
 	}
 	state, known := states[m.GetState()]
@@ -66,10 +67,22 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		DuplicateProviderIDs: m.GetDuplicateProviderIds(),
 	}
 	for _, a := range m.GetAddresses() {
-		i.Addresses = append(i.Addresses, instance.Address{Type: a.GetType(), Address: a.GetAddress()})
+		if len(i.Addresses) == maxAddresses {
+			break
+		}
+		i.Addresses = append(i.Addresses, instance.Address{
+			Type: bounded(a.GetType(), maxReason), Address: bounded(a.GetAddress(), maxAddress),
+		})
 	}
 	return i
 }
+
+// Bounds on the addresses of a machine: they end up in its status.
+const (
+	maxAddresses = 64
+	// maxAddress is the length of the longest DNS name.
+	maxAddress = 253
+)
 
 // word is reason where it is fit for a condition, else what of it is.
 func word(reason string) string {

@@ -12,19 +12,19 @@ import (
 // Capabilities are what a driver last said of itself. The zero value is a driver that was never reached:
 // no features, and limits as the contract's defaults.
 type Capabilities struct {
-	// VendorVersion is for people.
+	// VendorVersion is for people: on one line, and short.
 	VendorVersion string
 	// Features that core knows; others are left out.
 	Features []driverv1alpha1.Feature
 	// MaxUserDataBytes is never 0.
 	MaxUserDataBytes int64
-	// CreateSettle is how long after a create of unknown outcome its VM may still appear.
+	// CreateSettle is how long after a create of unknown outcome its VM may still appear; never negative.
 	CreateSettle time.Duration
 	// ProviderIDPrefix is what every providerID of this driver begins with.
 	ProviderIDPrefix string
 	// MaxConcurrentRequests is never 0.
 	MaxConcurrentRequests int
-	// Deadlines are those that hold for this driver; none is 0.
+	// Deadlines are those that hold for this driver; none is 0, and none that the driver named exceeds maxWait.
 	Deadlines Deadlines
 }
 
@@ -37,7 +37,7 @@ func (c Capabilities) Has(feature driverv1alpha1.Feature) bool {
 func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha1.GetCapabilitiesResponse, cfg Config) Capabilities {
 	limits := said.GetLimits()
 	caps := Capabilities{
-		VendorVersion:         info.GetVendorVersion(),
+		VendorVersion:         bounded(info.GetVendorVersion(), maxReason),
 		MaxUserDataBytes:      limits.GetMaxUserDataBytes(),
 		CreateSettle:          limits.GetCreateSettle().AsDuration(),
 		ProviderIDPrefix:      said.GetProviderIdPrefix(),
@@ -45,10 +45,10 @@ func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha
 	}
 	deadlines := limits.GetDeadlines()
 	caps.Deadlines = Deadlines{
-		Identity: deadlines.GetIdentity().AsDuration(),
-		Status:   deadlines.GetStatus().AsDuration(),
-		Mutation: deadlines.GetMutation().AsDuration(),
-		ListPage: deadlines.GetListPage().AsDuration(),
+		Identity: boundedWait(deadlines.GetIdentity().AsDuration()),
+		Status:   boundedWait(deadlines.GetStatus().AsDuration()),
+		Mutation: boundedWait(deadlines.GetMutation().AsDuration()),
+		ListPage: boundedWait(deadlines.GetListPage().AsDuration()),
 	}.or(cfg.Deadlines)
 	for _, feature := range said.GetFeatures() {
 		if _, known := driverv1alpha1.Feature_name[int32(feature)]; known {

@@ -19,7 +19,7 @@ const (
 	maxReason  = 128
 	maxMessage = 1024
 	maxFields  = 32
-	// maxWait bounds RetryInfo and poll_after, so that a wrong unit in a driver stops no machine for good.
+	// maxWait bounds RetryInfo, poll_after and a driver's own deadlines, so that a wrong unit in a driver stops no machine for good.
 	maxWait = time.Hour
 )
 
@@ -204,14 +204,15 @@ func conditionReason(reason string) string {
 	return b.String()
 }
 
-// bounded is text as valid UTF-8 on one line, of at most limit bytes.
+// bounded is text as valid UTF-8 on one line, of at most limit bytes. What does not print, such as a control character or one
+// that turns the direction of writing, becomes a blank: conditions and logs are read in terminals.
 func bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
+		if unicode.IsPrint(r) {
+			return r
 		}
-		return r
+		return ' '
 	}, text)
 	if len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit-len("…")], "") + "…"

@@ -7,15 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/millwright-dev/millwright/core/instance"
@@ -157,57 +153,5 @@ func TestWordsAreFitForConditions(t *testing.T) {
 		if got := word(in); got != want {
 			t.Errorf("word(%q) = %q, want %q", in, got, want)
 		}
-	}
-}
-
-// FuzzClassify feeds statuses as a broken or hostile driver could send them.
-func FuzzClassify(f *testing.F) {
-	for _, reason := range driverv1alpha1.ErrorReason_name {
-		name := strings.TrimPrefix(reason, "ERROR_REASON_")
-		code, _ := contract.Code(contract.ParseReason(name))
-		f.Add(uint32(code), driverName, name, "words", int64(5), []byte("state"), []byte{}, true)
-	}
-	f.Add(uint32(5), "other", "MACHINE_NOT_FOUND", "\xff\x00", int64(-1), []byte{}, []byte{0xff}, true)
-	f.Add(uint32(99), driverName, "\u0130\u212a_9", strings.Repeat("ü", 4000), int64(1)<<62, make([]byte, 4000), []byte{8}, false)
-	f.Fuzz(func(t *testing.T, code uint32, domain, reason, message string, retry int64, state, garbage []byte, left bool) {
-		wire := &spb.Status{Code: int32(code & 0xff), Message: strings.ToValidUTF8(message, "?")}
-		for _, detail := range []proto.Message{
-			&errdetails.ErrorInfo{Domain: strings.ToValidUTF8(domain, "?"), Reason: strings.ToValidUTF8(reason, "?")},
-			&errdetails.RetryInfo{RetryDelay: &durationpb.Duration{Seconds: retry}},
-			&driverv1alpha1.PartialState{LastKnownState: state},
-		} {
-			packed, err := anypb.New(detail)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wire.Details = append(wire.Details, packed)
-		}
-		wire.Details = append(wire.Details, &anypb.Any{TypeUrl: "type.googleapis.com/google.rpc.BadRequest", Value: garbage})
-		err := status.ErrorProto(wire)
-		if err == nil {
-			return
-		}
-		checkFailure(t, classify(driverName, err, left), codes.Code(code&0xff), domain, left)
-	})
-}
-
-func checkFailure(t *testing.T, f *instance.Failure, code codes.Code, domain string, left bool) {
-	t.Helper()
-	if !conditionWord.MatchString(f.Reason) || len(f.Reason) > maxReason {
-		t.Errorf("the reason %q is not fit for a condition", f.Reason)
-	}
-	if !utf8.ValidString(f.Message) || len(f.Message) > maxMessage || strings.ContainsAny(f.Message, "\n\x00") {
-		t.Errorf("the message %q is not fit for a condition", f.Message)
-	}
-	if f.RetryAfter < 0 || f.RetryAfter > maxWait || len(f.LastKnownState) > contract.MaxPartialStateBytes {
-		t.Errorf("wait %v or state of %d bytes out of bounds", f.RetryAfter, len(f.LastKnownState))
-	}
-	spoke := domain == driverName
-	if !spoke && left && f.Class != instance.OutcomeUnknown && code != codes.Unimplemented {
-		t.Errorf("class %s of what the driver did not say", f.Class)
-	}
-	terminal := f.Class == instance.SpecInvalid || f.Class == instance.Conflict || f.Class == instance.NotFound
-	if terminal && code != codes.InvalidArgument && code != codes.AlreadyExists && code != codes.NotFound {
-		t.Errorf("code %s became %s", code, f.Class)
 	}
 }

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/transport"
 )
 
 // Driver is the client of one driver. Its methods return at once, whether the driver is there or not, and are safe
@@ -70,18 +72,18 @@ const notConnected = "the driver is not connected"
 const leaseCheck = time.Second
 
 func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, error) {
-	transport, err := transportFor(target.Address)
+	log := cfg.Log.WithValues("driver", target.Name)
+	way, err := transport.Parse(target.Address, transport.Options{Log: slog.New(logr.ToSlogHandler(log))})
 	if err != nil {
 		return nil, err
 	}
-	log := cfg.Log.WithValues("driver", target.Name)
 	caps := Capabilities{}.withDefaults(cfg)
 	m.setUp(target.Name, false)
 	return &Driver{
 		name: target.Name,
 		cfg:  cfg,
 		connector: connector{
-			target: target, transport: transport, cfg: cfg, intercept: m.meter(target.Name, log, cfg.Clock),
+			target: target, transport: way, cfg: cfg, intercept: discreet(m.meter(target.Name, log, cfg.Clock)),
 		},
 		alarm:   alarm,
 		metrics: m,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,12 +16,13 @@ import (
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
+	"github.com/millwright-dev/millwright/transport"
 )
 
 // session is one connection on which the handshake succeeded. It never reconnects: whoever answers next on the same
 // address has to say first who it is.
 type session struct {
-	conn     *grpc.ClientConn
+	conn     *transport.Conn
 	identity driverv1alpha1.IdentityServiceClient
 	machines driverv1alpha1.MachineServiceClient
 	specs    driverv1alpha1.ProviderSpecServiceClient
@@ -46,7 +46,7 @@ func (s *session) connected() bool {
 // connector opens sessions to one driver.
 type connector struct {
 	target    Target
-	transport transport
+	transport transport.Transport
 	cfg       Config
 	intercept grpc.UnaryClientInterceptor
 }
@@ -69,6 +69,16 @@ func (c connector) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+// open connects once. Who cannot be reached is told in stable words: see notConnected.
+func (c connector) open(ctx context.Context) (*transport.Conn, error) {
+	conn, err := transport.Connect(ctx, c.transport, c.cfg.Deadlines.Identity,
+		grpc.WithChainUnaryInterceptor(c.intercept), grpc.WithStatsHandler(departures{}))
+	if errors.Is(err, transport.ErrAway) {
+		return nil, &awayError{cause: err}
+	}
+	return conn, err
+}
+
 // awayError says that nobody answers at a driver's address.
 type awayError struct {
 	cause error
@@ -77,50 +87,6 @@ type awayError struct {
 func (e *awayError) Error() string { return notConnected }
 
 func (e *awayError) Unwrap() error { return e.cause }
-
-// open dials once; the gRPC connection made of it cannot dial again.
-func (c connector) open(ctx context.Context) (*grpc.ClientConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Deadlines.Identity)
-	defer cancel()
-	wire, err := c.transport.dial(ctx)
-	if err != nil {
-		return nil, &awayError{cause: err}
-	}
-	once := make(chan net.Conn, 1)
-	once <- wire
-	conn, err := grpc.NewClient("passthrough:///"+c.target.Name,
-		grpc.WithTransportCredentials(c.transport.credentials()),
-		grpc.WithAuthority("localhost"),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
-			select {
-			case wire := <-once:
-				return wire, nil
-			default:
-				return nil, net.ErrClosed
-			}
-		}),
-		grpc.WithIdleTimeout(0),
-		grpc.WithDisableRetry(),
-		grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(contract.MaxMessageBytes),
-			grpc.MaxCallSendMsgSize(contract.MaxMessageBytes),
-		),
-		grpc.WithChainUnaryInterceptor(c.intercept),
-		grpc.WithStatsHandler(departures{}),
-	)
-	if err != nil {
-		return nil, errors.Join(err, wire.Close())
-	}
-	conn.Connect()
-	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
-		if state == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, state) {
-			_ = wire.Close()
-			return nil, errors.Join(errors.New("the driver takes connections but does not speak gRPC on them"), conn.Close())
-		}
-	}
-	return conn, nil
-}
 
 // shakeHands asks who the driver is and what it can do.
 func (c connector) shakeHands(ctx context.Context, s *session) error {
@@ -137,7 +103,8 @@ func (c connector) shakeHands(ctx context.Context, s *session) error {
 		return fmt.Errorf("the driver configured as %q calls itself %q: correct its name in --driver, or the address", c.target.Name, info.GetName())
 	}
 	if !slices.Contains(info.GetApiPackages(), contract.DriverPackage) {
-		return fmt.Errorf("the driver serves %v, core needs %s: upgrade one of them", info.GetApiPackages(), contract.DriverPackage)
+		serves := bounded(fmt.Sprint(info.GetApiPackages()), maxMessage)
+		return fmt.Errorf("the driver serves %s, core needs %s: upgrade one of them", serves, contract.DriverPackage)
 	}
 	caps, err := s.identity.GetCapabilities(ctx, &driverv1alpha1.GetCapabilitiesRequest{})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/transport"
 )
 
 func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
@@ -165,15 +166,19 @@ func TestADriverThatStopsGracefullyFinishesItsCalls(t *testing.T) {
 func TestWithoutAConnectionNothingLeaves(t *testing.T) {
 	path := socketPath(t)
 	server := newFakeDriver().serve(t, path)
+	way, err := transport.Parse("unix://"+path, transport.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := connector{
-		target: Target{Name: driverName}, transport: unixSocket(path), cfg: Config{}.withDefaults(),
+		target: Target{Name: driverName}, transport: way, cfg: Config{}.withDefaults(),
 		intercept: mustMetrics(t).meter(driverName, logSink(func(string) {}), Config{}.withDefaults().Clock),
 	}
 	s, err := c.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.conn.Close()
+	t.Cleanup(func() { _ = s.conn.Close() })
 	server.Stop()
 	s.conn.WaitForStateChange(t.Context(), connectivity.Ready)
 	// Another driver at the same address is not spoken to on the old connection.

@@ -12,6 +12,8 @@
 //   - sizes are checked before anything is sent;
 //   - a driver that was not there when its call was to start is Unavailable: nothing happened. Anything else that
 //     is not the driver's own, well-formed word is OutcomeUnknown;
+//   - what a driver says to people holds none of the secrets that went with the call: discretion.go takes them out before
+//     anything else sees them;
 //   - the connection carries calls only after the handshake on that very connection: a reconnect is a new driver
 //     until it has said who it is.
 //

@@ -34,6 +34,11 @@ func (d *Driver) Inventory(ctx context.Context, m Machine) ([]Possession, error)
 	if err != nil {
 		return nil, err
 	}
+	return d.holdings(ctx, s, m)
+}
+
+// holdings is Inventory by a session.
+func (d *Driver) holdings(ctx context.Context, s *session, m Machine) ([]Possession, error) {
 	machines, failure := d.pages(ctx, s, m)
 	if failure != nil && failure.Class == instance.Unimplemented {
 		return nil, ErrCannotList
@@ -81,7 +86,8 @@ func (d *Driver) possession(s *session, account Machine, listed *driverv1alpha1.
 	if found.ProviderID != "" {
 		one.ProviderIDs = append([]string{found.ProviderID}, one.ProviderIDs...)
 	}
-	if created := listed.GetCreateTime(); created.IsValid() {
+	// A time at or before 1970 was not filled in: nothing may seem old for that.
+	if created := listed.GetCreateTime(); created.IsValid() && created.AsTime().Unix() > 0 {
 		one.Created = created.AsTime()
 	}
 	return one, nil

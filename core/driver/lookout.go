@@ -10,9 +10,6 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// maxPages bounds a list that never ends.
-const maxPages = 10_000
-
 // lookOut looks at tracked machines as they fall due, until ctx ends with the connection.
 func (d *Driver) lookOut(ctx context.Context, s *session) {
 	var looks sync.WaitGroup
@@ -151,9 +148,10 @@ func (d *Driver) list(ctx context.Context, s *session, b batch) {
 
 // pages gets a complete list, or fails.
 func (d *Driver) pages(ctx context.Context, s *session, account Machine) (map[string]*driverv1alpha1.Machine, *instance.Failure) {
-	machines := map[string]*driverv1alpha1.Machine{}
-	token := ""
-	for range maxPages {
+	ctx, cancel := context.WithTimeout(ctx, maxListPages*s.caps.Deadlines.ListPage)
+	defer cancel()
+	list, token := newRoll(), ""
+	for {
 		request := &driverv1alpha1.ListMachinesRequest{
 			Meta: d.meta(), Provider: provider(account), PageSize: d.cfg.Polling.PageSize, PageToken: token,
 		}
@@ -168,23 +166,15 @@ func (d *Driver) pages(ctx context.Context, s *session, account Machine) (map[st
 		if failure != nil {
 			return nil, failure
 		}
-		for _, m := range page.GetMachines() {
-			uid := m.GetRef().GetUid()
-			if _, twice := machines[uid]; twice {
-				return nil, invalidAnswer("machines: one of them is listed twice")
-			}
-			machines[uid] = m
+		complete, wrong := list.add(page)
+		if wrong != "" {
+			return nil, invalidAnswer(wrong)
 		}
-		next := page.GetNextPageToken()
-		if next == "" {
-			return machines, nil
+		if complete {
+			return list.machines, nil
 		}
-		if next == token {
-			break
-		}
-		token = next
+		token = page.GetNextPageToken()
 	}
-	return nil, invalidAnswer("next_page_token: the list does not end")
 }
 
 // listed records a complete list and returns whom it did not show.

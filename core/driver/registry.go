@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/connectivity"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
@@ -162,7 +161,7 @@ func (d *Driver) serve(ctx context.Context, s *session) {
 	defer parts.Wait()
 	defer lost()
 	parts.Go(func() {
-		s.conn.WaitForStateChange(ctx, connectivity.Ready)
+		s.conn.Lost(ctx)
 		lost()
 	})
 	d.attach(s)

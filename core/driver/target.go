@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/millwright-dev/millwright/proto/contract"
+	"github.com/millwright-dev/millwright/transport"
 )
 
 // Target is where a driver is: one --driver flag.
 type Target struct {
 	// Name is the driver's name and the value of cloudProvider that selects it.
 	Name string
-	// Address is a scheme and what it reaches, e.g. unix:///run/millwright/mycloud.sock.
+	// Address is a scheme and what it reaches, e.g. unix:///run/millwright/mycloud.sock: see transport.Parse.
 	Address string
 }
 
@@ -24,7 +25,7 @@ func ParseTarget(flag string) (Target, error) {
 	if !contract.ValidDriverName(name) {
 		return Target{}, fmt.Errorf("driver %q: the name %q must be of small letters, digits and dashes and begin with a letter", flag, name)
 	}
-	if _, err := transportFor(address); err != nil {
+	if _, err := transport.Parse(address, transport.Options{}); err != nil {
 		return Target{}, fmt.Errorf("driver %q: %w", flag, err)
 	}
 	return Target{Name: name, Address: address}, nil

@@ -25,6 +25,8 @@ func TestParseTarget(t *testing.T) {
 		{"fake=/x.sock", Target{}, "unix:///absolute/path"},
 		{"fake=unix:///" + strings.Repeat("x", 200), Target{}, "shorter"},
 		{"fake=dns:///host:9443", Target{}, "plaintext TCP is refused"},
+		{"fake=dns:///host:9443?tls=/run/tls", Target{"fake", "dns:///host:9443?tls=/run/tls"}, ""},
+		{"fake=exec:///opt/driver?arg=--x", Target{"fake", "exec:///opt/driver?arg=--x"}, ""},
 		{"fake=127.0.0.1:9443", Target{}, "plaintext TCP is refused"},
 	} {
 		t.Run(test.flag, func(t *testing.T) {

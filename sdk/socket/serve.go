@@ -30,6 +30,12 @@ func Serve(ctx context.Context, server *grpc.Server, listener net.Listener, grac
 	}
 	// A server that is stopped before it has begun closes its listener only then.
 	defer func() { <-ended }()
+	return Stop(server, grace)
+}
+
+// Stop has a server take no more calls and waits up to grace for those under way: nil when they have ended, ErrCut when some
+// had to be cut off, with their contexts cancelled.
+func Stop(server *grpc.Server, grace time.Duration) error {
 	stopped := make(chan struct{})
 	go func() {
 		server.GracefulStop()

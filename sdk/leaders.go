@@ -1,0 +1,47 @@
+package sdk
+
+import (
+	"sync"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// leaders remember the newest leader of each cluster, so that a deposed one that shares the driver is refused. They need
+// not outlive the process: a new process has no connections of old leaders' calls. The zero value is ready, and safe for
+// concurrent use.
+type leaders struct {
+	mu     sync.Mutex
+	newest map[string]int64
+}
+
+// admit returns STALE_EPOCH for a mutation of a leader that is not the newest. Epoch 0 is unknown and passes.
+func (l *leaders) admit(request any) error {
+	r, ok := request.(interface {
+		GetMeta() *driverv1alpha1.RequestMeta
+	})
+	if !ok || !mutates(request) || r.GetMeta().GetLeaderEpoch() == 0 {
+		return nil
+	}
+	cluster, epoch := r.GetMeta().GetClusterUid(), r.GetMeta().GetLeaderEpoch()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if epoch < l.newest[cluster] {
+		return NewError(driverv1alpha1.ErrorReason_ERROR_REASON_STALE_EPOCH, "A newer leader of this cluster has called.")
+	}
+	if l.newest == nil {
+		l.newest = map[string]int64{}
+	}
+	l.newest[cluster] = epoch
+	return nil
+}
+
+// mutates says whether a request may change the cloud.
+func mutates(request any) bool {
+	switch r := request.(type) {
+	case *driverv1alpha1.CreateMachineRequest, *driverv1alpha1.DeleteMachineRequest, *driverv1alpha1.AdoptMachineRequest:
+		return true
+	case *driverv1alpha1.UpdateMachineRequest:
+		return !r.GetDryRun()
+	}
+	return false
+}

@@ -1,0 +1,114 @@
+package transport
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/millwright-dev/millwright/transport/launch"
+)
+
+// A driver that ends soon after it was started is started again later and later.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 5 * time.Second
+	// longLife is how long it has to live for its end not to count.
+	longLife = 10 * time.Second
+)
+
+// process is a driver that is started for each connection.
+type process struct {
+	command launch.Command
+	log     *slog.Logger
+	eager   bool
+
+	mu    sync.Mutex
+	pause time.Duration
+	// next is when it may be started again; failed is why it could not be the last time, unless that passes by itself.
+	next   time.Time
+	failed error
+}
+
+// parseExec reads /PATH[?arg=ARG][&env=NAME][&sha256=HEX]; arg and env may be repeated.
+func parseExec(rest string, o Options) (Transport, error) {
+	path, query, err := splitQuery(rest, "arg", "env", "sha256")
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(path) {
+		return nil, errors.New("write the executable as exec:///absolute/path, with three slashes")
+	}
+	p := &process{command: launch.Command{Path: path, Args: query["arg"]}, log: o.Log, eager: o.Eager}
+	for _, name := range query["env"] {
+		value, set := os.LookupEnv(name)
+		if !set {
+			return nil, fmt.Errorf("env: the variable %q, which the driver is to have, is not set", name)
+		}
+		p.command.Env = append(p.command.Env, name+"="+value)
+	}
+	if sum := query.Get("sha256"); sum != "" {
+		if p.command.SHA256, err = hex.DecodeString(sum); err != nil || len(p.command.SHA256) != 32 {
+			return nil, fmt.Errorf("sha256: %q is not a SHA-256 checksum in hexadecimal", sum)
+		}
+	}
+	return p, nil
+}
+
+// Open implements Transport: it starts the driver. Closing the wire stops it.
+func (p *process) Open(ctx context.Context) (*Wire, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := time.Until(p.next); left > 0 {
+		if p.failed != nil {
+			// It is still so; whoever shows it shall not have to change the words.
+			return nil, p.failed
+		}
+		return nil, away(fmt.Errorf("the driver has ended too soon too often; it is started again in %s", left.Round(time.Millisecond)))
+	}
+	began := time.Now()
+	p.failed = nil
+	started, err := launch.Start(ctx, p.command, p.log)
+	if err != nil {
+		p.backOff()
+		if errors.Is(err, launch.ErrEnded) {
+			p.log.Warn("driver did not start", "cause", err.Error())
+			return nil, away(err)
+		}
+		p.failed = err
+		return nil, err
+	}
+	conn, err := dial(ctx, net.Dialer{}, started.Address.Network(), started.Address.String())
+	if err != nil {
+		started.Stop()
+		p.backOff()
+		return nil, err
+	}
+	release := func() {
+		started.Stop()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.eager || time.Since(began) > longLife {
+			p.pause, p.next = 0, time.Time{}
+			return
+		}
+		p.backOff()
+	}
+	return &Wire{
+		Conn: conn, Credentials: credentials.NewTLS(started.TLS), Authority: "localhost", Process: started.Process(), release: release,
+	}, nil
+}
+
+// backOff has the next start wait. Call it with the lock held.
+func (p *process) backOff() {
+	p.next = time.Now().Add(p.pause)
+	p.pause = min(max(2*p.pause, firstPause), lastPause)
+}
