@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/millwright-dev/millwright/transport"
 )
 
 // Config says which driver is tried, and with what. As JSON, or YAML, it has the names in the tags.
 type Config struct {
-	// Endpoint is where the driver serves, as unix:///path. Required.
+	// Endpoint is where the driver serves, as unix:///path or dns:///host:port?tls=/folder, or how it is started, as exec:///path.
+	// Required.
 	Endpoint string `json:"endpoint"`
 	// Backend is where the test cloud serves its hooks, as unix:///path. Without it checks that look into the cloud are not run.
 	Backend string `json:"backend,omitempty"`
@@ -29,12 +33,20 @@ type Config struct {
 	OtherSecrets map[string]Secret `json:"otherSecrets,omitempty"`
 	// Timeouts are how long the cloud may take.
 	Timeouts Timeouts `json:"timeouts"`
+	// Cycles is how many machines are made and deleted to see whether the driver leaks; 0: none, and that is not tried.
+	Cycles int `json:"cycles,omitempty"`
+	// Tier chooses checks of one tier; empty: both.
+	Tier Tier `json:"tier,omitempty"`
 	// Focus are checks and groups to be run, such as "create" or "create/again"; empty: all.
 	Focus []string `json:"focus,omitempty"`
 	// Waive are checks that may fail, and why.
 	Waive map[string]string `json:"waive,omitempty"`
 	// State is the folder in which journals of runs are kept. Default: driver-conformance in the user's cache.
 	State string `json:"state,omitempty"`
+	// DriverLog is the file that the driver writes its log to, where the harness has not started it: it is searched for secrets.
+	DriverLog string `json:"driverLog,omitempty"`
+	// Output gets what a driver writes that the harness has started; nil: nobody.
+	Output io.Writer `json:"-"`
 }
 
 // Secret is where a secret comes from: one of the three.
@@ -73,13 +85,14 @@ const defaultTimeout = 10 * time.Minute
 // complete fills in defaults and says all that is wrong.
 func (c Config) complete() (Config, error) {
 	var errs []error
-	for field, endpoint := range map[string]string{"endpoint": c.Endpoint, "backend": c.Backend} {
-		if endpoint == "" && field == "backend" {
-			continue
-		}
-		if !strings.HasPrefix(endpoint, "unix:///") {
-			errs = append(errs, fmt.Errorf("%s: is %q; give the socket as unix:///path", field, endpoint))
-		}
+	if _, err := transport.Parse(c.Endpoint, transport.Options{}); err != nil {
+		errs = append(errs, fmt.Errorf("endpoint: %w", err))
+	}
+	if c.Backend != "" && !strings.HasPrefix(c.Backend, "unix:///") {
+		errs = append(errs, fmt.Errorf("backend: is %q; give the socket as unix:///path", c.Backend))
+	}
+	if c.Tier != "" && c.Tier != Core && c.Tier != Fault {
+		errs = append(errs, fmt.Errorf("tier: is %q; choose %s or %s", c.Tier, Core, Fault))
 	}
 	if !isObject(c.ProviderSpec) {
 		errs = append(errs, errors.New("providerSpec: give a cloudProviderSpec, as an object"))

@@ -46,6 +46,10 @@ func failureChecks() []Check {
 			Rule: "No error holds a secret or user data.",
 		},
 		{
+			ID: "failure/no-secrets-in-output", Level: Must, run: noSecretsInOutput,
+			Rule: "No log line, of any level, holds a secret or user data.",
+		},
+		{
 			ID: "failure/retry-after", Level: Should, Hooks: true, run: retryAfter,
 			Rule: "RATE_LIMITED says by RetryInfo how long to wait.",
 		},

@@ -15,6 +15,7 @@ import (
 type session struct {
 	*target
 	config     Config
+	runID      string
 	clusterUID string
 	// secrets, badSecrets and otherSecrets are the config's, resolved.
 	secrets, badSecrets, otherSecrets map[string][]byte
@@ -33,24 +34,16 @@ type Observer struct {
 // not: what is wrong with the config, or why the driver cannot be reached. A check that fails is in the report alone. When
 // ctx ends, the check under way cleans up, and no other begins.
 func Execute(ctx context.Context, c Config, o Observer) (*Report, error) {
-	c, err := c.complete()
-	if err != nil {
-		return nil, err
-	}
-	runID := strings.ToLower(random()[:12])
-	s, err := open(ctx, c, runID)
+	s, err := begin(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
 	if o.Begin != nil {
-		o.Begin(runID)
+		o.Begin(s.runID)
 	}
-	report := &Report{RunID: runID, Driver: s.info.GetName(), Version: s.info.GetVendorVersion(), Began: time.Now(), Hooks: s.backend != nil}
-	for _, check := range Checks() {
-		if !c.wants(check.ID) {
-			continue
-		}
+	report := &Report{RunID: s.runID, Driver: s.info.GetName(), Version: s.info.GetVendorVersion(), Began: time.Now(), Hooks: s.backend != nil}
+	for _, check := range s.config.chosen() {
 		result := s.try(ctx, check)
 		if report.Interrupted = ctx.Err() != nil; report.Interrupted {
 			// What it was about to show nobody knows.
@@ -62,7 +55,16 @@ func Execute(ctx context.Context, c Config, o Observer) (*Report, error) {
 		}
 	}
 	report.Duration = time.Since(report.Began)
-	return report, s.settle(runID)
+	return report, s.settle()
+}
+
+// begin opens a session of a new run.
+func begin(ctx context.Context, c Config) (*session, error) {
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, c, strings.ToLower(random()[:12]))
 }
 
 // try runs a check, if it can be run.
@@ -76,6 +78,12 @@ func (s *session) try(ctx context.Context, c Check) Result {
 	if c.Hooks && s.backend == nil {
 		return skip("it has to look into the cloud: name its hooks as backend")
 	}
+	if c.Launch && s.driver.Process() == nil {
+		return skip("it has to end the driver's process: have it started, by an endpoint exec:///path")
+	}
+	if err := s.reach(ctx); err != nil {
+		return Result{ID: c.ID, Level: c.Level, Rule: c.Rule, Outcome: Failed, Breaches: []string{"the driver is gone: " + err.Error()}}
+	}
 	result := (&trial{session: s}).result(ctx, c)
 	if why, waived := s.config.Waive[c.ID]; waived && result.Outcome == Failed {
 		result.Outcome, result.Reason = Waived, why
@@ -85,7 +93,7 @@ func (s *session) try(ctx context.Context, c Check) Result {
 
 // open connects, and begins a journal.
 func open(ctx context.Context, c Config, runID string) (*session, error) {
-	s := &session{config: c, clusterUID: "conformance-" + runID}
+	s := &session{config: c, runID: runID, clusterUID: "conformance-" + runID}
 	var errs [3]error
 	s.secrets, errs[0] = resolve(c.Secrets)
 	s.badSecrets, errs[1] = resolve(c.BadSecrets)
@@ -110,20 +118,28 @@ func (s *session) close() {
 }
 
 // settle removes the journal of a run that left nothing, else it says what.
-func (s *session) settle(runID string) error {
-	left, err := readJournal(s.config.State, runID)
+func (s *session) settle() error {
+	left, err := readJournal(s.config.State, s.runID)
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("%d machines may be left: clean up after the run %s", len(left), runID)
+		return fmt.Errorf("%d machines may be left: clean up after the run %s", len(left), s.runID)
 	}
-	return os.Remove(journalPath(s.config.State, runID))
+	return os.Remove(journalPath(s.config.State, s.runID))
 }
 
 // wants says whether a check is to be run.
-func (c Config) wants(id string) bool {
-	return len(c.Focus) == 0 || slices.Contains(c.Focus, id) || slices.Contains(c.Focus, group(id))
+func (c Config) wants(check Check) bool {
+	if c.Tier != "" && c.Tier != check.Tier {
+		return false
+	}
+	return len(c.Focus) == 0 || slices.Contains(c.Focus, check.ID) || slices.Contains(c.Focus, group(check.ID))
+}
+
+// chosen are the checks that are to be run.
+func (c Config) chosen() []Check {
+	return slices.DeleteFunc(Checks(), func(check Check) bool { return !c.wants(check) })
 }
 
 // Clean deletes what a run has left, also one that was killed, and returns how many machines it asked the driver about. It is safe
@@ -152,27 +168,19 @@ func Clean(ctx context.Context, c Config, runID string) (int, error) {
 	if len(t.breaches) > 0 {
 		return len(left), errors.New(strings.Join(t.breaches, "\n"))
 	}
-	return len(left), s.settle(runID)
+	return len(left), s.settle()
 }
 
 // Run runs the checks as subtests of a Go test: "group/name". A MUST that is broken fails its test, a SHOULD is logged, and what
 // cannot be run is skipped.
 func Run(t *testing.T, c Config) {
 	t.Helper()
-	c, err := c.complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	runID := strings.ToLower(random()[:12])
-	s, err := open(t.Context(), c, runID)
+	s, err := begin(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	for _, check := range Checks() {
-		if !c.wants(check.ID) {
-			continue
-		}
+	for _, check := range s.config.chosen() {
 		t.Run(check.ID, func(t *testing.T) {
 			result := s.try(t.Context(), check)
 			switch result.Outcome {
@@ -190,7 +198,7 @@ func Run(t *testing.T, c Config) {
 			}
 		})
 	}
-	if err := s.settle(runID); err != nil {
+	if err := s.settle(); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,11 +2,14 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -14,11 +17,16 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
+	"github.com/millwright-dev/millwright/transport"
 )
 
 // target is a driver, as it introduced itself, and the cloud behind it.
 type target struct {
-	driver, cloud *grpc.ClientConn
+	way    transport.Transport
+	driver *transport.Conn
+	cloud  *grpc.ClientConn
+	// wrote is what the driver has written, if the harness has started it.
+	wrote *record
 
 	handshake handshakev1.HandshakeServiceClient
 	health    healthv1.HealthClient
@@ -34,16 +42,16 @@ type target struct {
 
 // connect reaches the driver and asks who it is. The caller closes the target.
 func connect(ctx context.Context, c Config) (*target, error) {
-	t := &target{}
+	t := &target{wrote: &record{also: c.Output}}
 	var err error
-	if t.driver, err = dial(c.Endpoint, grpc.WithChainUnaryInterceptor(t.judge)); err != nil {
+	if t.way, err = transport.Parse(c.Endpoint, transport.Options{Eager: true, Log: slog.New(slog.NewTextHandler(t.wrote, nil))}); err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
-	t.handshake, t.health = handshakev1.NewHandshakeServiceClient(t.driver), healthv1.NewHealthClient(t.driver)
-	t.identity, t.machines = driverv1alpha1.NewIdentityServiceClient(t.driver), driverv1alpha1.NewMachineServiceClient(t.driver)
-	t.specs = driverv1alpha1.NewProviderSpecServiceClient(t.driver)
+	if err := t.reach(ctx); err != nil {
+		return nil, fmt.Errorf("endpoint: %w", err)
+	}
 	if c.Backend != "" {
-		if t.cloud, err = dial(c.Backend); err != nil {
+		if t.cloud, err = grpc.NewClient(c.Backend, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 			t.close()
 			return nil, fmt.Errorf("backend: %w", err)
 		}
@@ -56,12 +64,48 @@ func connect(ctx context.Context, c Config) (*target, error) {
 	return t, nil
 }
 
+// comeBack is how long a driver may take to be there, or there again.
+const comeBack = 30 * time.Second
+
+// reach connects as core does, unless the connection is there. It waits for a driver that is not there yet.
+func (t *target) reach(ctx context.Context) error {
+	if t.driver != nil {
+		if t.driver.GetState() == connectivity.Ready {
+			return nil
+		}
+		_ = t.driver.Close()
+	}
+	for began := time.Now(); ; {
+		conn, err := transport.Connect(ctx, t.way, contract.DefaultIdentityDeadline, grpc.WithChainUnaryInterceptor(t.judge))
+		if err == nil {
+			t.use(conn)
+			return nil
+		}
+		if !errors.Is(err, transport.ErrAway) || time.Since(began) > comeBack {
+			return err
+		}
+		select {
+		case <-time.After(shortestPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// use has calls made on a connection.
+func (t *target) use(conn *transport.Conn) {
+	t.driver = conn
+	t.handshake, t.health = handshakev1.NewHandshakeServiceClient(conn), healthv1.NewHealthClient(conn)
+	t.identity, t.machines = driverv1alpha1.NewIdentityServiceClient(conn), driverv1alpha1.NewMachineServiceClient(conn)
+	t.specs = driverv1alpha1.NewProviderSpecServiceClient(conn)
+}
+
 // introduce asks the driver, and the cloud if there are hooks, who they are.
 func (t *target) introduce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, contract.DefaultIdentityDeadline)
 	defer cancel()
 	var err error
-	if t.info, err = t.handshake.GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{}, grpc.WaitForReady(true)); err != nil {
+	if t.info, err = t.handshake.GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{}); err != nil {
 		return fmt.Errorf("ask the driver who it is: %w", err)
 	}
 	if t.capabilities, err = t.identity.GetCapabilities(ctx, &driverv1alpha1.GetCapabilitiesRequest{}); err != nil {
@@ -76,22 +120,12 @@ func (t *target) introduce(ctx context.Context) error {
 }
 
 func (t *target) close() {
-	for _, conn := range []*grpc.ClientConn{t.driver, t.cloud} {
-		if conn != nil {
-			_ = conn.Close()
-		}
+	if t.driver != nil {
+		_ = t.driver.Close()
 	}
-}
-
-// dial connects as core does: 8 MiB both ways, no retry.
-func dial(endpoint string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
-	return grpc.NewClient(endpoint, append(options,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithIdleTimeout(0),
-		grpc.WithDisableRetry(),
-		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(contract.MaxMessageBytes), grpc.MaxCallSendMsgSize(contract.MaxMessageBytes)),
-	)...)
+	if t.cloud != nil {
+		_ = t.cloud.Close()
+	}
 }
 
 // judge holds each call and its answer against the contract, for the check that makes it.

@@ -48,7 +48,7 @@ type target struct {
 
 func (f *target) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.config, "config", "", "The YAML file that says what to try the driver with (required).")
-	command.Flags().StringVar(&f.endpoint, "endpoint", "", "Where the driver serves, as unix:///path, in place of the config's.")
+	command.Flags().StringVar(&f.endpoint, "endpoint", "", "Where the driver serves, as unix:///path or dns:///host:port?tls=/folder, or how it is started, as exec:///path?arg=…, in place of the config's.")
 	command.Flags().StringVar(&f.backend, "backend", "", "Where the test cloud serves its hooks, as unix:///path, in place of the config's.")
 	_ = command.MarkFlagRequired("config") // it was just defined
 }
@@ -75,7 +75,7 @@ func listCommand() *cobra.Command {
 	var mutants bool
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List the checks: level, what they need, and the rule of the contract",
+		Short: "List the checks: level, tier, what they need, and the rule of the contract",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if mutants {
@@ -97,7 +97,10 @@ func listChecks(out io.Writer) error {
 		if c.Hooks {
 			needs += " backend"
 		}
-		if _, err := fmt.Fprintf(out, "%-26s %-6s%s\n    %s\n", c.ID, c.Level, needs, c.Rule); err != nil {
+		if c.Launch {
+			needs += " exec"
+		}
+		if _, err := fmt.Fprintf(out, "%-26s %-6s %s%s\n    %s\n", c.ID, c.Level, c.Tier, needs, c.Rule); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func runCommand() *cobra.Command {
 	var f target
 	var focus, waive []string
-	var junit, json string
+	var junit, json, tier string
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Try a driver, and say what it does against the contract",
@@ -30,6 +30,9 @@ func runCommand() *cobra.Command {
 			}
 			if len(focus) > 0 {
 				c.Focus = focus
+			}
+			if tier != "" {
+				c.Tier = conformance.Tier(tier)
 			}
 			if err := addWaivers(&c, waive); err != nil {
 				return err
@@ -48,6 +51,7 @@ func runCommand() *cobra.Command {
 	}
 	f.add(command)
 	command.Flags().StringSliceVar(&focus, "focus", nil, "Run these checks, or groups of checks, alone.")
+	command.Flags().StringVar(&tier, "tier", "", "Run the checks of one tier alone: core, or fault, which has things fail in the middle of a call.")
 	command.Flags().StringArrayVar(&waive, "waive", nil, "A check that may fail, and why, as ID=REASON. Repeat for several.")
 	command.Flags().StringVar(&junit, "junit", "", "Write a JUnit report to this file.")
 	command.Flags().StringVar(&json, "json", "", "Write the whole report as JSON to this file.")

@@ -4,5 +4,5 @@ import "slices"
 
 // All returns all mutants.
 func All() []Mutant {
-	return slices.Concat(ofIdentity(), ofCreate(), ofUserData(), ofFailures(), ofStatus(), ofLists(), ofDeletes(), ofSpecs())
+	return slices.Concat(ofIdentity(), ofCreate(), ofUserData(), ofFailures(), ofStatus(), ofLists(), ofDeletes(), ofSpecs(), ofFaults())
 }

@@ -17,21 +17,21 @@ const (
 
 func ofCreate() []Mutant {
 	return []Mutant{
-		{"no-address", "create/happy", described(func(m *machine) { m.Addresses = nil })},
-		{"no-provider-id", "create/happy", described(func(m *machine) { m.ProviderId = "" })},
-		{"no-state", "create/happy", described(func(m *machine) { m.State = 0 })},
-		{"another-machine", "create/happy", described(func(m *machine) { m.Ref.Namespace = "elsewhere" })},
-		{"another-prefix", "create/happy", described(func(m *machine) { m.ProviderId = "oak" + m.GetProviderId() })},
-		{"wrong-provider-id", "create/provider-id", described(func(m *machine) { m.ProviderId += "-x" })},
-		{"forgetful", "create/again", renaming(func(seen int) bool { return seen > 0 })},
-		{"racing", "create/concurrent", racing},
-		{"reviving", "create/after-delete", reviving},
-		{"adopting-by-name", "create/same-name", adoptingByName},
-		{"blind-to-names", "create/uid-of-another", blindToNames},
-		{"blind-to-specs", "create/conflict", blindToSpecs},
-		{"caching-credentials", "create/secret-rotated", cachingCredentials},
-		{"without-tags", "create/tags", asked(func(r *createReq) { r.Tags = nil })},
-		{"cutting-names", "create/long-name", described(func(m *machine) { m.Ref.Name = m.GetRef().GetName()[:min(63, len(m.GetRef().GetName()))] })},
+		{Name: "no-address", Check: "create/happy", mutate: described(func(m *machine) { m.Addresses = nil })},
+		{Name: "no-provider-id", Check: "create/happy", mutate: described(func(m *machine) { m.ProviderId = "" })},
+		{Name: "no-state", Check: "create/happy", mutate: described(func(m *machine) { m.State = 0 })},
+		{Name: "another-machine", Check: "create/happy", mutate: described(func(m *machine) { m.Ref.Namespace = "elsewhere" })},
+		{Name: "another-prefix", Check: "create/happy", mutate: described(func(m *machine) { m.ProviderId = "oak" + m.GetProviderId() })},
+		{Name: "wrong-provider-id", Check: "create/provider-id", mutate: described(func(m *machine) { m.ProviderId += "-x" })},
+		{Name: "forgetful", Check: "create/again", mutate: renaming(func(seen int) bool { return seen > 0 })},
+		{Name: "racing", Check: "create/concurrent", mutate: racing},
+		{Name: "reviving", Check: "create/after-delete", mutate: reviving},
+		{Name: "adopting-by-name", Check: "create/same-name", mutate: adoptingByName},
+		{Name: "blind-to-names", Check: "create/uid-of-another", mutate: blindToNames},
+		{Name: "blind-to-specs", Check: "create/conflict", mutate: blindToSpecs},
+		{Name: "caching-credentials", Check: "create/secret-rotated", mutate: cachingCredentials},
+		{Name: "without-tags", Check: "create/tags", mutate: asked(func(r *createReq) { r.Tags = nil })},
+		{Name: "cutting-names", Check: "create/long-name", mutate: described(func(m *machine) { m.Ref.Name = m.GetRef().GetName()[:min(63, len(m.GetRef().GetName()))] })},
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 
 func ofDeletes() []Mutant {
 	return []Mutant{
-		{"leaving-all", "delete/happy", deaf(func(*deleteReq) bool { return true })},
-		{"missing-the-second-time", "delete/again", missingTheSecondTime},
-		{"missing-what-never-was", "delete/never-created", missingWhatNeverWas},
-		{"deleting-by-provider-id", "delete/by-uid", deaf(func(r *deleteReq) bool { return r.GetProviderId() == "" })},
-		{"waiting-for-the-boot", "delete/while-creating", deafBefore()},
-		{"deleting-for-others", "delete/foreign", blindToClusters},
-		{"deleting-whatever-is-named", "delete/others", deletingWhateverIsNamed},
-		{"leaving-halves", "delete/half-made", leavingHalves},
+		{Name: "leaving-all", Check: "delete/happy", mutate: deaf(func(*deleteReq) bool { return true })},
+		{Name: "missing-the-second-time", Check: "delete/again", mutate: missingTheSecondTime},
+		{Name: "missing-what-never-was", Check: "delete/never-created", mutate: missingWhatNeverWas},
+		{Name: "deleting-by-provider-id", Check: "delete/by-uid", mutate: deaf(func(r *deleteReq) bool { return r.GetProviderId() == "" })},
+		{Name: "waiting-for-the-boot", Check: "delete/while-creating", mutate: deafBefore()},
+		{Name: "deleting-for-others", Check: "delete/foreign", mutate: blindToClusters},
+		{Name: "deleting-whatever-is-named", Check: "delete/others", mutate: deletingWhateverIsNamed},
+		{Name: "leaving-halves", Check: "delete/half-made", mutate: leavingHalves},
 	}
 }
 

@@ -3,6 +3,8 @@ package mutant
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -16,32 +18,35 @@ import (
 
 func ofFailures() []Mutant {
 	all := []Mutant{
-		{"filling-in", "failure/missing-fields", asked(func(r *createReq) {
+		{Name: "telling-all", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
+			fmt.Fprintf(os.Stderr, "asked for %v\n", r)
+		})},
+		{Name: "filling-in", Check: "failure/missing-fields", mutate: asked(func(r *createReq) {
 			if r.GetMachine() != nil && r.GetMachine().GetName() == "" {
 				r.Machine.Name = "nameless"
 			}
 		})},
-		{"lenient-about-json", "failure/bad-json", asked(func(r *createReq) {
+		{Name: "lenient-about-json", Check: "failure/bad-json", mutate: asked(func(r *createReq) {
 			if !json.Valid(r.GetProvider().GetProviderSpec()) {
 				r.Provider.ProviderSpec = []byte(`{"flavor":"small","image":"ubuntu-24.04"}`)
 			}
 		})},
-		{"lenient-about-fields", "failure/unknown-spec-field", asked(func(r *createReq) {
+		{Name: "lenient-about-fields", Check: "failure/unknown-spec-field", mutate: asked(func(r *createReq) {
 			r.Provider.ProviderSpec = known(r.GetProvider().GetProviderSpec())
 		})},
-		{"naming-no-field", "failure/unknown-spec-field", failed(func(s *status.Status) error {
+		{Name: "naming-no-field", Check: "failure/unknown-spec-field", mutate: failed(func(s *status.Status) error {
 			return bare(s, func(detail any) bool { _, is := detail.(*errdetails.BadRequest); return is })
 		})},
-		{"taking-any-size", "failure/spec-too-large", as(driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE, specInvalid)},
-		{"gone-without-credentials", "failure/bad-credentials", as(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, notFound)},
-		{"telling-request-ids", "failure/stable-message", tellingRequestIDs},
-		{"leaking-user-data", "failure/no-secrets", leaking(func(r *createReq) string { return tail(string(r.GetUserData())) })},
-		{"leaking-secrets", "failure/no-secrets", leaking(func(r *createReq) string { return string(r.GetProvider().GetSecrets()["millwrightConformance"]) })},
-		{"never-saying-when", "failure/retry-after", failed(func(s *status.Status) error {
+		{Name: "taking-any-size", Check: "failure/spec-too-large", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE, specInvalid)},
+		{Name: "gone-without-credentials", Check: "failure/bad-credentials", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, notFound)},
+		{Name: "telling-request-ids", Check: "failure/stable-message", mutate: tellingRequestIDs},
+		{Name: "leaking-user-data", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return tail(string(r.GetUserData())) })},
+		{Name: "leaking-secrets", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return string(r.GetProvider().GetSecrets()["millwrightConformance"]) })},
+		{Name: "never-saying-when", Check: "failure/retry-after", mutate: failed(func(s *status.Status) error {
 			return bare(s, func(detail any) bool { _, is := detail.(*errdetails.RetryInfo); return is })
 		})},
-		{"without-errorinfo", "status/missing", failed(func(s *status.Status) error { return status.Error(s.Code(), s.Message()) })},
-		{"in-another-name", "status/missing", failed(func(s *status.Status) error {
+		{Name: "without-errorinfo", Check: "status/missing", mutate: failed(func(s *status.Status) error { return status.Error(s.Code(), s.Message()) })},
+		{Name: "in-another-name", Check: "status/missing", mutate: failed(func(s *status.Status) error {
 			p := s.Proto()
 			for _, detail := range p.GetDetails() {
 				var info errdetails.ErrorInfo
@@ -52,12 +57,12 @@ func ofFailures() []Mutant {
 			}
 			return status.FromProto(p).Err()
 		})},
-		{"with-another-code", "status/missing", failed(func(s *status.Status) error {
+		{Name: "with-another-code", Check: "status/missing", mutate: failed(func(s *status.Status) error {
 			p := s.Proto()
 			p.Code = int32(codes.Unknown)
 			return status.FromProto(p).Err()
 		})},
-		{"long-winded", "status/missing", failed(func(s *status.Status) error {
+		{Name: "long-winded", Check: "status/missing", mutate: failed(func(s *status.Status) error {
 			p := s.Proto()
 			p.Message += strings.Repeat(".", contract.MaxStatusBytes)
 			return status.FromProto(p).Err()
@@ -68,7 +73,7 @@ func ofFailures() []Mutant {
 
 // mistaken are mutants that take one error of the cloud for another.
 func mistaken() []Mutant {
-	all := []Mutant{{"in-its-own-words", "failure/quota", failed(func(s *status.Status) error {
+	all := []Mutant{{Name: "in-its-own-words", Check: "failure/quota", mutate: failed(func(s *status.Status) error {
 		p := s.Proto()
 		p.Message = "something went wrong"
 		return status.FromProto(p).Err()
@@ -86,7 +91,7 @@ func mistaken() []Mutant {
 		if reason == internal {
 			to = driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED
 		}
-		all = append(all, Mutant{"mistaking-" + name, "failure/" + name, as(reason, to)})
+		all = append(all, Mutant{Name: "mistaking-" + name, Check: "failure/" + name, mutate: as(reason, to)})
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
 )
@@ -24,35 +25,38 @@ type (
 
 func ofIdentity() []Mutant {
 	return []Mutant{
-		{"wrong-name", "identity/name", answered(func(a *info) { a.Name = "Not A Name" })},
-		{"no-version", "identity/name", answered(func(a *info) { a.VendorVersion = "" })},
-		{"another-package", "identity/name", answered(func(a *info) { a.ApiPackages = []string{"millwright.driver.v0"} })},
-		{"changing-info", "identity/stable", counted(func(a *info, n int64) {
+		{Name: "wrong-name", Check: "identity/name", mutate: answered(func(a *info) { a.Name = "Not A Name" })},
+		{Name: "no-version", Check: "identity/name", mutate: answered(func(a *info) { a.VendorVersion = "" })},
+		{Name: "another-package", Check: "identity/name", mutate: answered(func(a *info) { a.ApiPackages = []string{"millwright.driver.v0"} })},
+		{Name: "changing-info", Check: "identity/stable", mutate: counted(func(a *info, n int64) {
 			a.Manifest = map[string]string{"calls": strconv.FormatInt(n, 10)}
 		})},
-		{"changing-capabilities", "identity/stable", counted(func(a *capabilities, n int64) {
+		{Name: "changing-capabilities", Check: "identity/stable", mutate: counted(func(a *capabilities, n int64) {
 			a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(time.Duration(n))}
 		})},
-		{"hidden-feature", "identity/truthful", answered(func(a *capabilities) {
+		{Name: "endless-settle", Check: "identity/stable", mutate: answered(func(a *capabilities) {
+			a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(contract.MaxCreateSettle + time.Second)}
+		})},
+		{Name: "hidden-feature", Check: "identity/truthful", mutate: answered(func(a *capabilities) {
 			a.Features = slices.DeleteFunc(a.GetFeatures(), func(f driverv1alpha1.Feature) bool { return f == driverv1alpha1.Feature_FEATURE_LIST })
 		})},
-		{"empty-promise", "identity/truthful", answered(func(a *capabilities) {
+		{Name: "empty-promise", Check: "identity/truthful", mutate: answered(func(a *capabilities) {
 			a.Features = append(a.GetFeatures(), driverv1alpha1.Feature_FEATURE_INSTANCE_TEMPLATE)
 		})},
-		{"slow-probe", "identity/probe-fast", counted(func(_ *driverv1alpha1.ProbeResponse, n int64) {
+		{Name: "slow-probe", Check: "identity/probe-fast", mutate: counted(func(_ *driverv1alpha1.ProbeResponse, n int64) {
 			if n == 1 {
 				<-time.After(1100 * time.Millisecond)
 			}
 		})},
-		{"unsaid-probe", "identity/probe-fast", answered(func(a *driverv1alpha1.ProbeResponse) { a.Ready = false })},
-		{"no-health", "identity/health", without("/grpc.health.v1.Health/Check")},
-		{"strict-about-fields", "identity/unknown-fields", refused(func(r proto.Message) error {
+		{Name: "unsaid-probe", Check: "identity/probe-fast", mutate: answered(func(a *driverv1alpha1.ProbeResponse) { a.Ready = false })},
+		{Name: "no-health", Check: "identity/health", mutate: without("/grpc.health.v1.Health/Check")},
+		{Name: "strict-about-fields", Check: "identity/unknown-fields", mutate: refused(func(r proto.Message) error {
 			if len(r.ProtoReflect().GetUnknown()) > 0 {
 				return fail(specInvalid, "unknown field")
 			}
 			return nil
 		})},
-		{"strict-about-features", "identity/unknown-features", refused(func(r *createReq) error {
+		{Name: "strict-about-features", Check: "identity/unknown-features", mutate: refused(func(r *createReq) error {
 			if len(r.GetMeta().GetCoreFeatures()) > 0 {
 				return fail(specInvalid, "unknown feature")
 			}

@@ -13,35 +13,35 @@ type page = driverv1alpha1.ListMachinesResponse
 
 func ofLists() []Mutant {
 	return []Mutant{
-		{"forgetting-one", "list/complete", answered(func(a *page) {
+		{Name: "forgetting-one", Check: "list/complete", mutate: answered(func(a *page) {
 			if n := len(a.GetMachines()); n > 0 {
 				a.Machines = a.GetMachines()[:n-1]
 			}
 		})},
-		{"listing-all-clusters", "list/scope", listingAllClusters},
-		{"ignoring-page-size", "list/pages", asked(func(r *listReq) { r.PageSize = 0 })},
-		{"losing-between-pages", "list/pages", losingBetweenPages},
-		{"taking-any-token", "list/bad-token", asked(func(r *listReq) {
+		{Name: "listing-all-clusters", Check: "list/scope", mutate: listingAllClusters},
+		{Name: "ignoring-page-size", Check: "list/pages", mutate: asked(func(r *listReq) { r.PageSize = 0 })},
+		{Name: "losing-between-pages", Check: "list/pages", mutate: losingBetweenPages},
+		{Name: "taking-any-token", Check: "list/bad-token", mutate: asked(func(r *listReq) {
 			if r.GetPageToken() == "millwright-conformance-unknown" {
 				r.PageToken = ""
 			}
 		})},
-		{"without-leftovers", "list/leftovers", answered(func(a *page) {
+		{Name: "without-leftovers", Check: "list/leftovers", mutate: answered(func(a *page) {
 			a.Machines = slices.DeleteFunc(a.GetMachines(), func(m *machine) bool { return m.GetProviderId() == "" })
 		})},
-		{"whole-leftovers", "list/leftovers", described(func(m *machine) {
+		{Name: "whole-leftovers", Check: "list/leftovers", mutate: described(func(m *machine) {
 			if m.GetProviderId() == "" {
 				m.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
 			}
 		})},
-		{"empty-on-failure", "list/partial-failure", instead(func(r *listReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		{Name: "empty-on-failure", Check: "list/partial-failure", mutate: instead(func(r *listReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
 			answer, err := next(r)
 			if err != nil {
 				return &page{}, nil //nolint:nilerr // that is the mutation
 			}
 			return answer, nil
 		})},
-		{"timeless", "list/create-time", described(func(m *machine) { m.CreateTime = nil })},
+		{Name: "timeless", Check: "list/create-time", mutate: described(func(m *machine) { m.CreateTime = nil })},
 	}
 }
 

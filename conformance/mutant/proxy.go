@@ -19,6 +19,8 @@ type Mutant struct {
 	Name string
 	// Check is the ID of the check that has to catch it.
 	Check string
+	// Launch says that it takes a driver that the harness has started, and that ends together with the mutant.
+	Launch bool
 
 	// mutate returns what answers in place of next. It is called once per server, and may keep state.
 	mutate func(next handler) handler
@@ -29,9 +31,9 @@ type handler func(ctx context.Context, method string, request proto.Message) (pr
 
 // NewServer returns a server that passes everything on to the driver behind conn, but for what the mutant changes. The caller
 // serves and stops it.
-func NewServer(m Mutant, conn *grpc.ClientConn) *grpc.Server {
+func NewServer(m Mutant, conn *grpc.ClientConn, options ...grpc.ServerOption) *grpc.Server {
 	handle := m.mutate(forward(conn))
-	return grpc.NewServer(grpc.MaxRecvMsgSize(contract.MaxMessageBytes), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+	return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(2*contract.MaxMessageBytes), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		method, _ := grpc.MethodFromServerStream(stream)
 		request, _, err := messagesOf(method)
 		if err != nil {
@@ -45,7 +47,7 @@ func NewServer(m Mutant, conn *grpc.ClientConn) *grpc.Server {
 			return err
 		}
 		return stream.SendMsg(answer)
-	}))
+	}))...)
 }
 
 // forward asks the driver.

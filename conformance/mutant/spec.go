@@ -19,33 +19,33 @@ type (
 
 func ofSpecs() []Mutant {
 	return []Mutant{
-		{"no-schema", "spec/schema", answered(func(a *schemaAnswer) { a.JsonSchema = []byte("flavor: string") })},
-		{"open-schema", "spec/schema", answered(func(a *schemaAnswer) {
+		{Name: "no-schema", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) { a.JsonSchema = []byte("flavor: string") })},
+		{Name: "open-schema", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) {
 			a.JsonSchema = bytes.ReplaceAll(a.GetJsonSchema(), []byte(`"additionalProperties": false`), []byte(`"additionalProperties": true`))
 		})},
-		{"schema-elsewhere", "spec/schema", answered(func(a *schemaAnswer) { a.JsonSchema = []byte(`{"$ref": "https://example.com/schema.json"}`) })},
-		{"defaulting-over", "spec/default", answered(func(a *defaultAnswer) {
+		{Name: "schema-elsewhere", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) { a.JsonSchema = []byte(`{"$ref": "https://example.com/schema.json"}`) })},
+		{Name: "defaulting-over", Check: "spec/default", mutate: answered(func(a *defaultAnswer) {
 			a.ProviderSpec = bytes.ReplaceAll(a.GetProviderSpec(), []byte(`"small"`), []byte(`"large"`))
 		})},
-		{"defaulting-anew", "spec/default", counted(func(a *defaultAnswer, n int64) {
+		{Name: "defaulting-anew", Check: "spec/default", mutate: counted(func(a *defaultAnswer, n int64) {
 			a.ProviderSpec = fmt.Appendf(nil, `{"flavor":"small","image":"ubuntu-24.04","zone":"zone-%d"}`, n)
 		})},
-		{"missing-secrets", "spec/valid", answered(func(a *validateAnswer) {
+		{Name: "missing-secrets", Check: "spec/valid", mutate: answered(func(a *validateAnswer) {
 			a.Violations = append(a.Violations, &driverv1alpha1.FieldViolation{Field: "key", Description: "is required"})
 		})},
-		{"findings-as-errors", "spec/paths", instead(func(r *validateReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		{Name: "findings-as-errors", Check: "spec/paths", mutate: instead(func(r *validateReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
 			answer, err := next(r)
 			if a, ok := answer.(*validateAnswer); ok && err == nil && len(a.GetViolations()) > 0 {
 				return nil, fail(specInvalid, "wrong")
 			}
 			return answer, err
 		})},
-		{"pathless", "spec/paths", answered(func(a *validateAnswer) {
+		{Name: "pathless", Check: "spec/paths", mutate: answered(func(a *validateAnswer) {
 			for _, v := range a.GetViolations() {
 				v.Field = "spec"
 			}
 		})},
-		{"asking-the-cloud", "spec/offline", askingTheCloud},
+		{Name: "asking-the-cloud", Check: "spec/offline", mutate: askingTheCloud},
 	}
 }
 

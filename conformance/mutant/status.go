@@ -14,32 +14,32 @@ import (
 
 func ofStatus() []Mutant {
 	return []Mutant{
-		{"needing-the-provider-id", "status/by-uid", refused(func(r *getReq) error {
+		{Name: "needing-the-provider-id", Check: "status/by-uid", mutate: refused(func(r *getReq) error {
 			if r.GetProviderId() == "" {
 				return fail(notFound, "no provider_id")
 			}
 			return nil
 		})},
-		{"restless", "status/stable", counted(func(a *driverv1alpha1.GetMachineStatusResponse, n int64) {
+		{Name: "restless", Check: "status/stable", mutate: counted(func(a *driverv1alpha1.GetMachineStatusResponse, n int64) {
 			a.Machine.Message = fmt.Sprintf("look %d", n)
 		})},
-		{"inventive", "status/missing", inventive},
-		{"blind-to-clusters", "status/foreign-cluster", blindToClusters},
-		{"haunted", "status/deleted", haunted},
-		{"failed-when-stopped", "status/external-stop", described(func(m *machine) {
+		{Name: "inventive", Check: "status/missing", mutate: inventive},
+		{Name: "blind-to-clusters", Check: "status/foreign-cluster", mutate: blindToClusters},
+		{Name: "haunted", Check: "status/deleted", mutate: haunted},
+		{Name: "failed-when-stopped", Check: "status/external-stop", mutate: described(func(m *machine) {
 			if m.GetState() == driverv1alpha1.MachineState_MACHINE_STATE_STOPPED {
 				m.State, m.Reason = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "Stopped"
 			}
 		})},
-		{"remembering", "status/external-delete", haunted},
-		{"hopeful", "status/failed", described(func(m *machine) {
+		{Name: "remembering", Check: "status/external-delete", mutate: haunted},
+		{Name: "hopeful", Check: "status/failed", mutate: described(func(m *machine) {
 			if m.GetState() == driverv1alpha1.MachineState_MACHINE_STATE_FAILED {
 				m.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
 			}
 		})},
-		{"reasonless", "status/failed", described(func(m *machine) { m.Reason = "" })},
-		{"gone-in-another-account", "status/account-changed", as(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED, notFound)},
-		{"without-fencing", "status/stale-epoch", asked(func(r interface {
+		{Name: "reasonless", Check: "status/failed", mutate: described(func(m *machine) { m.Reason = "" })},
+		{Name: "gone-in-another-account", Check: "status/account-changed", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED, notFound)},
+		{Name: "without-fencing", Check: "status/stale-epoch", mutate: asked(func(r interface {
 			proto.Message
 			GetMeta() *driverv1alpha1.RequestMeta
 		},

@@ -10,15 +10,15 @@ import (
 
 func ofUserData() []Mutant {
 	return []Mutant{
-		{"textual", "user-data/exact", asked(func(r *createReq) { r.UserData = bytes.ReplaceAll(r.GetUserData(), []byte("\r\n"), []byte("\n")) })},
-		{"comparing-user-data", "user-data/rotated", comparingUserData},
-		{"taking-less", "user-data/max", refused(func(r *createReq) error {
+		{Name: "textual", Check: "user-data/exact", mutate: asked(func(r *createReq) { r.UserData = bytes.ReplaceAll(r.GetUserData(), []byte("\r\n"), []byte("\n")) })},
+		{Name: "comparing-user-data", Check: "user-data/rotated", mutate: comparingUserData},
+		{Name: "taking-less", Check: "user-data/max", mutate: refused(func(r *createReq) error {
 			if len(r.GetUserData()) >= contract.DefaultMaxUserDataBytes {
 				return fail(driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE, "too much user data")
 			}
 			return nil
 		})},
-		{"cutting-user-data", "user-data/over", asked(func(r *createReq) {
+		{Name: "cutting-user-data", Check: "user-data/over", mutate: asked(func(r *createReq) {
 			r.UserData = r.GetUserData()[:min(len(r.GetUserData()), contract.DefaultMaxUserDataBytes)]
 		})},
 	}

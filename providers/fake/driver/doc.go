@@ -1,5 +1,5 @@
-// Package driver is the fake cloud's driver, and the one to copy: it maps the contract to a cloud's API and does nothing
-// else. It keeps nothing between calls that a call would need; any number of it can serve the same cloud.
+// Package driver is the fake cloud's driver, with all that a real one has: it maps the contract to a cloud's API and does
+// nothing else. It keeps nothing between calls that a call would need; any number of it can serve the same cloud.
 //
 // How it keeps the contract's promises, and what to look for in a real cloud:
 //

@@ -16,10 +16,10 @@ const Name = "fake"
 
 // Driver maps the contract to the fake cloud's API. It is safe for concurrent use.
 type Driver struct {
+	name    string
 	version string
 	cloud   fakecloudv1alpha1.CloudServiceClient
 	zone    string
-	epochs  epochs
 	lists   lists
 }
 
@@ -35,6 +35,15 @@ func WithDefaultZone(zone string) Option {
 	}
 }
 
+// WithName has the driver be called so, for a core that has several of them. Empty changes nothing.
+func WithName(name string) Option {
+	return func(d *Driver) {
+		if name != "" {
+			d.name = name
+		}
+	}
+}
+
 var (
 	_ sdk.Driver = (*Driver)(nil)
 	_ sdk.Lister = (*Driver)(nil)
@@ -42,7 +51,7 @@ var (
 
 // New returns a driver, of this version, of the cloud behind this client.
 func New(version string, cloud fakecloudv1alpha1.CloudServiceClient, options ...Option) *Driver {
-	d := &Driver{version: version, cloud: cloud, zone: defaultZone}
+	d := &Driver{name: Name, version: version, cloud: cloud, zone: defaultZone}
 	for _, option := range options {
 		option(d)
 	}
@@ -56,16 +65,13 @@ const createSettle = 5 * time.Second
 // Info implements sdk.Driver.
 func (d *Driver) Info() sdk.Info {
 	return sdk.Info{
-		Name: Name, Version: d.version, ProviderIDPrefix: "fake:///",
+		Name: d.name, Version: d.version, ProviderIDPrefix: "fake:///",
 		Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(createSettle)},
 	}
 }
 
 // CreateMachine implements sdk.Driver.
 func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
-	if err := d.epochs.check(r.GetMeta()); err != nil {
-		return nil, err
-	}
 	want, err := d.parseSpec(r.GetProvider().GetProviderSpec())
 	if err != nil {
 		return nil, err
@@ -125,9 +131,6 @@ func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMach
 
 // DeleteMachine implements sdk.Driver.
 func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
-	if err := d.epochs.check(r.GetMeta()); err != nil {
-		return nil, err
-	}
 	one := subjectOf(r)
 	found, err := d.find(ctx, one)
 	if err != nil {

@@ -5,34 +5,99 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/millwright-dev/millwright/conformance"
 	"github.com/millwright-dev/millwright/conformance/mutant"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/fake/internal/reach"
+	"github.com/millwright-dev/millwright/sdk"
 	"github.com/millwright-dev/millwright/sdk/socket"
+	"github.com/millwright-dev/millwright/transport/launch"
+	"github.com/millwright-dev/millwright/transport/mtls/mtlstest"
 )
 
 // config is what the harness tries the driver with.
 func (s *scene) config() conformance.Config {
 	return conformance.Config{
-		Endpoint: s.endpoint("driver"), Backend: s.endpoint("cloud"), State: s.TempDir(),
-		ProviderSpec:    []byte(`{"flavor":"small","image":"ubuntu-24.04"}`),
+		Endpoint: s.endpoint("driver"), Backend: s.endpoint("cloud"), State: s.TempDir(), DriverLog: s.logPath(),
+		Output: s.Output(), ProviderSpec: []byte(`{"flavor":"small","image":"ubuntu-24.04"}`),
 		ConflictingSpec: []byte(`{"flavor":"large","image":"ubuntu-24.04"}`),
 		BadSecrets:      map[string]conformance.Secret{"key": {Value: "opens nothing"}},
 		OtherSecrets:    map[string]conformance.Secret{"key": {Value: otherKey}},
 	}
 }
 
-// The driver keeps to the contract, as a process of its own on a cloud that serves its hooks.
+// The driver keeps to the contract, however it is reached: as a process of its own on a cloud that serves its hooks.
 func TestConformance(t *testing.T) {
-	s := newScene(t)
+	for name, reach := range map[string]func(*scene) string{"unix": (*scene).sidecar, "tcp": (*scene).remote, "exec": (*scene).launched} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			c := s.config()
+			c.Endpoint, c.Cycles = reach(s), 200
+			conformance.Run(t, c)
+		})
+	}
+}
+
+// sidecar starts the driver on a socket.
+func (s *scene) sidecar() string {
 	s.start()
-	conformance.Run(t, s.config())
+	return s.endpoint("driver")
+}
+
+// remote starts the driver on TCP.
+func (s *scene) remote() string {
+	const core, driver = "spiffe://trust.example/core", "driver.example"
+	ca, err := mtlstest.NewAuthority()
+	if err != nil {
+		s.Fatal(err)
+	}
+	folders := map[string]string{core: s.TempDir(), driver: s.TempDir()}
+	for identity, folder := range folders {
+		if err := ca.Issue(folder, identity, time.Hour, ca); err != nil {
+			s.Fatal(err)
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		s.Fatal(err)
+	}
+	s.Setenv(sdk.TLSFolderVariable, folders[driver])
+	s.Setenv(sdk.TLSClientVariable, core)
+	s.run("--endpoint", "tcp://"+address)
+	return "dns:///" + address + "?identity=" + driver + "&tls=" + folders[core]
+}
+
+// launched has the harness start the driver.
+func (s *scene) launched() string { return s.launch(asCommand, "1", "--cloud", s.endpoint("cloud")) }
+
+// launch is the endpoint of this executable in a role.
+func (s *scene) launch(variable, value string, args ...string) string {
+	s.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Setenv(variable, value)
+	return "exec://" + path + "?" + url.Values{"arg": args, "env": {variable}}.Encode()
 }
 
 // Each rule of the contract that is broken is caught by the check that stands for it.
@@ -42,8 +107,13 @@ func TestMutantsAreCaught(t *testing.T) {
 	for _, m := range mutant.All() {
 		t.Run(m.Name, func(t *testing.T) {
 			c := s.config()
-			c.Endpoint, c.Focus = s.mutate(t, m), []string{m.Check}
+			c.Focus, c.Cycles = []string{m.Check}, 50
 			c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 2*time.Second, 2*time.Second
+			if c.Endpoint = s.mutate(t, m); m.Launch {
+				in := *s
+				in.T = t
+				c.Endpoint = in.launch(asMutant, m.Name, s.endpoint("cloud"))
+			}
 			report, err := conformance.Execute(t.Context(), c, conformance.Observer{})
 			if report == nil {
 				t.Fatal(err)
@@ -66,6 +136,45 @@ func (s *scene) mutate(t *testing.T, m mutant.Mutant) string {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return s.endpoint(m.Name)
+}
+
+// asMutant makes the test's own executable a mutant of that name, driver and all, to be started by the harness; its argument is
+// where the cloud is.
+const asMutant = "DRIVER_FAKE_TEST_AS_MUTANT"
+
+// mutated serves a mutant, and does not return.
+func mutated(name string) {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		panic(err)
+	}
+	endpoint := "unix://" + filepath.Join(dir, "d.sock")
+	// The driver itself is not to find out that this process was started.
+	if err := os.Unsetenv(launch.Handshake.MagicCookieKey); err != nil {
+		panic(err)
+	}
+	serving := make(chan struct{})
+	go func() {
+		options := sdk.Options{Endpoint: endpoint, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Ready: func() { close(serving) }}
+		if err := run(context.Background(), options, reach.Target{Endpoint: os.Args[1]}); err != nil {
+			panic(err)
+		}
+	}()
+	<-serving
+	if err := os.Setenv(launch.Handshake.MagicCookieKey, launch.Handshake.MagicCookieValue); err != nil {
+		panic(err)
+	}
+	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	if err != nil {
+		panic(err)
+	}
+	i := slices.IndexFunc(mutant.All(), func(m mutant.Mutant) bool { return m.Name == name })
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: launch.Handshake, Plugins: launch.Plugins(), Logger: hclog.NewNullLogger(),
+		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			return mutant.NewServer(mutant.All()[i], conn, options...)
+		},
+	})
 }
 
 // A check that no mutant can make fail would prove nothing.

@@ -20,7 +20,8 @@ var version = "dev"
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	endpoint := flag.String("endpoint", "", "where to serve, as unix:///path (default $MILLWRIGHT_ENDPOINT)")
+	endpoint := flag.String("endpoint", "", "where to serve, as unix:///path or tcp://host:port (default $MILLWRIGHT_ENDPOINT); nowhere else but to core where core has started it")
+	name := flag.String("name", "", "what the driver is called, so that several can serve one core (default fake)")
 	cloudEndpoint := flag.String("cloud", "", "where the cloud serves, as unix:///path; empty: a cloud in this process")
 	hooks := flag.String("backend-listen", "", "where to serve the hooks of the cloud in this process, as unix:///path")
 	zone := flag.String("default-zone", "", "the zone of VMs whose spec names none (default fake-1a)")
@@ -28,17 +29,17 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	target := reach.Target{Endpoint: *cloudEndpoint, Hooks: *hooks}
-	if err := run(ctx, sdk.Options{Endpoint: *endpoint, Log: log}, target, driver.WithDefaultZone(*zone)); err != nil {
+	if err := run(ctx, sdk.Options{Endpoint: *endpoint, Log: log}, target, driver.WithName(*name), driver.WithDefaultZone(*zone)); err != nil {
 		log.Error("driver ended", "error", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, options sdk.Options, target reach.Target, zone driver.Option) error {
+func run(ctx context.Context, options sdk.Options, target reach.Target, own ...driver.Option) error {
 	client, closeCloud, err := reach.Cloud(ctx, options.Log, target)
 	if err != nil {
 		return err
 	}
 	defer closeCloud()
-	return sdk.Serve(ctx, driver.New(version, client, zone), options)
+	return sdk.Serve(ctx, driver.New(version, client, own...), options)
 }

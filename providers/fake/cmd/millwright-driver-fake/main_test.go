@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if name := os.Getenv(asMutant); name != "" {
+		mutated(name)
+		return
+	}
 	if config := os.Getenv(asHarness); config != "" {
 		os.Exit(harness(config))
 	}
@@ -80,6 +84,9 @@ func (s *scene) serve(c *cloud.Cloud, listener net.Listener) {
 
 func (s *scene) endpoint(name string) string { return "unix://" + filepath.Join(s.dir, name+".sock") }
 
+// logPath is the log of the drivers that are processes of their own.
+func (s *scene) logPath() string { return filepath.Join(s.dir, "driver.log") }
+
 func (s *scene) connect(name string) *grpc.ClientConn {
 	s.Helper()
 	conn, err := grpc.NewClient(s.endpoint(name),
@@ -96,8 +103,20 @@ func (s *scene) connect(name string) *grpc.ClientConn {
 // start runs the driver.
 func (s *scene) start() *exec.Cmd {
 	s.Helper()
-	command := exec.Command(os.Args[0], "--endpoint", s.endpoint("driver"), "--cloud", s.endpoint("cloud"))
+	return s.run("--endpoint", s.endpoint("driver"))
+}
+
+// run runs the driver with more flags than where its cloud is.
+func (s *scene) run(flags ...string) *exec.Cmd {
+	s.Helper()
+	command := exec.Command(os.Args[0], append(flags, "--cloud", s.endpoint("cloud"))...)
 	command.Env = append(os.Environ(), asCommand+"=1")
+	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = log.Close() })
+	command.Stderr = log
 	if err := command.Start(); err != nil {
 		s.Fatalf("start: %v", err)
 	}

@@ -1,0 +1,326 @@
+package conformance
+
+import (
+	"context"
+
+	"slices"
+	"syscall"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+func faultChecks() []Check {
+	return slices.Concat([]Check{
+		{
+			ID: "fault/killed-create", Level: Must, Tier: Fault, Hooks: true, Launch: true, run: killedCreate,
+			Rule: "A driver that is killed before or after any of the cloud's calls of a create makes no second VM when it is asked again.",
+		},
+		{
+			ID: "fault/killed-delete", Level: Must, Tier: Fault, Hooks: true, Launch: true, run: killedDelete,
+			Rule: "A driver that is killed before or after any of the cloud's calls of a delete leaves nothing when it is asked again.",
+		},
+		{
+			ID: "fault/lost-answer", Level: Must, Tier: Fault, Hooks: true, run: lostAnswer,
+			Rule: "Where the cloud's answer to any call of a create or delete is lost, the next create makes no second VM, and the next delete leaves nothing.",
+		},
+		{
+			ID: "fault/failed-half-way", Level: Must, Tier: Fault, Hooks: true, run: failedHalfWay,
+			Rule: "DeleteMachine removes what a create has left that failed at any of the cloud's calls.",
+		},
+		{
+			ID: "fault/cancelled", Level: Must, Tier: Fault, Hooks: true, run: cancelled,
+			Rule: "After cancellation a driver starts no new mutation of the cloud.",
+		},
+		{
+			ID: "fault/deadline", Level: Must, Tier: Fault, Hooks: true, run: deadline,
+			Rule: "A driver lets go of the cloud when the deadline of its caller is over.",
+		},
+		{
+			ID: "fault/sigterm", Level: Should, Tier: Fault, Hooks: true, Launch: true, run: terminated,
+			Rule: "A driver that gets SIGTERM lets the calls under way end, and ends.",
+		},
+	}, loadChecks())
+}
+
+// points are where a call of the cloud can be struck.
+var points = []backendv1alpha1.FaultPoint{backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT, backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT}
+
+// unjudged is ctx for calls whose answers are nobody's fault.
+func unjudged(ctx context.Context) context.Context {
+	return context.WithValue(ctx, trialKey{}, (*trial)(nil))
+}
+
+// operations are the mutating calls of the cloud that a create and a delete make.
+func (t *trial) operations(ctx context.Context) (create, remove []string) {
+	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
+	if err != nil {
+		t.fatalf("the cloud's hooks: %v", err)
+	}
+	if len(info.GetCreateOperations()) == 0 || len(info.GetDeleteOperations()) == 0 {
+		t.notRun("the cloud's hooks do not tell which calls a create and a delete make")
+	}
+	return info.GetCreateOperations(), info.GetDeleteOperations()
+}
+
+// strike has the next call of an operation for the machine misbehave.
+func (t *trial) strike(ctx context.Context, m *machine, operation string, fault *backendv1alpha1.Fault) {
+	fault.Match, fault.Times = &backendv1alpha1.FaultMatch{Operation: operation}, 1
+	t.inject(ctx, m, fault)
+}
+
+// strikeLimit is how long it may take until a call meets a fault that waits for it.
+const strikeLimit = 10 * time.Second
+
+// struck waits until a call for the machine that met a fault is as wanted.
+func (t *trial) struck(ctx context.Context, m *machine, wanted func(*backendv1alpha1.Call) bool) {
+	began := time.Now()
+	for revision := int64(0); ; {
+		answer, err := t.backend.ListCalls(ctx, &backendv1alpha1.ListCallsRequest{
+			AfterRevision: revision, Wait: durationpb.New(time.Second), MachineUid: m.ref.GetUid(),
+		})
+		if err != nil {
+			t.fatalf("the cloud's hooks: list the calls: %v", err)
+		}
+		for _, one := range answer.GetCalls() {
+			if len(one.GetFaultIds()) > 0 && wanted(one) {
+				return
+			}
+			revision = max(revision, one.GetRevision())
+		}
+		if time.Since(began) > strikeLimit {
+			t.fatalf("waited %s in vain for the call of the cloud that the fault strikes to get further", strikeLimit)
+		}
+	}
+}
+
+// hold begins what begin does, and returns when the cloud holds the operation at the point. wait returns when it has ended, and how.
+func (t *trial) hold(ctx context.Context, m *machine, at place, begin func(context.Context) error) (wait func() error) {
+	t.strike(ctx, m, at.operation, &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: at.point})
+	ended := make(chan error, 1)
+	go func() { ended <- begin(unjudged(ctx)) }()
+	done := at.point == backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT
+	t.struck(ctx, m, func(c *backendv1alpha1.Call) bool { return c.GetDone() == done })
+	return func() error { return <-ended }
+}
+
+// place is where a fault strikes.
+type place struct {
+	operation string
+	point     backendv1alpha1.FaultPoint
+}
+
+// places are before and after each operation.
+func places(operations []string) []place {
+	var all []place
+	for _, operation := range operations {
+		for _, point := range points {
+			all = append(all, place{operation, point})
+		}
+	}
+	return all
+}
+
+// killAt kills the driver while the cloud holds a call, lets the call go on, and has another driver take over.
+func (t *trial) killAt(ctx context.Context, m *machine, at place, begin func(context.Context) error) {
+	wait := t.hold(ctx, m, at, begin)
+	if err := t.driver.Process().Kill(); err != nil {
+		t.fatalf("kill the driver: %v", err)
+	}
+	_ = wait() // it was killed in the middle
+	t.calm(ctx)
+	t.struck(ctx, m, func(c *backendv1alpha1.Call) bool { return c.GetAnswerTime() != nil })
+	if err := t.reach(ctx); err != nil {
+		t.fatalf("after a kill: %v", err)
+	}
+}
+
+// createOnly asks once.
+func (m *machine) createOnly(ctx context.Context) error {
+	_, err := m.send(ctx, m.createRequest())
+	return err
+}
+
+// removeOnly asks once.
+func (m *machine) removeOnly(ctx context.Context) error {
+	_, err := m.remove(ctx)
+	return err
+}
+
+func killedCreate(ctx context.Context, t *trial) {
+	operations, _ := t.operations(ctx)
+	for _, at := range places(operations) {
+		m := t.machine()
+		m.intend()
+		t.killAt(ctx, m, at, m.createOnly)
+		t.exactlyOne(ctx, m, "killed at "+at.operation)
+	}
+}
+
+// exactlyOne has the machine run, and then be gone.
+func (t *trial) exactlyOne(ctx context.Context, m *machine, after string) {
+	m.running(ctx)
+	if n := len(t.named(ctx, m)); n != 1 {
+		t.errorf("%s: the machine has %d VMs", after, n)
+	}
+	t.nothingLeft(ctx, m, after)
+}
+
+// nothingLeft has the machine be gone.
+func (t *trial) nothingLeft(ctx context.Context, m *machine, after string) {
+	m.gone(ctx)
+	if n := t.left(ctx, m); n > 0 {
+		t.errorf("%s: %d resources of the machine are left", after, n)
+	}
+}
+
+// named returns the VMs of a machine, and those that only look like its own.
+func (t *trial) named(ctx context.Context, m *machine) []*backendv1alpha1.VM {
+	answer, err := t.backend.ListVMs(ctx, &backendv1alpha1.ListVMsRequest{ClusterUid: m.cluster})
+	if err != nil {
+		t.fatalf("the cloud's hooks: list the VMs: %v", err)
+	}
+	return slices.DeleteFunc(answer.GetVms(), func(v *backendv1alpha1.VM) bool {
+		return v.GetName() != m.ref.GetName() && v.GetMachineUid() != m.ref.GetUid() || v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE
+	})
+}
+
+func killedDelete(ctx context.Context, t *trial) {
+	_, operations := t.operations(ctx)
+	for _, at := range places(operations) {
+		m := t.machine()
+		m.running(ctx)
+		t.killAt(ctx, m, at, m.removeOnly)
+		t.nothingLeft(ctx, m, "killed at "+at.operation)
+	}
+}
+
+func lostAnswer(ctx context.Context, t *trial) {
+	creates, deletes := t.operations(ctx)
+	lost := func() *backendv1alpha1.Fault {
+		return &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST}
+	}
+	for _, operation := range creates {
+		m := t.machine()
+		m.intend()
+		t.strike(ctx, m, operation, lost())
+		_ = m.createOnly(unjudged(ctx))
+		t.struck(ctx, m, (*backendv1alpha1.Call).GetDone)
+		t.exactlyOne(ctx, m, "the answer to "+operation+" was lost")
+	}
+	for _, operation := range deletes {
+		m := t.machine()
+		m.running(ctx)
+		t.strike(ctx, m, operation, lost())
+		_ = m.removeOnly(unjudged(ctx))
+		t.nothingLeft(ctx, m, "the answer to "+operation+" was lost")
+	}
+}
+
+func failedHalfWay(ctx context.Context, t *trial) {
+	creates, _ := t.operations(ctx)
+	for _, operation := range creates {
+		m := t.machine()
+		m.intend()
+		t.strike(ctx, m, operation, &backendv1alpha1.Fault{
+			Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
+		})
+		if err := m.createOnly(ctx); err == nil {
+			t.errorf("%s failed, and the create did not", operation)
+		}
+		m.forget()
+		t.nothingLeft(ctx, m, operation+" failed")
+	}
+}
+
+// quiet is how long the cloud is watched for calls that should not come.
+const quiet = 500 * time.Millisecond
+
+func cancelled(ctx context.Context, t *trial) {
+	creates, _ := t.operations(ctx)
+	for _, operation := range creates {
+		m := t.machine()
+		m.intend()
+		cancelling, cancel := context.WithCancel(ctx)
+		defer cancel()
+		wait := t.hold(cancelling, m, place{operation, backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT}, m.createOnly)
+		cancel()
+		_ = wait() // it was cancelled in the middle
+		// The driver hears of it a little later.
+		t.watch(ctx)
+		before := t.mutations(ctx, m, creates)
+		t.calm(ctx)
+		t.watch(ctx)
+		if after := t.mutations(ctx, m, creates); after > before {
+			t.errorf("cancelled at %s: %d more calls that change the cloud were begun", operation, after-before)
+		}
+		t.exactlyOne(ctx, m, "cancelled at "+operation)
+	}
+}
+
+// watch lets as much time go by as it takes for calls to come that should not.
+func (t *trial) watch(ctx context.Context) {
+	select {
+	case <-time.After(quiet):
+	case <-ctx.Done():
+		t.fatalf("stopped")
+	}
+}
+
+// mutations counts the calls of operations that the cloud got for a machine.
+func (t *trial) mutations(ctx context.Context, m *machine, operations []string) int {
+	answer, err := t.backend.ListCalls(ctx, &backendv1alpha1.ListCallsRequest{MachineUid: m.ref.GetUid()})
+	if err != nil {
+		t.fatalf("the cloud's hooks: list the calls: %v", err)
+	}
+	n := 0
+	for _, one := range answer.GetCalls() {
+		if slices.Contains(operations, one.GetOperation()) {
+			n++
+		}
+	}
+	return n
+}
+
+func deadline(ctx context.Context, t *trial) {
+	creates, _ := t.operations(ctx)
+	m := t.machine()
+	m.intend()
+	t.strike(ctx, m, creates[0], &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HANG})
+	limited, cancel := context.WithTimeout(unjudged(ctx), quiet)
+	defer cancel()
+	if err := m.createOnly(limited); err == nil {
+		t.errorf("a create of which the cloud never ends has succeeded")
+	}
+	began := time.Now()
+	t.struck(ctx, m, func(c *backendv1alpha1.Call) bool {
+		return c.GetProgress() == backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED
+	})
+	if took := time.Since(began); took > 5*time.Second {
+		t.errorf("the driver let go of the cloud %s after the deadline", took.Round(time.Millisecond))
+	}
+	t.calm(ctx)
+	t.exactlyOne(ctx, m, "its deadline was over")
+}
+
+func terminated(ctx context.Context, t *trial) {
+	creates, _ := t.operations(ctx)
+	m := t.machine()
+	m.intend()
+	wait := t.hold(ctx, m, place{creates[0], backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT}, m.createOnly)
+	process := t.driver.Process()
+	if err := process.Signal(syscall.SIGTERM); err != nil {
+		t.fatalf("signal the driver: %v", err)
+	}
+	t.watch(ctx)
+	t.calm(ctx)
+	if err := wait(); err != nil {
+		t.errorf("the call under way did not end: %v", err)
+	}
+	if err := t.reach(ctx); err != nil {
+		t.fatalf("after SIGTERM: %v", err)
+	}
+	t.exactlyOne(ctx, m, "after SIGTERM")
+}

@@ -1,0 +1,165 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// crowd is how many machines are made at once.
+const crowd = 100
+
+func loadChecks() []Check {
+	return []Check{
+		{
+			ID: "fault/concurrent", Level: Must, Tier: Fault, run: concurrentMachines,
+			Rule: "Calls for many machines at once do not mix: each machine gets its own VM, and each answer is about the machine that was asked for.",
+		},
+		{
+			ID: "fault/probe-under-load", Level: Must, Tier: Fault, Hooks: true, run: probeUnderLoad,
+			Rule: "IdentityService.Probe answers within a second also while the cloud answers nothing.",
+		},
+		{
+			ID: "fault/huge-message", Level: Must, Tier: Fault, run: hugeMessage,
+			Rule: "A request of more than 8 MiB is refused, and the driver goes on.",
+		},
+		{
+			ID: "fault/leak", Level: Should, Tier: Fault, Launch: true, run: leak,
+			Rule: "Over many machines a driver's open files and memory do not grow.",
+		},
+	}
+}
+
+func concurrentMachines(ctx context.Context, t *trial) {
+	machines := make([]*machine, crowd)
+	for i := range machines {
+		machines[i] = t.machine()
+		machines[i].userData = fmt.Appendf(nil, "#cloud-config\n# %s\n", machines[i].ref.GetUid())
+	}
+	together(machines, func(m *machine) { m.running(ctx) })
+	ids := map[string]string{}
+	for _, m := range machines {
+		if other, twice := ids[m.providerID]; twice {
+			t.errorf("the machines %s and %s have one provider_id: %s", other, m.ref.GetUid(), m.providerID)
+		}
+		ids[m.providerID] = m.ref.GetUid()
+		if t.backend == nil {
+			continue
+		}
+		if vms := t.vms(ctx, m); len(vms) != 1 || !bytes.Equal(vms[0].GetUserData(), m.userData) {
+			t.errorf("the machine %s has %d VMs, or another one's user data", m.ref.GetUid(), len(vms))
+		}
+	}
+	together(machines, func(m *machine) { m.gone(ctx) })
+}
+
+// together does something for all machines at once.
+func together(machines []*machine, do func(*machine)) {
+	var all sync.WaitGroup
+	for _, m := range machines {
+		all.Go(func() { do(m) })
+	}
+	all.Wait()
+}
+
+func probeUnderLoad(ctx context.Context, t *trial) {
+	n := int(t.capabilities.GetLimits().GetMaxConcurrentRequests())
+	if n == 0 || n > crowd {
+		n = crowd
+	}
+	creates, _ := t.operations(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	for range n {
+		m := t.machine()
+		m.intend()
+		t.strike(ctx, m, creates[0], &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD})
+		waiting.Go(func() { _ = m.createOnly(unjudged(ctx)) })
+	}
+	t.watch(ctx)
+	for range 5 {
+		began := time.Now()
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		_, err := t.identity.Probe(limited, &driverv1alpha1.ProbeRequest{})
+		cancel()
+		if took := time.Since(began); err != nil || took > time.Second {
+			t.errorf("with %d creates under way the probe took %s: %v", n, took.Round(time.Millisecond), err)
+		}
+	}
+	t.calm(ctx)
+}
+
+func hugeMessage(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.intend()
+	r := m.createRequest()
+	r.Tags = map[string]string{"huge": strings.Repeat("x", contract.MaxMessageBytes)}
+	if _, err := t.machines.CreateMachine(unjudged(ctx), r, grpc.MaxCallSendMsgSize(2*contract.MaxMessageBytes)); err == nil {
+		t.errorf("a request of more than 8 MiB was accepted")
+	}
+	if err := t.reach(ctx); err != nil {
+		t.fatalf("after a request of more than 8 MiB: %v", err)
+	}
+	m.running(ctx)
+}
+
+// What may come on top after the first tenth of the cycles.
+const (
+	moreFiles  = 5
+	moreMemory = 16 << 20
+)
+
+func leak(ctx context.Context, t *trial) {
+	cycles := t.config.Cycles
+	if cycles == 0 {
+		t.notRun("it takes time: say how many machines to make and delete as cycles")
+	}
+	var filesBefore, memoryBefore int
+	for i := range cycles {
+		m := t.machine()
+		if _, err := m.create(ctx); err != nil {
+			t.fatalf("cycle %d: %v", i, err)
+		}
+		m.gone(ctx)
+		t.made = t.made[:len(t.made)-1]
+		if i == cycles/10 {
+			filesBefore, memoryBefore = t.usage()
+		}
+	}
+	files, memory := t.usage()
+	if files > filesBefore+moreFiles || memory > memoryBefore+moreMemory {
+		t.errorf("over %d machines the driver's open files went from %d to %d, and its memory from %d to %d KiB",
+			cycles-cycles/10, filesBefore, files, memoryBefore>>10, memory>>10)
+	}
+}
+
+// usage is how many files the driver has open, and how many bytes of its memory are resident, as Linux tells.
+func (t *trial) usage() (files, memory int) {
+	folder := filepath.Join("/proc", strconv.Itoa(t.driver.Process().Pid))
+	open, err := os.ReadDir(filepath.Join(folder, "fd"))
+	if err != nil {
+		t.notRun("this system does not tell what a process uses: " + err.Error())
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, "statm"))
+	if err != nil {
+		t.notRun("this system does not tell what a process uses: " + err.Error())
+	}
+	fields := strings.Fields(string(raw))
+	pages, err := strconv.Atoi(fields[1])
+	if err != nil {
+		t.fatalf("read the memory of the driver: %v", err)
+	}
+	return len(open), pages * os.Getpagesize()
+}

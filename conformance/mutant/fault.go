@@ -1,0 +1,142 @@
+package mutant
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+func ofFaults() []Mutant {
+	return []Mutant{
+		{Name: "naming-by-process", Check: "fault/killed-create", Launch: true, mutate: namingByProcess},
+		{Name: "deleting-from-memory", Check: "fault/killed-delete", Launch: true, mutate: deletingFromMemory},
+		{Name: "retrying-under-a-new-key", Check: "fault/lost-answer", mutate: retryingUnderANewKey},
+		{Name: "deleting-what-it-answered", Check: "fault/failed-half-way", mutate: deletingWhatItAnswered},
+		{Name: "obstinate-when-cancelled", Check: "fault/cancelled", mutate: obstinate},
+		{Name: "obstinate-after-its-time", Check: "fault/deadline", mutate: obstinate},
+		{Name: "dying-at-once", Check: "fault/sigterm", Launch: true, mutate: unchanged},
+		{Name: "mixing-machines", Check: "fault/concurrent", mutate: mixing},
+		{Name: "one-at-a-time", Check: "fault/probe-under-load", mutate: oneAtATime},
+		{Name: "swallowing-anything", Check: "fault/huge-message", mutate: swallowing},
+		{Name: "hoarding", Check: "fault/leak", Launch: true, mutate: hoarding},
+	}
+}
+
+// unchanged is a driver whose process alone behaves badly: it does not wait for calls when it gets SIGTERM.
+func unchanged(next handler) handler { return next }
+
+// namingByProcess derives what it makes from its own process, so that the next one does not find it.
+func namingByProcess(next handler) handler {
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		return under(r.GetMachine().GetUid()+"-"+strconv.Itoa(os.Getpid()), r, next)
+	})(next)
+}
+
+// deletingFromMemory deletes only what this process has made.
+func deletingFromMemory(next handler) handler {
+	var made sync.Map
+	remember := asked(func(r *createReq) { made.Store(r.GetMachine().GetUid(), true) })
+	return instead(func(r *deleteReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		if _, known := made.Load(r.GetMachine().GetUid()); !known {
+			return &driverv1alpha1.DeleteMachineResponse{}, nil
+		}
+		return next(r)
+	})(remember(next))
+}
+
+// retryingUnderANewKey makes another VM after a create that failed.
+func retryingUnderANewKey(next handler) handler {
+	var failed sync.Map
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		uid := r.GetMachine().GetUid()
+		if _, before := failed.Load(uid); before {
+			return under(uid+"-again", r, next)
+		}
+		answer, err := next(r)
+		if err != nil {
+			failed.Store(uid, true)
+		}
+		return answer, err
+	})(next)
+}
+
+// deletingWhatItAnswered takes a machine whose create failed for one that is not there.
+func deletingWhatItAnswered(next handler) handler {
+	var answered sync.Map
+	create := instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		if err == nil {
+			answered.Store(r.GetMachine().GetUid(), true)
+		}
+		return answer, err
+	})
+	return instead(func(r *deleteReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		if _, known := answered.Load(r.GetMachine().GetUid()); !known {
+			return &driverv1alpha1.DeleteMachineResponse{}, nil
+		}
+		return next(r)
+	})(create(next))
+}
+
+// obstinate goes on whatever its caller wants.
+func obstinate(next handler) handler {
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		return next(context.WithoutCancel(ctx), method, request)
+	}
+}
+
+// mixing keeps what it was asked for where all calls see it.
+func mixing(next handler) handler {
+	var mu sync.Mutex
+	var current []byte
+	return asked(func(r *createReq) {
+		mu.Lock()
+		current = r.GetUserData()
+		mu.Unlock()
+		<-time.After(time.Millisecond)
+		mu.Lock()
+		r.UserData = current
+		mu.Unlock()
+	})(next)
+}
+
+// oneAtATime answers no call while another is under way.
+func oneAtATime(next handler) handler {
+	var mu sync.Mutex
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return next(ctx, method, request)
+	}
+}
+
+// swallowing takes messages of any size.
+func swallowing(next handler) handler {
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		if proto.Size(r) > contract.MaxMessageBytes {
+			r.Tags = nil
+		}
+		return next(r)
+	})(next)
+}
+
+// hoarding opens a file for each call, and does not close it.
+func hoarding(next handler) handler {
+	var mu sync.Mutex
+	var open []*os.File
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		if file, err := os.Open(os.DevNull); err == nil {
+			mu.Lock()
+			open = append(open, file)
+			mu.Unlock()
+		}
+		return next(ctx, method, request)
+	}
+}

@@ -1,0 +1,82 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"sync"
+)
+
+// record keeps what a driver writes. It is safe for concurrent use.
+type record struct {
+	also io.Writer
+
+	mu    sync.Mutex
+	wrote bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.also != nil {
+		_, _ = r.also.Write(b) // who wants to see it, too
+	}
+	return r.wrote.Write(b)
+}
+
+// all is what was written so far.
+func (r *record) all() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.wrote.Bytes())
+}
+
+// forms are the ways in which a secret gets into a text.
+func forms(secret string) map[string]string {
+	return map[string]string{
+		"as it is": secret, "in base64": base64.RawStdEncoding.EncodeToString([]byte(secret)), "in hexadecimal": hex.EncodeToString([]byte(secret)),
+		"escaped as in an URL": url.QueryEscape(secret),
+	}
+}
+
+// noSecretsInOutput looks for the secrets of a machine's whole life, and of one that fails, in what the driver has written.
+func noSecretsInOutput(ctx context.Context, t *trial) {
+	if t.driver.Process() == nil && t.config.DriverLog == "" {
+		t.notRun("it has to read what the driver writes: name its log as driverLog, or have it started, by an endpoint exec:///path")
+	}
+	const secret, userData = "canary+of/secrets=" + canary, "canary+of/user-data=" + canary
+	m := t.machine()
+	m.userData = []byte("#cloud-config\n# " + userData)
+	m.secrets = map[string][]byte{"millwrightConformance": []byte(secret)}
+	maps.Copy(m.secrets, t.secrets)
+	m.running(ctx)
+	if _, err := m.get(ctx); err != nil {
+		t.errorf("a status: %v", err)
+	}
+	failing := t.machine()
+	failing.secrets, failing.userData, failing.spec = m.secrets, m.userData, []byte("{")
+	if _, err := failing.create(ctx); err == nil {
+		t.errorf("a create without a spec was accepted")
+	}
+	m.gone(ctx)
+	wrote := t.wrote.all()
+	if t.driver.Process() == nil {
+		var err error
+		if wrote, err = os.ReadFile(t.config.DriverLog); err != nil {
+			t.fatalf("driverLog: %v", err)
+		}
+	}
+	for what, value := range map[string]string{"a secret": secret, "user data": userData} {
+		for how, form := range forms(value) {
+			if bytes.Contains(wrote, []byte(form)) {
+				t.errorf("the driver has written %s, %s", what, how)
+			}
+		}
+	}
+}
