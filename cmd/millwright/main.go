@@ -1,5 +1,5 @@
 // Command millwright is Millwright at hand: `rollout` for those who have MachineDeployments, `dev` and `demo` to run all of
-// it on this machine. Under the name kubectl-millwright it is a plugin of kubectl.
+// it on this machine, `driver init` to begin a driver. Under the name kubectl-millwright it is a plugin of kubectl.
 package main
 
 import (
@@ -23,14 +23,14 @@ func main() {
 	defer stop()
 	root := &cobra.Command{
 		Use:           "millwright",
-		Short:         "Work with MachineDeployments, or run Millwright on this machine",
+		Short:         "Work with MachineDeployments, run Millwright on this machine, or begin a driver",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl millwright"}
 	}
-	root.AddCommand(devCommand(), demoCommand(), rolloutCommand())
+	root.AddCommand(devCommand(), demoCommand(), driverCommand(), rolloutCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "millwright:", err)
 		os.Exit(1)

@@ -63,6 +63,10 @@ var rules = map[string]rule{
 		only:   []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc"},
 		reason: "each requirement of the contract is one of every driver",
 	},
+	"both ends of the wire share the wire alone": {
+		from: []string{"transport"}, never: append([]string{root + "api", root + "core", root + "sdk", root + "conformance", root + "providers"}, kubernetes...),
+		tests: true, reason: "core, SDK and harness reach drivers the same way; what they make of it is each one's own",
+	},
 	"the API does not know the contract": {
 		from: []string{"api"}, never: []string{root + "proto", root + "core", root + "sdk", root + "providers"}, tests: true,
 		reason: "what users declare outlives any version of the wire",
@@ -95,7 +99,7 @@ var rules = map[string]rule{
 		reason: "a simulation that shares code with what it tests agrees with it by construction",
 	},
 	"nobody imports commands or tests": {
-		from:  []string{"api", "conformance", "core", "localcluster", "proto", "providers", "sdk"},
+		from:  []string{"api", "conformance", "core", "localcluster", "proto", "providers", "sdk", "transport"},
 		never: []string{root + "cmd", root + "test"}, tests: true,
 		reason: "commands wire libraries together; an arrow back is a library in the wrong place",
 	},
