@@ -1,7 +1,8 @@
 # Everything that a contributor does is one of these targets: see `make help`.
 # Nothing needs to be installed but Go, git, make and a C compiler (for the race
-# detector): tools, and the control plane that tests run against, are built from
-# the modules that tools/ pins.
+# detector), and for the example driver in TypeScript Node.js with npm: tools, and
+# the control plane that tests run against, are built from the modules that tools/
+# pins.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -32,6 +33,10 @@ TAGS := grpcnotrace
 # Tests find the control plane here (controller-runtime's envtest reads it, too).
 export KUBEBUILDER_ASSETS := $(BIN)
 
+# The example driver in TypeScript, and where npm notes what it has installed.
+EXAMPLE_NODE := providers/example-node
+NODE_MODULES := $(EXAMPLE_NODE)/node_modules/.package-lock.json
+
 # Extra flags for every `go test`, for instance GOTESTFLAGS=-count=1.
 GOTESTFLAGS ?=
 GOTEST = go test -race $(GOTESTFLAGS)
@@ -42,10 +47,13 @@ GOTEST = go test -race $(GOTESTFLAGS)
 help: ## Show this help.
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	  /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: controlplane commands ## Build everything into bin/: Millwright, its tools, a Kubernetes control plane.
+
+.PHONY: example-node
+example-node: $(EXAMPLE_NODE)/dist/built ## Build the example driver in TypeScript; needs Node.js and npm.
 
 .PHONY: demo
 demo: build ## Watch a MachineDeployment become Nodes. KEEP=1 leaves it running, DIR=… says where.
@@ -69,7 +77,7 @@ unit: build ## Run the tests of packages; some start an API server.
 	  $(GOTEST) -timeout 10m $$others
 
 .PHONY: e2e
-e2e: build racing ## Run the tests of whole processes on a real cluster.
+e2e: build racing example-node ## Run the tests of whole processes on a real cluster.
 	@$(GOTEST) -count=1 -p 1 -timeout 30m $(call packages,$(E2E_MODULES))
 
 .PHONY: chaos
@@ -77,7 +85,7 @@ chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a 
 	@exec $(BIN)/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
-features: build racing ## Run the tests of whole processes, and show which test shows which behaviour.
+features: build racing example-node ## Run the tests of whole processes, and show which test shows which behaviour.
 	@mkdir -p $(BIN)/results
 	@$(GOTEST) -json -count=1 -p 1 -timeout 40m $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
 	@go run ./test/cmd/features docs/features.md $(BIN)/results/e2e.json
@@ -85,6 +93,14 @@ features: build racing ## Run the tests of whole processes, and show which test 
 .PHONY: mutation
 mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do their tests notice?
 	@$(TOOLS)/mutate core $(notdir $(PURE))
+
+# Go fuzzes one target at a time. What it finds, it leaves in the package's testdata/fuzz.
+.PHONY: fuzz
+fuzz: ## Feed garbage to all that reads what others write, FUZZTIME=2m for each target.
+	@targets=$$(grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(MODULES) | sed -E 's,/[^/]+:[0-9]+:func , ,' | sort); \
+	  test -n "$$targets" || { echo "there is nothing to fuzz"; exit 1; }; \
+	  while read -r package target; do echo "== $$package $$target"; \
+	    go test $(GOTESTFLAGS) -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(or $(FUZZTIME),2m)' -fuzzminimizetime 100x "./$$package"; done <<< "$$targets"
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.
@@ -112,7 +128,7 @@ tidy: ## Format the sources and tidy every go.mod.
 
 .PHONY: clean
 clean: ## Remove what was built; Go's own caches stay.
-	@rm -rf $(BIN)
+	@rm -rf $(BIN) $(addprefix $(EXAMPLE_NODE)/,dist node_modules src/gen)
 
 # The rest are parts of the targets above.
 
@@ -131,6 +147,12 @@ commands:
 racing:
 	@mkdir -p $(BIN)/race
 	@$(if $(COMMANDS),go build -race -tags $(TAGS) -o $(BIN)/race/ $(COMMANDS))
+
+$(EXAMPLE_NODE)/dist/built: $(NODE_MODULES) $(wildcard $(EXAMPLE_NODE)/src/*.ts) $(EXAMPLE_NODE)/tsconfig.json $(shell find proto -name '*.proto')
+	@cd $(EXAMPLE_NODE) && rm -rf dist src/gen && npm run --silent build && touch dist/built
+
+$(NODE_MODULES): $(addprefix $(EXAMPLE_NODE)/,package.json package-lock.json .npmrc)
+	@cd $(EXAMPLE_NODE) && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json
 
 # A module must build for those who import it alone, without the workspace. vet
 # compiles its tests as well, so what they need is required, too.
