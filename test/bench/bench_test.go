@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -85,6 +86,16 @@ func checkReport(t *testing.T, path string, machines float64) {
 	inRange(all, "manager_cpu_seconds", 0.1, 1000)
 	inRange(all, "idle_writes_per_minute", 0, 0)
 	inRange(all, "floor_errors", 0, 0)
+	ways, _ := all["boundary"].([]any)
+	if len(ways) != 4 {
+		t.Fatalf("calls were measured in %d ways, want 4", len(ways))
+	}
+	for _, way := range ways {
+		one, _ := way.(map[string]any)
+		inRange(one, "calls_per_second", 100, math.MaxFloat64)
+		inRange(one, "p50_microseconds", 0, 1e6)
+		inRange(one, "p99_microseconds", 0, 1e6)
+	}
 }
 
 func TestPeakVMs(t *testing.T) {

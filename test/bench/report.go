@@ -23,6 +23,8 @@ type Report struct {
 	IdleWritesPerMinute float64 `json:"idle_writes_per_minute"`
 	IdleCPUPercent      float64 `json:"idle_cpu_percent"`
 	IdleSeconds         float64 `json:"idle_seconds"`
+	// Boundary is what a status call costs by transport.
+	Boundary []Boundary `json:"boundary"`
 	// EventsPerMachineLife are core's Events of scaling up and down, per machine.
 	EventsPerMachineLife float64 `json:"events_per_machine_life"`
 	// FloorErrors are writes that the API server refused when they were made once more.
@@ -107,11 +109,27 @@ func (r *Report) Table(out io.Writer) error {
 	fmt.Fprintf(out, "\nmanager: %.1f MiB at most (limit %d), %.2f s of CPU; idle: %.1f writes a minute (limit 0), %.2f %% of a core; "+
 		"%.2f Events in a machine's life (limit %d)\n",
 		r.ManagerPeakRSSMiB, rssLimitMiB, r.ManagerCPUSeconds, r.IdleWritesPerMinute, r.IdleCPUPercent, r.EventsPerMachineLife, eventsLimit)
+	if err := r.boundaryTable(out); err != nil {
+		return err
+	}
 	if r.FloorErrors > 0 {
 		fmt.Fprintf(out, "%d writes of the floor were refused\n", r.FloorErrors)
 	}
 	for _, wrong := range r.Wrong {
 		fmt.Fprintln(out, "WRONG:", wrong)
+	}
+	return nil
+}
+
+// boundaryTable writes what a call to a driver costs.
+func (r *Report) boundaryTable(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\na status call\tcalls/s, 16 callers\tp50 µs\tp99 µs\t")
+	for _, b := range r.Boundary {
+		fmt.Fprintf(t, "%s\t%.0f\t%.1f\t%.1f\t\n", b.Transport, b.CallsPerSecond, b.P50Microseconds, b.P99Microseconds)
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	if err := r.floor(ctx, windows); err != nil {
 		return nil, err
+	}
+	if r.report.Boundary, err = boundary(ctx, filepath.Join(o.BinDir, "bench"), o.Dir, boundaryCalls); err != nil {
+		return nil, fmt.Errorf("measure calls to a driver: %w", err)
 	}
 	if err := r.report.Table(o.Out); err != nil {
 		return nil, err

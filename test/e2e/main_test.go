@@ -40,6 +40,8 @@ type fixture struct {
 	*stack.Stack
 	dir    string
 	client client.WithWatch
+	// remote is the address of the driver on TCP.
+	remote string
 }
 
 func TestMain(m *testing.M) {
@@ -80,7 +82,13 @@ func startFixture() (*fixture, error) {
 	if err := os.WriteFile(otherKeyFile(dir), []byte(otherKey), 0o600); err != nil {
 		return nil, err
 	}
-	whole, err := stack.Start(context.Background(), stackOptions(dir))
+	options := stackOptions(dir)
+	more, remoteAddress, err := moreDrivers(dir)
+	if err != nil {
+		return nil, err
+	}
+	options.ManagerArgs = append(options.ManagerArgs, more...)
+	whole, err := stack.Start(context.Background(), options)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +100,7 @@ func startFixture() (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fixture{Stack: whole, dir: dir, client: reader}, nil
+	return &fixture{Stack: whole, dir: dir, client: reader, remote: remoteAddress}, nil
 }
 
 func stackOptions(dir string) stack.Options {

@@ -19,7 +19,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	measure := run
+	if os.Getenv(bench.AsDriver) != "" {
+		measure = bench.ServeNothing
+	}
+	err := measure(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

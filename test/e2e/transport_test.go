@@ -1,0 +1,261 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millwright-dev/millwright/localcluster/stack"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk"
+	"github.com/millwright-dev/millwright/transport/mtls/mtlstest"
+)
+
+// Besides the sidecar the manager has two more drivers of the same cloud: one that it starts itself, and one on TCP.
+const (
+	started = "started"
+	remote  = "remote"
+)
+
+// Who the two ends of TCP are.
+const (
+	coreIdentity   = "spiffe://trust.example/core"
+	remoteIdentity = "driver.example"
+)
+
+// moreDrivers are the manager's flags for them, and where the one on TCP serves.
+func moreDrivers(dir string) (flags []string, address string, err error) {
+	driver, err := filepath.Abs(filepath.Join(raceDir, "millwright-driver-fake"))
+	if err != nil {
+		return nil, "", err
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	address = free.Addr().String()
+	if err := free.Close(); err != nil {
+		return nil, "", err
+	}
+	args := url.Values{"arg": {"--name=" + started, "--cloud=" + cloudSocket(dir)}}
+	return []string{
+		"--driver=" + started + "=exec://" + driver + "?" + args.Encode(),
+		"--driver=" + remote + "=dns:///" + address + "?" + url.Values{"tls": {tlsFolder(dir, "core")}, "identity": {remoteIdentity}}.Encode(),
+	}, address, nil
+}
+
+func cloudSocket(dir string) string { return "unix://" + filepath.Join(dir, "cloud.sock") }
+
+func tlsFolder(dir, whose string) string { return filepath.Join(dir, "tls-"+whose) }
+
+// certify gives both ends of TCP certificates of a new CA.
+func (u *user) certify() {
+	u.t.Helper()
+	ca, err := mtlstest.NewAuthority()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	for whose, identity := range map[string]string{"core": coreIdentity, remote: remoteIdentity} {
+		folder := tlsFolder(u.dir, whose)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			u.t.Fatal(err)
+		}
+		if err := ca.Issue(folder, identity, time.Hour, ca); err != nil {
+			u.t.Fatal(err)
+		}
+	}
+}
+
+// serveRemote starts the driver on TCP, until the test ends or the returned function is called, which ends it gracefully.
+func (u *user) serveRemote() (stop func()) {
+	u.t.Helper()
+	log, err := os.OpenFile(filepath.Join(u.dir, "logs", "remote.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	command := exec.Command(filepath.Join(raceDir, "millwright-driver-fake"), "--name="+remote, "--endpoint=tcp://"+u.remote, "--cloud="+cloudSocket(u.dir))
+	command.Env = append(os.Environ(), sdk.TLSFolderVariable+"="+tlsFolder(u.dir, remote), sdk.TLSClientVariable+"="+coreIdentity)
+	command.Stderr = log
+	if err := command.Start(); err != nil {
+		u.t.Fatal(err)
+	}
+	ended := false
+	stop = func() {
+		if ended {
+			return
+		}
+		ended = true
+		_ = command.Process.Signal(syscall.SIGTERM)
+		if err := command.Wait(); err != nil {
+			u.t.Errorf("the driver on TCP ended with %v", err)
+		}
+		_ = log.Close()
+	}
+	return stop
+}
+
+// provider is a MachineDeployment's change to another driver.
+func provider(name string) map[string]string { return map[string]string{"provider": name} }
+
+// Drivers as a sidecar, on TCP and as a process of the manager's serve the same cluster.
+func TestDRV1_MixedTransports(t *testing.T) {
+	u := newUser(t)
+	u.certify()
+	stop := u.serveRemote()
+	for _, name := range []string{"fake", started, remote} {
+		u.apply(deployment(name, 2, provider(name)))
+	}
+	u.awaitRunning(6)
+	u.checkOneVMEach()
+	u.kubectl("delete", "machinedeployments", "--all", "--wait=false")
+	u.awaitGone()
+	stop()
+}
+
+// A driver that the manager has started is killed again and again while machines are made: each gets one VM.
+func TestDRV1_AStartedDriverIsKilledAgainAndAgain(t *testing.T) {
+	const machines, kills = 100, 8
+	u := newUser(t)
+	u.slowCloud()
+	before := u.vmsCreated()
+	u.apply(deployment("killed", machines, provider(started)))
+	for range kills {
+		u.awaitMoreVMs(5)
+		for _, pid := range u.startedDrivers() {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatalf("kill the driver: %v", err)
+			}
+		}
+	}
+	u.awaitRunning(machines)
+	u.checkOneVMEach()
+	if n := u.vmsCreated() - before; n != machines {
+		t.Errorf("the cloud has made %d VMs, want %d", n, machines)
+	}
+}
+
+// vmsCreated counts the VMs that the cloud has ever made.
+func (u *user) vmsCreated() int64 {
+	u.t.Helper()
+	totals, err := u.Backend().GetTotals(u.t.Context(), &backendv1alpha1.GetTotalsRequest{})
+	if err != nil {
+		u.t.Fatalf("ask the cloud for its totals: %v", err)
+	}
+	return totals.GetVmsCreated()
+}
+
+// awaitMoreVMs waits until the cloud has made n more VMs: until the driver is about its work.
+func (u *user) awaitMoreVMs(n int) {
+	u.t.Helper()
+	before := u.vmsCreated()
+	eventually(u.t, fmt.Sprintf("%d more VMs", n), func(context.Context) error {
+		if now := u.vmsCreated(); now < before+int64(n) {
+			return fmt.Errorf("there were %d, and are %d", before, now)
+		}
+		return nil
+	})
+}
+
+// No driver outlives a manager that is killed, and the next manager starts its own.
+func TestDRV1_NoDriverOutlivesItsManager(t *testing.T) {
+	u := newUser(t)
+	u.apply(deployment("first", 1, provider(started)))
+	u.awaitRunning(1)
+	if len(u.startedDrivers()) == 0 {
+		t.Fatal("the manager has started no driver")
+	}
+	u.kill([]string{stack.Manager})
+	killed := time.Now()
+	eventually(t, "the driver's end", func(context.Context) error {
+		if left := u.startedDrivers(); len(left) > 0 {
+			return fmt.Errorf("drivers live: %v", left)
+		}
+		return nil
+	})
+	t.Logf("no driver process is left %s after the manager was killed", time.Since(killed).Round(time.Millisecond))
+	u.revive([]string{stack.Manager})
+	u.apply(deployment("second", 1, provider(started)))
+	u.awaitRunning(2)
+}
+
+// startedDrivers are the processes of the driver that the manager has started: one for machines, and one for the webhook's questions.
+func (u *user) startedDrivers() []int {
+	u.t.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	var pids []int
+	for _, path := range commands {
+		raw, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(raw, []byte("\x00--name="+started+"\x00")) || !bytes.Contains(raw, []byte(u.dir)) {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(path, "/")[2])
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// Certificates and CA change while machines are made over TCP, and no call fails. A driver that is started afterwards is reached
+// with the new ones.
+func TestDRV1_CertificatesRotateUnderLoad(t *testing.T) {
+	u := newUser(t)
+	u.certify()
+	stop := u.serveRemote()
+	u.apply(deployment("first", 1, provider(remote)))
+	u.awaitRunning(1)
+	before := u.failedCalls(remote)
+	u.slowCloud()
+	u.kubectl("scale", "machinedeployment", "first", "--replicas=30")
+	for range 3 {
+		u.awaitMoreVMs(3)
+		u.certify()
+	}
+	u.awaitRunning(30)
+	u.checkOneVMEach()
+	for call, n := range u.failedCalls(remote) {
+		if n > before[call] {
+			t.Errorf("%g calls failed: %s", n-before[call], call)
+		}
+	}
+	stop()
+	stop = u.serveRemote()
+	u.kubectl("delete", "machinedeployments", "--all", "--wait=false")
+	u.awaitGone()
+	stop()
+}
+
+// failedCalls counts the calls of a driver that the manager saw fail, by method and code. That the driver knows nothing of a
+// machine is an answer.
+func (u *user) failedCalls(name string) map[string]float64 {
+	u.t.Helper()
+	families, err := u.Metrics(u.t.Context())
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	failed := map[string]float64{}
+	for _, m := range families["millwright_driver_call_duration_seconds"].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if labels["driver"] == name && labels["code"] != "OK" && labels["code"] != "NotFound" {
+			failed[labels["method"]+" "+labels["code"]] += float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return failed
+}
