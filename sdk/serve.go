@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -22,6 +24,7 @@ import (
 	"github.com/millwright-dev/millwright/proto/contract"
 	"github.com/millwright-dev/millwright/sdk/socket"
 	"github.com/millwright-dev/millwright/transport/mtls"
+	"github.com/millwright-dev/millwright/transport/tracing"
 )
 
 // Environment variables that Serve reads where Options say nothing.
@@ -31,10 +34,14 @@ const (
 	// TLSFolderVariable and TLSClientVariable are Options.TLS.
 	TLSFolderVariable = "MILLWRIGHT_TLS_FOLDER"
 	TLSClientVariable = "MILLWRIGHT_TLS_CLIENT"
+	// TracingVariable is Options.TracingEndpoint.
+	TracingVariable = "MILLWRIGHT_TRACING_ENDPOINT"
 )
 
 const (
 	defaultStopTimeout = 25 * time.Second
+	// tracesTimeout is how long the last spans may take to be sent.
+	tracesTimeout = 2 * time.Second
 	// minPingInterval is how often core may ask whether the connection is alive; gRPC would take 5 min for abuse.
 	minPingInterval = 5 * time.Second
 )
@@ -51,6 +58,9 @@ type Options struct {
 	Log *slog.Logger
 	// StopTimeout bounds how long calls under way may take to end once ctx has; 0 means 25 s.
 	StopTimeout time.Duration
+	// TracingEndpoint is the collector that gets OpenTelemetry spans of calls: see tracing.New. Empty means the environment's
+	// MILLWRIGHT_TRACING_ENDPOINT, and if that is empty, too, no spans. A driver finds the span of a call in its context.
+	TracingEndpoint string
 	// Ready, if set, is called once, as soon as calls are accepted.
 	Ready func()
 }
@@ -80,7 +90,12 @@ func Serve(ctx context.Context, driver Driver, o Options) error {
 	if o.StopTimeout == 0 {
 		o.StopTimeout = defaultStopTimeout
 	}
-	s := &server{driver: driver, id: id, options: o}
+	traces, err := tracing.New(ctx, cmp.Or(o.TracingEndpoint, os.Getenv(TracingVariable)), id.plugin.GetName(), id.plugin.GetVendorVersion(), o.Log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", TracingVariable, err)
+	}
+	defer shutDown(ctx, traces, o.Log)
+	s := &server{driver: driver, id: id, options: o, traces: traces}
 	serve := s.listen
 	if startedByCore() {
 		serve = s.launched
@@ -91,11 +106,21 @@ func Serve(ctx context.Context, driver Driver, o Options) error {
 	return nil
 }
 
+// shutDown sends the last spans.
+func shutDown(ctx context.Context, traces *tracing.Provider, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesTimeout)
+	defer cancel()
+	if err := traces.Shutdown(ctx); err != nil {
+		log.WarnContext(ctx, "the last traces are lost", "error", err.Error())
+	}
+}
+
 // server serves one driver.
 type server struct {
 	driver  Driver
 	id      identity
 	options Options
+	traces  trace.TracerProvider
 }
 
 // listen serves on the endpoint.
@@ -192,7 +217,7 @@ func (s *server) register(ctx context.Context, creds credentials.TransportCreden
 		grpc.MaxRecvMsgSize(contract.MaxMessageBytes),
 		grpc.MaxSendMsgSize(contract.MaxMessageBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(g.intercept),
+		grpc.ChainUnaryInterceptor(tracing.Server(s.traces), g.intercept),
 		grpc.ChainStreamInterceptor(endingWith(ctx)),
 	}, more...)...)
 	register(grpcServer, s.id, s.driver)

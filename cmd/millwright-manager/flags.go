@@ -36,7 +36,7 @@ func parse(args []string) (settings, error) {
 	flags := pflag.NewFlagSet("millwright-manager", pflag.ContinueOnError)
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "Kubeconfig of the cluster; empty: $KUBECONFIG, else the pod's ServiceAccount.")
 	flags.IntVarP(&s.verbosity, "verbosity", "v", 0, "How much to log: 0 events, 4 decisions, 6 calls.")
-	flags.StringArrayVar(&drivers, "driver", nil, "A driver to call, as NAME=unix:///PATH; NAME is the cloudProvider it serves. Repeat for several.")
+	flags.StringArrayVar(&drivers, "driver", nil, "A driver to call, as NAME=ADDRESS, e.g. mycloud=unix:///run/millwright/mycloud.sock; NAME is the cloudProvider it serves. Repeat for several.")
 	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system.")
 	flags.DurationVar(&o.CredentialRetry, "credential-retry", driver.DefaultCredentialRetry, "How long calls with credentials that the cloud refuses are held back, unless these change.")
 	flags.BoolVar(&o.ReadOnly, "read-only", false, "Look on only: create, change and delete nothing, but show the condition Paused. Set it on all replicas.")
@@ -58,6 +58,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&o.HealthAddress, "health-bind-address", "127.0.0.1:8081", "Where /healthz and /readyz are served; 0 switches them off.")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Where /metrics is served, by TLS and to whom RBAC allows it; 0 switches it off.")
 	flags.StringVar(&o.ProfilingAddress, "profiling-bind-address", "", "Where Go's profiles are served (/debug/pprof), on a loopback address only; empty switches it off.")
+	flags.StringVar(&o.TracingEndpoint, "tracing-endpoint", "", "Collector that gets OpenTelemetry traces by OTLP over gRPC, as https://host:port or unix:///PATH; empty switches them off.")
 	specFlags(flags, o)
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -85,7 +86,7 @@ func parse(args []string) (settings, error) {
 // leaderFlags say how several managers agree on which one works.
 func leaderFlags(flags *pflag.FlagSet, o *manager.LeaderElection, hostname string) {
 	flags.BoolVar(&o.Enabled, "leader-elect", true, "Let only one of several managers work.")
-	flags.StringVar(&o.Namespace, "leader-election-namespace", "millwright-system", "Namespace of the leader's Lease.")
+	flags.StringVar(&o.Namespace, "leader-election-namespace", "millwright-system", "Namespace of the leader's Lease, and of the ConfigMap that tells of the drivers.")
 	flags.StringVar(&o.Identity, "leader-election-identity", hostname, "Name of this manager in the Lease. Two that run at once must differ.")
 	flags.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", manager.DefaultLeaseDuration, "How long another manager waits for the leader's next renewal. Calls to drivers end before it.")
 	flags.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", manager.DefaultRenewDeadline, "How long the leader tries to renew its Lease before it exits.")

@@ -6,25 +6,16 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/cmd/rollout"
 )
 
-// clusterFlags say which cluster, as those of kubectl do.
-type clusterFlags struct {
-	kubeconfig, namespace, kubeContext string
-}
-
 func rolloutCommand() *cobra.Command {
 	var flags clusterFlags
 	command := &cobra.Command{Use: "rollout", Short: "Follow, undo, pause, resume or restart the rollout of a MachineDeployment"}
-	command.PersistentFlags().StringVar(&flags.kubeconfig, "kubeconfig", "", "Path of the kubeconfig. Empty: $KUBECONFIG, else ~/.kube/config.")
-	command.PersistentFlags().StringVar(&flags.kubeContext, "context", "", "Context of the kubeconfig. Empty: its current one.")
-	command.PersistentFlags().StringVarP(&flags.namespace, "namespace", "n", "", "Namespace. Empty: that of the context.")
+	flags.add(command.PersistentFlags(), "", "Namespace. Empty: that of the context.")
 	add := func(use, short string, do func(context.Context, rollout.Rollout) error) *cobra.Command {
 		sub := &cobra.Command{
 			Use: use + " NAME", Short: short, Args: cobra.ExactArgs(1),
@@ -66,24 +57,7 @@ func (f *clusterFlags) rollout(name string) (rollout.Rollout, error) {
 			return none, fmt.Errorf("%s is no MachineDeployment", name)
 		}
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.kubeContext})
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return none, err
-	}
-	namespace := f.namespace
-	if namespace == "" {
-		if namespace, _, err = loader.Namespace(); err != nil {
-			return none, err
-		}
-	}
-	scheme := runtime.NewScheme()
-	if err := clusterv1alpha1.AddToScheme(scheme); err != nil {
-		return none, err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme, FieldOwner: "millwright-rollout"})
+	c, namespace, err := f.connect(clusterv1alpha1.AddToScheme)
 	if err != nil {
 		return none, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/driver/schema"
@@ -14,6 +15,7 @@ import (
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/transport"
+	"github.com/millwright-dev/millwright/transport/tracing"
 )
 
 // Driver is the client of one driver. Its methods return at once, whether the driver is there or not, and are safe
@@ -23,15 +25,18 @@ type Driver struct {
 	cfg       Config
 	connector connector
 	alarm     *alarm
+	news      *news
 	metrics   *metrics
 	log       logr.Logger
 	// sooner tells the look-out that something is due before what it waits for.
 	sooner chan struct{}
 
 	mu sync.Mutex
-	// session is nil while the driver is away; why says why it can take no calls, empty when it can.
+	// session is nil while the driver is away; why says why it can take no calls, empty when it can. since is from when on it
+	// has, or has not, been able to.
 	session *session
 	why     string
+	since   time.Time
 	caps    Capabilities
 	// schema and schemaTrouble are the session's; they outlast it. prepared is what was asked of this session.
 	schema        *schema.Schema
@@ -71,7 +76,7 @@ const notConnected = "the driver is not connected"
 // leaseCheck is when a machine that was refused for want of a Lease asks again; the Lease is renewed every few seconds.
 const leaseCheck = time.Second
 
-func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, error) {
+func newDriver(cfg Config, target Target, alarm *alarm, news *news, m *metrics) (*Driver, error) {
 	log := cfg.Log.WithValues("driver", target.Name)
 	way, err := transport.Parse(target.Address, transport.Options{Log: slog.New(logr.ToSlogHandler(log))})
 	if err != nil {
@@ -83,13 +88,17 @@ func newDriver(cfg Config, target Target, alarm *alarm, m *metrics) (*Driver, er
 		name: target.Name,
 		cfg:  cfg,
 		connector: connector{
-			target: target, transport: way, cfg: cfg, intercept: discreet(m.meter(target.Name, log, cfg.Clock)),
+			target: target, transport: way, cfg: cfg, intercept: []grpc.UnaryClientInterceptor{
+				discreet(m.meter(target.Name, log, cfg.Clock)), tracing.Client(cfg.Tracing, target.Name),
+			},
 		},
 		alarm:   alarm,
+		news:    news,
 		metrics: m,
 		log:     log,
 		sooner:  make(chan struct{}, 1),
 		why:     notConnected,
+		since:   cfg.Clock.Now(),
 		caps:    caps,
 		slots:   newSlots(caps.MaxConcurrentRequests),
 		watch:   newWatchlist(cfg.Polling),

@@ -34,7 +34,7 @@ func TestCreateHandsItsOutcomeOverOnce(t *testing.T) {
 
 	m := machine("a")
 	m.LastKnownState, m.Secrets = []byte("old"), map[string][]byte{"password": []byte("hush")}
-	if err := r.StartCreate(m, []byte("#cloud-config"), map[string]string{"k": "v"}); err != nil {
+	if err := r.StartCreate(t.Context(), m, []byte("#cloud-config"), map[string]string{"k": "v"}); err != nil {
 		t.Fatal(err)
 	}
 	outcome := r.outcome(t, m)
@@ -91,7 +91,7 @@ func TestDelete(t *testing.T) {
 			f.serve(t, path)
 			r := start(t, Config{}, path)
 			r.awaitReady(t)
-			if err := r.StartDelete(machine("a")); err != nil {
+			if err := r.StartDelete(t.Context(), machine("a")); err != nil {
 				t.Fatal(err)
 			}
 			outcome := r.outcome(t, machine("a"))
@@ -118,12 +118,12 @@ func TestOneMutationPerMachine(t *testing.T) {
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
 	for name, err := range map[string]error{
-		"create": r.StartCreate(m, nil, nil), "delete": r.StartDelete(m), "reserve": r.Reserve(m, Create),
+		"create": r.StartCreate(t.Context(), m, nil, nil), "delete": r.StartDelete(t.Context(), m), "reserve": r.Reserve(m, Create),
 	} {
 		if !errors.Is(err, ErrBusy) {
 			t.Errorf("%s beside a create: %v, want ErrBusy", name, err)
@@ -134,7 +134,7 @@ func TestOneMutationPerMachine(t *testing.T) {
 	}
 	// Forgotten, the uid stays busy until the call has ended, and its outcome is dropped.
 	r.Forget(m.key(), m.UID)
-	if err := r.StartDelete(m); !errors.Is(err, ErrBusy) {
+	if err := r.StartDelete(t.Context(), m); !errors.Is(err, ErrBusy) {
 		t.Errorf("delete of a forgotten machine beside its create: %v, want ErrBusy", err)
 	}
 	close(proceed)
@@ -142,7 +142,7 @@ func TestOneMutationPerMachine(t *testing.T) {
 		_, progress := r.Collect(m.key(), m.UID)
 		return progress == Idle
 	})
-	if err := r.StartDelete(m); err != nil {
+	if err := r.StartDelete(t.Context(), m); err != nil {
 		t.Errorf("delete after the create: %v", err)
 	}
 	r.outcome(t, m)
@@ -159,7 +159,7 @@ func TestFailuresAreClassified(t *testing.T) {
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := &instance.Failure{
@@ -181,7 +181,7 @@ func TestAFailuresForeignProviderIDIsDropped(t *testing.T) {
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if failure := r.outcome(t, m).Failure; failure == nil || failure.ProviderID != "" {
@@ -222,7 +222,7 @@ func TestNothingIsSentThatBreaksALimit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m := machine("a")
 			test.change(&m)
-			err := r.StartCreate(m, []byte(test.userData), nil)
+			err := r.StartCreate(t.Context(), m, []byte(test.userData), nil)
 			var failure *instance.Failure
 			if !errors.As(err, &failure) || failure.Class != instance.SpecInvalid || failure.Reason != test.want {
 				t.Errorf("got %v, want SpecInvalid with reason %s", err, test.want)
@@ -282,7 +282,7 @@ func TestADriverThatKnowsALaterLeaderEndsThisOne(t *testing.T) {
 	r := start(t, Config{Deposed: func() { deposed <- struct{}{} }}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartDelete(m); err != nil {
+	if err := r.StartDelete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	if outcome := r.outcome(t, m); outcome.Failure == nil || outcome.Failure.Class != instance.StaleEpoch {

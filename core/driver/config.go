@@ -5,6 +5,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/utils/clock"
 
 	"github.com/millwright-dev/millwright/proto/contract"
@@ -45,6 +47,8 @@ type Config struct {
 	Clock clock.WithTicker
 	// Registry takes the metrics; nil registers none.
 	Registry prometheus.Registerer
+	// Tracing makes a span of each call; nil makes none.
+	Tracing trace.TracerProvider
 }
 
 // Deadlines are the longest that core waits, per kind of call; 0 leaves it to the contract's default.
@@ -72,6 +76,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Deposed == nil {
 		c.Deposed = func() {}
+	}
+	if c.Tracing == nil {
+		c.Tracing = noop.NewTracerProvider()
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

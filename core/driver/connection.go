@@ -48,7 +48,7 @@ type connector struct {
 	target    Target
 	transport transport.Transport
 	cfg       Config
-	intercept grpc.UnaryClientInterceptor
+	intercept []grpc.UnaryClientInterceptor
 }
 
 // connect opens a connection and shakes hands. Errors are for people, and stable while their cause lasts.
@@ -72,7 +72,7 @@ func (c connector) connect(ctx context.Context) (*session, error) {
 // open connects once. Who cannot be reached is told in stable words: see notConnected.
 func (c connector) open(ctx context.Context) (*transport.Conn, error) {
 	conn, err := transport.Connect(ctx, c.transport, c.cfg.Deadlines.Identity,
-		grpc.WithChainUnaryInterceptor(c.intercept), grpc.WithStatsHandler(departures{}))
+		grpc.WithChainUnaryInterceptor(c.intercept...), grpc.WithStatsHandler(departures{}))
 	if errors.Is(err, transport.ErrAway) {
 		return nil, &awayError{cause: err}
 	}

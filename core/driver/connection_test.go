@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -21,7 +22,7 @@ import (
 func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	path := socketPath(t)
 	r := start(t, Config{}, path)
-	err := r.StartCreate(machine("asking"), nil, nil)
+	err := r.StartCreate(t.Context(), machine("asking"), nil, nil)
 	if failureClass(err) != instance.Unavailable {
 		t.Fatalf("without a driver: %v, want Unavailable", err)
 	}
@@ -65,7 +66,7 @@ func TestADriverThatBreaksTheHandshakeIsRefused(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatalf("no word of %q", test.says)
 			}
-			if err := r.StartDelete(machine("asking")); failureClass(err) != instance.Unavailable {
+			if err := r.StartDelete(t.Context(), machine("asking")); failureClass(err) != instance.Unavailable {
 				t.Errorf("a call to such a driver: %v, want Unavailable", err)
 			}
 			// The right driver in its place is taken at once.
@@ -101,7 +102,7 @@ func TestAKilledDriverLeavesTheOutcomeUnknownAndIsFoundAgain(t *testing.T) {
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
@@ -115,7 +116,7 @@ func TestAKilledDriverLeavesTheOutcomeUnknownAndIsFoundAgain(t *testing.T) {
 	again.serve(t, path)
 	// A call that meets the broken connection before core has noticed is Unavailable, at its start or at its end.
 	for created := false; !created; {
-		r.await(t, "the new driver", func() bool { return r.StartCreate(m, nil, nil) == nil })
+		r.await(t, "the new driver", func() bool { return r.StartCreate(t.Context(), m, nil, nil) == nil })
 		got := r.outcome(t, m)
 		created = got.Failure == nil
 		if !created && got.Failure.Class != instance.Unavailable {
@@ -146,7 +147,7 @@ func TestADriverThatStopsGracefullyFinishesItsCalls(t *testing.T) {
 	})}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
@@ -172,7 +173,7 @@ func TestWithoutAConnectionNothingLeaves(t *testing.T) {
 	}
 	c := connector{
 		target: Target{Name: driverName}, transport: way, cfg: Config{}.withDefaults(),
-		intercept: mustMetrics(t).meter(driverName, logSink(func(string) {}), Config{}.withDefaults().Clock),
+		intercept: []grpc.UnaryClientInterceptor{mustMetrics(t).meter(driverName, logSink(func(string) {}), Config{}.withDefaults().Clock)},
 	}
 	s, err := c.connect(t.Context())
 	if err != nil {
@@ -211,7 +212,7 @@ func TestDeadlines(t *testing.T) {
 	r := start(t, Config{Deadlines: Deadlines{Mutation: time.Hour}}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	got := r.outcome(t, m)
@@ -246,12 +247,12 @@ func TestNoMutationOutlivesTheLease(t *testing.T) {
 	} {
 		left.Store(int64(test.left))
 		var failure *instance.Failure
-		if err := r.StartDelete(m); !errors.As(err, &failure) || failure.Class != instance.Unavailable || failure.Reason != test.want {
+		if err := r.StartDelete(t.Context(), m); !errors.As(err, &failure) || failure.Class != instance.Unavailable || failure.Reason != test.want {
 			t.Errorf("with %v left: %v, want %s", test.left, err, test.want)
 		}
 	}
 	left.Store(int64(10 * time.Second))
-	if err := r.StartDelete(m); err != nil {
+	if err := r.StartDelete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	if at := <-deadline; time.Until(at) > 10*time.Second {
@@ -273,7 +274,7 @@ func TestALeaderThatLosesItsLeaseCancelsItsCalls(t *testing.T) {
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
@@ -283,7 +284,7 @@ func TestALeaderThatLosesItsLeaseCancelsItsCalls(t *testing.T) {
 	if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown {
 		t.Errorf("%s %+v, want the call ended with an unknown outcome", progress, outcome.Failure)
 	}
-	if err := r.StartCreate(m, nil, nil); failureClass(err) != instance.Unavailable {
+	if err := r.StartCreate(t.Context(), m, nil, nil); failureClass(err) != instance.Unavailable {
 		t.Errorf("a call without leadership: %v, want Unavailable", err)
 	}
 }

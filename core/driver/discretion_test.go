@@ -93,7 +93,7 @@ func TestADriversCarelessWordsStopAtTheClient(t *testing.T) {
 			mu.Lock()
 			careless = err
 			mu.Unlock()
-			if err := r.StartCreate(m, []byte("#cloud-config\n# token: "+userDataCanary), nil); err != nil {
+			if err := r.StartCreate(t.Context(), m, []byte("#cloud-config\n# token: "+userDataCanary), nil); err != nil {
 				t.Fatal(err)
 			}
 			failure := r.outcome(t, m).Failure

@@ -98,7 +98,7 @@ func (q *quotaRig) ask(t *testing.T, all []Machine) (held map[instance.Class]int
 			}
 			err := q.Reserve(m, Create)
 			if err == nil {
-				err = q.StartCreate(m, nil, nil)
+				err = q.StartCreate(t.Context(), m, nil, nil)
 			}
 			if h, is := errors.AsType[*HeldError](err); is {
 				held[h.Failure.Class]++
@@ -164,7 +164,7 @@ func TestSAFE7_RefusedCredentialsAreTriedAHandfulOfTimes(t *testing.T) {
 		t.Errorf("%d creates with bad credentials, want at most %d", creates, firstWindow)
 	}
 	// Deletes have their own breaker: what may not create may well delete.
-	if err := q.StartDelete(all[0]); err != nil {
+	if err := q.StartDelete(t.Context(), all[0]); err != nil {
 		t.Errorf("a delete: %v", err)
 	}
 	q.outcome(t, all[0])
@@ -193,7 +193,7 @@ func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
 	all := machines(firstWindow + 1)
 	last := all[firstWindow]
 	for _, m := range all[:firstWindow] {
-		if err := q.StartCreate(m, nil, nil); err != nil {
+		if err := q.StartCreate(t.Context(), m, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

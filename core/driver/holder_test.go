@@ -31,7 +31,7 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 	m, elsewhere := machine("a"), machine("a")
 	stranger := machine("copy")
 	stranger.UID, elsewhere.Namespace = m.UID, "other"
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.Track(m, Pending)
@@ -39,7 +39,7 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 
 	for _, other := range []Machine{stranger, elsewhere} {
 		for name, err := range map[string]error{
-			"reserve": r.Reserve(other, Create), "create": r.StartCreate(other, nil, nil), "delete": r.StartDelete(other),
+			"reserve": r.Reserve(other, Create), "create": r.StartCreate(t.Context(), other, nil, nil), "delete": r.StartDelete(t.Context(), other),
 		} {
 			if !isTaken(err, m) {
 				t.Errorf("%s for %s: %v, want NameTaken with the holder's name", name, other.key(), err)
@@ -83,13 +83,13 @@ func TestTheNextHolderDoesNotGetTheOutcomeOfTheLast(t *testing.T) {
 	r.awaitReady(t)
 	m, next := machine("a"), machine("next")
 	next.UID = m.UID
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
 	r.Forget(m.key(), m.UID)
 	r.Track(next, Pending)
-	if err := r.StartCreate(next, nil, nil); !errors.Is(err, ErrBusy) {
+	if err := r.StartCreate(t.Context(), next, nil, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("beside the last holder's call: %v, want ErrBusy", err)
 	}
 	close(proceed)
@@ -100,7 +100,7 @@ func TestTheNextHolderDoesNotGetTheOutcomeOfTheLast(t *testing.T) {
 		}
 		return progress == Idle
 	})
-	if err := r.StartCreate(next, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), next, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.outcome(t, next)

@@ -17,6 +17,8 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight *prometheus.GaugeVec
 	up       *prometheus.GaugeVec
+	// connections are counted by whether the handshake succeeded.
+	connections *prometheus.CounterVec
 	// mutations are counted by what they came to, breakers by what closed them.
 	mutations *prometheus.CounterVec
 	breakers  *prometheus.GaugeVec
@@ -38,6 +40,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "millwright_driver_up",
 			Help: "1 while a driver is connected and says that it is ready.",
 		}, []string{"driver"}),
+		connections: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_driver_connections_total",
+			Help: "Attempts to connect to a driver, or to start it, by result: after the first ok each is a driver that restarted or was lost.",
+		}, []string{"driver", "result"}),
 		mutations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_driver_mutations_total",
 			Help: "Creates and deletes that were sent to a driver, by the class of their failure; OK for a success.",
@@ -50,7 +56,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.inFlight, m.up, m.mutations, m.breakers} {
+	for _, c := range []prometheus.Collector{m.duration, m.inFlight, m.up, m.connections, m.mutations, m.breakers} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -81,6 +87,15 @@ func knownCode(code codes.Code) codes.Code {
 		return codes.Unknown
 	}
 	return code
+}
+
+// tried counts an attempt to connect.
+func (m *metrics) tried(name string, err error) {
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.connections.WithLabelValues(name, result).Inc()
 }
 
 func (m *metrics) setUp(name string, up bool) {

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -22,8 +24,8 @@ const leaseMargin = time.Second
 // Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
 // Unavailable (not connected, not ready, or not enough of the Lease left; the machine is woken when the driver is back, or a
 // second later), *HeldError, SpecInvalid (the request is malformed or too large) or Conflict (another Machine holds the uid).
-// An outcome that nobody collected is dropped.
-func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string) error {
+// An outcome that nobody collected is dropped. The call is part of the trace in ctx; it goes on when ctx ends.
+func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
 		Meta:           d.meta(),
 		Machine:        ref(m),
@@ -36,7 +38,7 @@ func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string)
 	if len(violations) > 0 {
 		return invalidRequest(violations)
 	}
-	return d.start(m, Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+	return d.start(ctx, m, Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
 		answer, err := s.machines.CreateMachine(ctx, request)
 		// A create that succeeds must say what it made: reader refuses an answer without a machine.
 		return answer.GetMachine(), err
@@ -44,7 +46,7 @@ func (d *Driver) StartCreate(m Machine, userData []byte, tags map[string]string)
 }
 
 // StartDelete sends DeleteMachine and returns, as StartCreate does.
-func (d *Driver) StartDelete(m Machine) error {
+func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
 	request := &driverv1alpha1.DeleteMachineRequest{
 		Meta:           d.meta(),
 		Machine:        ref(m),
@@ -55,7 +57,7 @@ func (d *Driver) StartDelete(m Machine) error {
 	if violations := contract.CheckRequest(request); len(violations) > 0 {
 		return invalidRequest(violations)
 	}
-	return d.start(m, Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+	return d.start(ctx, m, Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
 		answer, err := s.machines.DeleteMachine(ctx, request)
 		return answer.GetMachine(), err
 	})
@@ -65,7 +67,7 @@ func (d *Driver) StartDelete(m Machine) error {
 type invoke func(context.Context, *session) (*driverv1alpha1.Machine, error)
 
 // start begins a mutation in the background, if it may begin now.
-func (d *Driver) start(m Machine, op Operation, call invoke) error {
+func (d *Driver) start(traced context.Context, m Machine, op Operation, call invoke) error {
 	timeout, err := d.mutationTimeout()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,15 +81,16 @@ func (d *Driver) start(m Machine, op Operation, call invoke) error {
 	record := d.calls[m.UID]
 	record.underWay, record.outcome = true, nil
 	s := d.session
+	ctx := trace.ContextWithSpanContext(s.mutations, trace.SpanContextFromContext(traced))
 	s.calls.Go(func() {
-		d.finish(m, d.mutate(s, m, op, timeout, call))
+		d.finish(m, d.mutate(ctx, s, m, op, timeout, call))
 	})
 	return nil
 }
 
 // mutate makes the call and waits for its end.
-func (d *Driver) mutate(s *session, m Machine, op Operation, timeout time.Duration, call invoke) Outcome {
-	ctx, cancel := context.WithTimeout(s.mutations, timeout)
+func (d *Driver) mutate(ctx context.Context, s *session, m Machine, op Operation, timeout time.Duration, call invoke) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, departed := watchDeparture(ctx)
 	outcome := Outcome{Operation: op, Started: d.cfg.Clock.Now()}

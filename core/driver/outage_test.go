@@ -65,7 +65,7 @@ func TestARateLimitShrinksWhatTheDriverGets(t *testing.T) {
 	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	a, b, c := machine("a"), machine("b"), machine("c")
-	if err := r.StartCreate(a, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), a, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.outcome(t, a); got.Failure == nil || got.Failure.Class != instance.RateLimited {

@@ -286,7 +286,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 			delete(todo, m.Name)
 			return
 		}
-		switch err := r.StartCreate(m, nil, nil); {
+		switch err := r.StartCreate(t.Context(), m, nil, nil); {
 		case errors.Is(err, ErrThrottled):
 			throttled++
 		case err != nil && !errors.Is(err, ErrBusy):
@@ -328,7 +328,7 @@ func TestMetricsCountCallsAndLogsHoldNoPayload(t *testing.T) {
 	m := machine("a")
 	m.Spec = []byte(`{"password":"` + canary + `"}`)
 	m.Secrets, m.LastKnownState = map[string][]byte{"x": []byte(canary)}, []byte(canary)
-	if err := r.StartCreate(m, []byte(canary), nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, []byte(canary), nil); err != nil {
 		t.Fatal(err)
 	}
 	r.outcome(t, m)

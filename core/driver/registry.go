@@ -18,6 +18,7 @@ type Drivers struct {
 	drivers map[string]*Driver
 	have    []string
 	alarm   *alarm
+	news    *news
 	// deposed is closed once a driver has told of a later leader.
 	deposed <-chan struct{}
 }
@@ -39,12 +40,12 @@ func New(cfg Config, targets []Target) (*Drivers, error) {
 		depose()
 		tell()
 	}
-	d := &Drivers{cfg: cfg, drivers: map[string]*Driver{}, alarm: newAlarm(), deposed: deposed.Done()}
+	d := &Drivers{cfg: cfg, drivers: map[string]*Driver{}, alarm: newAlarm(), news: newNews(), deposed: deposed.Done()}
 	for _, target := range targets {
 		if _, twice := d.drivers[target.Name]; twice {
 			return nil, fmt.Errorf("drivers: %q is configured twice", target.Name)
 		}
-		driver, err := newDriver(cfg, target, d.alarm, metrics)
+		driver, err := newDriver(cfg, target, d.alarm, d.news, metrics)
 		if err != nil {
 			return nil, fmt.Errorf("driver %q: %w", target.Name, err)
 		}
@@ -129,6 +130,7 @@ func (d *Driver) run(ctx, mutations context.Context) {
 	defer closing.Wait()
 	for ctx.Err() == nil {
 		s, err := d.connector.connect(ctx)
+		d.metrics.tried(d.name, err)
 		if err != nil {
 			d.away(err.Error(), errors.Unwrap(err))
 			d.pause(ctx)
@@ -189,6 +191,7 @@ func (d *Driver) attach(s *session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.session, d.caps = s, s.caps
+	d.news.spread()
 	d.schema, d.schemaTrouble, d.prepared = s.schema, s.schemaTrouble, map[string]*preparation{}
 	d.slots.setLimit(s.caps.MaxConcurrentRequests)
 }
@@ -200,8 +203,7 @@ func (d *Driver) setReady(why string) {
 	if d.why == why {
 		return
 	}
-	d.why = why
-	d.metrics.setUp(d.name, why == "")
+	d.become(why)
 	if why != "" {
 		d.log.Info("driver is not ready", "why", why)
 		return
@@ -212,6 +214,19 @@ func (d *Driver) setReady(why string) {
 		d.alarm.ring(watched.machine.key())
 	}
 	d.lookSooner(time.Time{})
+}
+
+// become records why no calls are taken, empty for that they are. Call it with the lock held.
+func (d *Driver) become(why string) {
+	if d.why == why {
+		return
+	}
+	if (d.why == "") != (why == "") {
+		d.since = d.cfg.Clock.Now()
+	}
+	d.why = why
+	d.metrics.setUp(d.name, why == "")
+	d.news.spread()
 }
 
 // wake wakes who waits. Call it with the lock held.
@@ -230,8 +245,8 @@ func (d *Driver) away(why string, cause error) {
 	if d.why != why {
 		d.log.Info("driver is away", "why", why, "cause", fmt.Sprint(cause))
 	}
-	d.session, d.why = nil, why
-	d.metrics.setUp(d.name, false)
+	d.session = nil
+	d.become(why)
 	d.wakeAt = time.Time{}
 	for _, uid := range d.slots.dropAll() {
 		if record, known := d.calls[uid]; known {

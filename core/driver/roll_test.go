@@ -145,7 +145,7 @@ func offline(tb testing.TB, client driverv1alpha1.MachineServiceClient) (*Driver
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d, err := newDriver(cfg, Target{Name: driverName, Address: "unix:///nowhere"}, newAlarm(), m)
+	d, err := newDriver(cfg, Target{Name: driverName, Address: "unix:///nowhere"}, newAlarm(), newNews(), m)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -45,13 +45,13 @@ func TestCallsUnderWayMayEndWhenTheProcessDoes(t *testing.T) {
 	})}, path)
 	r.awaitReady(t)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
 	r.lead()
 	<-closed
-	if err := r.StartDelete(machine("b")); failureClass(err) != instance.Unavailable {
+	if err := r.StartDelete(t.Context(), machine("b")); failureClass(err) != instance.Unavailable {
 		t.Errorf("a call of a process that shuts down: %v, want Unavailable", err)
 	}
 	select {
@@ -95,7 +95,7 @@ func TestCallsUnderWayAreCutOff(t *testing.T) {
 			r := start(t, test.cfg, path)
 			r.awaitReady(t)
 			m := machine("a")
-			if err := r.StartCreate(m, nil, nil); err != nil {
+			if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			<-entered
@@ -121,11 +121,11 @@ func TestALaterLeaderCutsTheGraceShort(t *testing.T) {
 	var r *rig
 	r = start(t, Config{ShutdownGrace: time.Hour, Deposed: func() { r.lead() }}, path)
 	r.awaitReady(t)
-	if err := r.StartCreate(machine("a"), nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), machine("a"), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
-	if err := r.StartDelete(machine("b")); err != nil {
+	if err := r.StartDelete(t.Context(), machine("b")); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -198,7 +198,7 @@ func TestSAFE6_NothingIsSentAfterAStop(t *testing.T) {
 	r.awaitReady(t)
 	looks.Store(2)
 	m := machine("a")
-	if err := r.StartCreate(m, nil, nil); err != nil {
+	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if outcome := r.outcome(t, m); !isReason(outcome.Failure, "LeaseExpiring") {

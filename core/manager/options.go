@@ -60,6 +60,8 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// ProfilingAddress serves Go's profiles, to anybody who reaches it: it has to be a loopback address. Default: none.
 	ProfilingAddress string
+	// TracingEndpoint is where spans of reconciles and of calls to drivers are sent: see tracing.New. Empty: nowhere.
+	TracingEndpoint string
 }
 
 // Orphans says what becomes of VMs of this cluster that no Machine names: they are deleted, unless they are only reported, or
@@ -73,7 +75,7 @@ type Orphans struct {
 // LeaderElection says how managers agree on which one works.
 type LeaderElection struct {
 	Enabled bool
-	// Namespace holds the Lease.
+	// Namespace holds the Lease, and what the leader publishes of its drivers.
 	Namespace string
 	// Identity names this manager. Two that run at once must differ; one that is started again after the old process
 	// ended should keep it, as a pod keeps its name, and then takes over without waiting for the Lease to run out.
@@ -114,7 +116,6 @@ func (l LeaderElection) validate() error {
 const shortestLease = 8 * time.Second
 
 const (
-	leaseName = "millwright-manager"
 	// fieldOwner is the one field manager of everything that core writes.
 	fieldOwner     = "millwright"
 	defaultWorkers = 16

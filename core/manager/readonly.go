@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/millwright-dev/millwright/core/roster"
 )
 
 // lookOnly lets through only those requests to the API server that a manager with --read-only may make: reads, the leader's
-// Lease, the status of this project's objects, and questions about who asks for metrics. It is there so that no controller has to be
-// trusted with it.
+// Lease, the roster of drivers, the status of this project's objects, and questions about who asks for metrics. It is there so
+// that no controller has to be trusted with it.
 func lookOnly(next http.RoundTripper) http.RoundTripper {
 	return &onlooker{next: next}
 }
@@ -34,7 +36,9 @@ func allowed(method, path string) bool {
 	case method == http.MethodGet || method == http.MethodHead:
 		return true
 	case strings.HasPrefix(path, "/apis/coordination.k8s.io/"):
-		return strings.HasSuffix(path, "/leases") || strings.HasSuffix(path, "/leases/"+leaseName)
+		return strings.HasSuffix(path, "/leases") || strings.HasSuffix(path, "/leases/"+roster.LeaseName)
+	case strings.HasPrefix(path, "/api/v1/"):
+		return method == http.MethodPatch && strings.HasSuffix(path, "/configmaps/"+roster.ConfigMapName)
 	case strings.HasPrefix(path, "/apis/cluster.k8s.io/"):
 		return method == http.MethodPatch && strings.HasSuffix(path, "/status")
 	case strings.HasPrefix(path, "/apis/authentication.k8s.io/"), strings.HasPrefix(path, "/apis/authorization.k8s.io/"):

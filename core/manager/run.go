@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +36,8 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/references"
+	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/transport/tracing"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=millwright-system,resources=leases,verbs=create
@@ -46,6 +51,8 @@ import (
 const (
 	callGrace     = 30 * time.Second
 	shutdownGrace = callGrace + 5*time.Second
+	// tracesGrace is how long the last spans may take to be sent, after all else has ended.
+	tracesGrace = 2 * time.Second
 )
 
 // errDeposed ends a leader that a driver has told of a later one. Exiting cancels its calls.
@@ -76,9 +83,14 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	if err != nil {
 		return err
 	}
+	traces, err := tracing.New(ctx, o.TracingEndpoint, "millwright-manager", version(), slog.New(logr.ToSlogHandler(log.WithName("tracing"))))
+	if err != nil {
+		return fmt.Errorf("--tracing-endpoint: %w", err)
+	}
+	defer shutDown(ctx, traces, log)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if err := addControllers(ctx, mgr, o, leader, func() { stop(errDeposed) }); err != nil {
+	if err := addControllers(ctx, mgr, o, leader, traces, func() { stop(errDeposed) }); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -88,6 +100,24 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 		return errDeposed
 	}
 	return nil
+}
+
+// version is that which Go has stamped the executable with; empty for none.
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	return info.Main.Version
+}
+
+// shutDown sends the last spans.
+func shutDown(ctx context.Context, traces *tracing.Provider, log logr.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesGrace)
+	defer cancel()
+	if err := traces.Shutdown(ctx); err != nil {
+		log.Error(err, "the last traces are lost")
+	}
 }
 
 func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) (ctrl.Manager, error) {
@@ -139,7 +169,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	return mgr, nil
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *lease, deposed func()) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *lease, traces trace.TracerProvider, deposed func()) error {
 	clusterID, err := clusterID(ctx, mgr.GetAPIReader(), o.ClusterID)
 	if err != nil {
 		return err
@@ -154,6 +184,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		Log:             mgr.GetLogger().WithName("driver"),
 		Clock:           clock.RealClock{},
 		Registry:        metrics.Registry,
+		Tracing:         traces,
 	}
 	if leader != nil {
 		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget
@@ -167,6 +198,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	}
 	if err := mgr.Add(drivers); err != nil {
 		return fmt.Errorf("add the clients of the drivers: %w", err)
+	}
+	if err := addPublisher(mgr, o, drivers); err != nil {
+		return err
 	}
 	reader := references.New(mgr.GetAPIReader(), o.SecretNamespaces, clock.RealClock{})
 	rules := blueprint.Rules{Endpoints: o.Endpoints}
@@ -194,7 +228,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	if err := machine.Add(mgr, machine.Options{
 		Drivers: drivers, References: reader, Rules: rules, DrainTimeout: o.DrainTimeout,
 		StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
-		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
+		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: traces,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
 	}
@@ -210,7 +244,7 @@ func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, collector 
 	regarding := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
 	if o.LeaderElection.Enabled {
 		regarding = &corev1.ObjectReference{
-			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: leaseName,
+			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: roster.LeaseName,
 		}
 	}
 	collector.Drivers, collector.Delete = drivers, !o.Orphans.ReportOnly

@@ -98,14 +98,14 @@ func TestNeitherSideTellsASecret(t *testing.T) {
 func (r *rig) create(t *testing.T) string {
 	t.Helper()
 	m := asked()
-	r.await(t, "a create", func() bool { return r.driver.StartCreate(m, []byte(userData), nil) == nil })
+	r.await(t, "a create", func() bool { return r.driver.StartCreate(t.Context(), m, []byte(userData), nil) == nil })
 	return r.outcome(t, m)
 }
 
 func (r *rig) remove(t *testing.T) string {
 	t.Helper()
 	m := asked()
-	r.await(t, "a delete", func() bool { return r.driver.StartDelete(m) == nil })
+	r.await(t, "a delete", func() bool { return r.driver.StartDelete(t.Context(), m) == nil })
 	return r.outcome(t, m)
 }
 

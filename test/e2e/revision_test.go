@@ -17,11 +17,11 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// millwright runs the command of that name as the user and returns what it prints.
+// millwright runs the command of that name as the user, in the user's namespace unless args name another, and returns what it prints.
 func (u *user) millwright(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(u.t.Context(), waitLimit)
 	defer cancel()
-	args = append(args, "--kubeconfig", u.Kubeconfig(), "--namespace", u.namespace)
+	args = append([]string{args[0], "--kubeconfig", u.Kubeconfig(), "--namespace", u.namespace}, args[1:]...)
 	out, err := exec.CommandContext(ctx, filepath.Join(raceDir, "millwright"), args...).CombinedOutput()
 	return string(out), err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -237,6 +238,34 @@ func TestDRV1_CertificatesRotateUnderLoad(t *testing.T) {
 	u.kubectl("delete", "machinedeployments", "--all", "--wait=false")
 	u.awaitGone()
 	stop()
+}
+
+// An operator sees of each driver whether it takes calls, and if not, why and since when.
+func TestDRV1_DriversAreListed(t *testing.T) {
+	u := newUser(t)
+	u.awaitDriver("fake", `True +\S+ +\S+ +unix:///\S+/driver.sock +\S*LIST`)
+	u.awaitDriver(started, `True +\S+ +\S+ +exec:///\S+/millwright-driver-fake +\S*LIST`)
+	u.awaitDriver(remote, `False +\S+ +\S+ +dns:///\S+ .* the driver is not connected`)
+	u.kill([]string{stack.Driver})
+	u.awaitDriver("fake", `False +\S+ +\S+ +unix:///\S+/driver.sock +\S*LIST.* the driver is not connected`)
+	u.revive([]string{stack.Driver})
+	u.awaitDriver("fake", `True `)
+	if out, err := u.millwright("drivers"); err == nil || !strings.Contains(out, "--namespace") {
+		t.Errorf("in a namespace without a manager: %v\n%s", err, out)
+	}
+}
+
+// awaitDriver waits until the driver's line in the list of drivers is as the pattern says.
+func (u *user) awaitDriver(name, pattern string) {
+	u.t.Helper()
+	line := regexp.MustCompile(`(?m)^` + name + ` +` + pattern)
+	eventually(u.t, "driver "+name+" in the list", func(context.Context) error {
+		out, err := u.millwright("drivers", "--namespace", "millwright-system")
+		if err != nil || !line.MatchString(out) {
+			return fmt.Errorf("error %v, want %s:\n%s", err, line, out)
+		}
+		return nil
+	})
 }
 
 // failedCalls counts the calls of a driver that the manager saw fail, by method and code. That the driver knows nothing of a

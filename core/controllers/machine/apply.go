@@ -186,9 +186,9 @@ func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step
 	}
 	r.tell(s, step)
 	if step.Do == lifecycle.Create {
-		err = s.driver.StartCreate(s.told(), s.userData, map[string]string{machineTag: keyOf(s.machine)})
+		err = s.driver.StartCreate(ctx, s.told(), s.userData, map[string]string{machineTag: keyOf(s.machine)})
 	} else {
-		err = s.driver.StartDelete(s.told())
+		err = s.driver.StartDelete(ctx, s.told())
 	}
 	if err != nil {
 		return false, s.notStarted(step, err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -60,6 +62,8 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
 	Clock clock.WithTicker
+	// Tracing makes a span of each reconcile; the drivers' calls that it starts are part of it. Default: none.
+	Tracing trace.TracerProvider
 }
 
 // Add adds the controller of Machines to mgr, whose cache has fleet.OwnerIndex.
@@ -115,7 +119,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
 		}).
-		Complete(r)
+		Complete(&traced{next: r, tracer: o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine")})
 }
 
 // newObservability adds the clocks that timeouts run by to the manager. nodes is the API server of the Nodes.
@@ -149,6 +153,9 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Tracing == nil {
+		o.Tracing = noop.NewTracerProvider()
 	}
 	if o.References == nil {
 		o.References = references.New(mgr.GetAPIReader(), nil, o.Clock)

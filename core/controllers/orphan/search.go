@@ -166,7 +166,7 @@ func (s *search) delete(ctx context.Context, h holding, vms []orphan.VM) (failed
 	underWay := map[string]driver.Machine{}
 	for _, vm := range vms {
 		m := h.found[vm.UID]
-		if err := s.driver.StartDelete(m); err != nil {
+		if err := s.driver.StartDelete(ctx, m); err != nil {
 			failed++
 			s.driver.Forget(key(m), m.UID)
 			s.log.Info("An orphan cannot be deleted now", "uid", m.UID, "providerID", m.ProviderID, "error", err.Error())

@@ -19,17 +19,21 @@ import (
 var version = "dev"
 
 func main() {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	var level slog.Level
+	flag.TextVar(&level, "log-level", slog.LevelInfo, "how much to log: DEBUG has every call with its messages, redacted")
 	endpoint := flag.String("endpoint", "", "where to serve, as unix:///path or tcp://host:port (default $MILLWRIGHT_ENDPOINT); nowhere else but to core where core has started it")
 	name := flag.String("name", "", "what the driver is called, so that several can serve one core (default fake)")
 	cloudEndpoint := flag.String("cloud", "", "where the cloud serves, as unix:///path; empty: a cloud in this process")
 	hooks := flag.String("backend-listen", "", "where to serve the hooks of the cloud in this process, as unix:///path")
 	zone := flag.String("default-zone", "", "the zone of VMs whose spec names none (default fake-1a)")
+	traces := flag.String("tracing-endpoint", "", "collector of OpenTelemetry traces, as https://host:port or unix:///path (default $MILLWRIGHT_TRACING_ENDPOINT, else none)")
 	flag.Parse()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	target := reach.Target{Endpoint: *cloudEndpoint, Hooks: *hooks}
-	if err := run(ctx, sdk.Options{Endpoint: *endpoint, Log: log}, target, driver.WithName(*name), driver.WithDefaultZone(*zone)); err != nil {
+	options := sdk.Options{Endpoint: *endpoint, Log: log, TracingEndpoint: *traces}
+	if err := run(ctx, options, target, driver.WithName(*name), driver.WithDefaultZone(*zone)); err != nil {
 		log.Error("driver ended", "error", err)
 		os.Exit(1)
 	}

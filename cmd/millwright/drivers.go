@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-dev/millwright/core/roster"
+)
+
+func driversCommand() *cobra.Command {
+	var flags clusterFlags
+	command := &cobra.Command{
+		Use:   "drivers",
+		Short: "List the manager's drivers: versions, features, and whether they take calls",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, namespace, err := flags.connect(corev1.AddToScheme, coordinationv1.AddToScheme)
+			if err != nil {
+				return err
+			}
+			return listDrivers(command.Context(), c, namespace, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	flags.add(command.Flags(), "millwright-system", "Namespace of the manager.")
+	return command
+}
+
+// listDrivers prints what the manager in a namespace has published of its drivers, and warns where nobody keeps that up to date.
+func listDrivers(ctx context.Context, c client.Client, namespace string, out, warnings io.Writer) error {
+	published := &corev1.ConfigMap{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: roster.ConfigMapName}, published)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("no manager has told of its drivers in namespace %s: give the manager's --namespace, or wait until one leads", namespace)
+	}
+	if err != nil {
+		return err
+	}
+	drivers, err := roster.Decode(published.Data)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if err := leads(ctx, c, namespace, now); err != nil {
+		_, _ = fmt.Fprintf(warnings, "warning: %v: this is what the last leader told\n", err)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tREADY\tSINCE\tVERSION\tADDRESS\tFEATURES\tREASON")
+	for _, d := range drivers {
+		_, _ = fmt.Fprintln(table, strings.Join([]string{
+			d.Name, map[bool]string{true: "True", false: "False"}[d.Ready], duration.HumanDuration(now.Sub(d.Since.Time)),
+			cmp.Or(d.Version, "<unknown>"), d.Address, cmp.Or(strings.Join(d.Features, ","), "<none>"), d.Reason,
+		}, "\t"))
+	}
+	return table.Flush()
+}
+
+// leads says, as an error, why no manager can be said to lead.
+func leads(ctx context.Context, c client.Client, namespace string, now time.Time) error {
+	lease := &coordinationv1.Lease{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: roster.LeaseName}, lease); err != nil {
+		return fmt.Errorf("the leader's Lease cannot be read: %w", err)
+	}
+	s := lease.Spec
+	lasts := time.Duration(ptr.Deref(s.LeaseDurationSeconds, 0)) * time.Second
+	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || now.Sub(s.RenewTime.Time) > lasts {
+		return errors.New("no manager leads")
+	}
+	return nil
+}
