@@ -23,6 +23,9 @@ type settings struct {
 	options    manager.Options
 }
 
+// maxVerbosity is the highest at which client-go logs no bodies of requests and answers, among which are Secrets.
+const maxVerbosity = 7
+
 func parse(args []string) (settings, error) {
 	var s settings
 	var drivers []string
@@ -35,7 +38,7 @@ func parse(args []string) (settings, error) {
 	o := &s.options
 	flags := pflag.NewFlagSet("millwright-manager", pflag.ContinueOnError)
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "Kubeconfig of the cluster; empty: $KUBECONFIG, else the pod's ServiceAccount.")
-	flags.IntVarP(&s.verbosity, "verbosity", "v", 0, "How much to log: 0 events, 4 decisions, 6 calls.")
+	flags.IntVarP(&s.verbosity, "verbosity", "v", 0, "How much to log: 0 events, 4 decisions, 6 calls. More than 7 is taken for 7: Kubernetes' client would log Secrets.")
 	flags.StringArrayVar(&drivers, "driver", nil, "A driver to call, as NAME=ADDRESS, e.g. mycloud=unix:///run/millwright/mycloud.sock; NAME is the cloudProvider it serves. Repeat for several.")
 	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system.")
 	flags.DurationVar(&o.CredentialRetry, "credential-retry", driver.DefaultCredentialRetry, "How long calls with credentials that the cloud refuses are held back, unless these change.")
@@ -66,6 +69,7 @@ func parse(args []string) (settings, error) {
 	if flags.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q: everything is a flag, see --help", flags.Arg(0))
 	}
+	s.verbosity = min(s.verbosity, maxVerbosity)
 	o.EnforceSkew = skew.value == skewEnforce
 	o.Orphans.Off, o.Orphans.ReportOnly = orphans.value == orphansOff, orphans.value == orphansReport
 	for i, pattern := range o.Endpoints {

@@ -39,6 +39,12 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestNoVerbosityLogsSecrets(t *testing.T) {
+	if s, err := parse([]string{"-v=10"}); err != nil || s.verbosity != 7 {
+		t.Errorf("-v=10 is %d, %v", s.verbosity, err)
+	}
+}
+
 func TestBadFlagsSayWhatToDo(t *testing.T) {
 	cases := map[string]struct {
 		args []string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,10 +34,12 @@ func TestOPS2_TracesCrossTheBoundaryAndTellNoSecret(t *testing.T) {
 	}
 	u.mayReadSecrets()
 	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key="+canary)
-	u.apply(deployment("traced", 1, map[string]string{"extra": ", key: {secretKeyRef: {name: cloud, key: key}}"}))
-	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonCredentialsInvalid, "")
+	u.apply(deployment("traced", 1, nil))
 	u.awaitTrace(collector)
-
+	u.kubectl("delete", "machinedeployment", "traced")
+	u.awaitGone()
+	u.apply(deployment("secret", 1, map[string]string{"extra": ", key: {secretKeyRef: {name: cloud, key: key}}"}))
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonCredentialsInvalid, "")
 	for _, span := range collector.Spans() {
 		if strings.Contains(span.String(), canary) {
 			t.Errorf("a span tells the secret: %s", span)
@@ -61,8 +64,11 @@ func TestOPS2_TracesCrossTheBoundaryAndTellNoSecret(t *testing.T) {
 		<-ended
 	}
 	u.noCanaryInLogs()
+	if text, err := os.ReadFile(u.Process(stack.Manager).LogPath()); err != nil || bytes.Contains(text, []byte(`"msg":"Response Body"`)) {
+		t.Errorf("the manager logs the API server's answers, Secrets among them (%v)", err)
+	}
 	u.revive([]string{stack.Driver, stack.Manager})
-	u.kubectl("delete", "machinedeployment", "traced")
+	u.kubectl("delete", "machinedeployment", "secret")
 	u.awaitGone()
 }
 
