@@ -38,11 +38,11 @@ func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, ta
 	if len(violations) > 0 {
 		return invalidRequest(violations)
 	}
-	return d.start(ctx, m, Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+	return d.start(ctx, mutation{m, Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
 		answer, err := s.machines.CreateMachine(ctx, request)
 		// A create that succeeds must say what it made: reader refuses an answer without a machine.
 		return answer.GetMachine(), err
-	})
+	}})
 }
 
 // StartDelete sends DeleteMachine and returns, as StartCreate does.
@@ -57,17 +57,22 @@ func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
 	if violations := contract.CheckRequest(request); len(violations) > 0 {
 		return invalidRequest(violations)
 	}
-	return d.start(ctx, m, Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+	return d.start(ctx, mutation{m, Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
 		answer, err := s.machines.DeleteMachine(ctx, request)
 		return answer.GetMachine(), err
-	})
+	}})
 }
 
-// invoke makes one call and returns the machine in its answer.
-type invoke func(context.Context, *session) (*driverv1alpha1.Machine, error)
+// mutation is a create or delete. call makes it and returns the machine in the driver's answer.
+type mutation struct {
+	machine   Machine
+	operation Operation
+	call      func(context.Context, *session) (*driverv1alpha1.Machine, error)
+}
 
-// start begins a mutation in the background, if it may begin now.
-func (d *Driver) start(traced context.Context, m Machine, op Operation, call invoke) error {
+// start begins a mutation in the background, if it may begin now, as a part of the trace in traced.
+func (d *Driver) start(traced context.Context, do mutation) error {
+	m, op := do.machine, do.operation
 	timeout, err := d.mutationTimeout()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,13 +88,14 @@ func (d *Driver) start(traced context.Context, m Machine, op Operation, call inv
 	s := d.session
 	ctx := trace.ContextWithSpanContext(s.mutations, trace.SpanContextFromContext(traced))
 	s.calls.Go(func() {
-		d.finish(m, d.mutate(ctx, s, m, op, timeout, call))
+		d.finish(m, d.mutate(ctx, s, do, timeout))
 	})
 	return nil
 }
 
 // mutate makes the call and waits for its end.
-func (d *Driver) mutate(ctx context.Context, s *session, m Machine, op Operation, timeout time.Duration, call invoke) Outcome {
+func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout time.Duration) Outcome {
+	m, op := do.machine, do.operation
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, departed := watchDeparture(ctx)
@@ -99,7 +105,7 @@ func (d *Driver) mutate(ctx context.Context, s *session, m Machine, op Operation
 		outcome.Ended, outcome.Failure = outcome.Started, leaseExpiring()
 		return outcome
 	}
-	answer, err := call(ctx, s)
+	answer, err := do.call(ctx, s)
 	outcome.Ended = d.cfg.Clock.Now()
 	if err != nil {
 		outcome.Failure = d.reader(s).failure(d.name, err, departed.left.Load())

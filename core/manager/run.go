@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +89,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	defer shutDown(ctx, traces, log)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if err := addControllers(ctx, mgr, o, leader, traces, func() { stop(errDeposed) }); err != nil {
+	settings := driverSettings(mgr, o, leader)
+	settings.Tracing, settings.Deposed = traces, func() { stop(errDeposed) }
+	if err := addControllers(ctx, mgr, o, settings); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -169,14 +170,9 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	return mgr, nil
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *lease, traces trace.TracerProvider, deposed func()) error {
-	clusterID, err := clusterID(ctx, mgr.GetAPIReader(), o.ClusterID)
-	if err != nil {
-		return err
-	}
+// driverSettings is what the clients of the drivers have in common, but for the cluster's uid.
+func driverSettings(mgr ctrl.Manager, o Options, leader *lease) driver.Config {
 	settings := driver.Config{
-		ClusterUID:      clusterID,
-		Deposed:         deposed,
 		Deadlines:       o.Deadlines,
 		CredentialRetry: o.CredentialRetry,
 		Polling:         driver.Polling{SettledInterval: o.SettledInterval},
@@ -184,13 +180,20 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 		Log:             mgr.GetLogger().WithName("driver"),
 		Clock:           clock.RealClock{},
 		Registry:        metrics.Registry,
-		Tracing:         traces,
 	}
 	if leader != nil {
 		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget
 	}
 	if o.ReadOnly {
 		settings.MutationBudget = noMutations
+	}
+	return settings
+}
+
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.Config) error {
+	var err error
+	if settings.ClusterUID, err = clusterID(ctx, mgr.GetAPIReader(), o.ClusterID); err != nil {
+		return err
 	}
 	drivers, err := driver.New(settings, o.Drivers)
 	if err != nil {
@@ -228,11 +231,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, leader *le
 	if err := machine.Add(mgr, machine.Options{
 		Drivers: drivers, References: reader, Rules: rules, DrainTimeout: o.DrainTimeout,
 		StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
-		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: traces,
+		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
 	}
-	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: clusterID, Naming: naming(mgr.GetClient(), reader)})
+	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: settings.ClusterUID, Naming: naming(mgr.GetClient(), reader)})
 }
 
 // addOrphans adds the collector of orphans, unless the operator does not want it.

@@ -261,8 +261,11 @@ func (u *user) awaitDriver(name, pattern string) {
 	line := regexp.MustCompile(`(?m)^` + name + ` +` + pattern)
 	eventually(u.t, "driver "+name+" in the list", func(context.Context) error {
 		out, err := u.millwright("drivers", "--namespace", "millwright-system")
-		if err != nil || !line.MatchString(out) {
-			return fmt.Errorf("error %v, want %s:\n%s", err, line, out)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if !line.MatchString(out) {
+			return fmt.Errorf("want %s in:\n%s", line, out)
 		}
 		return nil
 	})
