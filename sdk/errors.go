@@ -38,11 +38,7 @@ func NewError(reason driverv1alpha1.ErrorReason, message string, options ...Erro
 // is for clouds that do not answer in time or break off. Core keeps the machine and asks again; the code is UNAVAILABLE,
 // the reason OUTCOME_UNKNOWN. When the call's own context has ended, returning the context's error does the same.
 func NewUnknownOutcome(message string, options ...ErrorOption) error {
-	e := &contractError{code: codes.Unavailable, reason: "OUTCOME_UNKNOWN", message: message}
-	for _, option := range options {
-		option(e)
-	}
-	return e
+	return NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, message, options...)
 }
 
 // WithRetryAfter says how long to wait before the next attempt (RetryInfo).

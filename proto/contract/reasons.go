@@ -56,6 +56,8 @@ func Code(r driverv1alpha1.ErrorReason) (code codes.Code, ok bool) {
 		return codes.NotFound, true
 	case driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL:
 		return codes.Internal, true
+	case driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN:
+		return codes.Unavailable, true
 	}
 	return codes.Unknown, false
 }

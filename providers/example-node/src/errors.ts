@@ -23,8 +23,7 @@ const codes = {
   OPERATION_PENDING: status.ABORTED,
   MACHINE_NOT_FOUND: status.NOT_FOUND,
   PROVIDER_INTERNAL: status.INTERNAL,
-  // Not one that core interprets: UNAVAILABLE says it all, and core asks again.
-  CLOUD_UNAVAILABLE: status.UNAVAILABLE,
+  OUTCOME_UNKNOWN: status.UNAVAILABLE,
 };
 
 type Reason = keyof typeof codes;
@@ -55,8 +54,8 @@ const meanings: Record<string, Reason> = {
   ENOSPC: 'QUOTA_EXCEEDED',
   EDQUOT: 'QUOTA_EXCEEDED',
   // The folder, or the disk below it, is not there: nobody knows what is in it.
-  ENOENT: 'CLOUD_UNAVAILABLE',
-  EIO: 'CLOUD_UNAVAILABLE',
+  ENOENT: 'OUTCOME_UNKNOWN',
+  EIO: 'OUTCOME_UNKNOWN',
 };
 
 /** Returns any error in the contract's terms. */

@@ -54,7 +54,10 @@ const (
 	ErrorReason_ERROR_REASON_STALE_EPOCH ErrorReason = 8
 	// ALREADY_EXISTS. A VM of this uid exists and differs in an immutable field.
 	ErrorReason_ERROR_REASON_SPEC_CONFLICT ErrorReason = 9
-	// ALREADY_EXISTS. A foreign VM holds the name, or the uid is known under another name.
+	// ALREADY_EXISTS. One of two, and the message says which: a VM that does not carry the uid holds what the cloud allows
+	// only once, such as its name (CreateMachine), or carries another uid (AdoptMachine); or the uid came under another namespace
+	// or name than the VM was made for (every RPC with a MachineRef). Core does the same about both: the Machine fails, and no VM
+	// is adopted or deleted for it. A cloud in which names repeat knows only the second.
 	ErrorReason_ERROR_REASON_NAME_TAKEN ErrorReason = 10
 	// UNAUTHENTICATED. The cloud refused the credentials.
 	ErrorReason_ERROR_REASON_CREDENTIALS_INVALID ErrorReason = 11
@@ -72,6 +75,9 @@ const (
 	ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND ErrorReason = 17
 	// INTERNAL. The provider or the driver failed in a way that nothing else describes.
 	ErrorReason_ERROR_REASON_PROVIDER_INTERNAL ErrorReason = 18
+	// UNAVAILABLE. The cloud did not answer, or broke off: nobody knows whether it has done, or may yet do, what was asked. Core
+	// keeps the machine and asks again with the same uid. Also for calls that change nothing.
+	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 19
 )
 
 // Enum value maps for ErrorReason.
@@ -96,6 +102,7 @@ var (
 		16: "ERROR_REASON_OPERATION_PENDING",
 		17: "ERROR_REASON_MACHINE_NOT_FOUND",
 		18: "ERROR_REASON_PROVIDER_INTERNAL",
+		19: "ERROR_REASON_OUTCOME_UNKNOWN",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -117,6 +124,7 @@ var (
 		"ERROR_REASON_OPERATION_PENDING":    16,
 		"ERROR_REASON_MACHINE_NOT_FOUND":    17,
 		"ERROR_REASON_PROVIDER_INTERNAL":    18,
+		"ERROR_REASON_OUTCOME_UNKNOWN":      19,
 	}
 )
 
@@ -211,7 +219,7 @@ const file_millwright_driver_v1alpha1_errors_proto_rawDesc = "" +
 	"\fPartialState\x12(\n" +
 	"\x10last_known_state\x18\x01 \x01(\fR\x0elastKnownState\x12\x1f\n" +
 	"\vprovider_id\x18\x02 \x01(\tR\n" +
-	"providerId*\x9d\x05\n" +
+	"providerId*\xbf\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19ERROR_REASON_SPEC_INVALID\x10\x01\x12\"\n" +
@@ -232,7 +240,8 @@ const file_millwright_driver_v1alpha1_errors_proto_rawDesc = "" +
 	"\x19ERROR_REASON_RATE_LIMITED\x10\x0f\x12\"\n" +
 	"\x1eERROR_REASON_OPERATION_PENDING\x10\x10\x12\"\n" +
 	"\x1eERROR_REASON_MACHINE_NOT_FOUND\x10\x11\x12\"\n" +
-	"\x1eERROR_REASON_PROVIDER_INTERNAL\x10\x12BZZXgithub.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1;driverv1alpha1b\x06proto3"
+	"\x1eERROR_REASON_PROVIDER_INTERNAL\x10\x12\x12 \n" +
+	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x10\x13BZZXgithub.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1;driverv1alpha1b\x06proto3"
 
 var (
 	file_millwright_driver_v1alpha1_errors_proto_rawDescOnce sync.Once

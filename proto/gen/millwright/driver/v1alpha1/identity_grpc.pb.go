@@ -28,6 +28,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // IdentityService says what a driver can do and whether it can do it now. REQUIRED.
+//
+// Beside it a driver SHOULD serve Check of grpc.health.v1.Health, which kubelets ask. Nobody calls Watch.
 type IdentityServiceClient interface {
 	// GetCapabilities MUST answer the same for the life of the process, and MUST be truthful: every
 	// announced feature works, and every RPC of a feature that is not announced answers UNIMPLEMENTED.
@@ -71,6 +73,8 @@ func (c *identityServiceClient) Probe(ctx context.Context, in *ProbeRequest, opt
 // for forward compatibility.
 //
 // IdentityService says what a driver can do and whether it can do it now. REQUIRED.
+//
+// Beside it a driver SHOULD serve Check of grpc.health.v1.Health, which kubelets ask. Nobody calls Watch.
 type IdentityServiceServer interface {
 	// GetCapabilities MUST answer the same for the life of the process, and MUST be truthful: every
 	// announced feature works, and every RPC of a feature that is not announced answers UNIMPLEMENTED.

@@ -154,9 +154,9 @@ func (UpdateDisposition) EnumDescriptor() ([]byte, []int) {
 // RequestMeta goes with every call about machines.
 type RequestMeta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names this attempt in logs; new for each attempt. MUST NOT appear in an error's message.
+	// REQUIRED. Names this attempt in logs; new for each attempt. MUST NOT appear in an error's message.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The cluster that owns the machines. MUST be stored on every resource, and bounds every list.
+	// REQUIRED. The cluster that owns the machines. MUST be stored on every resource, and bounds every list.
 	ClusterUid string `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	// Names of optional behaviours of core. Unknown ones MUST be ignored. This version defines none.
 	CoreFeatures []string `protobuf:"bytes,3,rep,name=core_features,json=coreFeatures,proto3" json:"core_features,omitempty"`
@@ -225,13 +225,19 @@ func (x *RequestMeta) GetLeaderEpoch() int64 {
 	return 0
 }
 
-// MachineRef names a machine.
+// MachineRef names a machine. Fields MUST NOT be empty, in answers neither.
+//
+// namespace and name MUST be stored beside the uid: core deletes what no Machine names any more by the ref that ListMachines
+// gives. A leftover that has room for the uid alone, such as one that is found by a name that follows from it, MUST be listed
+// with the uid as its namespace and its name, and MUST be deleted under them.
 type MachineRef struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// SHOULD become the VM's name where the cloud takes it.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Core sends a DNS label, of at most 63 characters.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Core sends a DNS subdomain, of at most 253 characters. SHOULD become the VM's name where the cloud takes it.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// The idempotency key: Machine.spec.machineUID, set once, immutable, surviving backup and restore.
+	// The idempotency key: Machine.spec.machineUID, set once, immutable, surviving backup and restore. Core sends letters,
+	// digits and dashes, mostly a UUID, of at most 63 characters.
 	// A uid that comes back under another namespace or name MUST be answered ALREADY_EXISTS (NAME_TAKEN).
 	Uid           string `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -292,7 +298,7 @@ func (x *MachineRef) GetUid() string {
 // ProviderContext is what the user wrote for the cloud, and the secrets that core resolved for it.
 type ProviderContext struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// cloudProviderSpec as JSON, an object. At most 512 KiB. Unknown fields MUST be refused (SPEC_INVALID) by name.
+	// REQUIRED. cloudProviderSpec as JSON, an object. At most 512 KiB. Unknown fields MUST be refused (SPEC_INVALID) by name.
 	// What comes from a Secret is not in it: such a field is absent, such an element of a list null. An object whose
 	// only key is "value" (and holds no object or list), "secretKeyRef" or "configMapKeyRef" never arrives: it stands for
 	// a string, and core puts that in its place. A driver's own objects MUST NOT have such a form.
@@ -363,10 +369,13 @@ func (x *ProviderContext) GetSecrets() map[string][]byte {
 
 // Machine is the one shape in which every answer describes a machine.
 type Machine struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	Ref        *MachineRef            `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	ClusterUid string                 `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// What Node.spec.providerID will be, byte for byte. Empty while there is no VM. MUST NOT change once set, MUST NOT
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// MUST be set: that of the request, where it has one.
+	Ref *MachineRef `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	// MUST be that of the request.
+	ClusterUid string `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	// What Node.spec.providerID will be, byte for byte. Empty while there is no VM, which cannot be RUNNING then. MUST begin
+	// with GetCapabilitiesResponse.provider_id_prefix, MUST NOT change once set, MUST NOT
 	// exceed 512 bytes, begin or end with white space, or hold control characters.
 	ProviderId string `protobuf:"bytes,3,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// The name under which the node will register, where the cloud decides it; else empty.
@@ -376,7 +385,9 @@ type Machine struct {
 	// Why, in one CamelCase word. MUST NOT be empty when FAILED.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The cloud's own words. MUST be stable from call to call, and free of secrets.
-	Message   string            `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	// What the cloud knows of the VM's addresses. SHOULD NOT be empty when RUNNING: core finds the Node by them where it has
+	// no providerID.
 	Addresses []*MachineAddress `protobuf:"bytes,8,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	Operation *MachineOperation `protobuf:"bytes,9,opt,name=operation,proto3" json:"operation,omitempty"`
 	// Whatever the driver wants back on the next call; core stores it and never looks inside. At most 64 KiB.
@@ -387,7 +398,7 @@ type Machine struct {
 	InstanceType      string                 `protobuf:"bytes,13,opt,name=instance_type,json=instanceType,proto3" json:"instance_type,omitempty"`
 	Region            string                 `protobuf:"bytes,14,opt,name=region,proto3" json:"region,omitempty"`
 	Zone              string                 `protobuf:"bytes,15,opt,name=zone,proto3" json:"zone,omitempty"`
-	// The provider_ids of other VMs that carry the same uid, which MUST NOT happen and MUST be told when it has. The oldest is
+	// The provider_ids, as above, of other VMs that carry the same uid, which MUST NOT happen and MUST be told when it has. The oldest is
 	// the machine.
 	DuplicateProviderIds []string `protobuf:"bytes,16,rep,name=duplicate_provider_ids,json=duplicateProviderIds,proto3" json:"duplicate_provider_ids,omitempty"`
 	unknownFields        protoimpl.UnknownFields
@@ -540,7 +551,8 @@ func (x *Machine) GetDuplicateProviderIds() []string {
 type MachineAddress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in corev1.NodeAddressType: InternalIP, ExternalIP, Hostname, InternalDNS or ExternalDNS.
-	Type          string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// At most 253 characters.
 	Address       string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -672,8 +684,10 @@ type CreateMachineRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// What the VM runs at its first boot. MUST reach it byte for byte; it can be binary.
-	UserData       []byte `protobuf:"bytes,4,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"`
+	// What the VM runs at its first boot. MUST reach it byte for byte; it can be binary. At most
+	// limits.max_user_data_bytes.
+	UserData []byte `protobuf:"bytes,4,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"`
+	// As Machine.last_known_state was answered last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	// Labels for the cloud's own bookkeeping. MUST be on the VM from its birth where the cloud can.
 	Tags          map[string]string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -809,7 +823,8 @@ type GetMachineStatusRequest struct {
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// MAY be empty.
-	ProviderId     string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// As Machine.last_known_state was answered last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -936,7 +951,8 @@ type DeleteMachineRequest struct {
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// MAY be empty.
-	ProviderId     string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// As Machine.last_known_state was answered last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1061,7 +1077,7 @@ type ListMachinesRequest struct {
 	Meta *RequestMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
 	// REQUIRED. Only what names the account matters: endpoint, region, project, credentials.
 	Provider *ProviderContext `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
-	// The most machines in the answer; 0 leaves it to the driver. MUST NOT be exceeded, and fewer are allowed: the
+	// The most machines in the answer; 0 leaves it to the driver, and it is never negative. MUST NOT be exceeded, and fewer are allowed: the
 	// page MUST stay below 8 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// From the previous page; empty for the first. An unknown one MUST be answered PAGE_TOKEN_EXPIRED.
@@ -1192,9 +1208,10 @@ type UpdateMachineRequest struct {
 	// REQUIRED. The spec to reach.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// MAY be empty.
-	ProviderId     string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// As Machine.last_known_state was answered last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
-	// The spec that the VM was made with, as JSON.
+	// REQUIRED. The spec that the VM was made with, as provider.provider_spec.
 	CurrentProviderSpec []byte `protobuf:"bytes,6,opt,name=current_provider_spec,json=currentProviderSpec,proto3" json:"current_provider_spec,omitempty"`
 	UserData            []byte `protobuf:"bytes,7,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"`
 	// Only say how; change nothing.
@@ -1292,7 +1309,7 @@ func (x *UpdateMachineRequest) GetDryRun() bool {
 // UpdateMachineResponse says how the machine follows.
 type UpdateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST NOT be UNSPECIFIED. MUST be the same with and without dry_run.
+	// MUST NOT be UNSPECIFIED. MUST be the same with and without dry_run, and LIVE where the spec changes nothing.
 	Disposition UpdateDisposition `protobuf:"varint,1,opt,name=disposition,proto3,enum=millwright.driver.v1alpha1.UpdateDisposition" json:"disposition,omitempty"`
 	// MUST be set: the machine as it is now.
 	Machine       *Machine `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`

@@ -47,6 +47,10 @@ const (
 //   - A driver MUST NOT retry a mutation on its own; retries belong to core's queues.
 //   - A driver MUST receive messages of up to 8 MiB, and MUST ignore fields that it does not know.
 //   - Secrets (ProviderContext.secrets, user_data) MUST NOT reach a log, error, event, metric, trace or disk.
+//   - Requests hold credentials. A unix socket MUST be open to its owner and group alone (mode 0660 or less). On TCP a driver
+//     MUST speak TLS 1.3, MUST verify the client's certificate, and MUST refuse plaintext.
+//   - A request without a field that is REQUIRED, or in which a field breaks the rule that stands on it, MUST be answered
+//     SPEC_INVALID; one in which only sizes are exceeded, REQUEST_TOO_LARGE.
 type MachineServiceClient interface {
 	// CreateMachine ensures that exactly one VM exists for the uid. It returns as soon as the cloud has accepted
 	// (state CREATING, with operation.poll_after) and may be called again until RUNNING.
@@ -54,6 +58,12 @@ type MachineServiceClient interface {
 	// a second one: a uid gets at most one VM in its life. Only immutable, defaulted fields of the spec are compared
 	// (else SPEC_CONFLICT); secrets and user data rotate. It MUST NOT adopt a VM that does not carry the uid (NAME_TAKEN).
 	// A create that failed half-way MUST leave what it made findable by uid.
+	// That a uid has had its VM holds after DeleteMachine, too: a duplicate of the create that comes late MUST NOT make
+	// another. A client token that the cloud remembers gives that; so does an id that follows from the uid, under which at most
+	// the same VM comes back, until the next delete. A cloud that gives random ids and remembers nothing needs a tombstone:
+	// anything that carries the uid and costs nothing (a tag, a record), kept for limits.create_settle after the last delete.
+	// A tombstone is no resource of the uid: status, delete and list pass over it. The late duplicate is answered with the
+	// provider_id that the uid has had, FAILED without one, or an error.
 	CreateMachine(ctx context.Context, in *CreateMachineRequest, opts ...grpc.CallOption) (*CreateMachineResponse, error)
 	// GetMachineStatus says what the cloud knows of the uid. It MUST work with an empty provider_id, MUST NOT change
 	// anything, and MUST answer NOT_FOUND with MACHINE_NOT_FOUND only when the cloud has said so: never when the cloud
@@ -175,6 +185,10 @@ func (c *machineServiceClient) AdoptMachine(ctx context.Context, in *AdoptMachin
 //   - A driver MUST NOT retry a mutation on its own; retries belong to core's queues.
 //   - A driver MUST receive messages of up to 8 MiB, and MUST ignore fields that it does not know.
 //   - Secrets (ProviderContext.secrets, user_data) MUST NOT reach a log, error, event, metric, trace or disk.
+//   - Requests hold credentials. A unix socket MUST be open to its owner and group alone (mode 0660 or less). On TCP a driver
+//     MUST speak TLS 1.3, MUST verify the client's certificate, and MUST refuse plaintext.
+//   - A request without a field that is REQUIRED, or in which a field breaks the rule that stands on it, MUST be answered
+//     SPEC_INVALID; one in which only sizes are exceeded, REQUEST_TOO_LARGE.
 type MachineServiceServer interface {
 	// CreateMachine ensures that exactly one VM exists for the uid. It returns as soon as the cloud has accepted
 	// (state CREATING, with operation.poll_after) and may be called again until RUNNING.
@@ -182,6 +196,12 @@ type MachineServiceServer interface {
 	// a second one: a uid gets at most one VM in its life. Only immutable, defaulted fields of the spec are compared
 	// (else SPEC_CONFLICT); secrets and user data rotate. It MUST NOT adopt a VM that does not carry the uid (NAME_TAKEN).
 	// A create that failed half-way MUST leave what it made findable by uid.
+	// That a uid has had its VM holds after DeleteMachine, too: a duplicate of the create that comes late MUST NOT make
+	// another. A client token that the cloud remembers gives that; so does an id that follows from the uid, under which at most
+	// the same VM comes back, until the next delete. A cloud that gives random ids and remembers nothing needs a tombstone:
+	// anything that carries the uid and costs nothing (a tag, a record), kept for limits.create_settle after the last delete.
+	// A tombstone is no resource of the uid: status, delete and list pass over it. The late duplicate is answered with the
+	// provider_id that the uid has had, FAILED without one, or an error.
 	CreateMachine(context.Context, *CreateMachineRequest) (*CreateMachineResponse, error)
 	// GetMachineStatus says what the cloud knows of the uid. It MUST work with an empty provider_id, MUST NOT change
 	// anything, and MUST answer NOT_FOUND with MACHINE_NOT_FOUND only when the cloud has said so: never when the cloud

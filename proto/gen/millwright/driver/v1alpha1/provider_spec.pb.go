@@ -483,14 +483,16 @@ func (x *GetInstanceTemplateResponse) GetTemplate() *InstanceTemplate {
 	return nil
 }
 
-// InstanceTemplate is what a VM of a spec offers. Quantities are Kubernetes quantities as strings.
+// InstanceTemplate is what a VM of a spec offers. Quantities are Kubernetes quantities as strings, such as "4" or "16Gi".
 type InstanceTemplate struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	InstanceType string                 `protobuf:"bytes,1,opt,name=instance_type,json=instanceType,proto3" json:"instance_type,omitempty"`
-	Capacity     map[string]string      `protobuf:"bytes,2,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Allocatable  map[string]string      `protobuf:"bytes,3,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Labels       map[string]string      `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Taints       []*Taint               `protobuf:"bytes,5,rep,name=taints,proto3" json:"taints,omitempty"`
+	// MUST hold cpu and memory.
+	Capacity map[string]string `protobuf:"bytes,2,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Empty where the driver does not know what a kubelet sets aside.
+	Allocatable map[string]string `protobuf:"bytes,3,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels      map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Taints      []*Taint          `protobuf:"bytes,5,rep,name=taints,proto3" json:"taints,omitempty"`
 	// As in the label kubernetes.io/arch.
 	Architecture string `protobuf:"bytes,6,opt,name=architecture,proto3" json:"architecture,omitempty"`
 	// As in the label kubernetes.io/os.
