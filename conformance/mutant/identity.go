@@ -41,7 +41,7 @@ func ofIdentity() []Mutant {
 			a.Features = slices.DeleteFunc(a.GetFeatures(), func(f driverv1alpha1.Feature) bool { return f == driverv1alpha1.Feature_FEATURE_LIST })
 		})},
 		{Name: "empty-promise", Check: "identity/truthful", mutate: answered(func(a *capabilities) {
-			a.Features = append(a.GetFeatures(), driverv1alpha1.Feature_FEATURE_INSTANCE_TEMPLATE)
+			a.Features = append(a.GetFeatures(), driverv1alpha1.Feature_FEATURE_ADOPT)
 		})},
 		{Name: "slow-probe", Check: "identity/probe-fast", mutate: counted(func(_ *driverv1alpha1.ProbeResponse, n int64) {
 			if n == 1 {

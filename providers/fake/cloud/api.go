@@ -55,7 +55,7 @@ func (a *api) CreateNIC(ctx context.Context, r *fakecloudv1alpha1.CreateNICReque
 func (a *api) ListNICs(ctx context.Context, r *fakecloudv1alpha1.ListNICsRequest) (*fakecloudv1alpha1.ListNICsResponse, error) {
 	answer := &fakecloudv1alpha1.ListNICsResponse{}
 	account, err := a.cloud.do(ctx, request{operation: opListNICs, key: r.GetKey(), tags: r.GetTags()}, func(t *turn) error {
-		q, err := newQuery(t.account, r)
+		q, err := newQuery(t, r)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (a *api) CreateVM(ctx context.Context, r *fakecloudv1alpha1.CreateVMRequest
 func (a *api) ListVMs(ctx context.Context, r *fakecloudv1alpha1.ListVMsRequest) (*fakecloudv1alpha1.ListVMsResponse, error) {
 	answer := &fakecloudv1alpha1.ListVMsResponse{}
 	account, err := a.cloud.do(ctx, request{operation: opListVMs, key: r.GetKey(), tags: r.GetTags()}, func(t *turn) error {
-		q, err := newQuery(t.account, r)
+		q, err := newQuery(t, r)
 		if err != nil {
 			return err
 		}
@@ -151,8 +151,8 @@ type paged interface {
 	GetPageToken() string
 }
 
-func newQuery(account string, r paged) (query, error) {
-	q := query{account: account, tags: r.GetTags(), limit: maxPage}
+func newQuery(t *turn, r paged) (query, error) {
+	q := query{account: t.account, tags: r.GetTags(), limit: maxPage, until: t.horizon()}
 	if n := int(r.GetPageSize()); n > 0 && n < maxPage {
 		q.limit = n
 	}

@@ -22,6 +22,7 @@ var effects = []backendv1alpha1.FaultEffect{
 	backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST,
 	backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS,
 	backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_FAILS,
+	backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE,
 }
 
 // fault is a fault in force, or one that is used up and still holds calls.
@@ -30,6 +31,8 @@ type fault struct {
 	dice    *rand.Rand
 	skipped int32
 	struck  int32
+	// seq is that of the last resource that was there when the fault came.
+	seq     int64
 	removed chan struct{}
 }
 
@@ -41,13 +44,13 @@ type faults struct {
 	dice *rand.Rand
 }
 
-// inject takes in a copy of f and returns its id.
-func (fs *faults) inject(f *backendv1alpha1.Fault) (string, error) {
+// inject takes in a copy of f and returns its id. seq is that of the last resource.
+func (fs *faults) inject(f *backendv1alpha1.Fault, seq int64) (string, error) {
 	if err := checkFault(f); err != nil {
 		return "", status.Error(codes.InvalidArgument, err.Error())
 	}
 	fs.count++
-	one := &fault{Fault: proto.CloneOf(f), removed: make(chan struct{})}
+	one := &fault{Fault: proto.CloneOf(f), seq: seq, removed: make(chan struct{})}
 	one.Id = fmt.Sprintf("fault-%d", fs.count)
 	one.dice = rand.New(rand.NewPCG(uint64(f.GetSeed()), uint64(len("fault"))))
 	if one.GetPoint() == backendv1alpha1.FaultPoint_FAULT_POINT_UNSPECIFIED {
@@ -117,6 +120,11 @@ func (f *fault) strikes() bool {
 func (f *fault) forVM() bool {
 	return f.GetEffect() == backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS ||
 		f.GetEffect() == backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_FAILS
+}
+
+// forList says whether the fault is about what a list holds.
+func (f *fault) forList() bool {
+	return f.GetEffect() == backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE
 }
 
 func (f *fault) usedUp() bool { return f.GetTimes() > 0 && f.struck >= f.GetTimes() }

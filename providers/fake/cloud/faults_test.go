@@ -231,3 +231,35 @@ func TestCloseEndsWaits(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A list that is behind lacks what is new, and nothing else.
+func TestAStaleListLacksWhatIsNew(t *testing.T) {
+	w := open(t, Options{})
+	list := func() (vms, nics int) {
+		t.Helper()
+		ofVMs, errVMs := w.api.ListVMs(t.Context(), &fakecloudv1alpha1.ListVMsRequest{})
+		ofNICs, errNICs := w.api.ListNICs(t.Context(), &fakecloudv1alpha1.ListNICsRequest{})
+		if err := errors.Join(errVMs, errNICs); err != nil {
+			t.Fatal(err)
+		}
+		return len(ofVMs.GetVms()), len(ofNICs.GetNics())
+	}
+	behind := &backendv1alpha1.Fault{
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE, Match: &backendv1alpha1.FaultMatch{Operation: opListVMs},
+	}
+	w.inject(behind)
+	w.create("m1")
+	if vms, nics := list(); vms != 0 || nics != 1 {
+		t.Errorf("behind from the beginning: %d VMs and %d NICs, want 0 and 1", vms, nics)
+	}
+	w.remove()
+	w.inject(behind)
+	w.create("m2")
+	if vms, nics := list(); vms != 1 || nics != 2 {
+		t.Errorf("behind: %d VMs and %d NICs, want 1 and 2", vms, nics)
+	}
+	w.remove()
+	if vms, nics := list(); vms != 2 || nics != 2 {
+		t.Errorf("after that: %d VMs and %d NICs, want 2 and 2", vms, nics)
+	}
+}

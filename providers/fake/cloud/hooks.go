@@ -136,7 +136,7 @@ func (h *hooks) GetTotals(_ context.Context, r *backendv1alpha1.GetTotalsRequest
 func (h *hooks) InjectFault(_ context.Context, r *backendv1alpha1.InjectFaultRequest) (*backendv1alpha1.InjectFaultResponse, error) {
 	h.cloud.mu.Lock()
 	defer h.cloud.mu.Unlock()
-	id, err := h.cloud.faults.inject(r.GetFault())
+	id, err := h.cloud.faults.inject(r.GetFault(), h.cloud.seq)
 	if err != nil {
 		return nil, err
 	}

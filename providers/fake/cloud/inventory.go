@@ -101,10 +101,12 @@ type query struct {
 	// after is the Seq after which to begin, limit the most to return.
 	after int64
 	limit int
+	// until is the Seq after which to end.
+	until int64
 }
 
 func (q query) matches(r *record) bool {
-	if r.Account != q.account || r.Seq <= q.after {
+	if r.Account != q.account || r.Seq <= q.after || r.Seq > q.until {
 		return false
 	}
 	for key, value := range q.tags {

@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"google.golang.org/grpc/status"
@@ -52,6 +53,17 @@ func (t *turn) plan(v *vm) {
 			}
 		}
 	}
+}
+
+// horizon is the seq of the last resource that a list may hold.
+func (t *turn) horizon() int64 {
+	last := int64(math.MaxInt64)
+	for _, f := range t.faults {
+		if f.forList() {
+			last = min(last, f.seq)
+		}
+	}
+	return last
 }
 
 // do makes a call: it notes it, lets faults strike, and calls effect once, under the lock. It returns the account that
@@ -170,7 +182,7 @@ func (c *Cloud) strike(ctx context.Context, t *turn, point backendv1alpha1.Fault
 		return err
 	}
 	for _, f := range t.faults {
-		if f.forVM() || f.at() != point {
+		if f.forVM() || f.forList() || f.at() != point {
 			continue
 		}
 		if err := c.suffer(ctx, f); err != nil {

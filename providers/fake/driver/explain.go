@@ -15,9 +15,10 @@ import (
 var schema []byte
 
 var (
-	_ sdk.SpecSchema    = (*Driver)(nil)
-	_ sdk.SpecDefaulter = (*Driver)(nil)
-	_ sdk.SpecValidator = (*Driver)(nil)
+	_ sdk.SpecSchema        = (*Driver)(nil)
+	_ sdk.SpecDefaulter     = (*Driver)(nil)
+	_ sdk.SpecValidator     = (*Driver)(nil)
+	_ sdk.InstanceTemplater = (*Driver)(nil)
 )
 
 // GetProviderSpecSchema implements sdk.SpecSchema.
@@ -60,4 +61,29 @@ func (d *Driver) ValidateProviderSpec(
 		return answer, nil
 	}
 	return answer, d.tryKey(ctx, keyOf(r.GetProvider()))
+}
+
+// sizes are what the flavors offer: the cloud sells them by name alone.
+var sizes = map[string]map[string]string{
+	"small":  {"cpu": "2", "memory": "4Gi", "pods": "110"},
+	"medium": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+	"large":  {"cpu": "8", "memory": "16Gi", "pods": "110"},
+}
+
+// GetInstanceTemplate implements sdk.InstanceTemplater.
+func (d *Driver) GetInstanceTemplate(
+	_ context.Context, r *driverv1alpha1.GetInstanceTemplateRequest,
+) (*driverv1alpha1.GetInstanceTemplateResponse, error) {
+	want, err := d.parseSpec(r.GetProvider().GetProviderSpec())
+	if err != nil {
+		return nil, err
+	}
+	size, sold := sizes[want.Flavor]
+	if !sold {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND, "It is not known what the flavor "+want.Flavor+" offers.")
+	}
+	return &driverv1alpha1.GetInstanceTemplateResponse{Template: &driverv1alpha1.InstanceTemplate{
+		InstanceType: want.Flavor, Capacity: maps.Clone(size), Architecture: "amd64", OperatingSystem: "linux",
+		Labels: map[string]string{"topology.kubernetes.io/zone": want.Zone},
+	}}, nil
 }

@@ -85,3 +85,21 @@ func TestKeyInTheSpec(t *testing.T) {
 		t.Errorf("a Secret does not win: %v", err)
 	}
 }
+
+func TestTheTemplateSaysWhatAFlavorOffers(t *testing.T) {
+	w := newWorld(t, cloud.Options{})
+	specs := w.specs()
+	template := func(spec string) (*driverv1alpha1.InstanceTemplate, error) {
+		answer, err := specs.GetInstanceTemplate(t.Context(), &driverv1alpha1.GetInstanceTemplateRequest{Meta: meta(), Provider: provider(spec)})
+		return answer.GetTemplate(), err
+	}
+	got, err := template(`{"flavor":"large","image":"ubuntu-24.04","zone":"fake-1b"}`)
+	if err != nil || got.GetInstanceType() != "large" || got.GetCapacity()["cpu"] != "8" || got.GetCapacity()["memory"] != "16Gi" ||
+		got.GetLabels()["topology.kubernetes.io/zone"] != "fake-1b" {
+		t.Errorf("%v, %v", got, err)
+	}
+	_, err = template(`{"flavor":"huge","image":"ubuntu-24.04"}`)
+	w.expectReason(err, codes.FailedPrecondition, "DEPENDENCY_NOT_FOUND")
+	_, err = template(`{"flavor":"large"}`)
+	w.expectReason(err, codes.InvalidArgument, "SPEC_INVALID")
+}

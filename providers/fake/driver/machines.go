@@ -115,7 +115,15 @@ func (d *Driver) create(ctx context.Context, one subject, want spec, r *driverv1
 
 // GetMachineStatus implements sdk.Driver.
 func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
-	one := subjectOf(r)
+	found, err := d.known(ctx, subjectOf(r))
+	if err != nil {
+		return nil, err
+	}
+	return found.machine(), nil
+}
+
+// known is find; nothing, and what was made for another name, are errors.
+func (d *Driver) known(ctx context.Context, one subject) (*holding, error) {
 	found, err := d.find(ctx, one)
 	if err != nil {
 		return nil, err
@@ -123,10 +131,7 @@ func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMach
 	if found.empty() {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The cloud knows no vm of this machine.")
 	}
-	if err := found.nameTaken(one); err != nil {
-		return nil, err
-	}
-	return found.machine(), nil
+	return found, found.nameTaken(one)
 }
 
 // DeleteMachine implements sdk.Driver.

@@ -267,3 +267,26 @@ func TestListHoldsThisClusterOnce(t *testing.T) {
 		w.expectReason(err, codes.InvalidArgument, "PAGE_TOKEN_EXPIRED")
 	}
 }
+
+func TestUpdatesReplaceWhatDiffers(t *testing.T) {
+	w := newWorld(t, cloud.Options{})
+	if _, err := w.machines.CreateMachine(t.Context(), createRequest("m1")); err != nil {
+		t.Fatal(err)
+	}
+	update := func(uid, spec string) (*driverv1alpha1.UpdateMachineResponse, error) {
+		r := createRequest(uid)
+		return w.machines.UpdateMachine(t.Context(), &driverv1alpha1.UpdateMachineRequest{
+			Meta: r.GetMeta(), Machine: r.GetMachine(), Provider: provider(spec), CurrentProviderSpec: r.GetProvider().GetProviderSpec(),
+		})
+	}
+	for spec, want := range map[string]driverv1alpha1.UpdateDisposition{
+		smallSpec: driverv1alpha1.UpdateDisposition_UPDATE_DISPOSITION_LIVE,
+		`{"flavor":"large","image":"ubuntu-24.04"}`: driverv1alpha1.UpdateDisposition_UPDATE_DISPOSITION_REPLACE,
+	} {
+		if answer, err := update("m1", spec); err != nil || answer.GetDisposition() != want || answer.GetMachine().GetInstanceType() != "small" {
+			t.Errorf("%s: %v, %v; want %s of a small VM", spec, answer, err, want)
+		}
+	}
+	_, err := update("m2", smallSpec)
+	w.expectReason(err, codes.NotFound, "MACHINE_NOT_FOUND")
+}

@@ -168,6 +168,8 @@ const (
 	FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS FaultEffect = 6
 	// For a create: the VM becomes FAILED instead of RUNNING, with Fault.error.message.
 	FaultEffect_FAULT_EFFECT_BOOT_FAILS FaultEffect = 7
+	// For a list: it is behind, and lacks what was made after the fault was injected.
+	FaultEffect_FAULT_EFFECT_STALE FaultEffect = 8
 )
 
 // Enum value maps for FaultEffect.
@@ -181,6 +183,7 @@ var (
 		5: "FAULT_EFFECT_ANSWER_LOST",
 		6: "FAULT_EFFECT_BOOT_NEVER_ENDS",
 		7: "FAULT_EFFECT_BOOT_FAILS",
+		8: "FAULT_EFFECT_STALE",
 	}
 	FaultEffect_value = map[string]int32{
 		"FAULT_EFFECT_UNSPECIFIED":     0,
@@ -191,6 +194,7 @@ var (
 		"FAULT_EFFECT_ANSWER_LOST":     5,
 		"FAULT_EFFECT_BOOT_NEVER_ENDS": 6,
 		"FAULT_EFFECT_BOOT_FAILS":      7,
+		"FAULT_EFFECT_STALE":           8,
 	}
 )
 
@@ -2473,7 +2477,7 @@ const file_millwright_backend_v1alpha1_backend_proto_rawDesc = "" +
 	"\x16CALL_PROGRESS_RECEIVED\x10\x01\x12\x16\n" +
 	"\x12CALL_PROGRESS_DONE\x10\x02\x12\x1a\n" +
 	"\x16CALL_PROGRESS_ANSWERED\x10\x03\x12\x1b\n" +
-	"\x17CALL_PROGRESS_ABANDONED\x10\x04*\xe8\x01\n" +
+	"\x17CALL_PROGRESS_ABANDONED\x10\x04*\x80\x02\n" +
 	"\vFaultEffect\x12\x1c\n" +
 	"\x18FAULT_EFFECT_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14FAULT_EFFECT_LATENCY\x10\x01\x12\x16\n" +
@@ -2482,7 +2486,8 @@ const file_millwright_backend_v1alpha1_backend_proto_rawDesc = "" +
 	"\x11FAULT_EFFECT_HANG\x10\x04\x12\x1c\n" +
 	"\x18FAULT_EFFECT_ANSWER_LOST\x10\x05\x12 \n" +
 	"\x1cFAULT_EFFECT_BOOT_NEVER_ENDS\x10\x06\x12\x1b\n" +
-	"\x17FAULT_EFFECT_BOOT_FAILS\x10\a*f\n" +
+	"\x17FAULT_EFFECT_BOOT_FAILS\x10\a\x12\x16\n" +
+	"\x12FAULT_EFFECT_STALE\x10\b*f\n" +
 	"\n" +
 	"FaultPoint\x12\x1b\n" +
 	"\x17FAULT_POINT_UNSPECIFIED\x10\x00\x12\x1d\n" +
