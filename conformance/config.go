@@ -45,6 +45,12 @@ type Config struct {
 	State string `json:"state,omitempty"`
 	// DriverLog is the file that the driver writes its log to, where the harness has not started it: it is searched for secrets.
 	DriverLog string `json:"driverLog,omitempty"`
+	// DriverFiles are the folders that the driver writes to: they are searched for secrets, beside the one for temporary files of a
+	// driver that the harness starts, and stay writable where the rest is not.
+	DriverFiles []string `json:"driverFiles,omitempty"`
+	// ExpiredCertificate is a folder with tls.crt and tls.key: a certificate of core's, of the CA that a driver on TCP trusts, that
+	// has expired.
+	ExpiredCertificate string `json:"expiredCertificate,omitempty"`
 	// Output gets what a driver writes that the harness has started; nil: nobody.
 	Output io.Writer `json:"-"`
 }
@@ -100,6 +106,7 @@ func (c Config) complete() (Config, error) {
 	if len(c.ConflictingSpec) > 0 && !isObject(c.ConflictingSpec) {
 		errs = append(errs, errors.New("conflictingSpec: is not an object"))
 	}
+	errs = append(errs, c.folders()...)
 	errs = append(errs, c.selection()...)
 	for _, limit := range []*Duration{&c.Timeouts.Running, &c.Timeouts.Gone} {
 		if limit.Duration <= 0 {
@@ -114,6 +121,17 @@ func (c Config) complete() (Config, error) {
 		c.State = filepath.Join(cache, "driver-conformance")
 	}
 	return c, errors.Join(errs...)
+}
+
+// folders says which of those that the driver writes to are none.
+func (c Config) folders() []error {
+	var errs []error
+	for _, folder := range c.DriverFiles {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			errs = append(errs, fmt.Errorf("driverFiles: %q is no folder", folder))
+		}
+	}
+	return errs
 }
 
 // selection says what is wrong with the choice of checks.

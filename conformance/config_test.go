@@ -21,6 +21,7 @@ func TestWrongConfigsAreRefused(t *testing.T) {
 		"no spec":                {func(c *Config) { c.ProviderSpec = nil }, "providerSpec: "},
 		"a spec that is a list":  {func(c *Config) { c.ProviderSpec = json.RawMessage(`[]`) }, "providerSpec: "},
 		"a conflict of no spec":  {func(c *Config) { c.ConflictingSpec = json.RawMessage(`"large"`) }, "conflictingSpec: "},
+		"no folder of files":     {func(c *Config) { c.DriverFiles = []string{"not/there"} }, `driverFiles: "not/there" is no folder`},
 		"an unknown focus":       {func(c *Config) { c.Focus = []string{"create/hapy"} }, `focus: there is no check "create/hapy"`},
 		"a group as focus":       {func(c *Config) { c.Focus = []string{"create"} }, ""},
 		"an unknown waiver":      {func(c *Config) { c.Waive = map[string]string{"x": "why"} }, `waive: there is no check "x"`},

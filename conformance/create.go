@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,6 +20,10 @@ func createChecks() []Check {
 		{
 			ID: "create/happy", Level: Must, run: createHappy,
 			Rule: "CreateMachine ensures that a VM exists for the uid; called again it says how far that is, until RUNNING.",
+		},
+		{
+			ID: "create/addresses", Level: Should, run: createAddresses,
+			Rule: "A machine that runs has the addresses that the cloud knows, with types as in corev1.NodeAddressType.",
 		},
 		{
 			ID: "create/provider-id", Level: Must, Hooks: true, run: createProviderID,
@@ -69,8 +74,20 @@ func createHappy(ctx context.Context, t *trial) {
 	if now.GetProviderId() == "" {
 		t.errorf("the machine runs without a provider_id")
 	}
+}
+
+// addressTypes are those of corev1.NodeAddressType.
+var addressTypes = []string{"InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS"}
+
+func createAddresses(ctx context.Context, t *trial) {
+	now := t.machine().running(ctx)
 	if len(now.GetAddresses()) == 0 {
 		t.errorf("the machine runs without an address")
+	}
+	for _, a := range now.GetAddresses() {
+		if !slices.Contains(addressTypes, a.GetType()) || a.GetAddress() == "" {
+			t.errorf("the address %q is of the type %q: there are %s", a.GetAddress(), a.GetType(), strings.Join(addressTypes, ", "))
+		}
 	}
 }
 
@@ -155,7 +172,8 @@ func createAfterDelete(ctx context.Context, t *trial) {
 	m.forget()
 	now, err := m.create(ctx)
 	if err == nil && now.GetProviderId() != "" && now.GetProviderId() != first {
-		t.errorf("the uid had the VM %s, and was given %s after it was deleted", first, now.GetProviderId())
+		t.errorf("the uid had the VM %s, and was given %s after it was deleted: have the cloud remember the uid, by a client token, an id that "+
+			"follows from it, or a tombstone that is kept for limits.create_settle", first, now.GetProviderId())
 	}
 }
 
@@ -188,13 +206,11 @@ func createUIDOfAnother(ctx context.Context, t *trial) {
 }
 
 func createConflict(ctx context.Context, t *trial) {
-	if len(t.config.ConflictingSpec) == 0 {
-		t.notRun("name a spec that differs as conflictingSpec")
-	}
+	other := t.otherSpec()
 	m := t.machine()
 	id := m.running(ctx).GetProviderId()
 	r := m.createRequest()
-	r.Provider = &driverv1alpha1.ProviderContext{ProviderSpec: t.config.ConflictingSpec, Secrets: m.secrets}
+	r.Provider = &driverv1alpha1.ProviderContext{ProviderSpec: other, Secrets: m.secrets}
 	_, err := t.machines.CreateMachine(ctx, r)
 	t.expect("a create with another spec", err, driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT)
 	if now, err := m.get(ctx); err != nil || now.GetProviderId() != id {

@@ -50,10 +50,20 @@ func failureChecks() []Check {
 			Rule: "No log line, of any level, holds a secret or user data.",
 		},
 		{
+			ID: "failure/no-secrets-on-disk", Level: Must, run: noSecretsOnDisk,
+			Rule: "No file holds a secret or user data.",
+		},
+		{
 			ID: "failure/retry-after", Level: Should, Hooks: true, run: retryAfter,
 			Rule: "RATE_LIMITED says by RetryInfo how long to wait.",
 		},
 	}
+	return append(checks, reasonChecks()...)
+}
+
+// reasonChecks are one for each error of the cloud.
+func reasonChecks() []Check {
+	var checks []Check
 	for _, c := range []struct {
 		name  string
 		error backendv1alpha1.NamedError
@@ -66,6 +76,7 @@ func failureChecks() []Check {
 		{"rate-limit", backendv1alpha1.NamedError_NAMED_ERROR_RATE_LIMIT, driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED},
 		{"dependency", backendv1alpha1.NamedError_NAMED_ERROR_DEPENDENCY, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND},
 		{"internal", backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL, driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL},
+		{"unavailable", backendv1alpha1.NamedError_NAMED_ERROR_UNAVAILABLE, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN},
 	} {
 		checks = append(checks, Check{
 			ID: "failure/" + c.name, Level: Must, Hooks: true,

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-
 	"slices"
 	"syscall"
 	"time"
@@ -41,6 +40,14 @@ func faultChecks() []Check {
 		{
 			ID: "fault/sigterm", Level: Should, Tier: Fault, Hooks: true, Launch: true, run: terminated,
 			Rule: "A driver that gets SIGTERM lets the calls under way end, and ends.",
+		},
+		{
+			ID: "fault/stale-create", Level: Must, Tier: Fault, Hooks: true, run: staleCreate,
+			Rule: "Where one of the cloud's lists is behind, a create that is repeated makes no second VM.",
+		},
+		{
+			ID: "fault/stale-list", Level: Should, Tier: Fault, Hooks: true, Feature: featureList, run: staleList,
+			Rule: "Where one of the cloud's lists is behind, and another shows the machine, ListMachines holds it or is an error.",
 		},
 	}, loadChecks())
 }
@@ -323,4 +330,45 @@ func terminated(ctx context.Context, t *trial) {
 		t.fatalf("after SIGTERM: %v", err)
 	}
 	t.exactlyOne(ctx, m, "after SIGTERM")
+}
+
+// stale does something with a machine that is made while one of the cloud's lists is behind, for each of them.
+func (t *trial) stale(ctx context.Context, do func(m *machine, operation string)) {
+	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
+	if err != nil {
+		t.fatalf("the cloud's hooks: %v", err)
+	}
+	if !slices.Contains(info.GetEffects(), backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE) {
+		t.notRun("the cloud's hooks cannot have a list be behind: let them support FAULT_EFFECT_STALE")
+	}
+	for _, operation := range reads(info) {
+		_, err := t.backend.InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: &backendv1alpha1.Fault{
+			Match: &backendv1alpha1.FaultMatch{Operation: operation}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE,
+		}})
+		if err != nil {
+			t.fatalf("the cloud's hooks: inject a fault: %v", err)
+		}
+		m := t.machine()
+		m.running(ctx)
+		do(m, operation)
+		t.calm(ctx)
+		t.exactlyOne(ctx, m, operation+" was behind")
+	}
+}
+
+func staleCreate(ctx context.Context, t *trial) {
+	t.stale(ctx, func(m *machine, operation string) {
+		m.forget()
+		if _, err := m.create(ctx); err != nil && !pending(err) {
+			t.errorf("a create again while %s is behind: %v", operation, err)
+		}
+	})
+}
+
+func staleList(ctx context.Context, t *trial) {
+	t.stale(ctx, func(m *machine, operation string) {
+		if found, err := t.list(ctx, t.clusterUID, 0); err == nil && found[m.ref.GetUid()] == nil {
+			t.errorf("while %s is behind the list lacks a machine", operation)
+		}
+	})
 }

@@ -36,7 +36,7 @@ func identityChecks() []Check {
 		},
 		{
 			ID: "identity/health", Level: Should, run: healthy,
-			Rule: "The driver serves grpc.health.v1, so that a kubelet can ask for its health.",
+			Rule: "The driver serves Check of grpc.health.v1.Health, so that a kubelet can ask for its health; Watch is not needed.",
 		},
 		{
 			ID: "identity/unknown-fields", Level: Must, run: unknownFields,

@@ -176,11 +176,7 @@ func listPartialFailure(ctx context.Context, t *trial) {
 	}
 	m := t.machine()
 	m.running(ctx)
-	changes := slices.Concat(info.GetCreateOperations(), info.GetDeleteOperations())
-	for _, operation := range info.GetOperations() {
-		if slices.Contains(changes, operation) {
-			continue
-		}
+	for _, operation := range reads(info) {
 		_, err := t.backend.InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: &backendv1alpha1.Fault{
 			Match: &backendv1alpha1.FaultMatch{Operation: operation}, Times: 1,
 			Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
@@ -193,6 +189,12 @@ func listPartialFailure(ctx context.Context, t *trial) {
 		}
 		t.calm(ctx)
 	}
+}
+
+// reads are the cloud's operations that change nothing.
+func reads(info *backendv1alpha1.GetBackendInfoResponse) []string {
+	changes := slices.Concat(info.GetCreateOperations(), info.GetDeleteOperations())
+	return slices.DeleteFunc(slices.Clone(info.GetOperations()), func(operation string) bool { return slices.Contains(changes, operation) })
 }
 
 func listCreateTime(ctx context.Context, t *trial) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"maps"
 	"net/url"
@@ -37,6 +38,27 @@ func (r *record) all() []byte {
 	return bytes.Clone(r.wrote.Bytes())
 }
 
+// canaries are a secret and user data that must come up nowhere.
+type canaries struct{ secret, userData string }
+
+// newCanaries returns some that were never there before.
+func newCanaries() canaries {
+	return canaries{secret: "canary+of/secrets=" + random(), userData: "canary+of/user-data=" + random()}
+}
+
+// in says which of them a text holds, and how.
+func (c canaries) in(text []byte) []string {
+	var found []string
+	for what, value := range map[string]string{"a secret": c.secret, "user data": c.userData} {
+		for how, form := range forms(value) {
+			if bytes.Contains(text, []byte(form)) {
+				found = append(found, fmt.Sprintf("%s, %s", what, how))
+			}
+		}
+	}
+	return found
+}
+
 // forms are the ways in which a secret gets into a text.
 func forms(secret string) map[string]string {
 	return map[string]string{
@@ -45,15 +67,11 @@ func forms(secret string) map[string]string {
 	}
 }
 
-// noSecretsInOutput looks for the secrets of a machine's whole life, and of one that fails, in what the driver has written.
-func noSecretsInOutput(ctx context.Context, t *trial) {
-	if t.driver.Process() == nil && t.config.DriverLog == "" {
-		t.notRun("it has to read what the driver writes: name its log as driverLog, or have it started, by an endpoint exec:///path")
-	}
-	const secret, userData = "canary+of/secrets=" + canary, "canary+of/user-data=" + canary
+// live has a machine with the canaries live its whole life, and one fail. meanwhile is called when the VM runs.
+func (t *trial) live(ctx context.Context, c canaries, meanwhile func()) {
 	m := t.machine()
-	m.userData = []byte("#cloud-config\n# " + userData)
-	m.secrets = map[string][]byte{"millwrightConformance": []byte(secret)}
+	m.userData = []byte("#cloud-config\n# " + c.userData)
+	m.secrets = map[string][]byte{"millwrightConformance": []byte(c.secret)}
 	maps.Copy(m.secrets, t.secrets)
 	m.running(ctx)
 	if _, err := m.get(ctx); err != nil {
@@ -64,7 +82,17 @@ func noSecretsInOutput(ctx context.Context, t *trial) {
 	if _, err := failing.create(ctx); err == nil {
 		t.errorf("a create without a spec was accepted")
 	}
+	meanwhile()
 	m.gone(ctx)
+}
+
+// noSecretsInOutput looks for the secrets of a machine's whole life, and of one that fails, in what the driver has written.
+func noSecretsInOutput(ctx context.Context, t *trial) {
+	if t.driver.Process() == nil && t.config.DriverLog == "" {
+		t.notRun("it has to read what the driver writes: name its log as driverLog, or have it started, by an endpoint exec:///path")
+	}
+	c := newCanaries()
+	t.live(ctx, c, func() {})
 	wrote := t.wrote.all()
 	if t.driver.Process() == nil {
 		var err error
@@ -72,11 +100,7 @@ func noSecretsInOutput(ctx context.Context, t *trial) {
 			t.fatalf("driverLog: %v", err)
 		}
 	}
-	for what, value := range map[string]string{"a secret": secret, "user data": userData} {
-		for how, form := range forms(value) {
-			if bytes.Contains(wrote, []byte(form)) {
-				t.errorf("the driver has written %s, %s", what, how)
-			}
-		}
+	for _, what := range c.in(wrote) {
+		t.errorf("the driver has written %s", what)
 	}
 }

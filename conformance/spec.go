@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"regexp"
 	"strings"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
@@ -42,7 +43,7 @@ func specChecks() []Check {
 		},
 		{
 			ID: "spec/template", Level: Must, Feature: featureTemplate, run: specTemplate,
-			Rule: "GetInstanceTemplate says what a VM of the spec offers.",
+			Rule: "GetInstanceTemplate says what a VM of the spec offers: cpu and memory at least, as Kubernetes quantities.",
 		},
 	}
 }
@@ -164,15 +165,26 @@ func (t *trial) calls(ctx context.Context) int64 {
 	return n
 }
 
+// quantity is how Kubernetes writes an amount.
+var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([mkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$`)
+
 func specTemplate(ctx context.Context, t *trial) {
 	m := t.machine()
 	answer, err := t.specs.GetInstanceTemplate(ctx, &driverv1alpha1.GetInstanceTemplateRequest{Meta: m.meta(), Provider: m.provider()})
 	if err != nil {
 		t.fatalf("GetInstanceTemplate: %v", err)
 	}
+	capacity, allocatable := answer.GetTemplate().GetCapacity(), answer.GetTemplate().GetAllocatable()
 	for _, resource := range []string{"cpu", "memory"} {
-		if answer.GetTemplate().GetCapacity()[resource] == "" {
+		if capacity[resource] == "" {
 			t.errorf("the capacity says nothing of %s", resource)
+		}
+	}
+	for of, quantities := range map[string]map[string]string{"capacity": capacity, "allocatable": allocatable} {
+		for resource, value := range quantities {
+			if !quantity.MatchString(value) {
+				t.errorf("%s: %s is %q, which is no Kubernetes quantity such as 4 or 16Gi", of, resource, value)
+			}
 		}
 	}
 }

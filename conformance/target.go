@@ -25,8 +25,9 @@ type target struct {
 	way    transport.Transport
 	driver *transport.Conn
 	cloud  *grpc.ClientConn
-	// wrote is what the driver has written, if the harness has started it.
+	// wrote is what the driver has written, if the harness has started it: log writes there.
 	wrote *record
+	log   *slog.Logger
 
 	handshake handshakev1.HandshakeServiceClient
 	health    healthv1.HealthClient
@@ -43,8 +44,9 @@ type target struct {
 // connect reaches the driver and asks who it is. The caller closes the target.
 func connect(ctx context.Context, c Config) (*target, error) {
 	t := &target{wrote: &record{also: c.Output}}
+	t.log = slog.New(slog.NewTextHandler(t.wrote, nil))
 	var err error
-	if t.way, err = transport.Parse(c.Endpoint, transport.Options{Eager: true, Log: slog.New(slog.NewTextHandler(t.wrote, nil))}); err != nil {
+	if t.way, err = transport.Parse(c.Endpoint, transport.Options{Eager: true, Log: t.log}); err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
 	if err := t.reach(ctx); err != nil {

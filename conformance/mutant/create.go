@@ -17,7 +17,8 @@ const (
 
 func ofCreate() []Mutant {
 	return []Mutant{
-		{Name: "no-address", Check: "create/happy", mutate: described(func(m *machine) { m.Addresses = nil })},
+		{Name: "no-address", Check: "create/addresses", mutate: described(func(m *machine) { m.Addresses = nil })},
+		{Name: "own-address-types", Check: "create/addresses", mutate: described(func(m *machine) { m.Addresses[0].Type = "fixed" })},
 		{Name: "no-provider-id", Check: "create/happy", mutate: described(func(m *machine) { m.ProviderId = "" })},
 		{Name: "no-state", Check: "create/happy", mutate: described(func(m *machine) { m.State = 0 })},
 		{Name: "another-machine", Check: "create/happy", mutate: described(func(m *machine) { m.Ref.Namespace = "elsewhere" })},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -20,6 +21,10 @@ func ofFailures() []Mutant {
 	all := []Mutant{
 		{Name: "telling-all", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
 			fmt.Fprintf(os.Stderr, "asked for %v\n", r)
+		})},
+		{Name: "keeping-requests", Check: "failure/no-secrets-on-disk", Launch: true, mutate: asked(func(r *createReq) {
+			// What it kept or why not, the check sees.
+			_ = os.WriteFile(filepath.Join(os.TempDir(), "request-"+r.GetMachine().GetUid()), r.GetUserData(), 0o600)
 		})},
 		{Name: "filling-in", Check: "failure/missing-fields", mutate: asked(func(r *createReq) {
 			if r.GetMachine() != nil && r.GetMachine().GetName() == "" {
@@ -86,6 +91,7 @@ func mistaken() []Mutant {
 		"rate-limit":  driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
 		"dependency":  driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
 		"internal":    internal,
+		"unavailable": driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN,
 	} {
 		to := internal
 		if reason == internal {

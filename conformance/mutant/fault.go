@@ -3,6 +3,7 @@ package mutant
 import (
 	"context"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -25,11 +26,18 @@ func ofFaults() []Mutant {
 		{Name: "mixing-machines", Check: "fault/concurrent", mutate: mixing},
 		{Name: "one-at-a-time", Check: "fault/probe-under-load", mutate: oneAtATime},
 		{Name: "swallowing-anything", Check: "fault/huge-message", mutate: swallowing},
+		{Name: "believing-the-list", Check: "fault/stale-create", mutate: believingTheList},
+		{Name: "listing-by-vms-alone", Check: "fault/stale-list", mutate: answered(func(a *page) {
+			a.Machines = slices.DeleteFunc(a.GetMachines(), func(m *machine) bool {
+				return m.GetProviderId() == "" && m.GetState() == driverv1alpha1.MachineState_MACHINE_STATE_CREATING
+			})
+		})},
 		{Name: "hoarding", Check: "fault/leak", Launch: true, mutate: hoarding},
 	}
 }
 
-// unchanged is a driver whose process alone behaves badly: it does not wait for calls when it gets SIGTERM.
+// unchanged is a driver whose process or endpoint alone behaves badly. Mutants that are processes do not wait for calls when they get
+// SIGTERM, and need no handshake of core's.
 func unchanged(next handler) handler { return next }
 
 // namingByProcess derives what it makes from its own process, so that the next one does not find it.
@@ -138,5 +146,21 @@ func hoarding(next handler) handler {
 			mu.Unlock()
 		}
 		return next(ctx, method, request)
+	}
+}
+
+// believingTheList makes a VM where the cloud shows none, whatever else there is of the machine.
+func believingTheList(next handler) handler {
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		r, ok := request.(*createReq)
+		if !ok {
+			return next(ctx, method, request)
+		}
+		seen, err := next(ctx, driverv1alpha1.MachineService_GetMachineStatus_FullMethodName,
+			&getReq{Meta: r.GetMeta(), Machine: r.GetMachine(), Provider: r.GetProvider()})
+		if err != nil || machineOf(seen).GetProviderId() != "" {
+			return next(ctx, method, request)
+		}
+		return under(r.GetMachine().GetUid()+"-again", r, func(m proto.Message) (proto.Message, error) { return next(ctx, method, m) })
 	}
 }

@@ -2,10 +2,12 @@ package mutant
 
 import (
 	"context"
+	"io/fs"
 	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -21,6 +23,10 @@ type Mutant struct {
 	Check string
 	// Launch says that it takes a driver that the harness has started, and that ends together with the mutant.
 	Launch bool
+	// Socket is the mode of its unix socket; 0: a good one.
+	Socket fs.FileMode
+	// TCP is how it secures TCP with the tls.crt, tls.key and ca.crt in a folder; nil: it is not on TCP.
+	TCP func(folder string) (credentials.TransportCredentials, error)
 
 	// mutate returns what answers in place of next. It is called once per server, and may keep state.
 	mutate func(next handler) handler

@@ -15,6 +15,7 @@ type (
 	defaultAnswer  = driverv1alpha1.DefaultProviderSpecResponse
 	validateReq    = driverv1alpha1.ValidateProviderSpecRequest
 	validateAnswer = driverv1alpha1.ValidateProviderSpecResponse
+	templateAnswer = driverv1alpha1.GetInstanceTemplateResponse
 )
 
 func ofSpecs() []Mutant {
@@ -46,6 +47,8 @@ func ofSpecs() []Mutant {
 			}
 		})},
 		{Name: "asking-the-cloud", Check: "spec/offline", mutate: askingTheCloud},
+		{Name: "without-memory", Check: "spec/template", mutate: answered(func(a *templateAnswer) { delete(a.GetTemplate().GetCapacity(), "memory") })},
+		{Name: "measuring-in-words", Check: "spec/template", mutate: answered(func(a *templateAnswer) { a.Template.Capacity["memory"] = "4 GB" })},
 	}
 }
 

@@ -46,8 +46,10 @@ const otherKey = "other"
 // scene is a cloud in this process and a place for a driver's process.
 type scene struct {
 	*testing.T
-	dir   string
-	hooks backendv1alpha1.BackendServiceClient
+	dir string
+	// expired is a folder with a certificate of core's that has expired, once a driver is on TCP.
+	expired string
+	hooks   backendv1alpha1.BackendServiceClient
 }
 
 func newScene(t *testing.T) *scene {

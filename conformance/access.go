@@ -1,0 +1,186 @@
+package conformance
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
+	"github.com/millwright-dev/millwright/transport/mtls"
+)
+
+func accessChecks() []Check {
+	return []Check{
+		{
+			ID: "access/socket-mode", Level: Must, run: socketMode,
+			Rule: "A unix socket is open to its owner and group alone: mode 0660 or less.",
+		},
+		{
+			ID: "access/plaintext", Level: Must, run: plaintext,
+			Rule: "A driver on TCP refuses plaintext.",
+		},
+		{
+			ID: "access/no-certificate", Level: Must, run: noCertificate,
+			Rule: "A driver on TCP refuses clients that show no certificate.",
+		},
+		{
+			ID: "access/foreign-certificate", Level: Must, run: foreignCertificate,
+			Rule: "A driver on TCP refuses certificates of a CA that it does not trust.",
+		},
+		{
+			ID: "access/expired-certificate", Level: Must, run: expiredCertificate,
+			Rule: "A driver on TCP refuses certificates that have expired.",
+		},
+	}
+}
+
+func socketMode(_ context.Context, t *trial) {
+	path, unix := strings.CutPrefix(t.config.Endpoint, "unix://")
+	if !unix {
+		t.notRun("the driver is not on a unix socket")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.fatalf("the socket: %v", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o007 != 0 {
+		t.errorf("the socket %s has the mode %04o, which is open to others than its owner and group: make it 0660", path, mode)
+	}
+}
+
+// remote is a driver on TCP.
+type remote struct {
+	address string
+	// folder holds the client's certificate and the CA.
+	folder string
+	peer   mtls.Identity
+}
+
+// remote is the driver; the check ends where it is not on TCP.
+func (t *trial) remote() remote {
+	rest, tcp := strings.CutPrefix(t.config.Endpoint, "dns:///")
+	if !tcp {
+		t.notRun("the driver is not on TCP: name it as dns:///host:port?tls=/folder")
+	}
+	// The config was checked.
+	address, query, _ := strings.Cut(rest, "?")
+	values, _ := url.ParseQuery(query)
+	identity := values.Get("identity")
+	if identity == "" {
+		identity, _, _ = net.SplitHostPort(address)
+	}
+	return remote{address: address, folder: values.Get("tls"), peer: mtls.Identity(identity)}
+}
+
+// showing are credentials that show this certificate, whomever the server trusts; an empty one shows none.
+func (r remote) showing(shown tls.Certificate) (credentials.TransportCredentials, error) {
+	config, err := mtls.Client(r.folder, r.peer)
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates = nil
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &shown, nil }
+	return credentials.NewTLS(config), nil
+}
+
+// mustNotServe notes a breach where the driver takes a call of this client.
+func (t *trial) mustNotServe(ctx context.Context, client string, creds credentials.TransportCredentials) {
+	conn, err := grpc.NewClient("passthrough:///"+t.remote().address, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())
+	if err != nil {
+		t.fatalf("connect: %v", err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, contract.DefaultIdentityDeadline)
+	defer cancel()
+	_, err = handshakev1.NewHandshakeServiceClient(conn).GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{})
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Unauthenticated, codes.PermissionDenied:
+		return
+	}
+	t.errorf("the driver takes calls of a client %s", client)
+}
+
+// mustRefuse notes a breach where the driver takes a call of a client that shows this certificate.
+func (t *trial) mustRefuse(ctx context.Context, client string, shown tls.Certificate) {
+	creds, err := t.remote().showing(shown)
+	if err != nil {
+		t.fatalf("read what stands in tls of the endpoint: %v", err)
+	}
+	t.mustNotServe(ctx, client, creds)
+}
+
+func plaintext(ctx context.Context, t *trial) {
+	t.mustNotServe(ctx, "that speaks no TLS", insecure.NewCredentials())
+}
+
+func noCertificate(ctx context.Context, t *trial) {
+	t.mustRefuse(ctx, "that shows no certificate", tls.Certificate{})
+}
+
+func foreignCertificate(ctx context.Context, t *trial) {
+	shown, err := forged(t.remote().folder)
+	if err != nil {
+		t.fatalf("forge a certificate: %v", err)
+	}
+	t.mustRefuse(ctx, "that has made its certificate itself", shown)
+}
+
+func expiredCertificate(ctx context.Context, t *trial) {
+	t.remote()
+	folder := t.config.ExpiredCertificate
+	if folder == "" {
+		t.notRun("name a folder with a certificate of core's that has expired, tls.crt and tls.key, as expiredCertificate")
+	}
+	shown, err := load(folder)
+	if err != nil {
+		t.notRun("expiredCertificate: " + err.Error())
+	}
+	if time.Now().Before(shown.Leaf.NotAfter) {
+		t.notRun("expiredCertificate: it has not expired")
+	}
+	t.mustRefuse(ctx, "whose certificate has expired", shown)
+}
+
+func load(folder string) (tls.Certificate, error) {
+	return tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+}
+
+// forged is like the certificate in a folder, but for its key and that of the CA which seems to have issued it.
+func forged(folder string) (tls.Certificate, error) {
+	good, err := load(folder)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	issuer := &x509.Certificate{RawSubject: good.Leaf.RawIssuer, SubjectKeyId: good.Leaf.AuthorityKeyId}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: good.Leaf.Subject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		DNSNames: good.Leaf.DNSNames, IPAddresses: good.Leaf.IPAddresses, URIs: good.Leaf.URIs,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, leaf, issuer, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, nil
+}

@@ -1,0 +1,178 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/millwright-dev/millwright/transport"
+	"github.com/millwright-dev/millwright/transport/launch"
+)
+
+func execChecks() []Check {
+	return []Check{
+		{
+			ID: "exec/handshake", Level: Should, Launch: true, run: execHandshake,
+			Rule: "A driver that somebody else than core starts, without saying where to serve, says so and ends with an error.",
+		},
+		{
+			ID: "exec/read-only-root", Level: Should, Launch: true, run: execReadOnlyRoot,
+			Rule: "A driver that core starts needs to write nowhere but to TMPDIR, and to the folders that it was given.",
+		},
+	}
+}
+
+// command is how the driver is started.
+func (t *trial) command() launch.Command {
+	// The config was checked.
+	path, query, _ := strings.Cut(strings.TrimPrefix(t.config.Endpoint, "exec://"), "?")
+	values, _ := url.ParseQuery(query)
+	c := launch.Command{Path: path, Args: values["arg"]}
+	for _, name := range values["env"] {
+		c.Env = append(c.Env, name+"="+os.Getenv(name))
+	}
+	if sum := values.Get("sha256"); sum != "" {
+		c.SHA256, _ = hex.DecodeString(sum)
+	}
+	return c
+}
+
+// another starts one more process of the driver, otherwise than the first, and has the check call that one until restore is called.
+func (t *trial) another(ctx context.Context, change func(*launch.Command)) (restore func()) {
+	command := t.command()
+	change(&command)
+	process, err := launch.Start(ctx, command, t.log)
+	if err != nil {
+		t.fatalf("%v", err)
+	}
+	first := t.session
+	own := *first.target
+	own.driver, own.way = nil, started{process}
+	if err := own.reach(ctx); err != nil {
+		process.Stop()
+		t.fatalf("reach the driver: %v", err)
+	}
+	changed := *first
+	changed.target = &own
+	t.session = &changed
+	return func() {
+		t.session = first
+		_ = own.driver.Close()
+		process.Stop()
+	}
+}
+
+// started is a process that serves already.
+type started struct{ *launch.Process }
+
+// Open implements transport.Transport.
+func (s started) Open(ctx context.Context) (*transport.Wire, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, s.Address.Network(), s.Address.String())
+	if err != nil {
+		return nil, err
+	}
+	return &transport.Wire{Conn: conn, Credentials: credentials.NewTLS(s.TLS), Authority: "localhost", Process: s.Process.Process()}, nil
+}
+
+// refusalLimit is how long a driver may take to find out that it cannot serve.
+const refusalLimit = 5 * time.Second
+
+func execHandshake(ctx context.Context, t *trial) {
+	ctx, cancel := context.WithTimeout(ctx, refusalLimit)
+	defer cancel()
+	c := t.command()
+	command := exec.CommandContext(ctx, c.Path, c.Args...)
+	command.Env, command.WaitDelay = append([]string{}, c.Env...), time.Second
+	wrote, err := command.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		t.errorf("started without core's handshake in its environment it had not ended after %s", refusalLimit)
+	case err == nil:
+		t.errorf("started without core's handshake in its environment it ended with 0, as if it had done something")
+	case len(bytes.TrimSpace(wrote)) == 0:
+		t.errorf("started without core's handshake in its environment it ended (%v) and did not say why", err)
+	}
+}
+
+// readOnly is a shell script that starts what follows -- in its arguments where all is read-only but TMPDIR, the folder in which core
+// wants the socket, and the folders before --. It takes a mount namespace of its own.
+const readOnly = `set -e
+set -- "$TMPDIR" "${PLUGIN_UNIX_SOCKET_DIR:-$TMPDIR}" "$@"
+writable=:
+while [ "$1" != -- ]; do
+  mount --bind "$1" "$1"
+  writable=$writable$1:
+  shift
+done
+shift
+while read -r _ _ _ _ at flags _; do
+  case $at in /proc* | /sys* | /dev*) continue ;; esac
+  case $writable in *:"$at":*) continue ;; esac
+  mount -o "remount,bind,$flags,ro" "$at"
+done <<END
+$(cat /proc/self/mountinfo)
+END
+exec "$@"`
+
+// confine has a command be started by readOnly, in namespaces that need no privileges where the system allows them. It may write to
+// folder, its TMPDIR, and to more.
+func confine(c *launch.Command, folder string, more []string) error {
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		return err
+	}
+	keepIn(c, folder)
+	c.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.Env...)
+	args := append([]string{"--user", "--map-root-user", "--mount", "sh", "-c", readOnly, "sh"}, more...)
+	c.Args = append(append(args, "--", c.Path), c.Args...)
+	// The checksum is not that of unshare.
+	c.Path, c.SHA256 = unshare, nil
+	return nil
+}
+
+// writable are the folders of the config, as mounts name them.
+func (t *trial) writable() []string {
+	var folders []string
+	for _, folder := range t.config.DriverFiles {
+		path, err := filepath.Abs(folder)
+		if err == nil {
+			path, err = filepath.EvalSymlinks(path)
+		}
+		if err != nil {
+			t.fatalf("driverFiles: %v", err)
+		}
+		folders = append(folders, path)
+	}
+	return folders
+}
+
+func execReadOnlyRoot(ctx context.Context, t *trial) {
+	folder := t.folder()
+	defer func() { _ = os.RemoveAll(folder) }()
+	trivial, writable := launch.Command{Path: "true"}, t.writable()
+	if err := confine(&trivial, folder, writable); err != nil {
+		t.notRun("this system cannot make its files read-only for one process: " + err.Error())
+	}
+	try := exec.CommandContext(ctx, trivial.Path, trivial.Args...)
+	try.Env = trivial.Env
+	if wrote, err := try.CombinedOutput(); err != nil {
+		t.notRun("this system does not allow to make its files read-only for one process: " + string(bytes.TrimSpace(wrote)))
+	}
+	defer t.another(ctx, func(c *launch.Command) { _ = confine(c, folder, writable) })() // it was possible
+	m := t.machine()
+	m.running(ctx)
+	if _, err := m.get(ctx); err != nil {
+		t.errorf("a status: %v", err)
+	}
+	m.gone(ctx)
+}

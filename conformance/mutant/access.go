@@ -1,0 +1,81 @@
+package mutant
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+func ofAccess() []Mutant {
+	return []Mutant{
+		{Name: "open-to-all", Check: "access/socket-mode", Socket: 0o666, mutate: unchanged},
+		{Name: "taking-plaintext-too", Check: "access/plaintext", TCP: inTheClear, mutate: unchanged},
+		{Name: "asking-for-no-certificate", Check: "access/no-certificate", TCP: asking(tls.NoClientCert, 0), mutate: unchanged},
+		{Name: "taking-any-certificate", Check: "access/foreign-certificate", TCP: asking(tls.RequireAnyClientCert, 0), mutate: unchanged},
+		{Name: "behind-the-times", Check: "access/expired-certificate", TCP: asking(tls.RequireAndVerifyClientCert, 30*time.Minute), mutate: unchanged},
+	}
+}
+
+// asking asks clients for what want says, by a clock that is behind.
+func asking(want tls.ClientAuthType, behind time.Duration) func(folder string) (credentials.TransportCredentials, error) {
+	return func(folder string) (credentials.TransportCredentials, error) {
+		own, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate: %w", err)
+		}
+		ca, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
+		if err != nil {
+			return nil, fmt.Errorf("read the CA: %w", err)
+		}
+		trusted := x509.NewCertPool()
+		trusted.AppendCertsFromPEM(ca)
+		return credentials.NewTLS(&tls.Config{
+			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, ClientAuth: want, ClientCAs: trusted,
+			Time: func() time.Time { return time.Now().Add(-behind) },
+		}), nil
+	}
+}
+
+// inTheClear lets the client choose whether to speak TLS.
+func inTheClear(folder string) (credentials.TransportCredentials, error) {
+	secured, err := asking(tls.RequireAndVerifyClientCert, 0)(folder)
+	return eitherWay{secured}, err
+}
+
+type eitherWay struct {
+	credentials.TransportCredentials
+}
+
+// handshakeRecord is the first byte that a client of TLS sends.
+const handshakeRecord = 22
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (e eitherWay) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(conn, first); err != nil {
+		return nil, nil, err
+	}
+	whole := begun{Conn: conn, reader: io.MultiReader(bytes.NewReader(first), conn)}
+	if first[0] == handshakeRecord {
+		return e.TransportCredentials.ServerHandshake(whole)
+	}
+	return insecure.NewCredentials().ServerHandshake(whole)
+}
+
+// begun is a connection of which the beginning was read.
+type begun struct {
+	net.Conn
+	reader io.Reader
+}
+
+// Read implements net.Conn.
+func (b begun) Read(to []byte) (int, error) { return b.reader.Read(to) }
