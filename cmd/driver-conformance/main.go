@@ -20,7 +20,13 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// execute does what the arguments say, and returns the exit code: 0, 1 for a driver that does not conform, 2 for what could not be done.
+func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	root := &cobra.Command{
 		Use:           "driver-conformance",
 		Short:         "Show whether a driver keeps to Millwright's contract",
@@ -28,14 +34,18 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(runCommand(), listCommand(), cleanupCommand())
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
-	if errors.Is(err, errBroken) {
-		os.Exit(1)
+	switch {
+	case errors.Is(err, errBroken):
+		return 1
+	case err != nil:
+		fmt.Fprintln(errs, "driver-conformance:", err)
+		return 2
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "driver-conformance:", err)
-		os.Exit(2)
-	}
+	return 0
 }
 
 // errBroken says that the report has said it all.
