@@ -77,7 +77,7 @@ unit: build ## Run the tests of packages; some start an API server.
 	  $(GOTEST) -timeout 10m $$others
 
 .PHONY: e2e
-e2e: build racing example-node ## Run the tests of whole processes on a real cluster.
+e2e: build racing previous example-node ## Run the tests of whole processes on a real cluster.
 	@$(GOTEST) -count=1 -p 1 -timeout 30m $(call packages,$(E2E_MODULES))
 
 .PHONY: chaos
@@ -85,7 +85,7 @@ chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a 
 	@exec $(BIN)/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
-features: build racing example-node ## Run the tests of whole processes, and show which test shows which behaviour.
+features: build racing previous example-node ## Run the tests of whole processes, and show which test shows which behaviour.
 	@mkdir -p $(BIN)/results
 	@$(GOTEST) -json -count=1 -p 1 -timeout 40m $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
 	@go run ./test/cmd/features docs/features.md $(BIN)/results/e2e.json
@@ -147,6 +147,11 @@ commands:
 racing:
 	@mkdir -p $(BIN)/race
 	@$(if $(COMMANDS),go build -race -tags $(TAGS) -o $(BIN)/race/ $(COMMANDS))
+
+# Core and a driver of the release before this one, for the tests of version skew.
+.PHONY: previous
+previous:
+	@tools/previous/build.sh $(BIN)/previous -race -tags $(TAGS)
 
 $(EXAMPLE_NODE)/dist/built: $(NODE_MODULES) $(wildcard $(EXAMPLE_NODE)/src/*.ts) $(EXAMPLE_NODE)/tsconfig.json $(shell find proto -name '*.proto')
 	@cd $(EXAMPLE_NODE) && rm -rf dist src/gen && npm run --silent build && touch dist/built

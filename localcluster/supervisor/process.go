@@ -109,6 +109,20 @@ func (p *Process) Args() []string {
 	return slices.Clone(p.command.Args)
 }
 
+// SetPath changes the executable with which the process is started from now on, as an upgrade does.
+func (p *Process) SetPath(path string) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	p.command.Path = path
+}
+
+// Path returns the executable with which the process is started.
+func (p *Process) Path() string {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	return p.command.Path
+}
+
 // Start starts the process, with its command. It does nothing to one that runs.
 func (p *Process) Start() error {
 	p.turn.Lock()

@@ -53,9 +53,7 @@ func TestSAFE2_OvershootFreezesCreation(t *testing.T) {
 	})
 	u.kubectl("scale", "machineset", "shrunk", "--replicas=2")
 	u.kubectl("wait", "machineset/shrunk", "--for=condition=Frozen", "--timeout=60s")
-	if _, err := u.Backend().RemoveFaults(t.Context(), &backendv1alpha1.RemoveFaultsRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	u.removeFaults()
 	u.awaitRunning(2)
 	if most, _ := peak(); most > before {
 		t.Errorf("%d machines at once: some were made while %d were there", most, before)

@@ -132,9 +132,7 @@ func TestLIFE9_DeletedBeforeTheVMExists(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := u.Backend().RemoveFaults(t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: []string{hold}}); err != nil {
-		t.Fatalf("let the create go on: %v", err)
-	}
+	u.removeFaults(hold)
 	u.awaitGone()
 	if left := u.resources(t.Context()); len(left) > 0 {
 		t.Errorf("the cloud holds %v, want nothing", left)

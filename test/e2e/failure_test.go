@@ -256,9 +256,7 @@ func TestSAFE7_Credentials(t *testing.T) {
 	if n := u.callsOf(operations[0]); n > 5 {
 		t.Errorf("the cloud refused the credentials %d times, want a handful", n)
 	}
-	if _, err := u.Backend().RemoveFaults(t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: []string{fault}}); err != nil {
-		t.Fatal(err)
-	}
+	u.removeFaults(fault)
 	// What the machines are made with has changed: nobody waits for the breaker's five minutes.
 	u.apply(deployment("locked", machines, map[string]string{"flavor": "medium", "extra": nobodyElses}))
 	u.awaitRunning(machines)

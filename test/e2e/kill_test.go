@@ -87,9 +87,15 @@ func killDuringDelete(t *testing.T, operation string, point backendv1alpha1.Faul
 // slowCloud makes each of the cloud's operations take between 0.2 and 2 s.
 func (u *user) slowCloud() {
 	u.t.Helper()
+	u.delayCalls(200*time.Millisecond, 2*time.Second)
+}
+
+// delayCalls makes each of the cloud's operations take so long.
+func (u *user) delayCalls(atLeast, atMost time.Duration) {
+	u.t.Helper()
 	u.inject(&backendv1alpha1.Fault{
 		Effect:  backendv1alpha1.FaultEffect_FAULT_EFFECT_LATENCY,
-		Latency: &backendv1alpha1.FaultLatency{Min: durationpb.New(200 * time.Millisecond), Max: durationpb.New(2 * time.Second)},
+		Latency: &backendv1alpha1.FaultLatency{Min: durationpb.New(atLeast), Max: durationpb.New(atMost)},
 		Seed:    1,
 	})
 }
@@ -113,6 +119,14 @@ func (u *user) inject(fault *backendv1alpha1.Fault) string {
 	return injected.GetId()
 }
 
+// removeFaults takes these faults, or all, from the cloud. Calls that they hold go on.
+func (u *user) removeFaults(ids ...string) {
+	u.t.Helper()
+	if _, err := u.Backend().RemoveFaults(u.t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: ids}); err != nil {
+		u.t.Fatalf("remove the cloud's faults %v: %v", ids, err)
+	}
+}
+
 // killAt waits until a call is held, kills the victims, lets the call go on, and starts the victims again. That the call
 // was held when they died, the ledger shows: it had come this far, and it ended only after they were gone. Whether the cloud
 // notices before it answers that nobody listens any more is left to chance.
@@ -125,9 +139,7 @@ func (u *user) killAt(hold string, point backendv1alpha1.FaultPoint, victims []s
 	call := u.awaitCall(hold, reached)
 	u.kill(victims)
 	killed := time.Now()
-	if _, err := u.Backend().RemoveFaults(u.t.Context(), &backendv1alpha1.RemoveFaultsRequest{Ids: []string{hold}}); err != nil {
-		u.t.Fatalf("let the call go on: %v", err)
-	}
+	u.removeFaults(hold)
 	ended := u.awaitCall(hold, backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED, backendv1alpha1.CallProgress_CALL_PROGRESS_ANSWERED)
 	answered := ended.GetAnswerTime()
 	if ended.GetSequence() != call.GetSequence() || answered != nil && answered.AsTime().Before(killed) {

@@ -156,15 +156,22 @@ func (u *user) vmsCreated() int64 {
 }
 
 // awaitMoreVMs waits until the cloud has made n more VMs: until the driver is about its work.
-func (u *user) awaitMoreVMs(n int) {
+func (u *user) awaitMoreVMs(n int64) {
 	u.t.Helper()
-	before := u.vmsCreated()
-	eventually(u.t, fmt.Sprintf("%d more VMs", n), func(context.Context) error {
-		if now := u.vmsCreated(); now < before+int64(n) {
-			return fmt.Errorf("there were %d, and are %d", before, now)
+	u.awaitVMs(u.vmsCreated() + n)
+}
+
+// awaitVMs waits until the cloud has made so many VMs as long as it lives, and returns how many it has made then.
+func (u *user) awaitVMs(want int64) int64 {
+	u.t.Helper()
+	var made int64
+	eventually(u.t, fmt.Sprintf("%d VMs", want), func(context.Context) error {
+		if made = u.vmsCreated(); made < want {
+			return fmt.Errorf("the cloud has made %d", made)
 		}
 		return nil
 	})
+	return made
 }
 
 // No driver outlives a manager that is killed, and the next manager starts its own.

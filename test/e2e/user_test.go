@@ -178,6 +178,17 @@ func (u *user) uids() []string {
 	return uids
 }
 
+// checkKept fails the test unless all of these Machines are still there.
+func (u *user) checkKept(uids []string) {
+	u.t.Helper()
+	now := u.uids()
+	for _, uid := range uids {
+		if !slices.Contains(now, uid) {
+			u.t.Errorf("machine uid %s was replaced", uid)
+		}
+	}
+}
+
 // resources counts by kind what exists in the cloud under this namespace's machines, past and present.
 func (u *user) resources(ctx context.Context) map[string]int {
 	listed, err := u.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{})
