@@ -35,6 +35,9 @@ type Config struct {
 	Timeouts Timeouts `json:"timeouts"`
 	// Cycles is how many machines are made and deleted to see whether the driver leaks; 0: none, and that is not tried.
 	Cycles int `json:"cycles,omitempty"`
+	// Crowd is how many machines are made at once, within the quota of the cloud; 0: 100 with Backend, without it none, and that is
+	// not tried.
+	Crowd int `json:"crowd,omitempty"`
 	// Tier chooses checks of one tier; empty: both.
 	Tier Tier `json:"tier,omitempty"`
 	// Focus are checks and groups to be run, such as "create" or "create/again"; empty: all.
@@ -86,7 +89,11 @@ func (d *Duration) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-const defaultTimeout = 10 * time.Minute
+const (
+	defaultTimeout = 10 * time.Minute
+	// defaultCrowd is for test clouds: they cost nothing.
+	defaultCrowd = 100
+)
 
 // complete fills in defaults and says all that is wrong.
 func (c Config) complete() (Config, error) {
@@ -100,11 +107,10 @@ func (c Config) complete() (Config, error) {
 	if c.Tier != "" && c.Tier != Core && c.Tier != Fault {
 		errs = append(errs, fmt.Errorf("tier: is %q; choose %s or %s", c.Tier, Core, Fault))
 	}
-	if !isObject(c.ProviderSpec) {
-		errs = append(errs, errors.New("providerSpec: give a cloudProviderSpec, as an object"))
-	}
-	if len(c.ConflictingSpec) > 0 && !isObject(c.ConflictingSpec) {
-		errs = append(errs, errors.New("conflictingSpec: is not an object"))
+	errs = append(errs, c.specs()...)
+	errs = append(errs, c.numbers()...)
+	if c.Crowd == 0 && c.Backend != "" {
+		c.Crowd = defaultCrowd
 	}
 	errs = append(errs, c.folders()...)
 	errs = append(errs, c.selection()...)
@@ -121,6 +127,30 @@ func (c Config) complete() (Config, error) {
 		c.State = filepath.Join(cache, "driver-conformance")
 	}
 	return c, errors.Join(errs...)
+}
+
+// specs says which of them are none.
+func (c Config) specs() []error {
+	var errs []error
+	if !isObject(c.ProviderSpec) {
+		errs = append(errs, errors.New("providerSpec: give a cloudProviderSpec, as an object"))
+	}
+	if len(c.ConflictingSpec) > 0 && !isObject(c.ConflictingSpec) {
+		errs = append(errs, errors.New("conflictingSpec: is not an object"))
+	}
+	return errs
+}
+
+// numbers says which numbers of machines are none.
+func (c Config) numbers() []error {
+	var errs []error
+	if c.Cycles < 0 {
+		errs = append(errs, fmt.Errorf("cycles: is %d; say how many machines to make and delete, or leave it out", c.Cycles))
+	}
+	if c.Crowd < 0 || c.Crowd == 1 {
+		errs = append(errs, fmt.Errorf("crowd: is %d; say how many machines to make at once, two at least, or leave it out", c.Crowd))
+	}
+	return errs
 }
 
 // folders says which of those that the driver writes to are none.

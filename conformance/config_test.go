@@ -22,6 +22,10 @@ func TestWrongConfigsAreRefused(t *testing.T) {
 		"a spec that is a list":  {func(c *Config) { c.ProviderSpec = json.RawMessage(`[]`) }, "providerSpec: "},
 		"a conflict of no spec":  {func(c *Config) { c.ConflictingSpec = json.RawMessage(`"large"`) }, "conflictingSpec: "},
 		"no folder of files":     {func(c *Config) { c.DriverFiles = []string{"not/there"} }, `driverFiles: "not/there" is no folder`},
+		"fewer cycles than none": {func(c *Config) { c.Cycles = -1 }, "cycles: is -1"},
+		"a crowd":                {func(c *Config) { c.Crowd = 2 }, ""},
+		"a crowd of one":         {func(c *Config) { c.Crowd = 1 }, "crowd: is 1"},
+		"a crowd below none":     {func(c *Config) { c.Crowd = -1 }, "crowd: is -1"},
 		"an unknown focus":       {func(c *Config) { c.Focus = []string{"create/hapy"} }, `focus: there is no check "create/hapy"`},
 		"a group as focus":       {func(c *Config) { c.Focus = []string{"create"} }, ""},
 		"an unknown waiver":      {func(c *Config) { c.Waive = map[string]string{"x": "why"} }, `waive: there is no check "x"`},
@@ -32,6 +36,27 @@ func TestWrongConfigsAreRefused(t *testing.T) {
 		_, err := c.complete()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// Real clouds have quotas, and cost money.
+func TestManyMachinesAreMadeOnlyInTestClouds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		backend   string
+		crowd     int
+		wantCrowd int
+	}{
+		"a real cloud":               {"", 0, 0},
+		"a real cloud with room":     {"", 20, 20},
+		"a test cloud":               {"unix:///run/cloud.sock", 0, 100},
+		"a test cloud with a choice": {"unix:///run/cloud.sock", 5, 5},
+	} {
+		c, err := Config{
+			Endpoint: "unix:///run/driver.sock", Backend: tc.backend, ProviderSpec: json.RawMessage(`{}`), State: "state", Crowd: tc.crowd,
+		}.complete()
+		if err != nil || c.Crowd != tc.wantCrowd {
+			t.Errorf("%s: makes %d machines at once, want %d (%v)", name, c.Crowd, tc.wantCrowd, err)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (t *trial) one(ctx context.Context, m *machine) {
 	}
 }
 
-// duplicates is how many creates of one uid are under way at once.
+// duplicates is how many creates of one uid are under way at once, where the driver takes as many.
 const duplicates = 20
 
 func createConcurrent(ctx context.Context, t *trial) {
@@ -146,9 +146,11 @@ func createConcurrent(ctx context.Context, t *trial) {
 	for range duplicates {
 		r := m.createRequest()
 		wait.Go(func() {
-			answer, err := t.machines.CreateMachine(ctx, r)
+			var answer *driverv1alpha1.CreateMachineResponse
+			var err error
+			t.inTurn(func() { answer, err = t.machines.CreateMachine(ctx, r) })
 			if err != nil && !pending(err) {
-				t.errorf("one of %d creates at once: %v", duplicates, err)
+				t.errorf("one of %d creates of one uid: %v", duplicates, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()

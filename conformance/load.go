@@ -18,9 +18,6 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// crowd is how many machines are made at once.
-const crowd = 100
-
 func loadChecks() []Check {
 	return []Check{
 		{
@@ -43,7 +40,10 @@ func loadChecks() []Check {
 }
 
 func concurrentMachines(ctx context.Context, t *trial) {
-	machines := make([]*machine, crowd)
+	if t.config.Crowd == 0 {
+		t.notRun("it makes many machines at once: say how many the cloud has room for as crowd")
+	}
+	machines := make([]*machine, t.config.Crowd)
 	for i := range machines {
 		machines[i] = t.machine()
 		machines[i].userData = fmt.Appendf(nil, "#cloud-config\n# %s\n", machines[i].ref.GetUid())
@@ -75,10 +75,7 @@ func together(machines []*machine, do func(*machine)) {
 }
 
 func probeUnderLoad(ctx context.Context, t *trial) {
-	n := int(t.capabilities.GetLimits().GetMaxConcurrentRequests())
-	if n == 0 || n > crowd {
-		n = crowd
-	}
+	n := min(t.maxRequests(), t.config.Crowd)
 	creates, _ := t.operations(ctx)
 	var waiting sync.WaitGroup
 	defer waiting.Wait()

@@ -167,12 +167,14 @@ const (
 	longestPoll  = 5 * time.Second
 )
 
-// until calls step, no sooner than the driver wants to be asked again, until it returns nil. An operation that is pending is
-// waited for; any other error ends the check.
+// until calls step, in turn and no sooner than the driver wants to be asked again, until it returns nil. An operation that is
+// pending is waited for; any other error ends the check. The limit is the cloud's: waiting for a turn does not count.
 func (m *machine) until(ctx context.Context, what string, limit time.Duration, step func(context.Context) (time.Duration, error)) {
 	began := time.Now()
 	for {
-		wait, err := step(ctx)
+		var wait time.Duration
+		var err error
+		began = began.Add(m.t.inTurn(func() { wait, err = step(ctx) }))
 		if err == nil {
 			return
 		}

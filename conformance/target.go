@@ -39,6 +39,8 @@ type target struct {
 
 	info         *handshakev1.GetPluginInfoResponse
 	capabilities *driverv1alpha1.GetCapabilitiesResponse
+	// turns holds as many elements as calls of inTurn are under way, and has room for as many as the driver takes.
+	turns chan struct{}
 }
 
 // connect reaches the driver and asks who it is. The caller closes the target.
@@ -113,6 +115,7 @@ func (t *target) introduce(ctx context.Context) error {
 	if t.capabilities, err = t.identity.GetCapabilities(ctx, &driverv1alpha1.GetCapabilitiesRequest{}); err != nil {
 		return fmt.Errorf("ask the driver what it can do: %w", err)
 	}
+	t.turns = make(chan struct{}, t.maxRequests())
 	if t.backend != nil {
 		if _, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{}, grpc.WaitForReady(true)); err != nil {
 			return fmt.Errorf("ask the cloud's hooks who they are: %w", err)
@@ -175,6 +178,24 @@ func (t *target) deadlines() (status, mutation, page time.Duration) {
 	d := t.capabilities.GetLimits().GetDeadlines()
 	return of(d.GetStatus(), contract.DefaultStatusDeadline), of(d.GetMutation(), contract.DefaultMutationDeadline),
 		of(d.GetListPage(), contract.DefaultListPageDeadline)
+}
+
+// maxRequests is how many requests of MachineService the driver takes at once.
+func (t *target) maxRequests() int {
+	if n := t.capabilities.GetLimits().GetMaxConcurrentRequests(); n > 0 {
+		return int(n)
+	}
+	return contract.DefaultMaxConcurrentRequests
+}
+
+// inTurn has call make one request as soon as fewer than maxRequests are under way in this manner, and returns how long that took.
+func (t *target) inTurn(call func()) (queued time.Duration) {
+	began := time.Now()
+	t.turns <- struct{}{}
+	defer func() { <-t.turns }()
+	queued = time.Since(began)
+	call()
+	return queued
 }
 
 // maxUserData is how many bytes of user data the driver takes.

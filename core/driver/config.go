@@ -89,7 +89,7 @@ func (c Config) withDefaults() Config {
 		Mutation: contract.DefaultMutationDeadline,
 		ListPage: contract.DefaultListPageDeadline,
 	})
-	orDefault(&c.MaxConcurrentRequests, 64)
+	orDefault(&c.MaxConcurrentRequests, contract.DefaultMaxConcurrentRequests)
 	orDefault(&c.CredentialRetry, DefaultCredentialRetry)
 	orDefault(&c.ReconnectDelay, 500*time.Millisecond)
 	orDefault(&c.ProbeInterval, 10*time.Second)

@@ -20,6 +20,10 @@ const (
 	DefaultMaxUserDataBytes = 64 << 10
 )
 
+// DefaultMaxConcurrentRequests is how many requests core has under way at once where a driver sets no
+// Limits.max_concurrent_requests.
+const DefaultMaxConcurrentRequests = 64
+
 // Deadlines of core's calls where neither the operator nor the driver sets others.
 const (
 	DefaultIdentityDeadline = 5 * time.Second

@@ -39,6 +39,6 @@ func TestConformance(t *testing.T) {
 	})
 	conformance.Run(t, conformance.Config{
 		Endpoint: endpoint, State: t.TempDir(),
-		ProviderSpec: []byte(`{"size": "small"}`), ConflictingSpec: []byte(`{"size": "large"}`),
+		ProviderSpec: []byte(`{"size": "small"}`), ConflictingSpec: []byte(`{"size": "large"}`), Crowd: 5,
 	})
 }
