@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"errors"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -312,6 +314,24 @@ func deadline(ctx context.Context, t *trial) {
 	t.exactlyOne(ctx, m, "its deadline was over")
 }
 
+// endLimit is how long a driver may take to end once it has been asked to and nothing is under way.
+const endLimit = 30 * time.Second
+
+// ends says whether a process ends in time.
+func (t *trial) ends(ctx context.Context, process *os.Process) bool {
+	for began := time.Now(); time.Since(began) < endLimit; {
+		if errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+			return true
+		}
+		select {
+		case <-time.After(shortestPoll):
+		case <-ctx.Done():
+			t.fatalf("stopped while waiting for the driver to end")
+		}
+	}
+	return false
+}
+
 func terminated(ctx context.Context, t *trial) {
 	creates, _ := t.operations(ctx)
 	m := t.machine()
@@ -326,6 +346,11 @@ func terminated(ctx context.Context, t *trial) {
 	if err := wait(); err != nil {
 		t.errorf("the call under way did not end: %v", err)
 	}
+	if !t.ends(ctx, process) {
+		t.errorf("the driver's process had not ended %s after its last call", endLimit)
+		_ = process.Kill() // it may end just now
+	}
+	_ = t.driver.Close() // nobody answers on it
 	if err := t.reach(ctx); err != nil {
 		t.fatalf("after SIGTERM: %v", err)
 	}

@@ -3,9 +3,11 @@ package mutant
 import (
 	"context"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -23,6 +25,7 @@ func ofFaults() []Mutant {
 		{Name: "obstinate-when-cancelled", Check: "fault/cancelled", mutate: obstinate},
 		{Name: "obstinate-after-its-time", Check: "fault/deadline", mutate: obstinate},
 		{Name: "dying-at-once", Check: "fault/sigterm", Launch: true, mutate: unchanged},
+		{Name: "ignoring-sigterm", Check: "fault/sigterm", Launch: true, mutate: ignoringSIGTERM},
 		{Name: "mixing-machines", Check: "fault/concurrent", mutate: mixing},
 		{Name: "one-at-a-time", Check: "fault/probe-under-load", mutate: oneAtATime},
 		{Name: "swallowing-anything", Check: "fault/huge-message", mutate: swallowing},
@@ -39,6 +42,12 @@ func ofFaults() []Mutant {
 // unchanged is a driver whose process or endpoint alone behaves badly. Mutants that are processes do not wait for calls when they get
 // SIGTERM, and need no handshake of core's.
 func unchanged(next handler) handler { return next }
+
+// ignoringSIGTERM does not end when it is asked to.
+func ignoringSIGTERM(next handler) handler {
+	signal.Ignore(syscall.SIGTERM)
+	return next
+}
 
 // namingByProcess derives what it makes from its own process, so that the next one does not find it.
 func namingByProcess(next handler) handler {
