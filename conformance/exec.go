@@ -50,7 +50,7 @@ func (t *trial) command() launch.Command {
 func (t *trial) another(ctx context.Context, change func(*launch.Command)) (restore func()) {
 	command := t.command()
 	change(&command)
-	process, err := launch.Start(ctx, command, t.log)
+	process, err := launch.Start(ctx, command, launch.Log{Logger: t.log})
 	if err != nil {
 		t.fatalf("%v", err)
 	}

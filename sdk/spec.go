@@ -114,18 +114,29 @@ type specField struct {
 	required bool
 }
 
-// specFields returns the fields of a struct by their names in JSON.
+// specFields returns the fields of a struct by their names in JSON. Those of an embedded struct are its own, unless that has a name
+// in JSON, or none on purpose.
 func specFields(t reflect.Type) map[string]specField {
 	fields := map[string]specField{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" || f.Anonymous && name == "" {
+		if !f.IsExported() || name == "-" || f.Anonymous && name == "" || !promoted(t, f.Index[:len(f.Index)-1]) {
 			continue
 		}
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 		fields[cmp.Or(name, f.Name)] = specField{of: f.Type, required: !optional}
 	}
 	return fields
+}
+
+// promoted says whether encoding/json has the fields of the embedded struct at index be those of t.
+func promoted(t reflect.Type, index []int) bool {
+	for i := range index {
+		if name, _, _ := strings.Cut(t.FieldByIndex(index[:i+1]).Tag.Get("json"), ","); name != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // The shapes of JSON, for people.

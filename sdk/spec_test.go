@@ -66,6 +66,23 @@ func TestSpecsAreReadStrictly(t *testing.T) {
 	}
 }
 
+// An embedded struct with a name in JSON is a field like others.
+func TestANamedEmbeddedStructIsAField(t *testing.T) {
+	type Place struct {
+		Zone string `json:"zone"`
+	}
+	type spec struct {
+		Place `json:"place"`
+	}
+	for given, wrong := range map[string]string{
+		`{"place":{"zone":"a"}}`: "", `{"place":{}}`: "place.zone", `{"zone":"a"}`: "zone place", `{"place":{"zone":"a"},"zone":"a"}`: "zone",
+	} {
+		if err := sdk.ReadSpec([]byte(given), &spec{}); fieldsOf(err) != wrong {
+			t.Errorf("%s: %v, want %q", given, err, wrong)
+		}
+	}
+}
+
 func TestSpecsAreReadAsByJSON(t *testing.T) {
 	spec := `{"flavor":"s","zone":"a","disk":7,"public":true,"networks":[{"id":"n","key":"k"}],"labels":{"a.b":"c"},"token":"AAEC"}`
 	var got, want sawmillSpec

@@ -62,6 +62,9 @@ func dial(ctx context.Context, d net.Dialer, network, address string) (net.Conn,
 type Options struct {
 	// Log gets what a driver that was started writes, and how it ends; nil means slog.Default().
 	Log *slog.Logger
+	// Clean takes out of what a driver that was started writes what nobody may read; nil: nothing. It must be safe for use by
+	// several goroutines.
+	Clean func(text string) string
 	// Eager starts a driver again at once however soon it has ended: for those who end it on purpose.
 	Eager bool
 }

@@ -20,6 +20,10 @@ import (
 // ErrAway is what errors wrap that say that nobody answers at an address now.
 var ErrAway = errors.New("nobody answers")
 
+// ErrPaused is an ErrAway: a driver that has ended too soon too often is not started yet. It says nothing of why that was: what was
+// told of the last attempt still holds.
+var ErrPaused = away(errors.New("the driver has ended too soon too often; it is started again later"))
+
 // away marks err as one that passes by itself.
 func away(err error) error { return fmt.Errorf("%w: %w", ErrAway, err) }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,14 +27,13 @@ const (
 // process is a driver that is started for each connection.
 type process struct {
 	command launch.Command
-	log     *slog.Logger
+	log     launch.Log
 	eager   bool
 
 	mu    sync.Mutex
 	pause time.Duration
-	// next is when it may be started again; failed is why it could not be the last time, unless that passes by itself.
-	next   time.Time
-	failed error
+	// next is when it may be started again.
+	next time.Time
 }
 
 // parseExec reads /PATH[?arg=ARG][&env=NAME][&sha256=HEX]; arg and env may be repeated.
@@ -47,7 +45,7 @@ func parseExec(rest string, o Options) (Transport, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errors.New("write the executable as exec:///absolute/path, with three slashes")
 	}
-	p := &process{command: launch.Command{Path: path, Args: query["arg"]}, log: o.Log, eager: o.Eager}
+	p := &process{command: launch.Command{Path: path, Args: query["arg"]}, log: launch.Log{Logger: o.Log, Clean: o.Clean}, eager: o.Eager}
 	for _, name := range query["env"] {
 		value, set := os.LookupEnv(name)
 		if !set {
@@ -68,22 +66,15 @@ func (p *process) Open(ctx context.Context) (*Wire, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if left := time.Until(p.next); left > 0 {
-		if p.failed != nil {
-			// It is still so; whoever shows it shall not have to change the words.
-			return nil, p.failed
-		}
-		return nil, away(fmt.Errorf("the driver has ended too soon too often; it is started again in %s", left.Round(time.Millisecond)))
+		return nil, fmt.Errorf("%w, in %s", ErrPaused, left.Round(time.Millisecond))
 	}
 	began := time.Now()
-	p.failed = nil
 	started, err := launch.Start(ctx, p.command, p.log)
 	if err != nil {
 		p.backOff()
 		if errors.Is(err, launch.ErrEnded) {
-			p.log.Warn("driver did not start", "cause", err.Error())
 			return nil, away(err)
 		}
-		p.failed = err
 		return nil, err
 	}
 	conn, err := dial(ctx, net.Dialer{}, started.Address.Network(), started.Address.String())

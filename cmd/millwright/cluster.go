@@ -39,6 +39,6 @@ func (f *clusterFlags) connect(types ...func(*runtime.Scheme) error) (c client.C
 			return nil, "", err
 		}
 	}
-	c, err = client.New(config, client.Options{Scheme: scheme, FieldOwner: "millwright"})
+	c, err = client.New(config, client.Options{Scheme: scheme})
 	return c, namespace, err
 }

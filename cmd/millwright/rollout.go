@@ -61,5 +61,5 @@ func (f *clusterFlags) rollout(name string) (rollout.Rollout, error) {
 	if err != nil {
 		return none, err
 	}
-	return rollout.Rollout{Client: c, Key: client.ObjectKey{Namespace: namespace, Name: name}}, nil
+	return rollout.Rollout{Client: client.WithFieldOwner(c, "millwright-rollout"), Key: client.ObjectKey{Namespace: namespace, Name: name}}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/proto/redact"
 	"github.com/millwright-dev/millwright/transport"
 	"github.com/millwright-dev/millwright/transport/tracing"
 )
@@ -78,7 +79,10 @@ const leaseCheck = time.Second
 
 func newDriver(cfg Config, target Target, alarm *alarm, news *news, m *metrics) (*Driver, error) {
 	log := cfg.Log.WithValues("driver", target.Name)
-	way, err := transport.Parse(target.Address, transport.Options{Log: slog.New(logr.ToSlogHandler(log))})
+	told := &redact.Memory{}
+	way, err := transport.Parse(target.Address, transport.Options{
+		Log: slog.New(logr.ToSlogHandler(log)), Clean: func(text string) string { return told.Of(nil).Text(text) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +93,7 @@ func newDriver(cfg Config, target Target, alarm *alarm, news *news, m *metrics) 
 		cfg:  cfg,
 		connector: connector{
 			target: target, transport: way, cfg: cfg, intercept: []grpc.UnaryClientInterceptor{
-				discreet(m.meter(target.Name, log, cfg.Clock)), tracing.Client(cfg.Tracing, target.Name),
+				discreet(told, m.meter(target.Name, log, cfg.Clock)), tracing.Client(cfg.Tracing, target.Name),
 			},
 		},
 		alarm:   alarm,

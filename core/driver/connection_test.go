@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -300,4 +301,58 @@ func TestAServerThatIsNoDriver(t *testing.T) {
 	}
 	newFakeDriver().serve(t, path)
 	r.awaitReady(t)
+}
+
+// pausing is a transport that every other time does not try.
+type pausing struct {
+	transport.Transport
+	opened atomic.Int64
+}
+
+func (p *pausing) Open(ctx context.Context) (*transport.Wire, error) {
+	if p.opened.Add(1)%2 == 0 {
+		return nil, transport.ErrPaused
+	}
+	return p.Transport.Open(ctx)
+}
+
+// A driver that ends whenever it is refused is started ever later. What it was refused for stays.
+func TestWhileADriverIsNotStartedTheReasonStays(t *testing.T) {
+	f := newFakeDriver()
+	f.info.Name = "other"
+	path := socketPath(t)
+	f.serve(t, path)
+	drivers, err := New(Config{ClusterUID: clusterUID, ReconnectDelay: time.Millisecond}, []Target{{Name: driverName, Address: "unix://" + path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := drivers.For(driverName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := &pausing{Transport: d.connector.transport}
+	d.connector.transport = way
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- drivers.Start(ctx) }()
+	refused := ""
+	for deadline := time.Now().Add(patience); way.opened.Load() < 20; {
+		switch why := d.Unready(); {
+		case strings.Contains(why, "calls itself"):
+			refused = why
+		case refused != "":
+			t.Fatalf("after %q it says %q", refused, why)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it was tried %d times", way.opened.Load())
+		}
+		runtime.Gosched()
+	}
+	if refused == "" {
+		t.Error("nobody says why it is refused")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/millwright-dev/millwright/transport"
 )
 
 // Drivers are the configured drivers. Make them with New; safe for use by several goroutines.
@@ -130,6 +132,10 @@ func (d *Driver) run(ctx, mutations context.Context) {
 	defer closing.Wait()
 	for ctx.Err() == nil {
 		s, err := d.connector.connect(ctx)
+		if errors.Is(err, transport.ErrPaused) {
+			d.pause(ctx)
+			continue
+		}
 		d.metrics.tried(d.name, err)
 		if err != nil {
 			d.away(err.Error(), errors.Unwrap(err))

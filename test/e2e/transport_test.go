@@ -102,6 +102,7 @@ func (u *user) serveRemote() (stop func()) {
 		}
 		_ = log.Close()
 	}
+	u.t.Cleanup(stop)
 	return stop
 }
 

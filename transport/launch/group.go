@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,14 +24,18 @@ const pipeGrace = time.Second
 
 // group is a process and those that it starts, as go-plugin runs it.
 type group struct {
+	log            *slog.Logger
 	command        *exec.Cmd
 	stdout, stderr *os.File
 	// theirs are the ends of the pipes that the process has.
 	theirs []*os.File
 	// process is nil before Start.
 	process atomic.Pointer[os.Process]
-	// killed: it was killed here.
-	killed atomic.Bool
+	// killed: it was killed here. asked: it was asked to end here.
+	killed, asked atomic.Bool
+	// reaping is held while the process is killed or its end is taken note of, which reaped is: its number may be another's then.
+	reaping sync.Mutex
+	reaped  bool
 	// done is closed when the process has ended; err is valid then.
 	done chan struct{}
 	err  error
@@ -37,12 +43,9 @@ type group struct {
 
 var _ runner.Runner = &group{}
 
-// newGroup prepares a process whose executable is the expected one. Its environment is c.Env and more.
-func newGroup(c Command, more []string) (*group, error) {
-	if err := c.verify(); err != nil {
-		return nil, err
-	}
-	g := &group{command: exec.Command(c.Path, c.Args...), done: make(chan struct{})}
+// newGroup prepares a process. Its environment is c.Env and more; log is told if it ends by itself.
+func newGroup(c Command, more []string, log *slog.Logger) (*group, error) {
+	g := &group{log: log, command: exec.Command(c.Path, c.Args...), done: make(chan struct{})}
 	g.command.Env = append(append([]string{}, c.Env...), more...)
 	for _, end := range []struct {
 		ours   **os.File
@@ -108,9 +111,10 @@ func (g *group) Start(context.Context) error {
 // await returns when the process has ended and the others of its group with it.
 func (g *group) await() {
 	defer close(g.done)
-	untilEnded(g.command.Process.Pid)
-	killTogether(g.command.Process)
-	g.err = g.command.Wait()
+	g.err = g.reap()
+	if !g.asked.Load() && !g.killed.Load() {
+		g.log.Warn("driver ended by itself", "pid", g.command.Process.Pid, "how", g.fate())
+	}
 	time.AfterFunc(pipeGrace, func() { _ = errors.Join(g.stdout.Close(), g.stderr.Close()) })
 }
 
@@ -136,6 +140,7 @@ func (g *group) end() {
 	if process == nil {
 		return
 	}
+	g.asked.Store(true)
 	terminate(process)
 	select {
 	case <-g.done:
@@ -147,6 +152,11 @@ func (g *group) end() {
 
 // kill ends the whole group at once.
 func (g *group) kill() {
+	g.reaping.Lock()
+	defer g.reaping.Unlock()
+	if g.reaped {
+		return
+	}
 	g.killed.Store(true)
 	if process := g.process.Load(); process != nil {
 		killTogether(process)

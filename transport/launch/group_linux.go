@@ -13,6 +13,16 @@ func together(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// reap returns when the process has ended, and the others of its group with it.
+func (g *group) reap() error {
+	untilEnded(g.command.Process.Pid)
+	g.reaping.Lock()
+	defer g.reaping.Unlock()
+	killTogether(g.command.Process)
+	g.reaped = true
+	return g.command.Wait()
+}
+
 // untilEnded returns when a process has ended. It leaves it a zombie, so that nobody else gets its group's number meanwhile.
 func untilEnded(pid int) {
 	for {

@@ -12,7 +12,13 @@ import (
 
 func together(*exec.Cmd) {}
 
-func untilEnded(int) {}
+func (g *group) reap() error {
+	err := g.command.Wait()
+	g.reaping.Lock()
+	defer g.reaping.Unlock()
+	g.reaped = true
+	return err
+}
 
 func terminate(process *os.Process) { _ = process.Signal(os.Interrupt) }
 

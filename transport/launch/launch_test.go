@@ -54,7 +54,7 @@ func driver(args []string) {
 		case "environment":
 			fmt.Fprintln(os.Stderr, "environment", strings.Join(os.Environ(), " "))
 		case "json":
-			fmt.Fprintln(os.Stderr, `{"level":"WARN","msg":"careful","machine":"a"}`)
+			fmt.Fprintln(os.Stderr, `{"level":"WARN","msg":"careful","token":"s3cr3t"}`)
 		}
 	}
 	plugin.Serve(&plugin.ServeConfig{
@@ -66,7 +66,7 @@ func driver(args []string) {
 // parent starts a driver with a child, says so, and waits to be killed.
 func parent() {
 	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
-	p, err := Start(context.Background(), self("child"), log)
+	p, err := Start(context.Background(), self("child"), Log{Logger: log})
 	if err != nil {
 		panic(err)
 	}
@@ -100,7 +100,12 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-func (l *lines) log() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+func (l *lines) log() Log {
+	return Log{
+		Logger: slog.New(slog.NewTextHandler(l, nil)),
+		Clean:  func(text string) string { return strings.ReplaceAll(text, "s3cr3t", "[redacted]") },
+	}
+}
 
 func start(t *testing.T, c Command, l *lines) *Process {
 	t.Helper()
@@ -156,11 +161,17 @@ func TestADriverServesAndIsStopped(t *testing.T) {
 	eventually(t, "the line at its level", func() bool {
 		return strings.Contains(l.String(), "level=WARN") && strings.Contains(l.String(), "careful")
 	})
+	if strings.Contains(l.String(), "s3cr3t") {
+		t.Errorf("a secret that the driver wrote is logged: %s", l)
+	}
 	pid := pidOf(t, p)
 	p.Stop()
 	p.Stop()
 	if lives(pid) {
 		t.Error("the process lives after Stop")
+	}
+	if strings.Contains(l.String(), "ended by itself") {
+		t.Errorf("a driver that was stopped has ended by itself: %s", l)
 	}
 	if _, err := os.Stat(filepath.Dir(p.Address.String())); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket's folder is left: %v", err)
@@ -235,6 +246,12 @@ func TestADriverHasItsOwnEnvironmentOnly(t *testing.T) {
 }
 
 func TestWhatKeepsADriverFromServing(t *testing.T) {
+	folder, err := os.MkdirTemp("", "mw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	t.Setenv("TMPDIR", folder)
 	c := self()
 	raw, err := os.ReadFile(c.Path)
 	if err != nil {
@@ -243,16 +260,16 @@ func TestWhatKeepsADriverFromServing(t *testing.T) {
 	sum := sha256.Sum256(raw)
 	right, wrong := c, c
 	right.SHA256, wrong.SHA256 = sum[:], make([]byte, sha256.Size)
-	start(t, right, &lines{})
+	start(t, right, &lines{}).Stop()
 	for name, test := range map[string]struct {
 		command Command
 		says    string
 		ended   bool
 	}{
 		"another executable":      {wrong, "another executable", false},
-		"none":                    {Command{Path: filepath.Join(t.TempDir(), "none")}, "no such file", false},
+		"none":                    {Command{Path: "/nowhere/driver"}, "no such file", false},
 		"it fails":                {self("fail"), "there is no cloud", true},
-		"it is something else":    {Command{Path: "/bin/sh", Args: []string{"-c", "echo hello; /bin/sleep 1000"}}, "hello", false},
+		"it is something else":    {Command{Path: "/bin/sh", Args: []string{"-c", "echo hello; /bin/sleep 1000"}}, "does not serve", false},
 		"it ends without a word":  {Command{Path: "/bin/true"}, "exit status 0", true},
 		"nobody may run the file": {Command{Path: "/etc/passwd"}, "permission denied", false},
 	} {
@@ -268,8 +285,29 @@ func TestWhatKeepsADriverFromServing(t *testing.T) {
 			if errors.Is(err, ErrEnded) != test.ended {
 				t.Errorf("error %q: ended %t", err, !test.ended)
 			}
+			if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+				t.Errorf("it leaves %v behind (%v)", left, err)
+			}
 		})
 	}
+}
+
+func TestWithoutATemporaryFolderTMPDIRIsNamed(t *testing.T) {
+	t.Setenv("TMPDIR", "/proc/1")
+	_, first := Start(t.Context(), self(), (&lines{}).log())
+	_, again := Start(t.Context(), self(), (&lines{}).log())
+	if first == nil || !strings.Contains(first.Error(), "set TMPDIR") || again == nil || again.Error() != first.Error() {
+		t.Errorf("errors %v and %v", first, again)
+	}
+}
+
+func TestHowADriverEndedIsLogged(t *testing.T) {
+	l := &lines{}
+	p := start(t, self(), l)
+	if err := p.Process().Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "how it ended", func() bool { return strings.Contains(l.String(), "signal: killed") })
 }
 
 func TestAStartThatIsNotWantedAnyMoreEnds(t *testing.T) {

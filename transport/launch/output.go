@@ -8,13 +8,30 @@ import (
 	"sync"
 )
 
-// maxLine is how much of a line is logged.
-const maxLine = 4 << 10
+// maxLine is how much of a line is logged, maxRead how much is read until its end comes.
+const (
+	maxLine = 4 << 10
+	maxRead = 64 << 10
+)
+
+// Log is where what a driver writes goes.
+type Log struct {
+	*slog.Logger
+	// Clean takes out what nobody may read; nil: nothing. It must be safe for use by several goroutines.
+	Clean func(text string) string
+}
+
+func (l Log) clean(text string) string {
+	if l.Clean == nil {
+		return text
+	}
+	return l.Clean(text)
+}
 
 // output logs what a driver writes, a line at a time. A line that is a JSON object, as structured loggers write them, is logged as
 // one, at its level. It is safe for concurrent use.
 type output struct {
-	log *slog.Logger
+	log Log
 
 	mu   sync.Mutex
 	rest []byte
@@ -34,7 +51,7 @@ func (o *output) Write(written []byte) (int, error) {
 		o.tell(line)
 		o.rest = rest
 	}
-	if len(o.rest) > maxLine {
+	if len(o.rest) > maxRead {
 		o.tell(o.rest)
 		o.rest = nil
 	}
@@ -54,12 +71,11 @@ func (o *output) tell(line []byte) {
 	if len(line) == 0 {
 		return
 	}
-	if len(line) > maxLine {
-		line = line[:maxLine]
-	}
-	o.line = string(line)
+	// What is cut off could not be recognized.
+	o.line = o.log.clean(string(line))
+	o.line = o.line[:min(len(o.line), maxLine)]
 	var said map[string]any
-	if json.Unmarshal(line, &said) != nil {
+	if json.Unmarshal([]byte(o.line), &said) != nil {
 		o.log.Info("driver wrote", "line", o.line)
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -45,14 +44,23 @@ type Process struct {
 
 	client *plugin.Client
 	group  atomic.Pointer[group]
+	// sockets is the folder that go-plugin has made for its socket.
+	sockets atomic.Pointer[string]
 }
 
 // ErrEnded is what errors of Start wrap when the driver ended before it served.
 var ErrEnded = errors.New("it ended before it served")
 
-// Start starts a driver and returns when it serves. What it writes goes to log, a line at a time. The caller stops it. An error says
-// why it does not serve; nothing of it is left then.
-func Start(ctx context.Context, c Command, log *slog.Logger) (*Process, error) {
+// Start starts a driver and returns when it serves. What it writes goes to log, a line at a time, and how it ends, if it does so by
+// itself. The caller stops it. An error says why it does not serve, in words that stay the same while that lasts; nothing of it is
+// left then.
+func Start(ctx context.Context, c Command, log Log) (*Process, error) {
+	if err := c.verify(); err != nil {
+		return nil, fmt.Errorf("start the driver %s: %w", c.Path, err)
+	}
+	if err := writable(os.TempDir()); err != nil {
+		return nil, err
+	}
 	p := &Process{}
 	wrote := &output{log: log}
 	config := &plugin.ClientConfig{
@@ -67,8 +75,9 @@ func Start(ctx context.Context, c Command, log *slog.Logger) (*Process, error) {
 		SyncStderr:       &output{log: log},
 		// What it would tell is told here.
 		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Off}),
-		RunnerFunc: func(_ hclog.Logger, settings *exec.Cmd, _ string) (runner.Runner, error) {
-			g, err := newGroup(c, settings.Env)
+		RunnerFunc: func(_ hclog.Logger, settings *exec.Cmd, sockets string) (runner.Runner, error) {
+			p.sockets.Store(&sockets)
+			g, err := newGroup(c, settings.Env, log.Logger)
 			if err != nil {
 				return nil, err
 			}
@@ -89,9 +98,6 @@ func Start(ctx context.Context, c Command, log *slog.Logger) (*Process, error) {
 
 // serve returns when the driver serves, and what it writes to its standard files is read.
 func (p *Process) serve(config *plugin.ClientConfig, wrote *output) error {
-	if _, err := os.Stat(os.TempDir()); err != nil {
-		return fmt.Errorf("set TMPDIR to a folder that can be written to: %w", err)
-	}
 	address, err := p.client.Start()
 	if err == nil {
 		_, err = p.client.Client()
@@ -100,10 +106,32 @@ func (p *Process) serve(config *plugin.ClientConfig, wrote *output) error {
 		p.Address, p.TLS = address, config.TLSConfig
 		return nil
 	}
-	if g := p.group.Load(); g != nil && g.endedByItself() {
+	g := p.group.Load()
+	if g == nil || g.process.Load() == nil {
+		return err
+	}
+	if g.endedByItself() {
 		return fmt.Errorf("%w: %s; it wrote last: %s", ErrEnded, g.fate(), wrote.last())
 	}
-	return err
+	// go-plugin repeats what the driver wrote.
+	wrote.log.Warn("driver does not serve", "cause", wrote.log.clean(err.Error()))
+	return errors.New("it runs, but does not serve: a driver that is started has to be served by the SDK, or to speak go-plugin's protocol on stdout")
+}
+
+// writable says whether files can be made in a folder, where go-plugin makes one for the socket.
+func writable(dir string) error {
+	probe, err := os.MkdirTemp(dir, "millwright")
+	if err == nil {
+		err = os.Remove(probe)
+	}
+	if why, ok := errors.AsType[*os.PathError](err); ok {
+		// Its path is another one each time.
+		err = why.Err
+	}
+	if err != nil {
+		return fmt.Errorf("drivers that are started need a folder for their socket: set TMPDIR to one that can be written to; %s cannot: %w", dir, err)
+	}
+	return nil
 }
 
 // Process is the one that was started, for those who would signal it or look at it.
@@ -116,6 +144,10 @@ func (p *Process) Stop() {
 		g.end()
 	}
 	p.client.Kill()
+	// go-plugin leaves its folder behind where nothing was started.
+	if sockets := p.sockets.Load(); sockets != nil && *sockets != "" {
+		_ = os.RemoveAll(*sockets)
+	}
 }
 
 func (p *Process) kill() {

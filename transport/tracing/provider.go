@@ -68,5 +68,6 @@ func parse(endpoint string) ([]otlptracegrpc.Option, error) {
 	if err != nil || at.Scheme != "https" || at.Port() == "" || strings.Trim(at.Path, "/") != "" {
 		return nil, fmt.Errorf("endpoint %q: write https://host:port, or unix:///absolute/path for a collector on this machine; plaintext TCP is refused", endpoint)
 	}
-	return []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(at.Host)}, nil
+	// As a URL it overrules what the environment says of TLS.
+	return []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL("https://" + at.Host)}, nil
 }
