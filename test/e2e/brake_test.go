@@ -5,11 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
 // aloneSet renders a MachineSet that belongs to no MachineDeployment.
@@ -41,11 +39,7 @@ func TestSAFE2_OvershootFreezesCreation(t *testing.T) {
 	u := newUser(t)
 	u.apply(aloneSet("shrunk", before))
 	u.awaitRunning(before)
-	slow := durationpb.New(4 * time.Second)
-	u.inject(&backendv1alpha1.Fault{
-		Effect:  backendv1alpha1.FaultEffect_FAULT_EFFECT_LATENCY,
-		Latency: &backendv1alpha1.FaultLatency{Min: slow, Max: slow},
-	})
+	u.delayCalls(4*time.Second, 4*time.Second)
 	peak := u.keepExtremes()
 	u.kubectl("scale", "machineset", "shrunk", "--replicas=0")
 	u.awaitSet(t, "all machines to be on their way out", func(set *clusterv1alpha1.MachineSet) bool {
