@@ -13,7 +13,7 @@ import (
 const (
 	firstPort = 20000
 	lastPort  = 29999
-	blockSize = 8
+	blockSize = 12
 )
 
 // The places of a block.
@@ -25,6 +25,7 @@ const (
 	controllerManagerPort
 	schedulerPort
 	kwokPort
+	firstSparePort
 )
 
 // portBlock is a claim on blockSize ports of 127.0.0.1. The zero value holds none.
@@ -74,6 +75,16 @@ func (b portBlock) address(place int) string { return fmt.Sprintf("127.0.0.1:%d"
 func (b portBlock) url(place int) string { return "https://" + b.address(place) }
 
 func (b portBlock) port(place int) int { return b.first + place }
+
+// SpareAddress returns an address on this machine that is this cluster's alone: for a process beside it. Each call returns another;
+// the error means that there are no more.
+func (c *Cluster) SpareAddress() (string, error) {
+	place := firstSparePort + int(c.spares.Add(1)) - 1
+	if place >= blockSize {
+		return "", fmt.Errorf("claim ports: all %d spare ones of the cluster are in use", blockSize-firstSparePort)
+	}
+	return c.layout.ports.address(place), nil
+}
 
 // release gives the block back. Doing so again does nothing.
 func (b portBlock) release() error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -30,6 +31,8 @@ type Cluster struct {
 	supervisor *supervisor.Supervisor
 	config     *rest.Config
 	client     kubernetes.Interface
+	// spares counts the spare addresses that were given out.
+	spares atomic.Int32
 }
 
 // Start brings a fresh cluster up and returns when it is ready (see [Cluster.WaitReady]), within two minutes.

@@ -34,7 +34,7 @@ type metrics struct {
 }
 
 func (s *Stack) prepareMetrics(ctx context.Context) (metrics, error) {
-	address, err := freeAddress()
+	address, err := s.SpareAddress()
 	if err != nil {
 		return metrics{}, err
 	}

@@ -3,7 +3,6 @@ package stack
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 )
@@ -43,14 +42,4 @@ func ready(ctx context.Context, url string) bool {
 		return false
 	}
 	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
-}
-
-// freeAddress returns an address on this machine that nobody listens on. Who takes it before the manager does keeps the
-// manager from starting for as long as they hold it: it tries again at the same address.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }

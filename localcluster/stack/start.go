@@ -81,7 +81,7 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if err := s.writeManagerKubeconfig(ctx); err != nil {
 		return err
 	}
-	health, err := freeAddress()
+	health, err := s.SpareAddress()
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type webhook struct {
 
 // prepareWebhook finds an address and makes the certificate.
 func (s *Stack) prepareWebhook() (webhook, error) {
-	address, err := freeAddress()
+	address, err := s.SpareAddress()
 	if err != nil {
 		return webhook{}, err
 	}

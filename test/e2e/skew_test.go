@@ -34,7 +34,7 @@ func TestDRV1_CoreAndDriverAreUpgradedInEitherOrder(t *testing.T) {
 
 func upgradeAndRollBack(t *testing.T, first, second string) {
 	// At each step so many more Machines are asked for, and so many of them have VMs when a process ends.
-	const batch, made = 12, 3
+	const batch, made = 8, 2
 	// As a kubelet ends a container. What is rolled back is killed.
 	const grace = 30 * time.Second
 	u := newUser(t)

@@ -53,12 +53,12 @@ func Bugs() []Bug {
 		{
 			Name: "create-under-a-new-key", What: "a create that failed is repeated under another uid",
 			Breaks: []string{judge.OneVM, judge.Settles}, File: "core/controllers/machine/apply.go",
-			Old: `		err = s.driver.StartCreate(s.told(), `,
+			Old: `		err = s.driver.StartCreate(ctx, s.told(), `,
 			New: `		told := s.told()
 		if last := s.state.Memory.Last; last != nil && last.Failure != nil {
 			told.UID += "-again"
 		}
-		err = s.driver.StartCreate(told, `,
+		err = s.driver.StartCreate(ctx, told, `,
 		},
 	}
 }
