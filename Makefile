@@ -17,7 +17,7 @@ TOOLS := $(BIN)/tools
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 
-# The modules whose tests run whole clusters: one package at a time, never cached.
+# The modules whose tests run whole clusters: two packages at a time, never cached.
 E2E_MODULES  := localcluster test
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
@@ -78,7 +78,7 @@ unit: build ## Run the tests of packages; some start an API server.
 
 .PHONY: e2e
 e2e: build racing previous example-node ## Run the tests of whole processes on a real cluster.
-	@$(GOTEST) -count=1 -p 1 -timeout 30m $(call packages,$(E2E_MODULES))
+	@$(GOTEST) -count=1 -p 2 -timeout 30m $(call packages,$(E2E_MODULES))
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a campaign, PLANTED=all proves that bugs are found.

@@ -55,7 +55,7 @@ func roundName(what, operation string, point backendv1alpha1.FaultPoint, victims
 
 func killDuringCreate(t *testing.T, operation string, point backendv1alpha1.FaultPoint, victims []string) {
 	u := newUser(t)
-	u.slowCloud()
+	u.delayCalls(100*time.Millisecond, 500*time.Millisecond)
 	hold := u.hold(operation, point)
 	u.apply(deployment("killed", 1, nil))
 	u.killAt(hold, point, victims)
@@ -71,7 +71,7 @@ func killDuringDelete(t *testing.T, operation string, point backendv1alpha1.Faul
 	u.apply(deployment("killed", 1, nil))
 	u.awaitRunning(1)
 	uid := u.uids()[0]
-	u.slowCloud()
+	u.delayCalls(100*time.Millisecond, 500*time.Millisecond)
 	hold := u.hold(operation, point)
 	u.kubectl("delete", "machinedeployment", "killed", "--wait=false")
 	u.killAt(hold, point, victims)
