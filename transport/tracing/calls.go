@@ -27,6 +27,9 @@ func Client(provider trace.TracerProvider, driver string) grpc.UnaryClientInterc
 	tracer := provider.Tracer(scope)
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		ctx, span := begin(ctx, tracer, trace.SpanKindClient, method, request)
+		if !span.SpanContext().IsValid() {
+			return invoke(ctx, method, request, answer, cc, opts...)
+		}
 		defer span.End()
 		span.SetAttributes(attribute.String("millwright.driver", driver))
 		sent, _ := metadata.FromOutgoingContext(ctx)
