@@ -152,10 +152,19 @@ func (m *machine) createOnly(ctx context.Context) error {
 	return err
 }
 
-// removeOnly asks once.
-func (m *machine) removeOnly(ctx context.Context) error {
-	_, err := m.remove(ctx)
-	return err
+// removeUntilError asks until nothing is left, or until the first error: a driver need not make all of the cloud's calls in one.
+func (m *machine) removeUntilError(ctx context.Context) error {
+	for {
+		now, err := m.remove(ctx)
+		if err != nil || now == nil {
+			return err
+		}
+		select {
+		case <-time.After(min(max(now.GetOperation().GetPollAfter().AsDuration(), shortestPoll), longestPoll)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func killedCreate(ctx context.Context, t *trial) {
@@ -201,7 +210,7 @@ func killedDelete(ctx context.Context, t *trial) {
 	for _, at := range places(operations) {
 		m := t.machine()
 		m.running(ctx)
-		t.killAt(ctx, m, at, m.removeOnly)
+		t.killAt(ctx, m, at, m.removeUntilError)
 		t.nothingLeft(ctx, m, "killed at "+at.operation)
 	}
 }
@@ -223,7 +232,7 @@ func lostAnswer(ctx context.Context, t *trial) {
 		m := t.machine()
 		m.running(ctx)
 		t.strike(ctx, m, operation, lost())
-		_ = m.removeOnly(unjudged(ctx))
+		_ = m.removeUntilError(unjudged(ctx))
 		t.nothingLeft(ctx, m, "the answer to "+operation+" was lost")
 	}
 }

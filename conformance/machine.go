@@ -167,8 +167,9 @@ const (
 	longestPoll  = 5 * time.Second
 )
 
-// until calls step, in turn and no sooner than the driver wants to be asked again, until it returns nil. An operation that is
-// pending is waited for; any other error ends the check. The limit is the cloud's: waiting for a turn does not count.
+// until calls step, in turn and no sooner than the driver wants to be asked again, until it returns nil. As core does, it waits for an
+// operation that is pending, and for as long as a rate limit says; any other error ends the check. The limit is the cloud's: waiting
+// for a turn does not count.
 func (m *machine) until(ctx context.Context, what string, limit time.Duration, step func(context.Context) (time.Duration, error)) {
 	began := time.Now()
 	for {
@@ -178,14 +179,15 @@ func (m *machine) until(ctx context.Context, what string, limit time.Duration, s
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, errNotYet) && !pending(err) {
+		limited, isLimited := rateLimited(err)
+		if !errors.Is(err, errNotYet) && !pending(err) && !isLimited {
 			m.t.fatalf("while waiting for the machine %s: %s: %s", what, status.Code(err), status.Convert(err).Message())
 		}
 		if time.Since(began) > limit {
 			m.t.fatalf("waited %s in vain for the machine %s", limit, what)
 		}
 		select {
-		case <-time.After(min(max(wait, shortestPoll), longestPoll)):
+		case <-time.After(max(min(max(wait, shortestPoll), longestPoll), min(limited, limit))):
 		case <-ctx.Done():
 			m.t.fatalf("stopped while waiting for the machine %s", what)
 		}

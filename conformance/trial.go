@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -147,6 +148,19 @@ func reasonOf(err error) string {
 // pending says whether the driver asks to come back in a moment.
 func pending(err error) bool {
 	return status.Code(err) == codes.Aborted && reasonOf(err) == contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
+}
+
+// rateLimited says whether the driver, for the cloud, asks to be left alone for a while, and how long; false where it does not say.
+func rateLimited(err error) (time.Duration, bool) {
+	if reasonOf(err) != contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED) {
+		return 0, false
+	}
+	for _, detail := range status.Convert(err).Details() {
+		if info, is := detail.(*errdetails.RetryInfo); is {
+			return info.GetRetryDelay().AsDuration(), true
+		}
+	}
+	return 0, false
 }
 
 // random returns letters and digits that were never there before.
