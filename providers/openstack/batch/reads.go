@@ -1,0 +1,84 @@
+// Package batch answers many small questions with few big ones.
+package batch
+
+import (
+	"context"
+	"sync"
+)
+
+// Reads gathers questions about keys that have something in common, a scope. A question that comes while nobody else asks goes at once;
+// those that come meanwhile wait for that answer and then go together. So nobody waits for company, and an answer was asked for
+// after the question: it is never older. The zero value is not usable; see New. It is safe for concurrent use.
+type Reads[S comparable, V any] struct {
+	most int
+	load func(ctx context.Context, scope S, keys []string) (map[string]V, error)
+
+	mu     sync.Mutex
+	scopes map[S]*line[V]
+}
+
+// line is who waits for one scope: it exists while anybody does.
+type line[V any] struct {
+	next []*round[V]
+}
+
+// round is one big question.
+type round[V any] struct {
+	keys   []string
+	done   chan struct{}
+	answer map[string]V
+	err    error
+}
+
+// New returns a Reads that asks for up to most keys at once. What load does not have in its answer is the zero value. load gets a
+// context of its own, which ends with nobody's: many wait for it, so it has to bound itself.
+func New[S comparable, V any](most int, load func(ctx context.Context, scope S, keys []string) (map[string]V, error)) *Reads[S, V] {
+	return &Reads[S, V]{most: most, load: load, scopes: map[S]*line[V]{}}
+}
+
+// Get returns what load answers for the key, or the error of ctx once that has ended.
+func (r *Reads[S, V]) Get(ctx context.Context, scope S, key string) (V, error) {
+	mine := r.join(context.WithoutCancel(ctx), scope, key)
+	select {
+	case <-mine.done:
+		return mine.answer[key], mine.err
+	case <-ctx.Done():
+		var none V
+		return none, ctx.Err()
+	}
+}
+
+// join puts the key into the next round that has room, and begins to ask when nobody does.
+func (r *Reads[S, V]) join(ctx context.Context, scope S, key string) *round[V] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting, asking := r.scopes[scope]
+	if !asking {
+		waiting = &line[V]{}
+		r.scopes[scope] = waiting
+		defer func() { go r.ask(ctx, scope, waiting) }()
+	}
+	if n := len(waiting.next); n == 0 || len(waiting.next[n-1].keys) >= r.most {
+		waiting.next = append(waiting.next, &round[V]{done: make(chan struct{})})
+	}
+	last := waiting.next[len(waiting.next)-1]
+	last.keys = append(last.keys, key)
+	return last
+}
+
+// ask asks round by round until nobody waits.
+func (r *Reads[S, V]) ask(ctx context.Context, scope S, waiting *line[V]) {
+	for {
+		r.mu.Lock()
+		if len(waiting.next) == 0 {
+			delete(r.scopes, scope)
+			r.mu.Unlock()
+			return
+		}
+		now := waiting.next[0]
+		waiting.next = waiting.next[1:]
+		r.mu.Unlock()
+		now.answer, now.err = r.load(ctx, scope, now.keys)
+		close(now.done)
+	}
+}

@@ -1,0 +1,291 @@
+package driver
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// creation makes what is missing of a machine.
+type creation struct {
+	*Driver
+	subject
+	want    spec.Spec
+	request *driverv1alpha1.CreateMachineRequest
+}
+
+// ensure returns the machine's server, and makes it where there is none.
+func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) {
+	found, err := c.findAll(ctx, c.subject)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.nameTaken(c.Owner); err != nil {
+		return nil, err
+	}
+	if len(found.servers) > 0 {
+		return c.keep(ctx, found)
+	}
+	buried, err := c.buried(ctx, c.subject)
+	if err != nil {
+		return nil, err
+	}
+	if len(buried) > 0 {
+		return c.tombstone(buried[0]), nil
+	}
+	return c.make(ctx, found)
+}
+
+// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which a crash of Nova's clients at the wrong
+// instant can leave, the older one stays.
+func (c *creation) keep(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
+	for _, younger := range found.servers[1:] {
+		if err := servers.Delete(ctx, c.Compute, younger.ID).ExtractErr(); err != nil && !session.IsGone(err) {
+			return nil, session.Explain(err)
+		}
+	}
+	if err := c.conflict(ctx, found.servers[0]); err != nil {
+		return nil, err
+	}
+	return found.machine(c.Session), nil
+}
+
+// tombstone describes a machine that has had its server.
+func (c *creation) tombstone(gone server) *driverv1alpha1.Machine {
+	had := c.holding(c.Owner)
+	had.servers = []server{gone}
+	m := had.machine(c.Session)
+	m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, nil
+	m.Reason, m.Message = "ServerDeleted", "The server "+gone.ID+" of this machine was deleted, and a machine gets no second one."
+	return m
+}
+
+// make makes the ports, the floating IP and, after all that can fail, the server.
+func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
+	body, err := c.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	theirs := slices.ContainsFunc(c.want.Ports, func(p spec.Port) bool { return p.ID != "" })
+	if len(found.ports) == 0 && !theirs {
+		// Nothing that is still on its way can succeed without its port.
+		c.attempts.note(c.Owner, false)
+	}
+	if left := c.attempts.wait(c.Owner, found.ports); left > 0 {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
+			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
+	}
+	ports, err := c.ports(ctx, found.ports)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.floatingIP(ctx, ports, found.floatingIPs); err != nil {
+		return nil, err
+	}
+	for _, id := range ports {
+		body.networks = append(body.networks, servers.Network{Port: id})
+	}
+	c.attempts.note(c.Owner, true)
+	made, err := servers.Create(ctx, c.Compute, body, hints(body.hints)).Extract()
+	if err != nil {
+		c.attempts.note(c.Owner, !session.IsRefused(err))
+		return nil, c.explain(err)
+	}
+	now := c.holding(c.Owner)
+	now.servers = []server{{
+		ID: made.ID, Name: c.ServerName(), Status: statusBuild, Created: c.options.Clock(), Metadata: body.Metadata,
+		Flavor: serverFlavor{Name: body.flavorName}, Zone: c.want.AvailabilityZone,
+	}}
+	return now.machine(c.Session), nil
+}
+
+// floatingIP makes the floating IP of the first port that the driver made. A port takes one: a second one is refused.
+func (c *creation) floatingIP(ctx context.Context, ports []string, found []floatingIP) error {
+	if c.want.FloatingIPPool == "" || len(found) > 0 {
+		return nil
+	}
+	network, err := c.ExternalNetworkID(ctx, "floatingIpPool", c.want.FloatingIPPool)
+	if err != nil {
+		return err
+	}
+	own := slices.IndexFunc(c.want.Ports, func(p spec.Port) bool { return p.ID == "" }) // there is one, says spec
+	_, err = floatingips.Create(ctx, c.Network, floatingips.CreateOpts{
+		FloatingNetworkID: network, PortID: ports[own], Description: c.Description(),
+	}).Extract()
+	return c.explain(err)
+}
+
+// explain returns the contract's error. What the cloud did not find may have been looked up long ago.
+func (c *creation) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if session.IsGone(err) || session.IsConflict(err) || session.IsBadRequest(err) {
+		c.Forget()
+	}
+	return session.Explain(err)
+}
+
+// body is what Nova is asked for.
+type body struct {
+	servers.CreateOpts
+	description string
+	networks    []servers.Network
+	hints       map[string]any
+	flavorName  string
+}
+
+// ToServerCreateMap implements servers.CreateOptsBuilder, which knows no description.
+func (b body) ToServerCreateMap() (map[string]any, error) {
+	b.CreateOpts.Networks = b.networks
+	request, err := b.CreateOpts.ToServerCreateMap()
+	if err != nil {
+		return nil, fmt.Errorf("describe the server: %w", err)
+	}
+	if inner, is := request["server"].(map[string]any); is {
+		inner["description"] = b.description
+	}
+	return request, nil
+}
+
+// hints are scheduler hints as the user wrote them.
+type hints map[string]any
+
+// ToSchedulerHintsMap implements servers.SchedulerHintOptsBuilder: what goes beside the server in the request.
+func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
+	if len(h) == 0 {
+		return nil, nil
+	}
+	return map[string]any{"os:scheduler_hints": map[string]any(h)}, nil
+}
+
+// server looks up what the spec names.
+func (c *creation) server(ctx context.Context) (body, error) {
+	flavor, err := c.Flavor(ctx, "flavor", c.want.Flavor)
+	if err != nil {
+		return body{}, err
+	}
+	image, err := c.ImageID(ctx, "image", c.want.Image)
+	if err != nil {
+		return body{}, err
+	}
+	b := body{
+		CreateOpts: servers.CreateOpts{
+			Name: c.ServerName(), FlavorRef: flavor.ID, ImageRef: image, AvailabilityZone: c.want.AvailabilityZone,
+			// Base64 here: gophercloud would take user data that happens to look like base64 for what it is not.
+			UserData: []byte(base64.StdEncoding.EncodeToString(c.request.GetUserData())),
+			Metadata: c.metadata(), ConfigDrive: c.want.ConfigDrive, Tags: c.tags(),
+			BlockDevice: blockDevices(c.want, image),
+		},
+		description: c.Description(), flavorName: flavor.Name, hints: maps.Clone(c.want.SchedulerHints),
+	}
+	if c.want.RootDisk != nil {
+		b.ImageRef = ""
+	}
+	if c.want.ServerGroup == "" {
+		return b, nil
+	}
+	group, err := c.ServerGroupID(ctx, "serverGroup", c.want.ServerGroup)
+	if err != nil {
+		return body{}, err
+	}
+	if b.hints == nil {
+		b.hints = map[string]any{}
+	}
+	b.hints["group"] = group
+	return b, nil
+}
+
+// metadata is the users' and the request's, under the marks.
+func (c *creation) metadata() map[string]string {
+	all := map[string]string{}
+	for key, value := range c.request.GetTags() {
+		all[metadataKey(key)] = value[:min(len(value), maxMetadata)]
+	}
+	maps.Copy(all, c.want.Metadata)
+	maps.Copy(all, c.Metadata())
+	return all
+}
+
+// maxMetadata is the longest key and the longest value of metadata that Nova takes.
+const maxMetadata = 255
+
+// metadataKey is a key of the request's tags as Nova takes it: an underscore stands for what it refuses, such as '/'.
+func metadataKey(key string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_:. ", r)) {
+			return r
+		}
+		return '_'
+	}, key)
+	return plain[:min(len(plain), maxMetadata)]
+}
+
+// tags are the users' and the marks.
+func (c *creation) tags() []string {
+	return append(slices.Clone(c.want.Tags), marks.ClusterTag(c.Cluster), marks.MachineTag(c.UID))
+}
+
+// blockDevices are the disks of a server that does not boot from its flavor's disk alone. Nova makes them, and deletes them with the server.
+func blockDevices(want spec.Spec, image string) []servers.BlockDevice {
+	var devices []servers.BlockDevice
+	switch root := want.RootDisk; {
+	case root != nil:
+		devices = append(devices, servers.BlockDevice{
+			SourceType: servers.SourceImage, UUID: image, DestinationType: servers.DestinationVolume, BootIndex: 0,
+			VolumeSize: root.SizeGB, VolumeType: root.VolumeType, DeleteOnTermination: true,
+		})
+	case len(want.Volumes) > 0:
+		devices = append(devices, servers.BlockDevice{
+			SourceType: servers.SourceImage, UUID: image, DestinationType: servers.DestinationLocal, BootIndex: 0, DeleteOnTermination: true,
+		})
+	}
+	for _, volume := range want.Volumes {
+		devices = append(devices, servers.BlockDevice{
+			SourceType: servers.SourceBlank, DestinationType: servers.DestinationVolume, BootIndex: -1, Tag: volume.Name,
+			VolumeSize: volume.SizeGB, VolumeType: volume.VolumeType, DeleteOnTermination: true,
+		})
+	}
+	return devices
+}
+
+// conflict returns an error where the server differs from the spec in what cannot be changed on a server.
+func (c *creation) conflict(ctx context.Context, have server) error {
+	var fields []sdk.ErrorOption
+	differs := func(field, value string) {
+		fields = append(fields, sdk.WithField(field, "The server has "+value+", which cannot be changed."))
+	}
+	// What has left the catalog since can still be what the server was made from: then its name or id is compared.
+	flavor := c.want.Flavor
+	if known, err := c.Flavor(ctx, "flavor", flavor); err == nil {
+		flavor = known.Name
+	}
+	if have.Flavor.Name != "" && have.Flavor.Name != flavor {
+		differs("flavor", have.Flavor.Name)
+	}
+	image := c.want.Image
+	if known, err := c.ImageID(ctx, "image", image); err == nil && have.Image.ID != "" && have.Image.ID != known {
+		differs("image", have.Image.ID)
+	}
+	if zone := c.want.AvailabilityZone; zone != "" && have.Zone != "" && have.Zone != zone {
+		differs("availabilityZone", have.Zone)
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT, "A server of this machine exists and differs from the spec.", fields...)
+}

@@ -1,0 +1,76 @@
+package driver
+
+import (
+	"context"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+)
+
+// removal removes a machine.
+type removal struct {
+	subject
+	found *holding
+}
+
+// proceed takes the next step: the servers, and once they are gone what they needed. It returns what is still there, nil when nothing is.
+func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) {
+	if r.found.empty() {
+		return nil, nil
+	}
+	for _, s := range r.found.servers {
+		if err := r.server(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.found.servers) > 0 {
+		return r.found.deleting(r.Session, taskDeleting), nil
+	}
+	for _, f := range r.found.floatingIPs {
+		if err := done(floatingips.Delete(ctx, r.Network, f.ID).ExtractErr()); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range r.found.ports {
+		if p.Trunk != nil {
+			if err := done(trunks.Delete(ctx, r.Network, p.Trunk.ID).ExtractErr()); err != nil {
+				return nil, err
+			}
+		}
+		if err := done(ports.Delete(ctx, r.Network, p.ID).ExtractErr()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// server asks Nova to delete a server, unless it is at it. A server whose deletion has failed is in ERROR, and asked for again; one
+// that Nova keeps for a while, to restore it, is deleted for good.
+func (r *removal) server(ctx context.Context, s server) error {
+	if s.Status == statusSoftDeleted {
+		return done(forceDelete(ctx, r.Compute, s.ID))
+	}
+	if s.TaskState == taskDeleting {
+		return nil
+	}
+	return done(servers.Delete(ctx, r.Compute, s.ID).ExtractErr())
+}
+
+// forceDelete deletes a server that is SOFT_DELETED.
+func forceDelete(ctx context.Context, compute *gophercloud.ServiceClient, id string) error {
+	return servers.ForceDelete(ctx, compute, id).ExtractErr()
+}
+
+// done explains the error of a deletion; what is gone is deleted.
+func done(err error) error {
+	if err == nil || session.IsGone(err) {
+		return nil
+	}
+	return session.Explain(err)
+}

@@ -1,0 +1,269 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/batch"
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+const (
+	// most is how many machines are asked for at once: their names have to fit in a URL.
+	most = 25
+	// buriedFor is how much longer than a create may take to settle a deleted server is looked for: clocks differ.
+	buriedFor = 5 * time.Minute
+)
+
+// scope is what reads of several machines have in common.
+type scope struct {
+	*session.Session
+	cluster string
+}
+
+func (s subject) scope() scope { return scope{Session: s.Session, cluster: s.Cluster} }
+
+// reads are what the driver asks the cloud about a machine.
+type reads struct {
+	servers     *batch.Reads[scope, []server]
+	ports       *batch.Reads[scope, []port]
+	floatingIPs *batch.Reads[scope, []floatingIP]
+}
+
+func newReads() reads {
+	return reads{
+		servers:     batch.New(most, serversOf),
+		ports:       batch.New(most, portsOf),
+		floatingIPs: batch.New(most, floatingIPsOf),
+	}
+}
+
+// serversOf returns the servers of machines by uid, the oldest first.
+func serversOf(ctx context.Context, where scope, uids []string) (map[string][]server, error) {
+	var tags []string
+	for _, uid := range uids {
+		tags = append(tags, marks.MachineTag(uid))
+	}
+	found, err := listing[server](ctx, where.Compute, "servers/detail", "servers", url.Values{
+		"tags": {marks.ClusterTag(where.cluster)}, "tags-any": {strings.Join(tags, ",")},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return grouped(found, func(s server) string {
+		owner, _ := s.owner()
+		return owner.UID
+	}, server.compareAge), nil
+}
+
+func (s server) compareAge(other server) int {
+	return cmp.Or(s.Created.Compare(other.Created), cmp.Compare(s.ID, other.ID))
+}
+
+// portsOf returns the ports of machines by name, the oldest first.
+func portsOf(ctx context.Context, where scope, names []string) (map[string][]port, error) {
+	found, err := listing[port](ctx, where.Network, "ports", "ports", url.Values{
+		"description": {marks.ClusterDescription(where.cluster)}, "name": names,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return grouped(found, func(p port) string { return p.Name }, func(a, b port) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	}), nil
+}
+
+// floatingIPsOf returns the floating IPs of machines by description.
+func floatingIPsOf(ctx context.Context, where scope, descriptions []string) (map[string][]floatingIP, error) {
+	found, err := listing[floatingIP](ctx, where.Network, "floatingips", "floatingips", url.Values{"description": descriptions})
+	if err != nil {
+		return nil, err
+	}
+	return grouped(found, func(f floatingIP) string { return f.Description }, func(a, b floatingIP) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	}), nil
+}
+
+func grouped[T any](all []T, key func(T) string, compare func(a, b T) int) map[string][]T {
+	groups := map[string][]T{}
+	for _, one := range all {
+		groups[key(one)] = append(groups[key(one)], one)
+	}
+	for _, group := range groups {
+		slices.SortFunc(group, compare)
+	}
+	return groups
+}
+
+// holding returns one of nothing.
+func (d *Driver) holding(owner marks.Owner) *holding {
+	return &holding{Owner: owner, poll: d.options.PollInterval}
+}
+
+// find returns what describes the machine: its servers, and only without one what else there is.
+func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
+	found := d.holding(one.Owner)
+	var err error
+	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil || len(found.servers) > 0 {
+		return found, err
+	}
+	return found, d.findRest(ctx, one, found)
+}
+
+// findAll returns all that there is of the machine.
+func (d *Driver) findAll(ctx context.Context, one subject) (*holding, error) {
+	found := d.holding(one.Owner)
+	var err error
+	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil {
+		return nil, err
+	}
+	return found, d.findRest(ctx, one, found)
+}
+
+// findRest completes what is found with all but listed servers. It is asked for after these: a server that is made in between
+// shows by its port, which says that it is used.
+func (d *Driver) findRest(ctx context.Context, one subject, found *holding) (err error) {
+	if found.ports, err = d.reads.ports.Get(ctx, one.scope(), one.PortName()); err != nil {
+		return err
+	}
+	if len(found.servers) == 0 {
+		if found.servers, err = unlisted(ctx, one, found.ports); err != nil {
+			return err
+		}
+	}
+	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, one.scope(), one.Description())
+	return err
+}
+
+// unlisted returns the machine's servers that Nova leaves out of its lists but whose ids are known: those that it has given up for
+// deletion and may still restore, and those in a cell that is down. A port that names a server which is gone is free.
+func unlisted(ctx context.Context, one subject, ports []port) ([]server, error) {
+	ids := map[string]bool{}
+	if one.serverID != "" {
+		ids[one.serverID] = true
+	}
+	for _, p := range ports {
+		if p.DeviceID != "" {
+			ids[p.DeviceID] = true
+		}
+	}
+	var found []server
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		known, err := getServer(ctx, one.Session, id)
+		if err != nil && !session.IsGone(err) {
+			return nil, session.Explain(err)
+		}
+		if err != nil || known.Status == statusDeleted {
+			continue
+		}
+		if owner, marked := known.owner(); marked && owner.Cluster == one.Cluster && owner.UID == one.UID {
+			found = append(found, known)
+		}
+	}
+	slices.SortFunc(found, server.compareAge)
+	return found, nil
+}
+
+func getServer(ctx context.Context, in *session.Session, id string) (server, error) {
+	var answer struct {
+		Server server `json:"server"`
+	}
+	_, err := in.Compute.Get(ctx, in.Compute.ServiceURL("servers", id), &answer, nil)
+	return answer.Server, err
+}
+
+// buried returns the machine's servers that were deleted lately. Nova lists them among what has changed since a time, without metadata and
+// tags, but with name and description. Its filter of names is a regular expression without alternatives, and there is none of
+// descriptions for ordinary users: so one machine is asked for at a time.
+func (d *Driver) buried(ctx context.Context, one subject) ([]server, error) {
+	since := d.options.Clock().Add(-d.options.CreateSettle - buriedFor)
+	changed, err := listing[server](ctx, one.Compute, "servers/detail", "servers", url.Values{
+		"changes-since": {since.UTC().Format(time.RFC3339)}, "name": {"^" + regexp.QuoteMeta(one.ServerName()) + "$"},
+	})
+	return slices.DeleteFunc(changed, func(s server) bool {
+		return s.Status != statusDeleted || s.Description != one.Description()
+	}), err
+}
+
+// attempts are the requests for servers that this process has sent.
+//
+// Nova takes two requests for one port at the same time, and in failing the second takes the port away from the first. So a server is asked
+// for again only once an earlier request must have been answered. Whether there was one nobody but who sent it can tell: of a
+// machine that this process has not seen begin, a port that is younger than a create takes to settle may have had one.
+type attempts struct {
+	settle time.Duration
+	clock  func() time.Time
+
+	mu   sync.Mutex
+	last map[marks.Owner]attempt
+}
+
+// attempt is a request for a server, or that there was none so far.
+type attempt struct {
+	at      time.Time
+	pending bool
+}
+
+// wait returns how long a request for the machine's server may still be on its way.
+func (a *attempts) wait(one marks.Owner, ports []port) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, known := a.last[one]
+	if known && !last.pending {
+		return 0
+	}
+	latest := last.at
+	for _, p := range ports {
+		if !known && p.Created.After(latest) {
+			latest = p.Created
+		}
+	}
+	return max(0, a.settle-a.clock().Sub(latest))
+}
+
+// note notes that a request for the machine's server is on its way, or that none is.
+func (a *attempts) note(one marks.Owner, pending bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock()
+	maps.DeleteFunc(a.last, func(_ marks.Owner, old attempt) bool { return now.Sub(old.at) > a.settle })
+	if a.last == nil {
+		a.last = map[marks.Owner]attempt{}
+	}
+	a.last[one] = attempt{at: now, pending: pending}
+}
+
+// busy are the machines that a call of this process is changing.
+type busy struct {
+	mu       sync.Mutex
+	machines map[marks.Owner]bool
+}
+
+// enter begins a change; a second one at the same time is OPERATION_PENDING.
+func (b *busy) enter(one subject) (leave func(), err error) {
+	key := marks.Owner{Cluster: one.Cluster, UID: one.UID}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.machines[key] {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "Another call for this machine is under way.")
+	}
+	if b.machines == nil {
+		b.machines = map[marks.Owner]bool{}
+	}
+	b.machines[key] = true
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.machines, key)
+	}, nil
+}

@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// holding is all that is known to exist for one machine.
+type holding struct {
+	// Owner is the machine; where nobody has named it, as in a list, what the resources say.
+	marks.Owner
+	// poll is when it is worth asking again about what is on its way.
+	poll time.Duration
+	// servers should be at most one. The oldest is the machine.
+	servers     []server
+	ports       []port
+	floatingIPs []floatingIP
+}
+
+func (h *holding) empty() bool {
+	return len(h.servers) == 0 && len(h.ports) == 0 && len(h.floatingIPs) == 0
+}
+
+// marked is whose the resources say they are.
+func (h *holding) marked() marks.Owner {
+	if len(h.servers) > 0 {
+		if owner, marked := h.servers[0].owner(); marked {
+			return owner
+		}
+	}
+	return h.Owner
+}
+
+// nameTaken returns an error when the server was made for another name.
+func (h *holding) nameTaken(wanted marks.Owner) error {
+	if owner := h.marked(); owner != wanted {
+		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN, "The uid belongs to the machine "+owner.String()+".")
+	}
+	return nil
+}
+
+// machine describes what is there in the contract's terms. It must not be empty.
+func (h *holding) machine(in *session.Session) *driverv1alpha1.Machine {
+	owner := h.marked()
+	state, _ := json.Marshal(lastKnownState{Project: in.ProjectID}) // a string cannot fail
+	m := &driverv1alpha1.Machine{
+		Ref:            &driverv1alpha1.MachineRef{Namespace: owner.Namespace, Name: owner.Name, Uid: owner.UID},
+		ClusterUid:     owner.Cluster,
+		LastKnownState: state,
+		Region:         in.Region,
+	}
+	if len(h.servers) == 0 {
+		h.describeLeftovers(m)
+		return m
+	}
+	h.describeServer(m)
+	return m
+}
+
+// describeLeftovers fills in what is known of a machine without a server.
+func (h *holding) describeLeftovers(m *driverv1alpha1.Machine) {
+	var times []time.Time
+	for _, p := range h.ports {
+		times = append(times, p.Created)
+	}
+	for _, f := range h.floatingIPs {
+		times = append(times, f.Created)
+	}
+	m.CreateTime = timestamppb.New(slices.MinFunc(times, time.Time.Compare))
+	m.State = driverv1alpha1.MachineState_MACHINE_STATE_FAILED
+	m.Reason, m.Message = "CreateIncomplete", "There is a port or a floating IP, and no server."
+}
+
+func (h *holding) describeServer(m *driverv1alpha1.Machine) {
+	s := h.servers[0]
+	m.ProviderId = providerIDPrefix + s.ID
+	m.State, m.Reason, m.Message = s.state()
+	if busy := operationOf(m.GetState()); busy != "" {
+		m.Operation = h.operation(busy, cmp.Or(s.TaskState, s.Status))
+	}
+	m.Addresses = s.addresses()
+	m.CreateTime = timestamppb.New(s.Created)
+	m.InstanceType, m.Zone = s.Flavor.Name, s.Zone
+	for _, v := range s.Volumes {
+		m.AttachedVolumeIds = append(m.AttachedVolumeIds, v.ID)
+	}
+	slices.Sort(m.GetAttachedVolumeIds())
+	for _, other := range h.servers[1:] {
+		m.DuplicateProviderIds = append(m.DuplicateProviderIds, providerIDPrefix+other.ID)
+	}
+}
+
+// deleting describes what is still there of a machine that is being deleted.
+func (h *holding) deleting(in *session.Session, status string) *driverv1alpha1.Machine {
+	m := h.machine(in)
+	m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, h.operation("Delete", status)
+	m.Reason, m.Message = "", ""
+	return m
+}
+
+func (h *holding) operation(kind, status string) *driverv1alpha1.MachineOperation {
+	return &driverv1alpha1.MachineOperation{Type: kind, Status: status, PollAfter: durationpb.New(h.poll)}
+}
+
+// operationOf says what Nova is doing with a server in a state; empty: nothing.
+func operationOf(state driverv1alpha1.MachineState) string {
+	switch state {
+	case driverv1alpha1.MachineState_MACHINE_STATE_CREATING:
+		return "Create"
+	case driverv1alpha1.MachineState_MACHINE_STATE_DELETING:
+		return "Delete"
+	case driverv1alpha1.MachineState_MACHINE_STATE_UPDATING, driverv1alpha1.MachineState_MACHINE_STATE_STOPPING:
+		return "Update"
+	}
+	return ""
+}
+
+// addresses returns the server's addresses, those of one network after the other.
+func (s server) addresses() []*driverv1alpha1.MachineAddress {
+	all := []*driverv1alpha1.MachineAddress{{Type: "Hostname", Address: s.Name}}
+	for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
+		for _, a := range s.Addresses[network] {
+			kind := "InternalIP"
+			if a.Kind == "floating" {
+				kind = "ExternalIP"
+			}
+			all = append(all, &driverv1alpha1.MachineAddress{Type: kind, Address: a.IP})
+		}
+	}
+	return all
+}

@@ -1,0 +1,124 @@
+package driver
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// ListMachines implements sdk.Lister.
+func (d *Driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
+	account, err := spec.ReadAccount(r.GetProvider().GetProviderSpec(), r.GetProvider().GetSecrets(), d.options.Environment)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := d.sessions.Open(ctx, account, spec.DefaultComputeAPIVersion)
+	if err != nil {
+		return nil, err
+	}
+	where := scope{Session: opened, cluster: r.GetMeta().GetClusterUid()}
+	all, known := d.lists.of(where, d.options.Clock())
+	if r.GetPageToken() == "" || !known {
+		if all, err = d.inventory(ctx, opened, where.cluster); err != nil {
+			return nil, err
+		}
+	}
+	page, err := sdk.Page(r, all)
+	d.lists.keep(where, d.options.Clock(), all, page.GetNextPageToken() != "")
+	return page, err
+}
+
+// listLife is how long the pages of a list may take to be asked for before the rest is looked up anew.
+const listLife = time.Minute
+
+// lists are those whose pages core is reading. Without them each page would cost all of the list; no page depends on them.
+type lists struct {
+	mu   sync.Mutex
+	last map[scope]list
+}
+
+type list struct {
+	at       time.Time
+	machines []*driverv1alpha1.Machine
+}
+
+// of returns a list that is being read.
+func (l *lists) of(where scope, now time.Time) ([]*driverv1alpha1.Machine, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.last, func(_ scope, one list) bool { return now.Sub(one.at) > listLife })
+	found, known := l.last[where]
+	return found.machines, known
+}
+
+// keep keeps a list for the next page, or forgets it where there is none.
+func (l *lists) keep(where scope, now time.Time, machines []*driverv1alpha1.Machine, more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !more {
+		delete(l.last, where)
+		return
+	}
+	if l.last == nil {
+		l.last = map[scope]list{}
+	}
+	l.last[where] = list{at: now, machines: machines}
+}
+
+// inventory returns every machine of a cluster that owns anything in a project.
+func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster string) ([]*driverv1alpha1.Machine, error) {
+	machines := map[string]*holding{}
+	of := func(owner marks.Owner) *holding {
+		if machines[owner.UID] == nil {
+			machines[owner.UID] = d.holding(owner)
+		}
+		return machines[owner.UID]
+	}
+	servers, err := listing[server](ctx, in.Compute, "servers/detail", "servers", url.Values{"tags": {marks.ClusterTag(cluster)}})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(servers, server.compareAge)
+	for _, s := range servers {
+		if owner, marked := s.owner(); marked && owner.Cluster == cluster {
+			h := of(owner)
+			h.servers = append(h.servers, s)
+		}
+	}
+	// As for one machine, what a server needs is asked for after the servers.
+	ports, err := listing[port](ctx, in.Network, "ports", "ports", url.Values{"description": {marks.ClusterDescription(cluster)}})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ports {
+		if owner, ours := marks.FromPort(cluster, p.Name, p.Description); ours {
+			h := of(owner)
+			h.ports = append(h.ports, p)
+		}
+	}
+	// Neutron finds a description by all of it: a project's floating IPs, which are few, are looked through.
+	floatingIPs, err := listing[floatingIP](ctx, in.Network, "floatingips", "floatingips", url.Values{})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range floatingIPs {
+		if owner, ours := marks.FromDescription(cluster, f.Description); ours {
+			h := of(owner)
+			h.floatingIPs = append(h.floatingIPs, f)
+		}
+	}
+	var all []*driverv1alpha1.Machine
+	for _, uid := range slices.Sorted(maps.Keys(machines)) {
+		all = append(all, machines[uid].machine(in))
+	}
+	return all, nil
+}

@@ -1,0 +1,213 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+const (
+	// Name is the cloudProvider that selects this driver, and the domain of its errors.
+	Name = "openstack"
+	// providerIDPrefix is what the cloud controller manager of OpenStack begins Node.spec.providerID with; the server's id follows.
+	providerIDPrefix = "openstack:///"
+	// maxUserData is how many bytes make the 65,535 of base64 that Nova takes.
+	maxUserData = 65535 / 4 * 3
+	// defaultPollInterval suits servers that take half a minute to boot.
+	defaultPollInterval = 2 * time.Second
+	// defaultCreateSettle is how long Nova or Neutron may go on with a request whose caller is gone.
+	defaultCreateSettle = time.Minute
+)
+
+// Options are how the driver works. The zero value is good.
+type Options struct {
+	// Name is what the driver is called, for a core that has several of them; empty means Name.
+	Name string
+	// Version is the driver's own.
+	Version string
+	// Environment is what holds where a spec gives no credentials.
+	Environment spec.Environment
+	// CreateSettle is how long after a lost create the cloud may still bring forth what was asked for; 0 means a minute.
+	CreateSettle time.Duration
+	// PollInterval is when it is worth asking again about a server that is on its way; 0 means 2 s.
+	PollInterval time.Duration
+	// Clock tells the time; nil means time.Now.
+	Clock func() time.Time
+}
+
+// Driver maps the contract to OpenStack. It is safe for concurrent use.
+type Driver struct {
+	options  Options
+	sessions *session.Pool
+	reads    reads
+	busy     busy
+	attempts attempts
+	lists    lists
+}
+
+var (
+	_ sdk.Driver         = (*Driver)(nil)
+	_ sdk.Lister         = (*Driver)(nil)
+	_ sdk.VolumeResolver = (*Driver)(nil)
+)
+
+// New returns a driver that reaches clouds by these sessions.
+func New(sessions *session.Pool, o Options) *Driver {
+	if o.Name == "" {
+		o.Name = Name
+	}
+	if o.CreateSettle == 0 {
+		o.CreateSettle = defaultCreateSettle
+	}
+	if o.PollInterval == 0 {
+		o.PollInterval = defaultPollInterval
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Driver{options: o, sessions: sessions, reads: newReads(), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
+}
+
+// Info implements sdk.Driver.
+func (d *Driver) Info() sdk.Info {
+	return sdk.Info{
+		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: providerIDPrefix,
+		Limits: &driverv1alpha1.Limits{
+			MaxUserDataBytes: maxUserData, CreateSettle: durationpb.New(d.options.CreateSettle),
+		},
+	}
+}
+
+// subject is whom a call is about, and where that is.
+type subject struct {
+	marks.Owner
+	*session.Session
+	// serverID is the server's, as far as core has been told; else empty.
+	serverID string
+}
+
+// machineCall is what every request about one machine has.
+type machineCall interface {
+	GetMeta() *driverv1alpha1.RequestMeta
+	GetMachine() *driverv1alpha1.MachineRef
+	GetLastKnownState() []byte
+}
+
+// lastKnownState is what core keeps for this driver.
+type lastKnownState struct {
+	// Project is the id of the project that the machine was made in.
+	Project string `json:"project"`
+}
+
+// open returns the subject of a call. A project that is not the machine's is an error: there, everything would look gone.
+func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, apiVersion string) (subject, error) {
+	opened, err := d.sessions.Open(ctx, account, apiVersion)
+	if err != nil {
+		return subject{}, err
+	}
+	var state lastKnownState
+	// A state that cannot be read is like one that was lost: nothing depends on it.
+	_ = json.Unmarshal(r.GetLastKnownState(), &state)
+	if state.Project != "" && state.Project != opened.ProjectID {
+		return subject{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
+			"The credentials open the project "+opened.ProjectID+", the machine was made in "+state.Project+".")
+	}
+	ref := r.GetMachine()
+	return subject{
+		Owner: marks.Owner{
+			Cluster: r.GetMeta().GetClusterUid(), Namespace: ref.GetNamespace(), Name: ref.GetName(), UID: ref.GetUid(),
+		},
+		Session: opened, serverID: serverIDOf(r),
+	}, nil
+}
+
+// serverIDOf returns the id of the server that a request names; empty where it names none that could be one.
+func serverIDOf(r machineCall) string {
+	named, _ := r.(interface{ GetProviderId() string })
+	if named == nil {
+		return ""
+	}
+	id, ours := strings.CutPrefix(named.GetProviderId(), providerIDPrefix)
+	if _, err := uuid.Parse(id); err != nil || !ours {
+		return ""
+	}
+	return id
+}
+
+// existing opens the subject of a call about a machine that may exist: only the account of its spec matters.
+func (d *Driver) existing(ctx context.Context, r machineCall, provider *driverv1alpha1.ProviderContext) (subject, error) {
+	account, err := spec.ReadAccount(provider.GetProviderSpec(), provider.GetSecrets(), d.options.Environment)
+	if err != nil {
+		return subject{}, err
+	}
+	return d.open(ctx, r, account, spec.DefaultComputeAPIVersion)
+}
+
+// CreateMachine implements sdk.Driver.
+func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
+	want, err := spec.Read(r.GetProvider().GetProviderSpec(), r.GetProvider().GetSecrets(), d.options.Environment)
+	if err != nil {
+		return nil, err
+	}
+	one, err := d.open(ctx, r, want.Account, want.ComputeAPIVersion)
+	if err != nil {
+		return nil, err
+	}
+	release, err := d.busy.enter(one)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	made := &creation{Driver: d, subject: one, want: want, request: r}
+	return made.ensure(ctx)
+}
+
+// GetMachineStatus implements sdk.Driver.
+func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
+	one, err := d.existing(ctx, r, r.GetProvider())
+	if err != nil {
+		return nil, err
+	}
+	found, err := d.find(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	if found.empty() {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The project has no server of this machine.")
+	}
+	if err := found.nameTaken(one.Owner); err != nil {
+		return nil, err
+	}
+	return found.machine(one.Session), nil
+}
+
+// DeleteMachine implements sdk.Driver.
+func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
+	one, err := d.existing(ctx, r, r.GetProvider())
+	if err != nil {
+		return nil, err
+	}
+	release, err := d.busy.enter(one)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	found, err := d.findAll(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.nameTaken(one.Owner); err != nil {
+		return nil, err
+	}
+	return (&removal{subject: one, found: found}).proceed(ctx)
+}

@@ -1,0 +1,298 @@
+package driver
+
+import (
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+)
+
+// A machine of each kind comes, with all that its spec asks for, and goes, with nothing left.
+func TestWhatAMachineIsMadeOf(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		more map[string]any
+		want map[string]int
+	}{
+		{"a server and its port", nil, map[string]int{"vm": 1, "port": 1}},
+		{"in a subnet", map[string]any{"network": "", "subnet": "demo-subnet"}, map[string]int{"vm": 1, "port": 1}},
+		{"with a floating IP", map[string]any{"floatingIpPool": "ext-net"}, map[string]int{"vm": 1, "port": 1, "floatingip": 1}},
+		{"with a root disk", map[string]any{"rootDiskSizeGB": 20}, map[string]int{"vm": 1, "port": 1}},
+		{"in two networks", map[string]any{"network": "", "networks": []string{"demo-net", "kubermatic-92r62cx8j6"}}, map[string]int{"vm": 1, "port": 2}},
+		{"in a network of another project", map[string]any{"network": "shared"}, map[string]int{"vm": 1, "port": 1}},
+		{"with a trunk", map[string]any{"network": "", "ports": []map[string]any{{"network": "demo-net", "trunk": true}}},
+			map[string]int{"vm": 1, "port": 1, "trunk": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, openstacksim.Options{})
+			first := w.created("one", c.more)
+			again := w.created("one", c.more)
+			if first.GetProviderId() == "" || first.GetProviderId() != again.GetProviderId() {
+				t.Errorf("created %q, and again %q", first.GetProviderId(), again.GetProviderId())
+			}
+			got := w.left()
+			delete(got, "volume") // Nova's own
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("it is made of (-want +got):\n%s", diff)
+			}
+			w.gone("one")
+			if left := w.left(); len(left) > 0 {
+				t.Errorf("left are %v", left)
+			}
+		})
+	}
+}
+
+// A hundred machines that are asked for at once cost two calls each, and a share of a few lists.
+func TestCallsOfManyMachines(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	const machines = 100
+	names := make([]string, machines)
+	for i := range names {
+		names[i] = "m" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+	}
+	at := func(do func(name string)) (calls int64) {
+		before := sum(w.calls())
+		var wait sync.WaitGroup
+		for _, name := range names {
+			wait.Go(func() { do(name) })
+		}
+		wait.Wait()
+		return sum(w.calls()) - before
+	}
+	if got := at(func(name string) { _, err := w.create(name, nil); check(t, err) }); got > 4*machines {
+		t.Errorf("%d machines were made by %d calls, more than 4 each: %v", machines, got, w.calls())
+	}
+	if got := at(func(name string) { w.gone(name) }); got > 3*machines {
+		t.Errorf("%d machines were deleted by %d calls, more than 3 each: %v", machines, got, w.calls())
+	}
+	if logins := w.calls()["Authenticate"]; logins != 1 {
+		t.Errorf("%d logins", logins)
+	}
+	t.Logf("calls: %v", w.calls())
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func sum(calls map[string]int64) (all int64) {
+	for n := range maps.Values(calls) {
+		all += n
+	}
+	return all
+}
+
+// The answer of each call that makes something is lost in turn: the next create goes on, and there is one of each.
+func TestLostAnswers(t *testing.T) {
+	spec := map[string]any{"floatingIpPool": "ext-net"}
+	for _, operation := range []string{"CreatePort", "CreateFloatingIP", "CreateServer"} {
+		t.Run(operation, func(t *testing.T) {
+			w := newWorld(t, openstacksim.Options{})
+			w.inject(&backendv1alpha1.Fault{
+				Match: &backendv1alpha1.FaultMatch{Operation: operation}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST, Times: 1,
+			})
+			_, err := w.create("one", spec)
+			w.refused("a create whose answer was lost", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+			w.created("one", spec)
+			if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1, "floatingip": 1}, w.left()); diff != "" {
+				t.Errorf("there are (-want +got):\n%s", diff)
+			}
+			w.gone("one")
+			if left := w.left(); len(left) > 0 {
+				t.Errorf("left are %v", left)
+			}
+		})
+	}
+}
+
+// A uid that has had its server gets no other.
+func TestTombstone(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	first := w.created("one", nil)
+	w.gone("one")
+	again := w.created("one", nil)
+	if again.GetProviderId() != first.GetProviderId() || again.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED {
+		t.Errorf("after it was deleted: %v", again)
+	}
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+	// Another machine of that name is another machine.
+	other := ref("one")
+	other.Uid = "another"
+	m, err := w.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{Meta: meta(), Machine: other, Provider: w.provider(nil)})
+	if err != nil || m.GetState() == driverv1alpha1.MachineState_MACHINE_STATE_FAILED {
+		t.Errorf("another machine of the name: %v, %v", m, err)
+	}
+}
+
+// What others made is never deleted: a port that the spec names, and all that carries no marks of this machine.
+func TestForeignThingsStay(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	w.created("other", nil)
+	before := w.left()
+	w.created("one", map[string]any{"floatingIpPool": "ext-net"})
+	w.gone("one")
+	if diff := cmp.Diff(before, w.left()); diff != "" {
+		t.Errorf("after another machine was deleted (-before +after):\n%s", diff)
+	}
+	w.gone("never")
+	if diff := cmp.Diff(before, w.left()); diff != "" {
+		t.Errorf("after nothing was deleted (-before +after):\n%s", diff)
+	}
+}
+
+// What a create that died has left is listed as failed, under the machine's name, and goes with the next delete.
+func TestLeftovers(t *testing.T) {
+	for _, dies := range []string{"CreateFloatingIP", "CreateServer"} {
+		t.Run("before "+dies, func(t *testing.T) {
+			w := newWorld(t, openstacksim.Options{})
+			w.inject(&backendv1alpha1.Fault{
+				Match: &backendv1alpha1.FaultMatch{Operation: dies}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Times: 1,
+				Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
+			})
+			_, err := w.create("one", map[string]any{"floatingIpPool": "ext-net"})
+			w.refused("a create that the cloud fails", err, driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL)
+			listed := w.list()
+			if len(listed) != 1 || listed[0].GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED || listed[0].GetProviderId() != "" ||
+				listed[0].GetRef().GetName() != "one" {
+				t.Errorf("listed are %v", listed)
+			}
+			w.gone("one")
+			if left := w.left(); len(left) > 0 {
+				t.Errorf("left are %v", left)
+			}
+		})
+	}
+}
+
+// list returns all machines of the cluster.
+func (w *world) list() []*driverv1alpha1.Machine {
+	w.Helper()
+	answer, err := w.ListMachines(w.Context(), &driverv1alpha1.ListMachinesRequest{Meta: meta(), Provider: w.provider(nil)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return answer.GetMachines()
+}
+
+// A server that somebody deletes takes its machine with it, and leaves the port for us.
+func TestDeletedFromOutside(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	m := w.created("one", nil)
+	if _, err := w.hooks.ChangeVM(t.Context(), &backendv1alpha1.ChangeVMRequest{Id: m.GetProviderId(), Change: backendv1alpha1.VMChange_VM_CHANGE_DELETE}); err != nil {
+		t.Fatal(err)
+	}
+	now, err := w.status("one")
+	if err != nil || now.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED || now.GetProviderId() != "" {
+		t.Errorf("its status is %v, %v", now, err)
+	}
+	if again := w.created("one", nil); again.GetProviderId() != m.GetProviderId() {
+		t.Errorf("it got another server, %s", again.GetProviderId())
+	}
+	w.gone("one")
+	_, err = w.status("one")
+	w.refused("its status once all is gone", err, driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND)
+}
+
+// What the spec names and the cloud has not is found before anything is made, by the name of its field.
+func TestWhatIsNotThere(t *testing.T) {
+	for field, more := range map[string]map[string]any{
+		"flavor":            {"flavor": "m9.none"},
+		"image":             {"image": "none"},
+		"network":           {"network": "none"},
+		"subnet":            {"subnet": "none"},
+		"securityGroups[0]": {"securityGroups": []string{"none"}},
+		"serverGroup":       {"serverGroup": "none"},
+		"floatingIpPool":    {"floatingIpPool": "none"},
+	} {
+		t.Run(field, func(t *testing.T) {
+			w := newWorld(t, openstacksim.Options{})
+			_, err := w.create("one", more)
+			w.refused("a create", err, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)
+			found := violations(err)
+			if len(found) != 1 || found[0].GetField() != field {
+				t.Errorf("found %v in %v", found, err)
+			}
+			answer, err := w.ValidateProviderSpec(t.Context(), &driverv1alpha1.ValidateProviderSpecRequest{Meta: meta(), Provider: w.provider(more), Online: true})
+			if err != nil || len(answer.GetViolations()) != 1 || answer.GetViolations()[0].GetField() != field {
+				t.Errorf("validated: %v, %v", answer, err)
+			}
+			if left := w.left(); field != "floatingIpPool" && len(left) > 0 {
+				t.Errorf("it made %v", left)
+			}
+		})
+	}
+}
+
+func TestInstanceTemplate(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	answer, err := w.GetInstanceTemplate(t.Context(), &driverv1alpha1.GetInstanceTemplateRequest{Meta: meta(), Provider: w.provider(map[string]any{
+		"flavor": "m1.large", "availabilityZone": "nova",
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"cpu": "4", "memory": "8192Mi", "ephemeral-storage": "80Gi", "pods": "110"}
+	if diff := cmp.Diff(want, answer.GetTemplate().GetCapacity()); diff != "" {
+		t.Errorf("capacity (-want +got):\n%s", diff)
+	}
+	if zone := answer.GetTemplate().GetLabels()["topology.kubernetes.io/zone"]; zone != "nova" {
+		t.Errorf("zone %q", zone)
+	}
+}
+
+func TestResolveVolumes(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	answer, err := w.ResolveVolumes(t.Context(), &driverv1alpha1.ResolveVolumesRequest{Volumes: []*driverv1alpha1.PersistentVolume{
+		{Name: "ours", CsiDriver: "cinder.csi.openstack.org", VolumeHandle: "1"}, {Name: "older", CsiDriver: "kubernetes.io/cinder", VolumeHandle: "2"},
+		{Name: "theirs", CsiDriver: "nfs.csi.k8s.io", VolumeHandle: "3"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"ours": "1", "older": "2"}, answer.GetVolumeIds()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// 2,000 machines are listed by a few calls, page by page.
+func TestManyMachinesAreListed(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	for i := range 2000 {
+		if _, err := w.hooks.CreateForeignVM(t.Context(), &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{
+			Name: "m", ClusterUid: clusterUID, MachineUid: ref("m").GetUid() + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676)),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := sum(w.calls())
+	seen := map[string]bool{}
+	for token := ""; ; {
+		page, err := w.ListMachines(t.Context(), &driverv1alpha1.ListMachinesRequest{Meta: meta(), Provider: w.provider(nil), PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page.GetMachines() {
+			seen[m.GetRef().GetUid()] = true
+		}
+		if token = page.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if len(seen) != 2000 {
+		t.Errorf("%d machines are listed", len(seen))
+	}
+	if calls := sum(w.calls()) - before; calls > 12 {
+		t.Errorf("by %d calls: %v", calls, w.calls())
+	}
+}

@@ -1,0 +1,211 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsbinding"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsecurity"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// ports returns the ids of the ports for the server, in the order of the spec, those that were missing made.
+func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
+	var ids []string
+	var plans []portPlan
+	for i := range c.want.Ports {
+		plan, err := c.plan(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, plan)
+	}
+	left := slices.Clone(found)
+	for _, plan := range plans {
+		if plan.want.ID != "" {
+			ids = append(ids, plan.want.ID)
+			continue
+		}
+		have := slices.IndexFunc(left, plan.fits)
+		if have < 0 {
+			made, err := c.port(ctx, plan)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, made.ID)
+			continue
+		}
+		ids = append(ids, left[have].ID)
+		if err := c.trunk(ctx, plan, left[have]); err != nil {
+			return nil, err
+		}
+		left = slices.Delete(left, have, have+1)
+	}
+	return ids, nil
+}
+
+// portPlan is a port as it shall be.
+type portPlan struct {
+	field          string
+	want           spec.Port
+	mac            string
+	network        string
+	fixedIPs       []ports.IP
+	securityGroups []string
+}
+
+// fits says whether a port of the machine is the one of the plan: by its address, or where that could not be chosen by its network.
+func (p portPlan) fits(have port) bool {
+	return have.MAC == p.mac || have.NetworkID == p.network && !marks.Chosen(have.MAC)
+}
+
+// plan looks up what a port of the spec names.
+func (c *creation) plan(ctx context.Context, index int) (portPlan, error) {
+	p := portPlan{field: fmt.Sprintf("ports[%d]", index), want: c.want.Ports[index], mac: c.MAC(index)}
+	if p.want.ID != "" {
+		return p, nil
+	}
+	if err := c.place(ctx, &p); err != nil {
+		return p, err
+	}
+	if p.want.DisablePortSecurity {
+		p.securityGroups = []string{}
+		return p, nil
+	}
+	names := p.want.SecurityGroups
+	if names == nil {
+		names = c.want.SecurityGroups
+	}
+	if len(names) == 0 {
+		return p, nil
+	}
+	var err error
+	p.securityGroups, err = c.SecurityGroupIDs(ctx, "securityGroups", names)
+	return p, err
+}
+
+// place finds the network and the subnets of a port.
+func (c *creation) place(ctx context.Context, p *portPlan) error {
+	for _, fixed := range p.want.FixedIPs {
+		ip := ports.IP{IPAddress: fixed.IPAddress}
+		if fixed.Subnet != "" {
+			subnet, err := c.Subnet(ctx, p.field+".fixedIPs.subnet", fixed.Subnet)
+			if err != nil {
+				return err
+			}
+			ip.SubnetID, p.network = subnet.ID, cmp.Or(p.network, subnet.NetworkID)
+		}
+		p.fixedIPs = append(p.fixedIPs, ip)
+	}
+	if p.want.Subnet != "" {
+		subnet, err := c.Subnet(ctx, "subnet", p.want.Subnet)
+		if err != nil {
+			return err
+		}
+		p.network = subnet.NetworkID
+		if len(p.fixedIPs) == 0 {
+			p.fixedIPs = []ports.IP{{SubnetID: subnet.ID}}
+		}
+	}
+	if p.want.Network == "" && p.network != "" {
+		return nil
+	}
+	network, err := c.network(ctx, p.want.Network)
+	if err != nil {
+		return err
+	}
+	if p.network != "" && p.network != network {
+		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
+			"The subnet "+p.want.Subnet+" is not in the network "+p.want.Network+".", sdk.WithField("subnet", "Name a subnet of that network."))
+	}
+	p.network = network
+	return nil
+}
+
+// network returns the id of a network; without a name that of the only one there is.
+func (c *creation) network(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		return c.DefaultNetworkID(ctx, "network")
+	}
+	return c.NetworkID(ctx, "network", name)
+}
+
+// port makes a port.
+func (c *creation) port(ctx context.Context, p portPlan) (*ports.Port, error) {
+	made, err := ports.Create(ctx, c.Network, c.portBody(p, p.mac)).Extract()
+	if session.IsMACForbidden(err) {
+		return c.withoutMAC(ctx, p)
+	}
+	if session.IsMACInUse(err) {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
+			"A port with the address "+p.mac+", which is this machine's, has just been made in the network "+p.network+".")
+	}
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	return made, c.trunk(ctx, p, port{ID: made.ID})
+}
+
+// withoutMAC makes a port where addresses must not be chosen, and has the oldest of two that were made at the same time stay.
+func (c *creation) withoutMAC(ctx context.Context, p portPlan) (*ports.Port, error) {
+	made, err := ports.Create(ctx, c.Network, c.portBody(p, "")).Extract()
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	all, err := c.reads.ports.Get(ctx, c.scope(), c.PortName())
+	if err != nil {
+		return nil, err
+	}
+	rivals := slices.DeleteFunc(slices.Clone(all), func(other port) bool { return !p.fits(other) })
+	if len(rivals) == 0 || rivals[0].ID == made.ID {
+		return made, c.trunk(ctx, p, port{ID: made.ID})
+	}
+	if err := ports.Delete(ctx, c.Network, made.ID).ExtractErr(); err != nil && !session.IsGone(err) {
+		return nil, session.Explain(err)
+	}
+	return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "Another port of this machine has just been made.")
+}
+
+// portBody is what Neutron is asked for.
+func (c *creation) portBody(p portPlan, mac string) ports.CreateOptsBuilder {
+	plain := ports.CreateOpts{
+		NetworkID: p.network, Name: c.PortName(), Description: marks.ClusterDescription(c.Cluster), MACAddress: mac,
+	}
+	if len(p.fixedIPs) > 0 {
+		plain.FixedIPs = p.fixedIPs
+	}
+	if p.securityGroups != nil {
+		plain.SecurityGroups = &p.securityGroups
+	}
+	for _, pair := range p.want.AllowedAddressPairs {
+		plain.AllowedAddressPairs = append(plain.AllowedAddressPairs, ports.AddressPair{IPAddress: pair.IPAddress, MACAddress: pair.MACAddress})
+	}
+	var body ports.CreateOptsBuilder = plain
+	if p.want.DisablePortSecurity {
+		body = portsecurity.PortCreateOptsExt{CreateOptsBuilder: body, PortSecurityEnabled: new(false)}
+	}
+	if p.want.VNICType == "" && len(p.want.Profile) == 0 {
+		return body
+	}
+	return portsbinding.CreateOptsExt{CreateOptsBuilder: body, VNICType: p.want.VNICType, Profile: p.want.Profile}
+}
+
+// trunk makes the port the parent of a trunk, where the spec wants one and it is none yet.
+func (c *creation) trunk(ctx context.Context, p portPlan, parent port) error {
+	if !p.want.Trunk || parent.Trunk != nil {
+		return nil
+	}
+	_, err := trunks.Create(ctx, c.Network, trunks.CreateOpts{
+		PortID: parent.ID, Name: c.PortName(), Description: marks.ClusterDescription(c.Cluster), Subports: []trunks.Subport{},
+	}).Extract()
+	return c.explain(err)
+}

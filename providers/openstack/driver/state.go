@@ -1,0 +1,90 @@
+package driver
+
+import (
+	"strings"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// The statuses of servers that the driver tells apart: https://docs.openstack.org/api-guide/compute/server_concepts.html.
+const (
+	statusActive      = "ACTIVE"
+	statusBuild       = "BUILD"
+	statusDeleted     = "DELETED"
+	statusError       = "ERROR"
+	statusSoftDeleted = "SOFT_DELETED"
+)
+
+// taskDeleting is the task of a server whose deletion Nova has accepted. It stays when a host hangs.
+const taskDeleting = "deleting"
+
+// states are the statuses in which a server is neither on its way nor gone. Whatever does not run the machine's own system but
+// could do so again is STOPPED: only a health check replaces it.
+var states = map[string]driverv1alpha1.MachineState{
+	statusActive:        driverv1alpha1.MachineState_MACHINE_STATE_RUNNING,
+	statusBuild:         driverv1alpha1.MachineState_MACHINE_STATE_CREATING,
+	statusError:         driverv1alpha1.MachineState_MACHINE_STATE_FAILED,
+	statusDeleted:       driverv1alpha1.MachineState_MACHINE_STATE_DELETING,
+	statusSoftDeleted:   driverv1alpha1.MachineState_MACHINE_STATE_DELETING,
+	"SHUTOFF":           driverv1alpha1.MachineState_MACHINE_STATE_STOPPED,
+	"PAUSED":            driverv1alpha1.MachineState_MACHINE_STATE_STOPPED,
+	"SUSPENDED":         driverv1alpha1.MachineState_MACHINE_STATE_STOPPED,
+	"RESCUE":            driverv1alpha1.MachineState_MACHINE_STATE_STOPPED,
+	"SHELVED":           driverv1alpha1.MachineState_MACHINE_STATE_STOPPED,
+	"SHELVED_OFFLOADED": driverv1alpha1.MachineState_MACHINE_STATE_STOPPED,
+	"HARD_REBOOT":       driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	"MIGRATING":         driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	"PASSWORD":          driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	"REBOOT":            driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	"REBUILD":           driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	"RESIZE":            driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	"REVERT_RESIZE":     driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	"VERIFY_RESIZE":     driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+	// Nova cannot reach the host.
+	"UNKNOWN": driverv1alpha1.MachineState_MACHINE_STATE_UPDATING,
+}
+
+// stopping are the tasks of a server that still is ACTIVE and soon will not be.
+var stopping = map[string]bool{
+	"powering-off": true, "pausing": true, "suspending": true, "shelving": true, "shelving_image_pending_upload": true,
+	"shelving_image_uploading": true, "shelving_offloading": true, "rescuing": true,
+}
+
+// state is the server's state in the contract's terms, with the word and, where it failed, the words of Nova for it.
+func (s server) state() (state driverv1alpha1.MachineState, reason, message string) {
+	if strings.Contains(s.TaskState, taskDeleting) { // soft-deleting is one, too
+		return driverv1alpha1.MachineState_MACHINE_STATE_DELETING, "", ""
+	}
+	if s.Status == statusActive && stopping[s.TaskState] {
+		return driverv1alpha1.MachineState_MACHINE_STATE_STOPPING, "", ""
+	}
+	state, known := states[s.Status]
+	switch {
+	case !known:
+		return driverv1alpha1.MachineState_MACHINE_STATE_UPDATING, "StatusUnknown", "Nova says that the server is " + s.Status + "."
+	case s.Status == statusError:
+		return state, s.Fault.reason(), s.Fault.words()
+	case state == driverv1alpha1.MachineState_MACHINE_STATE_STOPPED || s.Status == "UNKNOWN":
+		return state, "ServerStatus", "Nova says that the server is " + s.Status + "."
+	}
+	return state, "", ""
+}
+
+// faultOfQuota is the code of the fault of a server that Nova took before it saw, when it came to build it, that others had used up the quota.
+const faultOfQuota = 413
+
+// reason is the kind of the failure.
+func (f fault) reason() string {
+	if f.Code == faultOfQuota {
+		return "QuotaExceeded"
+	}
+	return "ServerError"
+}
+
+// words are why the server failed; Nova does not always say.
+func (f fault) words() string {
+	if f.Message == "" {
+		return "Nova says that the server is in ERROR, and not why."
+	}
+	return f.Message
+}

@@ -1,0 +1,61 @@
+package openstacksim
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// beforeAll is below the number of everything that was ever made.
+const beforeAll = -1 << 40
+
+// givenRecord is that of a resource of the world. Its number does not depend on what was made: the world may be another one the next time.
+func (c *Cloud) givenRecord(kind, id, name, project string) record {
+	c.given++
+	at := now()
+	r := record{Seq: beforeAll + c.given, ID: id, Project: project, Name: name, Created: at, Updated: at, Given: true}
+	if id == "" {
+		r.ID = namedID(kind, project+"/"+name)
+	}
+	return r
+}
+
+// found makes what the world has.
+func (c *Cloud) found(w World) error {
+	for _, p := range w.Projects {
+		c.foundProject(p)
+	}
+	for _, f := range w.Flavors {
+		c.foundFlavor(f)
+	}
+	for _, i := range w.Images {
+		c.foundImage(i)
+	}
+	for _, n := range w.Networks {
+		if err := c.foundNetwork(n); err != nil {
+			return err
+		}
+	}
+	for _, g := range w.SecurityGroups {
+		c.securityGroups.put(&securityGroup{record: c.givenRecord("security group", g.ID, g.Name, c.projectID(g.Project))})
+	}
+	for _, g := range w.ServerGroups {
+		c.serverGroups.put(&serverGroup{record: c.givenRecord("server group", g.ID, g.Name, c.projectID(g.Project)), Policy: g.Policy})
+	}
+	for _, name := range w.VolumeTypes {
+		c.volumeTypes = append(c.volumeTypes, volumeType{ID: namedID("volume type", name), Name: name})
+	}
+	return nil
+}
+
+func (c *Cloud) foundNetwork(w Network) error {
+	n := &network{record: c.givenRecord("network", w.ID, w.Name, c.projectID(w.Project)), External: w.External, Shared: w.Shared}
+	c.networks.put(n)
+	for _, s := range w.Subnets {
+		prefix, err := netip.ParsePrefix(s.CIDR)
+		if err != nil {
+			return fmt.Errorf("subnet %s of network %s: %w", s.Name, w.Name, err)
+		}
+		c.subnets.put(newSubnet(c.givenRecord("subnet", s.ID, s.Name, n.Project), n.ID, prefix))
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package openstacksim
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+)
+
+// attributes are those of one thing in a body of Neutron.
+type attributes map[string]json.RawMessage
+
+// readAttributes reads the body of a creation or an update. Attributes that are not known are refused.
+func readAttributes(t *turn, one string, known []string) (attributes, error) {
+	var body map[string]attributes
+	if err := json.Unmarshal(t.body, &body); err != nil {
+		return nil, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Resource body required")
+	}
+	given, there := body[one]
+	if !there || given == nil {
+		return nil, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Unable to find '%s' in request body", one)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(known, name) {
+			return nil, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Unrecognized attribute(s) '%s'", name)
+		}
+	}
+	for _, name := range []string{"name", "description"} {
+		if text := given.text(name); utf8.RuneCountInString(text) > maxText {
+			return nil, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid input for %s. Reason: '%s' exceeds maximum length of 255.", name, text)
+		}
+	}
+	return given, nil
+}
+
+// has says whether an attribute is given, and is not null.
+func (a attributes) has(name string) bool {
+	raw, given := a[name]
+	return given && string(raw) != "null"
+}
+
+// text returns a string; empty where there is none.
+func (a attributes) text(name string) string {
+	s, _ := textOf(a[name])
+	return s
+}
+
+// flag returns a boolean, or what it is where it is not given.
+func (a attributes) flag(name string, otherwise bool) bool {
+	value := otherwise
+	_ = json.Unmarshal(a[name], &value) // absent or of another form: otherwise
+	return value
+}
+
+// read reads an attribute into something; absent is fine.
+func (a attributes) read(name string, into any) error {
+	if !a.has(name) {
+		return nil
+	}
+	if err := json.Unmarshal(a[name], into); err != nil {
+		return refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid input for %s. Reason: '%s' is not of the right type.", name, pythonic(a[name]))
+	}
+	return nil
+}
+
+// id returns the id of something else; one that cannot be an id is refused.
+func (a attributes) id(name string) (string, error) {
+	id := a.text(name)
+	if a.has(name) && !isUUID(id) {
+		return "", notUUID(name, id)
+	}
+	return id, nil
+}
+
+func notUUID(name, id string) error {
+	return refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid input for %s. Reason: '%s' is not a valid UUID.", name, id)
+}
+
+// project is whose a new thing is: the caller's, unless an administrator says otherwise.
+func (a attributes) project(t *turn) string {
+	for _, name := range []string{"project_id", "tenant_id"} {
+		if id := a.text(name); id != "" && t.admin() {
+			return id
+		}
+	}
+	return t.project()
+}
+
+// forbidden is what policy says of a rule.
+func forbidden(rule string) error {
+	return refuseAs(http.StatusForbidden, "PolicyNotAuthorized", "%s is disallowed by policy", rule)
+}
+
+// overQuota is what Neutron says of what is one too many.
+func overQuota(kind string) error {
+	return refuseAs(http.StatusConflict, "OverQuota", "Quota exceeded for resources: ['%s'].", kind)
+}

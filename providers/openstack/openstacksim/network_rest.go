@@ -1,0 +1,139 @@
+package openstacksim
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// extensions are the aliases of those that this Neutron has.
+var extensions = []string{
+	"agent", "allowed-address-pairs", "availability_zone", "binding", "default-subnetpools", "external-net", "extra_dhcp_opt",
+	"filter-validation", "fip-port-details", "ip-substring-filtering", "network_availability_zone", "net-mtu", "pagination", "port-mac-address-override",
+	"port-security", "project-id", "provider", "quota_details", "quotas", "router", "security-group", "sorting", "standard-attr-description",
+	"standard-attr-revisions", "standard-attr-tag", "standard-attr-timestamp", "subnet_allocation", "trunk", "trunk-details",
+}
+
+func extensionView(alias string) object {
+	return object{"alias": alias, "name": alias, "description": alias, "updated": "2016-01-01T10:00:00-00:00", "links": []object{}}
+}
+
+// listExtensions implements GET /v2.0/extensions.
+func listExtensions(*Cloud, *turn) (reply, error) {
+	views := []object{}
+	for _, alias := range extensions {
+		views = append(views, extensionView(alias))
+	}
+	return ok(object{"extensions": views})
+}
+
+// getExtension implements GET /v2.0/extensions/{id}.
+func getExtension(_ *Cloud, t *turn) (reply, error) {
+	for _, alias := range extensions {
+		if alias == t.path("id") {
+			return ok(object{"extension": extensionView(alias)})
+		}
+	}
+	return reply{}, refuseAs(http.StatusNotFound, "HTTPNotFound", "Extension with alias %s does not exist", t.path("id"))
+}
+
+// neutronQuotas are the kinds of quota, with what Neutron allows unless somebody says otherwise.
+var neutronQuotas = map[string]int64{
+	"network": 100, "subnet": 100, "port": -1, "router": 10, "floatingip": -1, "security_group": 10, "security_group_rule": 100, "trunk": -1,
+	"subnetpool": -1, "rbac_policy": 10,
+}
+
+func (c *Cloud) neutronLimit(kind string) int64 {
+	if limit, set := c.quota[kind]; set {
+		return limit
+	}
+	return neutronQuotas[kind]
+}
+
+// showNetworkQuota implements GET /v2.0/quotas/{project}.
+func showNetworkQuota(c *Cloud, t *turn) (reply, error) {
+	if !t.sees(t.path("project")) {
+		return reply{}, forbidden("rule:get_quota")
+	}
+	limits := object{}
+	for kind := range neutronQuotas {
+		limits[kind] = c.neutronLimit(kind)
+	}
+	return ok(object{"quota": limits})
+}
+
+// showNetworkUse implements GET /v2.0/quotas/{project}/details.json.
+func showNetworkUse(c *Cloud, t *turn) (reply, error) {
+	project := t.path("project")
+	if !t.sees(project) {
+		return reply{}, forbidden("rule:get_quota")
+	}
+	used := map[string]int64{
+		"port": c.ports.used[project], "floatingip": c.floatingIPs.used[project], "trunk": c.trunks.used[project], "network": c.networks.used[project],
+		"subnet": c.subnets.used[project], "security_group": c.securityGroups.used[project], "router": c.routers.used[project],
+	}
+	limits := object{}
+	for kind := range neutronQuotas {
+		limits[kind] = object{"limit": c.neutronLimit(kind), "used": used[kind], "reserved": 0}
+	}
+	return ok(object{"quota": limits})
+}
+
+// updateNetworkQuota implements PUT /v2.0/quotas/{project}, here for all projects.
+func updateNetworkQuota(c *Cloud, t *turn) (reply, error) {
+	if !t.admin() {
+		return reply{}, forbidden("rule:update_quota")
+	}
+	var body struct {
+		Quota map[string]int64 `json:"quota"`
+	}
+	if err := json.Unmarshal(t.body, &body); err != nil {
+		return reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Resource body required")
+	}
+	for kind, limit := range body.Quota {
+		c.quota[kind] = limit
+	}
+	c.saveQuota()
+	t.Done = true
+	return showNetworkQuota(c, t)
+}
+
+// replacePortTags implements PUT /v2.0/ports/{id}/tags.
+func replacePortTags(c *Cloud, t *turn) (reply, error) {
+	p, err := ports.find(c, t, t.path("id"))
+	if err != nil {
+		return reply{}, err
+	}
+	var body struct {
+		Tags []string `json:"tags"`
+	}
+	if err := json.Unmarshal(t.body, &body); err != nil {
+		return reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid tags body")
+	}
+	p.Tags = body.Tags
+	c.touchPort(p)
+	t.changed(p.ID)
+	return ok(object{"tags": body.Tags})
+}
+
+// listNeutronResources implements GET /v2.0/.
+func listNeutronResources(_ *Cloud, t *turn) (reply, error) {
+	resources := []object{}
+	for _, name := range []string{"network", "subnet", "subnetpool", "port"} {
+		resources = append(resources, object{
+			"name": name, "collection": name + "s", "links": []object{{"rel": "self", "href": t.base() + "/networking/v2.0/" + name + "s"}},
+		})
+	}
+	return ok(object{"resources": resources})
+}
+
+// listNetworkZones implements GET /v2.0/availability_zones.
+func listNetworkZones(*Cloud, *turn) (reply, error) {
+	return ok(object{"availability_zones": []object{}})
+}
+
+// listNeutronVersions implements GET / of Neutron.
+func listNeutronVersions(_ *Cloud, t *turn) (reply, error) {
+	return ok(object{"versions": []object{{
+		"id": "v2.0", "status": "CURRENT", "links": []object{{"rel": "self", "href": t.base() + "/networking/v2.0/"}},
+	}}})
+}

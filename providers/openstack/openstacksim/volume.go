@@ -1,0 +1,354 @@
+package openstacksim
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// volumeType is a type of volumes of Cinder.
+type volumeType struct{ ID, Name string }
+
+// The states of a volume.
+const (
+	volumeCreating  = "creating"
+	volumeAvailable = "available"
+	volumeInUse     = "in-use"
+	volumeDeleting  = "deleting"
+)
+
+// volume is a volume of Cinder; Size is in GiB.
+type volume struct {
+	record
+	UserID   string            `json:"userID"`
+	Size     int               `json:"size"`
+	Type     string            `json:"type"`
+	Zone     string            `json:"zone"`
+	Status   string            `json:"status"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Bootable bool              `json:"bootable,omitempty"`
+	Server   string            `json:"server,omitempty"`
+	Device   string            `json:"device,omitempty"`
+	Attached time.Time         `json:"attached,omitzero"`
+	Owner    owner             `json:"owner,omitzero"`
+}
+
+func (v *volume) keys() []key { return []key{{byName, v.Name}} }
+
+// cinderTime is how Cinder writes times.
+const cinderTime = "2006-01-02T15:04:05.000000"
+
+func (v *volume) view(t *turn) object {
+	attachments := []object{}
+	if v.Server != "" {
+		attachments = append(attachments, object{
+			"id": v.ID, "attachment_id": namedID("attachment", v.ID+v.Server), "volume_id": v.ID, "server_id": v.Server, "host_name": nil,
+			"device": v.Device, "attached_at": timeOrNil(v.Attached, cinderTime),
+		})
+	}
+	bootable := "false"
+	if v.Bootable {
+		bootable = "true"
+	}
+	return object{
+		"id": v.ID, "status": v.Status, "size": v.Size, "availability_zone": v.Zone, "created_at": v.Created.Format(cinderTime),
+		"updated_at": v.Updated.Format(cinderTime), "name": v.Name, "description": textOrNil(v.Description), "volume_type": v.Type, "snapshot_id": nil,
+		"source_volid": nil, "metadata": orEmpty(v.Metadata), "links": cinderLinks(t, "volumes", v.ID), "user_id": v.UserID, "bootable": bootable,
+		"encrypted": false, "replication_status": nil, "consistencygroup_id": nil, "multiattach": false, "attachments": attachments,
+		"os-vol-tenant-attr:tenant_id": v.Project,
+	}
+}
+
+func cinderLinks(t *turn, many, id string) []object {
+	path := "/" + t.path("project") + "/" + many + "/" + id
+	return []object{
+		{"rel": "self", "href": t.base() + "/volume/v3" + path}, {"rel": "bookmark", "href": t.base() + "/volume" + path},
+	}
+}
+
+// volumeNamed finds the volume of a path.
+func (c *Cloud) volume(t *turn, id string) (*volume, error) {
+	v := c.volumes.byID[id]
+	if v == nil || !t.sees(v.Project) {
+		return nil, refuse(http.StatusNotFound, "Volume %s could not be found.", id)
+	}
+	return v, nil
+}
+
+// createVolume implements POST /v3/{project}/volumes.
+func createVolume(c *Cloud, t *turn) (reply, error) {
+	var body struct {
+		Volume *struct {
+			Name        string            `json:"name"`
+			Description string            `json:"description"`
+			Size        int               `json:"size"`
+			Type        string            `json:"volume_type"`
+			Zone        string            `json:"availability_zone"`
+			Image       string            `json:"imageRef"`
+			Metadata    map[string]string `json:"metadata"`
+		} `json:"volume"`
+	}
+	if err := json.Unmarshal(t.body, &body); err != nil || body.Volume == nil {
+		return reply{}, refuse(http.StatusBadRequest, "Invalid input for field/attribute volume. Value: %s. 'volume' is a required property", pythonic(t.body))
+	}
+	w := body.Volume
+	if w.Size <= 0 {
+		return reply{}, invalid("size", strconv.Itoa(w.Size), strconv.Itoa(w.Size)+" is less than the minimum of 1")
+	}
+	if n := utf8.RuneCountInString(w.Name); n > maxText {
+		return reply{}, refuse(http.StatusBadRequest, "Invalid input received: name has %d characters, more than 255.", n)
+	}
+	v := &volume{record: c.newRecord(t.project(), w.Name), UserID: t.scope.UserID, Size: w.Size, Zone: w.Zone, Metadata: orEmpty(w.Metadata)}
+	v.Description = w.Description
+	var known bool
+	if v.Type, known = c.typeNamed(w.Type); !known {
+		return reply{}, refuse(http.StatusNotFound, "Volume type with name %s could not be found.", w.Type)
+	}
+	if v.Zone != "" && !slices.Contains(c.options.World.Zones, v.Zone) {
+		return reply{}, refuse(http.StatusBadRequest, "Availability zone '%s' is invalid.", v.Zone)
+	}
+	if w.Image != "" {
+		if c.images.byID[w.Image] == nil {
+			return reply{}, refuse(http.StatusBadRequest, "Invalid image identifier or unable to access requested image.")
+		}
+		v.Bootable = true
+	}
+	if err := c.checkVolumeQuota(t.project()); err != nil {
+		return reply{}, err
+	}
+	v.Owner = ownerOfMetadata(v.Metadata)
+	c.makeVolume(v)
+	t.changed(v.ID)
+	view := v.view(t)
+	view["status"], view["updated_at"] = volumeCreating, nil
+	delete(view, "os-vol-tenant-attr:tenant_id")
+	return with(http.StatusAccepted, object{"volume": view})
+}
+
+func (c *Cloud) checkVolumeQuota(project string) error {
+	limit, exceeded := c.checkQuota("volume", c.volumes.used[project], 1)
+	if !exceeded {
+		return nil
+	}
+	return refuse(http.StatusRequestEntityTooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", limit)
+}
+
+// typeNamed returns the name of a type by its name or id; the first is the default.
+func (c *Cloud) typeNamed(nameOrID string) (string, bool) {
+	if nameOrID == "" && len(c.volumeTypes) > 0 {
+		return c.volumeTypes[0].Name, true
+	}
+	for _, vt := range c.volumeTypes {
+		if vt.ID == nameOrID || vt.Name == nameOrID {
+			return vt.Name, true
+		}
+	}
+	return "", false
+}
+
+// makeVolume takes in a new volume, which is available once it is made.
+func (c *Cloud) makeVolume(v *volume) {
+	if v.Zone == "" {
+		v.Zone = c.options.World.Zones[0]
+	}
+	v.Status = volumeAvailable
+	if c.options.VolumeLatency > 0 {
+		v.Status = volumeCreating
+		c.armVolume(v)
+	}
+	c.volumes.put(v)
+	c.own(v.ID, v.Owner)
+}
+
+func (c *Cloud) armVolume(v *volume) {
+	time.AfterFunc(c.options.VolumeLatency, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.isClosed() || c.volumes.byID[v.ID] != v || v.Status != volumeCreating {
+			return
+		}
+		v.Status, v.Updated = volumeAvailable, now()
+		c.volumes.put(v)
+		c.report(c.flush())
+	})
+}
+
+// listVolumes implements GET /v3/{project}/volumes and …/detail.
+func listVolumes(c *Cloud, t *turn) (reply, error) {
+	p, err := novaPage(t)
+	if err != nil {
+		return reply{}, err
+	}
+	metadata := metadataOf(t.query.Get("metadata"))
+	before := int64(-1)
+	if p.marker != "" {
+		marker, err := c.volume(t, p.marker)
+		if err != nil {
+			return reply{}, err
+		}
+		before = marker.Seq
+	}
+	detail := strings.HasSuffix(t.request.URL.Path, "/detail")
+	views := []object{}
+	for _, v := range slices.Backward(c.volumes.ordered) {
+		if len(views) == p.limit {
+			break
+		}
+		if v.Project != t.project() && !(t.admin() && isTrue(t.query.Get("all_tenants"))) || before >= 0 && v.Seq >= before || v.Seq > t.horizon() {
+			continue
+		}
+		if !matches(t.query.Get("name"), v.Name) || !matches(t.query.Get("status"), v.Status) || !hasMetadata(v, metadata) {
+			continue
+		}
+		if detail {
+			views = append(views, v.view(t))
+			continue
+		}
+		views = append(views, object{"id": v.ID, "name": v.Name, "links": cinderLinks(t, "volumes", v.ID)})
+	}
+	body := object{"volumes": views}
+	p.link(t, body, "volumes", views)
+	return ok(body)
+}
+
+// metadataOf reads a filter, which clients write as Python or as JSON.
+func metadataOf(text string) map[string]string {
+	metadata := map[string]string{}
+	if json.Unmarshal([]byte(text), &metadata) != nil {
+		_ = json.Unmarshal([]byte(strings.ReplaceAll(text, "'", `"`)), &metadata) // what is neither narrows nothing
+	}
+	return metadata
+}
+
+func hasMetadata(v *volume, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if v.Metadata[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// showVolume implements GET /v3/{project}/volumes/{id}.
+func showVolume(c *Cloud, t *turn) (reply, error) {
+	v, err := c.volume(t, t.path("id"))
+	if err != nil {
+		return reply{}, err
+	}
+	return ok(object{"volume": v.view(t)})
+}
+
+// updateVolume implements PUT /v3/{project}/volumes/{id}.
+func updateVolume(c *Cloud, t *turn) (reply, error) {
+	v, err := c.volume(t, t.path("id"))
+	if err != nil {
+		return reply{}, err
+	}
+	var body struct {
+		Volume struct {
+			Name        *string           `json:"name"`
+			Description *string           `json:"description"`
+			Metadata    map[string]string `json:"metadata"`
+		} `json:"volume"`
+	}
+	if err := json.Unmarshal(t.body, &body); err != nil {
+		return reply{}, refuse(http.StatusBadRequest, "Malformed request body")
+	}
+	if body.Volume.Name != nil {
+		v.Name = *body.Volume.Name
+	}
+	if body.Volume.Description != nil {
+		v.Description = *body.Volume.Description
+	}
+	if body.Volume.Metadata != nil {
+		v.Metadata = maps.Clone(body.Volume.Metadata)
+		v.Owner = ownerOfMetadata(v.Metadata)
+		c.own(v.ID, v.Owner)
+	}
+	v.Updated = now()
+	c.volumes.put(v)
+	t.changed(v.ID)
+	return ok(object{"volume": v.view(t)})
+}
+
+// deleteVolume implements DELETE /v3/{project}/volumes/{id}.
+func deleteVolume(c *Cloud, t *turn) (reply, error) {
+	v, err := c.volume(t, t.path("id"))
+	if err != nil {
+		return reply{}, err
+	}
+	if v.Status != volumeAvailable {
+		return reply{}, refuse(http.StatusBadRequest, "Invalid volume: Volume status must be available or error or error_restoring or error_extending or "+
+			"error_managing and must not be migrating, attached, belong to a group, have snapshots, awaiting a transfer, or be disassociated from "+
+			"snapshots after volume transfer.")
+	}
+	c.volumes.remove(v.ID)
+	t.changed(v.ID)
+	return with(http.StatusAccepted, nil)
+}
+
+func (vt volumeType) view() object {
+	return object{
+		"id": vt.ID, "name": vt.Name, "is_public": true, "description": nil, "extra_specs": object{}, "qos_specs_id": nil,
+		"os-volume-type-access:is_public": true,
+	}
+}
+
+// listVolumeTypes implements GET /v3/{project}/types.
+func listVolumeTypes(c *Cloud, _ *turn) (reply, error) {
+	views := []object{}
+	for _, vt := range c.volumeTypes {
+		views = append(views, vt.view())
+	}
+	return ok(object{"volume_types": views})
+}
+
+// showVolumeType implements GET /v3/{project}/types/{id}.
+func showVolumeType(c *Cloud, t *turn) (reply, error) {
+	for n, vt := range c.volumeTypes {
+		if vt.ID == t.path("id") || n == 0 && t.path("id") == "default" {
+			return ok(object{"volume_type": vt.view()})
+		}
+	}
+	return reply{}, refuse(http.StatusNotFound, "Volume type %s could not be found.", t.path("id"))
+}
+
+// listCinderVersions implements GET / of Cinder.
+func listCinderVersions(c *Cloud, t *turn) (reply, error) {
+	answer, err := showCinderVersions(c, t)
+	answer.status = http.StatusMultipleChoices
+	return answer, err
+}
+
+// showCinderVersions implements GET /v3/ of Cinder.
+func showCinderVersions(_ *Cloud, t *turn) (reply, error) {
+	return ok(object{"versions": []object{{
+		"id": "v3.0", "status": "CURRENT", "version": "3.70", "min_version": "3.0", "updated": "2022-08-31T00:00:00Z",
+		"links": []object{{"rel": "self", "href": t.base() + "/volume/v3/"}},
+	}}})
+}
+
+func cinderRoutes() []route {
+	const at = "/volume/v3/{project}/"
+	routes := []route{
+		{method: "GET", pattern: "/volume/v3/{$}", operation: "ListVersions", do: showCinderVersions, open: true},
+		{method: "GET", pattern: "/volume/{$}", operation: "ListVersions", do: listCinderVersions, open: true},
+		{method: "GET", pattern: at + "volumes", operation: "ListVolumes", do: listVolumes},
+		{method: "GET", pattern: at + "volumes/detail", operation: "ListVolumes", do: listVolumes, driver: true},
+		{method: "POST", pattern: at + "volumes", operation: "CreateVolume", do: createVolume, creates: true, driver: true},
+		{method: "GET", pattern: at + "volumes/{id}", operation: "GetVolume", do: showVolume, driver: true},
+		{method: "PUT", pattern: at + "volumes/{id}", operation: "UpdateVolume", do: updateVolume},
+		{method: "DELETE", pattern: at + "volumes/{id}", operation: "DeleteVolume", do: deleteVolume, driver: true},
+		{method: "GET", pattern: at + "types", operation: "ListVolumeTypes", do: listVolumeTypes},
+		{method: "GET", pattern: at + "types/{id}", operation: "ListVolumeTypes", do: showVolumeType},
+	}
+	for n := range routes {
+		routes[n].service = cinder
+	}
+	return routes
+}

@@ -1,0 +1,246 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+const (
+	// refusedFor is how long a refused login is answered without asking again. Keystones lock accounts out that try more often.
+	refusedFor = time.Minute
+	// failedFor is the same for a login that failed in another way.
+	failedFor = 2 * time.Second
+)
+
+// grant is what a login brought. It never changes.
+type grant struct {
+	token   string
+	project string
+	catalog []tokens.CatalogEntry
+}
+
+// login is one credential. It is safe for concurrent use.
+type login struct {
+	options  Options
+	account  spec.Account
+	identity *gophercloud.ServiceClient
+	next     http.RoundTripper
+	pool     *http.Transport
+	// used and sessions, by version of Nova's API, are the pool's, under its lock.
+	used     time.Time
+	sessions map[string]*Session
+
+	mu      sync.Mutex
+	current *grant
+	flight  *flight[*grant]
+	// failure is what the last login came to, and what all get to hear until then.
+	failure error
+	until   time.Time
+	// distrusted is until when a token that is refused is not renewed: a new one was refused as well.
+	distrusted time.Time
+}
+
+// newLogin prepares a login. It fails with SPEC_INVALID for a URL or a CA bundle that is none.
+func newLogin(o Options, a spec.Account) (*login, error) {
+	base, err := identityBase(a.IdentityEndpoint)
+	if err != nil {
+		return nil, err
+	}
+	connections, err := newTransport(a.CACert, o.MaxConcurrent)
+	if err != nil {
+		return nil, err
+	}
+	l := &login{options: o, account: a, next: connections, pool: connections, sessions: map[string]*Session{}}
+	if o.Transport != nil {
+		l.next = o.Transport
+	}
+	client := l.client(&wire{options: o, service: serviceIdentity, next: l.next, pause: &pause{}})
+	l.identity = &gophercloud.ServiceClient{ProviderClient: client, Endpoint: base + "v3/"}
+	return l, nil
+}
+
+// identityBase returns the URL of Keystone without its version, with a slash at the end.
+func identityBase(endpoint string) (string, error) {
+	const flaw = "must be the URL of Keystone, such as https://keystone.example.com:5000/v3"
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
+			"identityEndpoint "+flaw, sdk.WithField("identityEndpoint", flaw))
+	}
+	path := strings.TrimRight(u.Path, "/")
+	// v2.0 is in the specs of years ago. No Keystone of today has it, all have v3 beside it.
+	for _, version := range []string{"/v3", "/v2.0"} {
+		path = strings.TrimSuffix(path, version)
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: path + "/"}).String(), nil
+}
+
+// client returns gophercloud's for one service. It retries nothing, knows no token and renews none: that is the transport's business.
+func (l *login) client(transport http.RoundTripper) *gophercloud.ProviderClient {
+	client := &gophercloud.ProviderClient{HTTPClient: http.Client{Transport: transport, CheckRedirect: stayAtHome}}
+	if l.options.UserAgent != "" {
+		client.UserAgent.Prepend(l.options.UserAgent)
+	}
+	return client
+}
+
+// closeIdle gives back the connections that are not in use.
+func (l *login) closeIdle() { l.pool.CloseIdleConnections() }
+
+// grant returns what the login brought; it logs in where nobody has.
+func (l *login) grant(ctx context.Context) (*grant, error) { return l.renew(ctx, nil) }
+
+// renew returns another grant than the stale one, which a service has refused, unless there is no use in asking for one: then the same.
+func (l *login) renew(ctx context.Context, stale *grant) (*grant, error) {
+	l.mu.Lock()
+	now := l.options.Clock()
+	switch {
+	case l.current != nil && l.current != stale:
+		defer l.mu.Unlock()
+		return l.current, nil
+	case now.Before(l.until):
+		defer l.mu.Unlock()
+		return nil, l.failure
+	case stale != nil && now.Before(l.distrusted):
+		defer l.mu.Unlock()
+		return stale, nil
+	}
+	f := l.flight
+	if f == nil {
+		f = newFlight[*grant]()
+		l.flight = f
+		renewal := stale != nil
+		f.launch(ctx, func(ctx context.Context) (granted *grant, err error) {
+			err = errPanicked
+			defer func() { l.landed(granted, err) }()
+			return l.ask(ctx, renewal)
+		})
+	}
+	l.mu.Unlock()
+	return f.wait(ctx)
+}
+
+// landed notes what a login came to. With a refusal ends what was granted before: whoever comes shall hear of it.
+func (l *login) landed(granted *grant, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flight = nil
+	if errors.Is(err, errPanicked) {
+		return
+	}
+	if err == nil {
+		l.current = granted
+		return
+	}
+	wait := failedFor
+	if _, is := errors.AsType[*refusal](err); is {
+		wait, l.current = refusedFor, nil
+	}
+	l.failure, l.until = err, l.options.Clock().Add(wait)
+}
+
+// distrust stops renewals for a while after a service has refused a token that was new: another one will not help.
+func (l *login) distrust(granted *grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current == granted {
+		l.distrusted = l.options.Clock().Add(refusedFor)
+	}
+}
+
+// refusal is an error that another try within a minute will not end. The contract's error is in it.
+type refusal struct{ error }
+
+// Unwrap returns the contract's error.
+func (r *refusal) Unwrap() error { return r.error }
+
+// ask logs in. Its errors are the contract's, and free of the account's secrets, whatever Keystone may have said.
+func (l *login) ask(ctx context.Context, renewal bool) (*grant, error) {
+	var granted *grant
+	var err error
+	if l.account.Method() == spec.MethodToken {
+		granted, err = l.askWithToken(ctx, renewal)
+	} else {
+		granted, err = read(tokens.Create(ctx, l.identity, authOptions(l.account)))
+	}
+	if err != nil {
+		return nil, refused(err, l.account)
+	}
+	if granted.project == "" {
+		return nil, &refusal{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
+			"The credentials open no project by themselves: name the project.",
+			sdk.WithField("projectName", "Name the project, by projectName or by projectID."))}
+	}
+	return granted, nil
+}
+
+// askWithToken finds out what a token is for. Only where it is not for the account's project is another one asked for: many Keystones
+// do not give one for a token.
+func (l *login) askWithToken(ctx context.Context, renewal bool) (*grant, error) {
+	if renewal {
+		return nil, &refusal{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
+			"The token is no longer valid, and a token cannot be renewed: give a new one, or an application credential instead.",
+			sdk.WithField("tokenId", "The token is no longer valid."))}
+	}
+	// A client of its own, since this token is for no other call.
+	client := *l.identity
+	provider := *l.identity.ProviderClient
+	provider.TokenID = l.account.Token
+	client.ProviderClient = &provider
+	result := tokens.Get(ctx, &client, l.account.Token)
+	project, err := result.ExtractProject()
+	if err != nil {
+		return nil, err
+	}
+	if opens(project, l.account) {
+		return read(result)
+	}
+	return read(tokens.Create(ctx, l.identity, authOptions(l.account)))
+}
+
+// opens says whether a token's project, nil for none, is the one that the account names; any, where it names none.
+func opens(project *tokens.Project, a spec.Account) bool {
+	if project == nil || a.TrustID != "" {
+		return false
+	}
+	return (a.ProjectID == "" || a.ProjectID == project.ID) && (a.ProjectName == "" || a.ProjectName == project.Name)
+}
+
+// issued is Keystone's answer to a login.
+type issued interface {
+	ExtractTokenID() (string, error)
+	ExtractProject() (*tokens.Project, error)
+	ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
+}
+
+func read(answer issued) (*grant, error) {
+	token, err := answer.ExtractTokenID()
+	if err != nil {
+		return nil, err
+	}
+	project, err := answer.ExtractProject()
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := answer.ExtractServiceCatalog()
+	if err != nil {
+		return nil, err
+	}
+	granted := &grant{token: token, catalog: catalog.Entries}
+	if project != nil {
+		granted.project = project.ID
+	}
+	return granted, nil
+}

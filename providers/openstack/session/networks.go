@@ -1,0 +1,195 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+)
+
+// network is what matters of one.
+type network struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Project  string `json:"project_id"`
+	Shared   bool   `json:"shared"`
+	External bool   `json:"router:external"`
+}
+
+func (n network) label() thing { return thing{n.ID, n.Name} }
+
+// NetworkID returns the id of a network of a name or an id. DEPENDENCY_NOT_FOUND names the field.
+func (s *Session) NetworkID(ctx context.Context, field, nameOrID string) (string, error) {
+	found, err := ask(ctx, s.lookups.networks, directory[network]{
+		kind: "network", byID: s.networkByID,
+		byName: func(ctx context.Context, name string) ([]network, error) {
+			return s.listNetworks(ctx, networks.ListOpts{Name: name})
+		},
+	}, field, nameOrID)
+	return found.ID, err
+}
+
+// ExternalNetworkID returns the id of an external network, which floating IPs come from, of a name or an id. DEPENDENCY_NOT_FOUND names
+// the field.
+func (s *Session) ExternalNetworkID(ctx context.Context, field, nameOrID string) (string, error) {
+	found, err := ask(ctx, s.lookups.externals, directory[network]{
+		kind: "external network",
+		byID: func(ctx context.Context, id string) (network, error) {
+			found, err := s.networkByID(ctx, id)
+			if err == nil && !found.External {
+				err = &unfound{fmt.Sprintf("The network %q is not external: it has no floating IPs.", found.Name)}
+			}
+			return found, err
+		},
+		byName: func(ctx context.Context, name string) ([]network, error) {
+			return s.listNetworks(ctx, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{Name: name}, External: new(true)})
+		},
+	}, field, nameOrID)
+	return found.ID, err
+}
+
+// DefaultNetworkID returns the id of the only network that the project has and that is not external; where it has none of its own, the
+// only one that is shared with it. Otherwise DEPENDENCY_NOT_FOUND names the field, and the networks to choose from.
+func (s *Session) DefaultNetworkID(ctx context.Context, field string) (string, error) {
+	const onlyOne = ""
+	found, err := s.lookups.networks.get(ctx, onlyOne, func(ctx context.Context) (network, error) {
+		all, err := s.listNetworks(ctx, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: new(false)})
+		if err != nil {
+			return network{}, err
+		}
+		return onlyNetwork(all, s.ProjectID)
+	})
+	return found.ID, lookupError(ctx, err, "look up the project's network", field)
+}
+
+// onlyNetwork returns the one that a project means where it names none. An administrator sees those of other projects as well.
+func onlyNetwork(all []network, project string) (network, error) {
+	choice := slices.DeleteFunc(slices.Clone(all), func(n network) bool { return n.Project != project })
+	if len(choice) == 0 {
+		choice = slices.DeleteFunc(slices.Clone(all), func(n network) bool { return !n.Shared })
+	}
+	if len(choice) == 1 {
+		return choice[0], nil
+	}
+	if len(choice) == 0 {
+		return network{}, &unfound{"The project has no network: name one."}
+	}
+	var names []string
+	for _, n := range choice {
+		names = append(names, fmt.Sprintf("%q", n.Name))
+	}
+	slices.Sort(names)
+	const most = 10
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	return network{}, &unfound{fmt.Sprintf("The project has %d networks: name one of %s.", len(choice), strings.Join(names, ", "))}
+}
+
+func (s *Session) networkByID(ctx context.Context, id string) (network, error) {
+	var found network
+	err := networks.Get(ctx, s.Network, id).ExtractInto(&found)
+	return found, err
+}
+
+func (s *Session) listNetworks(ctx context.Context, by networks.ListOptsBuilder) ([]network, error) {
+	pages, err := networks.List(s.Network, by).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []network
+	err = networks.ExtractNetworksInto(pages, &all)
+	return all, err
+}
+
+// Subnet is a part of a network.
+type Subnet struct{ ID, Name, NetworkID string }
+
+func (n Subnet) label() thing { return thing{n.ID, n.Name} }
+
+// Subnet returns the subnet of a name or an id. DEPENDENCY_NOT_FOUND names the field.
+func (s *Session) Subnet(ctx context.Context, field, nameOrID string) (Subnet, error) {
+	return ask(ctx, s.lookups.subnets, directory[Subnet]{kind: "subnet", byID: s.subnetByID, byName: s.subnetsByName}, field, nameOrID)
+}
+
+func (s *Session) subnetByID(ctx context.Context, id string) (Subnet, error) {
+	found, err := one(subnets.Get(ctx, s.Network, id).Extract())
+	return subnetOf(found), err
+}
+
+func (s *Session) subnetsByName(ctx context.Context, name string) ([]Subnet, error) {
+	pages, err := subnets.List(s.Network, subnets.ListOpts{Name: name}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := subnets.ExtractSubnets(pages)
+	var all []Subnet
+	for _, one := range found {
+		all = append(all, subnetOf(one))
+	}
+	return all, err
+}
+
+func subnetOf(n subnets.Subnet) Subnet { return Subnet{ID: n.ID, Name: n.Name, NetworkID: n.NetworkID} }
+
+// SecurityGroupIDs returns the ids of security groups of names or ids, in the same order, each once. One list of the project's groups
+// serves all. DEPENDENCY_NOT_FOUND names field[i] of the first that is not there.
+func (s *Session) SecurityGroupIDs(ctx context.Context, field string, namesOrIDs []string) ([]string, error) {
+	var ids []string
+	for i, wanted := range namesOrIDs {
+		id, err := s.securityGroupID(ctx, fmt.Sprintf("%s[%d]", field, i), wanted)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// securityGroupID looks among the project's groups first: that they are called "default" in each project confuses only administrators,
+// who see those of all. Groups that are shared with the project are asked for one by one.
+func (s *Session) securityGroupID(ctx context.Context, field, wanted string) (string, error) {
+	own, err := s.lookups.securityGroups.get(ctx, s.ProjectID, s.ownSecurityGroups)
+	if err != nil {
+		return "", lookupError(ctx, err, "look up the security groups", field)
+	}
+	if found, err := pick("security group", wanted, own); err == nil {
+		return found.ID, nil
+	}
+	others := directory[thing]{kind: "security group", byID: s.securityGroupByID, byName: s.securityGroupsByName}
+	found, err := ask(ctx, s.lookups.otherGroups, others, field, wanted)
+	return found.ID, err
+}
+
+func (s *Session) ownSecurityGroups(ctx context.Context) ([]thing, error) {
+	return s.listSecurityGroups(ctx, groups.ListOpts{ProjectID: s.ProjectID})
+}
+
+func (s *Session) securityGroupsByName(ctx context.Context, name string) ([]thing, error) {
+	return s.listSecurityGroups(ctx, groups.ListOpts{Name: name})
+}
+
+func (s *Session) listSecurityGroups(ctx context.Context, by groups.ListOpts) ([]thing, error) {
+	pages, err := groups.List(s.Network, by).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := groups.ExtractGroups(pages)
+	var all []thing
+	for _, one := range found {
+		all = append(all, thing{one.ID, one.Name})
+	}
+	return all, err
+}
+
+func (s *Session) securityGroupByID(ctx context.Context, id string) (thing, error) {
+	found, err := one(groups.Get(ctx, s.Network, id).Extract())
+	return thing{found.ID, found.Name}, err
+}

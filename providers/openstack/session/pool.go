@@ -1,0 +1,170 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
+)
+
+const (
+	// defaultRequestTimeout is how long a request may take. Creating a server takes Nova a second or two; a loaded Neutron ten.
+	defaultRequestTimeout = 30 * time.Second
+	// defaultMaxConcurrent is how many requests of a project are under way at most.
+	defaultMaxConcurrent = 16
+	// idleAfter is how long a session is kept that nobody opens.
+	idleAfter = time.Hour
+)
+
+// Options are how a pool works. The zero value is good.
+type Options struct {
+	// RequestTimeout bounds each request with its whole answer; 0 means 30 s. gophercloud itself has no timeout.
+	RequestTimeout time.Duration
+	// MaxConcurrent is how many requests of one project are under way at most; 0 means 16. Further ones wait for a place.
+	MaxConcurrent int
+	// UserAgent is put before gophercloud's own; empty adds nothing.
+	UserAgent string
+	// Log gets a debug line for each request: no headers, no bodies, no queries. nil logs nothing.
+	Log *slog.Logger
+	// Observe is told of each request that was sent; nil tells nobody. It must return quickly and may be called concurrently.
+	Observe func(Call)
+	// Clock tells the time; nil means time.Now.
+	Clock func() time.Time
+	// Transport sends all requests instead of connections of the pool's own, which then know of no CA bundle either. For tests.
+	Transport http.RoundTripper
+}
+
+// Call is a request that was sent to a cloud.
+type Call struct {
+	// Service is compute, network, image, volume or identity.
+	Service string
+	// Method is the HTTP method.
+	Method string
+	// Code is the HTTP status; 0 when there was no whole answer.
+	Code int
+	// Duration is how long it took.
+	Duration time.Duration
+}
+
+// Pool keeps the sessions of a process. It is safe for concurrent use, starts nothing of its own and needs no closing.
+type Pool struct {
+	options Options
+
+	mu       sync.Mutex
+	logins   map[string]*login
+	projects map[string]*project
+}
+
+// NewPool returns a pool without sessions.
+func NewPool(o Options) *Pool {
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = defaultRequestTimeout
+	}
+	if o.MaxConcurrent == 0 {
+		o.MaxConcurrent = defaultMaxConcurrent
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observe == nil {
+		o.Observe = func(Call) {}
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Pool{options: o, logins: map[string]*login{}, projects: map[string]*project{}}
+}
+
+// Open returns the session of an account that speaks this version of Nova's API; empty means spec.DefaultComputeAPIVersion. It logs in
+// where nobody has yet, once for all who ask at the same time. One who stops waiting gets his context's error; the login goes on for
+// the others.
+//
+// The same account and version give the same *Session for as long as its project and its endpoints stay the same and it is opened
+// at least once an hour.
+//
+// Errors are the contract's: CREDENTIALS_INVALID in Keystone's words, without asking Keystone again within a minute; SPEC_INVALID for an
+// account that cannot be one; DEPENDENCY_NOT_FOUND for a project, region or service that is not there; OUTCOME_UNKNOWN for a cloud that
+// does not answer.
+func (p *Pool) Open(ctx context.Context, a spec.Account, computeAPIVersion string) (*Session, error) {
+	l, err := p.login(a)
+	if err != nil {
+		return nil, err
+	}
+	granted, err := l.grant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	where, err := locate(granted, a)
+	if err != nil {
+		return nil, err
+	}
+	if computeAPIVersion == "" {
+		computeAPIVersion = spec.DefaultComputeAPIVersion
+	}
+	return p.session(l, where, computeAPIVersion)
+}
+
+// login returns the login of an account, a new one if need be. It asks nobody.
+func (p *Pool) login(a spec.Account) (*login, error) {
+	key := a.Key()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.options.Clock()
+	p.dropIdle(now)
+	if l, known := p.logins[key]; known {
+		l.used = now
+		return l, nil
+	}
+	l, err := newLogin(p.options, a)
+	if err != nil {
+		return nil, err
+	}
+	l.used = now
+	p.logins[key] = l
+	return l, nil
+}
+
+// dropIdle forgets what nobody has opened for long, such as the sessions of credentials that have been replaced.
+func (p *Pool) dropIdle(now time.Time) {
+	for key, l := range p.logins {
+		if now.Sub(l.used) >= idleAfter {
+			delete(p.logins, key)
+			l.closeIdle()
+		}
+	}
+	for key, one := range p.projects {
+		if now.Sub(one.used) >= idleAfter {
+			delete(p.projects, key)
+		}
+	}
+}
+
+// session returns the login's session for these places and this version, a new one where they have changed.
+func (p *Pool) session(l *login, where places, version string) (*Session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shared := p.project(where.key)
+	if s := l.sessions[version]; s != nil && s.where == where {
+		return s, nil
+	}
+	s, err := newSession(l, where, shared, version)
+	if err != nil {
+		return nil, err
+	}
+	l.sessions[version] = s
+	return s, nil
+}
+
+// project returns what all sessions of a project share.
+func (p *Pool) project(key string) *project {
+	one, known := p.projects[key]
+	if !known {
+		one = newProject(p.options.MaxConcurrent)
+		p.projects[key] = one
+	}
+	one.used = p.options.Clock()
+	return one
+}

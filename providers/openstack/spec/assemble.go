@@ -1,0 +1,189 @@
+package spec
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// machine returns all of the Spec but its Account.
+func (f *fields) machine(found *findings) Spec {
+	s := Spec{
+		ComputeAPIVersion:         cmp.Or(f.ComputeAPIVersion, DefaultComputeAPIVersion),
+		AvailabilityZone:          f.AvailabilityZone,
+		Flavor:                    f.Flavor,
+		Image:                     f.Image,
+		RootDisk:                  f.rootDisk(found),
+		Volumes:                   f.volumes(found),
+		Ports:                     f.ports(found),
+		SecurityGroups:            given(f.SecurityGroups),
+		FloatingIPPool:            f.FloatingIPPool,
+		ServerGroup:               found.alias("serverGroup", f.ServerGroup, "serverGroupID", f.ServerGroupID),
+		ConfigDrive:               f.ConfigDrive.read("configDrive", found),
+		SchedulerHints:            f.SchedulerHints,
+		TrustDevicePath:           f.TrustDevicePath.isTrue("trustDevicePath", found),
+		NodeVolumeAttachLimit:     f.NodeVolumeAttachLimit.read("nodeVolumeAttachLimit", 0, found),
+		InstanceReadyCheckPeriod:  duration("instanceReadyCheckPeriod", f.InstanceReadyCheckPeriod, defaultReadyCheckPeriod, found),
+		InstanceReadyCheckTimeout: duration("instanceReadyCheckTimeout", f.InstanceReadyCheckTimeout, defaultReadyCheckTimeout, found),
+	}
+	s.Metadata, s.Tags = f.labels(found)
+	if s.Flavor == "" {
+		found.add("flavor", "must be set: the name or the id of a flavor")
+	}
+	if s.Image == "" {
+		found.add("image", "must be set: the name or the id of an image")
+	}
+	if !validMicroversion(s.ComputeAPIVersion) {
+		found.add("computeAPIVersion", "must be a microversion of Nova's API 2, at least %s, such as %q", MinComputeAPIVersion, DefaultComputeAPIVersion)
+	}
+	if _, has := s.SchedulerHints["group"]; has {
+		found.add("schedulerHints.group", "must not be set: name the group as serverGroup")
+	}
+	if s.FloatingIPPool != "" && !slices.ContainsFunc(s.Ports, func(p Port) bool { return p.ID == "" }) {
+		found.add("floatingIpPool", "cannot be used: all ports exist already and are not touched; give one of them a floating IP yourself, "+
+			"or add a port without id")
+	}
+	return s
+}
+
+func (f *fields) rootDisk(found *findings) *RootDisk {
+	size := f.RootDiskSizeGB.read("rootDiskSizeGB", 1, found)
+	if size != nil {
+		return &RootDisk{SizeGB: *size, VolumeType: f.RootDiskVolumeType}
+	}
+	if f.RootDiskVolumeType != "" && !f.RootDiskSizeGB.wrong && f.RootDiskSizeGB.value == nil {
+		found.add("rootDiskVolumeType", "is only for a root disk that is a volume: set rootDiskSizeGB, too, or leave this out")
+	}
+	return nil
+}
+
+// volumeStorage is the one kind of storage in Cluster API's terms that outlives no server and needs no flavor made for it.
+const volumeStorage = "Volume"
+
+func (f *fields) volumes(found *findings) []Volume {
+	var all []Volume
+	for i, device := range f.AdditionalBlockDevices {
+		at := element("additionalBlockDevices", i)
+		v := Volume{Name: device.Name, VolumeType: device.Storage.Volume.Type}
+		switch {
+		case v.Name == "":
+			found.add(at+".name", "must be set")
+		case strings.EqualFold(v.Name, "root"):
+			found.add(at+".name", "must not be root, which is the root disk's")
+		case !validTag(v.Name):
+			found.add(at+".name", "must be at most %d characters long, without '/' and ','", maxTagLength)
+		case slices.ContainsFunc(all, func(other Volume) bool { return other.Name == v.Name }):
+			found.add(at+".name", "is the name of another before it: names must differ")
+		}
+		if size := device.SizeGiB.read(at+".sizeGiB", 1, found); size != nil {
+			v.SizeGB = *size
+		}
+		if device.SizeGiB.value == nil {
+			found.add(at+".sizeGiB", "must be set")
+		}
+		if storage := device.Storage.Type; storage != "" && storage != volumeStorage {
+			found.add(at+".storage.type", "must be %s: a local disk comes with the flavor", volumeStorage)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// labels returns metadata and tags of the server.
+func (f *fields) labels(found *findings) (metadata map[string]string, list []string) {
+	pairs, written := f.Tags.read(found)
+	metadata = map[string]string{}
+	addMetadata(metadata, "tags", pairs, found)
+	addMetadata(metadata, "serverMetadata", f.ServerMetadata, found)
+	for i, tag := range written {
+		at := element("tags", i)
+		switch {
+		case tag == "" || slices.Contains(list, tag):
+			continue
+		case !validTag(tag):
+			found.add(at, "must be at most %d characters long, without '/' and ','", maxTagLength)
+		case reserved(tag):
+			found.add(at, "must not begin with %s, which the driver's own do", ReservedPrefix)
+		}
+		list = append(list, tag)
+	}
+	if len(list) > MaxTags {
+		found.add("tags", "must be at most %d", MaxTags)
+	}
+	return metadata, list
+}
+
+// metadataKey is what Nova takes as a key.
+var metadataKey = regexp.MustCompile(`^[a-zA-Z0-9\-_:. ]{1,255}$`)
+
+// maxMetadataValue is how long Nova lets a value be, in characters.
+const maxMetadataValue = 255
+
+func addMetadata(to map[string]string, field string, pairs map[string]string, found *findings) {
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		value := pairs[key]
+		at := below(field, key)
+		other, has := to[key]
+		switch {
+		case !metadataKey.MatchString(key):
+			found.add(at, "must have a key of 1 to 255 letters, digits, blanks and characters of '-_:.': Nova takes no other")
+		case reserved(key):
+			found.add(at, "must not begin with %s, which the driver's own do", ReservedPrefix)
+		case utf8.RuneCountInString(value) > maxMetadataValue:
+			found.add(at, "must be at most %d characters long", maxMetadataValue)
+		case has && other != value:
+			found.add(at, "is not the same as in tags: keep one of the two")
+		}
+		to[key] = value
+	}
+}
+
+// reserved ignores case since the databases under Nova may do so.
+func reserved(name string) bool { return strings.HasPrefix(strings.ToLower(name), ReservedPrefix) }
+
+// maxTagLength is how long Nova lets a tag be, in characters.
+const maxTagLength = 60
+
+func validTag(tag string) bool {
+	return utf8.RuneCountInString(tag) <= maxTagLength && !strings.ContainsAny(tag, "/,")
+}
+
+// given are the elements of a list that are not empty; nil for none.
+func given(list []string) []string {
+	var all []string
+	for _, one := range list {
+		if one != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func duration(field, text string, otherwise time.Duration, found *findings) time.Duration {
+	if text == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		found.add(field, "must be a duration above 0, such as 5s or 2m")
+	}
+	return d
+}
+
+// microversion is how Nova writes the versions of its API 2.
+var microversion = regexp.MustCompile(`^2\.([1-9][0-9]{0,3})$`)
+
+func validMicroversion(text string) bool {
+	match := microversion.FindStringSubmatch(text)
+	if match == nil {
+		return false
+	}
+	minor, err := strconv.Atoi(match[1])
+	least, _ := strconv.Atoi(strings.TrimPrefix(MinComputeAPIVersion, "2."))
+	return err == nil && minor >= least
+}

@@ -1,0 +1,103 @@
+package spec
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// finding is what is wrong with a field. It holds no value of a field that may come from a Secret.
+type finding struct {
+	field, description string
+	// open: a Secret that is not here yet may settle it.
+	open bool
+}
+
+type findings []finding
+
+// add notes what the request alone proves wrong.
+func (f *findings) add(field, format string, args ...any) {
+	*f = append(*f, finding{field: field, description: fmt.Sprintf(format, args...)})
+}
+
+// suspect notes what is wrong unless a Secret says otherwise.
+func (f *findings) suspect(field, description string) {
+	*f = append(*f, finding{field: field, description: description, open: true})
+}
+
+// sorted returns them in the order of their fields: what is told twice is told alike.
+func (f findings) sorted() findings {
+	sorted := slices.Clone(f)
+	slices.SortStableFunc(sorted, func(a, b finding) int { return cmp.Compare(a.field, b.field) })
+	return slices.Compact(sorted)
+}
+
+// Error lists them.
+func (f findings) Error() string {
+	parts := make([]string, 0, len(f))
+	for _, one := range f.sorted() {
+		parts = append(parts, one.field+": "+one.description)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// invalid returns SPEC_INVALID with every field that is wrong; nil where none is.
+func (f findings) invalid() error {
+	if len(f) == 0 {
+		return nil
+	}
+	var fields []sdk.ErrorOption
+	for _, one := range f.sorted() {
+		fields = append(fields, sdk.WithField(one.field, one.description))
+	}
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, f.Error(), fields...)
+}
+
+// proven returns those that no Secret can settle.
+func (f findings) proven() []*driverv1alpha1.FieldViolation {
+	var all []*driverv1alpha1.FieldViolation
+	for _, one := range f.sorted() {
+		if !one.open {
+			all = append(all, &driverv1alpha1.FieldViolation{Field: one.field, Description: one.description})
+		}
+	}
+	return all
+}
+
+// violationsOf returns the fields that an error of the SDK names.
+func violationsOf(err error) []*driverv1alpha1.FieldViolation {
+	var all []*driverv1alpha1.FieldViolation
+	for _, detail := range status.Convert(err).Details() {
+		bad, is := detail.(*errdetails.BadRequest)
+		if !is {
+			continue
+		}
+		for _, v := range bad.GetFieldViolations() {
+			all = append(all, &driverv1alpha1.FieldViolation{Field: v.GetField(), Description: v.GetDescription()})
+		}
+	}
+	return all
+}
+
+// element returns the path of a list's element.
+func element(list string, index int) string {
+	return list + "[" + strconv.Itoa(index) + "]"
+}
+
+// below returns the path of a key in the object at path, as the contract writes it.
+func below(path, key string) string {
+	if key != "" && !strings.ContainsAny(key, `.[]"`) {
+		return path + "." + key
+	}
+	quoted, _ := json.Marshal(key) // a string cannot fail
+	return path + "[" + string(quoted) + "]"
+}

@@ -1,0 +1,116 @@
+package spec
+
+import "time"
+
+const (
+	// DefaultComputeAPIVersion is Nova's microversion where a spec names none: the first with volume types for the root disk.
+	DefaultComputeAPIVersion = "2.67"
+	// MinComputeAPIVersion is the least: the first that tags servers at their creation, by which they are found.
+	MinComputeAPIVersion = "2.52"
+	// ReservedPrefix begins the names of tags and metadata that are the driver's own, in whatever case.
+	ReservedPrefix = "millwright-"
+	// MaxPorts is how many ports a machine can have.
+	MaxPorts = 8
+	// MaxTags is how many tags a spec can give; Nova has room for 50, and the driver and core need some.
+	MaxTags = 40
+)
+
+// Kubermatic's defaults for how it waits.
+const (
+	defaultReadyCheckPeriod  = 5 * time.Second
+	defaultReadyCheckTimeout = 120 * time.Second
+)
+
+// Spec is what a machine is to be. One that Read returned is valid as far as can be told without the cloud; slices and maps are its
+// own and not shared.
+type Spec struct {
+	Account Account
+	// ComputeAPIVersion is Nova's microversion, such as "2.67"; never empty.
+	ComputeAPIVersion string
+	// AvailabilityZone is empty for any.
+	AvailabilityZone string
+	// Flavor and Image are names or ids; never empty.
+	Flavor, Image string
+	// RootDisk is nil for the flavor's own disk.
+	RootDisk *RootDisk
+	// Volumes are disks beside the root disk.
+	Volumes []Volume
+	// Ports has at least one and at most MaxPorts.
+	Ports []Port
+	// SecurityGroups are the names or ids of those of each port that has none of its own; empty for the project's default.
+	SecurityGroups []string
+	// FloatingIPPool is the name or id of an external network; empty for no floating IP. With it, a port is not foreign.
+	FloatingIPPool string
+	// ServerGroup is a name or id, or empty.
+	ServerGroup string
+	// ConfigDrive is nil where the cloud is to decide.
+	ConfigDrive *bool
+	// Metadata has no key with ReservedPrefix.
+	Metadata map[string]string
+	// Tags holds each once, and none with ReservedPrefix.
+	Tags []string
+	// SchedulerHints goes to Nova as it is. It holds no "group".
+	SchedulerHints map[string]any
+	// TrustDevicePath is for the node's cloud configuration.
+	TrustDevicePath bool
+	// NodeVolumeAttachLimit is for the node's cloud configuration; nil for none.
+	NodeVolumeAttachLimit *int
+	// InstanceReadyCheckPeriod and InstanceReadyCheckTimeout say how often and for how long to look whether a server is up.
+	InstanceReadyCheckPeriod, InstanceReadyCheckTimeout time.Duration
+}
+
+// RootDisk is a volume that the server boots from, made from its image.
+type RootDisk struct {
+	// SizeGB is at least 1.
+	SizeGB int
+	// VolumeType is empty for the cloud's default.
+	VolumeType string
+}
+
+// Volume is a disk that is made, attached and deleted with the server.
+type Volume struct {
+	// Name is the machine's own word for it, unique in it, and fit for a tag.
+	Name string
+	// SizeGB is at least 1.
+	SizeGB int
+	// VolumeType is empty for the cloud's default.
+	VolumeType string
+}
+
+// Port is one of the server's network interfaces, in their order.
+type Port struct {
+	// ID is an existing port's, somebody else's: it is attached as it is and never changed or deleted, and all below is empty.
+	ID string
+	// Network and Subnet are names or ids. Either can be empty: the subnet has one network, and the cloud has an only network or
+	// there is an error.
+	Network, Subnet string
+	// FixedIPs is empty where the cloud is to choose, in Subnet if there is one. With it Subnet is empty.
+	FixedIPs []FixedIP
+	// SecurityGroups are names or ids; nil for those of the Spec, and empty but not nil for none.
+	SecurityGroups []string
+	// DisablePortSecurity: then SecurityGroups is empty and not nil.
+	DisablePortSecurity bool
+	AllowedAddressPairs []AddressPair
+	// VNICType is empty for the cloud's default.
+	VNICType string
+	// Profile is Neutron's binding:profile, as JSON reads it.
+	Profile map[string]any
+	// Trunk: the port is to be the parent of a trunk.
+	Trunk bool
+}
+
+// FixedIP is an address of a port. At least one field is set.
+type FixedIP struct {
+	// Subnet is a name or id; empty for whichever holds the address.
+	Subnet string
+	// IPAddress is empty for any in the subnet.
+	IPAddress string
+}
+
+// AddressPair is an address that a port may use beside its own.
+type AddressPair struct {
+	// IPAddress is an address or a CIDR.
+	IPAddress string
+	// MACAddress is empty for the port's own.
+	MACAddress string
+}

@@ -1,0 +1,203 @@
+package spec
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ports returns the ports as ports says, else one for each network, else one; and what is wrong with them.
+func (f *fields) ports(found *findings) []Port {
+	disabled := f.DisablePortSecurity.isTrue("disablePortSecurity", found)
+	if len(f.Ports) == 0 {
+		return f.plainPorts(disabled, found)
+	}
+	var all []Port
+	for i, port := range f.Ports {
+		at := element("ports", i)
+		if port.nowhere() {
+			port.Network, port.Subnet = f.Network, f.Subnet
+		}
+		p := port.read(at, disabled, found)
+		if p.ID != "" && slices.ContainsFunc(all, func(other Port) bool { return other.ID == p.ID }) {
+			found.add(at+".id", "is the id of another before it: a port can be attached only once")
+		}
+		all = append(all, p)
+	}
+	if len(all) > MaxPorts {
+		found.add("ports", "must be at most %d", MaxPorts)
+	}
+	return all
+}
+
+// plainPorts are those that networks, network and subnet ask for. As in Kubermatic's driver, network comes first where both are
+// given. The subnet belongs to network, or to the only one of networks.
+func (f *fields) plainPorts(disabled bool, found *findings) []Port {
+	networks := given([]string{f.Network})
+	for _, network := range given(f.Networks) {
+		if !slices.Contains(networks, network) {
+			networks = append(networks, network)
+		}
+	}
+	if len(networks) == 0 {
+		networks = []string{""}
+	}
+	if len(networks) > 1 && f.Subnet != "" && f.Network == "" {
+		found.add("subnet", "does not say in which of the networks: name that one as network, or use ports")
+	}
+	if len(networks) > MaxPorts {
+		found.add("networks", "must be at most %d, together with network", MaxPorts)
+	}
+	all := make([]Port, 0, len(networks))
+	for i, network := range networks {
+		p := Port{Network: network, DisablePortSecurity: disabled}
+		if i == 0 {
+			p.Subnet = f.Subnet
+		}
+		if disabled {
+			p.SecurityGroups = []string{}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// nowhere says whether the port names nothing by which its network can be found.
+func (f *portFields) nowhere() bool {
+	return f.ID == "" && f.Network == "" && f.Subnet == "" &&
+		!slices.ContainsFunc(f.FixedIPs, func(ip fixedIPFields) bool { return ip.Subnet != "" })
+}
+
+// read returns the port; disabled is what its port security is where it does not say.
+func (f *portFields) read(at string, disabled bool, found *findings) Port {
+	if f.ID != "" {
+		f.checkForeign(at, found)
+		return Port{ID: f.ID}
+	}
+	p := Port{
+		Network: f.Network, Subnet: f.Subnet, VNICType: f.VNICType, Trunk: f.Trunk.isTrue(at+".trunk", found),
+		FixedIPs: f.fixedIPs(at, found), AllowedAddressPairs: f.addressPairs(at, found), Profile: f.profile(at, found),
+	}
+	if p.FixedIPs != nil {
+		p.Subnet = ""
+	}
+	p.DisablePortSecurity = disabled
+	if own := f.DisablePortSecurity.read(at+".disablePortSecurity", found); own != nil {
+		p.DisablePortSecurity = *own
+	}
+	if f.SecurityGroups != nil {
+		p.SecurityGroups = append([]string{}, given(f.SecurityGroups)...)
+	}
+	if p.DisablePortSecurity {
+		if len(p.SecurityGroups) > 0 {
+			found.add(at+".securityGroups", "cannot be used, since port security is disabled: leave them out, or set disablePortSecurity to false for this port")
+		}
+		if len(p.AllowedAddressPairs) > 0 {
+			found.add(at+".allowedAddressPairs", "cannot be used, since port security is disabled, by which every address is allowed: leave them out")
+		}
+		p.SecurityGroups = []string{}
+	}
+	if !slices.Contains(vnicTypes(), p.VNICType) {
+		found.add(at+".vnicType", "must be one of %s", strings.Join(vnicTypes()[1:], ", "))
+	}
+	return p
+}
+
+// vnicTypes are those that Neutron knows, and none.
+func vnicTypes() []string {
+	return []string{"", "normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "remote-managed"}
+}
+
+// checkForeign finds what is set for a port that exists already. A value that asks for nothing may be there.
+func (f *portFields) checkForeign(at string, found *findings) {
+	var quiet findings
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"network", f.Network != ""},
+		{"subnet", f.Subnet != ""},
+		{"fixedIPs", len(f.FixedIPs) > 0},
+		{"securityGroups", len(given(f.SecurityGroups)) > 0},
+		{"disablePortSecurity", f.DisablePortSecurity.wrong || f.DisablePortSecurity.isTrue("", &quiet)},
+		{"allowedAddressPairs", len(f.AllowedAddressPairs) > 0},
+		{"vnicType", f.VNICType != ""},
+		{"profile", len(f.Profile) > 0},
+		{"trunk", f.Trunk.wrong || f.Trunk.isTrue("", &quiet)},
+	} {
+		if field.set {
+			found.add(at+"."+field.name, "must not be set beside id: a port that exists already is used as it is")
+		}
+	}
+}
+
+func (f *portFields) fixedIPs(at string, found *findings) []FixedIP {
+	var all []FixedIP
+	for i, ip := range f.FixedIPs {
+		at := element(at+".fixedIPs", i)
+		if ip.Subnet == "" && ip.IPAddress == "" {
+			found.add(at, "must name a subnet or an ipAddress, or both")
+		}
+		if ip.IPAddress != "" && !validAddress(ip.IPAddress) {
+			found.add(at+".ipAddress", "must be an IP address")
+		}
+		all = append(all, FixedIP{Subnet: cmp.Or(ip.Subnet, f.Subnet), IPAddress: ip.IPAddress})
+	}
+	return all
+}
+
+func (f *portFields) addressPairs(at string, found *findings) []AddressPair {
+	var all []AddressPair
+	for i, pair := range f.AllowedAddressPairs {
+		at := element(at+".allowedAddressPairs", i)
+		if _, err := netip.ParsePrefix(pair.IPAddress); err != nil && !validAddress(pair.IPAddress) {
+			found.add(at+".ipAddress", "must be an IP address or a CIDR, such as 10.0.0.0/24")
+		}
+		if pair.MACAddress != "" && !validMAC(pair.MACAddress) {
+			found.add(at+".macAddress", "must be a MAC address of six bytes, such as 52:54:00:12:34:56")
+		}
+		all = append(all, AddressPair(pair))
+	}
+	return all
+}
+
+// profile is the port's binding:profile. Cluster API's two words for what is in it become Neutron's; Neutron takes any key in
+// silence, so that they would have no effect as they are.
+func (f *portFields) profile(at string, found *findings) map[string]any {
+	profile := map[string]any{}
+	for key, value := range f.Profile {
+		text, isText := value.(string)
+		asked := value == true || isText && text == "true"
+		if key != "ovsHWOffload" && key != "trustedVF" {
+			profile[key] = value
+			continue
+		}
+		if !asked && value != false && text != "false" && value != nil {
+			found.add(below(at+".profile", key), "must be true or false")
+		}
+		if asked && key == "ovsHWOffload" {
+			profile["capabilities"] = []any{"switchdev"}
+		}
+		if asked && key == "trustedVF" {
+			profile["trusted"] = true
+		}
+	}
+	if len(profile) == 0 {
+		return nil
+	}
+	return profile
+}
+
+// validAddress says whether text is an IP address without a zone, which means something on one host only.
+func validAddress(text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && address.Zone() == ""
+}
+
+func validMAC(text string) bool {
+	mac, err := net.ParseMAC(text)
+	const ethernet = 6
+	return err == nil && len(mac) == ethernet
+}
