@@ -29,6 +29,9 @@ type provision struct {
 // recheck is how long at most to wait for a Secret to be mended: nobody watches Secrets.
 const recheck = 30 * time.Second
 
+// rotation is how long at most a machine that gets on is looked at with Secrets of before. Creates and deletes read them each time.
+const rotation = 10 * time.Minute
+
 // provision reads what the driver is told. What was written down before the VM was made holds; credentials are those of now.
 func (r *reconciler) provision(ctx context.Context, s *subject) error {
 	m, p := s.machine, &s.provision
@@ -122,7 +125,7 @@ func (s *subject) note(completed []byte) bool {
 	return true
 }
 
-// again is when to look for Secrets that keep the machine from getting on; 0 for never.
+// again is when to read the machine's Secrets again, soon where they keep it from getting on; 0 for never.
 func (s *subject) again() time.Duration {
 	p := s.provision
 	if p.trouble != nil && p.trouble.Class == instance.Precondition {
@@ -131,6 +134,9 @@ func (s *subject) again() time.Duration {
 	seen := s.state.Driver.Seen
 	if len(p.Secrets) > 0 && seen != nil && seen.Failure != nil && seen.Failure.Class == instance.Credentials {
 		return recheck
+	}
+	if len(p.Secrets) > 0 {
+		return rotation
 	}
 	return 0
 }

@@ -56,8 +56,9 @@ func TestCallsOfManyMachines(t *testing.T) {
 	for i := range names {
 		names[i] = "m" + string(rune('a'+i/26)) + string(rune('a'+i%26))
 	}
-	at := func(do func(name string)) (calls int64) {
+	at := func(what string, do func(name string)) (calls int64) {
 		before := sum(w.calls())
+		defer func() { t.Logf("%s: %.2f calls for each of %d machines", what, float64(calls)/machines, machines) }()
 		var wait sync.WaitGroup
 		for _, name := range names {
 			wait.Go(func() { do(name) })
@@ -65,16 +66,15 @@ func TestCallsOfManyMachines(t *testing.T) {
 		wait.Wait()
 		return sum(w.calls()) - before
 	}
-	if got := at(func(name string) { _, err := w.create(name, nil); check(t, err) }); got > 4*machines {
+	if got := at("create", func(name string) { _, err := w.create(name, nil); check(t, err) }); got > 4*machines {
 		t.Errorf("%d machines were made by %d calls, more than 4 each: %v", machines, got, w.calls())
 	}
-	if got := at(func(name string) { w.gone(name) }); got > 3*machines {
+	if got := at("delete", func(name string) { w.gone(name) }); got > 3*machines {
 		t.Errorf("%d machines were deleted by %d calls, more than 3 each: %v", machines, got, w.calls())
 	}
 	if logins := w.calls()["Authenticate"]; logins != 1 {
 		t.Errorf("%d logins", logins)
 	}
-	t.Logf("calls: %v", w.calls())
 }
 
 func check(t *testing.T, err error) {

@@ -18,40 +18,69 @@ func TestConformance(t *testing.T) {
 		{Name: "net", Project: "demo", Subnets: []openstacksim.Subnet{{Name: "demo", CIDR: "10.10.0.0/16"}}},
 		{Name: "net", Project: "alt", Subnets: []openstacksim.Subnet{{Name: "alt", CIDR: "10.11.0.0/16"}}},
 	}})})
-	conformance.Run(t, config(t, s))
+	c := config(t, cloud{identityEndpoint: s.identityEndpoint, network: "net", password: openstacksim.Password})
+	c.Endpoint, c.Backend, c.Cycles = launched(t, "--create-settle", "2s", "--poll-interval", "20ms"), s.hooks(), 100
+	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 30*time.Second, 30*time.Second
+	conformance.Run(t, c)
 }
 
+// The same against the real services, where MILLWRIGHT_OPENSTACK says how to reach them: `make test-openstack`.
+func TestConformanceOnRealServices(t *testing.T) {
+	file := os.Getenv("MILLWRIGHT_OPENSTACK")
+	if file == "" {
+		t.Skip("no real services: MILLWRIGHT_OPENSTACK is not set, see make test-openstack")
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var real struct {
+		IdentityEndpoint string `json:"identityEndpoint"`
+		Password         string `json:"password"`
+	}
+	if err := json.Unmarshal(raw, &real); err != nil {
+		t.Fatal(err)
+	}
+	c := config(t, cloud{identityEndpoint: real.IdentityEndpoint, network: "demo-net", password: real.Password})
+	c.Endpoint = launched(t, "--create-settle", "20s", "--poll-interval", "1s")
+	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 5*time.Minute, 5*time.Minute
+	c.Crowd = 10
+	conformance.Run(t, c)
+}
+
+// cloud is what a driver is tried on.
+type cloud struct{ identityEndpoint, network, password string }
+
 // config is what the harness tries the driver with.
-func config(t *testing.T, s simulator) conformance.Config {
+func config(t *testing.T, on cloud) conformance.Config {
 	t.Helper()
-	c := conformance.Config{
-		Endpoint: launched(t), Backend: s.hooks(), State: t.TempDir(), Output: t.Output(), Cycles: 100,
-		ProviderSpec:    providerSpec(t, s, "m1.tiny"),
-		ConflictingSpec: providerSpec(t, s, "m1.large"),
-		Secrets:         login("demo", openstacksim.Password),
-		OtherSecrets:    login("alt", openstacksim.Password),
+	return conformance.Config{
+		State: t.TempDir(), Output: t.Output(),
+		ProviderSpec:    on.providerSpec(t, "m1.tiny"),
+		ConflictingSpec: on.providerSpec(t, "m1.large"),
+		Secrets:         login("demo", on.password),
+		OtherSecrets:    login("alt", on.password),
 		BadSecrets:      login("demo", "not the password"),
 	}
-	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 30*time.Second, 30*time.Second
-	return c
 }
 
 // launched is the endpoint of this executable as a driver.
-func launched(t *testing.T) string {
+func launched(t *testing.T, arguments ...string) string {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(asCommand, "1")
-	arguments := []string{"--create-settle", "2s", "--poll-interval", "20ms", "--log-level", "DEBUG"}
+	arguments = append(arguments, "--log-level", "DEBUG")
 	return "exec://" + path + "?" + url.Values{"arg": arguments, "env": {asCommand}}.Encode()
 }
 
-func providerSpec(t *testing.T, s simulator, flavor string) []byte {
+// providerSpec is that of a machine of a flavor.
+func (on cloud) providerSpec(t *testing.T, flavor string) []byte {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{
-		"identityEndpoint": s.identityEndpoint, "region": "RegionOne", "domainName": "Default", "flavor": flavor, "image": "tiny-raw", "network": "net",
+		"identityEndpoint": on.identityEndpoint, "region": "RegionOne", "domainName": "Default", "flavor": flavor, "image": "tiny-raw", "network": on.network,
 		"securityGroups": []string{"default"},
 	})
 	if err != nil {
