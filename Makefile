@@ -47,7 +47,7 @@ GOTEST = go test -race $(GOTESTFLAGS)
 help: ## Show this help.
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	  /^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: controlplane commands ## Build everything into bin/: Millwright, its tools, a Kubernetes control plane.
@@ -56,8 +56,8 @@ build: controlplane commands ## Build everything into bin/: Millwright, its tool
 example-node: $(EXAMPLE_NODE)/dist/built ## Build the example driver in TypeScript; needs Node.js and npm.
 
 .PHONY: demo
-demo: build ## Watch a MachineDeployment become Nodes. KEEP=1 leaves it running, DIR=… says where.
-	@exec $(BIN)/millwright demo $(if $(KEEP),--keep) $(if $(DIR),--dir '$(DIR)')
+demo: build ## Watch a MachineDeployment become Nodes. CLOUD=openstack chooses the cloud, KEEP=1 leaves it running, DIR=… says where.
+	@exec $(BIN)/millwright demo $(if $(CLOUD),--cloud '$(CLOUD)') $(if $(KEEP),--keep) $(if $(DIR),--dir '$(DIR)')
 
 .PHONY: bench
 bench: build ## Measure it beside the floor: N=1000 machines, JSON in OUT=bin/bench.json.
@@ -81,8 +81,8 @@ e2e: build racing previous example-node ## Run the tests of whole processes on a
 	@$(GOTEST) -count=1 -p 2 -timeout 30m $(call packages,$(E2E_MODULES))
 
 .PHONY: chaos
-chaos: build racing ## Kill it, ROUNDS=… times, and judge. SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
-	@exec $(BIN)/chaos $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
+chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
+	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
 features: build racing previous example-node ## Run the tests of whole processes, and show which test shows which behaviour.
@@ -112,6 +112,31 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobu
 .PHONY: verify
 verify: generators ## Check that generated files are current.
 	@tools/verify.sh
+
+##@ Real OpenStack
+
+# Where the cloud's state, logs and clouds.yaml are. Everything listens on 127.0.0.1.
+OPENSTACK_DIR = $(abspath $(or $(DIR),.dev/openstack))
+OPENSTACK = OPENSTACK_DIR='$(OPENSTACK_DIR)' OPENSTACK_PROXY='$(BIN)/faultproxy'
+
+.PHONY: openstack-up
+openstack-up: commands ## Bring up real OpenStack services of Debian 12, as root: installs them first. DIR=… says where.
+	@$(OPENSTACK) test/openstack/up.sh
+
+.PHONY: openstack-status
+openstack-status: ## Show which of its processes run.
+	@$(OPENSTACK) test/openstack/ctl.sh status
+
+.PHONY: openstack-down
+openstack-down: ## End them. CLEAN=1 removes all they had.
+	@$(OPENSTACK) test/openstack/down.sh $(if $(CLEAN),-c)
+
+.PHONY: test-openstack
+test-openstack: commands ## Bring them up, run the tests that need them, end them. KEEP=1 leaves them running.
+	@$(OPENSTACK) test/openstack/up.sh
+	@export MILLWRIGHT_OPENSTACK='$(OPENSTACK_DIR)/environment.json'; code=0; \
+	  $(GOTEST) -count=1 -p 1 -timeout 100m ./providers/openstack/openstacksim/apicases ./providers/openstack/cmd/... || code=$$?; \
+	  $(if $(KEEP),,$(OPENSTACK) test/openstack/down.sh || code=$$?;) exit $$code
 
 ##@ Change
 

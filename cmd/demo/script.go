@@ -41,6 +41,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, whole.Stop()) }()
 	d.stack = whole
+	if d.fleet, err = fleetOn(whole.Provider()); err != nil {
+		return err
+	}
 	if err := d.play(ctx); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
@@ -57,6 +60,7 @@ type demo struct {
 	Options
 	*observer
 	stack                   *stack.Stack
+	fleet                   fleet
 	lowestNodes, lowestPods int
 }
 
@@ -78,19 +82,19 @@ func (d *demo) play(ctx context.Context) error {
 }
 
 func (d *demo) apply(ctx context.Context) error {
-	d.title("A MachineDeployment of %d is applied: Machines become VMs, VMs become Nodes", replicas)
-	if err := d.kubectl(ctx, machineDeployment, "apply", "-f", "-"); err != nil {
+	d.title("A MachineDeployment of %d is applied: Machines become VMs, VMs become Nodes", d.fleet.replicas)
+	if err := d.kubectl(ctx, d.fleet.manifest, "apply", "-f", "-"); err != nil {
 		return err
 	}
-	if err := d.awaitSize(ctx, replicas); err != nil {
+	if err := d.awaitSize(ctx, d.fleet.replicas); err != nil {
 		return err
 	}
-	return d.kubectl(ctx, nil, "get", "machinedeployments,machinesets,machines,nodes")
+	return d.kubectl(ctx, nil, "get", "machinedeployments,machinesets,machines,nodes", "--all-namespaces")
 }
 
 func (d *demo) scale(ctx context.Context) error {
-	d.title("It is scaled from %d to %d", replicas, scaledTo)
-	if err := d.kubectl(ctx, nil, "scale", "machinedeployment", workers, fmt.Sprintf("--replicas=%d", scaledTo)); err != nil {
+	d.title("It is scaled from %d to %d", d.fleet.replicas, scaledTo)
+	if err := d.kubectl(ctx, nil, d.fleet.command("scale", fmt.Sprintf("--replicas=%d", scaledTo))...); err != nil {
 		return err
 	}
 	return d.awaitSize(ctx, scaledTo)
@@ -109,7 +113,7 @@ func (d *demo) roll(ctx context.Context) error {
 	old := d.names()
 	d.keepWorst()
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, newKubelet)
-	if err := d.kubectl(ctx, nil, "patch", "machinedeployment", workers, "--type=merge", "--patch", patch); err != nil {
+	if err := d.kubectl(ctx, nil, d.fleet.command("patch", "--type=merge", "--patch", patch)...); err != nil {
 		return err
 	}
 	err := d.await(ctx, "every machine to be replaced", func() bool {
@@ -125,7 +129,7 @@ func (d *demo) roll(ctx context.Context) error {
 	}
 	d.lowestNodes, d.lowestPods = d.worst()
 	d.tell("rolled: never fewer than %d Nodes available, never fewer than %d pods healthy", d.lowestNodes, d.lowestPods)
-	return d.kubectl(ctx, nil, "get", "machinedeployments,machinesets,machines,nodes,poddisruptionbudgets")
+	return d.kubectl(ctx, nil, "get", "machinedeployments,machinesets,machines,nodes,poddisruptionbudgets", "--all-namespaces")
 }
 
 func (d *demo) clear(ctx context.Context) error {
@@ -133,7 +137,7 @@ func (d *demo) clear(ctx context.Context) error {
 	if err := d.kubectl(ctx, nil, "delete", "deployment/web", "poddisruptionbudget/web", "--wait=false"); err != nil {
 		return err
 	}
-	if err := d.kubectl(ctx, nil, "delete", "machinedeployment", workers, "--wait=false"); err != nil {
+	if err := d.kubectl(ctx, nil, d.fleet.command("delete", "--wait=false")...); err != nil {
 		return err
 	}
 	return d.await(ctx, "machines and Nodes to go", func() bool { return len(d.machines) == 0 && len(d.nodes) == 0 })
@@ -169,7 +173,7 @@ func (d *demo) judge(ctx context.Context) error {
 
 func (d *demo) stay(ctx context.Context) error {
 	d.title("It stays up until Ctrl-C. In another terminal:")
-	fmt.Fprintf(d.Out, "export KUBECONFIG=%s\n%s get machinedeployments,machinesets,machines,nodes\n",
+	fmt.Fprintf(d.Out, "export KUBECONFIG=%s\n%s get machinedeployments,machinesets,machines,nodes --all-namespaces\n",
 		d.stack.Kubeconfig(), filepath.Join(d.Stack.BinDir, "kubectl"))
 	select {
 	case <-ctx.Done():

@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +16,7 @@ func devCommand() *cobra.Command {
 	var flags stackFlags
 	command := &cobra.Command{
 		Use:   "dev",
-		Short: "Run a cluster, the manager, a fake cloud, its driver and simulated kubelets until Ctrl-C",
+		Short: "Run a cluster, the manager, a test cloud, its driver and simulated kubelets until Ctrl-C",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return dev(command, &flags)
@@ -36,10 +39,22 @@ func dev(command *cobra.Command, flags *stackFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, whole.Stop()) }()
 	fmt.Fprintf(command.OutOrStdout(), "ready: KUBECONFIG=%s\n", whole.Kubeconfig())
+	if environment := whole.CloudEnvironment(); len(environment) > 0 {
+		fmt.Fprintf(command.OutOrStdout(), "its cloud: %s\n", assignments(environment))
+	}
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-whole.Failed():
 		return err
 	}
+}
+
+// assignments writes variables for a shell, sorted by name.
+func assignments(environment map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		list = append(list, name+"="+environment[name])
+	}
+	return strings.Join(list, " ")
 }

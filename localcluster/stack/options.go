@@ -26,7 +26,9 @@ type Options struct {
 	AuditLog bool
 	// AuditBodies makes it note what was written, too.
 	AuditBodies bool
-	// Driver is the name of the driver's executable; empty: the fake driver.
+	// Provider is the test cloud; nil: the first of [Providers].
+	Provider Provider
+	// Driver is the name of the driver's executable; empty: the cloud's own driver.
 	Driver string
 	// CloudArgs, KubeletArgs and ManagerArgs are added to the command lines of the test cloud, the simulated kubelets and
 	// the manager.
@@ -44,18 +46,15 @@ type Options struct {
 	ReviveControlPlane bool
 }
 
-const (
-	defaultDriver = "millwright-driver-fake"
-	// A socket's path has to fit into sockaddr_un (108 bytes on Linux).
-	maxSocketPath = 100
-)
+// A socket's path has to fit into sockaddr_un (108 bytes on Linux).
+const maxSocketPath = 100
 
 func (o Options) withDefaults() (Options, error) {
 	if o.CommandDir == "" {
 		o.CommandDir = o.BinDir
 	}
-	if o.Driver == "" {
-		o.Driver = defaultDriver
+	if o.Provider == nil {
+		o.Provider = Providers()[0]
 	}
 	if o.Detour == nil {
 		o.Detour = func(_, address string) (string, error) { return address, nil }

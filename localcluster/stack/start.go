@@ -2,9 +2,11 @@ package stack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +25,7 @@ import (
 
 // The names of the processes, for [Stack.Process].
 const (
-	Cloud    = "fakecloud"
+	Cloud    = "cloud"
 	Driver   = "driver"
 	Manager  = "manager"
 	Kubelets = "kubelets"
@@ -37,9 +39,6 @@ const (
 	ManagerUser = "system:serviceaccount:" + managerNamespace + ":" + managerServiceAccount
 )
 
-// provider is the cloudProvider that Machines name to come to this stack's cloud.
-const provider = "fake"
-
 // Stack is Millwright running on a cluster of its own. It is safe for concurrent use.
 type Stack struct {
 	*localcluster.Cluster
@@ -49,6 +48,8 @@ type Stack struct {
 	quit    chan struct{}
 	restart sync.WaitGroup
 	metrics metrics
+	// environment is for clients of the cloud's own API.
+	environment map[string]string
 }
 
 // Start brings everything up and returns when the manager is ready. A process of Millwright's that ends by itself is
@@ -85,16 +86,6 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := s.options
-	driver, err := o.Detour(Driver, o.endpoint("driver"))
-	if err != nil {
-		return fmt.Errorf("lead the manager to its driver: %w", err)
-	}
-	state := filepath.Join(o.Dir, "cloud.state")
-	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes back.
-	if err := os.RemoveAll(state); err != nil {
-		return fmt.Errorf("remove the state of an earlier cloud: %w", err)
-	}
 	webhook, err := s.prepareWebhook()
 	if err != nil {
 		return err
@@ -102,32 +93,11 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if s.metrics, err = s.prepareMetrics(ctx); err != nil {
 		return err
 	}
-	manager := []string{
-		"--kubeconfig=" + s.ManagerKubeconfig(),
-		"--leader-election-namespace=" + managerNamespace,
-		"--leader-election-identity=local",
-		"--health-bind-address=" + health,
-		"--metrics-bind-address=" + s.metrics.address,
-		"--driver=" + provider + "=" + driver,
-		"--webhook-bind-address=" + webhook.address,
-		"--webhook-cert-dir=" + webhook.dir,
+	if err := s.launchCloud(); err != nil {
+		return err
 	}
-	cloud := []string{"--listen=" + o.endpoint("cloud"), "--state=" + state}
-	for _, c := range []supervisor.Command{
-		{Name: Cloud, Path: s.command("fakecloud"), Args: append(cloud, o.CloudArgs...)},
-		{Name: Driver, Path: s.command(o.Driver), Args: []string{"--endpoint=" + o.endpoint("driver"), "--cloud=" + o.endpoint("cloud")}},
-		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: append([]string{
-			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + o.endpoint("cloud"),
-		}, o.KubeletArgs...)},
-		{Name: Manager, Path: s.command("millwright-manager"), Args: append(manager, o.ManagerArgs...)},
-	} {
-		if _, err := s.Launch(c); err != nil {
-			return err
-		}
-	}
-	s.backend, err = grpc.NewClient(o.endpoint("cloud"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return fmt.Errorf("connect to the cloud: %w", err)
+	if err := s.launchManager(health, webhook); err != nil {
+		return err
 	}
 	s.restart.Add(1)
 	go s.restartEnded()
@@ -135,6 +105,58 @@ func (s *Stack) bringUp(ctx context.Context) error {
 		return err
 	}
 	return s.installWebhook(ctx, webhook)
+}
+
+// launchCloud starts the cloud, its driver and the simulated kubelets of its VMs.
+func (s *Stack) launchCloud() error {
+	o := s.options
+	state := filepath.Join(o.Dir, "cloud.state")
+	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes back.
+	if err := os.RemoveAll(state); err != nil {
+		return fmt.Errorf("remove the state of an earlier cloud: %w", err)
+	}
+	hooks := o.endpoint("cloud")
+	serving, err := o.Provider.serving(places{hooks: hooks, driver: o.endpoint("driver"), state: state, address: s.SpareAddress})
+	if err != nil {
+		return fmt.Errorf("prepare the cloud: %w", err)
+	}
+	s.environment = serving.environment
+	for _, c := range []supervisor.Command{
+		{Name: Cloud, Path: s.command(serving.cloud), Args: append(serving.cloudArgs, o.CloudArgs...)},
+		{Name: Driver, Path: s.command(cmp.Or(o.Driver, serving.driver)), Args: serving.driverArgs, Env: serving.variables()},
+		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: append([]string{
+			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + hooks,
+		}, o.KubeletArgs...)},
+	} {
+		if _, err := s.Launch(c); err != nil {
+			return err
+		}
+	}
+	if s.backend, err = grpc.NewClient(hooks, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		return fmt.Errorf("connect to the cloud: %w", err)
+	}
+	return nil
+}
+
+// launchManager starts the manager, which serves its health at that address.
+func (s *Stack) launchManager(health string, w webhook) error {
+	o := s.options
+	driver, err := o.Detour(Driver, o.endpoint("driver"))
+	if err != nil {
+		return fmt.Errorf("lead the manager to its driver: %w", err)
+	}
+	args := []string{
+		"--kubeconfig=" + s.ManagerKubeconfig(),
+		"--leader-election-namespace=" + managerNamespace,
+		"--leader-election-identity=local",
+		"--health-bind-address=" + health,
+		"--metrics-bind-address=" + s.metrics.address,
+		"--driver=" + o.Provider.Name() + "=" + driver,
+		"--webhook-bind-address=" + w.address,
+		"--webhook-cert-dir=" + w.dir,
+	}
+	_, err = s.Launch(supervisor.Command{Name: Manager, Path: s.command("millwright-manager"), Args: append(args, o.ManagerArgs...)})
+	return err
 }
 
 // writeManagerKubeconfig gives the manager its ServiceAccount's rights, and the way to the API server.
@@ -233,6 +255,13 @@ func (s *Stack) Failed() <-chan error { return s.failed }
 func (s *Stack) Backend() backendv1alpha1.BackendServiceClient {
 	return backendv1alpha1.NewBackendServiceClient(s.backend)
 }
+
+// Provider returns the test cloud that the stack runs.
+func (s *Stack) Provider() Provider { return s.options.Provider }
+
+// CloudEnvironment returns the environment variables with which clients of the cloud's own API reach it, as its driver does; nil where
+// no client needs any.
+func (s *Stack) CloudEnvironment() map[string]string { return maps.Clone(s.environment) }
 
 // ManagerKubeconfig returns the path of the kubeconfig with which the manager works: its ServiceAccount's, no more.
 func (s *Stack) ManagerKubeconfig() string { return filepath.Join(s.options.Dir, "manager.kubeconfig") }

@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
@@ -32,7 +34,7 @@ const (
 // raceDir holds Millwright's executables built with the race detector: what they race is found in their logs at the end.
 const raceDir = "../../bin/race"
 
-// shared is the stack of all tests of this package, which run one after the other, each in a namespace of its own.
+// shared is the stack of all tests of this package but those on OpenStack, which run one after the other, each in a namespace of its own.
 var shared *fixture
 
 // fixture is a stack and the ways into it.
@@ -50,6 +52,8 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	// controller-runtime complains, at length, of a client that is made late without a logger.
+	log.SetLogger(logr.Discard())
 	started, err := startFixture()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start the cluster that the tests share:", err)
@@ -57,19 +61,29 @@ func run(m *testing.M) int {
 	}
 	shared = started
 	code := m.Run()
-	if err := shared.Stop(); err != nil {
+	for _, f := range []*fixture{shared, onOpenStack} {
+		if f != nil {
+			code = f.end(code)
+		}
+	}
+	return code
+}
+
+// end stops the stack, and removes what it has written unless something is wrong. It returns the exit code.
+func (f *fixture) end(code int) int {
+	if err := f.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop the cluster:", err)
 		code = 1
 	}
-	if err := findRaces(shared.dir); err != nil {
+	if err := findRaces(f.dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	if code != 0 {
-		fmt.Fprintln(os.Stderr, "logs of all processes are in", shared.dir)
+		fmt.Fprintln(os.Stderr, "logs of all processes are in", f.dir)
 		return code
 	}
-	_ = os.RemoveAll(shared.dir)
+	_ = os.RemoveAll(f.dir)
 	return 0
 }
 
@@ -88,6 +102,16 @@ func startFixture() (*fixture, error) {
 		return nil, err
 	}
 	options.ManagerArgs = append(options.ManagerArgs, more...)
+	f, err := newFixture(options)
+	if err != nil {
+		return nil, err
+	}
+	f.remote = remoteAddress
+	return f, nil
+}
+
+// newFixture starts a stack.
+func newFixture(options stack.Options) (*fixture, error) {
 	whole, err := stack.Start(context.Background(), options)
 	if err != nil {
 		return nil, err
@@ -100,7 +124,7 @@ func startFixture() (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fixture{Stack: whole, dir: dir, client: reader, remote: remoteAddress}, nil
+	return &fixture{Stack: whole, dir: options.Dir, client: reader}, nil
 }
 
 func stackOptions(dir string) stack.Options {

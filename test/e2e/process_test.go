@@ -103,13 +103,15 @@ func shortDir(t *testing.T) string {
 
 // The demo ends well, and fails when a driver makes one VM too many.
 func TestOPS1_Demo(t *testing.T) {
-	t.Run("with the fake driver", func(t *testing.T) {
-		out, err := demo(t)
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		if want := "demo ok: created=12 deleted=12 left=0 lowest_available=6"; err != nil || lines[len(lines)-1] != want {
-			t.Errorf("the demo ended with %v and the line %q, want %q\n%s", err, lines[len(lines)-1], want, out)
-		}
-	})
+	for _, cloud := range []string{"fake", "openstack"} {
+		t.Run("on "+cloud, func(t *testing.T) {
+			out, err := demo(t, "--cloud="+cloud)
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			if want := "demo ok: created=12 deleted=12 left=0 lowest_available=6"; err != nil || lines[len(lines)-1] != want {
+				t.Errorf("the demo ended with %v and the line %q, want %q\n%s", err, lines[len(lines)-1], want, out)
+			}
+		})
+	}
 	t.Run("with a driver that doubles a create", func(t *testing.T) {
 		out, err := demo(t, "--driver=millwright-driver-fake-doubling")
 		var exit *exec.ExitError

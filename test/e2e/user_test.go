@@ -35,7 +35,13 @@ type user struct {
 
 func newUser(t *testing.T) *user {
 	t.Helper()
-	u := &user{fixture: shared, t: t, since: time.Now()}
+	return newUserOf(t, shared)
+}
+
+// newUserOf returns a user of a stack.
+func newUserOf(t *testing.T, f *fixture) *user {
+	t.Helper()
+	u := &user{fixture: f, t: t, since: time.Now()}
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name()))
 	if len(name) > 50 {
 		name = name[len(name)-50:]

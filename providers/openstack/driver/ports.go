@@ -55,7 +55,8 @@ func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
 
 // portPlan is a port as it shall be.
 type portPlan struct {
-	field          string
+	// at is what the names of the port's fields begin with.
+	at             string
 	want           spec.Port
 	mac            string
 	network        string
@@ -70,7 +71,10 @@ func (p portPlan) fits(have port) bool {
 
 // plan looks up what a port of the spec names.
 func (c *creation) plan(ctx context.Context, index int) (portPlan, error) {
-	p := portPlan{field: fmt.Sprintf("ports[%d]", index), want: c.want.Ports[index], mac: c.MAC(index)}
+	p := portPlan{want: c.want.Ports[index], mac: c.MAC(index)}
+	if c.want.PortsListed {
+		p.at = fmt.Sprintf("ports[%d].", index)
+	}
 	if p.want.ID != "" {
 		return p, nil
 	}
@@ -81,24 +85,24 @@ func (c *creation) plan(ctx context.Context, index int) (portPlan, error) {
 		p.securityGroups = []string{}
 		return p, nil
 	}
-	names := p.want.SecurityGroups
+	names, field := p.want.SecurityGroups, p.at+"securityGroups"
 	if names == nil {
-		names = c.want.SecurityGroups
+		names, field = c.want.SecurityGroups, "securityGroups"
 	}
 	if len(names) == 0 {
 		return p, nil
 	}
 	var err error
-	p.securityGroups, err = c.SecurityGroupIDs(ctx, "securityGroups", names)
+	p.securityGroups, err = c.SecurityGroupIDs(ctx, field, names)
 	return p, err
 }
 
 // place finds the network and the subnets of a port.
 func (c *creation) place(ctx context.Context, p *portPlan) error {
-	for _, fixed := range p.want.FixedIPs {
+	for i, fixed := range p.want.FixedIPs {
 		ip := ports.IP{IPAddress: fixed.IPAddress}
 		if fixed.Subnet != "" {
-			subnet, err := c.Subnet(ctx, p.field+".fixedIPs.subnet", fixed.Subnet)
+			subnet, err := c.Subnet(ctx, fmt.Sprintf("%sfixedIPs[%d].subnet", p.at, i), fixed.Subnet)
 			if err != nil {
 				return err
 			}
@@ -107,7 +111,7 @@ func (c *creation) place(ctx context.Context, p *portPlan) error {
 		p.fixedIPs = append(p.fixedIPs, ip)
 	}
 	if p.want.Subnet != "" {
-		subnet, err := c.Subnet(ctx, "subnet", p.want.Subnet)
+		subnet, err := c.Subnet(ctx, p.at+"subnet", p.want.Subnet)
 		if err != nil {
 			return err
 		}
@@ -119,24 +123,24 @@ func (c *creation) place(ctx context.Context, p *portPlan) error {
 	if p.want.Network == "" && p.network != "" {
 		return nil
 	}
-	network, err := c.network(ctx, p.want.Network)
+	network, err := c.network(ctx, p.at+"network", p.want.Network)
 	if err != nil {
 		return err
 	}
 	if p.network != "" && p.network != network {
 		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-			"The subnet "+p.want.Subnet+" is not in the network "+p.want.Network+".", sdk.WithField("subnet", "Name a subnet of that network."))
+			"The subnet "+p.want.Subnet+" is not in the network "+p.want.Network+".", sdk.WithField(p.at+"subnet", "Name a subnet of that network."))
 	}
 	p.network = network
 	return nil
 }
 
 // network returns the id of a network; without a name that of the only one there is.
-func (c *creation) network(ctx context.Context, name string) (string, error) {
+func (c *creation) network(ctx context.Context, field, name string) (string, error) {
 	if name == "" {
-		return c.DefaultNetworkID(ctx, "network")
+		return c.DefaultNetworkID(ctx, field)
 	}
-	return c.NetworkID(ctx, "network", name)
+	return c.NetworkID(ctx, field, name)
 }
 
 // port makes a port.

@@ -35,8 +35,10 @@ type Spec struct {
 	RootDisk *RootDisk
 	// Volumes are disks beside the root disk.
 	Volumes []Volume
-	// Ports has at least one and at most MaxPorts.
-	Ports []Port
+	// Ports has at least one and at most MaxPorts. PortsListed says that they are those of the field ports, one for each; else they are those
+	// of network, networks and subnet.
+	Ports       []Port
+	PortsListed bool
 	// SecurityGroups are the names or ids of those of each port that has none of its own; empty for the project's default.
 	SecurityGroups []string
 	// FloatingIPPool is the name or id of an external network; empty for no floating IP. With it, a port is not foreign.

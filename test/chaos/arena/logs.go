@@ -81,4 +81,4 @@ func (f *finder) read(path string) (found []judge.Find, err error) {
 }
 
 // ours are the processes that must not crash.
-var ours = map[string]bool{"manager": true, "driver": true, "fakecloud": true, "kubelets": true}
+var ours = map[string]bool{"manager": true, "driver": true, "cloud": true, "kubelets": true}

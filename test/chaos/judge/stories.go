@@ -145,7 +145,7 @@ func (j *Judge) judgeProcesses(h History) {
 const Canary = "a secret"
 
 // ours are Millwright's processes.
-var ours = map[string]bool{"manager": true, "driver": true, "fakecloud": true, "kubelets": true}
+var ours = map[string]bool{"manager": true, "driver": true, "cloud": true, "kubelets": true}
 
 // cutOff says whether something that a process needs was away at an instant, or a moment before: reason enough to exit in
 // order, and to be started again.

@@ -34,14 +34,14 @@ func TestConformanceOnRealServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var real struct {
+	var services struct {
 		IdentityEndpoint string `json:"identityEndpoint"`
 		Password         string `json:"password"`
 	}
-	if err := json.Unmarshal(raw, &real); err != nil {
+	if err := json.Unmarshal(raw, &services); err != nil {
 		t.Fatal(err)
 	}
-	c := config(t, cloud{identityEndpoint: real.IdentityEndpoint, network: "demo-net", password: real.Password})
+	c := config(t, cloud{identityEndpoint: services.IdentityEndpoint, network: "demo-net", password: services.Password})
 	c.Endpoint = launched(t, "--create-settle", "20s", "--poll-interval", "1s")
 	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 5*time.Minute, 5*time.Minute
 	c.Crowd = 10

@@ -1,0 +1,111 @@
+package faultproxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// Rule breaks the requests that it matches. The first one that does, and is not used up, rules a request.
+type Rule struct {
+	// Method, Port and Path say which requests: an HTTP method, the port that they came to, an expression that is found
+	// in the path. Empty ones match all.
+	Method string `json:"method,omitempty"`
+	Port   string `json:"port,omitempty"`
+	Path   string `json:"path,omitempty"`
+	// After is how many matching requests pass first, Times how many are broken then; 0: all.
+	After int `json:"after,omitempty"`
+	Times int `json:"times,omitempty"`
+	// Delay holds a request back before anything else happens. Alone, it does no more than that.
+	Delay Duration `json:"delay,omitempty"`
+	// Drop ends the connection without an answer: "before" the service gets the request, or "after" it has done it.
+	Drop string `json:"drop,omitempty"`
+	// Status, Header and Body are an answer in the service's place; the service gets nothing.
+	Status int               `json:"status,omitempty"`
+	Header map[string]string `json:"header,omitempty"`
+	Body   string            `json:"body,omitempty"`
+	// Hits is how many requests matched so far. It is told, never read.
+	Hits int `json:"hits"`
+}
+
+const (
+	dropBefore = "before"
+	dropAfter  = "after"
+)
+
+// Duration is written as Go writes durations: "1.5s".
+type Duration time.Duration
+
+// UnmarshalJSON reads a duration.
+func (d *Duration) UnmarshalJSON(raw []byte) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return fmt.Errorf("read duration: %w", err)
+	}
+	parsed, err := time.ParseDuration(text)
+	*d = Duration(parsed)
+	return err
+}
+
+// MarshalJSON writes a duration.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// rules are the rules in force. They are safe for concurrent use.
+type rules struct {
+	mu    sync.Mutex
+	given []Rule
+	paths []*regexp.Regexp
+}
+
+// set replaces all rules, unless one of them cannot be; hits begin anew.
+func (r *rules) set(given []Rule) error {
+	paths := make([]*regexp.Regexp, len(given))
+	for i := range given {
+		path, err := regexp.Compile(given[i].Path)
+		if err != nil {
+			return fmt.Errorf("rule %d: %w", i, err)
+		}
+		if drop := given[i].Drop; drop != "" && drop != dropBefore && drop != dropAfter {
+			return fmt.Errorf("rule %d: drop is %q, neither before nor after", i, drop)
+		}
+		if given[i].Status != 0 && (given[i].Status < 200 || given[i].Status > 599) {
+			return fmt.Errorf("rule %d: %d is no status", i, given[i].Status)
+		}
+		if given[i].Drop != "" && given[i].Status != 0 {
+			return fmt.Errorf("rule %d: %w", i, errBoth)
+		}
+		paths[i], given[i].Hits = path, 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.given, r.paths = given, paths
+	return nil
+}
+
+var errBoth = errors.New("drop and status exclude each other")
+
+func (r *rules) list() []Rule {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Rule{}, r.given...)
+}
+
+// pick returns the rule that breaks a request.
+func (r *rules) pick(method, port, path string) (Rule, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.given {
+		rule := &r.given[i]
+		if rule.Method != "" && rule.Method != method || rule.Port != "" && rule.Port != port || !r.paths[i].MatchString(path) {
+			continue
+		}
+		rule.Hits++
+		if rule.Hits > rule.After && (rule.Times == 0 || rule.Hits <= rule.After+rule.Times) {
+			return *rule, true
+		}
+	}
+	return Rule{}, false
+}
