@@ -17,8 +17,10 @@ TOOLS := $(BIN)/tools
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 
-# The modules whose tests run whole clusters: two packages at a time, never cached.
+# The modules whose tests run whole clusters: never cached. test/e2e takes longer than all their other packages together: these tests of it go
+# with the others, beside the rest.
 E2E_MODULES  := localcluster test
+BESIDE       := TestDRV|TestAPI9|OpenStack
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
@@ -78,7 +80,10 @@ unit: build ## Run the tests of packages; some start an API server.
 
 .PHONY: e2e
 e2e: build racing previous example-node ## Run the tests of whole processes on a real cluster.
-	@$(GOTEST) -count=1 -p 2 -timeout 30m $(call packages,$(E2E_MODULES))
+	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
+	  ( $(GOTEST) -count=1 -p 1 -timeout 30m $$others && $(GOTEST) -count=1 -timeout 30m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
+	  code=0; $(GOTEST) -count=1 -timeout 30m -skip '$(BESIDE)' ./test/e2e || code=$$?; \
+	  wait $$beside || code=$$?; exit $$code
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.

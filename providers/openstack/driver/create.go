@@ -126,6 +126,9 @@ func (c *creation) floatingIP(ctx context.Context, ports []string, found []float
 	_, err = floatingips.Create(ctx, c.Network, floatingips.CreateOpts{
 		FloatingNetworkID: network, PortID: ports[own], Description: c.Description(),
 	}).Extract()
+	if session.IsFloatingIPTaken(err) {
+		return nil // by ours, which the list did not show yet, or by one that somebody else has given it
+	}
 	return c.explain(err)
 }
 

@@ -199,7 +199,7 @@ func (d *Driver) buried(ctx context.Context, one subject) ([]server, error) {
 //
 // Nova takes two requests for one port at the same time, and in failing the second takes the port away from the first. So a server is asked
 // for again only once an earlier request must have been answered. Whether there was one nobody but who sent it can tell: of a
-// machine that this process has not seen begin, a port that is younger than a create takes to settle may have had one.
+// machine that has a port and that this process has not seen begin, somebody may have asked for the server until now.
 type attempts struct {
 	settle time.Duration
 	clock  func() time.Time
@@ -214,33 +214,38 @@ type attempt struct {
 	pending bool
 }
 
+// remembered is for how many times as long as a request may be on its way an attempt is known. One that is forgotten only costs a wait.
+const remembered = 10
+
 // wait returns how long a request for the machine's server may still be on its way.
 func (a *attempts) wait(one marks.Owner, ports []port) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, known := a.last[one]
-	if known && !last.pending {
+	if !known && len(ports) > 0 {
+		last = attempt{at: a.clock(), pending: true}
+		a.keep(one, last)
+	}
+	if !last.pending {
 		return 0
 	}
-	latest := last.at
-	for _, p := range ports {
-		if !known && p.Created.After(latest) {
-			latest = p.Created
-		}
-	}
-	return max(0, a.settle-a.clock().Sub(latest))
+	return max(0, a.settle-a.clock().Sub(last.at))
 }
 
 // note notes that a request for the machine's server is on its way, or that none is.
 func (a *attempts) note(one marks.Owner, pending bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.clock()
-	maps.DeleteFunc(a.last, func(_ marks.Owner, old attempt) bool { return now.Sub(old.at) > a.settle })
+	a.keep(one, attempt{at: a.clock(), pending: pending})
+}
+
+// keep remembers an attempt. The lock is held.
+func (a *attempts) keep(one marks.Owner, now attempt) {
+	maps.DeleteFunc(a.last, func(_ marks.Owner, old attempt) bool { return now.at.Sub(old.at) > remembered*a.settle })
 	if a.last == nil {
 		a.last = map[marks.Owner]attempt{}
 	}
-	a.last[one] = attempt{at: now, pending: pending}
+	a.last[one] = now
 }
 
 // busy are the machines that a call of this process is changing.

@@ -159,7 +159,8 @@ func (c *creation) port(ctx context.Context, p portPlan) (*ports.Port, error) {
 	return made, c.trunk(ctx, p, port{ID: made.ID})
 }
 
-// withoutMAC makes a port where addresses must not be chosen, and has the oldest of two that were made at the same time stay.
+// withoutMAC makes a port where addresses must not be chosen. Who then sees another one takes his own away: of two who ask at the same time,
+// at most the first is alone when he looks. That needs no clocks, and where both give way they come again.
 func (c *creation) withoutMAC(ctx context.Context, p portPlan) (*ports.Port, error) {
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, "")).Extract()
 	if err != nil {
@@ -169,8 +170,8 @@ func (c *creation) withoutMAC(ctx context.Context, p portPlan) (*ports.Port, err
 	if err != nil {
 		return nil, err
 	}
-	rivals := slices.DeleteFunc(slices.Clone(all), func(other port) bool { return !p.fits(other) })
-	if len(rivals) == 0 || rivals[0].ID == made.ID {
+	rival := func(other port) bool { return other.ID != made.ID && p.fits(other) }
+	if !slices.ContainsFunc(all, rival) {
 		return made, c.trunk(ctx, p, port{ID: made.ID})
 	}
 	if err := ports.Delete(ctx, c.Network, made.ID).ExtractErr(); err != nil && !session.IsGone(err) {

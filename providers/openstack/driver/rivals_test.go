@@ -29,14 +29,15 @@ func TestARequestOfAnotherProcessIsWaitedFor(t *testing.T) {
 	})
 	_, err := w.create("one", nil)
 	w.refused("a create that the cloud fails", err, driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL)
-	later := time.Duration(0)
+	// However old the port is: the last request for a server may be younger.
+	later := 24 * time.Hour
 	other := w.another(Options{CreateSettle: time.Hour, Clock: func() time.Time { return time.Now().Add(later) }})
 	_, err = other.create("one", nil)
 	other.refused("a create while another may be on its way", err, driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
 	// The one who has asked knows that he was answered, but not what by.
 	_, err = w.create("one", nil)
 	w.refused("a create after an error that may have had an effect", err, driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
-	later = time.Hour
+	later += time.Hour
 	other.created("one", nil)
 	if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1}, w.left()); diff != "" {
 		t.Errorf("there are (-want +got):\n%s", diff)

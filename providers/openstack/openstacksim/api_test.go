@@ -197,7 +197,7 @@ func TestNeutronRefuses(t *testing.T) {
 		apiCase{"marker without limit", "GET", "/networking/v2.0/ports?marker=" + nobody, "", 200, `"ports":[`},
 		apiCase{"MAC in capitals", "GET", "/networking/v2.0/ports?mac_address=0A:00:00:00:00:01&fields=mac_address", "", 200, `{"ports":[{"mac_address":"0a:00:00:00:00:01"}]}`},
 		apiCase{"extension", "GET", "/networking/v2.0/extensions/trunk", "", 200, `"alias":"trunk"`},
-		apiCase{"no extension", "GET", "/networking/v2.0/extensions/nonsense", "", 404, "NeutronError"},
+		apiCase{"no extension", "GET", "/networking/v2.0/extensions/nonsense", "", 404, "Extension with alias nonsense does not exist"},
 		apiCase{"floating IP of a network that is not external", "POST", "/networking/v2.0/floatingips", `{"floatingip": {"floating_network_id": "` + networkID(w) + `"}}`, 400, "is not a valid external network."},
 		apiCase{"floating IP of nothing", "POST", "/networking/v2.0/floatingips", `{"floatingip": {"floating_network_id": "` + nobody + `"}}`, 404, "NetworkNotFound"},
 		apiCase{"floating IP that is gone", "DELETE", "/networking/v2.0/floatingips/" + nobody, "", 404, "Floating IP " + nobody + " could not be found\""},

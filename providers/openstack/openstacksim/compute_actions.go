@@ -39,7 +39,7 @@ const resetAction = "os-resetState"
 
 // actOnServer implements POST /servers/{id}/action.
 func actOnServer(c *Cloud, t *turn) (reply, error) {
-	s, err := c.server(t)
+	s, err := c.mapped(t)
 	if err != nil {
 		return reply{}, err
 	}

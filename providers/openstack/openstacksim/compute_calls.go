@@ -17,6 +17,15 @@ func (c *Cloud) server(t *turn) (*server, error) {
 	return s, nil
 }
 
+// mapped finds the server of a path as Nova's actions and tags do, which look up its cell first.
+func (c *Cloud) mapped(t *turn) (*server, error) {
+	s, err := c.server(t)
+	if err != nil && c.anyServer(t.path("id")) == nil {
+		return nil, refuse(http.StatusNotFound, "Instance %s has no mapping to a cell.", t.path("id"))
+	}
+	return s, err
+}
+
 // showServer implements GET /servers/{id}.
 func showServer(c *Cloud, t *turn) (reply, error) {
 	s, err := c.server(t)
@@ -151,7 +160,7 @@ var noRoute = &refusal{status: http.StatusNotFound, message: "The resource could
 
 // showTags implements GET /servers/{id}/tags.
 func showTags(c *Cloud, t *turn) (reply, error) {
-	s, err := c.server(t)
+	s, err := c.mapped(t)
 	if err != nil {
 		return reply{}, err
 	}
@@ -163,7 +172,7 @@ func showTags(c *Cloud, t *turn) (reply, error) {
 
 // replaceTags implements PUT /servers/{id}/tags.
 func replaceTags(c *Cloud, t *turn) (reply, error) {
-	s, err := c.server(t)
+	s, err := c.mapped(t)
 	if err != nil {
 		return reply{}, err
 	}
@@ -192,7 +201,7 @@ func (c *Cloud) retag(t *turn, s *server, tags []string) {
 
 // addTag implements PUT /servers/{id}/tags/{tag}.
 func addTag(c *Cloud, t *turn) (reply, error) {
-	s, err := c.server(t)
+	s, err := c.mapped(t)
 	if err != nil {
 		return reply{}, err
 	}
@@ -211,7 +220,7 @@ func addTag(c *Cloud, t *turn) (reply, error) {
 
 // deleteTag implements DELETE /servers/{id}/tags/{tag}.
 func deleteTag(c *Cloud, t *turn) (reply, error) {
-	s, err := c.server(t)
+	s, err := c.mapped(t)
 	if err != nil {
 		return reply{}, err
 	}

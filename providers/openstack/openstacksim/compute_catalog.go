@@ -1,7 +1,9 @@
 package openstacksim
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 )
 
 // flavor is a size of servers.
@@ -28,7 +30,7 @@ func orEmpty(m map[string]string) map[string]string {
 func (f *flavor) view(t *turn) object {
 	view := object{
 		"id": f.ID, "name": f.Name, "ram": f.RAM, "disk": f.Disk, "vcpus": f.VCPUs, "swap": "", "OS-FLV-EXT-DATA:ephemeral": 0,
-		"OS-FLV-DISABLED:disabled": false, "os-flavor-access:is_public": true, "rxtx_factor": 1.0, "links": novaLinks(t, "flavors", f.ID),
+		"OS-FLV-DISABLED:disabled": false, "os-flavor-access:is_public": true, "rxtx_factor": json.RawMessage("1.0"), "links": novaLinks(t, "flavors", f.ID),
 	}
 	if t.version >= flavorDescription {
 		view["description"] = nil
@@ -118,7 +120,7 @@ func listExtraSpecs(c *Cloud, t *turn) (reply, error) {
 // listZones implements GET /os-availability-zone.
 func listZones(c *Cloud, _ *turn) (reply, error) {
 	zones := []object{}
-	for _, zone := range c.options.World.Zones {
+	for _, zone := range slices.Sorted(slices.Values(c.options.World.Zones)) {
 		zones = append(zones, object{"zoneName": zone, "zoneState": object{"available": true}, "hosts": nil})
 	}
 	return ok(object{"availabilityZoneInfo": zones})

@@ -69,6 +69,7 @@ func (c *Cloud) withoutCinder(r *serverRequest, s *server) error {
 
 func deviceName(n int) string { return "/dev/vd" + string(rune('a'+n)) }
 
+// checkDisks says whether the disks can be together. Clients have to name the image's disk among the others; Nova adds it only where there are none.
 func checkDisks(t *turn, r *serverRequest) error {
 	roots := 0
 	for _, d := range r.Disks {
@@ -79,15 +80,10 @@ func checkDisks(t *turn, r *serverRequest) error {
 			return invalid("0", pythonic(r.raw["block_device_mapping_v2"]), "Additional properties are not allowed ('volume_type' was unexpected)")
 		}
 	}
-	localRoot := slices.ContainsFunc(r.Disks, func(d diskRequest) bool { return d.boots() && d.Destination == "local" })
-	if r.Image != "" && len(r.Disks) > 0 && roots == 0 {
-		// Clients have to name the image's disk among the others; Nova adds it only where there are none.
+	if len(r.Disks) > 0 && roots != 1 {
 		return refuse(http.StatusBadRequest, wrongBootSequence)
 	}
-	if roots > 1 || r.Image == "" && roots == 0 && len(r.Disks) > 0 {
-		return refuse(http.StatusBadRequest, wrongBootSequence)
-	}
-	if r.Image == "" && (roots == 0 || localRoot) {
+	if r.Image == "" && !bootsFromVolume(r) {
 		return refuse(http.StatusBadRequest, "Missing imageRef attribute")
 	}
 	return nil
@@ -95,36 +91,49 @@ func checkDisks(t *turn, r *serverRequest) error {
 
 func (c *Cloud) checkVolumes(t *turn, r *serverRequest) error {
 	for _, d := range r.Disks {
-		switch d.Source {
-		case "volume":
-			v := c.volumes.byID[d.UUID]
-			if v == nil || !t.sees(v.Project) {
-				return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: failed to get volume %s.", d.UUID)
-			}
-			if v.Status != volumeAvailable {
-				return refuse(http.StatusBadRequest, "Invalid volume: Volume %s status must be available or downloading to reserve, but the current status is %s.",
-					v.ID, v.Status)
-			}
-			if d.boots() && !v.Bootable {
-				return refuse(http.StatusBadRequest, "Block Device %s is not bootable.", v.ID)
-			}
-		case "image":
-			if c.images.byID[d.UUID] == nil {
-				return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: failed to get image %s.", d.UUID)
-			}
-			if d.Destination == "volume" && d.Size == 0 {
-				return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: Images with destination_type 'volume' need to have a non-zero size specified")
-			}
-		case "blank":
-			if d.Destination == "volume" && d.Size == 0 {
-				return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size")
-			}
+		if err := c.checkSource(t, d); err != nil {
+			return err
 		}
 		if _, known := c.typeNamed(d.Type); !known {
 			return refuse(http.StatusBadRequest, "Volume type %s could not be found.", d.Type)
 		}
 	}
 	return nil
+}
+
+// checkSource says whether a disk can be made of what it is to be made of.
+func (c *Cloud) checkSource(t *turn, d diskRequest) error {
+	sized := d.Destination != "volume" || d.Size > 0
+	switch d.Source {
+	case "volume":
+		v := c.volumes.byID[d.UUID]
+		if v == nil || !t.sees(v.Project) {
+			return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: failed to get volume %s.", d.UUID)
+		}
+		if v.Status != volumeAvailable {
+			return notAvailable(v)
+		}
+		if d.boots() && !v.Bootable {
+			return refuse(http.StatusBadRequest, "Block Device %s is not bootable.", v.ID)
+		}
+	case "image":
+		if c.images.byID[d.UUID] == nil {
+			return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: failed to get image %s.", d.UUID)
+		}
+		if !sized {
+			return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: Images with destination_type 'volume' need to have a non-zero size specified")
+		}
+	case "blank":
+		if !sized {
+			return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size")
+		}
+	}
+	return nil
+}
+
+func notAvailable(v *volume) error {
+	return refuse(http.StatusBadRequest, "Invalid volume: Volume %s status must be available or downloading to reserve, but the current status is %s.",
+		v.ID, v.Status)
 }
 
 // volumeFor makes a volume as Nova does on the way to a server: without name and marks of its own, so that it counts as its server's.
@@ -222,8 +231,7 @@ func attachVolume(c *Cloud, t *turn) (reply, error) {
 		return reply{}, refuse(http.StatusNotFound, "Volume %s could not be found.", body.Attachment.Volume)
 	}
 	if v.Status != volumeAvailable {
-		return reply{}, refuse(http.StatusBadRequest, "Invalid volume: Volume %s status must be available or downloading to reserve, but the current status is %s.",
-			v.ID, v.Status)
+		return reply{}, notAvailable(v)
 	}
 	if s.VMState != vmActive && s.VMState != vmStopped {
 		return reply{}, refuse(http.StatusConflict, "Cannot 'attach_volume' instance %s while it is in vm_state %s", s.ID, s.VMState)

@@ -45,27 +45,14 @@ func readServerFilter(t *turn) (*serverFilter, error) {
 	if err := f.byStatus(t); err != nil {
 		return nil, err
 	}
-	if ip := t.query.Get("ip"); ip != "" {
-		var err error
-		if f.ip, err = regexp.Compile(ip); err != nil {
-			return nil, refuse(http.StatusBadRequest, "Invalid input for query parameters ip. Value: %s. '%s' is not a 'regex'", ip, ip)
-		}
+	if err := f.byAddress(t); err != nil {
+		return nil, err
 	}
-	if t.version >= serverTags {
-		var err error
-		for name, into := range map[string]*[]string{"tags": &f.tags, "tags-any": &f.anyTag, "not-tags": &f.notTags} {
-			if *into, err = tagsOf(t, name); err != nil {
-				return nil, err
-			}
-		}
+	if err := f.byTags(t); err != nil {
+		return nil, err
 	}
-	if since := t.query.Get("changes-since"); since != "" {
-		at, err := parseTime(since)
-		if err != nil {
-			return nil, refuse(http.StatusBadRequest,
-				"Invalid input for query parameters changes-since. Value: %s. '%s' is not a 'date-time'", since, since)
-		}
-		f.since = at
+	if err := f.byTime(t); err != nil {
+		return nil, err
 	}
 	if all := t.query.Get("all_tenants"); t.query.Has("all_tenants") && all != "0" && !strings.EqualFold(all, "false") {
 		if !t.admin() {
@@ -74,6 +61,43 @@ func readServerFilter(t *turn) (*serverFilter, error) {
 		f.everybody = true
 	}
 	return f, nil
+}
+
+func (f *serverFilter) byAddress(t *turn) error {
+	ip := t.query.Get("ip")
+	if ip == "" {
+		return nil
+	}
+	var err error
+	if f.ip, err = regexp.Compile(ip); err != nil {
+		return refuse(http.StatusBadRequest, "Invalid input for query parameters ip. Value: %s. '%s' is not a 'regex'", ip, ip)
+	}
+	return nil
+}
+
+func (f *serverFilter) byTags(t *turn) error {
+	if t.version < serverTags {
+		return nil
+	}
+	var err error
+	for name, into := range map[string]*[]string{"tags": &f.tags, "tags-any": &f.anyTag, "not-tags": &f.notTags} {
+		if *into, err = tagsOf(t, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *serverFilter) byTime(t *turn) error {
+	since := t.query.Get("changes-since")
+	if since == "" {
+		return nil
+	}
+	var err error
+	if f.since, err = parseTime(since); err != nil {
+		return refuse(http.StatusBadRequest, "Invalid input for query parameters changes-since. Value: %s. '%s' is not a 'date-time'", since, since)
+	}
+	return nil
 }
 
 func listRule(t *turn) string {
@@ -147,7 +171,7 @@ func (f *serverFilter) finds(t *turn, s *server) bool {
 	if s.Project != t.project() && !f.everybody || s.Seq > f.until {
 		return false
 	}
-	if f.isExact && strings.ToLower(s.Name) != f.exact || f.name != nil && !f.name.MatchString(s.Name) {
+	if !f.findsName(s.Name) {
 		return false
 	}
 	if f.states != nil && !slices.Contains(f.states, s.VMState) || f.image != "" && s.Image != f.image || f.flavor != "" && s.Flavor.ID != f.flavor {
@@ -157,6 +181,13 @@ func (f *serverFilter) finds(t *turn, s *server) bool {
 		return false
 	}
 	return f.findsTags(s.Tags)
+}
+
+func (f *serverFilter) findsName(name string) bool {
+	if f.isExact {
+		return strings.ToLower(name) == f.exact
+	}
+	return f.name == nil || f.name.MatchString(name)
 }
 
 func (f *serverFilter) findsTags(tags []string) bool {

@@ -22,11 +22,7 @@ func readNetworks(t *turn, r *serverRequest) ([]networkInterface, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	var wanted []struct {
-		UUID    *string `json:"uuid"`
-		Port    *string `json:"port"`
-		Address string  `json:"fixed_ip"`
-	}
+	var wanted []interfaceRequest
 	malformed := invalid("networks", pythonic(raw), pythonic(raw)+" is not valid under any of the given schemas")
 	if err := json.Unmarshal(raw, &wanted); err != nil {
 		return nil, malformed
@@ -34,14 +30,9 @@ func readNetworks(t *turn, r *serverRequest) ([]networkInterface, error) {
 	interfaces := []networkInterface{}
 	seen := map[string]bool{}
 	for _, w := range wanted {
-		i := networkInterface{Address: w.Address}
-		switch {
-		case w.Port != nil:
-			i.Port = *w.Port
-		case w.UUID != nil:
-			i.Network = *w.UUID
-		default:
-			return nil, refuse(http.StatusBadRequest, "Bad network format: missing 'uuid'")
+		i, err := w.read()
+		if err != nil {
+			return nil, err
 		}
 		if !isUUID(i.Port + i.Network) {
 			return nil, malformed
@@ -50,13 +41,29 @@ func readNetworks(t *turn, r *serverRequest) ([]networkInterface, error) {
 			return nil, refuse(http.StatusBadRequest, "Port ID '%s' was specified twice: you cannot attach a port multiple times.", i.Port)
 		}
 		seen[i.Port] = true
-		if i.Port != "" && i.Address != "" {
-			return nil, refuse(http.StatusBadRequest,
-				"Specified Fixed IP '%s' cannot be used with port '%s': the two cannot be specified together.", i.Address, i.Port)
-		}
 		interfaces = append(interfaces, i)
 	}
 	return interfaces, nil
+}
+
+// interfaceRequest is one of the networks of POST /servers.
+type interfaceRequest struct {
+	UUID    *string `json:"uuid"`
+	Port    *string `json:"port"`
+	Address string  `json:"fixed_ip"`
+}
+
+func (w interfaceRequest) read() (networkInterface, error) {
+	switch {
+	case w.Port != nil && *w.Port != "" && w.Address != "":
+		return networkInterface{}, refuse(http.StatusBadRequest,
+			"Specified Fixed IP '%s' cannot be used with port '%s': the two cannot be specified together.", w.Address, *w.Port)
+	case w.Port != nil:
+		return networkInterface{Port: *w.Port}, nil
+	case w.UUID != nil:
+		return networkInterface{Network: *w.UUID, Address: w.Address}, nil
+	}
+	return networkInterface{}, refuse(http.StatusBadRequest, "Bad network format: missing 'uuid'")
 }
 
 // checkInterfaces returns an error when the server cannot have the ports and networks that it was asked for with. Nova sees whether a port is

@@ -248,8 +248,11 @@ func (c *Cloud) forgetTokens() {
 // admit finds out who calls. Keystone's calls are open: they check for themselves.
 func (c *Cloud) admit(t *turn) error {
 	if t.route.open {
-		if strings.HasPrefix(t.route.pattern, "/compute/v2.1") {
+		switch {
+		case strings.HasPrefix(t.route.pattern, "/compute/v2.1"):
 			t.version, t.spoken = leastVersion, leastVersion.String()
+		case t.route.service == cinder:
+			t.spoken = leastVolumeVersion
 		}
 		return nil
 	}
@@ -258,11 +261,11 @@ func (c *Cloud) admit(t *turn) error {
 		return refuse(http.StatusUnauthorized, "%s", t.route.service.unauthorized())
 	}
 	t.scope = known
-	if t.route.service == cinder && strings.HasPrefix(t.request.Header.Get(versionHeader), "compute ") {
-		return refuse(http.StatusBadRequest, "The server could not comply with the request since it is either malformed or otherwise incorrect.")
-	}
-	if t.route.service == nova {
+	switch t.route.service {
+	case nova:
 		return t.speak()
+	case cinder:
+		return t.speakOfVolumes()
 	}
 	return nil
 }

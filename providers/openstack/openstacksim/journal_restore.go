@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -162,9 +163,7 @@ func (c *Cloud) restoreTotals(t *totals) {
 	for cluster, n := range t.Peak {
 		c.peak[cluster] = max(c.peak[cluster], n)
 	}
-	for id, o := range t.Owners {
-		c.owners[id] = o
-	}
+	maps.Copy(c.owners, t.Owners)
 	c.calls.counts = t.Calls
 	c.calls.last, c.calls.history.last = t.LastCall, t.LastCallRevision
 }

@@ -81,7 +81,12 @@ func (t *turn) speak() error {
 }
 
 // speak adds to an answer which version it has.
-func (r *reply) speak(version string) {
+func (r *reply) speak(s service, version string) {
+	if s == cinder {
+		r.set(versionHeader, "volume "+version)
+		r.set("Vary", versionHeader)
+		return
+	}
 	r.set(versionHeader, "compute "+version)
 	r.set(legacyVersionHeader, version)
 	r.header["Vary"] = []string{versionHeader, legacyVersionHeader}

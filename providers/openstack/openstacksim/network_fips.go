@@ -1,6 +1,7 @@
 package openstacksim
 
 import (
+	"maps"
 	"net/http"
 )
 
@@ -40,12 +41,10 @@ func (c *Cloud) floatingIPView(_ *turn, f *floatingIP) object {
 	if f.Port != "" && f.Active {
 		status = "ACTIVE"
 	}
-	for name, value := range (object{
+	maps.Copy(view, object{
 		"floating_ip_address": f.Address, "floating_network_id": f.Network, "router_id": textOrNil(f.Router), "port_id": textOrNil(f.Port),
 		"fixed_ip_address": textOrNil(f.FixedIP), "status": status, "dns_domain": "", "dns_name": "", "port_details": nil,
-	}) {
-		view[name] = value
-	}
+	})
 	if p := c.ports.byID[f.Port]; p != nil {
 		view["port_details"] = object{
 			"name": p.Name, "network_id": p.Network, "mac_address": p.MAC, "admin_state_up": !p.Down, "status": p.status(), "device_id": p.DeviceID,

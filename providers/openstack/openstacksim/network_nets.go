@@ -2,6 +2,7 @@ package openstacksim
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -110,13 +111,11 @@ func (c *Cloud) networkView(t *turn, n *network) object {
 		ids = append(ids, s.ID)
 	}
 	view := neutronView(&n.record, n.Revised)
-	for name, value := range (object{
+	maps.Copy(view, object{
 		"admin_state_up": true, "mtu": 1442, "status": "ACTIVE", "subnets": ids, "shared": n.Shared, "port_security_enabled": true,
 		"router:external": n.External, "availability_zone_hints": []string{}, "availability_zones": []string{},
 		"ipv4_address_scope": nil, "ipv6_address_scope": nil,
-	}) {
-		view[name] = value
-	}
+	})
 	if n.External {
 		view["mtu"], view["is_default"] = 1500, false
 	}
@@ -136,13 +135,11 @@ func neutronView(r *record, revision int) object {
 
 func (c *Cloud) subnetView(_ *turn, s *subnet) object {
 	view := neutronView(&s.record, 0)
-	for name, value := range (object{
+	maps.Copy(view, object{
 		"network_id": s.Network, "ip_version": 4, "subnetpool_id": nil, "enable_dhcp": true, "ipv6_ra_mode": nil, "ipv6_address_mode": nil,
 		"gateway_ip": textOrNil(s.Gateway), "cidr": s.Prefix.String(), "host_routes": []object{}, "dns_nameservers": []string{},
 		"allocation_pools": []object{{"start": s.Prefix.Addr().Next().Next().String(), "end": s.last().String()}}, "service_types": []string{},
-	}) {
-		view[name] = value
-	}
+	})
 	return view
 }
 

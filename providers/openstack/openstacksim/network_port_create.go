@@ -228,7 +228,7 @@ func (c *Cloud) oneAddress(p *port, w ipWish) (fixedIP, error) {
 		candidates = []*subnet{s}
 	}
 	if w.Address != "" {
-		return chosenAddress(p, w, candidates)
+		return chosenAddress(w, candidates)
 	}
 	for _, s := range candidates {
 		if address, free := s.take(); free {
@@ -238,7 +238,7 @@ func (c *Cloud) oneAddress(p *port, w ipWish) (fixedIP, error) {
 	return fixedIP{}, exhausted(p.Network)
 }
 
-func chosenAddress(p *port, w ipWish, candidates []*subnet) (fixedIP, error) {
+func chosenAddress(w ipWish, candidates []*subnet) (fixedIP, error) {
 	address, err := netip.ParseAddr(w.Address)
 	if err != nil {
 		return fixedIP{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid input for fixed_ips. Reason: '%s' is not a valid IP address.", w.Address)

@@ -3,6 +3,7 @@ package openstacksim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -67,13 +68,11 @@ func (c *Cloud) portView(t *turn, p *port) object {
 	for _, pair := range p.Pairs {
 		pairs = append(pairs, object{"ip_address": pair.IP, "mac_address": pair.MAC})
 	}
-	for name, value := range (object{
+	maps.Copy(view, object{
 		"network_id": p.Network, "mac_address": p.MAC, "admin_state_up": !p.Down, "status": p.status(), "device_id": p.DeviceID, "device_owner": p.DeviceOwner,
 		"fixed_ips": ips, "port_security_enabled": p.Secure, "security_groups": append([]string{}, p.Groups...), "binding:vnic_type": p.vnic(),
 		"allowed_address_pairs": pairs, "extra_dhcp_opts": []object{}, "tags": append([]string{}, p.Tags...),
-	}) {
-		view[name] = value
-	}
+	})
 	if t.admin() {
 		view["binding:host_id"], view["binding:vif_type"], view["binding:vif_details"] = p.host(), "unbound", object{}
 		view["binding:profile"] = object{}

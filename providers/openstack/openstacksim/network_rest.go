@@ -2,6 +2,7 @@ package openstacksim
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 )
 
@@ -33,7 +34,7 @@ func getExtension(_ *Cloud, t *turn) (reply, error) {
 			return ok(object{"extension": extensionView(alias)})
 		}
 	}
-	return reply{}, refuseAs(http.StatusNotFound, "HTTPNotFound", "Extension with alias %s does not exist", t.path("id"))
+	return reply{}, &refusal{status: http.StatusNotFound, message: "Extension with alias " + t.path("id") + " does not exist", outside: true}
 }
 
 // neutronQuotas are the kinds of quota, with what Neutron allows unless somebody says otherwise.
@@ -89,9 +90,7 @@ func updateNetworkQuota(c *Cloud, t *turn) (reply, error) {
 	if err := json.Unmarshal(t.body, &body); err != nil {
 		return reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Resource body required")
 	}
-	for kind, limit := range body.Quota {
-		c.quota[kind] = limit
-	}
+	maps.Copy(c.quota, body.Quota)
 	c.saveQuota()
 	t.Done = true
 	return showNetworkQuota(c, t)

@@ -2,10 +2,12 @@ package openstacksim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -27,25 +29,25 @@ func (w *world) populate(n int) {
 	}
 }
 
-func TestTwoThousandServers(t *testing.T) {
-	const all = 2000
+func TestPagesAsClientsTurnThem(t *testing.T) {
+	const all = 25
 	w := open(t, Options{})
 	w.populate(all)
 	pages, seen := 0, map[string]bool{}
-	err := servers.List(w.compute, servers.ListOpts{Tags: marks.ClusterTag(cluster)}).EachPage(t.Context(), func(_ context.Context, page pagination.Page) (bool, error) {
-		found, err := servers.ExtractServers(page)
-		pages++
-		for _, s := range found {
-			seen[s.ID] = true
-		}
-		return true, err
-	})
-	// The last page is empty: the one before it was full.
-	if err != nil || len(seen) != all || pages > 3 {
+	err := servers.List(w.compute, servers.ListOpts{Tags: marks.ClusterTag(cluster), Limit: 10}).EachPage(t.Context(),
+		func(_ context.Context, page pagination.Page) (bool, error) {
+			found, err := servers.ExtractServers(page)
+			pages++
+			for _, s := range found {
+				seen[s.ID] = true
+			}
+			return true, err
+		})
+	if err != nil || len(seen) != all || pages != 3 {
 		t.Errorf("%d servers on %d pages: %v", len(seen), pages, err)
 	}
 	pages, seen = 0, map[string]bool{}
-	err = neutronports.List(w.network, neutronports.ListOpts{Description: marks.ClusterDescription(cluster), Limit: 1000}).EachPage(t.Context(),
+	err = neutronports.List(w.network, neutronports.ListOpts{Description: marks.ClusterDescription(cluster), Limit: 10}).EachPage(t.Context(),
 		func(_ context.Context, page pagination.Page) (bool, error) {
 			found, err := neutronports.ExtractPorts(page)
 			pages++
@@ -54,10 +56,61 @@ func TestTwoThousandServers(t *testing.T) {
 			}
 			return true, err
 		})
-	if err != nil || len(seen) != all || pages > 3 {
+	if err != nil || len(seen) != all || pages != 3 {
 		t.Errorf("%d ports on %d pages: %v", len(seen), pages, err)
 	}
+	back := w.call("GET", "/networking/v2.0/ports?limit=10&page_reverse=True", "")
+	if listed, _ := back.body["ports"].([]any); len(listed) != 10 {
+		t.Errorf("the last page from behind has %d ports", len(listed))
+	}
+}
+
+// TestTwoThousandServers reads no more of each than its id: reading it all takes longer than to write it.
+func TestTwoThousandServers(t *testing.T) {
+	const all = 2000
+	w := open(t, Options{})
+	w.populate(all)
+	for _, test := range []struct{ path, collection string }{
+		{"/compute/v2.1/servers/detail?limit=1000&tags=" + marks.ClusterTag(cluster), "servers"},
+		{"/networking/v2.0/ports?limit=1000&description=millwright+cluster+" + cluster, "ports"},
+	} {
+		pages, seen := 0, map[string]bool{}
+		for path := test.path; path != ""; pages++ {
+			ids, next := w.page(path, test.collection)
+			for _, id := range ids {
+				seen[id] = true
+			}
+			path = next
+		}
+		// The last page is empty: the one before it was full.
+		if len(seen) != all || pages != 3 {
+			t.Errorf("%d %s on %d pages", len(seen), test.collection, pages)
+		}
+	}
 	w.followAll(all)
+}
+
+// page returns the ids of a page, and where the next one is.
+func (w *world) page(path, collection string) (ids []string, next string) {
+	w.Helper()
+	got := w.call("GET", path, "")
+	var body map[string][]struct {
+		ID   string `json:"id"`
+		Rel  string `json:"rel"`
+		Href string `json:"href"`
+	}
+	if err := json.Unmarshal([]byte(got.raw), &body); err != nil {
+		w.Fatalf("%d %s", got.status, got.raw)
+	}
+	for _, one := range body[collection] {
+		ids = append(ids, one.ID)
+	}
+	for _, link := range body[collection+"_links"] {
+		if link.Rel == "next" {
+			next = strings.TrimPrefix(link.Href, w.server.URL)
+		}
+	}
+	return ids, next
 }
 
 // followAll reads all VMs by the hooks, page by page.

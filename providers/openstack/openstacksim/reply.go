@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -40,18 +41,14 @@ func (r *reply) set(name, value string) {
 
 // write sends the answer.
 func (r *reply) write(w http.ResponseWriter, request *http.Request) {
-	for name, values := range r.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), r.header)
 	w.Header().Set("X-Openstack-Request-Id", "req-"+newID())
 	if r.body == nil {
 		w.WriteHeader(r.status)
 		return
 	}
 	if r.page != "" && !strings.Contains(request.Header.Get("Accept"), "application/json") {
-		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
-		w.WriteHeader(r.status)
-		_, _ = io.WriteString(w, r.page) // a caller that has gone is noted by its context
+		r.writePage(w, request)
 		return
 	}
 	raw, err := json.Marshal(r.body)
@@ -65,6 +62,17 @@ func (r *reply) write(w http.ResponseWriter, request *http.Request) {
 	if request.Method != http.MethodHead {
 		_, _ = w.Write(raw) // a caller that has gone is noted by its context
 	}
+}
+
+// writePage sends an error to one who does not ask for JSON: as a page, or as text to one who does not ask for pages either.
+func (r *reply) writePage(w http.ResponseWriter, request *http.Request) {
+	kind, page := "text/html", r.page
+	if accept := request.Header.Get("Accept"); !strings.Contains(accept, "text/html") && !strings.Contains(accept, "*/*") {
+		kind, page = "text/plain", fmt.Sprintf("%d %s\n\n%s\n\n\n   ", r.status, http.StatusText(r.status), r.words)
+	}
+	w.Header().Set("Content-Type", kind+"; charset=UTF-8")
+	w.WriteHeader(r.status)
+	_, _ = io.WriteString(w, page) // a caller that has gone is noted by its context
 }
 
 // cmpHeader is the header that is given, or the usual one.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,8 +72,8 @@ func New(o Options) *Cloud {
 	return c
 }
 
-// Open returns a cloud in the state that its journal holds, a new one where there is none. Errors: a world that cannot be, a journal that
-// cannot be read or written.
+// Open returns a cloud in the state that its journal holds, a new one where there is none. Errors: a world or a quota that cannot be, a journal
+// that cannot be read or written.
 func Open(o Options) (*Cloud, error) {
 	o = o.withDefaults()
 	c := &Cloud{
@@ -83,6 +84,11 @@ func Open(o Options) (*Cloud, error) {
 		owners: map[string]owner{}, nameOwners: map[string]owner{},
 	}
 	c.inventories()
+	for kind := range o.Quota {
+		if !slices.Contains(quotaKinds, kind) {
+			return nil, fmt.Errorf("limit the quota of the cloud: no kind of resource is called %q; there are %q", kind, quotaKinds)
+		}
+	}
 	maps.Copy(c.quota, o.Quota)
 	if err := c.found(o.World); err != nil {
 		return nil, fmt.Errorf("found the world of the cloud: %w", err)

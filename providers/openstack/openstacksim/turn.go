@@ -114,7 +114,7 @@ func (c *Cloud) handle(rt *route) http.HandlerFunc {
 			panic(http.ErrAbortHandler)
 		}
 		if t.spoken != "" {
-			answer.speak(t.spoken)
+			answer.speak(rt.service, t.spoken)
 		}
 		c.answer(r.Context(), t, answer, err)
 		answer.write(w, r)

@@ -80,6 +80,24 @@ func (c *Cloud) volume(t *turn, id string) (*volume, error) {
 	return v, nil
 }
 
+// leastVolumeVersion is the version of Cinder's API for those who ask for none. What it has here is the same in all.
+const leastVolumeVersion = "3.0"
+
+// speakOfVolumes reads which version of Cinder's API a call speaks; one of another service is refused.
+func (t *turn) speakOfVolumes() error {
+	t.spoken = leastVolumeVersion
+	given := t.request.Header.Get(versionHeader)
+	if given == "" {
+		return nil
+	}
+	version, ok := strings.CutPrefix(given, "volume ")
+	if !ok {
+		return refuse(http.StatusBadRequest, "The server could not comply with the request since it is either malformed or otherwise incorrect.")
+	}
+	t.spoken = version
+	return nil
+}
+
 // createVolume implements POST /v3/{project}/volumes.
 func createVolume(c *Cloud, t *turn) (reply, error) {
 	var body struct {
@@ -199,10 +217,7 @@ func listVolumes(c *Cloud, t *turn) (reply, error) {
 		if len(views) == p.limit {
 			break
 		}
-		if v.Project != t.project() && !(t.admin() && isTrue(t.query.Get("all_tenants"))) || before >= 0 && v.Seq >= before || v.Seq > t.horizon() {
-			continue
-		}
-		if !matches(t.query.Get("name"), v.Name) || !matches(t.query.Get("status"), v.Status) || !hasMetadata(v, metadata) {
+		if before >= 0 && v.Seq >= before || !v.wanted(t) || !hasMetadata(v, metadata) {
 			continue
 		}
 		if detail {
@@ -214,6 +229,13 @@ func listVolumes(c *Cloud, t *turn) (reply, error) {
 	body := object{"volumes": views}
 	p.link(t, body, "volumes", views)
 	return ok(body)
+}
+
+// wanted says whether a list has the volume, but for its metadata.
+func (v *volume) wanted(t *turn) bool {
+	everybody := t.admin() && isTrue(t.query.Get("all_tenants"))
+	return (v.Project == t.project() || everybody) && v.Seq <= t.horizon() &&
+		matches(t.query.Get("name"), v.Name) && matches(t.query.Get("status"), v.Status)
 }
 
 // metadataOf reads a filter, which clients write as Python or as JSON.
@@ -329,7 +351,10 @@ func listCinderVersions(c *Cloud, t *turn) (reply, error) {
 func showCinderVersions(_ *Cloud, t *turn) (reply, error) {
 	return ok(object{"versions": []object{{
 		"id": "v3.0", "status": "CURRENT", "version": "3.70", "min_version": "3.0", "updated": "2022-08-31T00:00:00Z",
-		"links": []object{{"rel": "self", "href": t.base() + "/volume/v3/"}},
+		"links": []object{
+			{"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/"}, {"rel": "self", "href": t.base() + "/volume/v3/"},
+		},
+		"media-types": []object{{"base": "application/json", "type": "application/vnd.openstack.volume+json;version=3"}},
 	}}})
 }
 

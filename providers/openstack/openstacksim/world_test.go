@@ -200,9 +200,7 @@ func (w *world) calm() {
 // eventually waits until something is so; it looks again at each change of the cloud.
 func (w *world) eventually(what string, so func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
-	defer cancel()
-	w.cloud.poll(ctx, 10*time.Second, so)
+	w.cloud.poll(w.Context(), time.Minute, so)
 	w.cloud.mu.Lock()
 	defer w.cloud.mu.Unlock()
 	if !so() {

@@ -46,7 +46,10 @@ create_databases() {
 # create_schemas starts again from nothing where an earlier run was cut off.
 create_schemas() {
   local part jobs=()
-  if [ -e "$marks/schemas" ]; then return; fi
+  if [ -e "$marks/schemas" ]; then
+    [ "$(< "$marks/schemas")" = "$offset" ] || die "the databases in $state name other ports: remove it, or set OPENSTACK_PORT_OFFSET as before"
+    return
+  fi
   mkdir -p "$state"/keystone/{fernet-keys,credential-keys}
   create_databases
   for part in keystone nova neutron; do
@@ -56,6 +59,6 @@ create_schemas() {
   for part in "${jobs[@]}"; do
     wait "$part" || die "a database could not be made: see $logs/schema-*.log"
   done
-  touch "$marks/schemas"
+  echo "$offset" > "$marks/schemas"
   say "databases made"
 }
