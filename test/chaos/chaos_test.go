@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-dev/millwright/test/chaos/arena"
+	"github.com/millwright-dev/millwright/test/chaos/clouds"
 	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
@@ -24,7 +25,7 @@ func TestSAFE5_ShortCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = arena.Run(t.Context(), arena.Options{
-		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 20,
+		Cloud: clouds.Fake(), BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 20,
 		Plan: plan.Options{Window: time.Second, ControlPlane: true, Strays: true}, Out: t.Output(),
 	})
 	if err != nil {

@@ -9,19 +9,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millwright-dev/millwright/test/chaos/clouds"
 	"github.com/millwright-dev/millwright/test/chaos/judge"
 	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
-// Options say what to run. All but Log, First and Plan are required.
+// Options say what to run. All but Log, First, Plan and Slowness are required.
 type Options struct {
+	// Cloud is where it happens.
+	Cloud clouds.Cloud
 	// BinDir holds the control plane, CommandDir Millwright's executables, DeployDir is the repository's deploy folder, and
 	// Dir, whose path has to be short, takes all that is written.
 	BinDir, CommandDir, DeployDir, Dir string
 	// Seed and Rounds say what happens; First is the first round, 1 if it is 0.
 	Seed          uint64
 	Rounds, First int
-	Plan          plan.Options
+	// Plan bounds what is drawn; its Operations are the cloud's.
+	Plan plan.Options
+	// Slowness is how many times longer things take on this machine than on one that does nothing else; 0 is once.
+	Slowness int
 	// Out gets each plan before it is carried out, and the verdict.
 	Out io.Writer
 	// Log gets what the processes' supervisor has to say; nil discards it.
@@ -36,6 +42,7 @@ func Run(ctx context.Context, o Options) (violations []judge.Violation, err erro
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.Plan.Operations = o.Cloud.Operations
 	a, err := open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -50,7 +57,7 @@ func Run(ctx context.Context, o Options) (violations []judge.Violation, err erro
 	}
 	violations, err = a.farewell(ctx)
 	if err == nil && len(violations) == 0 {
-		fmt.Fprintf(o.Out, "chaos ok: seed=%d rounds=%d in %s: %s\n", o.Seed, o.Rounds, time.Since(began).Round(time.Second), a.judge.Summary())
+		fmt.Fprintf(o.Out, "chaos ok: cloud=%s seed=%d rounds=%d in %s: %s\n", o.Cloud.Name(), o.Seed, o.Rounds, time.Since(began).Round(time.Second), a.judge.Summary())
 	}
 	return violations, a.tell(first+o.Rounds, violations, err)
 }
@@ -64,8 +71,8 @@ func (a *arena) tell(round int, violations []judge.Violation, err error) error {
 	for _, v := range violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}
-	fmt.Fprintf(a.options.Out, "chaos failed in round %d:\n%slogs and the audit log: %s/logs\nreplay: make chaos SEED=%d ROUNDS=%d\n",
-		round, b.String(), a.options.Dir, a.options.Seed, round)
+	fmt.Fprintf(a.options.Out, "chaos failed in round %d:\n%slogs and the audit log: %s/logs\nreplay: make chaos CLOUD=%s SEED=%d ROUNDS=%d\n",
+		round, b.String(), a.options.Dir, a.options.Cloud.Name(), a.options.Seed, round)
 	return ErrViolated
 }
 

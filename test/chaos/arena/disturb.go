@@ -167,7 +167,7 @@ func (a *arena) putRight(ctx context.Context) error {
 // awaitControlPlane waits until the API server serves again. Others of the control plane may have ended with it, and are
 // being started again.
 func (a *arena) awaitControlPlane(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	ctx, cancel := context.WithTimeout(ctx, a.options.patiently(settleLimit))
 	defer cancel()
 	for {
 		err := a.stack.WaitReady(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,27 +59,42 @@ type arena struct {
 // strayAge is the least that the manager takes: a create may take as long.
 const strayAge = 8 * time.Second
 
-// Flags of the manager: whatever takes minutes by default takes seconds here. Of so few Machines any number may fail.
-func managerArgs() []string {
-	return []string{
-		"-v=4", "--deadline-status=2s", "--deadline-mutation=3s", "--deadline-list-page=3s", "--settled-interval=2s", "--drain-timeout=20s",
-		"--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
-		"--node-startup-timeout=8s", "--settle-period=2s", "--credential-retry=2s",
+// managerArgs are flags of the manager: whatever takes minutes by default takes seconds here. Of so few Machines any number may fail.
+func (o Options) managerArgs() []string {
+	args := []string{
+		"-v=4", "--settled-interval=2s", "--drain-timeout=20s", "--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
+		"--settle-period=2s", "--credential-retry=2s",
 	}
+	for _, limit := range []struct {
+		flag string
+		long time.Duration
+	}{
+		{"--deadline-status", 2 * time.Second}, {"--deadline-mutation", 3 * time.Second}, {"--deadline-list-page", 3 * time.Second},
+		{"--node-startup-timeout", 8 * time.Second},
+	} {
+		args = append(args, limit.flag+"="+o.patiently(limit.long).String())
+	}
+	return args
 }
 
-// cloudArgs have a VM take a moment to come and to go.
-func cloudArgs() []string { return []string{"--boot-latency=200ms", "--delete-latency=200ms"} }
+// patiently is how long something takes here that takes so long on a machine that does nothing else.
+func (o Options) patiently(long time.Duration) time.Duration {
+	return time.Duration(max(o.Slowness, 1)) * long
+}
 
 func open(ctx context.Context, o Options) (*arena, error) {
 	a := &arena{options: o, links: map[string]*detour.Link{}, turns: map[string]*sync.Mutex{}, stopped: map[string]bool{}, view: newView()}
 	for _, target := range []string{plan.Manager, plan.Driver, plan.APIServer, plan.Etcd, linkTurn(plan.APIServer), linkTurn(plan.Driver)} {
 		a.turns[target] = &sync.Mutex{}
 	}
-	var err error
+	driver, err := writeDriver(o)
+	if err != nil {
+		return nil, err
+	}
 	a.stack, err = stack.Start(ctx, stack.Options{
+		Provider: o.Cloud.Provider, Driver: driver, CloudArgs: o.Cloud.Args,
 		BinDir: o.BinDir, CommandDir: o.CommandDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log,
-		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: managerArgs(), CloudArgs: cloudArgs(),
+		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: o.managerArgs(),
 		// However long the API server is away, or this machine has other things to do: no Node is lost for that.
 		NodeGracePeriod: 10 * time.Minute,
 	})
@@ -89,6 +105,26 @@ func open(ctx context.Context, o Options) (*arena, error) {
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
+}
+
+// writeDriver writes a script that starts the cloud's driver with the flags that it has here, and returns its name as the stack takes it.
+func writeDriver(o Options) (string, error) {
+	commands, err := filepath.Abs(o.CommandDir)
+	if err != nil {
+		return "", fmt.Errorf("find the executables: %w", err)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return "", fmt.Errorf("make the folder: %w", err)
+	}
+	path, err := filepath.Abs(filepath.Join(o.Dir, "driver.sh"))
+	if err != nil {
+		return "", fmt.Errorf("find the folder: %w", err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" %s\n", filepath.Join(commands, o.Cloud.Driver), strings.Join(o.Cloud.DriverArgs, " "))
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is to be executed
+		return "", fmt.Errorf("write the driver's script: %w", err)
+	}
+	return filepath.Rel(commands, path)
 }
 
 // detour leads the manager through this process.
@@ -138,10 +174,18 @@ func (a *arena) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	held, err := a.stack.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{})
+	if err != nil {
+		return fmt.Errorf("ask the cloud what it holds: %w", err)
+	}
+	var all []string
+	for _, r := range held.GetResources() {
+		all = append(all, r.GetId())
+	}
 	a.view.clusterUID = string(system.UID)
 	a.judge = judge.New(judge.Options{
-		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: foreign,
-		Patience: patience, StrayAge: strayAge,
+		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: foreign, Foreign: all,
+		Resources: a.options.Cloud.Resources, Patience: a.options.patiently(patience), StrayAge: strayAge,
 	})
 	a.audit = audit.NewLog(a.stack.AuditLogPath())
 	a.finder = newFinder(filepath.Join(a.options.Dir, "logs"), filepath.Base(a.stack.AuditLogPath()), canary)
@@ -162,6 +206,7 @@ func (a *arena) watch(ctx context.Context) error {
 	}
 	ctx, a.end = context.WithCancel(context.WithoutCancel(ctx))
 	a.follow.Go(func() { a.feelPulse(ctx) })
+	a.follow.Go(func() { a.askAPIServer(ctx) })
 	log := etcdlog.New(url, config, a.view.see)
 	a.follow.Go(func() {
 		if err := log.Follow(ctx); err != nil {
@@ -175,7 +220,7 @@ func (a *arena) watch(ctx context.Context) error {
 
 // makeForeign makes VMs and a Node that are none of Millwright's business, and returns the VMs' ids.
 func (a *arena) makeForeign(ctx context.Context) ([]string, error) {
-	var ids []string
+	var ids, providerIDs []string
 	for _, vm := range []*backendv1alpha1.VM{
 		{Name: "somebody-else"},
 		{Name: "another-cluster", ClusterUid: "another-cluster"},
@@ -185,9 +230,9 @@ func (a *arena) makeForeign(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a foreign VM: %w", err)
 		}
-		ids = append(ids, made.GetVm().GetId())
+		ids, providerIDs = append(ids, made.GetVm().GetId()), append(providerIDs, made.GetVm().GetProviderId())
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignNode}, Spec: corev1.NodeSpec{ProviderID: "fake:///" + ids[0]}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignNode}, Spec: corev1.NodeSpec{ProviderID: providerIDs[0]}}
 	if err := a.client.Create(ctx, node); err != nil {
 		return nil, fmt.Errorf("make a foreign Node: %w", err)
 	}
@@ -214,25 +259,3 @@ func (a *arena) closeLinks() error {
 }
 
 func linkTurn(target string) string { return target + " link" }
-
-// A machine with too much to do hinders everybody: a tick that comes late shows it.
-const (
-	tickInterval = 100 * time.Millisecond
-	lateTick     = 400 * time.Millisecond
-)
-
-// feelPulse notes when this machine stands still, until ctx ends.
-func (a *arena) feelPulse(ctx context.Context) {
-	tick := time.NewTicker(tickInterval)
-	defer tick.Stop()
-	for last := time.Now(); ; last = time.Now() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if now := time.Now(); now.Sub(last) > lateTick {
-			a.note(judge.Act{At: last, Until: now, Do: judge.Hindered, Target: "the machine"})
-		}
-	}
-}

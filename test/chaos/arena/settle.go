@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -24,7 +25,8 @@ const lookInterval = 50 * time.Millisecond
 
 // settle waits until everything is as it should be. It returns what is not when time is up; empty if all is well.
 func (a *arena) settle(ctx context.Context, farewell bool) string {
-	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	limit := a.options.patiently(settleLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
@@ -34,7 +36,7 @@ func (a *arena) settle(ctx context.Context, farewell bool) string {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Sprintf("after %s: %v", settleLimit, wrong)
+			return fmt.Sprintf("after %s: %v", limit, wrong)
 		}
 		good++
 		if err := errors.Join(a.view.unsettled(), a.unsettledCloud(ctx, farewell)); err != nil {
@@ -97,23 +99,28 @@ func (v *view) unsettledNodes() error {
 	return nil
 }
 
-// unsettledCloud: the cloud holds a VM and a NIC of each Machine, and nothing else of this cluster, but strays that are not
+// unsettledCloud: the cloud holds what each Machine needs, and nothing else of this cluster, but strays that are not
 // old enough to go; at the end these are gone as well.
 func (a *arena) unsettledCloud(ctx context.Context, farewell bool) error {
 	held, err := a.stack.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: a.view.clusterUID})
 	if err != nil {
 		return fmt.Errorf("ask the cloud what it holds: %w", err)
 	}
-	n := 0
+	have, want := map[string]int{}, map[string]int{}
 	for _, r := range held.GetResources() {
 		if farewell || !strings.HasPrefix(r.GetMachineUid(), strayPrefix) {
-			n++
+			have[r.GetKind()]++
 		}
 	}
 	a.view.mu.Lock()
 	defer a.view.mu.Unlock()
-	if want := 2 * len(a.view.machines); n != want {
-		return fmt.Errorf("the cloud holds %d resources for %d machines", n, len(a.view.machines))
+	for _, m := range a.view.machines {
+		for kind, n := range a.options.Cloud.Resources(m) {
+			want[kind] += n
+		}
+	}
+	if !maps.Equal(have, want) {
+		return fmt.Errorf("the cloud holds %v for %d machines, which need %v", have, len(a.view.machines), want)
 	}
 	return nil
 }

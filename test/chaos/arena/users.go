@@ -35,7 +35,8 @@ const (
 
 // insist repeats a request until the API server has answered it.
 func (a *arena) insist(ctx context.Context, request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, useLimit)
+	limit := a.options.patiently(useLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		err := request(ctx)
@@ -43,7 +44,7 @@ func (a *arena) insist(ctx context.Context, request func(context.Context) error)
 			return nil
 		}
 		if wait(ctx, usePause) != nil {
-			return fmt.Errorf("in vain, for %s: %w", useLimit, err)
+			return fmt.Errorf("in vain, for %s: %w", limit, err)
 		}
 	}
 }
@@ -67,12 +68,6 @@ func (a *arena) use(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// templates differ in what cannot be changed in place.
-func template(n int) (flavor, kubelet string) {
-	kubelets := []string{"1.36.3", "1.36.2", "1.36.1"}
-	return []string{"small", "medium", "large"}[n%plan.Templates], kubelets[n%plan.Templates]
-}
-
 // apply makes the deployment, or changes it.
 func (a *arena) apply(ctx context.Context, name string, shape plan.Shape) error {
 	return a.insist(ctx, func(ctx context.Context) error {
@@ -81,7 +76,7 @@ func (a *arena) apply(ctx context.Context, name string, shape plan.Shape) error 
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		give(d, name, shape)
+		a.give(d, name, shape)
 		if apierrors.IsNotFound(err) {
 			return a.client.Create(ctx, d)
 		}
@@ -90,9 +85,10 @@ func (a *arena) apply(ctx context.Context, name string, shape plan.Shape) error 
 }
 
 // give puts a shape on a deployment.
-func give(d *clusterv1alpha1.MachineDeployment, name string, shape plan.Shape) {
+func (a *arena) give(d *clusterv1alpha1.MachineDeployment, name string, shape plan.Shape) {
 	labels := map[string]string{"pool": name}
-	flavor, kubelet := template(shape.Template)
+	cloud := a.options.Cloud
+	template := cloud.Templates[shape.Template%len(cloud.Templates)]
 	d.Namespace, d.Name = namespace, name
 	d.Spec.Replicas = new(int32(shape.Replicas))
 	d.Spec.Selector.MatchLabels = labels
@@ -102,10 +98,10 @@ func give(d *clusterv1alpha1.MachineDeployment, name string, shape plan.Shape) {
 		MaxSurge: new(intstr.FromInt32(int32(shape.Surge))), MaxUnavailable: new(intstr.FromInt32(int32(shape.Unavailable))),
 	}
 	d.Spec.Template.Labels = labels
-	d.Spec.Template.Spec.Versions.Kubelet = kubelet
+	d.Spec.Template.Spec.Versions.Kubelet = template.Kubelet
 	d.Spec.Template.Spec.ProviderSpec.Value = clusterv1alpha1.ProviderSpecValue{
-		CloudProvider:     "fake",
-		CloudProviderSpec: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"flavor":%q,"image":"ubuntu-24.04"}`, flavor)},
+		CloudProvider:     cloud.Name(),
+		CloudProviderSpec: runtime.RawExtension{Raw: []byte(template.Spec)},
 		OperatingSystem:   clusterv1alpha1.OperatingSystemUbuntu,
 		SSHPublicKeys:     []clusterv1alpha1.SSHPublicKey{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKr3 " + canary},
 	}

@@ -27,6 +27,8 @@ type tale struct {
 	machines map[string]*clusterv1alpha1.Machine
 	vms      map[string]*backendv1alpha1.VM
 	md       *clusterv1alpha1.MachineDeployment
+	// ruined: what is foreign is gone in the end.
+	ruined bool
 }
 
 const (
@@ -35,7 +37,12 @@ const (
 	foreignVM  = "vm-foreign"
 	strayAge   = 30 * time.Second
 	foreignOne = "foreign"
+	// foreignThing is a port that the cloud has held from the beginning.
+	foreignThing = "port-foreign"
 )
+
+// oneVM is all that Machines have here.
+func oneVM(*clusterv1alpha1.Machine) map[string]int { return map[string]int{"vm": 1} }
 
 func newTale() *tale {
 	return &tale{
@@ -146,7 +153,12 @@ func (t *tale) hindered(target string, long time.Duration) {
 	t.Acts = append(t.Acts, Act{At: t.now, Until: t.now.Add(long), Do: Hindered, Target: target})
 }
 
-// told ends the tale: the cloud holds what VMs there are.
+// holds adds something of that kind, cluster and machine uid to what the cloud holds in the end.
+func (t *tale) holds(kind, cluster, uid string) {
+	t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: kind, Id: kind, ClusterUid: cluster, MachineUid: uid})
+}
+
+// told ends the tale: the cloud holds what VMs there are, and what is foreign.
 func (t *tale) told() History {
 	t.after(time.Hour)
 	t.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, false)
@@ -155,13 +167,16 @@ func (t *tale) told() History {
 			t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: "vm", Id: v.GetId(), ClusterUid: v.GetClusterUid(), MachineUid: v.GetMachineUid()})
 		}
 	}
+	if !t.ruined {
+		t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: "port", Id: foreignThing})
+	}
 	return t.History
 }
 
 func judged(h History) []string {
 	j := New(Options{
 		Core: manager, ClusterUID: cluster, ForeignNodes: []string{foreignOne}, ForeignVMs: []string{foreignVM},
-		StrayAge: strayAge, Patience: 2 * time.Second,
+		Foreign: []string{foreignThing}, Resources: oneVM, StrayAge: strayAge, Patience: 2 * time.Second,
 	})
 	var broken []string
 	for _, v := range j.Judge(h) {
@@ -332,8 +347,10 @@ func TestBadHistories(t *testing.T) {
 		"a machine without a VM in the end": {func(t *tale) { three(t); t.vmGone("a") }, []string{NoneLeft}},
 		"a NIC that is left": {func(t *tale) {
 			three(t)
-			t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: "nic", ClusterUid: cluster, MachineUid: "uid-of-old"})
+			t.holds("nic", cluster, "uid-of-old")
 		}, []string{NoneLeft}},
+		"a floating IP more than a machine needs": {func(t *tale) { three(t); t.holds("floatingip", cluster, "uid-a") }, []string{NoneLeft}},
+		"a volume of nobody is left":              {func(t *tale) { three(t); t.holds("volume", "", "") }, []string{NoneLeft}},
 		"one machine too many": {func(t *tale) {
 			three(t)
 			t.made("d")
@@ -361,6 +378,11 @@ func TestBadHistories(t *testing.T) {
 			three(t)
 			t.Calls = append(t.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: foreignVM})
 		}, []string{Foreign}},
+		"a foreign port is called for": {func(t *tale) {
+			three(t)
+			t.Calls = append(t.Calls, &backendv1alpha1.Call{Operation: "DeletePort", ResourceId: foreignThing})
+		}, []string{Foreign}},
+		"a foreign port is gone": {func(t *tale) { three(t); t.ruined = true }, []string{Foreign}},
 		"a foreign VM is gone": {func(t *tale) {
 			t.deployment(0, 1, 0)
 			t.VMs = append(t.VMs, &backendv1alpha1.VM{Id: foreignVM, ClusterUid: "another", State: backendv1alpha1.VMState_VM_STATE_GONE})
@@ -419,7 +441,7 @@ func TestBadHistories(t *testing.T) {
 func TestHistoriesGoOn(t *testing.T) {
 	one := newTale()
 	three(one)
-	j := New(Options{Core: manager, ClusterUID: cluster, Patience: 2 * time.Second})
+	j := New(Options{Core: manager, ClusterUID: cluster, Foreign: []string{foreignThing}, Resources: oneVM, Patience: 2 * time.Second})
 	if broken := j.Judge(one.told()); len(broken) > 0 {
 		t.Fatalf("it breaks %v", broken)
 	}

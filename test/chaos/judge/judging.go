@@ -15,8 +15,11 @@ type Options struct {
 	Core string
 	// ClusterUID marks what is this cluster's in the cloud.
 	ClusterUID string
-	// ForeignNodes are the names of Nodes, and ForeignVMs the ids of VMs, that are none of Millwright's business.
-	ForeignNodes, ForeignVMs []string
+	// ForeignNodes are the names of Nodes, and ForeignVMs the ids of VMs, that are none of Millwright's business. Foreign are the ids
+	// of all that the cloud has held from the beginning.
+	ForeignNodes, ForeignVMs, Foreign []string
+	// Resources returns how many of each kind the cloud holds for a Machine once all has settled.
+	Resources func(*clusterv1alpha1.Machine) map[string]int
 	// StrayAge is how long a VM without a Machine is left alone; 0: for ever.
 	StrayAge time.Duration
 	// Patience is how far Millwright's view of the world may be behind without anybody hindering it.

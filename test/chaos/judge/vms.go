@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,27 +96,33 @@ func (j *Judge) judgeStray(v *backendv1alpha1.VM) {
 
 // judgeLeft: what the cloud holds once all is settled is what the Machines need, and no more.
 func (j *Judge) judgeLeft(h History) {
-	alive := map[string]string{}
+	alive := map[string]*machine{}
 	for _, m := range j.machines {
 		if m.gone.IsZero() {
-			alive[uidOf(m.Machine)] = keyOf(m.Machine)
+			alive[uidOf(m.Machine)] = m
 		}
 	}
-	vms := map[string]int{}
+	foreign := setOf(j.options.Foreign)
+	have := map[string]map[string]int{}
 	for _, r := range h.Resources {
-		if r.GetClusterUid() != j.options.ClusterUID || j.ofStray(r) {
+		uid := r.GetMachineUid()
+		switch {
+		case foreign[r.GetId()] || j.ofStray(r):
 			continue
+		case r.GetClusterUid() != j.options.ClusterUID:
+			j.violate(NoneLeft, j.world.now, "%s %s (%s) is left, and nobody can tell whose it is", r.GetKind(), r.GetId(), r.GetName())
+			continue
+		case alive[uid] == nil:
+			j.violate(NoneLeft, j.world.now, "%s %s is left, and no Machine has its uid %s", r.GetKind(), r.GetId(), uid)
 		}
-		if alive[r.GetMachineUid()] == "" {
-			j.violate(NoneLeft, j.world.now, "%s %s is left, and no Machine has its uid %s", r.GetKind(), r.GetId(), r.GetMachineUid())
+		if have[uid] == nil {
+			have[uid] = map[string]int{}
 		}
-		if r.GetKind() == "vm" {
-			vms[r.GetMachineUid()]++
-		}
+		have[uid][r.GetKind()]++
 	}
-	for uid, name := range alive {
-		if vms[uid] != 1 {
-			j.violate(NoneLeft, j.world.now, "Machine %s has %d VMs once all has settled, want 1", name, vms[uid])
+	for uid, m := range alive {
+		if want := j.options.Resources(m.Machine); !maps.Equal(have[uid], want) {
+			j.violate(NoneLeft, j.world.now, "Machine %s has %v once all has settled, want %v", keyOf(m.Machine), have[uid], want)
 		}
 	}
 }
@@ -131,16 +139,22 @@ func (j *Judge) ofStray(r *backendv1alpha1.Resource) bool {
 
 // judgeForeign: what is not this cluster's stays as it is.
 func (j *Judge) judgeForeign(h History) {
-	foreignVMs, foreignNodes := setOf(j.options.ForeignVMs), setOf(j.options.ForeignNodes)
+	foreignVMs, foreign, foreignNodes := setOf(j.options.ForeignVMs), setOf(j.options.Foreign), setOf(j.options.ForeignNodes)
 	for _, v := range h.VMs {
 		if foreignVMs[v.GetId()] && v.GetState() != backendv1alpha1.VMState_VM_STATE_RUNNING {
 			j.violate(Foreign, j.world.now, "the foreign VM %s became %s", v.GetId(), v.GetState())
 		}
 	}
 	for _, c := range h.Calls {
-		if foreignVMs[c.GetResourceId()] {
-			j.violate(Foreign, c.GetReceiveTime().AsTime(), "%s was called with the foreign VM %s", c.GetOperation(), c.GetResourceId())
+		if id := c.GetResourceId(); foreignVMs[id] || foreign[id] {
+			j.violate(Foreign, c.GetReceiveTime().AsTime(), "%s was called with %s, which is foreign", c.GetOperation(), id)
 		}
+	}
+	for _, r := range h.Resources {
+		delete(foreign, r.GetId())
+	}
+	for _, id := range slices.Sorted(maps.Keys(foreign)) {
+		j.violate(Foreign, j.world.now, "%s is gone, which was foreign", id)
 	}
 	for _, w := range h.Writes {
 		if w.User == j.options.Core && strings.HasPrefix(w.Resource, "nodes") && foreignNodes[w.Name] {

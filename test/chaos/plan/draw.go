@@ -19,6 +19,8 @@ type Options struct {
 	ControlPlane bool
 	// Strays lets VMs be left without a Machine.
 	Strays bool
+	// Operations are the cloud's that faults are about, each as often as it shall be drawn; "" is all of them, and so are none.
+	Operations []string
 }
 
 // Draw returns the plan of a round.
@@ -149,9 +151,12 @@ func (d *draw) change() backendv1alpha1.VMChange {
 	return changes[d.dice.IntN(len(changes))]
 }
 
-// The cloud's operations that a fault is about; empty: all.
+// operation draws the cloud's operation that a fault is about; empty: all.
 func (d *draw) operation() string {
-	operations := []string{"", "CreateNIC", "ListNICs", "DeleteNIC", "CreateVM", "CreateVM", "ListVMs", "DeleteVM"}
+	operations := d.options.Operations
+	if len(operations) == 0 {
+		return ""
+	}
 	return operations[d.dice.IntN(len(operations))]
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/millwright-dev/millwright/test/chaos/arena"
+	"github.com/millwright-dev/millwright/test/chaos/clouds"
 	"github.com/millwright-dev/millwright/test/chaos/planted"
 )
 
@@ -41,12 +42,18 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&o.Plan.Window, "window", 2500*time.Millisecond, "how long things go on happening in a round")
 	flag.BoolVar(&o.Plan.ControlPlane, "control-plane", true, "disturb the API server and etcd, too")
 	flag.BoolVar(&o.Plan.Strays, "strays", true, "leave VMs without a Machine")
+	flag.IntVar(&o.Slowness, "slow", 1, "how many times longer things may take, on a machine that has other things to do")
 	flag.StringVar(&o.BinDir, "bin", "bin", "where the control plane's executables are")
 	flag.StringVar(&o.CommandDir, "commands", "bin/race", "where Millwright's executables are")
 	flag.StringVar(&o.DeployDir, "deploy", "deploy", "the repository's deploy folder")
 	flag.StringVar(&o.Dir, "dir", "", "where to write, a short path; empty: a new folder, removed if all is well")
+	cloud := flag.String("cloud", clouds.All()[0].Name(), "the test cloud: fake or openstack")
 	bug := flag.String("planted", "", "plant this bug into the manager, and see whether it is found; all: each in turn")
 	flag.Parse()
+	var known bool
+	if o.Cloud, known = clouds.Find(*cloud); !known {
+		return fmt.Errorf("no cloud is called %q", *cloud)
+	}
 	if *bug == "" {
 		return campaign(o.Dir, func(dir string) error {
 			o.Dir = dir
