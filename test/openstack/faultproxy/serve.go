@@ -31,7 +31,7 @@ func (p *Proxy) Serve(ctx context.Context, control string, relays []string) erro
 			return fmt.Errorf("serve: %w", err)
 		}
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-		defer server.Close()
+		defer func() { _ = server.Close() }()
 		go func() { stop(server.Serve(listener)) }()
 	}
 	<-ctx.Done()

@@ -14,7 +14,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	for name, tc := range map[string]struct {
 		control string
 		relays  []string
