@@ -139,6 +139,8 @@ func (t *trial) killAt(ctx context.Context, m *machine, at place, begin func(con
 		t.fatalf("kill the driver: %v", err)
 	}
 	_ = wait() // it was killed in the middle
+	// The connection may not have noticed yet.
+	_ = t.driver.Close()
 	t.calm(ctx)
 	t.struck(ctx, m, func(c *backendv1alpha1.Call) bool { return c.GetAnswerTime() != nil })
 	if err := t.reach(ctx); err != nil {

@@ -3,6 +3,7 @@ package batch
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -24,10 +25,12 @@ type line[V any] struct {
 
 // round is one big question.
 type round[V any] struct {
-	keys   []string
-	done   chan struct{}
-	answer map[string]V
-	err    error
+	keys []string
+	// waiting is how many want its answer; nobody asks for those who have gone.
+	waiting int
+	done    chan struct{}
+	answer  map[string]V
+	err     error
 }
 
 // New returns a Reads that asks for up to most keys at once. What load does not have in its answer is the zero value. load gets a
@@ -43,12 +46,15 @@ func (r *Reads[S, V]) Get(ctx context.Context, scope S, key string) (V, error) {
 	case <-mine.done:
 		return mine.answer[key], mine.err
 	case <-ctx.Done():
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		mine.waiting--
 		var none V
 		return none, ctx.Err()
 	}
 }
 
-// join puts the key into the next round that has room, and begins to ask when nobody does.
+// join puts the key into the next round that has room, unless it is in one that nobody has asked yet, and begins to ask when nobody does.
 func (r *Reads[S, V]) join(ctx context.Context, scope S, key string) *round[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,11 +64,18 @@ func (r *Reads[S, V]) join(ctx context.Context, scope S, key string) *round[V] {
 		r.scopes[scope] = waiting
 		defer func() { go r.ask(ctx, scope, waiting) }()
 	}
+	for _, already := range waiting.next {
+		if slices.Contains(already.keys, key) {
+			already.waiting++
+			return already
+		}
+	}
 	if n := len(waiting.next); n == 0 || len(waiting.next[n-1].keys) >= r.most {
 		waiting.next = append(waiting.next, &round[V]{done: make(chan struct{})})
 	}
 	last := waiting.next[len(waiting.next)-1]
 	last.keys = append(last.keys, key)
+	last.waiting++
 	return last
 }
 
@@ -77,8 +90,11 @@ func (r *Reads[S, V]) ask(ctx context.Context, scope S, waiting *line[V]) {
 		}
 		now := waiting.next[0]
 		waiting.next = waiting.next[1:]
+		wanted := now.waiting > 0
 		r.mu.Unlock()
-		now.answer, now.err = r.load(ctx, scope, now.keys)
+		if wanted {
+			now.answer, now.err = r.load(ctx, scope, now.keys)
+		}
 		close(now.done)
 	}
 }

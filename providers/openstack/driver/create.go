@@ -10,8 +10,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
@@ -50,8 +53,7 @@ func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	return c.make(ctx, found)
 }
 
-// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which a crash of Nova's clients at the wrong
-// instant can leave, the older one stays.
+// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which drivers that know nothing of each other can leave, the older one stays.
 func (c *creation) keep(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
 	for _, younger := range found.servers[1:] {
 		if err := servers.Delete(ctx, c.Compute, younger.ID).ExtractErr(); err != nil && !session.IsGone(err) {
@@ -80,12 +82,7 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 	if err != nil {
 		return nil, err
 	}
-	theirs := slices.ContainsFunc(c.want.Ports, func(p spec.Port) bool { return p.ID != "" })
-	if len(found.ports) == 0 && !theirs {
-		// Nothing that is still on its way can succeed without its port.
-		c.attempts.note(c.Owner, false)
-	}
-	if left := c.attempts.wait(c.Owner, found.ports); left > 0 {
+	if left := c.attempts.wait(c.known(found.ports), c.epoch()); left > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
@@ -99,10 +96,10 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 	for _, id := range ports {
 		body.networks = append(body.networks, servers.Network{Port: id})
 	}
-	c.attempts.note(c.Owner, true)
+	c.attempts.note(ports, c.epoch(), true)
 	made, err := servers.Create(ctx, c.Compute, body, hints(body.hints)).Extract()
 	if err != nil {
-		c.attempts.note(c.Owner, !session.IsRefused(err))
+		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
 		return nil, c.explain(err)
 	}
 	now := c.holding(c.Owner)
@@ -113,18 +110,42 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 	return now.machine(c.Session), nil
 }
 
-// floatingIP makes the floating IP of the first port that the driver made. A port takes one: a second one is refused.
+// epoch is the leader's who asks.
+func (c *creation) epoch() int64 { return c.request.GetMeta().GetLeaderEpoch() }
+
+// known are the ports that there are before this call: its own that were found, and those that the spec brings.
+func (c *creation) known(found []port) []string {
+	var ids []string
+	for _, p := range found {
+		ids = append(ids, p.ID)
+	}
+	for _, p := range c.want.Ports {
+		if p.ID != "" {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
+// floatingIP makes the floating IP of the first port that the driver made. A port takes one: a second one is refused. One that was made for
+// a port which is gone is taken along.
 func (c *creation) floatingIP(ctx context.Context, ports []string, found []floatingIP) error {
-	if c.want.FloatingIPPool == "" || len(found) > 0 {
+	if c.want.FloatingIPPool == "" {
 		return nil
+	}
+	port := ports[slices.IndexFunc(c.want.Ports, func(p spec.Port) bool { return p.ID == "" })] // there is one, says spec
+	if slices.ContainsFunc(found, func(f floatingIP) bool { return f.PortID == port }) {
+		return nil
+	}
+	if free := slices.IndexFunc(found, func(f floatingIP) bool { return f.PortID == "" }); free >= 0 {
+		return c.explain(floatingips.Update(ctx, c.Network, found[free].ID, floatingips.UpdateOpts{PortID: &port}).Err)
 	}
 	network, err := c.ExternalNetworkID(ctx, "floatingIpPool", c.want.FloatingIPPool)
 	if err != nil {
 		return err
 	}
-	own := slices.IndexFunc(c.want.Ports, func(p spec.Port) bool { return p.ID == "" }) // there is one, says spec
 	_, err = floatingips.Create(ctx, c.Network, floatingips.CreateOpts{
-		FloatingNetworkID: network, PortID: ports[own], Description: c.Description(),
+		FloatingNetworkID: network, PortID: port, Description: c.Description(),
 	}).Extract()
 	if session.IsFloatingIPTaken(err) {
 		return nil // by ours, which the list did not show yet, or by one that somebody else has given it
@@ -132,15 +153,16 @@ func (c *creation) floatingIP(ctx context.Context, ports []string, found []float
 	return c.explain(err)
 }
 
-// explain returns the contract's error. What the cloud did not find may have been looked up long ago.
+// explain returns the contract's error. What the cloud did not find may have been looked up long ago, and is looked up again.
 func (c *creation) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if session.IsGone(err) || session.IsConflict(err) || session.IsBadRequest(err) {
+	explained := session.Explain(err)
+	if status.Code(explained) == codes.FailedPrecondition {
 		c.Forget()
 	}
-	return session.Explain(err)
+	return explained
 }
 
 // body is what Nova is asked for.
@@ -272,16 +294,16 @@ func (c *creation) conflict(ctx context.Context, have server) error {
 	differs := func(field, value string) {
 		fields = append(fields, sdk.WithField(field, "The server has "+value+", which cannot be changed."))
 	}
-	// What has left the catalog since can still be what the server was made from: then its name or id is compared.
-	flavor := c.want.Flavor
-	if known, err := c.Flavor(ctx, "flavor", flavor); err == nil {
-		flavor = known.Name
+	// What has left the catalog since can still be what the server was made from: then there is nothing to compare with.
+	flavor, err := c.Flavor(ctx, "flavor", c.want.Flavor)
+	if err != nil && status.Code(err) != codes.FailedPrecondition {
+		return err
 	}
-	if have.Flavor.Name != "" && have.Flavor.Name != flavor {
+	if err == nil && have.Flavor.Name != "" && have.Flavor.Name != flavor.Name {
 		differs("flavor", have.Flavor.Name)
 	}
-	image := c.want.Image
-	if known, err := c.ImageID(ctx, "image", image); err == nil && have.Image.ID != "" && have.Image.ID != known {
+	// Another image can have the name by now.
+	if _, err := uuid.Parse(c.want.Image); err == nil && have.Image.ID != "" && have.Image.ID != c.want.Image {
 		differs("image", have.Image.ID)
 	}
 	if zone := c.want.AvailabilityZone; zone != "" && have.Zone != "" && have.Zone != zone {

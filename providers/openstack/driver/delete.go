@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 
-	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
@@ -54,17 +53,12 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 // that Nova keeps for a while, to restore it, is deleted for good.
 func (r *removal) server(ctx context.Context, s server) error {
 	if s.Status == statusSoftDeleted {
-		return done(forceDelete(ctx, r.Compute, s.ID))
+		return done(servers.ForceDelete(ctx, r.Compute, s.ID).ExtractErr())
 	}
 	if s.TaskState == taskDeleting {
 		return nil
 	}
 	return done(servers.Delete(ctx, r.Compute, s.ID).ExtractErr())
-}
-
-// forceDelete deletes a server that is SOFT_DELETED.
-func forceDelete(ctx context.Context, compute *gophercloud.ServiceClient, id string) error {
-	return servers.ForceDelete(ctx, compute, id).ExtractErr()
 }
 
 // done explains the error of a deletion; what is gone is deleted.

@@ -1,5 +1,5 @@
-// Package driver is the driver of OpenStack: it maps the contract to Nova, Neutron and Cinder. It keeps nothing between calls that a
-// call would need; any number of it can serve the same cloud.
+// Package driver is the driver of OpenStack: it maps the contract to Nova and Neutron. What it keeps between calls it can lose at the cost of
+// time; any number of it can serve the same cloud.
 //
 // How it keeps the contract's promises:
 //
@@ -7,7 +7,7 @@
 //   - The port comes first. Its MAC address follows from the machine's uid, and Neutron holds (network, MAC address) unique: of all the
 //     drivers that ask for it, one gets it. A server is made only on that port, and asked for again only once an earlier request must have been
 //     answered, for two at the same time take the port from one another. Where the network is
-//     another project's, which forbids choosing the address, all look again afterwards and the oldest port stays.
+//     another project's, which forbids choosing the address, its maker looks again, and takes it away where there is another.
 //   - What Nova has deleted lately it still lists (changes-since), with the description, which says the machine: that keeps a create
 //     that comes late from making a second server.
 //   - A create that died half-way has left ports or a floating IP. The next create goes on with them, delete removes them, and lists show them.

@@ -54,16 +54,39 @@ func serversOf(ctx context.Context, where scope, uids []string) (map[string][]se
 	for _, uid := range uids {
 		tags = append(tags, marks.MachineTag(uid))
 	}
-	found, err := listing[server](ctx, where.Compute, "servers/detail", "servers", url.Values{
+	found, err := serversListed(ctx, where.Session, url.Values{
 		"tags": {marks.ClusterTag(where.cluster)}, "tags-any": {strings.Join(tags, ",")},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return grouped(found, func(s server) string {
-		owner, _ := s.owner()
-		return owner.UID
+		if owner, _ := s.owner(); owner.Cluster == where.cluster {
+			return owner.UID
+		}
+		return "" // a Nova that does not obey the filter
 	}, server.compareAge), nil
+}
+
+// serversListed lists servers. Of those in ERROR that no host has had, Nova tells why only when they are asked for alone.
+func serversListed(ctx context.Context, in *session.Session, query url.Values) ([]server, error) {
+	found, err := listing[server](ctx, in.Compute, "servers/detail", "servers", query)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if found[i].Status != statusError || found[i].Fault.Message != "" {
+			continue
+		}
+		whole, err := getServer(ctx, in, found[i].ID)
+		if err != nil && !session.IsGone(err) {
+			return nil, session.Explain(err)
+		}
+		if err == nil {
+			found[i] = whole
+		}
+	}
+	return found, nil
 }
 
 func (s server) compareAge(other server) int {
@@ -130,8 +153,7 @@ func (d *Driver) findAll(ctx context.Context, one subject) (*holding, error) {
 	return found, d.findRest(ctx, one, found)
 }
 
-// findRest completes what is found with all but listed servers. It is asked for after these: a server that is made in between
-// shows by its port, which says that it is used.
+// findRest completes what is found with all but listed servers.
 func (d *Driver) findRest(ctx context.Context, one subject, found *holding) (err error) {
 	if found.ports, err = d.reads.ports.Get(ctx, one.scope(), one.PortName()); err != nil {
 		return err
@@ -166,6 +188,10 @@ func unlisted(ctx context.Context, one subject, ports []port) ([]server, error) 
 		if err != nil || known.Status == statusDeleted {
 			continue
 		}
+		if known.Metadata == nil {
+			// All that Nova tells of a server in a cell that is down, in its newer versions.
+			return nil, sdk.NewUnknownOutcome("Nova cannot say now whose the server " + id + " is.")
+		}
 		if owner, marked := known.owner(); marked && owner.Cluster == one.Cluster && owner.UID == one.UID {
 			found = append(found, known)
 		}
@@ -193,59 +219,6 @@ func (d *Driver) buried(ctx context.Context, one subject) ([]server, error) {
 	return slices.DeleteFunc(changed, func(s server) bool {
 		return s.Status != statusDeleted || s.Description != one.Description()
 	}), err
-}
-
-// attempts are the requests for servers that this process has sent.
-//
-// Nova takes two requests for one port at the same time, and in failing the second takes the port away from the first. So a server is asked
-// for again only once an earlier request must have been answered. Whether there was one nobody but who sent it can tell: of a
-// machine that has a port and that this process has not seen begin, somebody may have asked for the server until now.
-type attempts struct {
-	settle time.Duration
-	clock  func() time.Time
-
-	mu   sync.Mutex
-	last map[marks.Owner]attempt
-}
-
-// attempt is a request for a server, or that there was none so far.
-type attempt struct {
-	at      time.Time
-	pending bool
-}
-
-// remembered is for how many times as long as a request may be on its way an attempt is known. One that is forgotten only costs a wait.
-const remembered = 10
-
-// wait returns how long a request for the machine's server may still be on its way.
-func (a *attempts) wait(one marks.Owner, ports []port) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last, known := a.last[one]
-	if !known && len(ports) > 0 {
-		last = attempt{at: a.clock(), pending: true}
-		a.keep(one, last)
-	}
-	if !last.pending {
-		return 0
-	}
-	return max(0, a.settle-a.clock().Sub(last.at))
-}
-
-// note notes that a request for the machine's server is on its way, or that none is.
-func (a *attempts) note(one marks.Owner, pending bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.keep(one, attempt{at: a.clock(), pending: pending})
-}
-
-// keep remembers an attempt. The lock is held.
-func (a *attempts) keep(one marks.Owner, now attempt) {
-	maps.DeleteFunc(a.last, func(_ marks.Owner, old attempt) bool { return now.at.Sub(old.at) > remembered*a.settle })
-	if a.last == nil {
-		a.last = map[marks.Owner]attempt{}
-	}
-	a.last[one] = now
 }
 
 // busy are the machines that a call of this process is changing.

@@ -21,7 +21,7 @@ func (d *Driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachine
 	if err != nil {
 		return nil, err
 	}
-	opened, err := d.sessions.Open(ctx, account, spec.DefaultComputeAPIVersion)
+	opened, err := d.sessions.Open(ctx, account, spec.MinComputeAPIVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +83,12 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 		}
 		return machines[owner.UID]
 	}
-	servers, err := listing[server](ctx, in.Compute, "servers/detail", "servers", url.Values{"tags": {marks.ClusterTag(cluster)}})
+	listed, err := serversListed(ctx, in, url.Values{"tags": {marks.ClusterTag(cluster)}})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(servers, server.compareAge)
-	for _, s := range servers {
+	slices.SortFunc(listed, server.compareAge)
+	for _, s := range listed {
 		if owner, marked := s.owner(); marked && owner.Cluster == cluster {
 			h := of(owner)
 			h.servers = append(h.servers, s)
@@ -118,7 +118,13 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 	}
 	var all []*driverv1alpha1.Machine
 	for _, uid := range slices.Sorted(maps.Keys(machines)) {
-		all = append(all, machines[uid].machine(in))
+		h := machines[uid]
+		if len(h.servers) == 0 {
+			if h.servers, err = unlisted(ctx, subject{Owner: h.Owner, Session: in}, h.ports); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, h.machine(in))
 	}
 	return all, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/sdk"
 )
 
 // pageSize is what Nova and Neutron give at most, unless configured otherwise: they are asked for more until they have no more.
@@ -24,32 +25,44 @@ func listing[T identified](ctx context.Context, client *gophercloud.ServiceClien
 	query.Set("limit", strconv.Itoa(pageSize))
 	for {
 		var page map[string]json.RawMessage
-		if _, err := client.Get(ctx, client.ServiceURL(path)+"?"+query.Encode(), &page, nil); err != nil {
+		_, err := client.Get(ctx, client.ServiceURL(path)+"?"+query.Encode(), &page, nil)
+		if query.Has("marker") && (session.IsGone(err) || session.IsBadRequest(err)) {
+			return nil, sdk.NewUnknownOutcome("The list of " + collection + " changed while it was read.")
+		}
+		if err != nil {
 			return nil, session.Explain(err)
 		}
 		var some []T
 		if err := json.Unmarshal(page[collection], &some); err != nil {
-			return nil, fmt.Errorf("read the list of %s: %w", collection, err)
+			return nil, session.Explain(fmt.Errorf("read the list of %s: %w", collection, err))
 		}
 		all = append(all, some...)
-		if len(some) == 0 || len(page[collection+"_links"]) == 0 || !hasNext(page[collection+"_links"]) {
+		more, err := hasNext(page[collection+"_links"])
+		if err != nil {
+			return nil, session.Explain(fmt.Errorf("read the links of %s: %w", collection, err))
+		}
+		if len(some) == 0 || !more {
 			return all, nil
 		}
 		query.Set("marker", some[len(some)-1].identity())
 	}
 }
 
-// hasNext says whether the links of a page lead on.
-func hasNext(raw json.RawMessage) bool {
+// hasNext says whether the links of a page, if there are any, lead on.
+func hasNext(raw json.RawMessage) (bool, error) {
+	if len(raw) == 0 {
+		return false, nil
+	}
 	var links []struct {
 		Rel string `json:"rel"`
 	}
-	// Links that cannot be read end the list no more than links that are not there: both are none.
-	_ = json.Unmarshal(raw, &links)
+	if err := json.Unmarshal(raw, &links); err != nil {
+		return false, err
+	}
 	for _, link := range links {
 		if link.Rel == "next" {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }

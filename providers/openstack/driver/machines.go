@@ -105,8 +105,9 @@ type machineCall interface {
 
 // lastKnownState is what core keeps for this driver.
 type lastKnownState struct {
-	// Project is the id of the project that the machine was made in.
+	// Project is the id of the project that the machine was made in, Region the region.
 	Project string `json:"project"`
+	Region  string `json:"region,omitempty"`
 }
 
 // open returns the subject of a call. A project that is not the machine's is an error: there, everything would look gone.
@@ -121,6 +122,10 @@ func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, 
 	if state.Project != "" && state.Project != opened.ProjectID {
 		return subject{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
 			"The credentials open the project "+opened.ProjectID+", the machine was made in "+state.Project+".")
+	}
+	if state.Region != "" && state.Region != opened.Region {
+		return subject{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
+			"The credentials open the region "+opened.Region+", the machine was made in "+state.Region+".")
 	}
 	ref := r.GetMachine()
 	return subject{
@@ -150,7 +155,7 @@ func (d *Driver) existing(ctx context.Context, r machineCall, provider *driverv1
 	if err != nil {
 		return subject{}, err
 	}
-	return d.open(ctx, r, account, spec.DefaultComputeAPIVersion)
+	return d.open(ctx, r, account, spec.MinComputeAPIVersion)
 }
 
 // CreateMachine implements sdk.Driver.

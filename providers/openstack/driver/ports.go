@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsbinding"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsecurity"
@@ -35,12 +37,13 @@ func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
 			ids = append(ids, plan.want.ID)
 			continue
 		}
-		have := slices.IndexFunc(left, plan.fits)
+		have := slices.IndexFunc(left, func(p port) bool { return c.fits(plan, p) })
 		if have < 0 {
-			made, err := c.port(ctx, plan)
+			made, err := c.port(ctx, plan, ids)
 			if err != nil {
 				return nil, err
 			}
+			c.attempts.note([]string{made.ID}, c.epoch(), false)
 			ids = append(ids, made.ID)
 			continue
 		}
@@ -65,8 +68,17 @@ type portPlan struct {
 }
 
 // fits says whether a port of the machine is the one of the plan: by its address, or where that could not be chosen by its network.
-func (p portPlan) fits(have port) bool {
-	return have.MAC == p.mac || have.NetworkID == p.network && !marks.Chosen(have.MAC)
+func (c *creation) fits(p portPlan, have port) bool {
+	return have.MAC == p.mac || have.NetworkID == p.network && !slices.Contains(c.addresses(), have.MAC)
+}
+
+// addresses are all that the machine's ports can have chosen.
+func (c *creation) addresses() []string {
+	var all []string
+	for index := range spec.MaxPorts {
+		all = append(all, c.MAC(index))
+	}
+	return all
 }
 
 // plan looks up what a port of the spec names.
@@ -143,15 +155,14 @@ func (c *creation) network(ctx context.Context, field, name string) (string, err
 	return c.NetworkID(ctx, field, name)
 }
 
-// port makes a port.
-func (c *creation) port(ctx context.Context, p portPlan) (*ports.Port, error) {
+// port makes a port, beside those that the machine has already.
+func (c *creation) port(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, p.mac)).Extract()
 	if session.IsMACForbidden(err) {
-		return c.withoutMAC(ctx, p)
+		return c.withoutMAC(ctx, p, others)
 	}
 	if session.IsMACInUse(err) {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
-			"A port with the address "+p.mac+", which is this machine's, has just been made in the network "+p.network+".")
+		return nil, c.taken(ctx, p)
 	}
 	if err != nil {
 		return nil, c.explain(err)
@@ -159,9 +170,26 @@ func (c *creation) port(ctx context.Context, p portPlan) (*ports.Port, error) {
 	return made, c.trunk(ctx, p, port{ID: made.ID})
 }
 
+// taken says who has the machine's address: another call for it, which has been faster, or a port that is no longer, or not yet, this
+// machine's by name.
+func (c *creation) taken(ctx context.Context, p portPlan) error {
+	holders, err := listing[port](ctx, c.Network, "ports", "ports", url.Values{"mac_address": {p.mac}, "network_id": {p.network}})
+	if err != nil {
+		return err
+	}
+	for _, holder := range holders {
+		if holder.Name != c.PortName() {
+			return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN,
+				"The port "+holder.ID+" has the address of this machine, "+p.mac+", and is called "+strconv.Quote(holder.Name)+": delete it, or give it back its name, "+c.PortName()+".")
+		}
+	}
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
+		"A port with the address "+p.mac+", which is this machine's, has just been made in the network "+p.network+".")
+}
+
 // withoutMAC makes a port where addresses must not be chosen. Who then sees another one takes his own away: of two who ask at the same time,
 // at most the first is alone when he looks. That needs no clocks, and where both give way they come again.
-func (c *creation) withoutMAC(ctx context.Context, p portPlan) (*ports.Port, error) {
+func (c *creation) withoutMAC(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, "")).Extract()
 	if err != nil {
 		return nil, c.explain(err)
@@ -170,7 +198,9 @@ func (c *creation) withoutMAC(ctx context.Context, p portPlan) (*ports.Port, err
 	if err != nil {
 		return nil, err
 	}
-	rival := func(other port) bool { return other.ID != made.ID && p.fits(other) }
+	rival := func(other port) bool {
+		return other.ID != made.ID && !slices.Contains(others, other.ID) && c.fits(p, other)
+	}
 	if !slices.ContainsFunc(all, rival) {
 		return made, c.trunk(ctx, p, port{ID: made.ID})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -22,7 +23,7 @@ func (w *world) another(o Options) *world {
 
 // A port that another process has made may have had a request for a server, which may still be on its way: it is waited for, once.
 func TestARequestOfAnotherProcessIsWaitedFor(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
+	w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Hour})
 	w.inject(&backendv1alpha1.Fault{
 		Match: &backendv1alpha1.FaultMatch{Operation: "CreateServer"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Times: 1,
 		Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
@@ -62,10 +63,17 @@ func TestARefusalIsNotWaitedFor(t *testing.T) {
 
 // Two drivers, such as those of two leaders, that are asked for one machine at the same time make it once.
 func TestTwoDriversMakeOneServer(t *testing.T) {
-	for name, more := range map[string]map[string]any{"own network": nil, "network of another project": {"network": "shared"}} {
+	for name, more := range map[string]map[string]any{
+		"own network": nil, "network of another project": {"network": "shared"},
+		"slow floating IP": {"floatingIpPool": "ext-net"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, openstacksim.Options{MaxCallLatency: 10 * time.Millisecond, BindLatency: 20 * time.Millisecond})
-			soon := Options{CreateSettle: 500 * time.Millisecond}
+			w.inject(&backendv1alpha1.Fault{
+				Match: &backendv1alpha1.FaultMatch{Operation: "CreateFloatingIP"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_LATENCY,
+				Latency: &backendv1alpha1.FaultLatency{Min: durationpb.New(300 * time.Millisecond)},
+			})
+			soon := Options{CreateSettle: time.Second}
 			var wait sync.WaitGroup
 			for _, each := range []*world{w.another(soon), w.another(soon)} {
 				wait.Go(func() {
@@ -86,9 +94,48 @@ func TestTwoDriversMakeOneServer(t *testing.T) {
 			if err != nil || totals.GetVmsCreated() != 1 {
 				t.Errorf("%d servers were made (%v)", totals.GetVmsCreated(), err)
 			}
-			if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1}, w.left()); diff != "" {
-				t.Errorf("there are (-want +got):\n%s", diff)
+			left := w.left()
+			if delete(left, "floatingip"); cmp.Diff(map[string]int{"vm": 1, "port": 1}, left) != "" {
+				t.Errorf("there are %v", left)
 			}
 		})
 	}
+}
+
+// Two ports in a network of another project, where addresses must not be chosen, are no rivals of each other.
+func TestTwoPortsInASharedNetwork(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	more := map[string]any{"network": "", "ports": []map[string]any{{"network": "shared"}, {"network": "shared"}}}
+	w.created("one", more)
+	w.created("one", more)
+	if diff := cmp.Diff(map[string]int{"vm": 1, "port": 2}, w.left()); diff != "" {
+		t.Errorf("there are (-want +got):\n%s", diff)
+	}
+	w.gone("one")
+}
+
+// Another region is another account: there, everything would look gone.
+func TestAnotherRegion(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	m := w.created("one", nil)
+	_, err := w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{
+		Meta: meta(), Machine: ref("one"), Provider: w.provider(map[string]any{"region": "dbl"}), LastKnownState: m.GetLastKnownState(),
+	})
+	w.refused("a delete in another region", err, driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED)
+}
+
+// A port with the machine's address that somebody has renamed is told of: nothing can be made beside it.
+func TestARenamedPort(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	w.created("one", nil)
+	other := ref("other")
+	other.Uid = ref("one").GetUid()
+	if _, err := w.hooks.InjectFault(t.Context(), &backendv1alpha1.InjectFaultRequest{Fault: &backendv1alpha1.Fault{
+		Match: &backendv1alpha1.FaultMatch{Operation: "ListServers"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	w.created("two", nil)
+	_, err := w.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{Meta: meta(), Machine: other, Provider: w.provider(nil)})
+	w.refused("a create of a uid whose port has another name", err, driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN)
 }

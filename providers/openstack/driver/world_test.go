@@ -54,7 +54,7 @@ func newWorld(t *testing.T, o openstacksim.Options) *world {
 	})
 	return &world{
 		T: t, identityEndpoint: apis.URL + "/v3", hooks: backendv1alpha1.NewBackendServiceClient(conn),
-		Driver: New(session.NewPool(session.Options{}), Options{Version: "test"}),
+		Driver: New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle}),
 	}
 }
 
@@ -100,14 +100,21 @@ func (w *world) delete(name string) (*driverv1alpha1.Machine, error) {
 	return w.DeleteMachine(w.Context(), &driverv1alpha1.DeleteMachineRequest{Meta: meta(), Machine: ref(name), Provider: w.provider(nil)})
 }
 
-// created creates a machine, which must succeed.
+// settle is how long a request may be on its way here.
+const settle = 100 * time.Millisecond
+
+// created creates a machine, which must succeed, if need be after a wait.
 func (w *world) created(name string, more map[string]any) *driverv1alpha1.Machine {
 	w.Helper()
-	m, err := w.create(name, more)
-	if err != nil {
-		w.Fatalf("create %s: %v", name, err)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		m, err := w.create(name, more)
+		if err == nil {
+			return m
+		}
+		if status.Code(err) != codes.Aborted || time.Now().After(deadline) {
+			w.Fatalf("create %s: %v", name, err)
+		}
 	}
-	return m
 }
 
 // gone deletes a machine until nothing is left.

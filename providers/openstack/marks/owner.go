@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// The keys of the metadata of servers and volumes. Users cannot set keys that begin with Prefix.
+// The keys of the metadata of servers. Users cannot set keys that begin with Prefix.
 const (
 	Prefix    = "millwright-"
 	Cluster   = Prefix + "cluster"
@@ -128,9 +128,3 @@ func (o Owner) String() string { return fmt.Sprintf("%s/%s", o.Namespace, o.Name
 
 // ServerName is the name of the machine's server.
 func (o Owner) ServerName() string { return o.Name }
-
-// Chosen says whether a MAC address may be one that Owner.MAC gave: Neutron itself gives others.
-func Chosen(mac string) bool {
-	address, err := net.ParseMAC(mac)
-	return err == nil && address[0]&2 != 0 && !strings.HasPrefix(mac, "fa:16:3e:")
-}

@@ -54,6 +54,12 @@ func actOnServer(c *Cloud, t *turn) (reply, error) {
 		return reply{}, refuse(http.StatusBadRequest, "There is no such action: %s", name)
 	case name == resetAction:
 		err = reset(t, s, body[name])
+	case name == rebootAction && !isReboot(body[name]):
+		var kind struct {
+			Type string `json:"type"`
+		}
+		_ = json.Unmarshal(body[name], &kind) // what has no kind has an unknown one
+		return reply{}, invalid("type", kind.Type, "'"+kind.Type+"' is not one of ['HARD', 'Hard', 'hard', 'SOFT', 'Soft', 'soft']")
 	case a.locks || a.unlocks:
 		s.Locked = a.locks
 	default:
@@ -101,4 +107,14 @@ func reset(t *turn, s *server, raw json.RawMessage) error {
 		s.VMState = vmActive
 	}
 	return nil
+}
+
+// rebootAction restarts a server, in one of two ways.
+const rebootAction = "reboot"
+
+func isReboot(raw json.RawMessage) bool {
+	var wanted struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(raw, &wanted) == nil && slices.Contains([]string{"HARD", "Hard", "hard", "SOFT", "Soft", "soft"}, wanted.Type)
 }

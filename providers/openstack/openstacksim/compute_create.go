@@ -54,7 +54,7 @@ func createServer(c *Cloud, t *turn) (reply, error) {
 	if err := c.attachRequested(t, r, s); err != nil {
 		return reply{}, err
 	}
-	t.plan(s)
+	c.plan(t, s)
 	c.putServer(s)
 	c.saveUserData(s)
 	c.launch(s)
@@ -191,6 +191,9 @@ func (c *Cloud) joinGroup(t *turn, r *serverRequest, s *server) error {
 	if g == nil || g.Project != t.project() {
 		return refuse(http.StatusBadRequest, "Instance group %s could not be found.", r.hints.Group)
 	}
+	if c.exceeds(t.project(), "server_group_members", int64(len(c.serversOf(g.ID))), 1) {
+		return refuse(http.StatusForbidden, "Quota exceeded, too many servers in group")
+	}
 	s.Group = g.ID
 	return nil
 }
@@ -213,19 +216,22 @@ func readServerRequest(t *turn) (*serverRequest, error) {
 	if err := json.Unmarshal(t.body, &body); err != nil {
 		return nil, refuse(http.StatusBadRequest, "Malformed request body")
 	}
+	if len(body.Server) == 0 {
+		return nil, refuse(http.StatusBadRequest, "'server' is a required property")
+	}
 	for _, name := range keysInOrder(t.body) {
 		if !slices.Contains([]string{"server", "os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"}, name) {
 			return nil, refuse(http.StatusBadRequest, "Additional properties are not allowed ('%s' was unexpected)", name)
 		}
-	}
-	if len(body.Server) == 0 {
-		return nil, refuse(http.StatusBadRequest, "'server' is a required property")
 	}
 	r := &serverRequest{}
 	if err := json.Unmarshal(body.Server, &r.raw); err != nil {
 		return nil, refuse(http.StatusBadRequest, "Invalid input for field/attribute server. Value: %s. %s is not of type 'object'", body.Server, body.Server)
 	}
 	if err := checkServer(t, r, body.Server); err != nil {
+		return nil, err
+	}
+	if err := checkDiskSizes(r.raw["block_device_mapping_v2"]); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(body.Server, r); err != nil {
@@ -246,14 +252,13 @@ func (c *Cloud) checkServerQuota(s *server) error {
 	wanted := map[string]int64{"instances": 1, "cores": int64(s.Flavor.VCPUs), "ram": int64(s.Flavor.RAM)}
 	var names, requested, already, limits []string
 	for _, kind := range []string{"cores", "instances", "ram"} {
-		limit, exceeded := c.checkQuota(computeQuotas[kind], used[kind], wanted[kind])
-		if !exceeded {
+		if !c.exceeds(s.Project, computeQuotas[kind], used[kind], wanted[kind]) {
 			continue
 		}
 		names = append(names, kind)
 		requested = append(requested, fmt.Sprint(wanted[kind]))
 		already = append(already, fmt.Sprint(used[kind]))
-		limits = append(limits, fmt.Sprint(limit))
+		limits = append(limits, fmt.Sprint(c.computeLimit(s.Project, kind)))
 	}
 	if len(names) == 0 {
 		return nil

@@ -10,14 +10,26 @@ import (
 // diskRequest is one of block_device_mapping_v2.
 type diskRequest struct {
 	// BootIndex is a number, or the same as text; null and negative ones do not boot.
-	BootIndex   any    `json:"boot_index"`
-	UUID        string `json:"uuid"`
-	Source      string `json:"source_type"`
-	Destination string `json:"destination_type"`
-	Size        int    `json:"volume_size"`
-	Type        string `json:"volume_type"`
-	Ends        bool   `json:"delete_on_termination"`
-	Device      string `json:"device_name"`
+	BootIndex   any       `json:"boot_index"`
+	UUID        string    `json:"uuid"`
+	Source      string    `json:"source_type"`
+	Destination string    `json:"destination_type"`
+	Size        gibibytes `json:"volume_size"`
+	Type        string    `json:"volume_type"`
+	Ends        bool      `json:"delete_on_termination"`
+	Device      string    `json:"device_name"`
+}
+
+// checkDiskSizes refuses sizes that are no numbers.
+func checkDiskSizes(raw json.RawMessage) error {
+	var disks []map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &disks) // what has another form is refused later
+	for _, d := range disks {
+		if err := checkNumber("volume_size", d["volume_size"]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d diskRequest) boots() bool { return fmt.Sprint(d.BootIndex) == "0" }
@@ -121,11 +133,11 @@ func (c *Cloud) checkSource(t *turn, d diskRequest) error {
 			return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: failed to get image %s.", d.UUID)
 		}
 		if !sized {
-			return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: Images with destination_type 'volume' need to have a non-zero size specified")
+			return refuse(http.StatusBadRequest, "Images with destination_type 'volume' need to have a non-zero size specified")
 		}
 	case "blank":
 		if !sized {
-			return refuse(http.StatusBadRequest, "Block Device Mapping is Invalid: Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size")
+			return refuse(http.StatusBadRequest, "Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size")
 		}
 	}
 	return nil
@@ -138,11 +150,14 @@ func notAvailable(v *volume) error {
 
 // volumeFor makes a volume as Nova does on the way to a server: without name and marks of its own, so that it counts as its server's.
 func (c *Cloud) volumeFor(r *serverRequest, s *server, d diskRequest) *volume {
-	v := &volume{record: c.newRecord(s.Project, ""), UserID: s.UserID, Size: d.Size, Bootable: d.Source == "image", Metadata: map[string]string{}, Owner: s.Owner}
+	v := &volume{record: c.newRecord(s.Project, ""), UserID: s.UserID, Size: int(d.Size), Metadata: map[string]string{}, Owner: s.Owner}
 	v.Type, _ = c.typeNamed(d.Type) // it was checked
 	v.Zone = r.Zone
-	if d.Source == "blank" {
+	switch d.Source {
+	case "blank":
 		v.Name = s.ID + "-blank-vol"
+	case "image":
+		v.Image = d.UUID
 	}
 	c.makeVolume(v)
 	return v

@@ -3,7 +3,9 @@ package openstacksim
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // serverGroup is a server group of Nova.
@@ -67,6 +69,8 @@ func showServerGroup(c *Cloud, t *turn) (reply, error) {
 	return ok(object{"server_group": c.serverGroupView(t, g)})
 }
 
+var policies = []string{"anti-affinity", "affinity", "soft-anti-affinity", "soft-affinity"}
+
 // createServerGroup implements POST /os-server-groups.
 func createServerGroup(c *Cloud, t *turn) (reply, error) {
 	var body struct {
@@ -91,6 +95,9 @@ func createServerGroup(c *Cloud, t *turn) (reply, error) {
 		}
 		return reply{}, invalid("server_group", pythonic(body.Group), "'"+property+"' is a required property")
 	}
+	if !slices.Contains(policies, wanted.Policy) {
+		return reply{}, invalid("policy", wanted.Policy, "'"+wanted.Policy+"' is not one of ['"+strings.Join(policies, "', '")+"']")
+	}
 	g := &serverGroup{record: c.newRecord(t.project(), wanted.Name), Policy: wanted.Policy, Rules: wanted.Rules, UserID: t.scope.UserID}
 	c.serverGroups.put(g)
 	t.changed(g.ID)
@@ -108,14 +115,8 @@ func deleteServerGroup(c *Cloud, t *turn) (reply, error) {
 	return with(http.StatusNoContent, nil)
 }
 
-// computeQuotas are the kinds of quota of Nova, by what the hooks call them, and what stands for no limit.
-var computeQuotas = map[string]string{"instances": "vm", "cores": "cores", "ram": "ram"}
-
-func (c *Cloud) computeLimit(kind string) int64 {
-	if limit, set := c.quota[computeQuotas[kind]]; set {
-		return limit
-	}
-	return -1
+func (c *Cloud) computeLimit(project, quota string) int64 {
+	return c.limit(project, computeQuotas[quota])
 }
 
 func (c *Cloud) computeUse(project string) map[string]int64 {
@@ -134,17 +135,17 @@ func (c *Cloud) computeUse(project string) map[string]int64 {
 func showLimits(c *Cloud, t *turn) (reply, error) {
 	used := c.computeUse(t.project())
 	return ok(object{"limits": object{"rate": []object{}, "absolute": object{
-		"maxTotalInstances": c.computeLimit("instances"), "maxTotalCores": c.computeLimit("cores"), "maxTotalRAMSize": c.computeLimit("ram"),
+		"maxTotalInstances": c.computeLimit(t.project(), "instances"), "maxTotalCores": c.computeLimit(t.project(), "cores"), "maxTotalRAMSize": c.computeLimit(t.project(), "ram"),
 		"totalInstancesUsed": used["instances"], "totalCoresUsed": used["cores"], "totalRAMUsed": used["ram"], "maxServerMeta": maxMetadata,
-		"maxTotalKeypairs": 100, "maxServerGroups": 10, "maxServerGroupMembers": -1, "totalServerGroupsUsed": c.serverGroups.used[t.project()],
+		"maxTotalKeypairs": 100, "maxServerGroups": 10, "maxServerGroupMembers": c.computeLimit(t.project(), "server_group_members"), "totalServerGroupsUsed": c.serverGroups.used[t.project()],
 	}}})
 }
 
 // showComputeQuota implements GET /os-quota-sets/{project}.
 func showComputeQuota(c *Cloud, t *turn) (reply, error) {
-	set := object{"id": t.path("project"), "metadata_items": maxMetadata, "key_pairs": 100, "server_groups": 10, "server_group_members": -1}
+	set := object{"id": t.path("project"), "metadata_items": maxMetadata, "key_pairs": 100, "server_groups": 10}
 	for kind := range computeQuotas {
-		set[kind] = c.computeLimit(kind)
+		set[kind] = c.computeLimit(t.path("project"), kind)
 	}
 	return ok(object{"quota_set": set})
 }
@@ -153,12 +154,23 @@ func showComputeQuota(c *Cloud, t *turn) (reply, error) {
 func showComputeUse(c *Cloud, t *turn) (reply, error) {
 	set, used := object{"id": t.path("project")}, c.computeUse(t.path("project"))
 	for kind := range computeQuotas {
-		set[kind] = object{"limit": c.computeLimit(kind), "in_use": used[kind], "reserved": 0}
+		set[kind] = object{"limit": c.computeLimit(t.path("project"), kind), "in_use": used[kind], "reserved": 0}
 	}
 	return ok(object{"quota_set": set})
 }
 
-// updateComputeQuota implements PUT /os-quota-sets/{project}, here for all projects.
+// limitsOf reads those of a quota set that the cloud has kinds for.
+func limitsOf(set map[string]any, kinds map[string]string) map[string]int64 {
+	limits := map[string]int64{}
+	for name, kind := range kinds {
+		if limit, isNumber := set[name].(float64); isNumber {
+			limits[kind] = int64(limit)
+		}
+	}
+	return limits
+}
+
+// updateComputeQuota implements PUT /os-quota-sets/{project}.
 func updateComputeQuota(c *Cloud, t *turn) (reply, error) {
 	if !t.admin() {
 		return reply{}, refuse(http.StatusForbidden, "Policy doesn't allow os_compute_api:os-quota-sets:update to be performed.")
@@ -169,12 +181,7 @@ func updateComputeQuota(c *Cloud, t *turn) (reply, error) {
 	if err := json.Unmarshal(t.body, &body); err != nil {
 		return reply{}, refuse(http.StatusBadRequest, "Malformed request body")
 	}
-	for name, kind := range computeQuotas {
-		if limit, isNumber := body.Set[name].(float64); isNumber {
-			c.quota[kind] = int64(limit)
-		}
-	}
-	c.saveQuota()
+	c.setQuotas(t.path("project"), limitsOf(body.Set, computeQuotas))
 	t.Done = true
 	return showComputeQuota(c, t)
 }

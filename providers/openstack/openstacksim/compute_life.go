@@ -14,10 +14,31 @@ const hostCPUs = 1024
 // noValidHost is what Nova's scheduler says of a flavor that fits nowhere, blank included.
 const noValidHost = "No valid host was found. "
 
+// crowded says whether the server is of a group whose servers must not share hosts, and each host of its zone has as many of them as it may.
+func (c *Cloud) crowded(s *server) bool {
+	g := c.serverGroups.byID[s.Group]
+	if g == nil || g.Policy != "anti-affinity" {
+		return false
+	}
+	room := c.options.HostsPerZone
+	if most, isNumber := g.Rules["max_server_per_host"].(float64); isNumber {
+		room *= int(most)
+	}
+	for _, other := range c.alive.ordered {
+		if other.Group == g.ID && other.Zone == s.Zone && !other.Hostless {
+			room--
+		}
+	}
+	return room <= 0
+}
+
 // plan sets what becomes of a new server.
-func (t *turn) plan(s *server) {
-	if s.Flavor.VCPUs > hostCPUs {
-		s.BootFault = noValidHost
+func (c *Cloud) plan(t *turn, s *server) {
+	switch {
+	case s.Flavor.VCPUs > hostCPUs:
+		s.Hostless, s.BootFault = true, noValidHost
+	case c.crowded(s):
+		s.Hostless, s.BootFault = true, noValidHost+"There are not enough hosts available."
 	}
 	for _, f := range t.faults {
 		switch f.GetEffect() {
@@ -45,7 +66,7 @@ func (c *Cloud) launch(s *server) {
 // build gives the server its ports, and lets it boot.
 func (c *Cloud) build(s *server) {
 	s.Due = time.Time{}
-	if s.Flavor.VCPUs > hostCPUs {
+	if s.Hostless {
 		c.abort(s, s.BootFault)
 		return
 	}

@@ -16,13 +16,13 @@ type serverFilter struct {
 	exact   string
 	isExact bool
 	states  []string
-	// tags has to be there in full, anyTag in part; notTags must not.
-	tags, anyTag, notTags []string
-	image, flavor         string
-	ip                    *regexp.Regexp
-	since                 time.Time
-	everybody             bool
-	until                 int64
+	// tags have to be there in full, anyTag in part; notTags must not be there in full, notAny not in part.
+	tags, anyTag, notTags, notAny []string
+	image, flavor                 string
+	ip                            *regexp.Regexp
+	since                         time.Time
+	everybody                     bool
+	until                         int64
 }
 
 // statuses are the states of servers, in the words of Nova's status.
@@ -80,7 +80,7 @@ func (f *serverFilter) byTags(t *turn) error {
 		return nil
 	}
 	var err error
-	for name, into := range map[string]*[]string{"tags": &f.tags, "tags-any": &f.anyTag, "not-tags": &f.notTags} {
+	for name, into := range map[string]*[]string{"tags": &f.tags, "tags-any": &f.anyTag, "not-tags": &f.notTags, "not-tags-any": &f.notAny} {
 		if *into, err = tagsOf(t, name); err != nil {
 			return err
 		}
@@ -200,7 +200,8 @@ func (f *serverFilter) findsTags(tags []string) bool {
 	if len(f.anyTag) > 0 && !slices.ContainsFunc(f.anyTag, has) {
 		return false
 	}
-	return len(f.notTags) == 0 || !slices.ContainsFunc(f.notTags, has)
+	lacks := func(tag string) bool { return !has(tag) }
+	return (len(f.notTags) == 0 || slices.ContainsFunc(f.notTags, lacks)) && !slices.ContainsFunc(f.notAny, has)
 }
 
 // candidates are a superset of what the filter finds.
@@ -244,7 +245,10 @@ func (c *Cloud) serverPage(t *turn) ([]*server, page, error) {
 			return nil, p, refuse(http.StatusBadRequest, "marker [%s] not found", p.marker)
 		}
 	}
-	before := listOrder(t)
+	before, err := listOrder(t)
+	if err != nil {
+		return nil, p, err
+	}
 	var found []*server
 	for _, s := range c.candidates(f) {
 		if (marker == nil || before(marker, s) < 0) && f.finds(t, s) && (f.ip == nil || c.hasAddress(s, f.ip)) {
@@ -267,23 +271,61 @@ func (c *Cloud) hasAddress(s *server, ip *regexp.Regexp) bool {
 	return false
 }
 
+// sortKeys are what servers can be sorted by, as Nova lists them. What it does not sort by in spite of that is the same for all here.
+var sortKeys = []string{
+	"access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_zone", "config_drive", "created_at", "display_description", "display_name", "host",
+	"hostname", "image_ref", "instance_type_id", "kernel_id", "key_name", "launch_index", "launched_at", "locked_by", "node", "power_state", "progress",
+	"project_id", "ramdisk_id", "root_device_name", "task_state", "terminated_at", "updated_at", "user_id", "uuid", "vm_state", "architecture",
+	"cell_name", "cleaned", "default_ephemeral_device", "default_swap_device", "deleted", "deleted_at", "disable_terminate", "ephemeral_gb",
+	"ephemeral_key_uuid", "id", "key_data", "launched_on", "locked", "memory_mb", "os_type", "reservation_id", "root_gb", "shutdown_terminate",
+	"user_data", "vcpus", "vm_mode",
+}
+
+type serverOrder func(a, b *server) int
+
 // listOrder is the order in which Nova lists servers: the newest first, and by id those of one second, unless the query has another one.
-func listOrder(t *turn) func(a, b *server) int {
-	down := t.query.Get("sort_dir") != "asc"
-	byKey := func(a, b *server) int { return cmp.Compare(a.Created.Unix(), b.Created.Unix()) }
-	switch t.query.Get("sort_key") {
-	case "uuid":
-		byKey = func(a, b *server) int { return cmp.Compare(a.ID, b.ID) }
-	case "display_name":
-		byKey = func(a, b *server) int { return cmp.Compare(a.Name, b.Name) }
+func listOrder(t *turn) (serverOrder, error) {
+	var order []serverOrder
+	directions := t.query["sort_dir"]
+	for n, name := range t.query["sort_key"] {
+		if !slices.Contains(sortKeys, name) {
+			quoted := "['" + strings.Join(sortKeys, "', '") + "']"
+			return nil, refuse(http.StatusBadRequest, "Invalid input for query parameters sort_key. Value: %s. '%s' is not one of %s", name, name, quoted)
+		}
+		order = append(order, directed(byKey(name), n < len(directions) && directions[n] == "asc"))
+	}
+	if len(order) == 0 {
+		order = []serverOrder{directed(byKey("created_at"), false)}
 	}
 	return func(a, b *server) int {
-		first := byKey(a, b)
-		if down {
-			first = -first
+		for _, one := range order {
+			if first := one(a, b); first != 0 {
+				return first
+			}
 		}
-		return cmp.Or(first, cmp.Compare(a.ID, b.ID))
+		return cmp.Compare(a.ID, b.ID)
+	}, nil
+}
+
+func byKey(name string) serverOrder {
+	switch name {
+	case "uuid":
+		return func(a, b *server) int { return cmp.Compare(a.ID, b.ID) }
+	case "display_name":
+		return func(a, b *server) int { return cmp.Compare(a.Name, b.Name) }
+	case "created_at":
+		return func(a, b *server) int { return cmp.Compare(a.Created.Unix(), b.Created.Unix()) }
+	case "updated_at":
+		return func(a, b *server) int { return cmp.Compare(a.Updated.Unix(), b.Updated.Unix()) }
 	}
+	return func(*server, *server) int { return 0 }
+}
+
+func directed(order serverOrder, up bool) serverOrder {
+	if up {
+		return order
+	}
+	return func(a, b *server) int { return order(b, a) }
 }
 
 // anyServer finds a server by its id, also one that is gone.

@@ -1,10 +1,10 @@
 package openstacksim
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,18 +40,17 @@ func (p page) link(t *turn, body object, collection string, views []object) {
 		return
 	}
 	last, _ := views[len(views)-1]["id"].(string)
-	body[collection+"_links"] = []object{{"rel": "next", "href": t.base() + t.request.URL.Path + "?" + nextQuery(t.query, last)}}
+	body[collection+"_links"] = []object{{"rel": "next", "href": t.base() + t.request.URL.Path + "?" + novaQuery(t.query, last)}}
 }
 
-// nextQuery is the query with another marker, which comes last.
-func nextQuery(query url.Values, marker string) string {
-	rest := url.Values{}
-	for name, values := range query {
-		if name != "marker" {
-			rest[name] = slices.Clone(values)
-		}
+// novaQuery is the query with another marker: in the place of the one before, or at the end.
+func novaQuery(query url.Values, marker string) string {
+	if !query.Has("marker") {
+		return strings.TrimPrefix(query.Encode()+"&marker="+url.QueryEscape(marker), "&")
 	}
-	return strings.TrimPrefix(rest.Encode()+"&marker="+url.QueryEscape(marker), "&")
+	rest := maps.Clone(query)
+	rest.Set("marker", marker)
+	return rest.Encode()
 }
 
 // literal returns the one text that an expression of Nova's finds; false where it finds others too. Nova escapes every |, so that there are no

@@ -17,7 +17,7 @@ func readNetworks(t *turn, r *serverRequest) ([]networkInterface, error) {
 		if t.version >= networksRequired && word == "auto" {
 			return nil, nil
 		}
-		return nil, invalid("networks", pythonic(raw), pythonic(raw)+" is not valid under any of the given schemas")
+		return nil, invalid("networks", word, pythonic(raw)+" is not valid under any of the given schemas")
 	}
 	if raw == nil {
 		return nil, nil
@@ -72,11 +72,13 @@ func (c *Cloud) checkInterfaces(t *turn, s *server) error {
 	if s.Interfaces == nil {
 		return c.chooseNetwork(t, s)
 	}
+	made := int64(0)
 	for _, i := range s.Interfaces {
 		if i.Port == "" {
 			if err := c.checkNetworkOf(t, i.Network); err != nil {
 				return err
 			}
+			made++
 			continue
 		}
 		p := c.ports.byID[i.Port]
@@ -88,6 +90,9 @@ func (c *Cloud) checkInterfaces(t *turn, s *server) error {
 		case len(p.FixedIPs) == 0:
 			return refuse(http.StatusBadRequest, "Port %s requires a FixedIP in order to be used.", i.Port)
 		}
+	}
+	if made > 0 && c.exceeds(s.Project, kindPort, c.ports.used[s.Project], made) {
+		return refuse(http.StatusForbidden, "Maximum number of ports exceeded")
 	}
 	return nil
 }

@@ -59,12 +59,14 @@ type server struct {
 	Bound      bool               `json:"bound,omitempty"`
 	BoundAt    time.Time          `json:"boundAt,omitzero"`
 	// Groups are the security groups of the ports that Nova makes.
-	Groups     []string     `json:"groups,omitempty"`
-	Disks      []attachment `json:"disks,omitempty"`
-	Locked     bool         `json:"locked,omitempty"`
-	Fault      *serverFault `json:"fault,omitempty"`
-	Launched   time.Time    `json:"launched,omitzero"`
-	Terminated time.Time    `json:"terminated,omitzero"`
+	Groups []string     `json:"groups,omitempty"`
+	Disks  []attachment `json:"disks,omitempty"`
+	Locked bool         `json:"locked,omitempty"`
+	Fault  *serverFault `json:"fault,omitempty"`
+	// Hostless says that it was never on a host: then only the server itself tells its fault, no list does.
+	Hostless   bool      `json:"hostless,omitempty"`
+	Launched   time.Time `json:"launched,omitzero"`
+	Terminated time.Time `json:"terminated,omitzero"`
 	// Due is when the state changes by itself; zero: never.
 	Due time.Time `json:"due,omitzero"`
 	// BootFault is what the server will fail with when it has booted.

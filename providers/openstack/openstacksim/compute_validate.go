@@ -66,6 +66,9 @@ func checkServerTexts(r *serverRequest) error {
 	if description, given := textOf(r.raw["description"]); given && utf8.RuneCountInString(description) > maxText {
 		return invalid("description", description, "'"+description+"' is too long")
 	}
+	if data, given := textOf(r.raw["user_data"]); given && !isBase64(data) {
+		return invalid("user_data", data, "'"+data+"' is not a 'base64'")
+	}
 	if data, given := textOf(r.raw["user_data"]); given && len(data) > maxUserData {
 		return invalid("user_data", data, "'"+data+"' is too long")
 	}
@@ -73,6 +76,23 @@ func checkServerTexts(r *serverRequest) error {
 		return invalid("imageRef", id, "'"+id+"' is not valid under any of the given schemas")
 	}
 	return nil
+}
+
+// isBase64 says whether Nova can decode a text. It passes over all characters that base64 does not have.
+func isBase64(text string) bool {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	have, padding := 0, 0
+	for _, r := range text {
+		switch {
+		case r == '=':
+			if padding++; have >= 2 && have+padding >= 4 {
+				return true
+			}
+		case strings.ContainsRune(alphabet, r):
+			have, padding = (have+1)%4, 0
+		}
+	}
+	return have == 0
 }
 
 // textOf returns a string of JSON; false when it is none.

@@ -50,10 +50,10 @@ func (c *Cloud) view(t *turn, s *server, alone bool) object {
 	if s.VMState == vmActive || s.VMState == vmBuilding {
 		view["progress"] = 0
 	}
-	if groups := c.groupsOf(s); len(groups) > 0 && s.VMState != vmBuilding && !s.gone() {
+	if groups := c.groupsOf(s); len(groups) > 0 && s.Bound && s.VMState != vmBuilding && !s.gone() {
 		view["security_groups"] = groups
 	}
-	if s.Fault != nil && s.VMState == vmError {
+	if s.Fault != nil && s.VMState == vmError && (alone || !s.Hostless) {
 		view["fault"] = object{"code": s.Fault.Code, "message": s.Fault.Message, "created": s.Fault.Created.Format(novaTime)}
 	}
 	c.viewByVersion(t, s, view, alone)

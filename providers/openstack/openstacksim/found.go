@@ -35,6 +35,7 @@ func (c *Cloud) found(w World) error {
 			return err
 		}
 	}
+	c.foundRouters()
 	for _, g := range w.SecurityGroups {
 		c.securityGroups.put(&securityGroup{record: c.givenRecord("security group", g.ID, g.Name, c.projectID(g.Project))})
 	}
@@ -58,4 +59,47 @@ func (c *Cloud) foundNetwork(w Network) error {
 		c.subnets.put(newSubnet(c.givenRecord("subnet", s.ID, s.Name, n.Project), n.ID, prefix))
 	}
 	return nil
+}
+
+// foundRouters gives each project a router to each external network, on all its subnets: the first as their gateway, the others at an address of
+// their own.
+func (c *Cloud) foundRouters() {
+	var external []*network
+	for _, n := range c.networks.ordered {
+		if n.External {
+			external = append(external, n)
+		}
+	}
+	names := map[string]string{}
+	for _, u := range c.users {
+		names[u.ProjectID] = u.ProjectName
+	}
+	for _, s := range c.subnets.ordered {
+		if c.networks.byID[s.Network].External {
+			continue
+		}
+		for number, outside := range external {
+			r := c.foundRouter(s.Project, names[s.Project]+"-"+outside.Name, outside)
+			p := &port{record: c.givenRecord("router port", "", "", r.ID+s.ID), Network: s.Network}
+			address := s.Gateway
+			if number > 0 {
+				p.Name = "router-" + outside.Name
+				address, _ = s.take() // a subnet without room is the world's own fault
+			}
+			c.connect(r, s, p, address)
+		}
+	}
+}
+
+func (c *Cloud) foundRouter(project, name string, outside *network) *router {
+	given := c.givenRecord("router", "", name, project)
+	if r := c.routers.byID[given.ID]; r != nil {
+		return r
+	}
+	r := &router{record: given, External: outside.ID}
+	if ip, err := c.external(outside); err == nil {
+		r.Gateway = []fixedIP{ip}
+	}
+	c.routers.put(r)
+	return r
 }

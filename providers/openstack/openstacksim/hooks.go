@@ -32,9 +32,6 @@ const (
 	kindTrunk      = "trunk"
 )
 
-// quotaKinds are those that can be limited.
-var quotaKinds = []string{kindVM, kindPort, kindFloatingIP, kindVolume, "cores", "ram"}
-
 // hooks serves the hooks of tests.
 type hooks struct {
 	backendv1alpha1.UnimplementedBackendServiceServer

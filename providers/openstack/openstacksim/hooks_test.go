@@ -67,7 +67,7 @@ func TestQuota(t *testing.T) {
 		{"floating IP", "POST", "/networking/v2.0/floatingips", `{"floatingip": {"floating_network_id": "` + w.externalID() + `"}}`, 409, "Quota exceeded for resources: ['floatingip']."},
 		{"limits", "GET", "/compute/v2.1/limits", "", 200, `"maxTotalInstances":1`},
 		{"quota", "GET", "/networking/v2.0/quotas/" + w.cloud.projectID("demo"), "", 200, `"port":2`},
-		{"use", "GET", "/networking/v2.0/quotas/" + w.cloud.projectID("demo") + "/details.json", "", 200, `"port":{"limit":2,"reserved":0,"used":2}`},
+		{"use", "GET", "/networking/v2.0/quotas/" + w.cloud.projectID("demo") + "/details.json", "", 200, `"port":{"limit":2,"reserved":0,"used":8}`},
 		{"change", "PUT", "/networking/v2.0/quotas/" + w.cloud.projectID("demo"), `{"quota": {"port": 9}}`, 403, "rule:update_quota is disallowed by policy"},
 	})
 	if err := set(map[string]int64{kindVM: -1, "ram": -1}); err != nil {

@@ -32,8 +32,8 @@ func (c *Cloud) foundImage(w Image) {
 func (i *image) view() object {
 	view := object{
 		"id": i.ID, "name": i.Name, "status": i.Status, "visibility": "public", "protected": false, "os_hidden": false, "owner": i.Project,
-		"container_format": "bare", "disk_format": "raw", "checksum": "d41d8cd98f00b204e9800998ecf8427e", "os_hash_algo": "sha512",
-		"os_hash_value": strings.Repeat("0", 128), "size": 1 << 20, "virtual_size": 1 << 20,
+		"container_format": "bare", "disk_format": "raw", "checksum": imageChecksum, "os_hash_algo": "sha512",
+		"os_hash_value": strings.Repeat("0", 128), "size": imageSize, "virtual_size": imageSize,
 		"min_disk": i.MinDisk, "min_ram": i.MinRAM, "tags": []string{}, "created_at": i.Created.Format(novaTime), "updated_at": i.Updated.Format(novaTime),
 		"self": "/v2/images/" + i.ID, "file": "/v2/images/" + i.ID + "/file", "schema": "/v2/schemas/image",
 	}
@@ -42,6 +42,12 @@ func (i *image) view() object {
 	}
 	return view
 }
+
+// What every image here has.
+const (
+	imageSize     = 1 << 20
+	imageChecksum = "d41d8cd98f00b204e9800998ecf8427e"
+)
 
 // The pages of Glance.
 const (

@@ -22,7 +22,9 @@ type entry struct {
 	Credentials []*credential    `json:"credentials,omitempty"`
 	Revoked     []string         `json:"revoked,omitempty"`
 	Quota       map[string]int64 `json:"quota,omitempty"`
-	Calls       []*call          `json:"calls,omitempty"`
+	// ProjectQuotas are by project and kind.
+	ProjectQuotas map[string]map[string]int64 `json:"projectQuotas,omitempty"`
+	Calls         []*call                     `json:"calls,omitempty"`
 }
 
 // item is one resource that has changed, or is gone.
@@ -198,7 +200,7 @@ func (c *Cloud) snapshot() []entry {
 			Seq: c.seq, Peak: c.peak, Calls: c.calls.counts, Owners: c.owners,
 			LastCall: c.calls.last, LastCallRevision: c.calls.history.last,
 		},
-		Tokens: slices.Collect(maps.Values(c.tokens)), Credentials: slices.Collect(maps.Values(c.credentials)),
+		ProjectQuotas: c.projectQuotas, Tokens: slices.Collect(maps.Values(c.tokens)), Credentials: slices.Collect(maps.Values(c.credentials)),
 	}
 	if c.quotaSet {
 		first.Quota = c.quota

@@ -82,6 +82,9 @@ func (c *Cloud) restore(e entry) error {
 	if e.Quota != nil {
 		c.quota, c.quotaSet = e.Quota, true
 	}
+	if e.ProjectQuotas != nil {
+		c.projectQuotas = e.ProjectQuotas
+	}
 	for _, one := range e.Calls {
 		c.calls.restore(one)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -13,17 +14,22 @@ type attributes map[string]json.RawMessage
 
 // readAttributes reads the body of a creation or an update. Attributes that are not known are refused.
 func readAttributes(t *turn, one string, known []string) (attributes, error) {
-	var body map[string]attributes
+	var body map[string]json.RawMessage
 	if err := json.Unmarshal(t.body, &body); err != nil {
 		return nil, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Resource body required")
 	}
-	given, there := body[one]
-	if !there || given == nil {
+	given := attributes{}
+	if err := json.Unmarshal(body[one], &given); err != nil {
 		return nil, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Unable to find '%s' in request body", one)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {
 			return nil, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Unrecognized attribute(s) '%s'", name)
+		}
+	}
+	for _, name := range []string{"admin_state_up", "port_security_enabled", "shared", "router:external", "enable_dhcp"} {
+		if text, isText := textOf(given[name]); isText && !slices.Contains([]string{"true", "false", "0", "1"}, strings.ToLower(text)) {
+			return nil, refuseAs(http.StatusBadRequest, "InvalidInput", "Invalid input for operation: '%s' cannot be converted to boolean.", text)
 		}
 	}
 	for _, name := range []string{"name", "description"} {
@@ -48,6 +54,9 @@ func (a attributes) text(name string) string {
 
 // flag returns a boolean, or what it is where it is not given.
 func (a attributes) flag(name string, otherwise bool) bool {
+	if text, isText := textOf(a[name]); isText {
+		return isTrue(text)
+	}
 	value := otherwise
 	_ = json.Unmarshal(a[name], &value) // absent or of another form: otherwise
 	return value

@@ -25,10 +25,11 @@ func (f *floatingIP) keys() []key {
 
 var floatingIPs = collection[*floatingIP]{
 	one: "floatingip", many: "floatingips", inventory: func(c *Cloud) *inventory[*floatingIP] { return c.floatingIPs },
-	filters: []string{"floating_network_id", "floating_ip_address", "port_id", "router_id", "fixed_ip_address"},
-	indexed: []string{byDescription, byPort, "floating_ip_address", "floating_network_id"},
-	visible: func(t *turn, f *floatingIP) bool { return t.sees(f.Project) },
-	view:    (*Cloud).floatingIPView,
+	filters:  []string{"floating_network_id", "floating_ip_address", "port_id", "router_id", "fixed_ip_address"},
+	indexed:  []string{byDescription, byPort, "floating_ip_address", "floating_network_id"},
+	sortable: []string{"floating_ip_address", "floating_network_id", "router_id", "fixed_ip_address"},
+	visible:  func(t *turn, f *floatingIP) bool { return t.sees(f.Project) },
+	view:     (*Cloud).floatingIPView,
 	missing: func(id string) error {
 		return refuseAs(http.StatusNotFound, "FloatingIPNotFound", "Floating IP %s could not be found", id)
 	},
@@ -78,7 +79,7 @@ func createFloatingIP(c *Cloud, t *turn) (reply, error) {
 	f := &floatingIP{record: c.newRecord(a.project(t), ""), Network: id}
 	f.Description = a.text("description")
 	f.Owner = ownerOfDescription(f.Description)
-	if _, exceeded := c.checkQuota("floatingip", c.floatingIPs.used[f.Project], 1); exceeded {
+	if c.exceeds(f.Project, kindFloatingIP, c.floatingIPs.used[f.Project], 1) {
 		return reply{}, overQuota("floatingip")
 	}
 	n, err := networks.find(c, t, id)

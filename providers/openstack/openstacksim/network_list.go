@@ -2,8 +2,8 @@ package openstacksim
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"sort"
 	"strconv"
@@ -15,6 +15,7 @@ const (
 	byDescription = "description"
 	byMAC         = "mac_address"
 	byDevice      = "device_id"
+	byDeviceOwner = "device_owner"
 	byNetwork     = "network_id"
 	byPort        = "port_id"
 )
@@ -25,8 +26,10 @@ type collection[T resource] struct {
 	inventory func(*Cloud) *inventory[T]
 	// filters are the attributes that a list can be narrowed by; the indexed ones among them are keys of the inventory.
 	filters, indexed []string
-	visible          func(*turn, T) bool
-	view             func(*Cloud, *turn, T) object
+	// sortable are those that it can be sorted by, beside those that everything can.
+	sortable []string
+	visible  func(*turn, T) bool
+	view     func(*Cloud, *turn, T) object
 	// missing is what is said of a thing that is not there.
 	missing func(id string) error
 }
@@ -59,7 +62,7 @@ func (k collection[T]) list(c *Cloud, t *turn) (reply, error) {
 			found = append(found, view)
 		}
 	}
-	if err := sorted(t, found); err != nil {
+	if err := k.sort(t, found); err != nil {
 		return reply{}, err
 	}
 	if _, there := k.inventory(c).byID[p.marker]; !there && p.marker != "" {
@@ -186,11 +189,19 @@ func fulfilsTags(view object, name string, values []string) bool {
 	}
 }
 
-// sorted puts things into the order that the query asks for.
-func sorted(t *turn, views []object) error {
+// usuallySortable is what everything of Neutron can be sorted by.
+var usuallySortable = []string{"id", "name", "status", "admin_state_up", "tenant_id", "project_id"}
+
+// sort puts things into the order that the query asks for.
+func (k collection[T]) sort(t *turn, views []object) error {
 	keys, directions := t.query["sort_key"], t.query["sort_dir"]
 	if len(keys) != len(directions) {
 		return refuseAs(http.StatusBadRequest, "HTTPBadRequest", "The number of sort_keys and sort_dirs must be same")
+	}
+	for _, name := range keys {
+		if !slices.Contains(usuallySortable, name) && !slices.Contains(k.sortable, name) {
+			return refuseAs(http.StatusBadRequest, "HTTPBadRequest", "['%s'] is invalid attribute for sort_keys", name)
+		}
 	}
 	if len(keys) == 0 {
 		return nil
@@ -294,11 +305,16 @@ func (p portion) link(t *turn, body object, many string, found []object) {
 
 // query is that of the part that follows the n-th of those that were found.
 func (portion) query(t *turn, found []object, n int) string {
-	rest := maps.Clone(t.query)
-	rest.Del("page_reverse")
-	if n < 0 || n >= len(found) {
-		rest.Del("marker")
-		return rest.Encode()
+	var rest []string
+	for part := range strings.SplitSeq(t.request.URL.RawQuery, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		value, err := url.QueryUnescape(value)
+		if name != "marker" && name != "page_reverse" && err == nil {
+			rest = append(rest, name+"="+url.QueryEscape(value))
+		}
 	}
-	return nextQuery(rest, fmt.Sprint(found[n]["id"]))
+	if n >= 0 && n < len(found) {
+		rest = append(rest, "marker="+url.QueryEscape(fmt.Sprint(found[n]["id"])))
+	}
+	return strings.Join(rest, "&")
 }

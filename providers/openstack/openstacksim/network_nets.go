@@ -98,8 +98,9 @@ var networks = collection[*network]{
 
 var subnets = collection[*subnet]{
 	one: "subnet", many: "subnets", inventory: func(c *Cloud) *inventory[*subnet] { return c.subnets },
-	filters: []string{"network_id", "cidr", "gateway_ip", "ip_version", "enable_dhcp", "shared"},
-	indexed: []string{byName, byNetwork},
+	filters:  []string{"network_id", "cidr", "gateway_ip", "ip_version", "enable_dhcp", "shared"},
+	indexed:  []string{byName, byNetwork},
+	sortable: []string{"ip_version", "network_id", "subnetpool_id", "cidr", "gateway_ip", "enable_dhcp"},
 	missing: func(id string) error {
 		return refuseAs(http.StatusNotFound, "SubnetNotFound", "Subnet %s could not be found.", id)
 	},

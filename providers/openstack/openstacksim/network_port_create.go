@@ -51,7 +51,7 @@ func createPort(c *Cloud, t *turn) (reply, error) {
 	if err := c.checkPolicy(t, a, n); err != nil {
 		return reply{}, err
 	}
-	if _, exceeded := c.checkQuota("port", c.ports.used[p.Project], 1); exceeded {
+	if c.exceeds(p.Project, kindPort, c.ports.used[p.Project], 1) {
 		return reply{}, overQuota("port")
 	}
 	if err := c.describePort(t, a, p, "create_port"); err != nil {
@@ -79,19 +79,32 @@ func (c *Cloud) checkPolicy(t *turn, a attributes, n *network) error {
 	if t.sees(n.Project) || c.options.LaxPortPolicy {
 		return nil
 	}
-	for _, name := range []string{"mac_address", "port_security_enabled", "allowed_address_pairs"} {
+	for _, name := range []string{"mac_address", "port_security_enabled"} {
 		if a.has(name) {
 			return forbidden("(rule:create_port and rule:create_port:" + name + ")")
 		}
 	}
+	if a.has("allowed_address_pairs") {
+		return forbidden("(rule:create_port and (rule:create_port:allowed_address_pairs and (rule:create_port:allowed_address_pairs:ip_address)))")
+	}
+	return checkChosenAddress(a)
+}
+
+// checkChosenAddress refuses an address that somebody chooses who may not.
+func checkChosenAddress(a attributes) error {
 	var wishes []ipWish
 	if err := a.read("fixed_ips", &wishes); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(wishes, func(w ipWish) bool { return w.Address != "" }) {
-		return forbidden("(rule:create_port and (rule:create_port:fixed_ips and (rule:create_port:fixed_ips:ip_address)))")
+	at := slices.IndexFunc(wishes, func(w ipWish) bool { return w.Address != "" })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	rule := "rule:create_port:fixed_ips:ip_address"
+	if wishes[at].Subnet != "" {
+		rule += " and rule:create_port:fixed_ips:subnet_id"
+	}
+	return forbidden("(rule:create_port and (rule:create_port:fixed_ips and (" + rule + ")))")
 }
 
 // describePort sets what both a creation and an update can.

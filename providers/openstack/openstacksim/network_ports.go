@@ -42,6 +42,7 @@ type addressPair struct {
 func (p *port) keys() []key {
 	return []key{
 		{byName, p.Name}, {byDescription, p.Description}, {byMAC, p.MAC}, {byDevice, p.DeviceID}, {byNetwork, p.Network},
+		{byDeviceOwner, p.DeviceOwner},
 	}
 }
 
@@ -51,9 +52,10 @@ var ports = collection[*port]{
 		"network_id", "mac_address", "device_id", "device_owner", "fixed_ips", "admin_state_up", "security_groups", "binding:vnic_type", "binding:host_id",
 		"port_security_enabled", "ip_allocation",
 	},
-	indexed: []string{byName, byDescription, byMAC, byDevice, byNetwork},
-	visible: func(t *turn, p *port) bool { return t.sees(p.Project) },
-	view:    (*Cloud).portView,
+	indexed:  []string{byName, byDescription, byMAC, byDevice, byNetwork, byDeviceOwner},
+	sortable: []string{"network_id", "mac_address", "device_id", "device_owner"},
+	visible:  func(t *turn, p *port) bool { return t.sees(p.Project) },
+	view:     (*Cloud).portView,
 	missing: func(id string) error {
 		return refuseAs(http.StatusNotFound, "PortNotFound", "Port %s could not be found.", id)
 	},

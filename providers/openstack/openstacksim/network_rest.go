@@ -2,8 +2,8 @@ package openstacksim
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
+	"slices"
 )
 
 // extensions are the aliases of those that this Neutron has.
@@ -34,18 +34,17 @@ func getExtension(_ *Cloud, t *turn) (reply, error) {
 			return ok(object{"extension": extensionView(alias)})
 		}
 	}
-	return reply{}, &refusal{status: http.StatusNotFound, message: "Extension with alias " + t.path("id") + " does not exist", outside: true}
+	return reply{}, &refusal{
+		status: http.StatusNotFound, outside: true, message: "The resource could not be found.", detail: "Extension with alias " + t.path("id") + " does not exist",
+	}
 }
 
-// neutronQuotas are the kinds of quota, with what Neutron allows unless somebody says otherwise.
-var neutronQuotas = map[string]int64{
-	"network": 100, "subnet": 100, "port": -1, "router": 10, "floatingip": -1, "security_group": 10, "security_group_rule": 100, "trunk": -1,
-	"subnetpool": -1, "rbac_policy": 10,
-}
-
-func (c *Cloud) neutronLimit(kind string) int64 {
-	if limit, set := c.quota[kind]; set {
+func (c *Cloud) neutronLimit(project, kind string) int64 {
+	if limit := c.limit(project, kind); limit >= 0 {
 		return limit
+	}
+	if _, set := c.projectQuotas[project][kind]; set {
+		return unlimited
 	}
 	return neutronQuotas[kind]
 }
@@ -57,7 +56,7 @@ func showNetworkQuota(c *Cloud, t *turn) (reply, error) {
 	}
 	limits := object{}
 	for kind := range neutronQuotas {
-		limits[kind] = c.neutronLimit(kind)
+		limits[kind] = c.neutronLimit(t.path("project"), kind)
 	}
 	return ok(object{"quota": limits})
 }
@@ -74,12 +73,12 @@ func showNetworkUse(c *Cloud, t *turn) (reply, error) {
 	}
 	limits := object{}
 	for kind := range neutronQuotas {
-		limits[kind] = object{"limit": c.neutronLimit(kind), "used": used[kind], "reserved": 0}
+		limits[kind] = object{"limit": c.neutronLimit(project, kind), "used": used[kind], "reserved": 0}
 	}
 	return ok(object{"quota": limits})
 }
 
-// updateNetworkQuota implements PUT /v2.0/quotas/{project}, here for all projects.
+// updateNetworkQuota implements PUT /v2.0/quotas/{project}.
 func updateNetworkQuota(c *Cloud, t *turn) (reply, error) {
 	if !t.admin() {
 		return reply{}, forbidden("rule:update_quota")
@@ -90,8 +89,7 @@ func updateNetworkQuota(c *Cloud, t *turn) (reply, error) {
 	if err := json.Unmarshal(t.body, &body); err != nil {
 		return reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Resource body required")
 	}
-	maps.Copy(c.quota, body.Quota)
-	c.saveQuota()
+	c.setQuotas(t.path("project"), body.Quota)
 	t.Done = true
 	return showNetworkQuota(c, t)
 }
@@ -100,7 +98,7 @@ func updateNetworkQuota(c *Cloud, t *turn) (reply, error) {
 func replacePortTags(c *Cloud, t *turn) (reply, error) {
 	p, err := ports.find(c, t, t.path("id"))
 	if err != nil {
-		return reply{}, err
+		return reply{}, refuseAs(http.StatusNotFound, "TagResourceNotFound", "Resource ports %s could not be found.", t.path("id"))
 	}
 	var body struct {
 		Tags []string `json:"tags"`
@@ -108,7 +106,7 @@ func replacePortTags(c *Cloud, t *turn) (reply, error) {
 	if err := json.Unmarshal(t.body, &body); err != nil {
 		return reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid tags body")
 	}
-	p.Tags = body.Tags
+	p.Tags = slices.Sorted(slices.Values(body.Tags))
 	c.touchPort(p)
 	t.changed(p.ID)
 	return ok(object{"tags": body.Tags})

@@ -42,12 +42,8 @@ func (c *Cloud) routerView(_ *turn, r *router) object {
 	return view
 }
 
-// routerBetween returns the router between a subnet and an external network; false when there is none. What the world has of both has one that
-// nobody sees.
+// routerBetween returns the router between a subnet and an external network; false when there is none.
 func (c *Cloud) routerBetween(subnet, external string) (string, bool) {
-	if s, n := c.subnets.byID[subnet], c.networks.byID[external]; s != nil && s.Given && n != nil && n.Given {
-		return namedID("router", subnet+external), true
-	}
 	for _, r := range c.routers.ordered {
 		if r.External == external && slices.Contains(r.Subnets, subnet) {
 			return r.ID, true
@@ -153,18 +149,23 @@ func changeInterface(c *Cloud, t *turn) (reply, error) {
 		c.dropPort(p)
 	}
 	if t.route.operation == opAddInterface {
-		r.Subnets = append(r.Subnets, s.ID)
-		c.connect(r, s, portID)
+		p := &port{record: c.newRecord(r.Project, ""), Network: s.Network, Revised: 1}
+		p.ID = portID
+		c.connect(r, s, p, s.Gateway)
 	}
 	c.routers.put(r)
 	t.changed(r.ID)
 	return ok(object{"id": r.ID, "tenant_id": r.Project, "port_id": portID, "network_id": s.Network, "subnet_id": s.ID, "subnet_ids": []string{s.ID}})
 }
 
-// connect makes the port of a router in a subnet.
-func (c *Cloud) connect(r *router, s *subnet, id string) {
-	p := &port{record: c.newRecord(r.Project, ""), Network: s.Network, DeviceID: r.ID, DeviceOwner: "network:router_interface", Active: true, Revised: 1}
-	p.ID, p.MAC, p.FixedIPs = id, c.freeMAC(s.Network), []fixedIP{{Subnet: s.ID, Address: s.Gateway}}
+// routerInterface is the owner of routers' ports.
+const routerInterface = "network:router_interface"
+
+// connect gives a router a port in a subnet.
+func (c *Cloud) connect(r *router, s *subnet, p *port, address string) {
+	r.Subnets = append(r.Subnets, s.ID)
+	p.Project, p.DeviceID, p.DeviceOwner, p.Active = r.Project, r.ID, routerInterface, true
+	p.MAC, p.FixedIPs = c.freeMAC(s.Network), []fixedIP{{Subnet: s.ID, Address: address}}
 	c.putPort(p)
 }
 

@@ -25,10 +25,11 @@ func (k *trunk) keys() []key {
 
 var trunks = collection[*trunk]{
 	one: "trunk", many: "trunks", inventory: func(c *Cloud) *inventory[*trunk] { return c.trunks },
-	filters: []string{"port_id", "admin_state_up"},
-	indexed: []string{byName, byDescription, byPort},
-	visible: func(t *turn, k *trunk) bool { return t.sees(k.Project) },
-	view:    (*Cloud).trunkView,
+	filters:  []string{"port_id", "admin_state_up"},
+	indexed:  []string{byName, byDescription, byPort},
+	sortable: []string{"port_id"},
+	visible:  func(t *turn, k *trunk) bool { return t.sees(k.Project) },
+	view:     (*Cloud).trunkView,
 	missing: func(id string) error {
 		return refuseAs(http.StatusNotFound, "TrunkNotFound", "Trunk %s could not be found.", id)
 	},
@@ -65,6 +66,9 @@ func createTrunk(c *Cloud, t *turn) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if !a.has("port_id") {
+		return reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Failed to parse request. Required attribute 'port_id' not specified")
+	}
 	id, err := a.id("port_id")
 	if err != nil {
 		return reply{}, err
@@ -73,7 +77,7 @@ func createTrunk(c *Cloud, t *turn) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if p.Active || c.trunks.count(byPort, p.ID) > 0 {
+	if c.trunks.count(byPort, p.ID) > 0 {
 		return reply{}, refuseAs(http.StatusConflict, "ParentPortInUse", "Port %s is currently in use and is not eligible for use as a parent port.", p.ID)
 	}
 	k := &trunk{record: c.newRecord(a.project(t), a.text("name")), Port: p.ID, Revised: 1}

@@ -25,6 +25,8 @@ type Options struct {
 	// Quota limits each project by kind: "vm", "port", "floatingip", "volume" as the hooks name them, and "cores", "ram".
 	// A kind that is not in it, or is negative, is not limited. What a hook has set goes before it.
 	Quota map[string]int64
+	// HostsPerZone is how many hosts each zone has, for server groups whose servers must not share one; 0 stands for one.
+	HostsPerZone int
 	// WithoutCinder leaves block storage out of the catalog.
 	WithoutCinder bool
 	// LaxPortPolicy lets everybody choose MAC and IP addresses in networks of other projects, as few clouds do.
@@ -38,6 +40,7 @@ func (o Options) withDefaults() Options {
 	if o.TokenLifetime <= 0 {
 		o.TokenLifetime = time.Hour
 	}
+	o.HostsPerZone = max(o.HostsPerZone, 1)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

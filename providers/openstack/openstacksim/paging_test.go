@@ -190,12 +190,12 @@ func TestPortFilters(t *testing.T) {
 		{"?device_id=" + serverA, []string{a}},
 		{"?device_owner=compute:nova", []string{a, b}},
 		{"?mac_address=" + ownerOf("b").MAC(0), []string{b}},
-		{"?status=ACTIVE&network_id=" + networkID(w), []string{a, b}},
+		{"?status=ACTIVE&device_owner=compute:nova&network_id=" + networkID(w), []string{a, b}},
 		{"?admin_state_up=false", nil},
 		{"?id=" + b, []string{b}},
 		{"?fixed_ips=ip_address=192.0.2.1", nil},
-		{"?name=", []string{a, b}},
-		{"?limit=1&sort_key=name&sort_dir=desc", []string{b}},
+		{"?name=&device_owner=compute:nova", []string{a, b}},
+		{"?limit=1&sort_key=name&sort_dir=desc&device_owner=compute:nova", []string{b}},
 	} {
 		got := w.call("GET", "/networking/v2.0/ports"+test.query, "")
 		var ids []string

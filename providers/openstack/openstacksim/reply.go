@@ -91,11 +91,20 @@ type refusal struct {
 	message string
 	// retryAfter is when to come again; 0: the answer does not say.
 	retryAfter time.Duration
+	// comeAgain says that the answer tells to come again at once.
+	comeAgain bool
+	// detail says more than message where the form has room for it.
+	detail string
 	// outside says that it comes from what stands before the service, in the form that this has.
 	outside bool
 }
 
 func (r *refusal) Error() string { return r.message }
+
+// wait is how many seconds to wait.
+func (r *refusal) wait() string {
+	return strconv.Itoa(int((r.retryAfter + time.Second - 1) / time.Second))
+}
 
 // refuse returns an error of a service.
 func refuse(status int, format string, args ...any) error {
@@ -130,8 +139,8 @@ var computeFaults = map[int]string{
 // refused is how the service says an error; base is where the cloud was reached.
 func (s service) refused(r *refusal, base string) reply {
 	answer := reply{status: r.status, words: r.message}
-	if r.retryAfter > 0 {
-		answer.set("Retry-After", strconv.Itoa(int((r.retryAfter+time.Second-1)/time.Second)))
+	if r.retryAfter > 0 || r.comeAgain {
+		answer.set("Retry-After", r.wait())
 	}
 	if s == nova && !r.outside {
 		answer.set("Content-Type", "application/json; charset=UTF-8")
@@ -154,7 +163,7 @@ func (s service) errorBody(r *refusal) any {
 	title := http.StatusText(r.status)
 	switch {
 	case r.outside || s == glance:
-		message := html.EscapeString(r.message) + "<br /><br />\n\n\n"
+		message := html.EscapeString(r.message) + "<br /><br />\n" + html.EscapeString(r.detail) + "\n\n"
 		return object{"message": message, "code": fmt.Sprintf("%d %s", r.status, title), "title": title}
 	case s == keystone || r.status == http.StatusUnauthorized:
 		// The middleware before the other services speaks as Keystone does.
@@ -167,8 +176,8 @@ func (s service) errorBody(r *refusal) any {
 		name = "computeFault"
 	}
 	inner := object{"code": r.status, "message": r.message}
-	if r.retryAfter > 0 {
-		inner["retryAfter"] = strconv.Itoa(int((r.retryAfter + time.Second - 1) / time.Second))
+	if r.retryAfter > 0 || r.comeAgain {
+		inner["retryAfter"] = r.wait()
 	}
 	return object{name: inner}
 }

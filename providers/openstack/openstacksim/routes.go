@@ -68,10 +68,14 @@ func (c *Cloud) routes() {
 		}
 		c.mux.HandleFunc(rt.method+" "+rt.pattern, c.handle(&rt))
 	}
-	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer := glance.refused(&refusal{status: http.StatusNotFound, outside: true, message: "The resource could not be found."}, "")
-		answer.write(w, r)
-	})
+	unknown := func(s service, outside bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			answer := s.refused(&refusal{status: http.StatusNotFound, kind: "HTTPNotFound", message: "The resource could not be found.", outside: outside}, "")
+			answer.write(w, r)
+		}
+	}
+	c.mux.HandleFunc("/", unknown(nova, true))
+	c.mux.HandleFunc("/networking/v2.0/", unknown(neutron, false))
 }
 
 func allRoutes() []route {

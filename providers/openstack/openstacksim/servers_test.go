@@ -313,6 +313,18 @@ func TestServerGroups(t *testing.T) {
 	})
 }
 
+func TestGroupsWhoseServersShareNoHost(t *testing.T) {
+	w := open(t, Options{HostsPerZone: 2})
+	made := w.call("POST", "/compute/v2.1/os-server-groups", `{"server_group": {"name": "g", "policy": "anti-affinity"}}`)
+	group := made.body["server_group"].(map[string]any)["id"].(string)
+	for _, want := range []string{"ACTIVE", "ACTIVE", "ERROR"} {
+		got := w.call("POST", "/compute/v2.1/servers", `{"server": {"name": "n", "imageRef": "`+imageID(w)+`", "flavorRef": "`+flavorID("m1.tiny")+`", "networks": "none"}, "os:scheduler_hints": {"group": "`+group+`"}}`)
+		if status := w.status(got.body["server"].(map[string]any)["id"].(string)); status != want {
+			t.Errorf("the server is %s, want %s", status, want)
+		}
+	}
+}
+
 // left counts what there is of a machine.
 func (w *world) left(uid string) int {
 	w.Helper()

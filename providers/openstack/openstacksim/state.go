@@ -56,8 +56,10 @@ type Cloud struct {
 
 	quota    map[string]int64
 	quotaSet bool // by a hook: then it is part of the state
-	calls    ledger
-	faults   faults
+	// projectQuotas are what administrators have set, by project and kind.
+	projectQuotas map[string]map[string]int64
+	calls         ledger
+	faults        faults
 
 	// owners remember whose each resource was, also when it is gone; nameOwners whose a name or MAC address is.
 	owners, nameOwners map[string]owner
@@ -80,7 +82,7 @@ func Open(o Options) (*Cloud, error) {
 		options: o, closed: make(chan struct{}), changed: make(chan struct{}), mux: http.NewServeMux(),
 		tokens: map[string]*token{}, users: map[string]*account{}, credentials: map[string]*credential{},
 		servers: map[int64]*server{}, gone: map[string]*server{}, aliveCount: map[string]int64{}, peak: map[string]int64{},
-		quota: map[string]int64{}, calls: newLedger(), faults: faults{dice: mathrand.New(mathrand.NewPCG(1, 2))},
+		quota: map[string]int64{}, projectQuotas: map[string]map[string]int64{}, calls: newLedger(), faults: faults{dice: mathrand.New(mathrand.NewPCG(1, 2))},
 		owners: map[string]owner{}, nameOwners: map[string]owner{},
 	}
 	c.inventories()
@@ -176,10 +178,4 @@ func (c *Cloud) own(id string, o owner) {
 	if o != (owner{}) {
 		c.owners[id] = o
 	}
-}
-
-// checkQuota returns how many there may be and whether by more are too many. A negative limit is none.
-func (c *Cloud) checkQuota(kind string, used, more int64) (limit int64, exceeded bool) {
-	limit, limited := c.quota[kind]
-	return limit, limited && limit >= 0 && used+more > limit
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // volumeType is a type of volumes of Cinder.
@@ -31,11 +30,13 @@ type volume struct {
 	Zone     string            `json:"zone"`
 	Status   string            `json:"status"`
 	Metadata map[string]string `json:"metadata,omitempty"`
-	Bootable bool              `json:"bootable,omitempty"`
-	Server   string            `json:"server,omitempty"`
-	Device   string            `json:"device,omitempty"`
-	Attached time.Time         `json:"attached,omitzero"`
-	Owner    owner             `json:"owner,omitzero"`
+	// Image is what it was made of; empty: nothing.
+	Image    string    `json:"image,omitempty"`
+	Bootable bool      `json:"bootable,omitempty"`
+	Server   string    `json:"server,omitempty"`
+	Device   string    `json:"device,omitempty"`
+	Attached time.Time `json:"attached,omitzero"`
+	Owner    owner     `json:"owner,omitzero"`
 }
 
 func (v *volume) keys() []key { return []key{{byName, v.Name}} }
@@ -43,7 +44,7 @@ func (v *volume) keys() []key { return []key{{byName, v.Name}} }
 // cinderTime is how Cinder writes times.
 const cinderTime = "2006-01-02T15:04:05.000000"
 
-func (v *volume) view(t *turn) object {
+func (c *Cloud) volumeView(t *turn, v *volume) object {
 	attachments := []object{}
 	if v.Server != "" {
 		attachments = append(attachments, object{
@@ -55,13 +56,20 @@ func (v *volume) view(t *turn) object {
 	if v.Bootable {
 		bootable = "true"
 	}
-	return object{
+	view := object{
 		"id": v.ID, "status": v.Status, "size": v.Size, "availability_zone": v.Zone, "created_at": v.Created.Format(cinderTime),
 		"updated_at": v.Updated.Format(cinderTime), "name": v.Name, "description": textOrNil(v.Description), "volume_type": v.Type, "snapshot_id": nil,
 		"source_volid": nil, "metadata": orEmpty(v.Metadata), "links": cinderLinks(t, "volumes", v.ID), "user_id": v.UserID, "bootable": bootable,
 		"encrypted": false, "replication_status": nil, "consistencygroup_id": nil, "multiattach": false, "attachments": attachments,
 		"os-vol-tenant-attr:tenant_id": v.Project,
 	}
+	if i := c.images.byID[v.Image]; i != nil {
+		view["volume_image_metadata"] = object{
+			"image_id": i.ID, "image_name": i.Name, "container_format": "bare", "disk_format": "raw", "min_disk": strconv.Itoa(i.MinDisk),
+			"min_ram": strconv.Itoa(i.MinRAM), "size": strconv.Itoa(imageSize), "checksum": imageChecksum,
+		}
+	}
+	return view
 }
 
 func cinderLinks(t *turn, many, id string) []object {
@@ -71,7 +79,7 @@ func cinderLinks(t *turn, many, id string) []object {
 	}
 }
 
-// volumeNamed finds the volume of a path.
+// volume finds the volume of a path.
 func (c *Cloud) volume(t *turn, id string) (*volume, error) {
 	v := c.volumes.byID[id]
 	if v == nil || !t.sees(v.Project) {
@@ -92,68 +100,11 @@ func (t *turn) speakOfVolumes() error {
 	}
 	version, ok := strings.CutPrefix(given, "volume ")
 	if !ok {
-		return refuse(http.StatusBadRequest, "The server could not comply with the request since it is either malformed or otherwise incorrect.")
+		t.spoken = ""
+		return malformed()
 	}
 	t.spoken = version
 	return nil
-}
-
-// createVolume implements POST /v3/{project}/volumes.
-func createVolume(c *Cloud, t *turn) (reply, error) {
-	var body struct {
-		Volume *struct {
-			Name        string            `json:"name"`
-			Description string            `json:"description"`
-			Size        int               `json:"size"`
-			Type        string            `json:"volume_type"`
-			Zone        string            `json:"availability_zone"`
-			Image       string            `json:"imageRef"`
-			Metadata    map[string]string `json:"metadata"`
-		} `json:"volume"`
-	}
-	if err := json.Unmarshal(t.body, &body); err != nil || body.Volume == nil {
-		return reply{}, refuse(http.StatusBadRequest, "Invalid input for field/attribute volume. Value: %s. 'volume' is a required property", pythonic(t.body))
-	}
-	w := body.Volume
-	if w.Size <= 0 {
-		return reply{}, invalid("size", strconv.Itoa(w.Size), strconv.Itoa(w.Size)+" is less than the minimum of 1")
-	}
-	if n := utf8.RuneCountInString(w.Name); n > maxText {
-		return reply{}, refuse(http.StatusBadRequest, "Invalid input received: name has %d characters, more than 255.", n)
-	}
-	v := &volume{record: c.newRecord(t.project(), w.Name), UserID: t.scope.UserID, Size: w.Size, Zone: w.Zone, Metadata: orEmpty(w.Metadata)}
-	v.Description = w.Description
-	var known bool
-	if v.Type, known = c.typeNamed(w.Type); !known {
-		return reply{}, refuse(http.StatusNotFound, "Volume type with name %s could not be found.", w.Type)
-	}
-	if v.Zone != "" && !slices.Contains(c.options.World.Zones, v.Zone) {
-		return reply{}, refuse(http.StatusBadRequest, "Availability zone '%s' is invalid.", v.Zone)
-	}
-	if w.Image != "" {
-		if c.images.byID[w.Image] == nil {
-			return reply{}, refuse(http.StatusBadRequest, "Invalid image identifier or unable to access requested image.")
-		}
-		v.Bootable = true
-	}
-	if err := c.checkVolumeQuota(t.project()); err != nil {
-		return reply{}, err
-	}
-	v.Owner = ownerOfMetadata(v.Metadata)
-	c.makeVolume(v)
-	t.changed(v.ID)
-	view := v.view(t)
-	view["status"], view["updated_at"] = volumeCreating, nil
-	delete(view, "os-vol-tenant-attr:tenant_id")
-	return with(http.StatusAccepted, object{"volume": view})
-}
-
-func (c *Cloud) checkVolumeQuota(project string) error {
-	limit, exceeded := c.checkQuota("volume", c.volumes.used[project], 1)
-	if !exceeded {
-		return nil
-	}
-	return refuse(http.StatusRequestEntityTooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", limit)
 }
 
 // typeNamed returns the name of a type by its name or id; the first is the default.
@@ -167,33 +118,6 @@ func (c *Cloud) typeNamed(nameOrID string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// makeVolume takes in a new volume, which is available once it is made.
-func (c *Cloud) makeVolume(v *volume) {
-	if v.Zone == "" {
-		v.Zone = c.options.World.Zones[0]
-	}
-	v.Status = volumeAvailable
-	if c.options.VolumeLatency > 0 {
-		v.Status = volumeCreating
-		c.armVolume(v)
-	}
-	c.volumes.put(v)
-	c.own(v.ID, v.Owner)
-}
-
-func (c *Cloud) armVolume(v *volume) {
-	time.AfterFunc(c.options.VolumeLatency, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.isClosed() || c.volumes.byID[v.ID] != v || v.Status != volumeCreating {
-			return
-		}
-		v.Status, v.Updated = volumeAvailable, now()
-		c.volumes.put(v)
-		c.report(c.flush())
-	})
 }
 
 // listVolumes implements GET /v3/{project}/volumes and …/detail.
@@ -221,7 +145,7 @@ func listVolumes(c *Cloud, t *turn) (reply, error) {
 			continue
 		}
 		if detail {
-			views = append(views, v.view(t))
+			views = append(views, c.volumeView(t, v))
 			continue
 		}
 		views = append(views, object{"id": v.ID, "name": v.Name, "links": cinderLinks(t, "volumes", v.ID)})
@@ -262,7 +186,7 @@ func showVolume(c *Cloud, t *turn) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return ok(object{"volume": v.view(t)})
+	return ok(object{"volume": c.volumeView(t, v)})
 }
 
 // updateVolume implements PUT /v3/{project}/volumes/{id}.
@@ -295,7 +219,7 @@ func updateVolume(c *Cloud, t *turn) (reply, error) {
 	v.Updated = now()
 	c.volumes.put(v)
 	t.changed(v.ID)
-	return ok(object{"volume": v.view(t)})
+	return ok(object{"volume": c.volumeView(t, v)})
 }
 
 // deleteVolume implements DELETE /v3/{project}/volumes/{id}.
@@ -316,7 +240,7 @@ func deleteVolume(c *Cloud, t *turn) (reply, error) {
 
 func (vt volumeType) view() object {
 	return object{
-		"id": vt.ID, "name": vt.Name, "is_public": true, "description": nil, "extra_specs": object{}, "qos_specs_id": nil,
+		"id": vt.ID, "name": vt.Name, "is_public": true, "description": nil, "extra_specs": object{},
 		"os-volume-type-access:is_public": true,
 	}
 }
@@ -324,7 +248,7 @@ func (vt volumeType) view() object {
 // listVolumeTypes implements GET /v3/{project}/types.
 func listVolumeTypes(c *Cloud, _ *turn) (reply, error) {
 	views := []object{}
-	for _, vt := range c.volumeTypes {
+	for _, vt := range slices.Backward(c.volumeTypes) {
 		views = append(views, vt.view())
 	}
 	return ok(object{"volume_types": views})
@@ -369,6 +293,8 @@ func cinderRoutes() []route {
 		{method: "GET", pattern: at + "volumes/{id}", operation: "GetVolume", do: showVolume, driver: true},
 		{method: "PUT", pattern: at + "volumes/{id}", operation: "UpdateVolume", do: updateVolume},
 		{method: "DELETE", pattern: at + "volumes/{id}", operation: "DeleteVolume", do: deleteVolume, driver: true},
+		{method: "GET", pattern: at + "os-quota-sets/{target}", operation: "GetVolumeQuota", do: showVolumeQuota},
+		{method: "PUT", pattern: at + "os-quota-sets/{target}", operation: "UpdateVolumeQuota", do: updateVolumeQuota},
 		{method: "GET", pattern: at + "types", operation: "ListVolumeTypes", do: listVolumeTypes},
 		{method: "GET", pattern: at + "types/{id}", operation: "ListVolumeTypes", do: showVolumeType},
 	}

@@ -56,7 +56,7 @@ type Image struct {
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// Network is a network of a project. The subnets of those that are not External have a route to all External ones.
+// Network is a network of a project. The subnets of those that are not External have a router to each External one.
 type Network struct {
 	Name     string   `json:"name"`
 	ID       string   `json:"id,omitempty"`

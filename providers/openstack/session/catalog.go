@@ -113,8 +113,12 @@ func versioned(service, raw, project string) string {
 	}
 	switch service {
 	case serviceCompute:
-		if version == "" {
+		switch version {
+		case "":
 			path += "/v2.1"
+		case "v2":
+			// The same API without microversions, on which the filters depend by which servers are found.
+			path = strings.Replace(path, "/v2", "/v2.1", 1)
 		}
 	case serviceVolume:
 		if version == "" {

@@ -81,7 +81,10 @@ func refused(err error, a spec.Account) error {
 	}
 	answer.Body = []byte(secretsOf(a).Text(string(answer.Body)))
 	switch said := readWords(answer.Body); answer.Actual {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
+	case http.StatusBadRequest:
+		// The credentials can be mended without the spec.
+		return &refusal{fmt.Errorf("log in: %w", sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, said.or(answer)))}
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return &refusal{fmt.Errorf("log in: %w", Explain(answer))}
 	case http.StatusNotFound:
 		// Application credentials and tokens that Keystone does not know are not found.

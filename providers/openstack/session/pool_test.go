@@ -124,7 +124,7 @@ func TestRefusedLogins(t *testing.T) {
 		{"forbidden", say(403, `{"error":{"code":403,"message":"You are not authorized.","title":"Forbidden"}}`), "PERMISSION_MISSING", "You are not authorized.", nil, long},
 		{
 			"no domain", say(400, `{"error":{"code":400,"message":"Expecting to find domain in user. The server could not comply …","title":"Bad Request"}}`),
-			"SPEC_INVALID", "Expecting to find domain in user.", nil, long,
+			"CREDENTIALS_INVALID", "Expecting to find domain in user.", nil, long,
 		},
 		{"Keystone is ill", say(500, `{"error":{"code":500,"message":"An unexpected error prevented the server from fulfilling your request.","title":"Internal Server Error"}}`), "PROVIDER_INTERNAL", "An unexpected error", nil, short},
 		{"Keystone is away", say(503, "<html></html>"), "OUTCOME_UNKNOWN", "503 Service Unavailable", nil, short},

@@ -47,10 +47,19 @@ start_proxy() {
   await 20 faultproxy listens "$proxy_port"
 }
 
-# seed PART: what there is in the cloud from the beginning, through its own APIs.
+# seed PART: makes what there is in the cloud from the beginning, through its own APIs.
 seed() {
   "$python" "$source_dir/python/seed.py" "$1" --world "$source_dir/world.json" --password "$password" --public-offset "$public_offset" \
     --hosts "${hosts[@]}" --ports "${public_ports[@]}" >> "$logs/seed.log" 2>&1 || die "the cloud's $1 could not be made: see $logs/seed.log"
+}
+
+# seed_once PART: does so if it has not been done in this way before.
+seed_once() {
+  local way
+  way=$(cat "$source_dir/world.json" "$source_dir/python/seed.py" <(echo "$public_offset") | sha256sum)
+  if [ -e "$marks/$1" ] && [ "$(< "$marks/$1")" = "$way" ]; then return; fi
+  seed "$1"
+  echo "$way" > "$marks/$1"
 }
 
 start_services() {
@@ -58,7 +67,7 @@ start_services() {
   start_apis
   start_proxy
   await 120 keystone answers "http://127.0.0.1:$keystone_port/v3"
-  seed identity
+  seed_once identity
   say "Keystone is there"
   start_workers
   for service in glance placement nova neutron cinder; do
@@ -66,7 +75,8 @@ start_services() {
     await 180 "$service" answers "http://127.0.0.1:${!port}/"
   done
   say "Glance, Placement, Nova, Neutron and Cinder are there"
-  seed resources
+  seed_once resources
+  seed hosts
   say "the cloud has what world.json names"
 }
 

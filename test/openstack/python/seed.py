@@ -1,4 +1,4 @@
-"""seed.py identity|resources: makes what there is in the cloud from the beginning, through its own APIs. What is there
+"""seed.py identity|resources|hosts: makes what there is in the cloud from the beginning, through its own APIs. What is there
 already stays. world.json says what, in the form that the simulator reads; the ids in it are the simulator's alone, since
 OpenStack gives its own."""
 import argparse
@@ -99,7 +99,6 @@ def resources(admin, world, options):
         projects[group['project']].ensure('network', '/security-groups', 'security_group', group['name'])
     for group in world['serverGroups']:
         projects[group['project']].ensure('compute', '/os-server-groups', 'server_group', group['name'], policy=group['policy'])
-    hosts(admin, world['zones'], options.hosts)
 
 
 def make_image(admin, image):
@@ -161,8 +160,9 @@ def join(project, outside, subnet):
     project.call('PUT', 'network', '/routers/%s/add_router_interface' % router['id'], body)
 
 
-def hosts(admin, zones, names):
+def hosts(admin, world, options):
     """Waits for Nova's hosts and puts them into zones in turn; nova is the zone of those in no other."""
+    names, zones = options.hosts, world['zones']
     end = time.time() + 180
     while True:
         up = {service['host'] for service in admin.call('GET', 'compute', '/os-services?binary=nova-compute')['services'] if service['state'] == 'up'}
@@ -183,7 +183,7 @@ def hosts(admin, zones, names):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('part', choices=('identity', 'resources'))
+    parser.add_argument('part', choices=('identity', 'resources', 'hosts'))
     parser.add_argument('--world', required=True)
     parser.add_argument('--password', required=True)
     parser.add_argument('--public-offset', type=int, required=True, help='added to the ports of the public endpoints')
@@ -192,7 +192,7 @@ def main():
     options = parser.parse_args()
     with open(options.world) as file:
         world = json.load(file)
-    {'identity': identity, 'resources': resources}[options.part](Cloud(options, 'admin'), world, options)
+    {'identity': identity, 'resources': resources, 'hosts': hosts}[options.part](Cloud(options, 'admin'), world, options)
 
 
 if __name__ == '__main__':

@@ -53,6 +53,13 @@ func main() {
 }
 
 func run(ctx context.Context, s settings) error {
+	for name, value := range map[string]time.Duration{
+		"--create-settle": s.driver.CreateSettle, "--poll-interval": s.driver.PollInterval, "--request-timeout": s.requestTimeout,
+	} {
+		if value < 0 {
+			return fmt.Errorf("%s: is %s; give a duration above 0, or leave it out", name, value)
+		}
+	}
 	var err error
 	if s.driver.Environment, err = environment(s.clouds); err != nil {
 		return err

@@ -67,6 +67,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	flags.DurationVar(&options.DeleteLatency, "delete-latency", 0, "how long a server takes to go")
 	flags.DurationVar(&options.VolumeLatency, "volume-latency", 0, "how long a volume takes to be made")
 	flags.DurationVar(&options.TokenLifetime, "token-lifetime", 0, "how long a token is good; 0: an hour")
+	flags.IntVar(&options.HostsPerZone, "hosts-per-zone", 1, "how many hosts each zone has, for server groups whose servers must not share one")
 	flags.BoolVar(&options.WithoutCinder, "without-cinder", false, "leave block storage out")
 	flags.BoolVar(&options.LaxPortPolicy, "lax-port-policy", false, "let everybody choose MAC and IP addresses in networks of other projects")
 	flags.Func("call-latency", "how long a call takes, as 1s or 0.2s-2s", func(s string) (err error) {
