@@ -140,7 +140,7 @@ openstack-down: ## End them. CLEAN=1 removes all they had.
 test-openstack: commands ## Bring them up, run the tests that need them, end them. KEEP=1 leaves them running.
 	@$(OPENSTACK) test/openstack/up.sh
 	@export MILLWRIGHT_OPENSTACK='$(OPENSTACK_DIR)/environment.json'; code=0; \
-	  $(GOTEST) -count=1 -p 1 -timeout 100m ./providers/openstack/openstacksim/apicases ./providers/openstack/cmd/... || code=$$?; \
+	  $(GOTEST) -count=1 -p 1 -timeout 100m ./providers/openstack/openstacksim/apicases ./providers/openstack/cmd/... ./test/openstack/... || code=$$?; \
 	  $(if $(KEEP),,$(OPENSTACK) test/openstack/down.sh || code=$$?;) exit $$code
 
 ##@ Change

@@ -39,7 +39,10 @@ func refusedTrunks(r *run) {
 	r.trunk(port, quiet())
 	try := func(trunk object) {
 		r.Helper()
-		r.call(http.MethodPost, network, "/trunks", object{"trunk": trunk})
+		a := r.call(http.MethodPost, network, "/trunks", object{"trunk": trunk})
+		if a.status == http.StatusCreated {
+			r.owns(network, "/trunks/"+a.text("trunk.id"))
+		}
 	}
 	try(object{"port_id": port})
 	try(object{"port_id": unknown})
