@@ -33,7 +33,7 @@ type creation struct {
 
 // ensure returns the machine's server, and makes it where there is none.
 func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	found, err := c.findAll(ctx, c.subject)
+	found, err := c.find(ctx, c.subject)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,8 @@ func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	return c.make(ctx, found)
 }
 
-// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which drivers that know nothing of each other can leave, the older one stays.
+// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which drivers that know nothing of each other can
+// leave, the oldest stays.
 func (c *creation) keep(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
 	for _, younger := range found.servers[1:] {
 		if err := servers.Delete(ctx, c.Compute, younger.ID).ExtractErr(); err != nil && !session.IsGone(err) {
@@ -97,7 +98,7 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 		body.networks = append(body.networks, servers.Network{Port: id})
 	}
 	c.attempts.note(ports, c.epoch(), true)
-	made, err := servers.Create(ctx, c.Compute, body, hints(body.hints)).Extract()
+	made, err := servers.Create(ctx, c.Compute, body, body.hints).Extract()
 	if err != nil {
 		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
 		return nil, c.explain(err)
@@ -170,7 +171,7 @@ type body struct {
 	servers.CreateOpts
 	description string
 	networks    []servers.Network
-	hints       map[string]any
+	hints       hints
 	flavorName  string
 }
 
@@ -229,7 +230,7 @@ func (c *creation) server(ctx context.Context) (body, error) {
 		return body{}, err
 	}
 	if b.hints == nil {
-		b.hints = map[string]any{}
+		b.hints = hints{}
 	}
 	b.hints["group"] = group
 	return b, nil

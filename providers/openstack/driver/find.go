@@ -133,38 +133,21 @@ func (d *Driver) holding(owner marks.Owner) *holding {
 	return &holding{Owner: owner, poll: d.options.PollInterval}
 }
 
-// find returns what describes the machine: its servers, and only without one what else there is.
+// find returns the machine's servers, and only without one what else there is of it: until the server is gone, nobody needs to know.
 func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
 	found := d.holding(one.Owner)
 	var err error
 	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil || len(found.servers) > 0 {
 		return found, err
 	}
-	return found, d.findRest(ctx, one, found)
-}
-
-// findAll returns all that there is of the machine.
-func (d *Driver) findAll(ctx context.Context, one subject) (*holding, error) {
-	found := d.holding(one.Owner)
-	var err error
-	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil {
+	if found.ports, err = d.reads.ports.Get(ctx, one.scope(), one.PortName()); err != nil {
 		return nil, err
 	}
-	return found, d.findRest(ctx, one, found)
-}
-
-// findRest completes what is found with all but listed servers.
-func (d *Driver) findRest(ctx context.Context, one subject, found *holding) (err error) {
-	if found.ports, err = d.reads.ports.Get(ctx, one.scope(), one.PortName()); err != nil {
-		return err
-	}
-	if len(found.servers) == 0 {
-		if found.servers, err = unlisted(ctx, one, found.ports); err != nil {
-			return err
-		}
+	if found.servers, err = unlisted(ctx, one, found.ports); err != nil {
+		return nil, err
 	}
 	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, one.scope(), one.Description())
-	return err
+	return found, err
 }
 
 // unlisted returns the machine's servers that Nova leaves out of its lists but whose ids are known: those that it has given up for

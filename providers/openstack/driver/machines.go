@@ -207,7 +207,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, err
 	}
 	defer release()
-	found, err := d.findAll(ctx, one)
+	found, err := d.find(ctx, one)
 	if err != nil {
 		return nil, err
 	}
