@@ -87,7 +87,7 @@ e2e: build racing previous example-node ## Run the tests of whole processes on a
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
-	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
+	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
 features: build racing previous example-node ## Run the tests of whole processes, and show which test shows which behaviour.

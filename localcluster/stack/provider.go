@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -24,6 +26,10 @@ func Fake() Provider { return fake{} }
 // OpenStack returns the simulator of OpenStack, with the project and the user demo for the driver. Its world holds what the manifests
 // of MetaKube's users name.
 func OpenStack() Provider { return openStack{} }
+
+// OpenStackServices returns real services of OpenStack, with the project of a member for the driver. A file in JSON names them, as
+// openstacksim's flag --upstream takes it: openstacksim stands before them. What others have in the project has to be gone before.
+func OpenStackServices(file string) Provider { return openStack{upstream: file} }
 
 // places are where a cloud and its driver serve, and where the cloud keeps what it holds.
 type places struct {
@@ -54,25 +60,58 @@ func (fake) serving(at places) (serving, error) {
 	}, nil
 }
 
-type openStack struct{}
+// openStack is the simulator, in memory or before the real services that a file names.
+type openStack struct{ upstream string }
 
 func (openStack) Name() string { return "openstack" }
 
 // serving chooses the address of the APIs itself: a cloud that is started again is found where it was.
-func (openStack) serving(at places) (serving, error) {
+func (o openStack) serving(at places) (serving, error) {
 	address, err := at.address()
 	if err != nil {
 		return serving{}, err
 	}
+	as, err := o.member()
+	if err != nil {
+		return serving{}, err
+	}
+	args := []string{"--listen=" + address, "--backend-listen=" + at.hooks}
+	if o.upstream == "" {
+		args = append(args, "--state="+at.state)
+	} else {
+		args = append(args, "--upstream="+o.upstream)
+	}
 	return serving{
-		cloud: "openstacksim", cloudArgs: []string{"--listen=" + address, "--backend-listen=" + at.hooks, "--state=" + at.state},
+		cloud: "openstacksim", cloudArgs: args,
 		driver: "millwright-driver-openstack", driverArgs: []string{"--endpoint=" + at.driver},
 		environment: map[string]string{
-			"OS_AUTH_URL": "http://" + address + "/v3", "OS_REGION_NAME": "RegionOne",
-			"OS_USERNAME": "demo", "OS_USER_DOMAIN_NAME": "Default", "OS_PASSWORD": "secret",
-			"OS_PROJECT_NAME": "demo", "OS_PROJECT_DOMAIN_NAME": "Default",
+			"OS_AUTH_URL": "http://" + address + "/v3", "OS_REGION_NAME": as.Region,
+			"OS_USERNAME": as.Member, "OS_USER_DOMAIN_NAME": "Default", "OS_PASSWORD": as.Password,
+			"OS_PROJECT_NAME": as.Member, "OS_PROJECT_DOMAIN_NAME": "Default",
 		},
 	}, nil
+}
+
+// member is whose project the driver works in, and where.
+type member struct {
+	Region   string `json:"region"`
+	Member   string `json:"member"`
+	Password string `json:"password"`
+}
+
+func (o openStack) member() (member, error) {
+	as := member{Region: "RegionOne", Member: "demo", Password: "secret"}
+	if o.upstream == "" {
+		return as, nil
+	}
+	raw, err := os.ReadFile(o.upstream)
+	if err == nil {
+		err = json.Unmarshal(raw, &as)
+	}
+	if err != nil {
+		return member{}, fmt.Errorf("read how the services of OpenStack are reached: %w", err)
+	}
+	return as, nil
 }
 
 // variables returns the environment as KEY=value, sorted. What this process has inherited under a like name is emptied: credentials of

@@ -24,6 +24,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	services "github.com/millwright-dev/millwright/test/openstack/deployment"
 )
 
 const (
@@ -169,7 +170,15 @@ func findRaces(dir string) error {
 }
 
 // waitLimit bounds each wait of a test; nothing takes as long unless it is broken.
-const waitLimit = 2 * time.Minute
+var waitLimit = patience()
+
+// patience is longer where real services are asked.
+func patience() time.Duration {
+	if os.Getenv(services.Variable) != "" {
+		return 6 * time.Minute
+	}
+	return 2 * time.Minute
+}
 
 // lookInterval is how often a wait looks again.
 const lookInterval = 100 * time.Millisecond

@@ -21,17 +21,22 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	services "github.com/millwright-dev/millwright/test/openstack/deployment"
 )
 
-// onOpenStack is the stack of the tests on the simulator of OpenStack; nil until the first of them.
+// onOpenStack is the stack of the tests on OpenStack; nil until the first of them. It is the simulator, or real services where
+// services.Variable names them: see make test-openstack.
 var onOpenStack *fixture
 
 // openStackUser is a user of that stack, who also looks into his project by OpenStack's own APIs.
 type openStackUser struct {
 	*user
 	compute, network, image *gophercloud.ServiceClient
+	// ids are what the cloud has in place of the ids that MetaKube's users name.
+	ids *strings.Replacer
 }
 
 func newOpenStackUser(t *testing.T) *openStackUser {
@@ -45,18 +50,32 @@ func newOpenStackUser(t *testing.T) *openStackUser {
 	}
 	u := &openStackUser{user: newUserOf(t, onOpenStack)}
 	u.logIn()
+	u.ids = strings.NewReplacer(
+		kubermaticSubnet, u.subnetID("kubermatic-92r62cx8j6"), metakubeSubnet, u.subnetID("metakube-mmxfcmgjkx"),
+		metakubeGroup, u.groupID("metakube-mmxfcmgjkx"),
+	)
 	return u
 }
+
+// The ids in the manifests of MetaKube's users.
+const (
+	kubermaticSubnet = "86db31c3-d5dd-4a88-bc92-ab8a148062c8"
+	metakubeSubnet   = "2969ae04-a429-4c1b-83e3-2f76fc3a342a"
+	metakubeGroup    = "fe9dcd44-f08a-492a-9e64-4e38e1d51573"
+)
 
 func startOpenStack() (*fixture, error) {
 	dir, err := os.MkdirTemp("", "mw-os-")
 	if err != nil {
 		return nil, err
 	}
+	provider, cloudArgs := stack.OpenStack(), []string{"--boot-latency=200ms", "--delete-latency=200ms"}
+	if file := os.Getenv(services.Variable); file != "" {
+		provider, cloudArgs = stack.OpenStackServices(file), nil
+	}
 	return newFixture(stack.Options{
-		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: stack.OpenStack(),
-		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		CloudArgs: []string{"--boot-latency=200ms", "--delete-latency=200ms"},
+		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider, CloudArgs: cloudArgs,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		ManagerArgs: []string{
 			"-v=4", "--settle-period=1s", "--settled-interval=3s", "--orphan-interval=" + scanInterval.String(),
 		},
@@ -86,6 +105,32 @@ func (u *openStackUser) logIn() {
 	}
 	// The first version with all that is read here.
 	u.compute.Microversion = "2.67"
+}
+
+// subnetID returns the id of the only subnet of a name.
+func (u *openStackUser) subnetID(name string) string {
+	u.t.Helper()
+	pages, err := subnets.List(u.network, subnets.ListOpts{Name: name}).AllPages(u.t.Context())
+	if err != nil {
+		u.t.Fatalf("list subnets: %v", err)
+	}
+	found, err := subnets.ExtractSubnets(pages)
+	if err != nil || len(found) != 1 {
+		u.t.Fatalf("there are %d subnets of the name %s, want 1 (%v)", len(found), name, err)
+	}
+	return found[0].ID
+}
+
+// groupID returns the id of the server group of a name.
+func (u *openStackUser) groupID(name string) string {
+	u.t.Helper()
+	for _, group := range u.serverGroups() {
+		if group.Name == name {
+			return group.ID
+		}
+	}
+	u.t.Fatalf("there is no server group %s", name)
+	return ""
 }
 
 // inventory is what there is in the project, by "kind id": what it is called, and what it is used for.
@@ -273,6 +318,17 @@ func (u *openStackUser) imageName(id string) string {
 // groupsOf returns the ids of the server groups that have the server among their members.
 func (u *openStackUser) groupsOf(id string) []string {
 	u.t.Helper()
+	var found []string
+	for _, group := range u.serverGroups() {
+		if slices.Contains(group.Members, id) {
+			found = append(found, group.ID)
+		}
+	}
+	return found
+}
+
+func (u *openStackUser) serverGroups() []servergroups.ServerGroup {
+	u.t.Helper()
 	pages, err := servergroups.List(u.compute, nil).AllPages(u.t.Context())
 	if err != nil {
 		u.t.Fatalf("list server groups: %v", err)
@@ -281,13 +337,7 @@ func (u *openStackUser) groupsOf(id string) []string {
 	if err != nil {
 		u.t.Fatalf("list server groups: %v", err)
 	}
-	var found []string
-	for _, group := range all {
-		if slices.Contains(group.Members, id) {
-			found = append(found, group.ID)
-		}
-	}
-	return found
+	return all
 }
 
 // strangers makes what a person could have made by hand in the same project: a server on a port of its own with a floating IP, and a port
@@ -295,7 +345,7 @@ func (u *openStackUser) groupsOf(id string) []string {
 func (u *openStackUser) strangers() {
 	u.t.Helper()
 	ctx := u.t.Context()
-	subnet := ports.IP{SubnetID: "2969ae04-a429-4c1b-83e3-2f76fc3a342a"}
+	subnet := ports.IP{SubnetID: u.subnetID("metakube-mmxfcmgjkx")}
 	network := u.networkID("metakube-mmxfcmgjkx")
 	var made []ports.Port
 	for _, name := range []string{"by-hand", "for-later"} {
@@ -354,10 +404,10 @@ func (u *openStackUser) manifestOf(seed string) string {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	return strings.NewReplacer(
+	return u.ids.Replace(strings.NewReplacer(
 		"kind: machineDeployment\n", "kind: MachineDeployment\n",
 		"https://api.dbl.cloud.syseleven.net:5000/v3", u.CloudEnvironment()["OS_AUTH_URL"],
-	).Replace(string(manifest))
+	).Replace(string(manifest)))
 }
 
 // credentials writes the Secret from which the tests' Cluster takes its credentials: the environment's, changed.

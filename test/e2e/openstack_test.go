@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +18,12 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	services "github.com/millwright-dev/millwright/test/openstack/deployment"
 )
 
 // onMetaKube renders a MachineDeployment with the spec of MetaKube's users of today. extra goes below its spec.template.spec.
-func onMetaKube(name string, replicas int, extra string) string {
-	return fmt.Sprintf(`apiVersion: cluster.k8s.io/v1alpha1
+func (u *openStackUser) onMetaKube(name string, replicas int, extra string) string {
+	return u.ids.Replace(fmt.Sprintf(`apiVersion: cluster.k8s.io/v1alpha1
 kind: MachineDeployment
 metadata: {name: %[1]s}
 spec:
@@ -47,7 +50,7 @@ spec:
             subnet: 2969ae04-a429-4c1b-83e3-2f76fc3a342a
           operatingSystem: ubuntu
           operatingSystemSpec: {}
-`, name, replicas, extra)
+`, name, replicas, extra))
 }
 
 // The manifests of MetaKube's users become servers as they ask for them, field by field, in what OpenStack's own APIs show.
@@ -55,13 +58,13 @@ func TestDRV3_OpenStackServersAreAsAsked(t *testing.T) {
 	kubermatic := machineServer{
 		Flavor: "m1.micro", Metadata: map[string]string{"kubermatic-cluster": "92r62cx8j6"},
 		Ports: []machinePort{{
-			Network: "kubermatic-92r62cx8j6", Subnet: "86db31c3-d5dd-4a88-bc92-ab8a148062c8", SecurityGroups: []string{"kubermatic-92r62cx8j6"},
+			Network: "kubermatic-92r62cx8j6", Subnet: kubermaticSubnet, SecurityGroups: []string{"kubermatic-92r62cx8j6"},
 		}},
 	}
 	metakube := machineServer{
-		Flavor: "m1.small", ServerGroups: []string{"fe9dcd44-f08a-492a-9e64-4e38e1d51573"},
+		Flavor: "m1.small", ServerGroups: []string{metakubeGroup},
 		Ports: []machinePort{{
-			Network: "metakube-mmxfcmgjkx", Subnet: "2969ae04-a429-4c1b-83e3-2f76fc3a342a", SecurityGroups: []string{"metakube-mmxfcmgjkx"},
+			Network: "metakube-mmxfcmgjkx", Subnet: metakubeSubnet, SecurityGroups: []string{"metakube-mmxfcmgjkx"},
 		}},
 	}
 	for _, tc := range []struct {
@@ -97,6 +100,10 @@ func (u *openStackUser) complete(want machineServer, m *clusterv1alpha1.Machine)
 	u.t.Helper()
 	cluster, uid := u.clusterUID(), *m.Spec.MachineUID
 	want.Name, want.Status, want.Zone = m.Name, "ACTIVE", "dbl1"
+	want.ServerGroups = slices.Clone(want.ServerGroups)
+	for i, id := range want.ServerGroups {
+		want.ServerGroups[i] = u.ids.Replace(id)
+	}
 	want.Tags = []string{"millwright-cluster=" + cluster, "millwright-machine=" + uid}
 	metadata := map[string]string{
 		"millwright-cluster": cluster, "millwright-machine": uid, "millwright-namespace": m.Namespace, "millwright-name": m.Name,
@@ -107,6 +114,7 @@ func (u *openStackUser) complete(want machineServer, m *clusterv1alpha1.Machine)
 	want.Metadata = metadata
 	want.Ports = slices.Clone(want.Ports)
 	port := &want.Ports[0]
+	port.Subnet = u.ids.Replace(port.Subnet)
 	port.Name, port.Description, port.Status = m.Namespace+"/"+m.Name+"/"+uid, "millwright cluster "+cluster, "ACTIVE"
 	port.FloatingIPFrom, port.FloatingIPDescription = "ext-net", "machine "+uid+" of millwright cluster "+cluster
 	for _, a := range m.Status.Addresses {
@@ -126,7 +134,7 @@ func TestDRV5_OpenStackIsLeftAsItWas(t *testing.T) {
 	u := newOpenStackUser(t)
 	u.strangers()
 	before := u.inventory(t.Context())
-	u.apply(onMetaKube("tide", 0, ""))
+	u.apply(u.onMetaKube("tide", 0, ""))
 	u.kubectl("scale", "machinedeployment", "tide", fmt.Sprintf("--replicas=%d", machines))
 	u.awaitRunning(machines)
 	u.checkOneVMEach()
@@ -146,12 +154,10 @@ func TestLIFE8_OpenStackServerDeletedByHand(t *testing.T) {
 	const machines = 3
 	u := newOpenStackUser(t)
 	before := len(u.inventory(t.Context()))
-	u.apply(onMetaKube("mortal", machines, ""))
+	u.apply(u.onMetaKube("mortal", machines, ""))
 	u.awaitRunning(machines)
 	dies := u.machines()[0]
-	if err := servers.Delete(t.Context(), u.compute, strings.TrimPrefix(*dies.Spec.ProviderID, "openstack:///")).ExtractErr(); err != nil {
-		t.Fatal(err)
-	}
+	u.deleteServer(strings.TrimPrefix(*dies.Spec.ProviderID, "openstack:///"))
 	eventually(t, "the dead to be replaced", func(context.Context) error {
 		if m, found := u.find(dies.Name); found {
 			return fmt.Errorf("machine %s is there still%s", m.Name, words(m.Status.Conditions))
@@ -165,12 +171,56 @@ func TestLIFE8_OpenStackServerDeletedByHand(t *testing.T) {
 	}
 }
 
+// deleteServer deletes a server as a person would: with OpenStack's own client where real services are, and it with them.
+func (u *openStackUser) deleteServer(id string) {
+	u.t.Helper()
+	if os.Getenv(services.Variable) == "" {
+		if err := servers.Delete(u.t.Context(), u.compute, id).ExtractErr(); err != nil {
+			u.t.Fatal(err)
+		}
+		return
+	}
+	command := exec.CommandContext(u.t.Context(), "openstack", "server", "delete", "--wait", id)
+	command.Env = os.Environ()
+	for key, value := range u.CloudEnvironment() {
+		command.Env = append(command.Env, key+"="+value)
+	}
+	if out, err := command.CombinedOutput(); err != nil {
+		u.t.Fatalf("openstack server delete: %v\n%s", err, out)
+	}
+}
+
+// A new template is rolled out to servers within maxSurge: no more of them, and none less.
+func TestROL1_OpenStackRollingUpdate(t *testing.T) {
+	const machines = 3
+	u := newOpenStackUser(t)
+	before := len(u.inventory(t.Context()))
+	u.apply(u.onMetaKube("rolled", machines, ""))
+	u.awaitRunning(machines)
+	old, peak := u.uids(), u.keepExtremes()
+	u.apply(strings.ReplaceAll(u.onMetaKube("rolled", machines, ""), "m1.small", "m1.medium"))
+	u.rolledOut("rolled")
+	u.awaitRunning(machines)
+	if most, least := peak(); most > machines+1 || least < machines {
+		t.Errorf("between %d and %d machines, want %d, and one more", least, most, machines)
+	}
+	for _, m := range u.machines() {
+		if flavor := u.server(*m.Spec.ProviderID).Flavor; flavor != "m1.medium" || slices.Contains(old, *m.Spec.MachineUID) {
+			t.Errorf("machine %s was not replaced: its flavor is %s", m.Name, flavor)
+		}
+	}
+	u.checkOneVMEach()
+	if n := len(u.inventory(t.Context())); n != before+3*machines {
+		t.Errorf("there are %d things in the project, want %d", n, before+3*machines)
+	}
+}
+
 // Nova's quota: the Machine that does not fit says so in Nova's words, and goes on by itself when it is raised.
 func TestSAFE7_OpenStackQuota(t *testing.T) {
 	const novasWords = "Quota exceeded for instances: Requested 1, but already used 2 of 2 instances"
 	u := newOpenStackUser(t)
 	u.quota(2)
-	u.apply(onMetaKube("limited", 3, ""))
+	u.apply(u.onMetaKube("limited", 3, ""))
 	eventually(t, "one machine to say that the quota is used up", func(context.Context) error {
 		said, running := 0, 0
 		for _, m := range u.machines() {
@@ -204,7 +254,7 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 	u.mayReadSecrets()
 	u.credentials(nil)
 	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: blue}, spec: {credentialsSecretRef: {name: cloud}}}`)
-	u.apply(onMetaKube("entrusted", machines, "\n      clusterRef: {name: blue}"))
+	u.apply(u.onMetaKube("entrusted", machines, "\n      clusterRef: {name: blue}"))
 	// At the end machines are deleted with what the Secret holds then.
 	t.Cleanup(func() { u.credentials(nil) })
 	u.awaitRunning(machines)

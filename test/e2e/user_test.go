@@ -66,7 +66,7 @@ func (u *user) leave() {
 	if _, err := u.Backend().SetQuota(ctx, &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{"vm": -1}}); err != nil {
 		u.t.Errorf("lift the cloud's quota: %v", err)
 	}
-	if out, err := u.try(nil, "delete", "machinedeployments,machinesets,machines", "--all", "--timeout=90s"); err != nil {
+	if out, err := u.try(nil, "delete", "machinedeployments,machinesets,machines", "--all", "--timeout="+waitLimit.String()); err != nil {
 		u.t.Errorf("delete what the test made: %v\n%s\n%s", err, out, u.story())
 		return
 	}

@@ -74,6 +74,9 @@ func (c *Cloud) viewByVersion(t *turn, s *server, view object, alone bool) {
 			view["description"] = s.Description
 		}
 	}
+	if t.version >= userDataShown && t.admin() {
+		view["OS-EXT-SRV-ATTR:user_data"] = textOrNil(s.userData)
+	}
 	if t.version >= serverTags {
 		view["tags"] = append([]string{}, s.Tags...)
 	}

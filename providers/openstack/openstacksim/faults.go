@@ -13,8 +13,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// effects are those that this cloud supports: all.
-var effects = []backendv1alpha1.FaultEffect{
+// allEffects are those that the cloud in memory supports.
+var allEffects = []backendv1alpha1.FaultEffect{
 	backendv1alpha1.FaultEffect_FAULT_EFFECT_LATENCY,
 	backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
 	backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD,
@@ -43,13 +43,15 @@ type fault struct {
 type faults struct {
 	count int
 	all   []*fault
+	// effects are those that there can be.
+	effects []backendv1alpha1.FaultEffect
 	// dice draw the latency of every call.
 	dice *rand.Rand
 }
 
 // inject takes in a copy of f and returns its id. seq is that of the last resource.
 func (fs *faults) inject(f *backendv1alpha1.Fault, seq int64) (string, error) {
-	if err := checkFault(f); err != nil {
+	if err := fs.check(f); err != nil {
 		return "", status.Error(codes.InvalidArgument, err.Error())
 	}
 	fs.count++
@@ -63,9 +65,9 @@ func (fs *faults) inject(f *backendv1alpha1.Fault, seq int64) (string, error) {
 	return one.GetId(), nil
 }
 
-func checkFault(f *backendv1alpha1.Fault) error {
+func (fs *faults) check(f *backendv1alpha1.Fault) error {
 	switch {
-	case !slices.Contains(effects, f.GetEffect()):
+	case !slices.Contains(fs.effects, f.GetEffect()):
 		return fmt.Errorf("fault.effect: %v is not supported", f.GetEffect())
 	case f.GetMatch().GetOperation() != "" && !isOperation(f.GetMatch().GetOperation()):
 		return fmt.Errorf("fault.match.operation: no operation is called %q; there are %q", f.GetMatch().GetOperation(), operationNames())

@@ -16,9 +16,21 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
 )
 
+// A cloud that stands before another one is the same to its users, and to its hooks.
 func TestLifeOfAMachine(t *testing.T) {
-	w := open(t, Options{})
-	ctx := t.Context()
+	t.Run("in memory", func(t *testing.T) { lifeOfAMachine(open(t, Options{})) })
+	t.Run("before another cloud", func(t *testing.T) {
+		behind := serve(t, Options{})
+		w := open(t, Options{Upstream: &Upstream{
+			IdentityEndpoint: behind.server.URL + "/v3", Region: "RegionOne", Administrator: "admin", Member: "demo", Password: Password,
+		}})
+		w.cloud = behind.cloud
+		lifeOfAMachine(w)
+	})
+}
+
+func lifeOfAMachine(w *world) {
+	t, ctx := w.T, w.Context()
 	pages, err := flavors.ListDetail(w.compute, nil).AllPages(ctx)
 	if err != nil {
 		t.Fatalf("flavors: %v", err)

@@ -41,7 +41,8 @@ type hooks struct {
 // GetBackendInfo implements the service.
 func (h *hooks) GetBackendInfo(context.Context, *backendv1alpha1.GetBackendInfoRequest) (*backendv1alpha1.GetBackendInfoResponse, error) {
 	return &backendv1alpha1.GetBackendInfoResponse{
-		Name: "openstack", Operations: driverOperations(), CreateOperations: createOperations, DeleteOperations: deleteOperations, Effects: effects,
+		Name: "openstack", Operations: driverOperations(), CreateOperations: createOperations, DeleteOperations: deleteOperations,
+		Effects: h.cloud.faults.effects,
 	}, nil
 }
 

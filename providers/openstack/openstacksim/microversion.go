@@ -17,6 +17,7 @@ const (
 	mostVersion  microversion = 93
 
 	attachmentsSayMore  microversion = 3
+	userDataShown       microversion = 3
 	serverLocked        microversion = 9
 	serverDescription   microversion = 19
 	serverTags          microversion = 26

@@ -20,6 +20,8 @@ type reply struct {
 	header http.Header
 	// body is written as JSON; nil: no body.
 	body any
+	// raw is written as it is, with the header alone, if there is one.
+	raw []byte
 	// words are those of an error, for the ledger.
 	words string
 	// page is sent as HTML instead of body to those who do not ask for JSON.
@@ -42,6 +44,11 @@ func (r *reply) set(name, value string) {
 // write sends the answer.
 func (r *reply) write(w http.ResponseWriter, request *http.Request) {
 	maps.Copy(w.Header(), r.header)
+	if r.raw != nil {
+		w.WriteHeader(r.status)
+		_, _ = w.Write(r.raw) // a caller that has gone is noted by its context
+		return
+	}
 	w.Header().Set("X-Openstack-Request-Id", "req-"+newID())
 	if r.body == nil {
 		w.WriteHeader(r.status)

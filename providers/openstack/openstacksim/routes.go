@@ -68,6 +68,10 @@ func (c *Cloud) routes() {
 		}
 		c.mux.HandleFunc(rt.method+" "+rt.pattern, c.handle(&rt))
 	}
+	if c.upstream != nil {
+		c.mux.HandleFunc("/", c.upstream.relay)
+		return
+	}
 	unknown := func(s service, outside bool) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			answer := s.refused(&refusal{status: http.StatusNotFound, kind: "HTTPNotFound", message: "The resource could not be found.", outside: outside}, "")

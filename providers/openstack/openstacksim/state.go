@@ -20,6 +20,8 @@ type Cloud struct {
 	options Options
 	closed  chan struct{}
 	mux     *http.ServeMux
+	// upstream is nil where the cloud is in memory.
+	upstream *upstream
 
 	// mu guards everything below. Effects take it, waiting never happens under it.
 	mu      sync.Mutex
@@ -82,10 +84,13 @@ func Open(o Options) (*Cloud, error) {
 		options: o, closed: make(chan struct{}), changed: make(chan struct{}), mux: http.NewServeMux(),
 		tokens: map[string]*token{}, users: map[string]*account{}, credentials: map[string]*credential{},
 		servers: map[int64]*server{}, gone: map[string]*server{}, aliveCount: map[string]int64{}, peak: map[string]int64{},
-		quota: map[string]int64{}, projectQuotas: map[string]map[string]int64{}, calls: newLedger(), faults: faults{dice: mathrand.New(mathrand.NewPCG(1, 2))},
+		quota: map[string]int64{}, projectQuotas: map[string]map[string]int64{}, calls: newLedger(), faults: faults{dice: mathrand.New(mathrand.NewPCG(1, 2)), effects: allEffects},
 		owners: map[string]owner{}, nameOwners: map[string]owner{},
 	}
 	c.inventories()
+	if o.Upstream != nil {
+		return c, c.reach(o.Upstream)
+	}
 	for kind := range o.Quota {
 		if !slices.Contains(quotaKinds, kind) {
 			return nil, fmt.Errorf("limit the quota of the cloud: no kind of resource is called %q; there are %q", kind, quotaKinds)
@@ -121,7 +126,14 @@ func (c *Cloud) Handler() http.Handler { return c.mux }
 
 // Register serves the hooks of millwright.backend.v1alpha1 on s.
 func (c *Cloud) Register(s grpc.ServiceRegistrar) {
-	backendv1alpha1.RegisterBackendServiceServer(s, &hooks{cloud: c})
+	backendv1alpha1.RegisterBackendServiceServer(s, c.hooks())
+}
+
+func (c *Cloud) hooks() backendv1alpha1.BackendServiceServer {
+	if c.upstream != nil {
+		return &upstreamHooks{hooks: hooks{cloud: c}, mirror: c.upstream.mirror}
+	}
+	return &hooks{cloud: c}
 }
 
 // Close ends every wait, without the effect of what waited for it, and closes the journal. The second Close does nothing.

@@ -168,6 +168,9 @@ func (c *Cloud) run(ctx context.Context, t *turn) (reply, error) {
 }
 
 func (c *Cloud) takeEffect(t *turn) (reply, error) {
+	if c.upstream != nil {
+		return c.passOn(t)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isClosed() {

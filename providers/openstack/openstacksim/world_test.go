@@ -25,7 +25,7 @@ type world struct {
 	*testing.T
 	cloud    *Cloud
 	server   *httptest.Server
-	hooks    *hooks
+	hooks    backendv1alpha1.BackendServiceServer
 	provider *gophercloud.ProviderClient
 
 	compute, network, image, volume *gophercloud.ServiceClient
@@ -48,7 +48,7 @@ func serve(t *testing.T, o Options) *world {
 	server := httptest.NewServer(c.Handler())
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { _ = c.Close() })
-	return &world{T: t, cloud: c, server: server, hooks: &hooks{cloud: c}}
+	return &world{T: t, cloud: c, server: server, hooks: c.hooks()}
 }
 
 func options(user string) gophercloud.AuthOptions {

@@ -54,6 +54,9 @@ func (a *arena) do(ctx context.Context, s plan.Step) error {
 	case plan.Kill, plan.Stop, plan.Cut, plan.Stall:
 		return a.disturb(ctx, s)
 	case plan.Break:
+		if !slices.Contains(a.effects, s.Fault.GetEffect()) {
+			return nil // no real service does that
+		}
 		_, err := a.stack.Backend().InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: s.Fault})
 		return err
 	case plan.Limit:

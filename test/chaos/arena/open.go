@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,6 +45,8 @@ type arena struct {
 	follow  sync.WaitGroup
 	// turns are held while a process or link is disturbed: one disturbance of each at a time.
 	turns map[string]*sync.Mutex
+	// effects are what the cloud can be told to do wrong.
+	effects []backendv1alpha1.FaultEffect
 	// vmRevision and callRevision are how far the ledger was read; audit and finder know how far the logs were.
 	vmRevision, callRevision int64
 	audit                    *audit.Log
@@ -170,6 +173,11 @@ func (a *arena) prepare(ctx context.Context) error {
 	if err := a.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return fmt.Errorf("read the cluster's uid: %w", err)
 	}
+	info, err := a.stack.Backend().GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		return fmt.Errorf("ask the cloud what it can do: %w", err)
+	}
+	a.effects = info.GetEffects()
 	foreign, err := a.makeForeign(ctx)
 	if err != nil {
 		return err

@@ -103,3 +103,11 @@ func OpenStack() Cloud {
 		},
 	}
 }
+
+// OpenStackServices are real services, which a file in JSON names: see [stack.OpenStackServices]. They take their time.
+func OpenStackServices(file string) Cloud {
+	c := OpenStack()
+	c.Provider, c.Args = stack.OpenStackServices(file), nil
+	c.DriverArgs = []string{"--create-settle=20s", "--poll-interval=1s"}
+	return c
+}

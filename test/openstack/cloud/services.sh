@@ -100,6 +100,8 @@ write_access() {
 	  "release": "zed",
 	  "identityEndpoint": "$url",
 	  "region": "RegionOne",
+	  "administrator": "admin",
+	  "member": "demo",
 	  "password": "$password",
 	  "faultProxy": "${proxy:+http://127.0.0.1:$proxy_port}",
 	  "faults": "$state/faults.json",

@@ -3,7 +3,7 @@
 Nearer: it leaves a file in $OPENSTACK_VIFS for each interface that it plugs, upon which ovn_chassis.py takes the port
 up, and it finishes a build when Neutron has said so, as libvirt's driver does.
 
-It fails where a server's metadata say test-fault=FAULT, or a rule in the file $OPENSTACK_FAULTS does, which is read
+It fails where a server's metadata say test-fault=FAULT (and test-fault-words=WORDS, for abort), or a rule in the file $OPENSTACK_FAULTS does, which is read
 anew each time: a list of {"match": "pattern of the server's name", "fault": FAULT, "seconds": 20, "times": 1}. "times"
 counts over all hosts; without it a rule holds for ever.
 
@@ -50,9 +50,9 @@ def rules():
 
 def fault_of(instance, kinds):
     """The rule that an instance is to fail by, or None."""
-    fault = (instance.metadata or {}).get(METADATA)
-    if fault in kinds:
-        return {'fault': fault}
+    metadata = instance.metadata or {}
+    if metadata.get(METADATA) in kinds:
+        return {'fault': metadata[METADATA], 'words': metadata.get(METADATA + '-words')}
     for number, rule in enumerate(rules()):
         if rule.get('fault') not in kinds or not fnmatch.fnmatch(instance.display_name or '', rule.get('match', '*')):
             continue
@@ -88,7 +88,7 @@ class FaultDriver(fake.FakeDriver):
         fault = rule['fault']
         LOG.warning('test fault %s', fault, instance=instance)
         if fault == 'abort':
-            raise exception.BuildAbortException(instance_uuid=instance.uuid, reason='test fault: abort')
+            raise exception.BuildAbortException(instance_uuid=instance.uuid, reason=rule.get('words') or 'test fault: abort')
         if fault == 'reschedule':
             raise exception.ComputeResourcesUnavailable(reason='test fault: reschedule')
         if fault == 'crash':

@@ -34,14 +34,13 @@ func TestConformanceOnRealServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var services struct {
-		IdentityEndpoint string `json:"identityEndpoint"`
-		Password         string `json:"password"`
-	}
-	if err := json.Unmarshal(raw, &services); err != nil {
+	services := &openstacksim.Upstream{}
+	if err := json.Unmarshal(raw, services); err != nil {
 		t.Fatal(err)
 	}
-	c := config(t, cloud{identityEndpoint: services.IdentityEndpoint, network: "demo-net", password: services.Password})
+	s := simulate(t, openstacksim.Options{Upstream: services})
+	c := config(t, cloud{identityEndpoint: s.identityEndpoint, network: "demo-net", password: services.Password})
+	c.Backend = s.hooks()
 	c.Endpoint = launched(t, "--create-settle", "20s", "--poll-interval", "1s")
 	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 5*time.Minute, 5*time.Minute
 	c.Crowd = 10

@@ -1,5 +1,5 @@
 // Command openstacksim runs an OpenStack cloud in memory for tests, demos and benchmarks, with hooks by which it can be watched and made to
-// misbehave. See package openstacksim. When it serves it says where, as one line of JSON on its standard output:
+// misbehave. With --upstream it stands before real services instead. See package openstacksim. When it serves it says where, as one line of JSON on its standard output:
 //
 //	{"identityEndpoint": "http://127.0.0.1:35357/v3"}
 package main
@@ -45,7 +45,7 @@ func main() {
 
 // places are where the cloud serves, and what else of its flags is none of its options.
 type places struct {
-	api, hooks, config string
+	api, hooks, config, upstream string
 	// alone says that nothing exists but what config names.
 	alone     bool
 	cert, key string
@@ -59,6 +59,8 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	flags.StringVar(&at.hooks, "backend-listen", "", "where to serve the hooks, as unix:///path; empty: nowhere")
 	flags.StringVar(&at.config, "config", "", "a file in JSON with what exists besides what does by default")
 	flags.BoolVar(&at.alone, "config-only", false, "have nothing exist but what --config names")
+	flags.StringVar(&at.upstream, "upstream", "",
+		"a file in JSON with identityEndpoint, region, administrator, member and password of real services to stand before; empty: be a cloud in memory")
 	flags.StringVar(&at.cert, "tls-cert", "", "the certificate to serve with; empty: no TLS")
 	flags.StringVar(&at.key, "tls-key", "", "its key")
 	flags.StringVar(&options.Journal, "state", "", "the file that keeps the cloud's state; empty: memory only")
@@ -87,6 +89,9 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 func serve(ctx context.Context, at places, options openstacksim.Options) error {
 	var err error
 	if options.World, err = readWorld(at); err != nil {
+		return err
+	}
+	if options.Upstream, err = readUpstream(at.upstream); err != nil {
 		return err
 	}
 	var hooks net.Listener
@@ -177,6 +182,22 @@ func readWorld(at places) (openstacksim.World, error) {
 		return more, nil
 	}
 	return openstacksim.DefaultWorld().With(more), nil
+}
+
+// readUpstream returns the real services that a file names; nil where no file is named. What else the file holds is somebody else's.
+func readUpstream(path string) (*openstacksim.Upstream, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // without a file there are none
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	upstream := &openstacksim.Upstream{}
+	if err := json.Unmarshal(raw, upstream); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return upstream, nil
 }
 
 // parseRange reads a duration, or two with a dash between them.

@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/test/chaos/arena"
 	"github.com/millwright-dev/millwright/test/chaos/clouds"
 	"github.com/millwright-dev/millwright/test/chaos/planted"
@@ -48,11 +49,18 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.DeployDir, "deploy", "deploy", "the repository's deploy folder")
 	flag.StringVar(&o.Dir, "dir", "", "where to write, a short path; empty: a new folder, removed if all is well")
 	cloud := flag.String("cloud", clouds.All()[0].Name(), "the test cloud: fake or openstack")
+	upstream := flag.String("upstream", "", "with -cloud openstack: a file that names real services to run it on, as environment.json of make openstack-up")
 	bug := flag.String("planted", "", "plant this bug into the manager, and see whether it is found; all: each in turn")
 	flag.Parse()
 	var known bool
 	if o.Cloud, known = clouds.Find(*cloud); !known {
 		return fmt.Errorf("no cloud is called %q", *cloud)
+	}
+	if *upstream != "" {
+		if o.Cloud.Name() != stack.OpenStack().Name() {
+			return fmt.Errorf("-upstream names services of OpenStack, and -cloud is %s", *cloud)
+		}
+		o.Cloud = clouds.OpenStackServices(*upstream)
 	}
 	if *bug == "" {
 		return campaign(o.Dir, func(dir string) error {

@@ -1,0 +1,237 @@
+package openstacksim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+)
+
+// Upstream are real services that a Cloud stands before: it passes the calls of their users on and answers what they answer. It keeps the
+// same ledger of them and has the same faults strike, but for lists that are behind and servers that boot for ever.
+type Upstream struct {
+	// IdentityEndpoint is Keystone's, and Region where the services are.
+	IdentityEndpoint string `json:"identityEndpoint"`
+	Region           string `json:"region"`
+	// Administrator may see and change all; Member is one whose project the hooks tell of. Both are in a project of their own name, in the
+	// domain Default, with the same Password.
+	Administrator string `json:"administrator"`
+	Member        string `json:"member"`
+	Password      string `json:"password"`
+}
+
+const (
+	// upstreamLimit bounds a call that is passed on; it goes on when its caller has gone.
+	upstreamLimit = 5 * time.Minute
+	// maxWords is how much of an error the ledger keeps.
+	maxWords = 300
+)
+
+// upstream is how the real services are reached.
+type upstream struct {
+	client *http.Client
+	// places are where they are, the most specific prefix first.
+	places []place
+	mirror *mirror
+}
+
+// place is where a service is: what begins with prefix here begins with root there.
+type place struct{ prefix, root string }
+
+// passed are where this cloud has the services, by their types in the catalog, and where in what the catalog has of them their versions
+// begin.
+var passed = map[service]struct{ prefix, version string }{
+	nova: {"/compute", "/v2.1"}, neutron: {"/networking", ""}, glance: {"/image", ""}, cinder: {"/volume", "/v3/"}, keystone: {"", "/v3"},
+}
+
+// reachUpstream logs in and finds the services.
+func reachUpstream(ctx context.Context, o *Upstream) (*upstream, error) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamLimit)
+	defer cancel()
+	administrator, err := o.logIn(ctx, o.Administrator)
+	if err != nil {
+		return nil, err
+	}
+	u := &upstream{client: &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 16},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	for kind, at := range passed {
+		url := o.IdentityEndpoint
+		if kind != keystone {
+			url, err = administrator.EndpointLocator(gophercloud.EndpointOpts{
+				Type: string(kind), Region: o.Region, Availability: gophercloud.AvailabilityPublic,
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find the service %s: %w", kind, err)
+		}
+		if at.version != "" {
+			url, _, _ = strings.Cut(url, at.version)
+		}
+		u.places = append(u.places, place{at.prefix, strings.TrimSuffix(url, "/")})
+	}
+	slices.SortFunc(u.places, func(a, b place) int { return len(b.prefix) - len(a.prefix) })
+	u.mirror, err = newMirror(ctx, o, administrator)
+	return u, err
+}
+
+// logIn returns a session of a user, who reaches the services directly: not as the calls come that are passed on.
+func (o *Upstream) logIn(ctx context.Context, user string) (*gophercloud.ProviderClient, error) {
+	client, err := openstack.AuthenticatedClient(ctx, gophercloud.AuthOptions{
+		IdentityEndpoint: o.IdentityEndpoint, Username: user, Password: o.Password, DomainName: "Default", AllowReauth: true,
+		Scope: &gophercloud.AuthScope{ProjectName: user, DomainName: "Default"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("log in as %s: %w", user, err)
+	}
+	client.HTTPClient.Timeout = upstreamLimit
+	return client, nil
+}
+
+// relay serves what is no kind of call that the ledger knows.
+func (u *upstream) relay(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	answer, err := u.pass(r, body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	answer.write(w, r)
+}
+
+// pass asks the service whose call this is. The error says that there was no answer.
+func (u *upstream) pass(r *http.Request, body []byte) (reply, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), upstreamLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, r.Method, u.there(r.URL.RequestURI()), bytes.NewReader(body))
+	if err != nil {
+		return reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
+	}
+	request.Header = r.Header.Clone()
+	// What comes back is read here.
+	request.Header.Del("Accept-Encoding")
+	response, err := u.client.Do(request)
+	if err != nil {
+		return reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
+	}
+	answer := reply{status: response.StatusCode, header: response.Header.Clone(), raw: u.here(raw, "http://"+r.Host)}
+	for _, hop := range []string{"Connection", "Content-Length", "Transfer-Encoding"} {
+		answer.header.Del(hop)
+	}
+	if location := answer.header.Get("Location"); location != "" {
+		answer.header.Set("Location", string(u.here([]byte(location), "http://"+r.Host)))
+	}
+	if answer.status >= http.StatusBadRequest {
+		answer.words = string(raw[:min(len(raw), maxWords)])
+	}
+	return answer, nil
+}
+
+// there is the address of what has the path here.
+func (u *upstream) there(path string) string {
+	for _, p := range u.places {
+		if rest, below := strings.CutPrefix(path, p.prefix); below {
+			return p.root + rest
+		}
+	}
+	return path
+}
+
+// here has all that a text says of the services' places lead to this cloud instead.
+func (u *upstream) here(text []byte, base string) []byte {
+	for _, p := range u.places {
+		text = bytes.ReplaceAll(text, []byte(p.root), []byte(base+p.prefix))
+	}
+	return text
+}
+
+// passOn has the real service let the call take effect.
+func (c *Cloud) passOn(t *turn) (reply, error) {
+	answer, err := c.upstream.pass(t.request, t.disturbed())
+	if err != nil {
+		c.options.Log.Info("a call was not answered", "operation", t.Operation, "error", err)
+		return reply{}, errBroken
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.request.Method != http.MethodGet && t.route.service != keystone && answer.status < http.StatusBadRequest {
+		c.learn(t, answer.raw)
+	}
+	t.DoneAt = now()
+	if t.Progress == received {
+		t.Progress = done
+	}
+	return answer, c.progress(t)
+}
+
+// learn notes what the call changed, and whose it is.
+func (c *Cloud) learn(t *turn, answer []byte) {
+	var made map[string]struct {
+		ID  string `json:"id"`
+		MAC string `json:"mac_address"`
+	}
+	id, whose := t.Resource, owner{Cluster: t.Subjects.cluster(), Machine: t.Subjects.machine()}
+	if t.route.creates && json.Unmarshal(answer, &made) == nil {
+		for _, one := range made {
+			id = one.ID
+			c.ownName(one.MAC, whose)
+		}
+	}
+	if t.route.operation == opCreateServer {
+		var asked struct{ Server marked }
+		_ = json.Unmarshal(t.body, &asked) // it was accepted
+		c.ownName(asked.Server.Name, whose)
+	}
+	c.own(id, whose)
+	t.changed(id)
+}
+
+// ownName remembers whose a name or a MAC address is.
+func (c *Cloud) ownName(name string, o owner) {
+	if name != "" && o != (owner{}) {
+		c.nameOwners[name] = o
+	}
+}
+
+// disturbed is the body of the call with what the driver of the test cloud's hypervisor reads, where the server is to fail.
+func (t *turn) disturbed() []byte {
+	for _, f := range t.faults {
+		if !f.forServer() {
+			continue
+		}
+		var body map[string]json.RawMessage
+		var server map[string]any
+		if json.Unmarshal(t.body, &body) != nil || json.Unmarshal(body["server"], &server) != nil {
+			return t.body
+		}
+		metadata, _ := server["metadata"].(map[string]any)
+		metadata = maps.Clone(metadata)
+		if metadata == nil {
+			metadata = map[string]any{}
+		}
+		metadata["test-fault"], metadata["test-fault-words"] = "abort", f.GetError().GetMessage()
+		server["metadata"] = metadata
+		body["server"], _ = json.Marshal(server) // it has just been read
+		changed, _ := json.Marshal(body)         // so has this
+		return changed
+	}
+	return t.body
+}

@@ -1,0 +1,180 @@
+package openstacksim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"google.golang.org/protobuf/proto"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+const (
+	// mirrorInterval is how often the servers are looked at while somebody waits for news of them.
+	mirrorInterval = 2 * time.Second
+	// overlap is how much of the past each look takes in again: clocks, and writes under way.
+	overlap = 5 * time.Second
+	// mirrorVersion is the first of Nova's with all that is read here: description, tags, the flavor's name, volumes that go with a server.
+	mirrorVersion = "2.67"
+)
+
+// mirror is what an administrator sees of a project of real services, and of its servers what he has seen of them.
+type mirror struct {
+	project, region string
+	// compute, network and volumes are an administrator's; member are Nova and Neutron of one of the project.
+	compute, network, volumes *gophercloud.ServiceClient
+	member                    struct{ compute, network, image *gophercloud.ServiceClient }
+
+	// looking is held by who looks, and guards looked: up to when it is known which servers have gone.
+	looking sync.Mutex
+	looked  time.Time
+
+	// The cloud's lock guards these: all VMs in the order in which they were seen first, and the numbers of them by id.
+	vms     []*backendv1alpha1.VM
+	numbers map[string]int64
+}
+
+// reach makes the cloud stand before real services.
+func (c *Cloud) reach(o *Upstream) (err error) {
+	if c.upstream, err = reachUpstream(context.Background(), o); err != nil {
+		return fmt.Errorf("reach the real services: %w", err)
+	}
+	c.faults.effects = slices.DeleteFunc(slices.Clone(allEffects), func(e backendv1alpha1.FaultEffect) bool {
+		return e == backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE || e == backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS
+	})
+	c.routes()
+	go c.keepLooking()
+	return nil
+}
+
+func newMirror(ctx context.Context, o *Upstream, administrator *gophercloud.ProviderClient) (*mirror, error) {
+	m := &mirror{region: o.Region, numbers: map[string]int64{}, looked: time.Now()}
+	member, err := o.logIn(ctx, o.Member)
+	if err != nil {
+		return nil, err
+	}
+	in := gophercloud.EndpointOpts{Region: o.Region, Availability: gophercloud.AvailabilityInternal}
+	for _, service := range []struct {
+		user *gophercloud.ProviderClient
+		open func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)
+		into **gophercloud.ServiceClient
+	}{
+		{administrator, openstack.NewComputeV2, &m.compute}, {administrator, openstack.NewNetworkV2, &m.network},
+		{administrator, openstack.NewBlockStorageV3, &m.volumes},
+		{member, openstack.NewComputeV2, &m.member.compute}, {member, openstack.NewNetworkV2, &m.member.network},
+		{member, openstack.NewImageV2, &m.member.image},
+	} {
+		if *service.into, err = service.open(service.user, in); err != nil {
+			return nil, fmt.Errorf("find a service: %w", err)
+		}
+	}
+	m.compute.Microversion, m.member.compute.Microversion = mirrorVersion, mirrorVersion
+	m.project, err = projectOf(member)
+	return m, err
+}
+
+// keepLooking looks at the servers until the cloud is closed.
+func (c *Cloud) keepLooking() {
+	tick := time.NewTicker(mirrorInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.closed:
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), upstreamLimit)
+		if err := c.look(ctx); err != nil {
+			c.options.Log.Info("the servers could not be looked at", "error", err)
+		}
+		cancel()
+	}
+}
+
+// look takes note of what has become of the servers.
+func (c *Cloud) look(ctx context.Context) error {
+	m := c.upstream.mirror
+	m.looking.Lock()
+	defer m.looking.Unlock()
+	began := time.Now()
+	alive, err := m.list(ctx, servers.ListOpts{})
+	if err != nil {
+		return err
+	}
+	changed, err := m.list(ctx, servers.ListOpts{ChangesSince: m.looked.Add(-overlap).UTC().Format(time.RFC3339)})
+	if err != nil {
+		return err
+	}
+	m.looked = began
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := map[string]bool{}
+	for _, s := range slices.Concat(changed, alive) {
+		seen[s.ID] = true
+		c.see(s.vm(m.region))
+	}
+	for id, number := range m.numbers {
+		if vm := m.vms[number]; !seen[id] && vm.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
+			vm = proto.CloneOf(vm)
+			vm.State, vm.UserData = backendv1alpha1.VMState_VM_STATE_GONE, nil
+			c.see(vm)
+		}
+	}
+	return nil
+}
+
+// list returns servers of the project, of all users.
+func (m *mirror) list(ctx context.Context, o servers.ListOpts) ([]realServer, error) {
+	o.AllTenants, o.TenantID = true, m.project
+	pages, err := servers.List(m.compute, o).AllPages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list servers: %w", err)
+	}
+	var found []realServer
+	return found, servers.ExtractServersInto(pages, &found)
+}
+
+// see takes note of a VM as it is now. One that is gone stays gone: lists do not tell the same at one time.
+func (c *Cloud) see(vm *backendv1alpha1.VM) {
+	m := c.upstream.mirror
+	number, known := m.numbers[vm.GetId()]
+	if known {
+		before := m.vms[number]
+		vm.Revision = before.GetRevision()
+		inherit(vm, before)
+		if proto.Equal(before, vm) || before.GetState() == backendv1alpha1.VMState_VM_STATE_GONE {
+			return
+		}
+	} else {
+		number = int64(len(m.vms))
+		m.numbers[vm.GetId()] = number
+		m.vms = append(m.vms, vm)
+	}
+	c.own(vm.GetId(), owner{Cluster: vm.GetClusterUid(), Machine: vm.GetMachineUid()})
+	vm.Revision = c.history.note(number)
+	m.vms[number] = vm
+	c.notePeak(vm.GetClusterUid())
+	c.wake()
+}
+
+// notePeak keeps the most VMs that were there at once, of the cluster and of all.
+func (c *Cloud) notePeak(cluster string) {
+	count := map[string]int64{}
+	for _, vm := range c.upstream.mirror.vms {
+		if vm.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
+			count[""]++
+			if vm.GetClusterUid() != "" {
+				count[vm.GetClusterUid()]++
+			}
+		}
+	}
+	for _, of := range []string{"", cluster} {
+		c.peak[of] = max(c.peak[of], count[of])
+	}
+}

@@ -1,0 +1,85 @@
+package openstacksim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+// realServer is what the real Nova shows an administrator of a server.
+type realServer struct {
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Status      string            `json:"status"`
+	VMState     string            `json:"OS-EXT-STS:vm_state"`
+	TaskState   string            `json:"OS-EXT-STS:task_state"`
+	Metadata    map[string]string `json:"metadata"`
+	Tags        []string          `json:"tags"`
+	UserData    string            `json:"OS-EXT-SRV-ATTR:user_data"`
+	Zone        string            `json:"OS-EXT-AZ:availability_zone"`
+	Created     time.Time         `json:"created"`
+	Flavor      struct {
+		Name string `json:"original_name"`
+	} `json:"flavor"`
+	Addresses map[string][]struct {
+		Address string `json:"addr"`
+		Kind    string `json:"OS-EXT-IPS:type"`
+	} `json:"addresses"`
+	Volumes []struct {
+		ID string `json:"id"`
+	} `json:"os-extended-volumes:volumes_attached"`
+}
+
+// vm is the server as tests see it, in a region.
+func (r *realServer) vm(region string) *backendv1alpha1.VM {
+	s := &server{VMState: r.VMState, TaskState: r.TaskState, Metadata: r.Metadata, Tags: r.Tags, userData: r.UserData}
+	if r.Status == "DELETED" {
+		s.VMState, s.TaskState, s.userData = vmDeleted, "", ""
+	}
+	whose := r.owner()
+	return &backendv1alpha1.VM{
+		Id: r.ID, ProviderId: providerPrefix + r.ID, Name: r.Name, ClusterUid: whose.Cluster, MachineUid: whose.Machine,
+		State: s.hooked(), UserData: s.guestData(), Tags: s.othersTags(), Addresses: r.vmAddresses(),
+		CreateTime: timestamppb.New(r.Created), InstanceType: r.Flavor.Name, Region: region, Zone: r.Zone,
+	}
+}
+
+// owner is whose the server is. Of one that is gone, only its description tells.
+func (r *realServer) owner() owner {
+	if o := ownerOfMetadata(r.Metadata); o != (owner{}) {
+		return o
+	}
+	return ownerOfDescription(r.Description)
+}
+
+func (r *realServer) vmAddresses() []*backendv1alpha1.VMAddress {
+	var inner, outer []*backendv1alpha1.VMAddress
+	for _, network := range slices.Sorted(maps.Keys(r.Addresses)) {
+		for _, a := range r.Addresses[network] {
+			if a.Kind == "floating" {
+				outer = append(outer, &backendv1alpha1.VMAddress{Type: "ExternalIP", Address: a.Address})
+				continue
+			}
+			inner = append(inner, &backendv1alpha1.VMAddress{Type: "InternalIP", Address: a.Address})
+		}
+	}
+	if len(inner) == 0 {
+		return nil
+	}
+	return slices.Concat([]*backendv1alpha1.VMAddress{{Type: "Hostname", Address: r.Name}}, inner, outer)
+}
+
+// inherit keeps what is known of a VM and no longer told.
+func inherit(vm, before *backendv1alpha1.VM) {
+	vm.ClusterUid = cmp.Or(vm.GetClusterUid(), before.GetClusterUid())
+	vm.MachineUid = cmp.Or(vm.GetMachineUid(), before.GetMachineUid())
+	if vm.GetState() == backendv1alpha1.VMState_VM_STATE_GONE {
+		vm.DeleteTime = cmp.Or(before.GetDeleteTime(), timestamppb.Now())
+	}
+}
