@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
