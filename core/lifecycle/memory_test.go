@@ -68,6 +68,25 @@ func TestRemember(t *testing.T) {
 	}
 }
 
+// TestLeftover: what is taken for the rest of a create that died half-way.
+func TestLeftover(t *testing.T) {
+	for name, c := range map[string]struct {
+		state      instance.State
+		providerID string
+		want       bool
+	}{
+		"failed without a VM":     {instance.Failed, "", true},
+		"failed with one":         {instance.Failed, "cloud:///1", false},
+		"asked for, not yet a VM": {instance.Creating, "", false},
+		"running":                 {instance.Running, "cloud:///1", false},
+	} {
+		v := view{instance: &instance.Instance{State: c.state, ProviderID: c.providerID}}
+		if got := v.leftover(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestSettleBy: when nothing can come any more of creates whose end nobody saw.
 func TestSettleBy(t *testing.T) {
 	leading := epoch.Add(time.Minute)

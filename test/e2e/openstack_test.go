@@ -293,6 +293,69 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 	u.checkOneVMEach()
 }
 
+// What OpenStack is asked for each of a hundred machines that are wanted at once, while they run and nothing happens, and until they are
+// gone: the budget of DRV4, lookups and logins included.
+func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
+	const (
+		machines             = 100
+		budgetUp, budgetDown = 4, 3
+		idle                 = 20 * time.Second
+	)
+	u := newOpenStackUser(t)
+	manifest := strings.ReplaceAll(u.onMetaKube("crowd", machines, ""), "            floatingIpPool: ext-net\n", "")
+	before := u.asked()
+	u.apply(manifest)
+	u.awaitRunning(machines)
+	up := u.asked()
+	resting, cancel := context.WithTimeout(t.Context(), idle)
+	defer cancel()
+	<-resting.Done()
+	rested := u.asked()
+	u.kubectl("scale", "machinedeployment", "crowd", "--replicas=0")
+	u.awaitGone()
+	down := u.asked()
+	made, waited, removed := since(before, up), since(up, rested), since(rested, down)
+	t.Logf("%d machines: %.2f calls each until they run, %.2f until they are gone\nup: %v\nidle for %s: %v\ndown: %v",
+		machines, perCrowd(made, machines), perCrowd(removed, machines), made, idle, waited, removed)
+	if perCrowd(made, machines) > budgetUp || perCrowd(removed, machines) > budgetDown {
+		t.Errorf("more calls per machine than %d up and %d down", budgetUp, budgetDown)
+	}
+	for operation := range waited {
+		if !strings.HasPrefix(operation, "List") {
+			t.Errorf("while nothing happens OpenStack is asked for %s: %v", operation, waited)
+		}
+	}
+}
+
+// asked counts the calls of the cloud's own API, by operation.
+func (u *openStackUser) asked() map[string]int64 {
+	u.t.Helper()
+	totals, err := u.Backend().GetTotals(u.t.Context(), &backendv1alpha1.GetTotalsRequest{})
+	if err != nil {
+		u.t.Fatalf("count the cloud's calls: %v", err)
+	}
+	return totals.GetCalls()
+}
+
+// since is what was counted between two counts.
+func since(before, after map[string]int64) map[string]int64 {
+	more := map[string]int64{}
+	for operation, n := range after {
+		if n > before[operation] {
+			more[operation] = n - before[operation]
+		}
+	}
+	return more
+}
+
+func perCrowd(calls map[string]int64, machines int) float64 {
+	all := int64(0)
+	for _, n := range calls {
+		all += n
+	}
+	return float64(all) / float64(machines)
+}
+
 // lookAnew has every Machine looked at with what its Secret holds now. A manager that has just been started does so at once; one that
 // runs reads the Secrets of Machines that are well again within minutes.
 func (u *openStackUser) lookAnew() {

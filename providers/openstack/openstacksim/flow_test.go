@@ -20,12 +20,7 @@ import (
 func TestLifeOfAMachine(t *testing.T) {
 	t.Run("in memory", func(t *testing.T) { lifeOfAMachine(open(t, Options{})) })
 	t.Run("before another cloud", func(t *testing.T) {
-		behind := serve(t, Options{})
-		w := open(t, Options{Upstream: &Upstream{
-			IdentityEndpoint: behind.server.URL + "/v3", Region: "RegionOne", Administrator: "admin", Member: "demo", Password: Password,
-		}})
-		w.cloud = behind.cloud
-		lifeOfAMachine(w)
+		lifeOfAMachine(openBefore(t, serve(t, Options{})))
 	})
 }
 

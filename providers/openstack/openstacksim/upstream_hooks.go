@@ -315,7 +315,7 @@ func (h *upstreamHooks) ordinary(ctx context.Context) (network, flavor, image st
 		of   *gophercloud.ServiceClient
 		path string
 	}{
-		{h.member.network, "networks?limit=1&project_id=" + h.project}, {h.member.compute, "flavors?limit=1"}, {h.member.image, "v2/images?limit=1"},
+		{h.member.network, "networks?limit=1&project_id=" + h.project}, {h.member.compute, "flavors?limit=1"}, {h.member.image, "images?limit=1"},
 	} {
 		if _, err := list.of.Get(ctx, list.of.ServiceURL(list.path), &listed, nil); err != nil { //nolint:bodyclose // gophercloud closes it
 			return "", "", "", fmt.Errorf("look for what a server is made from: %w", err)
