@@ -53,32 +53,44 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 	}
 }
 
-// A hundred machines that are asked for at once cost two calls each, and a share of a few lists.
+// A hundred machines that are asked for at once cost a call for each thing that they are made of, and a share of a few lists.
 func TestCallsOfManyMachines(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
-	const machines = 100
-	names := make([]string, machines)
-	for i := range names {
-		names[i] = "m" + string(rune('a'+i/26)) + string(rune('a'+i%26))
-	}
-	at := func(what string, do func(name string)) (calls int64) {
-		before := sum(w.calls())
-		defer func() { t.Logf("%s: %.2f calls for each of %d machines", what, float64(calls)/machines, machines) }()
-		var wait sync.WaitGroup
-		for _, name := range names {
-			wait.Go(func() { do(name) })
-		}
-		wait.Wait()
-		return sum(w.calls()) - before
-	}
-	if got := at("create", func(name string) { _, err := w.create(name, nil); check(t, err) }); got > 4*machines {
-		t.Errorf("%d machines were made by %d calls, more than 4 each: %v", machines, got, w.calls())
-	}
-	if got := at("delete", func(name string) { w.gone(name) }); got > 3*machines {
-		t.Errorf("%d machines were deleted by %d calls, more than 3 each: %v", machines, got, w.calls())
-	}
-	if logins := w.calls()["Authenticate"]; logins != 1 {
-		t.Errorf("%d logins", logins)
+	for _, c := range []struct {
+		name     string
+		spec     map[string]any
+		up, down int64
+	}{
+		{"without floating IP", nil, 4, 3},
+		{"with floating IP", map[string]any{"floatingIpPool": "ext-net"}, 5, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, openstacksim.Options{})
+			const machines = 100
+			var names []string
+			for i := range machines {
+				names = append(names, "m"+string(rune('a'+i/26))+string(rune('a'+i%26)))
+			}
+			of := func(what string, do func(name string)) int64 {
+				before := sum(w.calls())
+				var wait sync.WaitGroup
+				for _, name := range names {
+					wait.Go(func() { do(name) })
+				}
+				wait.Wait()
+				calls := sum(w.calls()) - before
+				t.Logf("%s: %.2f calls for each of %d machines", what, float64(calls)/machines, machines)
+				return calls
+			}
+			if got := of("create", func(name string) { _, err := w.create(name, c.spec); check(t, err) }); got > c.up*machines {
+				t.Errorf("%d machines were made by %d calls, more than %d each: %v", machines, got, c.up, w.calls())
+			}
+			if got := of("delete", w.gone); got > c.down*machines {
+				t.Errorf("%d machines were deleted by %d calls, more than %d each: %v", machines, got, c.down, w.calls())
+			}
+			if logins := w.calls()["Authenticate"]; logins != 1 {
+				t.Errorf("%d logins", logins)
+			}
+		})
 	}
 }
 
