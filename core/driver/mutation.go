@@ -152,6 +152,10 @@ func (d *Driver) keep(record *callRecord, m Machine, outcome Outcome) {
 		d.watch.found(m.UID, look{began: outcome.Started, ended: outcome.Ended, instance: outcome.Instance})
 	}
 	record.nextLook = outcome.Ended.Add(pause)
+	if outcome.Operation == Delete && outcome.Instance == nil && outcome.Failure == nil {
+		// Nothing is left to look at, however long its Machine takes to hear of it.
+		d.watch.untrack(m.UID)
+	}
 }
 
 // adapt follows the cloud's rate limits with what a call tells that began at an instant. Of many calls that were refused at

@@ -170,6 +170,31 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 	r.observed(t, lost, func(o Observation) bool { return o.Looks == 2 })
 }
 
+func TestAMachineOfWhichNothingIsLeftIsNotLookedAt(t *testing.T) {
+	all := machines(2)
+	f := newFakeDriver()
+	c := newCloud(f, all)
+	path := socketPath(t)
+	f.serve(t, path)
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := start(t, Config{Clock: clock}, path)
+	r.awaitReady(t)
+	for _, m := range all {
+		r.Track(m, Pending)
+	}
+	if err := r.StartDelete(t.Context(), all[0]); err != nil {
+		t.Fatal(err)
+	}
+	if outcome := r.outcome(t, all[0]); outcome.Instance != nil || outcome.Failure != nil {
+		t.Fatalf("outcome %+v, want that nothing is left", outcome)
+	}
+	clock.Step(time.Second)
+	r.observed(t, all[1], inState(instance.Creating))
+	if asked := c.drain(); asked[all[0].UID] != 0 {
+		t.Errorf("asked %v, among them for the machine of which nothing is left", asked)
+	}
+}
+
 func TestAListThatIsNotImplementedIsNotAskedForAgain(t *testing.T) {
 	all := machines(6)
 	f := newFakeDriver()

@@ -5,13 +5,15 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
-// Reads gathers questions about keys that have something in common, a scope. A question that comes while nobody else asks goes at once;
-// those that come meanwhile wait for that answer and then go together. So nobody waits for company, and an answer was asked for
-// after the question: it is never older. The zero value is not usable; see New. It is safe for concurrent use.
+// Reads gathers questions about keys that have something in common, a scope. A question waits a moment for company; those that come
+// while it is asked wait for that answer and then go together. An answer was asked for after the question: it is never older. The zero
+// value is not usable; see New. It is safe for concurrent use.
 type Reads[S comparable, V any] struct {
 	most int
+	wait time.Duration
 	load func(ctx context.Context, scope S, keys []string) (map[string]V, error)
 
 	mu     sync.Mutex
@@ -33,10 +35,12 @@ type round[V any] struct {
 	err     error
 }
 
-// New returns a Reads that asks for up to most keys at once. What load does not have in its answer is the zero value. load gets a
+// New returns a Reads that asks for up to most keys at once, and for fewer after a wait. What load does not have in its answer is the zero value. load gets a
 // context of its own, which ends with nobody's: many wait for it, so it has to bound itself.
-func New[S comparable, V any](most int, load func(ctx context.Context, scope S, keys []string) (map[string]V, error)) *Reads[S, V] {
-	return &Reads[S, V]{most: most, load: load, scopes: map[S]*line[V]{}}
+func New[S comparable, V any](
+	most int, wait time.Duration, load func(ctx context.Context, scope S, keys []string) (map[string]V, error),
+) *Reads[S, V] {
+	return &Reads[S, V]{most: most, wait: wait, load: load, scopes: map[S]*line[V]{}}
 }
 
 // Get returns what load answers for the key, or the error of ctx once that has ended.
@@ -79,9 +83,20 @@ func (r *Reads[S, V]) join(ctx context.Context, scope S, key string) *round[V] {
 	return last
 }
 
+// gather waits for company, unless the next round is full or there is none.
+func (r *Reads[S, V]) gather(waiting *line[V]) {
+	r.mu.Lock()
+	ready := len(waiting.next) == 0 || len(waiting.next[0].keys) >= r.most
+	r.mu.Unlock()
+	if !ready && r.wait > 0 {
+		<-time.After(r.wait)
+	}
+}
+
 // ask asks round by round until nobody waits.
 func (r *Reads[S, V]) ask(ctx context.Context, scope S, waiting *line[V]) {
 	for {
+		r.gather(waiting)
 		r.mu.Lock()
 		if len(waiting.next) == 0 {
 			delete(r.scopes, scope)

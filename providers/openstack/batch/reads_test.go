@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // asked collects what is asked for, and holds each question until it is let go.
@@ -33,7 +34,7 @@ func (a *asked) load(_ context.Context, scope string, keys []string) (map[string
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}
-		reads := New(2, a.load)
+		reads := New(2, 0, a.load)
 		answers := make(chan string, 10)
 		get := func(key string) {
 			go func() {
@@ -69,11 +70,47 @@ func TestTogether(t *testing.T) {
 	})
 }
 
+// Who asks waits for company; a round that is full does not.
+func TestCompany(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys []string
+		want [][]string
+	}{
+		{"alone", []string{"a"}, [][]string{{"a"}}},
+		{"a full round", []string{"a", "b"}, [][]string{{"a", "b"}}},
+		{"more", []string{"a", "b", "c"}, [][]string{{"a", "b"}, {"c"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &asked{letGo: make(chan error, len(c.keys))}
+				for range c.keys {
+					a.letGo <- nil
+				}
+				reads := New(2, time.Second, a.load)
+				var all sync.WaitGroup
+				began := time.Now()
+				for _, key := range c.keys {
+					all.Go(func() { _, _ = reads.Get(t.Context(), "s", key) })
+					synctest.Wait()
+				}
+				all.Wait()
+				if got := len(slices.Concat(a.rounds...)); len(a.rounds) != len(c.want) || got != len(c.keys) {
+					t.Errorf("asked for %v, want %v", a.rounds, c.want)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
 // A question is never answered by an older answer: what comes while one is under way waits for the next.
 func TestNeverOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}
-		reads := New(10, a.load)
+		reads := New(10, 0, a.load)
 		for range 2 {
 			go func() { _, _ = reads.Get(t.Context(), "s", "a") }()
 			synctest.Wait()
@@ -91,7 +128,7 @@ func TestNeverOlder(t *testing.T) {
 func TestScopesDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}
-		reads := New(10, a.load)
+		reads := New(10, 0, a.load)
 		for _, scope := range []string{"one", "other"} {
 			go func() { _, _ = reads.Get(t.Context(), scope, "a") }()
 		}
@@ -107,7 +144,7 @@ func TestScopesDoNotWait(t *testing.T) {
 func TestWhoGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}
-		reads := New(10, a.load)
+		reads := New(10, 0, a.load)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone, failed := make(chan error, 1), make(chan error, 1)
 		go func() { _, err := reads.Get(ctx, "s", "a"); gone <- err }()

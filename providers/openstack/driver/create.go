@@ -33,7 +33,11 @@ type creation struct {
 
 // ensure returns the machine's server, and makes it where there is none.
 func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	found, err := c.find(ctx, c.subject)
+	find := c.findServers
+	if c.want.FloatingIPPool != "" {
+		find = c.find
+	}
+	found, err := find(ctx, c.subject)
 	if err != nil {
 		return nil, err
 	}

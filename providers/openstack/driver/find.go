@@ -21,6 +21,8 @@ import (
 const (
 	// most is how many machines are asked for at once: their names have to fit in a URL.
 	most = 25
+	// company is the part of the poll interval for which who asks about a machine waits for others.
+	company = 20
 	// buriedFor is how much longer than a create may take to settle a deleted server is looked for: clocks differ.
 	buriedFor = 5 * time.Minute
 )
@@ -40,11 +42,11 @@ type reads struct {
 	floatingIPs *batch.Reads[scope, []floatingIP]
 }
 
-func newReads() reads {
+func newReads(wait time.Duration) reads {
 	return reads{
-		servers:     batch.New(most, serversOf),
-		ports:       batch.New(most, portsOf),
-		floatingIPs: batch.New(most, floatingIPsOf),
+		servers:     batch.New(most, wait, serversOf),
+		ports:       batch.New(most, wait, portsOf),
+		floatingIPs: batch.New(most, wait, floatingIPsOf),
 	}
 }
 
@@ -135,6 +137,16 @@ func (d *Driver) holding(owner marks.Owner) *holding {
 
 // find returns the machine's servers, and only without one what else there is of it: until the server is gone, nobody needs to know.
 func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
+	found, err := d.findServers(ctx, one)
+	if err != nil || len(found.servers) > 0 {
+		return found, err
+	}
+	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, one.scope(), one.Description())
+	return found, err
+}
+
+// findServers returns the machine's servers, and only without one its ports.
+func (d *Driver) findServers(ctx context.Context, one subject) (*holding, error) {
 	found := d.holding(one.Owner)
 	var err error
 	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil || len(found.servers) > 0 {
@@ -143,24 +155,21 @@ func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
 	if found.ports, err = d.reads.ports.Get(ctx, one.scope(), one.PortName()); err != nil {
 		return nil, err
 	}
-	if found.servers, err = unlisted(ctx, one, found.ports); err != nil {
-		return nil, err
-	}
-	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, one.scope(), one.Description())
+	found.servers, err = unlisted(ctx, one, found.ports)
 	return found, err
 }
 
 // unlisted returns the machine's servers that Nova leaves out of its lists but whose ids are known: those that it has given up for
-// deletion and may still restore, and those in a cell that is down. A port that names a server which is gone is free.
+// deletion and may still restore, and those in a cell that is down. Both keep their ports; a server that is gone has let go of them.
 func unlisted(ctx context.Context, one subject, ports []port) ([]server, error) {
 	ids := map[string]bool{}
-	if one.serverID != "" {
-		ids[one.serverID] = true
-	}
 	for _, p := range ports {
 		if p.DeviceID != "" {
 			ids[p.DeviceID] = true
 		}
+	}
+	if one.serverID != "" && len(ports) == 0 {
+		ids[one.serverID] = true
 	}
 	var found []server
 	for _, id := range slices.Sorted(maps.Keys(ids)) {

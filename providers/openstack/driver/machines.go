@@ -39,7 +39,8 @@ type Options struct {
 	Environment spec.Environment
 	// CreateSettle is how long after a lost create the cloud may still bring forth what was asked for; 0 means a minute.
 	CreateSettle time.Duration
-	// PollInterval is when it is worth asking again about a server that is on its way; 0 means 2 s.
+	// PollInterval is when it is worth asking again about a server that is on its way; 0 means 2 s. Who asks about a machine waits a
+	// twentieth of it for others, and they ask together.
 	PollInterval time.Duration
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
@@ -75,7 +76,7 @@ func New(sessions *session.Pool, o Options) *Driver {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Driver{options: o, sessions: sessions, reads: newReads(), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
+	return &Driver{options: o, sessions: sessions, reads: newReads(o.PollInterval / company), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
 }
 
 // Info implements sdk.Driver.
