@@ -52,6 +52,8 @@ type preparation struct {
 	done    bool
 	spec    []byte
 	failure *instance.Failure
+	// before is the trouble that the last attempt at the same answer met: it holds until there is one.
+	before *instance.Failure
 	// until is how long the answer holds; zero for as long as the connection.
 	until time.Time
 	// waiting are machines to wake when it is there.
@@ -86,17 +88,24 @@ func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
 	}
 	now := d.cfg.Clock.Now()
 	p, known := d.prepared[key]
+	var before *instance.Failure
 	if known && p.done && !p.until.IsZero() && !now.Before(p.until) {
 		known = false
+		if p.failure != nil && p.failure.Class == instance.Unavailable {
+			before = p.failure
+		}
 	}
 	if !known {
-		p = &preparation{waiting: map[types.NamespacedName]struct{}{}}
+		p = &preparation{before: before, waiting: map[types.NamespacedName]struct{}{}}
 		d.keepPrepared(key, p)
 		s := d.session
 		s.calls.Go(func() { d.prepare(s, p, q) })
 	}
 	if !p.done {
 		p.waiting[m.key()] = struct{}{}
+		if p.before != nil {
+			return nil, p.before
+		}
 		return nil, ErrPreparing
 	}
 	if p.failure == nil {
