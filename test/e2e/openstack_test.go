@@ -297,7 +297,7 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 }
 
 // What OpenStack is asked for each of a hundred machines that are wanted at once, while they run and nothing happens, and until they are
-// gone: the budget of DRV4, lookups and logins included.
+// gone: the budget of DRV4, lookups and logins included. The list that all machines share comes by the clock, and is not counted.
 func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 	const (
 		machines             = 100
@@ -305,58 +305,75 @@ func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 		idle                 = 20 * time.Second
 	)
 	u := newOpenStackUser(t)
-	manifest := strings.ReplaceAll(u.onMetaKube("crowd", machines, ""), "            floatingIpPool: ext-net\n", "")
-	before := u.asked()
-	u.apply(manifest)
+	begun := u.asked()
+	u.apply(strings.ReplaceAll(u.onMetaKube("crowd", machines, ""), "            floatingIpPool: ext-net\n", ""))
 	u.awaitRunning(machines)
-	up := u.asked()
+	running := u.asked()
 	resting, cancel := context.WithTimeout(t.Context(), idle)
 	defer cancel()
 	<-resting.Done()
 	rested := u.asked()
 	u.kubectl("scale", "machinedeployment", "crowd", "--replicas=0")
 	u.awaitGone()
-	down := u.asked()
-	made, waited, removed := since(before, up), since(up, rested), since(rested, down)
-	t.Logf("%d machines: %.2f calls each until they run, %.2f until they are gone\nup: %v\nidle for %s: %v\ndown: %v",
-		machines, perCrowd(made, machines), perCrowd(removed, machines), made, idle, waited, removed)
-	if perCrowd(made, machines) > budgetUp || perCrowd(removed, machines) > budgetDown {
-		t.Errorf("more calls per machine than %d up and %d down", budgetUp, budgetDown)
-	}
+	gone := u.asked()
+
+	waited := rested.since(running)
+	shared := float64(waited.all()) / rested.at.Sub(running.at).Seconds()
+	t.Logf("idle: %v, %.1f a second", waited, shared)
 	for operation := range waited {
 		if !strings.HasPrefix(operation, "List") {
 			t.Errorf("while nothing happens OpenStack is asked for %s: %v", operation, waited)
 		}
 	}
+	for _, phase := range []struct {
+		name     string
+		from, to asked
+		budget   float64
+	}{{"until they run", begun, running, budgetUp}, {"until they are gone", rested, gone, budgetDown}} {
+		calls := phase.to.since(phase.from)
+		all := float64(calls.all()) / machines
+		own := all - shared*phase.to.at.Sub(phase.from.at).Seconds()/machines
+		t.Logf("%s: %.2f calls each, %.2f of them beyond the shared list: %v", phase.name, all, own, calls)
+		if own > phase.budget {
+			t.Errorf("%s: more calls for each of %d machines than %.0f", phase.name, machines, phase.budget)
+		}
+	}
 }
 
-// asked counts the calls of the cloud's own API, by operation.
-func (u *openStackUser) asked() map[string]int64 {
+// asked counts the calls of the cloud's own API, by operation, until an instant.
+type asked struct {
+	at    time.Time
+	calls tally
+}
+
+// tally counts by operation.
+type tally map[string]int64
+
+func (u *openStackUser) asked() asked {
 	u.t.Helper()
 	totals, err := u.Backend().GetTotals(u.t.Context(), &backendv1alpha1.GetTotalsRequest{})
 	if err != nil {
 		u.t.Fatalf("count the cloud's calls: %v", err)
 	}
-	return totals.GetCalls()
+	return asked{time.Now(), totals.GetCalls()}
 }
 
-// since is what was counted between two counts.
-func since(before, after map[string]int64) map[string]int64 {
-	more := map[string]int64{}
-	for operation, n := range after {
-		if n > before[operation] {
-			more[operation] = n - before[operation]
+// since is what was counted after an earlier count.
+func (a asked) since(before asked) tally {
+	more := tally{}
+	for operation, n := range a.calls {
+		if n > before.calls[operation] {
+			more[operation] = n - before.calls[operation]
 		}
 	}
 	return more
 }
 
-func perCrowd(calls map[string]int64, machines int) float64 {
-	all := int64(0)
-	for _, n := range calls {
-		all += n
+func (t tally) all() (n int64) {
+	for _, of := range t {
+		n += of
 	}
-	return float64(all) / float64(machines)
+	return n
 }
 
 // lookAnew has every Machine looked at with what its Secret holds now. A manager that has just been started does so at once; one that
