@@ -11,6 +11,10 @@
 //   - It keeps what OpenStack keeps and nothing better: names are not unique, MAC addresses are within a network, a port
 //     that was made before its server outlives it.
 //
+// With Options.Upstream it is none of this itself, but stands before real services: what it is asked they are asked, the same faults
+// strike on the way, and the hooks tell what an administrator sees of the project. Whatever is tried on the simulator can so be
+// tried on them.
+//
 // All services share one port and tell each other apart by the path:
 //
 //	/v3          Keystone      /networking  Neutron      /volume/v3/PROJECT  Cinder
