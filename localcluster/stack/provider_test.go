@@ -1,6 +1,10 @@
 package stack
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -39,5 +43,30 @@ func TestNoCredentialsAreInherited(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// Real services are reached as a file says; without it there is a clear error.
+func TestRealServicesAreStoodBefore(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "services.json")
+	if _, err := OpenStackServices(file).serving(at("127.0.0.1:1")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without the file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte(`{"region":"north","member":"mill","password":"p","administrator":"root"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := OpenStackServices(file).serving(at("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"--listen=127.0.0.1:1", "--backend-listen=unix:///h", "--upstream=" + file}; !slices.Equal(got.cloudArgs, want) {
+		t.Errorf("the cloud is started with %q, want %q", got.cloudArgs, want)
+	}
+	want := map[string]string{
+		"OS_AUTH_URL": "http://127.0.0.1:1/v3", "OS_REGION_NAME": "north", "OS_USERNAME": "mill", "OS_USER_DOMAIN_NAME": "Default",
+		"OS_PASSWORD": "p", "OS_PROJECT_NAME": "mill", "OS_PROJECT_DOMAIN_NAME": "Default",
+	}
+	if diff := cmp.Diff(want, got.environment); diff != "" {
+		t.Errorf("the driver is told (-want +got):\n%s", diff)
 	}
 }

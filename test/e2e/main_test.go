@@ -175,7 +175,7 @@ var waitLimit = patience()
 // patience is longer where real services are asked.
 func patience() time.Duration {
 	if os.Getenv(services.Variable) != "" {
-		return 10 * time.Minute
+		return 20 * time.Minute
 	}
 	return 2 * time.Minute
 }

@@ -3,9 +3,9 @@
 Nearer: it leaves a file in $OPENSTACK_VIFS for each interface that it plugs, upon which ovn_chassis.py takes the port
 up, and it finishes a build when Neutron has said so, as libvirt's driver does.
 
-It fails where a server's metadata say test-fault=FAULT (and test-fault-words=WORDS, for abort), or a rule in the file $OPENSTACK_FAULTS does, which is read
-anew each time: a list of {"match": "pattern of the server's name", "fault": FAULT, "seconds": 20, "times": 1}. "times"
-counts over all hosts; without it a rule holds for ever.
+It fails where a server's metadata say test-fault=FAULT (and test-fault-words=WORDS, for abort), or a rule in the file
+$OPENSTACK_FAULTS does, which is read anew each time: a list of {"match": "pattern of the server's name", "fault": FAULT,
+"seconds": 20, "times": 1}. "times" counts over all hosts; without it a rule holds for ever.
 
     abort       the build fails, no other host is tried      slow     the build takes seconds (20) longer
     reschedule  the build fails, other hosts are tried       hang     the build does not end
