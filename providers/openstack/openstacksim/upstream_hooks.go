@@ -230,7 +230,8 @@ func (h *upstreamHooks) SetQuota(ctx context.Context, r *backendv1alpha1.SetQuot
 	return &backendv1alpha1.SetQuotaResponse{}, nil
 }
 
-// ChangeVM implements the service, and returns when the change is to be seen. Of a failure, Nova tells no words.
+// ChangeVM implements the service, and returns when the change is to be seen, or the VM has gone for another reason. A state in which
+// Nova does not take the change is FAILED_PRECONDITION. Of a failure, Nova tells no words.
 func (h *upstreamHooks) ChangeVM(ctx context.Context, r *backendv1alpha1.ChangeVMRequest) (*backendv1alpha1.ChangeVMResponse, error) {
 	id := strings.TrimPrefix(r.GetId(), providerPrefix)
 	var err error
@@ -247,8 +248,11 @@ func (h *upstreamHooks) ChangeVM(ctx context.Context, r *backendv1alpha1.ChangeV
 	default:
 		return nil, status.Error(codes.InvalidArgument, "change: must be set")
 	}
-	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+	switch {
+	case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
 		return nil, status.Error(codes.NotFound, "no VM has this id")
+	case gophercloud.ResponseCodeIs(err, http.StatusConflict):
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	if err != nil {
 		return nil, unavailable(err)
@@ -260,7 +264,7 @@ func (h *upstreamHooks) ChangeVM(ctx context.Context, r *backendv1alpha1.ChangeV
 // changeLimit bounds how long a change takes until it is to be seen.
 const changeLimit = time.Minute
 
-// await returns the VM once it is in that state.
+// await returns the VM once it is in that state, or gone.
 func (h *upstreamHooks) await(ctx context.Context, id string, wanted backendv1alpha1.VMState) (vm *backendv1alpha1.VM, err error) {
 	ctx, cancel := context.WithTimeout(ctx, changeLimit)
 	defer cancel()
@@ -274,7 +278,7 @@ func (h *upstreamHooks) await(ctx context.Context, id string, wanted backendv1al
 		if known {
 			vm = proto.CloneOf(h.mirror.vms[number])
 		}
-		return vm.GetState() == wanted, nil
+		return vm.GetState() == wanted || vm.GetState() == backendv1alpha1.VMState_VM_STATE_GONE, nil
 	})
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("wait for VM %s to be %s: %w", id, wanted, err))

@@ -190,8 +190,10 @@ func (a *arena) stray(ctx context.Context) error {
 	return nil
 }
 
+// ignoreNoVM passes over a VM that is gone, or in the middle of something.
 func ignoreNoVM(err error) error {
-	if status.Code(err) == codes.NotFound {
+	switch status.Code(err) {
+	case codes.NotFound, codes.FailedPrecondition:
 		return nil
 	}
 	return err
