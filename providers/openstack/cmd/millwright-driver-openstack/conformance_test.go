@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 		{Name: "net", Project: "demo", Subnets: []openstacksim.Subnet{{Name: "demo", CIDR: "10.10.0.0/16"}}},
 		{Name: "net", Project: "alt", Subnets: []openstacksim.Subnet{{Name: "alt", CIDR: "10.11.0.0/16"}}},
 	}})})
-	c := config(t, cloud{identityEndpoint: s.identityEndpoint, network: "net", password: openstacksim.Password})
+	c := config(t, cloud{identityEndpoint: s.identityEndpoint, network: "net", user: "demo", other: "alt", password: openstacksim.Password})
 	c.Endpoint, c.Backend, c.Cycles = launched(t, "--create-settle", "2s", "--poll-interval", "20ms"), s.hooks(), 100
 	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 30*time.Second, 30*time.Second
 	conformance.Run(t, c)
@@ -39,7 +39,13 @@ func TestConformanceOnRealServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := simulate(t, openstacksim.Options{Upstream: services})
-	c := config(t, cloud{identityEndpoint: s.identityEndpoint, network: "demo-net", password: services.Password})
+	other := "alt"
+	if services.Member == other {
+		other = "demo"
+	}
+	c := config(t, cloud{
+		identityEndpoint: s.identityEndpoint, network: services.Member + "-net", user: services.Member, other: other, password: services.Password,
+	})
 	c.Backend = s.hooks()
 	c.Endpoint = launched(t, "--create-settle", "20s", "--poll-interval", "1s")
 	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 5*time.Minute, 5*time.Minute
@@ -47,8 +53,8 @@ func TestConformanceOnRealServices(t *testing.T) {
 	conformance.Run(t, c)
 }
 
-// cloud is what a driver is tried on.
-type cloud struct{ identityEndpoint, network, password string }
+// cloud is what a driver is tried on: by a user, whose project has the same name, with a network of it.
+type cloud struct{ identityEndpoint, network, user, other, password string }
 
 // config is what the harness tries the driver with.
 func config(t *testing.T, on cloud) conformance.Config {
@@ -57,9 +63,9 @@ func config(t *testing.T, on cloud) conformance.Config {
 		State: t.TempDir(), Output: t.Output(),
 		ProviderSpec:    on.providerSpec(t, "m1.tiny"),
 		ConflictingSpec: on.providerSpec(t, "m1.large"),
-		Secrets:         login("demo", on.password),
-		OtherSecrets:    login("alt", on.password),
-		BadSecrets:      login("demo", "not the password"),
+		Secrets:         login(on.user, on.password),
+		OtherSecrets:    login(on.other, on.password),
+		BadSecrets:      login(on.user, "not the password"),
 	}
 }
 
