@@ -44,6 +44,7 @@ func TestSAFE7_OpenStackServicesFail(t *testing.T) {
 		{name: "hosts killed", begin: killed("nova-compute-compute1", "nova-compute-compute2"), lasts: 10 * time.Second, replaces: true},
 		{name: "Keystone killed", begin: together(killed("keystone"), loggedOut), says: "502"},
 		{name: "Keystone paused", begin: together(paused("keystone"), loggedOut), lasts: 15 * time.Second},
+		{name: "tokens of 12 s", begin: together(loggedOut, shortLived), lasts: 30 * time.Second},
 		{name: "too many requests", begin: broken(faultproxy.Rule{
 			Method: http.MethodPost, Port: compute, Status: http.StatusTooManyRequests, Header: map[string]string{"Retry-After": "3"},
 		}), says: "429"},
@@ -147,12 +148,22 @@ func lost(port, path string) func(*testing.T, *openStackUser, *services.Deployme
 	return broken(faultproxy.Rule{Method: http.MethodPost, Port: port, Path: path, Drop: "after", Times: 3})
 }
 
+// together begins with the last.
 func together(all ...func(*testing.T, *openStackUser, *services.Deployment)) func(*testing.T, *openStackUser, *services.Deployment) {
 	return func(t *testing.T, u *openStackUser, d *services.Deployment) {
 		for _, begin := range slices.Backward(all) {
 			begin(t, u, d)
 		}
 	}
+}
+
+// shortLived has Keystone give tokens for 12 s.
+func shortLived(t *testing.T, _ *openStackUser, d *services.Deployment) {
+	short := *d
+	short.Environment = append(slices.Clone(d.Environment), "OPENSTACK_TOKEN_EXPIRATION=12")
+	d.Kill(t, "keystone")
+	short.Up(t)
+	t.Cleanup(func() { d.Kill(t, "keystone") })
 }
 
 // loggedOut has the driver log in again: its sessions go with its process.
