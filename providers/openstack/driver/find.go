@@ -21,8 +21,8 @@ import (
 const (
 	// most is how many machines are asked for at once: their names have to fit in a URL.
 	most = 25
-	// company is the part of the poll interval for which who asks about a machine waits for others.
-	company = 20
+	// waitsPerPoll says for how long who asks about a machine waits for others: that many such waits make a poll interval.
+	waitsPerPoll = 20
 	// buriedFor is how much longer than a create may take to settle a deleted server is looked for: clocks differ.
 	buriedFor = 5 * time.Minute
 )

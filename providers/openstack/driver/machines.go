@@ -76,7 +76,7 @@ func New(sessions *session.Pool, o Options) *Driver {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Driver{options: o, sessions: sessions, reads: newReads(o.PollInterval / company), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
+	return &Driver{options: o, sessions: sessions, reads: newReads(o.PollInterval / waitsPerPoll), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
 }
 
 // Info implements sdk.Driver.

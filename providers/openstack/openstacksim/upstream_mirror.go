@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// mirrorInterval is how often the servers are looked at while somebody waits for news of them.
+	// mirrorInterval is how often the servers are looked at, for those who wait for news of them.
 	mirrorInterval = 2 * time.Second
 	// overlap is how much of the past each look takes in again: clocks, and writes under way.
 	overlap = 5 * time.Second
