@@ -130,7 +130,7 @@ func (d *Driver) list(ctx context.Context, s *session, b batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.lookSooner(ended)
-	defer d.watch.listEnded(b.account)
+	defer d.watch.listEnded(b.account, ended)
 	if failure.Class == instance.Unimplemented {
 		return
 	}
@@ -197,7 +197,7 @@ func (d *Driver) listed(s *session, a account, machines map[string]*driverv1alph
 	}
 	d.adapt(nil, l.began)
 	missing := d.watch.missing(a, shown, l.ended)
-	d.watch.listEnded(a)
+	d.watch.listEnded(a, l.ended.Add(d.watch.rest(l)))
 	return missing
 }
 

@@ -38,8 +38,9 @@ type watched struct {
 // listing is the state of one account's list.
 type listing struct {
 	members, pending int
-	started          time.Time
 	underWay         bool
+	// next is when the next one may begin.
+	next time.Time
 }
 
 // batch is one thing to do: a list for an account, or a look at one machine.
@@ -136,11 +137,11 @@ func (w *watchlist) due(now time.Time, canList bool) (batches []batch, next time
 		if l.underWay {
 			continue
 		}
-		if after := later(w.calm, l.started.Add(w.polling.Interval)); after.After(now) {
+		if after := later(w.calm, l.next); after.After(now) {
 			next = earlier(next, after)
 			continue
 		}
-		l.started, l.underWay = now, true
+		l.next, l.underWay = now.Add(w.polling.Interval), true
 		w.calm = now.Add(w.polling.Interval)
 		batches = append(batches, batch{account: m.account, list: true, machine: m.machine})
 	}
@@ -157,12 +158,22 @@ func (w *watchlist) many(m *watched) bool {
 	return l.members > w.polling.Handful
 }
 
-// listEnded opens the account for its next list, and all accounts at once: whom this list showed is not due any more.
-func (w *watchlist) listEnded(a account) {
+// listEnded opens the account for its next list, which begins after a rest, and all other accounts at once: whom this list showed is not
+// due any more.
+func (w *watchlist) listEnded(a account, rested time.Time) {
 	w.calm = time.Time{}
 	if l, known := w.accounts[a]; known {
-		l.underWay = false
+		l.underWay, l.next = false, later(l.next, rested)
 	}
+}
+
+// restPerList is how many times as long as a list took there is none: a cloud that answers it slowly has other work to do, often that
+// which is waited for.
+const restPerList = 4
+
+// rest is how long to wait after a list.
+func (w *watchlist) rest(l look) time.Duration {
+	return min(restPerList*l.ended.Sub(l.began), w.polling.MaxInterval)
 }
 
 // missing returns the due machines of an account that a complete list did not show, and marks them as being looked at: each is

@@ -28,7 +28,7 @@ func seconds(w *watchlist, count int, find func(int) look) []int {
 		l.began, l.ended, l.oneByOne = now, now, !batches[0].list
 		at = append(at, int(now.Sub(epoch)/time.Second))
 		w.found(batches[0].machine.UID, l)
-		w.listEnded(batches[0].account)
+		w.listEnded(batches[0].account, now)
 	}
 	return at
 }
@@ -121,9 +121,33 @@ func TestOneListServesAllAccountsWhoseMachinesItShows(t *testing.T) {
 	for _, m := range machines(12) {
 		w.found(m.UID, look{began: now, ended: now, instance: &instance.Instance{State: instance.Creating}})
 	}
-	w.listEnded(first[0].account)
+	w.listEnded(first[0].account, now)
 	if more, _ := w.due(now, true); len(more) != 0 {
 		t.Errorf("after a list of everybody: %+v, want nothing", more)
+	}
+}
+
+func TestAListThatTookLongIsFollowedByARest(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		50 * time.Millisecond: time.Second,
+		time.Second:           5 * time.Second,
+		20 * time.Second:      30 * time.Second,
+	} {
+		w := testWatchlist()
+		for _, m := range machines(12) {
+			w.track(m, Pending, epoch, time.Time{})
+		}
+		began := epoch.Add(time.Second)
+		ended := began.Add(took)
+		first, _ := w.due(began, true)
+		w.listEnded(first[0].account, ended.Add(w.rest(look{began: began, ended: ended})))
+		early, next := w.due(ended, true)
+		if len(early) != 0 || next.Sub(began) != want {
+			t.Errorf("after a list of %v: %+v, the next %v after it began, want it after %v", took, early, next.Sub(began), want)
+		}
+		if again, _ := w.due(next, true); len(again) != 1 || !again[0].list {
+			t.Errorf("after a list of %v and its rest: %+v, want a list", took, again)
+		}
 	}
 }
 

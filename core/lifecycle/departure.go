@@ -16,6 +16,9 @@ var drainPauses = pause{first: time.Second, last: 10 * time.Second}
 // Pauses between deletes of a VM that does not go.
 var deletePauses = pause{first: time.Second, last: time.Minute}
 
+// Pauses between deletes of a VM that looks show to be on its way out.
+var dyingPauses = pause{first: time.Minute, last: 5 * time.Minute}
+
 // blockedPause is the pause while a PodDisruptionBudget is in the way.
 const blockedPause = 5 * time.Second
 
@@ -187,6 +190,8 @@ func (p *plan) dying(last *Outcome) bool {
 		again = last.Ended.Add(min(p.repeated(), repeatDelete))
 	case v.looked && v.instance != nil && v.instance.State != instance.Deleting:
 		again = last.Ended.Add(p.repeated())
+	case v.looked && v.instance != nil && v.failure == nil:
+		again = last.Ended.Add(dyingPauses.nth(p.Memory.Deletes))
 	}
 	return p.deleteAt(again)
 }

@@ -264,8 +264,14 @@ func TestDeleteAtTheBounds(t *testing.T) {
 			given: all(provisioned, operation(opCreate, "Failed"), deleting, refused, missing(confirmations)),
 			wake:  30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid",
 		},
-		"a look that shows the VM on its way out": given(waits, provisioned, deleting, accepted,
-			seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
+		"a look that shows the VM on its way out": given(decision{watch: Closely, wake: time.Minute, phase: waits.phase, condition: waits.condition},
+			provisioned, deleting, accepted, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
+		"and still after many deletes": given(decision{watch: Closely, wake: 5 * time.Minute, phase: waits.phase, condition: waits.condition},
+			provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 }, accepted, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
+		"one that shows it, and then one that failed": given(waits, provisioned, deleting, accepted,
+			seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), func(s *State) {
+				s.Driver.Seen.Failure = &instance.Failure{Class: instance.Internal}
+			}),
 		"an answer is no look": given(waits, provisioned, deleting,
 			succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), unseen),
 		"a look that failed": given(waits, provisioned, deleting, accepted, refusedLook(instance.Internal, false)),
