@@ -246,7 +246,7 @@ func TestDRV1_CertificatesRotateUnderLoad(t *testing.T) {
 	u.checkOneVMEach()
 	for call, n := range u.failedCalls(remote) {
 		if n > before[call] {
-			t.Errorf("%g calls failed: %s", n-before[call], call)
+			t.Errorf("%d calls failed: %s", n-before[call], call)
 		}
 	}
 	stop()
@@ -289,21 +289,36 @@ func (u *user) awaitDriver(name, pattern string) {
 
 // failedCalls counts the calls of a driver that the manager saw fail, by method and code. That the driver knows nothing of a
 // machine is an answer.
-func (u *user) failedCalls(name string) map[string]float64 {
+func (u *user) failedCalls(name string) map[string]uint64 {
+	u.t.Helper()
+	failed := map[string]uint64{}
+	for call, n := range u.driverCalls(name) {
+		if call.code != "OK" && call.code != "NotFound" {
+			failed[call.method+" "+call.code] = n
+		}
+	}
+	return failed
+}
+
+// driverCall is a kind of call of a driver.
+type driverCall struct{ method, code string }
+
+// driverCalls counts the calls of a driver that have ended, as the manager saw them.
+func (u *user) driverCalls(name string) map[driverCall]uint64 {
 	u.t.Helper()
 	families, err := u.Metrics(u.t.Context())
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	failed := map[string]float64{}
+	calls := map[driverCall]uint64{}
 	for _, m := range families["millwright_driver_call_duration_seconds"].GetMetric() {
 		labels := map[string]string{}
 		for _, l := range m.GetLabel() {
 			labels[l.GetName()] = l.GetValue()
 		}
-		if labels["driver"] == name && labels["code"] != "OK" && labels["code"] != "NotFound" {
-			failed[labels["method"]+" "+labels["code"]] += float64(m.GetHistogram().GetSampleCount())
+		if labels["driver"] == name {
+			calls[driverCall{labels["method"], labels["code"]}] += m.GetHistogram().GetSampleCount()
 		}
 	}
-	return failed
+	return calls
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
 )
 
 // attempts are the requests for servers that this process has sent, by the ports that they named.
@@ -17,6 +19,8 @@ type attempts struct {
 
 	mu   sync.Mutex
 	last map[string]attempt
+	// begun are the machines that this process was asked for, by when it first was.
+	begun map[marks.Owner]time.Time
 }
 
 // attempt is a request for a server, or that there was none so far.
@@ -29,6 +33,22 @@ type attempt struct {
 
 // remembered is for how many times as long as a request may be on its way an attempt is known. One that is forgotten only costs a wait.
 const remembered = 10
+
+// first says whether this process has not been asked for a machine before, as far as it remembers, and remembers it.
+func (a *attempts) first(o marks.Owner) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock()
+	maps.DeleteFunc(a.begun, func(_ marks.Owner, at time.Time) bool { return now.Sub(at) > remembered*a.settle })
+	_, again := a.begun[o]
+	if a.begun == nil {
+		a.begun = map[marks.Owner]time.Time{}
+	}
+	if !again {
+		a.begun[o] = now
+	}
+	return !again
+}
 
 // wait returns how long a request for a server on any of these ports may still be on its way.
 func (a *attempts) wait(ports []string, epoch int64) time.Duration {

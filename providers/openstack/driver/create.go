@@ -33,33 +33,54 @@ type creation struct {
 
 // ensure returns the machine's server, and makes it where there is none.
 func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	find := c.findServers
-	if c.want.FloatingIPPool != "" {
-		find = c.find
-	}
-	found, err := find(ctx, c.subject)
-	if err != nil {
-		return nil, err
-	}
-	if err := found.nameTaken(c.Owner); err != nil {
+	found := c.holding(c.Owner)
+	var err error
+	if found.servers, err = c.reads.servers.Get(ctx, c.scope(), c.UID); err != nil {
 		return nil, err
 	}
 	if len(found.servers) > 0 {
 		return c.keep(ctx, found)
 	}
-	buried, err := c.buried(ctx, c.subject)
+	buried, err := c.reads.buried.Get(ctx, c.scope(), buriedKey(c.Owner))
 	if err != nil {
 		return nil, err
 	}
 	if len(buried) > 0 {
 		return c.tombstone(buried[0]), nil
 	}
-	return c.make(ctx, found)
+	body, err := c.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plans, err := c.plans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if found.ports, err = c.claim(ctx, plans); err != nil {
+		return nil, err
+	}
+	if len(found.ports) == 0 {
+		if err := c.findPorts(ctx, c.subject, found); err != nil {
+			return nil, err
+		}
+	}
+	if len(found.servers) > 0 {
+		return c.keep(ctx, found)
+	}
+	if c.want.FloatingIPPool != "" {
+		if found.floatingIPs, err = c.reads.floatingIPs.Get(ctx, c.scope(), c.Description()); err != nil {
+			return nil, err
+		}
+	}
+	return c.make(ctx, body, plans, found)
 }
 
 // keep returns the machine that exists, if it is the one that is wanted. Of two servers, which drivers that know nothing of each other can
 // leave, the oldest stays.
 func (c *creation) keep(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
+	if err := found.nameTaken(c.Owner); err != nil {
+		return nil, err
+	}
 	for _, younger := range found.servers[1:] {
 		if err := servers.Delete(ctx, c.Compute, younger.ID).ExtractErr(); err != nil && !session.IsGone(err) {
 			return nil, session.Explain(err)
@@ -82,16 +103,12 @@ func (c *creation) tombstone(gone server) *driverv1alpha1.Machine {
 }
 
 // make makes the ports, the floating IP and, after all that can fail, the server.
-func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
-	body, err := c.server(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (c *creation) make(ctx context.Context, body body, plans []portPlan, found *holding) (*driverv1alpha1.Machine, error) {
 	if left := c.attempts.wait(c.known(found.ports), c.epoch()); left > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
-	ports, err := c.ports(ctx, found.ports)
+	ports, err := c.ports(ctx, plans, found.ports)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
@@ -16,6 +17,7 @@ import (
 type removal struct {
 	subject
 	found *holding
+	now   time.Time
 }
 
 // proceed takes the next step: the servers, and once they are gone what they needed. It returns what is still there, nil when nothing is.
@@ -55,7 +57,7 @@ func (r *removal) server(ctx context.Context, s server) error {
 	if s.Status == statusSoftDeleted {
 		return done(servers.ForceDelete(ctx, r.Compute, s.ID).ExtractErr())
 	}
-	if s.TaskState == taskDeleting {
+	if s.leaving(r.now) {
 		return nil
 	}
 	return done(servers.Delete(ctx, r.Compute, s.ID).ExtractErr())

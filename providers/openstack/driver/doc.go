@@ -5,7 +5,7 @@
 //
 //   - Everything is found by marks that it carries from its birth (package marks), whatever the request knows of ids.
 //   - The port comes first. Its MAC address follows from the machine's uid, and Neutron holds (network, MAC address) unique: of all the
-//     drivers that ask for it, one gets it. A server is made only on that port, and asked for again only once an earlier request must have been
+//     drivers that ask for it, one gets it; who has not been asked for the machine before asks for it without looking. A server is made only on that port, and asked for again only once an earlier request must have been
 //     answered, for two at the same time take the port from one another. Where the network is
 //     another project's, which forbids choosing the address, its maker looks again, and takes it away where there is another.
 //   - What Nova has deleted lately it still lists (changes-since), with the description, which says the machine: that keeps a create

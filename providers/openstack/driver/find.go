@@ -37,14 +37,16 @@ func (s subject) scope() scope { return scope{Session: s.Session, cluster: s.Clu
 
 // reads are what the driver asks the cloud about a machine.
 type reads struct {
-	servers     *batch.Reads[scope, []server]
-	ports       *batch.Reads[scope, []port]
-	floatingIPs *batch.Reads[scope, []floatingIP]
+	servers, buried *batch.Reads[scope, []server]
+	ports           *batch.Reads[scope, []port]
+	floatingIPs     *batch.Reads[scope, []floatingIP]
 }
 
-func newReads(wait time.Duration) reads {
+func newReads(o Options) reads {
+	wait := o.PollInterval / waitsPerPoll
 	return reads{
 		servers:     batch.New(most, wait, serversOf),
+		buried:      batch.New(most, wait, graves{o}.buriedOf),
 		ports:       batch.New(most, wait, portsOf),
 		floatingIPs: batch.New(most, wait, floatingIPsOf),
 	}
@@ -137,26 +139,26 @@ func (d *Driver) holding(owner marks.Owner) *holding {
 
 // find returns the machine's servers, and only without one what else there is of it: until the server is gone, nobody needs to know.
 func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
-	found, err := d.findServers(ctx, one)
-	if err != nil || len(found.servers) > 0 {
+	found := d.holding(one.Owner)
+	var err error
+	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil || len(found.servers) > 0 {
+		return found, err
+	}
+	if err = d.findPorts(ctx, one, found); err != nil || len(found.servers) > 0 {
 		return found, err
 	}
 	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, one.scope(), one.Description())
 	return found, err
 }
 
-// findServers returns the machine's servers, and only without one its ports.
-func (d *Driver) findServers(ctx context.Context, one subject) (*holding, error) {
-	found := d.holding(one.Owner)
+// findPorts adds the machine's ports, and the servers that have one and are not listed.
+func (d *Driver) findPorts(ctx context.Context, one subject, found *holding) error {
 	var err error
-	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil || len(found.servers) > 0 {
-		return found, err
-	}
 	if found.ports, err = d.reads.ports.Get(ctx, one.scope(), one.PortName()); err != nil {
-		return nil, err
+		return err
 	}
 	found.servers, err = unlisted(ctx, one, found.ports)
-	return found, err
+	return err
 }
 
 // unlisted returns the machine's servers that Nova leaves out of its lists but whose ids are known: those that it has given up for
@@ -200,17 +202,40 @@ func getServer(ctx context.Context, in *session.Session, id string) (server, err
 	return answer.Server, err
 }
 
-// buried returns the machine's servers that were deleted lately. Nova lists them among what has changed since a time, without metadata and
-// tags, but with name and description. Its filter of names is a regular expression without alternatives, and there is none of
-// descriptions for ordinary users: so one machine is asked for at a time.
-func (d *Driver) buried(ctx context.Context, one subject) ([]server, error) {
-	since := d.options.Clock().Add(-d.options.CreateSettle - buriedFor)
-	changed, err := listing[server](ctx, one.Compute, "servers/detail", "servers", url.Values{
-		"changes-since": {since.UTC().Format(time.RFC3339)}, "name": {"^" + regexp.QuoteMeta(one.ServerName()) + "$"},
+// graves finds servers that were deleted lately.
+type graves struct{ Options }
+
+// buriedKey names the machine of an owner among those of which deleted servers are looked for.
+func buriedKey(o marks.Owner) string { return o.ServerName() + "\x00" + o.Description() }
+
+// buriedOf returns the servers of machines that were deleted lately, by key. Nova lists them among what has changed since a time, without
+// metadata and tags, but with name and description. Its filter of names is a regular expression without alternatives, and there is none of
+// descriptions for ordinary users: so what the names of all have in common is asked for.
+func (g graves) buriedOf(ctx context.Context, where scope, keys []string) (map[string][]server, error) {
+	since := g.Clock().Add(-g.CreateSettle - buriedFor)
+	name, _, _ := strings.Cut(keys[0], "\x00")
+	whole := "$"
+	for _, key := range keys[1:] {
+		other, _, _ := strings.Cut(key, "\x00")
+		name, whole = commonPrefix(name, other), ""
+	}
+	changed, err := listing[server](ctx, where.Compute, "servers/detail", "servers", url.Values{
+		"changes-since": {since.UTC().Format(time.RFC3339)}, "name": {"^" + regexp.QuoteMeta(name) + whole},
 	})
-	return slices.DeleteFunc(changed, func(s server) bool {
-		return s.Status != statusDeleted || s.Description != one.Description()
-	}), err
+	if err != nil {
+		return nil, err
+	}
+	deleted := slices.DeleteFunc(changed, func(s server) bool { return s.Status != statusDeleted })
+	return grouped(deleted, func(s server) string { return s.Name + "\x00" + s.Description }, server.compareAge), nil
+}
+
+func commonPrefix(a, b string) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return a[:i]
+		}
+	}
+	return a[:min(len(a), len(b))]
 }
 
 // busy are the machines that a call of this process is changing.

@@ -25,6 +25,11 @@ const (
 	maxUserData = 65535 / 4 * 3
 	// defaultPollInterval suits servers that take half a minute to boot.
 	defaultPollInterval = 2 * time.Second
+	// mutationDeadline leaves a create time for two requests of a cloud that has much to do: one that is broken off has to be looked for.
+	mutationDeadline = time.Minute
+	// callsPerRequest says how many calls there may be for each request that is under way. Some wait for the answers to their reads, which
+	// go together; with many more, each would spend its time with waiting for the requests of others.
+	callsPerRequest = 2
 	// defaultCreateSettle is how long Nova or Neutron may go on with a request whose caller is gone.
 	defaultCreateSettle = time.Minute
 )
@@ -76,7 +81,7 @@ func New(sessions *session.Pool, o Options) *Driver {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Driver{options: o, sessions: sessions, reads: newReads(o.PollInterval / waitsPerPoll), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
+	return &Driver{options: o, sessions: sessions, reads: newReads(o), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
 }
 
 // Info implements sdk.Driver.
@@ -85,6 +90,8 @@ func (d *Driver) Info() sdk.Info {
 		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: providerIDPrefix,
 		Limits: &driverv1alpha1.Limits{
 			MaxUserDataBytes: maxUserData, CreateSettle: durationpb.New(d.options.CreateSettle),
+			MaxConcurrentRequests: int32(callsPerRequest * d.sessions.MaxConcurrent()),
+			Deadlines:             &driverv1alpha1.Deadlines{Mutation: durationpb.New(mutationDeadline)},
 		},
 	}
 }
@@ -215,5 +222,5 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 	if err := found.nameTaken(one.Owner); err != nil {
 		return nil, err
 	}
-	return (&removal{subject: one, found: found}).proceed(ctx)
+	return (&removal{subject: one, found: found, now: d.options.Clock()}).proceed(ctx)
 }

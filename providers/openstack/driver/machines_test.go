@@ -152,6 +152,31 @@ func TestTombstone(t *testing.T) {
 	}
 }
 
+// Machines that are asked for at once are told apart by what they have had, whatever their names have in common.
+func TestTombstonesOfMany(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	had := map[string]bool{"set-one": true, "set-two": true, "other": true, "set": false, "set-three": false, "set-one-more": false}
+	for name, before := range had {
+		if before {
+			w.created(name, nil)
+			w.gone(name)
+		}
+	}
+	var wait sync.WaitGroup
+	for name, before := range had {
+		wait.Go(func() {
+			m, err := w.create(name, nil)
+			if failed := m.GetState() == driverv1alpha1.MachineState_MACHINE_STATE_FAILED; err != nil || failed != before {
+				t.Errorf("%s, which had a server: %t: %v, %v", name, before, m, err)
+			}
+		})
+	}
+	wait.Wait()
+	if diff := cmp.Diff(map[string]int{"vm": 3, "port": 3}, w.left()); diff != "" {
+		t.Errorf("there are (-want +got):\n%s", diff)
+	}
+}
+
 // What others made is never deleted: a port that the spec names, and all that carries no marks of this machine.
 func TestForeignThingsStay(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})

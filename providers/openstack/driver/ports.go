@@ -20,17 +20,29 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// ports returns the ids of the ports for the server, in the order of the spec, those that were missing made.
-func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
-	var ids []string
-	var plans []portPlan
-	for i := range c.want.Ports {
-		plan, err := c.plan(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		plans = append(plans, plan)
+// claim makes the first port that is the machine's own, unless there is one: Neutron refuses its address then, and to look first would
+// cost another call for nearly every machine. It returns no port where one has to look: after a refusal, and for a machine that was asked
+// for before, perhaps in another network.
+func (c *creation) claim(ctx context.Context, plans []portPlan) ([]port, error) {
+	first := slices.IndexFunc(plans, func(p portPlan) bool { return p.want.ID == "" })
+	if first < 0 || !c.attempts.first(marks.Owner{Cluster: c.Cluster, UID: c.UID}) {
+		return nil, nil
 	}
+	made, err := ports.Create(ctx, c.Network, c.portBody(plans[first], plans[first].mac)).Extract()
+	plans[first].anyMAC = session.IsMACForbidden(err)
+	if session.IsMACInUse(err) || session.IsMACForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	c.attempts.note([]string{made.ID}, c.epoch(), false)
+	return []port{{ID: made.ID, Name: made.Name, Description: made.Description, NetworkID: made.NetworkID, MAC: plans[first].mac}}, nil
+}
+
+// ports returns the ids of the ports for the server, in the order of the spec, those that were missing made.
+func (c *creation) ports(ctx context.Context, plans []portPlan, found []port) ([]string, error) {
+	var ids []string
 	left := slices.Clone(found)
 	for _, plan := range plans {
 		if plan.want.ID != "" {
@@ -59,9 +71,11 @@ func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
 // portPlan is a port as it shall be.
 type portPlan struct {
 	// at is what the names of the port's fields begin with.
-	at             string
-	want           spec.Port
-	mac            string
+	at   string
+	want spec.Port
+	mac  string
+	// anyMAC says that the network is known to forbid choosing the address.
+	anyMAC         bool
 	network        string
 	fixedIPs       []ports.IP
 	securityGroups []string
@@ -79,6 +93,19 @@ func (c *creation) addresses() []string {
 		all = append(all, c.MAC(index))
 	}
 	return all
+}
+
+// plans looks up what the ports of the spec name.
+func (c *creation) plans(ctx context.Context) ([]portPlan, error) {
+	var all []portPlan
+	for i := range c.want.Ports {
+		plan, err := c.plan(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, plan)
+	}
+	return all, nil
 }
 
 // plan looks up what a port of the spec names.
@@ -157,6 +184,9 @@ func (c *creation) network(ctx context.Context, field, name string) (string, err
 
 // port makes a port, beside those that the machine has already.
 func (c *creation) port(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
+	if p.anyMAC {
+		return c.withoutMAC(ctx, p, others)
+	}
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, p.mac)).Extract()
 	if session.IsMACForbidden(err) {
 		return c.withoutMAC(ctx, p, others)

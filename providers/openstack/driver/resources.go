@@ -15,6 +15,7 @@ type server struct {
 	Status      string               `json:"status"`
 	TaskState   string               `json:"OS-EXT-STS:task_state"`
 	Created     time.Time            `json:"created"`
+	Updated     time.Time            `json:"updated"`
 	Metadata    map[string]string    `json:"metadata"`
 	Tags        []string             `json:"tags"`
 	Zone        string               `json:"OS-EXT-AZ:availability_zone"`

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"strings"
+	"time"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -17,6 +18,15 @@ const (
 
 // taskDeleting is the task of a server whose deletion Nova has accepted. It stays when a host hangs.
 const taskDeleting = "deleting"
+
+// finishing is how long a server may be DELETED and still listed, while Nova counts what it has set free. One that is so for longer may have
+// lost its host, and only another request makes an end of it.
+const finishing = 5 * time.Minute
+
+// leaving says whether Nova is deleting the server and needs no other request for it.
+func (s server) leaving(now time.Time) bool {
+	return s.TaskState == taskDeleting || s.Status == statusDeleted && now.Sub(s.Updated) < finishing
+}
 
 // states are the statuses in which a server is neither on its way nor gone. Whatever does not run the machine's own system but
 // could do so again is STOPPED: only a health check replaces it.

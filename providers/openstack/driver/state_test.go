@@ -3,6 +3,7 @@ package driver
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -53,6 +54,26 @@ func TestState(t *testing.T) {
 				t.Errorf("%v %q %q, want %v %q %q", state, reason, message, c.want, c.reason, c.says)
 			}
 		})
+	}
+}
+
+// A server that is being deleted is asked for again only if Nova seems to have forgotten it.
+func TestLeaving(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for raw, want := range map[string]bool{
+		`{"status":"ACTIVE","OS-EXT-STS:task_state":"deleting","updated":"2026-01-01T10:00:00Z"}`: true,
+		`{"status":"DELETED","OS-EXT-STS:task_state":null,"updated":"2026-01-01T11:59:00Z"}`:      true,
+		`{"status":"DELETED","OS-EXT-STS:task_state":null,"updated":"2026-01-01T11:54:00Z"}`:      false,
+		`{"status":"ACTIVE","OS-EXT-STS:task_state":null,"updated":"2026-01-01T11:59:00Z"}`:       false,
+		`{"status":"ERROR","OS-EXT-STS:task_state":null,"updated":"2026-01-01T11:59:00Z"}`:        false,
+	} {
+		var s server
+		if err := json.Unmarshal([]byte(raw), &s); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.leaving(now); got != want {
+			t.Errorf("%s: leaving is %t, want %t", raw, got, want)
+		}
 	}
 }
 
