@@ -22,7 +22,7 @@ const (
 	// most is how many machines are asked for at once: their names have to fit in a URL.
 	most = 25
 	// waitsPerPoll says for how long who asks about a machine waits for others: that many such waits make a poll interval.
-	waitsPerPoll = 20
+	waitsPerPoll = 10
 	// buriedFor is how much longer than a create may take to settle a deleted server is looked for: clocks differ.
 	buriedFor = 5 * time.Minute
 )

@@ -27,9 +27,6 @@ const (
 	defaultPollInterval = 2 * time.Second
 	// mutationDeadline leaves a create time for two requests of a cloud that has much to do: one that is broken off has to be looked for.
 	mutationDeadline = time.Minute
-	// callsPerRequest says how many calls there may be for each request that is under way. Some wait for the answers to their reads, which
-	// go together; with many more, each would spend its time with waiting for the requests of others.
-	callsPerRequest = 2
 	// defaultCreateSettle is how long Nova or Neutron may go on with a request whose caller is gone.
 	defaultCreateSettle = time.Minute
 )
@@ -45,7 +42,7 @@ type Options struct {
 	// CreateSettle is how long after a lost create the cloud may still bring forth what was asked for; 0 means a minute.
 	CreateSettle time.Duration
 	// PollInterval is when it is worth asking again about a server that is on its way; 0 means 2 s. Who asks about a machine waits a
-	// twentieth of it for others, and they ask together.
+	// tenth of it for others, and they ask together.
 	PollInterval time.Duration
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
@@ -90,8 +87,7 @@ func (d *Driver) Info() sdk.Info {
 		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: providerIDPrefix,
 		Limits: &driverv1alpha1.Limits{
 			MaxUserDataBytes: maxUserData, CreateSettle: durationpb.New(d.options.CreateSettle),
-			MaxConcurrentRequests: int32(callsPerRequest * d.sessions.MaxConcurrent()),
-			Deadlines:             &driverv1alpha1.Deadlines{Mutation: durationpb.New(mutationDeadline)},
+			Deadlines: &driverv1alpha1.Deadlines{Mutation: durationpb.New(mutationDeadline)},
 		},
 	}
 }

@@ -158,9 +158,6 @@ func (p *Pool) session(l *login, where places, version string) (*Session, error)
 	return s, nil
 }
 
-// MaxConcurrent is how many requests of one project are under way at most.
-func (p *Pool) MaxConcurrent() int { return p.options.MaxConcurrent }
-
 // project returns what all sessions of a project share.
 func (p *Pool) project(key string) *project {
 	one, known := p.projects[key]
