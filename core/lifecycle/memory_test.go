@@ -120,3 +120,33 @@ func TestSettleBy(t *testing.T) {
 		})
 	}
 }
+
+// TestFrozen: what a driver says that has lost what it knew holds until it shows a VM.
+func TestFrozen(t *testing.T) {
+	wrote := func(s *State) {
+		s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
+	}
+	said := func(s *State) {
+		s.Memory.Last = &Outcome{Operation: opDelete, Ended: s.Now, Failure: &instance.Failure{Class: instance.DataLoss, Reason: "X"}}
+	}
+	vm := seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})
+	for name, c := range map[string]struct {
+		given func(*State)
+		want  bool
+	}{
+		"nothing was lost":                    {all(provisioned, vm), false},
+		"nobody has looked since":             {all(provisioned, wrote, unseen), true},
+		"a look found nothing":                {all(provisioned, wrote, missing(confirmations)), true},
+		"a look found the VM":                 {all(provisioned, wrote, vm), false},
+		"a look found it, and the next fails": {all(provisioned, wrote, vm, refusedLook(instance.Internal, true)), true},
+		"a call has just been told so":        {all(provisioned, said, unseen), true},
+		"a look after it found the VM":        {all(provisioned, said, vm), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &plan{State: given(c.given)}
+			if got := p.frozen(); got != c.want {
+				t.Errorf("frozen: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
