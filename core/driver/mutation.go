@@ -151,6 +151,7 @@ func (d *Driver) keep(record *callRecord, m Machine, outcome Outcome) {
 		pause = max(pause, outcome.Instance.PollAfter)
 		d.watch.found(m.UID, look{began: outcome.Started, ended: outcome.Ended, instance: outcome.Instance})
 	}
+	d.watch.told(m.UID, outcome.Ended, outcome.Instance)
 	record.nextLook = outcome.Ended.Add(pause)
 	if outcome.Operation == Delete && outcome.Instance == nil && outcome.Failure == nil {
 		// Nothing is left to look at, however long its Machine takes to hear of it.

@@ -33,6 +33,9 @@ type watched struct {
 	seen    Observation
 	// last is when a look last began; zero before the first.
 	last time.Time
+	// answer is what the last call for the machine was answered with, and answered when.
+	answer   *instance.Instance
+	answered time.Time
 }
 
 // listing is the state of one account's list.
@@ -245,7 +248,20 @@ func (w *watchlist) found(uid string, l look) bool {
 	}
 	m.last = l.ended
 	m.due = l.ended.Add(w.pause(m, l))
-	return changed || gone(l) && m.seen.Looks == 2
+	return changed || gone(l) && m.seen.Looks == 2 || m.corrects(previous.At)
+}
+
+// corrects says whether the last look is the first after a call, and tells something else than its answer. What looks told that began
+// before the answer was given, the machine did not believe.
+func (m *watched) corrects(previous time.Time) bool {
+	return previous.Before(m.answered) && !m.seen.At.Before(m.answered) && !sameInstance(m.answer, m.seen.Instance)
+}
+
+// told records what a call for uid was answered with.
+func (w *watchlist) told(uid string, at time.Time, answer *instance.Instance) {
+	if m, tracked := w.watched[uid]; tracked {
+		m.answer, m.answered = answer, at
+	}
 }
 
 // notLooked records that a look at uid came to nothing, so that nothing is known that was not before.

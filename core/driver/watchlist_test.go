@@ -171,6 +171,45 @@ func TestLooksThatComeLateAreDropped(t *testing.T) {
 	}
 }
 
+// A look beside a call can see more than the call's answer tells. The machine does not believe it, and hears it from the next one.
+func TestWhatAnAnswerHidIsToldAgain(t *testing.T) {
+	at := func(second int) time.Time { return epoch.Add(time.Duration(second) * time.Second) }
+	deleting, rest := &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}, &instance.Instance{State: instance.Failed}
+	for name, test := range map[string]struct {
+		beside look
+		after  *instance.Instance
+		want   bool
+	}{
+		"ended before the answer":    {look{began: at(2), ended: at(3), instance: rest}, rest, true},
+		"ended after the answer":     {look{began: at(2), ended: at(6), instance: rest}, rest, true},
+		"saw what was answered":      {look{began: at(2), ended: at(3), instance: deleting}, deleting, false},
+		"the answer came to be true": {look{began: at(2), ended: at(3), instance: &instance.Instance{State: instance.Running}}, deleting, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := testWatchlist()
+			m := machine("a")
+			w.track(m, Pending, at(0), time.Time{})
+			answer := func() {
+				w.found(m.UID, look{began: at(1), ended: at(4), instance: deleting})
+				w.told(m.UID, at(4), deleting)
+			}
+			if test.beside.ended.Before(at(4)) {
+				w.found(m.UID, test.beside)
+				answer()
+			} else {
+				answer()
+				w.found(m.UID, test.beside)
+			}
+			if got := w.found(m.UID, look{began: at(7), ended: at(8), instance: test.after}); got != test.want {
+				t.Errorf("the first look after the answer is news: %t, want %t", got, test.want)
+			}
+			if w.found(m.UID, look{began: at(9), ended: at(10), instance: test.after}) {
+				t.Error("the second look after the answer is news")
+			}
+		})
+	}
+}
+
 func TestSecretsTellAccountsApart(t *testing.T) {
 	a, b := machine("a"), machine("b")
 	if accountOf(a) != accountOf(b) {
