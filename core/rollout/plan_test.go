@@ -93,6 +93,16 @@ func TestPlan(t *testing.T) {
 			state: State{Replicas: 11, Limits: limits, Sets: []Set{emptied, has("new", true, 2, up(9))}},
 			want:  []Action{ScaleSet{"new", 9, 10, Scaling}},
 		}, {
+			name: "rolling back", why: "sets that are newer than the one that is gone back to are old ones, too",
+			state: State{Replicas: 10, Limits: limits, Sets: []Set{
+				has("old", false, 1, up(3)), has("new", true, 2, up(4)), has("newer", false, 3, up(4)),
+			}},
+			want: []Action{ScaleSet{"old", 3, 2, Rolling}},
+		}, {
+			name: "rolling back, no older one left", why: "what is newer goes",
+			state: State{Replicas: 10, Limits: limits, Sets: []Set{has("new", true, 2, up(7)), has("newer", false, 3, up(4))}},
+			want:  []Action{ScaleSet{"newer", 4, 3, Rolling}},
+		}, {
 			name: "scaling down in a rollout", why: "marked machines go first, also of the set that is below its share",
 			state: State{Replicas: 4, Limits: limits, Sets: []Set{
 				has("old", false, 1, up(7)), has("new", true, 2, machines(1, 0, 3, 0)),
