@@ -66,7 +66,7 @@ func newLogin(o Options, a spec.Account) (*login, error) {
 	if o.Transport != nil {
 		l.next = o.Transport
 	}
-	client := l.client(&wire{options: o, service: serviceIdentity, next: l.next, pause: &pause{}})
+	client := l.client(&wire{options: o, service: serviceIdentity, next: l.next, bounds: &bounds{}})
 	l.identity = &gophercloud.ServiceClient{ProviderClient: client, Endpoint: base + "v3/"}
 	return l, nil
 }

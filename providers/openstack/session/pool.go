@@ -13,7 +13,7 @@ import (
 const (
 	// defaultRequestTimeout is how long a request may take. Creating a server takes Nova a second or two; a loaded Neutron ten.
 	defaultRequestTimeout = 30 * time.Second
-	// defaultMaxConcurrent is how many requests of a project are under way at most.
+	// defaultMaxConcurrent is how many reads of a project, and how many writes to a service, are under way at most.
 	defaultMaxConcurrent = 16
 	// idleAfter is how long a session is kept that nobody opens.
 	idleAfter = time.Hour
@@ -23,7 +23,8 @@ const (
 type Options struct {
 	// RequestTimeout bounds each request with its whole answer; 0 means 30 s. gophercloud itself has no timeout.
 	RequestTimeout time.Duration
-	// MaxConcurrent is how many requests of one project are under way at most; 0 means 16. Further ones wait for a place.
+	// MaxConcurrent is how many reads of one project, and how many writes to each of its services, are under way at most; 0 means 16. Further
+	// ones wait for a place. Of writes there are fewer to a service that answers slowly.
 	MaxConcurrent int
 	// UserAgent is put before gophercloud's own; empty adds nothing.
 	UserAgent string
@@ -162,7 +163,7 @@ func (p *Pool) session(l *login, where places, version string) (*Session, error)
 func (p *Pool) project(key string) *project {
 	one, known := p.projects[key]
 	if !known {
-		one = newProject(p.options.MaxConcurrent)
+		one = newProject(p.options)
 		p.projects[key] = one
 	}
 	one.used = p.options.Clock()

@@ -14,21 +14,33 @@ import (
 // maxPause is the longest that a cloud's Retry-After is obeyed. Beyond that it is more likely a clock that is wrong.
 const maxPause = 10 * time.Minute
 
+// slowAnswer is the part of a request's timeout after which an answer is a slow one. With twice as many writes under way, which one more
+// after each answer can lead to, it still comes in time.
+const slowAnswer = 3
+
 // project is what all sessions of a project share, whichever credential they use.
 type project struct {
-	// slots has a place for each request that may be under way.
-	slots  chan struct{}
-	pauses map[string]*pause
+	services map[string]*bounds
 	// used is when a session was last opened. The pool guards it.
 	used time.Time
 }
 
-func newProject(most int) *project {
-	p := &project{slots: make(chan struct{}, most), pauses: map[string]*pause{}}
+func newProject(o Options) *project {
+	reads := make(chan struct{}, o.MaxConcurrent)
+	p := &project{services: map[string]*bounds{}}
 	for _, service := range []string{serviceCompute, serviceNetwork, serviceImage, serviceVolume} {
-		p.pauses[service] = &pause{}
+		p.services[service] = &bounds{reads: reads, writes: newLane(o.MaxConcurrent, o.RequestTimeout/slowAnswer)}
 	}
 	return p
+}
+
+// bounds are what the requests of a project to one service keep within. Reads do not wait for writes: without the list of all machines nobody
+// would hear what has come of them.
+type bounds struct {
+	// reads has a place for each read that may be under way, to any service. It and writes are nil where there is no bound.
+	reads  chan struct{}
+	writes *lane
+	pause  pause
 }
 
 // pause is the time for which a service does not want to be asked.
@@ -79,23 +91,56 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return max(0, min(at.Sub(now), maxPause))
 }
 
-// enter waits for a place, and returns what gives it back. It fails at once while the service wants a pause.
-func (w *wire) enter(ctx context.Context) (leave func(), err error) {
-	if err := w.paused(); err != nil || w.slots == nil {
-		return func() {}, err
+// enter waits for a place, and returns what gives it back, which is told when the request was sent. It fails at once while the service wants
+// a pause. A write waits for half the time that its caller has: what is left is for its answer.
+func (w *wire) enter(request *http.Request) (leave func(sent time.Time), err error) {
+	if err := w.paused(); err != nil {
+		return nil, err
 	}
-	select {
-	case w.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if leave, err = w.place(request); err != nil {
+		return nil, err
 	}
-	leave = func() { <-w.slots }
 	// Those who were let in before may have been told to wait.
 	if err := w.paused(); err != nil {
-		leave()
+		leave(time.Time{})
 		return nil, err
 	}
 	return leave, nil
+}
+
+// place waits for a place among the reads, or among the writes.
+func (w *wire) place(request *http.Request) (leave func(sent time.Time), err error) {
+	ctx := request.Context()
+	switch {
+	case w.writes == nil:
+		return func(time.Time) {}, nil
+	case isRead(request):
+		select {
+		case w.reads <- struct{}{}:
+			return func(time.Time) { <-w.reads }, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	patient := ctx
+	if end, ends := ctx.Deadline(); ends {
+		var cancel context.CancelFunc
+		patient, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	if !w.writes.enter(patient) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
+			"The cloud's "+w.service+" service answers slowly, and other requests wait for it already.", sdk.WithRetryAfter(w.writes.slow))}
+	}
+	return func(sent time.Time) { w.writes.leave(sent, w.options.Clock()) }, nil
+}
+
+// isRead says whether a request changes nothing.
+func isRead(request *http.Request) bool {
+	return request.Method == http.MethodGet || request.Method == http.MethodHead
 }
 
 func (w *wire) paused() error {

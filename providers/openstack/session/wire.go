@@ -60,8 +60,7 @@ func newTransport(caCert string, most int) (*http.Transport, error) {
 // stayAtHome follows redirects of reads within a server. Elsewhere a request would take its token, or its password, along.
 func stayAtHome(next *http.Request, sent []*http.Request) error {
 	last := sent[len(sent)-1]
-	reads := last.Method == http.MethodGet || last.Method == http.MethodHead
-	if !reads || len(sent) > maxRedirects || next.URL.Scheme != last.URL.Scheme || next.URL.Host != last.URL.Host {
+	if !isRead(last) || len(sent) > maxRedirects || next.URL.Scheme != last.URL.Scheme || next.URL.Host != last.URL.Host {
 		return http.ErrUseLastResponse
 	}
 	return nil
@@ -72,22 +71,20 @@ type wire struct {
 	options Options
 	service string
 	next    http.RoundTripper
-	// slots is nil where there is no bound.
-	slots chan struct{}
-	pause *pause
+	*bounds
 }
 
 // RoundTrip implements http.RoundTripper. Its errors are the context's, a verdict or a lost.
 func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
-	leave, err := w.enter(request.Context())
+	leave, err := w.enter(request)
 	if err != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // as a RoundTripper must; there is nothing to lose
 		}
 		return nil, err
 	}
-	defer leave()
 	began := w.options.Clock()
+	defer leave(began)
 	answer, err := w.exchange(request)
 	w.report(request, answer, err, w.options.Clock().Sub(began))
 	if err != nil {
