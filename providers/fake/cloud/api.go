@@ -152,7 +152,7 @@ type paged interface {
 }
 
 func newQuery(t *turn, r paged) (query, error) {
-	q := query{account: t.account, tags: r.GetTags(), limit: maxPage, until: t.horizon()}
+	q := query{account: t.account, tags: r.GetTags(), limit: maxPage, until: t.Horizon()}
 	if n := int(r.GetPageSize()); n > 0 && n < maxPage {
 		q.limit = n
 	}

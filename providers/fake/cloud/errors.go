@@ -12,9 +12,6 @@ import (
 	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
 )
 
-// errBroken is what a caller sees of a connection that broke: no word of the cloud.
-var errBroken = status.Error(codes.Unavailable, "the connection was closed before the answer arrived")
-
 // refuse returns an error of the cloud itself.
 func refuse(code fakecloudv1alpha1.ErrorCode, subject, format string, args ...any) error {
 	return refuseFor(&fakecloudv1alpha1.CloudError{Code: code, Subject: subject}, fmt.Sprintf(format, args...))

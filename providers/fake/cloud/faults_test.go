@@ -13,6 +13,7 @@ import (
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 func hours(n int) *durationpb.Duration { return durationpb.New(time.Duration(n) * time.Hour) }
@@ -44,7 +45,7 @@ func TestEveryNamedErrorHasItsCode(t *testing.T) {
 }
 
 func TestErrorBeforeAndAfterTheEffect(t *testing.T) {
-	for point, left := range map[backendv1alpha1.FaultPoint]int64{beforeEffect: 0, afterEffect: 1} {
+	for point, left := range map[backendv1alpha1.FaultPoint]int64{testcloud.BeforeEffect: 0, testcloud.AfterEffect: 1} {
 		t.Run(point.String(), func(t *testing.T) {
 			w := open(t, Options{})
 			w.inject(&backendv1alpha1.Fault{
@@ -64,7 +65,7 @@ func TestErrorBeforeAndAfterTheEffect(t *testing.T) {
 
 // A call that is held takes effect although its caller has gone, and the ledger tells.
 func TestHeldCallOutlivesItsCaller(t *testing.T) {
-	for point, done := range map[backendv1alpha1.FaultPoint]bool{beforeEffect: false, afterEffect: true} {
+	for point, done := range map[backendv1alpha1.FaultPoint]bool{testcloud.BeforeEffect: false, testcloud.AfterEffect: true} {
 		t.Run(point.String(), func(t *testing.T) {
 			w := open(t, Options{})
 			fault := w.inject(&backendv1alpha1.Fault{
@@ -83,7 +84,7 @@ func TestHeldCallOutlivesItsCaller(t *testing.T) {
 				t.Errorf("held %v: done is %v", point, held.GetDone())
 			}
 			leave()
-			left := w.await(at(opCreateNIC, abandoned))
+			left := w.await(at(opCreateNIC, testcloud.Abandoned))
 			if left.GetDone() != done || left.GetAnswerTime() != nil {
 				t.Errorf("when the caller left: %v", left)
 			}
@@ -121,7 +122,7 @@ func TestLostAnswerHasItsEffect(t *testing.T) {
 	if got := w.totals().GetResourcesLeft(); got != 1 {
 		t.Errorf("%d resources, want 1", got)
 	}
-	if one := w.await(at(opCreateNIC, abandoned)); !one.GetDone() {
+	if one := w.await(at(opCreateNIC, testcloud.Abandoned)); !one.GetDone() {
 		t.Errorf("ledger: %v", one)
 	}
 }
@@ -152,7 +153,7 @@ func TestLatencyIsHalfBeforeHalfAfter(t *testing.T) {
 		if took := time.Since(begin); took != 2*time.Second {
 			t.Errorf("took %v", took)
 		}
-		one := w.await(at(opCreateNIC, answered))
+		one := w.await(at(opCreateNIC, testcloud.Answered))
 		if before := one.GetDoneTime().AsTime().Sub(one.GetReceiveTime().AsTime()); before != time.Second {
 			t.Errorf("took effect after %v", before)
 		}
@@ -223,11 +224,11 @@ func TestCloseEndsWaits(t *testing.T) {
 		_, err := w.api.CreateNIC(context.Background(), &fakecloudv1alpha1.CreateNICRequest{})
 		answered <- err
 	}()
-	w.await(at(opCreateNIC, received))
+	w.await(at(opCreateNIC, testcloud.Received))
 	if err := w.cloud.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
-	if err := <-answered; !errors.Is(err, errBroken) {
+	if err := <-answered; !errors.Is(err, testcloud.ErrBroken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,14 +1,9 @@
 package cloud
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"slices"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // entry is a line of the journal: what changed at once, each thing as it is from now on.
@@ -21,84 +16,43 @@ type entry struct {
 	NIC      *nic             `json:"nic,omitempty"`
 	NICGone  string           `json:"nicGone,omitempty"`
 	Quota    map[string]int64 `json:"quota,omitempty"`
-	Call     *call            `json:"call,omitempty"`
+	Call     *testcloud.Call  `json:"call,omitempty"`
 }
 
 // totals are what cannot be counted again from what is still there.
 type totals struct {
-	Seq   int64                       `json:"seq"`
-	Peak  map[string]int64            `json:"peak"`
-	Calls map[string]map[string]int64 `json:"calls"`
-	// LastCall and LastCallRevision are where the ledger goes on.
-	LastCall         int64 `json:"lastCall"`
-	LastCallRevision int64 `json:"lastCallRevision"`
+	Seq  int64            `json:"seq"`
+	Peak map[string]int64 `json:"peak"`
+	testcloud.LedgerTotals
 }
 
-// journal is an append-only file of entries.
-type journal struct {
-	file *os.File
-}
-
-// write appends entries, in one write: a process that is killed leaves all of them or, at worst, one torn line at the end.
+// write appends entries, in one write.
 func (c *Cloud) write(entries ...entry) error {
 	if c.journal == nil {
 		return nil
 	}
-	if c.isClosed() {
-		return errClosed
+	if c.front.IsClosed() {
+		return testcloud.ErrClosed
 	}
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
-	for _, e := range entries {
-		if err := encoder.Encode(e); err != nil {
-			return fmt.Errorf("encode journal entry: %w", err)
-		}
-	}
-	if _, err := c.journal.file.Write(lines.Bytes()); err != nil {
-		return fmt.Errorf("write journal: %w", err)
-	}
-	return nil
+	return c.journal.Append(entries...)
 }
 
 // openJournal reads the journal, writes it anew without what is superseded, and leaves it open for more.
 func (c *Cloud) openJournal() error {
-	path := c.options.Journal
-	if path == "" {
+	if c.options.Journal == "" {
 		return nil
 	}
-	old, err := os.Open(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	err := testcloud.ReadJournal(c.options.Journal, func(e entry) error {
+		c.restore(e)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		defer old.Close()
-		if err := c.replay(old); err != nil {
-			return err
-		}
-	}
-	return c.rewrite(path)
-}
-
-func (c *Cloud) replay(r io.Reader) error {
-	lines := bufio.NewReader(r)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			// Without its end of line the last entry was torn: it has had no effect that anybody saw.
-			break
-		}
-		if err != nil {
-			return err
-		}
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
-		}
-		c.restore(e)
-	}
 	c.restoreHistory()
-	c.calls.abandonOpen()
-	return nil
+	c.front.Ledger.AbandonOpen()
+	c.journal, err = testcloud.NewJournal(c.options.Journal, c.snapshot())
+	return err
 }
 
 // restore takes in one entry.
@@ -123,7 +77,7 @@ func (c *Cloud) restore(e entry) {
 		c.quota, c.quotaSet = e.Quota, true
 	}
 	if e.Call != nil {
-		c.calls.restore(e.Call)
+		c.front.Ledger.Restore(e.Call)
 	}
 }
 
@@ -147,8 +101,7 @@ func (c *Cloud) restoreTotals(t *totals) {
 	for cluster, n := range t.Peak {
 		c.peak[cluster] = max(c.peak[cluster], n)
 	}
-	c.calls.counts = t.Calls
-	c.calls.last, c.calls.history.last = t.LastCall, t.LastCallRevision
+	c.front.Ledger.RestoreTotals(t.LedgerTotals)
 }
 
 // restoreHistory puts the VMs back into the order of their last changes.
@@ -159,29 +112,13 @@ func (c *Cloud) restoreHistory() {
 	}
 	slices.SortFunc(ordered, func(a, b *vm) int { return int(a.Revision - b.Revision) })
 	for _, v := range ordered {
-		c.vmHistory.restore(v.Revision, v.Seq)
+		c.vmHistory.Restore(v.Revision, v.Seq)
 	}
-}
-
-// rewrite puts a journal of what is now into the place of the old one, and opens it.
-func (c *Cloud) rewrite(path string) error {
-	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	c.journal = &journal{file: file}
-	if err := c.write(c.snapshot()...); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 // snapshot returns everything as entries, in an order in which they can be replayed.
 func (c *Cloud) snapshot() []entry {
-	entries := []entry{{Totals: &totals{
-		Seq: c.seq, Peak: c.peak, Calls: c.calls.counts,
-		LastCall: c.calls.last, LastCallRevision: c.calls.history.last,
-	}}}
+	entries := []entry{{Totals: &totals{Seq: c.seq, Peak: c.peak, LedgerTotals: c.front.Ledger.Totals()}}}
 	if c.name != "" {
 		entries = append(entries, entry{Name: c.name})
 	}
@@ -191,12 +128,12 @@ func (c *Cloud) snapshot() []entry {
 	for _, n := range c.nics.ordered {
 		entries = append(entries, entry{NIC: n})
 	}
-	for _, ch := range c.vmHistory.changes {
-		if v := c.vms[ch.key]; v.Revision == ch.revision {
+	for _, ch := range c.vmHistory.After(0) {
+		if v := c.vms[ch.Key]; v.Revision == ch.Revision {
 			entries = append(entries, entry{VM: v, UserData: v.userData})
 		}
 	}
-	for _, one := range c.calls.ordered() {
+	for _, one := range c.front.Ledger.Ordered() {
 		entries = append(entries, entry{Call: one})
 	}
 	return entries

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // picture is all that tests can see of a cloud.
@@ -28,7 +29,7 @@ func (w *world) picture() map[string]any {
 }
 
 // kill leaves the cloud as kill -9 would: its journal is not closed, and nothing more is written.
-func (w *world) kill() { _ = w.cloud.journal.file.Close() }
+func (w *world) kill() { _ = w.cloud.journal.Close() }
 
 func TestJournalBringsEverythingBack(t *testing.T) {
 	path := journalPath(t)
@@ -108,13 +109,13 @@ func TestKilledInTheMiddle(t *testing.T) {
 		again.expect(v.GetId(), running)
 	})
 	w := open(t, Options{Journal: path})
-	w.inject(&backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: afterEffect})
+	w.inject(&backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: testcloud.AfterEffect})
 	go w.createNICQuietly("m2")
-	w.await(at(opCreateNIC, done))
+	w.await(at(opCreateNIC, testcloud.Done))
 	w.kill()
 	again := open(t, Options{Journal: path})
 	one := again.await(func(c *backendv1alpha1.Call) bool { return c.GetMachineUid() == "m2" })
-	if one.GetProgress() != abandoned || !one.GetDone() {
+	if one.GetProgress() != testcloud.Abandoned || !one.GetDone() {
 		t.Errorf("after the kill: %v", one)
 	}
 	if got := again.totals().GetResourcesLeft(); got != 3 {

@@ -15,8 +15,8 @@ import (
 
 // ChangeVM implements the service.
 func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) (*backendv1alpha1.ChangeVMResponse, error) {
-	h.cloud.mu.Lock()
-	defer h.cloud.mu.Unlock()
+	h.cloud.front.Lock()
+	defer h.cloud.front.Unlock()
 	v := h.cloud.anyVM(r.GetId())
 	if v == nil {
 		return nil, status.Error(codes.NotFound, "no VM has this id")
@@ -55,8 +55,8 @@ func (c *Cloud) anyVM(id string) *vm {
 // to all.
 func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateForeignVMRequest) (*backendv1alpha1.CreateForeignVMResponse, error) {
 	c, wanted := h.cloud, r.GetVm()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.front.Lock()
+	defer c.front.Unlock()
 	account := c.options.Accounts[""]
 	marks := maps.Clone(wanted.GetTags())
 	if marks == nil {

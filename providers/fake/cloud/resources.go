@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // The kinds of resources, as quotas and hooks name them.
@@ -79,11 +80,8 @@ func (r *record) tokenKey() string { return r.Account + "\x00" + r.Token }
 // newRecord numbers a resource of this kind.
 func (c *Cloud) newRecord(kind, account string) record {
 	c.seq++
-	return record{Seq: c.seq, ID: fmt.Sprintf("%s-%s-%06d", kind, c.name, c.seq), Account: account, Created: now()}
+	return record{Seq: c.seq, ID: fmt.Sprintf("%s-%s-%06d", kind, c.name, c.seq), Account: account, Created: testcloud.Now()}
 }
-
-// now is the wall clock without its monotonic part, as it comes back from the journal.
-func now() time.Time { return time.Now().Round(0).UTC() }
 
 // checkQuota returns an error when one more is too many. A negative limit is none.
 func (c *Cloud) checkQuota(kind string, used int64) error {
@@ -107,7 +105,7 @@ func (c *Cloud) createNIC(t *turn, r *fakecloudv1alpha1.CreateNICRequest) (*nic,
 	n.Name, n.Token, n.Tags = r.GetName(), wanted.Token, maps.Clone(r.GetTags())
 	n.Address = addressOf(n)
 	c.putNIC(n)
-	t.changed(n.ID)
+	t.Changed(n.ID)
 	return n, c.write(entry{NIC: n})
 }
 
@@ -125,7 +123,7 @@ func (c *Cloud) deleteNIC(t *turn, id string) error {
 		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_IN_USE, kindNIC, "The nic %q is in use by the vm %q.", id, n.VM)
 	}
 	c.dropNIC(id)
-	t.changed(id)
+	t.Changed(id)
 	return c.write(entry{NICGone: id})
 }
 
@@ -153,7 +151,7 @@ func (c *Cloud) createVM(t *turn, r *fakecloudv1alpha1.CreateVMRequest) (*vm, er
 	t.plan(v)
 	c.schedule(v, c.options.BootLatency)
 	c.putVM(v)
-	t.changed(v.ID)
+	t.Changed(v.ID)
 	return v, c.write(entry{VM: c.touch(v), UserData: v.userData, NIC: n})
 }
 
@@ -184,7 +182,7 @@ func (c *Cloud) deleteVM(t *turn, id string) (*vm, error) {
 	if v.State == deleting {
 		return v, nil
 	}
-	t.changed(id)
+	t.Changed(id)
 	v.State = deleting
 	c.schedule(v, c.options.DeleteLatency)
 	return v, c.write(c.settle(v))
@@ -195,7 +193,7 @@ func (c *Cloud) settle(v *vm) entry {
 	if v.State != gone {
 		return entry{VM: c.touch(v)}
 	}
-	v.Deleted, v.userData = now(), nil
+	v.Deleted, v.userData = testcloud.Now(), nil
 	c.alive.remove(v.ID)
 	c.countAlive(v, -1)
 	if n := c.nics.byID[v.NIC]; n != nil {
@@ -207,7 +205,7 @@ func (c *Cloud) settle(v *vm) entry {
 
 // schedule sets when the VM's state changes by itself. Without a delay it changes now.
 func (c *Cloud) schedule(v *vm, delay time.Duration) {
-	v.Due = now().Add(delay)
+	v.Due = testcloud.Now().Add(delay)
 	if delay <= 0 {
 		v.State = c.next(v)
 		return
@@ -236,13 +234,13 @@ func (c *Cloud) next(v *vm) vmState {
 func (c *Cloud) arm(v *vm) {
 	due := v.Due
 	time.AfterFunc(time.Until(due), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.isClosed() || !v.Due.Equal(due) {
+		c.front.Lock()
+		defer c.front.Unlock()
+		if c.front.IsClosed() || !v.Due.Equal(due) {
 			return
 		}
 		v.State = c.next(v)
-		c.report(c.write(c.settle(v)))
+		c.front.Report(c.write(c.settle(v)))
 	})
 }
 

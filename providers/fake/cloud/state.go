@@ -2,33 +2,29 @@ package cloud
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
-	mathrand "math/rand/v2"
-	"sync"
 
 	"google.golang.org/grpc"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // Cloud is a cloud. It is safe for concurrent use.
 type Cloud struct {
 	options Options
-	closed  chan struct{}
 
-	// mu guards everything below. Effects take it, waiting never happens under it.
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at each change that a long poll could wait for
-	journal *journal
+	// front guards everything below.
+	front   *testcloud.Front
+	journal *testcloud.Journal[entry]
 
 	name       string // tells this cloud's ids from another's
 	seq        int64
 	vms        map[int64]*vm // by Seq, also those that are gone
 	vmTokens   map[string]int64
-	vmHistory  history
+	vmHistory  testcloud.History
 	alive      *inventory[*vm]
 	nics       *inventory[*nic]
 	nicTokens  map[string]string
@@ -36,19 +32,20 @@ type Cloud struct {
 	quotaSet   bool             // by a hook: then it is part of the state
 	aliveCount map[string]int64 // by cluster; "" counts all
 	peak       map[string]int64 // likewise
-	calls      ledger
-	faults     faults
 }
 
 // Open returns a cloud in the state that its journal holds, a new one where there is none.
 func Open(o Options) (*Cloud, error) {
 	c := &Cloud{
-		options: o.withDefaults(), closed: make(chan struct{}), changed: make(chan struct{}),
-		vms: map[int64]*vm{}, vmTokens: map[string]int64{}, nicTokens: map[string]string{},
+		options: o.withDefaults(),
+		vms:     map[int64]*vm{}, vmTokens: map[string]int64{}, nicTokens: map[string]string{},
 		alive: newInventory[*vm](), nics: newInventory[*nic](),
 		quota: maps.Clone(o.Quota), aliveCount: map[string]int64{}, peak: map[string]int64{},
-		calls: newLedger(), faults: faults{dice: mathrand.New(mathrand.NewPCG(1, 2))},
 	}
+	c.front = testcloud.NewFront(testcloud.Options{
+		Operations: operations, Effects: testcloud.AllEffects(), MinLatency: c.options.MinCallLatency, MaxLatency: c.options.MaxCallLatency,
+		Save: func(one *testcloud.Call) error { return c.write(entry{Call: one}) }, Newest: func() int64 { return c.seq }, Log: c.options.Log,
+	})
 	if c.quota == nil {
 		c.quota = map[string]int64{}
 	}
@@ -83,46 +80,17 @@ func (c *Cloud) Register(s grpc.ServiceRegistrar) {
 
 // RegisterHooks serves only the hooks on s.
 func (c *Cloud) RegisterHooks(s grpc.ServiceRegistrar) {
-	backendv1alpha1.RegisterBackendServiceServer(s, &hooks{cloud: c})
+	backendv1alpha1.RegisterBackendServiceServer(s, newHooks(c))
 }
 
 // Close ends every wait, without the effect of what waited for it, and closes the journal. The second Close does nothing.
 func (c *Cloud) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.isClosed() {
+	c.front.Lock()
+	defer c.front.Unlock()
+	if !c.front.Close() || c.journal == nil {
 		return nil
 	}
-	close(c.closed)
-	if c.journal == nil {
-		return nil
-	}
-	return c.journal.file.Close()
-}
-
-func (c *Cloud) isClosed() bool {
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
-	}
-}
-
-// errClosed is what a call gets that comes to an end with the cloud.
-var errClosed = errors.New("the cloud is closed")
-
-// wake lets long polls look again.
-func (c *Cloud) wake() {
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// report logs what went wrong where nobody can be told. That the cloud has ended is no news.
-func (c *Cloud) report(err error) {
-	if err != nil && !errors.Is(err, errClosed) {
-		c.options.Log.Error("cloud could not write its journal", "error", err)
-	}
+	return c.journal.Close()
 }
 
 // putVM takes in a VM that is new, here or in the journal.
@@ -168,10 +136,10 @@ func (c *Cloud) countAlive(v *vm, by int64) {
 
 // touch gives the VM a new revision, and returns it.
 func (c *Cloud) touch(v *vm) *vm {
-	v.Revision = c.vmHistory.note(v.Seq)
-	c.vmHistory.tidy(len(c.vms), c.currentVM)
-	c.wake()
+	v.Revision = c.vmHistory.Note(v.Seq)
+	c.vmHistory.Tidy(len(c.vms), c.currentVM)
+	c.front.Wake()
 	return v
 }
 
-func (c *Cloud) currentVM(ch change) bool { return c.vms[ch.key].Revision == ch.revision }
+func (c *Cloud) currentVM(ch testcloud.Change) bool { return c.vms[ch.Key].Revision == ch.Revision }

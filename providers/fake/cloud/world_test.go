@@ -30,7 +30,7 @@ func open(t *testing.T, o Options) *world {
 		t.Fatalf("open cloud: %v", err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return &world{T: t, cloud: c, api: &api{cloud: c}, hooks: &hooks{cloud: c}}
+	return &world{T: t, cloud: c, api: &api{cloud: c}, hooks: newHooks(c)}
 }
 
 func journalPath(t *testing.T) string {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // action is one of POST /servers/{id}/action that puts a server into another state. Here that happens at once.
@@ -68,9 +70,9 @@ func actOnServer(c *Cloud, t *turn) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	s.Updated = now()
+	s.Updated = testcloud.Now()
 	c.touch(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	if a.to == vmRescued {
 		return ok(object{"adminPass": newAudit()[:12]})
 	}

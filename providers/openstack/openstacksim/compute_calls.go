@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // server finds the server of a path.
@@ -46,7 +48,7 @@ func deleteServer(c *Cloud, t *turn) (reply, error) {
 	}
 	c.remove(s)
 	c.touch(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return with(http.StatusNoContent, nil)
 }
 
@@ -71,10 +73,10 @@ func updateServer(c *Cloud, t *turn) (reply, error) {
 	if body.Server.Description != nil && t.version >= serverDescription {
 		s.Description, s.Described = *body.Server.Description, true
 	}
-	s.Updated = now()
+	s.Updated = testcloud.Now()
 	c.reindex(s)
 	c.touch(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return ok(object{"server": withoutExtensions(t, c.view(t, s, false))})
 }
 
@@ -119,9 +121,9 @@ func replaceMetadata(c *Cloud, t *turn) (reply, error) {
 		metadata = cloneMap(s.Metadata)
 	}
 	_ = json.Unmarshal(body.Metadata, &metadata) // it was checked
-	s.Metadata, s.Updated = metadata, now()
+	s.Metadata, s.Updated = metadata, testcloud.Now()
 	c.remark(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return ok(object{"metadata": metadata})
 }
 
@@ -149,9 +151,9 @@ func deleteMetadata(c *Cloud, t *turn) (reply, error) {
 	}
 	metadata := cloneMap(s.Metadata)
 	delete(metadata, t.path("key"))
-	s.Metadata, s.Updated = metadata, now()
+	s.Metadata, s.Updated = metadata, testcloud.Now()
 	c.remark(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return with(http.StatusNoContent, nil)
 }
 
@@ -194,9 +196,9 @@ func replaceTags(c *Cloud, t *turn) (reply, error) {
 func (c *Cloud) retag(t *turn, s *server, tags []string) {
 	tags = slices.Clone(tags)
 	slices.Sort(tags)
-	s.Tags, s.Updated = slices.Compact(tags), now()
+	s.Tags, s.Updated = slices.Compact(tags), testcloud.Now()
 	c.remark(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 }
 
 // addTag implements PUT /servers/{id}/tags/{tag}.

@@ -59,7 +59,7 @@ func createServer(c *Cloud, t *turn) (reply, error) {
 	c.saveUserData(s)
 	c.launch(s)
 	c.touch(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	view := object{
 		"id": s.ID, "links": novaLinks(t, "servers", s.ID), "OS-DCF:diskConfig": "MANUAL", "adminPass": newAudit()[:12],
 		"security_groups": c.groupNamesAsked(r),

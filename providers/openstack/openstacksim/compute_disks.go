@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // diskRequest is one of block_device_mapping_v2.
@@ -166,7 +168,7 @@ func (c *Cloud) volumeFor(r *serverRequest, s *server, d diskRequest) *volume {
 // attach gives a server a volume.
 func (c *Cloud) attach(s *server, v *volume, a attachment) {
 	s.Disks = append(slices.Clone(s.Disks), a)
-	v.Status, v.Server, v.Device, v.Attached, v.Updated = volumeInUse, s.ID, a.Device, now(), now()
+	v.Status, v.Server, v.Device, v.Attached, v.Updated = volumeInUse, s.ID, a.Device, testcloud.Now(), testcloud.Now()
 	c.volumes.put(v)
 }
 
@@ -180,7 +182,7 @@ func (c *Cloud) release(a attachment) {
 		c.volumes.remove(v.ID)
 		return
 	}
-	v.Status, v.Server, v.Device, v.Updated = volumeAvailable, "", "", now()
+	v.Status, v.Server, v.Device, v.Updated = volumeAvailable, "", "", testcloud.Now()
 	c.volumes.put(v)
 }
 
@@ -254,7 +256,7 @@ func attachVolume(c *Cloud, t *turn) (reply, error) {
 	a := attachment{ID: newID(), Volume: v.ID, Device: deviceName(len(s.Disks) + 1), Ends: body.Attachment.Ends}
 	c.attach(s, v, a)
 	c.touch(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return ok(object{"volumeAttachment": a.view(t, s.ID)})
 }
 
@@ -276,6 +278,6 @@ func detachVolume(c *Cloud, t *turn) (reply, error) {
 	c.release(a)
 	s.Disks = slices.Delete(slices.Clone(s.Disks), n, n+1)
 	c.touch(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return with(http.StatusAccepted, nil)
 }

@@ -100,7 +100,7 @@ func createServerGroup(c *Cloud, t *turn) (reply, error) {
 	}
 	g := &serverGroup{record: c.newRecord(t.project(), wanted.Name), Policy: wanted.Policy, Rules: wanted.Rules, UserID: t.scope.UserID}
 	c.serverGroups.put(g)
-	t.changed(g.ID)
+	t.Changed(g.ID)
 	return ok(object{"server_group": c.serverGroupView(t, g)})
 }
 
@@ -111,7 +111,7 @@ func deleteServerGroup(c *Cloud, t *turn) (reply, error) {
 		return reply{}, err
 	}
 	c.serverGroups.remove(g.ID)
-	t.changed(g.ID)
+	t.Changed(g.ID)
 	return with(http.StatusNoContent, nil)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // hostCPUs is how many virtual CPUs fit on a host: a flavor with more finds none.
@@ -40,7 +41,7 @@ func (c *Cloud) plan(t *turn, s *server) {
 	case c.crowded(s):
 		s.Hostless, s.BootFault = true, noValidHost+"There are not enough hosts available."
 	}
-	for _, f := range t.faults {
+	for _, f := range t.Struck {
 		switch f.GetEffect() {
 		case backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS:
 			s.BootFault = bootsForever
@@ -85,7 +86,7 @@ func (c *Cloud) schedule(s *server, delay time.Duration) {
 		c.next(s)
 		return
 	}
-	s.Due = now().Add(delay)
+	s.Due = testcloud.Now().Add(delay)
 	c.arm(s)
 }
 
@@ -106,16 +107,16 @@ func (c *Cloud) next(s *server) {
 	case s.VMState == vmBuilding && s.BootFault != "":
 		c.abort(s, s.BootFault)
 	case s.VMState == vmBuilding:
-		s.VMState, s.TaskState, s.Power, s.Launched = vmActive, "", powerRunning, now()
+		s.VMState, s.TaskState, s.Power, s.Launched = vmActive, "", powerRunning, testcloud.Now()
 		c.plug(s)
 	}
-	s.Updated = now()
+	s.Updated = testcloud.Now()
 }
 
 // fail puts the server in ERROR.
 func (c *Cloud) fail(s *server, message string) {
 	s.VMState, s.TaskState, s.Power = vmError, "", powerNone
-	s.Due, s.Updated = time.Time{}, now()
+	s.Due, s.Updated = time.Time{}, testcloud.Now()
 	s.Fault = &serverFault{Code: http.StatusInternalServerError, Message: message, Created: s.Updated}
 	if strings.HasPrefix(message, "Quota exceeded") {
 		// As where several servers were asked for at once, and Nova sees only then that they are too many.
@@ -148,14 +149,14 @@ func (c *Cloud) releasePorts(s *server, force bool) {
 func (c *Cloud) arm(s *server) {
 	due := s.Due
 	time.AfterFunc(time.Until(due), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.isClosed() || !s.Due.Equal(due) || s.gone() {
+		c.front.Lock()
+		defer c.front.Unlock()
+		if c.front.IsClosed() || !s.Due.Equal(due) || s.gone() {
 			return
 		}
 		c.next(s)
 		c.touch(s)
-		c.report(c.flush())
+		c.front.Report(c.flush())
 	})
 }
 
@@ -164,13 +165,13 @@ func (c *Cloud) remove(s *server) {
 	if s.deleting() {
 		return
 	}
-	s.TaskState, s.Updated = taskDeleting, now()
+	s.TaskState, s.Updated = taskDeleting, testcloud.Now()
 	c.schedule(s, c.options.DeleteLatency/2)
 }
 
 // bury takes a server away, with the ports that Nova made for it and the volumes that end with it. Ports that were there before stay.
 func (c *Cloud) bury(s *server) {
-	at := now()
+	at := testcloud.Now()
 	c.releasePorts(s, false)
 	for _, a := range s.Disks {
 		c.release(a)

@@ -36,7 +36,7 @@ var statuses = map[string]string{
 
 // readServerFilter reads a query. What Nova does not know, or does not let members ask for, it passes over in silence.
 func readServerFilter(t *turn) (*serverFilter, error) {
-	f := &serverFilter{until: t.horizon(), image: t.query.Get("image"), flavor: t.query.Get("flavor")}
+	f := &serverFilter{until: t.Horizon(), image: t.query.Get("image"), flavor: t.query.Get("flavor")}
 	if names := t.query["name"]; len(names) > 0 && names[len(names)-1] != "" {
 		if err := f.byName(names[len(names)-1]); err != nil {
 			return nil, err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // readNetworks reads what networks and ports a server is asked for with.
@@ -146,7 +148,7 @@ func (c *Cloud) bind(s *server) error {
 		p.DeviceID, p.DeviceOwner = s.ID, "compute:"+s.Zone
 		c.touchPort(p)
 	}
-	s.Bound, s.BoundAt = true, now()
+	s.Bound, s.BoundAt = true, testcloud.Now()
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // The states of a server, as Nova has them.
@@ -211,13 +212,15 @@ func (c *Cloud) countAlive(s *server, by int64) {
 
 // touch gives the server a new revision, and has it written down.
 func (c *Cloud) touch(s *server) {
-	s.Revision = c.history.note(s.Seq)
-	c.history.tidy(len(c.servers), c.currentServer)
-	c.wake()
+	s.Revision = c.history.Note(s.Seq)
+	c.history.Tidy(len(c.servers), c.currentServer)
+	c.front.Wake()
 	c.note(s, false)
 }
 
-func (c *Cloud) currentServer(ch change) bool { return c.servers[ch.key].Revision == ch.revision }
+func (c *Cloud) currentServer(ch testcloud.Change) bool {
+	return c.servers[ch.Key].Revision == ch.Revision
+}
 
 // reindex notes that what a server is found by has changed.
 func (c *Cloud) reindex(s *server) {

@@ -16,6 +16,7 @@ import (
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 const words = "The saw blade is blunt."
@@ -109,7 +110,7 @@ func TestAnswerLost(t *testing.T) {
 		t.Errorf("the call again: %v", err)
 	}
 	calls := w.calls(opCreatePort, "a")
-	if len(calls) != 2 || !calls[0].GetDone() || calls[0].GetProgress() != abandoned || len(calls[0].GetFaultIds()) != 1 || calls[1].GetDone() {
+	if len(calls) != 2 || !calls[0].GetDone() || calls[0].GetProgress() != testcloud.Abandoned || len(calls[0].GetFaultIds()) != 1 || calls[1].GetDone() {
 		t.Errorf("the ledger: %v", calls)
 	}
 }
@@ -124,7 +125,7 @@ func (w *world) calls(operation, machine string) []*backendv1alpha1.Call {
 }
 
 func TestHoldOutlivesItsCaller(t *testing.T) {
-	for _, point := range []backendv1alpha1.FaultPoint{beforeEffect, afterEffect} {
+	for _, point := range []backendv1alpha1.FaultPoint{testcloud.BeforeEffect, testcloud.AfterEffect} {
 		w := open(t, Options{})
 		w.inject(&backendv1alpha1.Fault{
 			Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: point, Match: &backendv1alpha1.FaultMatch{Operation: opCreatePort, MachineUid: "a"},
@@ -138,12 +139,14 @@ func TestHoldOutlivesItsCaller(t *testing.T) {
 			}).Extract()
 			ended <- err
 		}()
-		w.eventually("the call is held", func() bool { return w.last(opCreatePort) != nil && w.last(opCreatePort).Done == (point == afterEffect) })
+		w.eventually("the call is held", func() bool {
+			return w.last(opCreatePort) != nil && w.last(opCreatePort).Done == (point == testcloud.AfterEffect)
+		})
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: the caller: %v", point, err)
 		}
-		w.eventually("the caller is known to have gone", func() bool { return w.last(opCreatePort).Progress == abandoned })
+		w.eventually("the caller is known to have gone", func() bool { return w.last(opCreatePort).Progress == testcloud.Abandoned })
 		w.calm()
 		w.eventually("the call takes effect", func() bool { return w.last(opCreatePort).Done && !w.last(opCreatePort).Answered.IsZero() })
 		if n := w.left("a"); n != 1 {
@@ -153,9 +156,9 @@ func TestHoldOutlivesItsCaller(t *testing.T) {
 }
 
 // last is the last call of an operation; the caller holds the lock.
-func (w *world) last(operation string) *call {
-	var found *call
-	for _, one := range w.cloud.calls.calls {
+func (w *world) last(operation string) *testcloud.Call {
+	var found *testcloud.Call
+	for _, one := range w.cloud.front.Ledger.Ordered() {
 		if one.Operation == operation && (found == nil || one.Sequence > found.Sequence) {
 			found = one
 		}
@@ -177,7 +180,7 @@ func TestHangEndsWithItsCaller(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller: %v", err)
 	}
-	w.eventually("the call is abandoned", func() bool { return w.last("ListServers").Progress == abandoned })
+	w.eventually("the call is abandoned", func() bool { return w.last("ListServers").Progress == testcloud.Abandoned })
 	if calls := w.calls("ListServers", "b"); len(calls) != 1 || calls[0].GetDone() {
 		t.Errorf("a list for two machines, asked for by one: %v", calls)
 	}

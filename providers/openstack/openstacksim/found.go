@@ -3,6 +3,8 @@ package openstacksim
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // beforeAll is below the number of everything that was ever made.
@@ -11,7 +13,7 @@ const beforeAll = -1 << 40
 // givenRecord is that of a resource of the world. Its number does not depend on what was made: the world may be another one the next time.
 func (c *Cloud) givenRecord(kind, id, name, project string) record {
 	c.given++
-	at := now()
+	at := testcloud.Now()
 	r := record{Seq: beforeAll + c.given, ID: id, Project: project, Name: name, Created: at, Updated: at, Given: true}
 	if id == "" {
 		r.ID = namedID(kind, project+"/"+name)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // requiresAuthentication is what Keystone says to whom it does not know, and says no more.
@@ -111,7 +113,7 @@ func login(c *Cloud, t *turn) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	given.ID, given.Issued, given.Expires, given.Audit = newToken(), now(), now().Add(c.options.TokenLifetime), newAudit()
+	given.ID, given.Issued, given.Expires, given.Audit = newToken(), testcloud.Now(), testcloud.Now().Add(c.options.TokenLifetime), newAudit()
 	if given.Scoped, err = scoped(given.user, &r); err != nil {
 		return reply{}, err
 	}
@@ -143,7 +145,7 @@ func (c *Cloud) authenticate(r *loginRequest) (*token, error) {
 		}
 	case slices.Contains(methods, "token") && r.Auth.Identity.Token != nil:
 		known := c.tokens[r.Auth.Identity.Token.ID]
-		if known == nil || !known.Expires.After(now()) {
+		if known == nil || !known.Expires.After(testcloud.Now()) {
 			return nil, refuse(http.StatusNotFound, "Could not recognize Fernet token")
 		}
 		both := slices.Compact(append(slices.Clone(known.Methods), "token"))
@@ -239,7 +241,7 @@ func (c *Cloud) forgetTokens() {
 		return
 	}
 	for id, one := range c.tokens {
-		if one.Expires.Before(now()) {
+		if one.Expires.Before(testcloud.Now()) {
 			delete(c.tokens, id)
 		}
 	}
@@ -257,7 +259,7 @@ func (c *Cloud) admit(t *turn) error {
 		return nil
 	}
 	known := c.tokens[t.token()]
-	if known == nil || !known.Expires.After(now()) {
+	if known == nil || !known.Expires.After(testcloud.Now()) {
 		return refuse(http.StatusUnauthorized, "%s", t.route.service.unauthorized())
 	}
 	t.scope = known
@@ -282,7 +284,7 @@ func (s service) unauthorized() string {
 // subject returns the token that a call of Keystone is about.
 func (c *Cloud) subject(t *turn) (*token, error) {
 	id := t.request.Header.Get("X-Subject-Token")
-	if one := c.tokens[id]; one != nil && one.Expires.After(now()) {
+	if one := c.tokens[id]; one != nil && one.Expires.After(testcloud.Now()) {
 		return one, nil
 	}
 	return nil, refuse(http.StatusNotFound, "Could not find token: %s.", id)

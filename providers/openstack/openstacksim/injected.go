@@ -12,7 +12,7 @@ const defaultRetryAfter = time.Second
 
 // injected returns the error that a fault asks for, as the service that was called would say it, with the fault's words instead of
 // the service's own where it has some.
-func injected(t *turn, e *backendv1alpha1.FaultError) error {
+func (t *turn) injected(e *backendv1alpha1.FaultError) error {
 	r := usual(t, e.GetName())
 	if e.GetMessage() != "" {
 		r.message = e.GetMessage()

@@ -1,14 +1,11 @@
 package openstacksim
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // entry is a line of the journal: what changed at once, each thing as it is from now on.
@@ -24,7 +21,7 @@ type entry struct {
 	Quota       map[string]int64 `json:"quota,omitempty"`
 	// ProjectQuotas are by project and kind.
 	ProjectQuotas map[string]map[string]int64 `json:"projectQuotas,omitempty"`
-	Calls         []*call                     `json:"calls,omitempty"`
+	Calls         []*testcloud.Call           `json:"calls,omitempty"`
 }
 
 // item is one resource that has changed, or is gone.
@@ -37,20 +34,30 @@ type item struct {
 	Raw json.RawMessage `json:"now,omitempty"`
 }
 
-// totals are what cannot be counted again from what is still there.
-type totals struct {
-	Seq    int64                       `json:"seq"`
-	Peak   map[string]int64            `json:"peak"`
-	Calls  map[string]map[string]int64 `json:"calls"`
-	Owners map[string]owner            `json:"owners"`
-	// LastCall and LastCallRevision are where the ledger goes on.
-	LastCall         int64 `json:"lastCall"`
-	LastCallRevision int64 `json:"lastCallRevision"`
+// MarshalJSON writes the resource as it is when the line is written.
+func (i item) MarshalJSON() ([]byte, error) {
+	type plain item
+	if !i.Gone {
+		raw, err := json.Marshal(i.Now)
+		if err != nil {
+			return nil, err
+		}
+		i.Raw = raw
+	}
+	return json.Marshal(plain(i))
 }
 
-// journal is an append-only file of entries.
+// totals are what cannot be counted again from what is still there.
+type totals struct {
+	Seq    int64            `json:"seq"`
+	Peak   map[string]int64 `json:"peak"`
+	Owners map[string]owner `json:"owners"`
+	testcloud.LedgerTotals
+}
+
+// journal is where the cloud is written down.
 type journal struct {
-	file *os.File
+	*testcloud.Journal[entry]
 	// next is what has changed since the last line.
 	next  entry
 	dirty bool
@@ -81,8 +88,10 @@ func (c *Cloud) save(add func(*entry)) {
 	add(&c.journal.next)
 }
 
-func (c *Cloud) saveCall(one *call) {
+// saveCall writes a call down, with what it has changed.
+func (c *Cloud) saveCall(one *testcloud.Call) error {
 	c.save(func(e *entry) { e.Calls = append(e.Calls, one) })
+	return c.flush()
 }
 
 // saveQuota has the quota outlive the cloud: from now on it is part of the state.
@@ -105,100 +114,35 @@ func (c *Cloud) flush() error {
 	if c.journal == nil || !c.journal.dirty {
 		return nil
 	}
-	if c.isClosed() {
-		return errClosed
+	if c.front.IsClosed() {
+		return testcloud.ErrClosed
 	}
 	line := c.journal.next
 	c.journal.next, c.journal.dirty = entry{}, false
-	return c.append(line)
-}
-
-func (c *Cloud) append(line entry) error {
-	for n := range line.Items {
-		if line.Items[n].Gone {
-			continue
-		}
-		raw, err := json.Marshal(line.Items[n].Now)
-		if err != nil {
-			return fmt.Errorf("encode journal entry: %w", err)
-		}
-		line.Items[n].Raw = raw
-	}
-	raw, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("encode journal entry: %w", err)
-	}
-	if _, err := c.journal.file.Write(append(raw, '\n')); err != nil {
-		return fmt.Errorf("write journal: %w", err)
-	}
-	return nil
+	return c.journal.Append(line)
 }
 
 // openJournal reads the journal, writes it anew without what is superseded, and leaves it open for more.
 func (c *Cloud) openJournal() error {
-	path := c.options.Journal
-	if path == "" {
+	if c.options.Journal == "" {
 		return nil
 	}
-	old, err := os.Open(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := testcloud.ReadJournal(c.options.Journal, c.restore); err != nil {
 		return err
-	}
-	if err == nil {
-		defer old.Close()
-		if err := c.replay(old); err != nil {
-			return err
-		}
-	}
-	return c.rewrite(path)
-}
-
-func (c *Cloud) replay(r io.Reader) error {
-	lines := bufio.NewReader(r)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			// Without its end of line the last entry was torn: it has had no effect that anybody saw.
-			break
-		}
-		if err != nil {
-			return err
-		}
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
-		}
-		if err := c.restore(e); err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
-		}
 	}
 	c.restoreHistory()
 	c.restoreAddresses()
-	c.calls.abandonOpen()
-	return nil
-}
-
-// rewrite puts a journal of what is now into the place of the old one, and opens it.
-func (c *Cloud) rewrite(path string) error {
-	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	c.journal = &journal{file: file}
-	for _, line := range c.snapshot() {
-		if err := c.append(line); err != nil {
-			return err
-		}
-	}
-	return os.Rename(path+".new", path)
+	c.front.Ledger.AbandonOpen()
+	file, err := testcloud.NewJournal(c.options.Journal, c.snapshot())
+	c.journal = &journal{Journal: file}
+	return err
 }
 
 // snapshot returns everything as entries, in an order in which they can be replayed.
 func (c *Cloud) snapshot() []entry {
 	first := entry{
 		Totals: &totals{
-			Seq: c.seq, Peak: c.peak, Calls: c.calls.counts, Owners: c.owners,
-			LastCall: c.calls.last, LastCallRevision: c.calls.history.last,
+			Seq: c.seq, Peak: c.peak, Owners: c.owners, LedgerTotals: c.front.Ledger.Totals(),
 		},
 		ProjectQuotas: c.projectQuotas, Tokens: slices.Collect(maps.Values(c.tokens)), Credentials: slices.Collect(maps.Values(c.credentials)),
 	}
@@ -210,16 +154,16 @@ func (c *Cloud) snapshot() []entry {
 		entries = append(entries, entry{Items: []item{{Kind: kindOf(r), ID: r.base().ID, Now: r}}})
 	}
 	c.eachRest(add)
-	for _, ch := range c.history.changes {
-		if s := c.servers[ch.key]; s.Revision == ch.revision {
+	for _, ch := range c.history.After(0) {
+		if s := c.servers[ch.Key]; s.Revision == ch.Revision {
 			add(s)
 			if s.userData != "" {
 				entries[len(entries)-1].UserData = map[string]string{s.ID: s.userData}
 			}
 		}
 	}
-	for _, one := range c.calls.ordered() {
-		entries = append(entries, entry{Calls: []*call{one}})
+	for _, one := range c.front.Ledger.Ordered() {
+		entries = append(entries, entry{Calls: []*testcloud.Call{one}})
 	}
 	return entries
 }

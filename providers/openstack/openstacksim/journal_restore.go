@@ -86,7 +86,7 @@ func (c *Cloud) restore(e entry) error {
 		c.projectQuotas = e.ProjectQuotas
 	}
 	for _, one := range e.Calls {
-		c.calls.restore(one)
+		c.front.Ledger.Restore(one)
 	}
 	return nil
 }
@@ -167,8 +167,7 @@ func (c *Cloud) restoreTotals(t *totals) {
 		c.peak[cluster] = max(c.peak[cluster], n)
 	}
 	maps.Copy(c.owners, t.Owners)
-	c.calls.counts = t.Calls
-	c.calls.last, c.calls.history.last = t.LastCall, t.LastCallRevision
+	c.front.Ledger.RestoreTotals(t.LedgerTotals)
 }
 
 // restoreHistory puts the servers back into the order of their last changes.
@@ -179,7 +178,7 @@ func (c *Cloud) restoreHistory() {
 	}
 	slices.SortFunc(ordered, func(a, b *server) int { return cmp.Compare(a.Revision, b.Revision) })
 	for _, s := range ordered {
-		c.history.restore(s.Revision, s.Seq)
+		c.history.Restore(s.Revision, s.Seq)
 	}
 	slices.SortFunc(c.buried, func(a, b *server) int { return a.Updated.Compare(b.Updated) })
 }

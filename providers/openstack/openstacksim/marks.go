@@ -18,39 +18,20 @@ type owner struct {
 
 // subjects are the clusters and machines that a call is about.
 type subjects struct {
-	Clusters []string `json:"clusters,omitempty"`
-	Machines []string `json:"machines,omitempty"`
+	clusters, machines []string
 }
 
 func (s *subjects) add(o owner) {
-	if o.Cluster != "" && !slices.Contains(s.Clusters, o.Cluster) {
-		s.Clusters = append(s.Clusters, o.Cluster)
+	if o.Cluster != "" && !slices.Contains(s.clusters, o.Cluster) {
+		s.clusters = append(s.clusters, o.Cluster)
 	}
-	if o.Machine != "" && !slices.Contains(s.Machines, o.Machine) {
-		s.Machines = append(s.Machines, o.Machine)
+	if o.Machine != "" && !slices.Contains(s.machines, o.Machine) {
+		s.machines = append(s.machines, o.Machine)
 	}
 }
 
-// cluster is the one that the call is about; empty when it is about none or several.
-func (s *subjects) cluster() string { return only(s.Clusters) }
-func (s *subjects) machine() string { return only(s.Machines) }
-
-func only(all []string) string {
-	if len(all) != 1 {
-		return ""
-	}
-	return all[0]
-}
-
-// names says whether the call is about a machine of a cluster; an empty wish is for anything.
-func (s *subjects) names(cluster, machine string) bool {
-	return named(s.Clusters, cluster, marks.ClusterTag) && named(s.Machines, machine, marks.MachineTag)
-}
-
-// named says whether a uid is among those that were read from marks: as itself, or as the hash that long ones become.
-func named(all []string, uid string, tag func(string) string) bool {
-	return uid == "" || slices.Contains(all, uid) || slices.Contains(all, tag(uid))
-}
+// hashes are what stands in tags for uids that are too long for them.
+func hashes(uid string) []string { return []string{marks.ClusterTag(uid), marks.MachineTag(uid)} }
 
 // ownerOfMetadata reads the marks of servers and volumes.
 func ownerOfMetadata(metadata map[string]string) owner {

@@ -3,6 +3,8 @@ package openstacksim
 import (
 	"maps"
 	"net/http"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // floatingIP is a floating IP of Neutron.
@@ -100,7 +102,7 @@ func createFloatingIP(c *Cloud, t *turn) (reply, error) {
 	}
 	c.floatingIPs.put(f)
 	c.own(f.ID, f.Owner)
-	t.changed(f.ID)
+	t.Changed(f.ID)
 	answer := object{"floatingip": c.floatingIPView(t, f)}
 	if f.Port != "" {
 		// It is up a moment later.
@@ -160,7 +162,7 @@ func (c *Cloud) associate(t *turn, f *floatingIP, a attributes) error {
 // dissociate has the floating IP point to nothing.
 func (c *Cloud) dissociate(f *floatingIP) {
 	f.Port, f.FixedIP, f.Router = "", "", ""
-	f.Updated = now()
+	f.Updated = testcloud.Now()
 	f.Revised++
 	c.floatingIPs.put(f)
 }
@@ -187,10 +189,10 @@ func updateFloatingIP(c *Cloud, t *turn) (reply, error) {
 		f.Owner = ownerOfDescription(f.Description)
 		c.own(f.ID, f.Owner)
 	}
-	f.Updated = now()
+	f.Updated = testcloud.Now()
 	f.Revised++
 	c.floatingIPs.put(f)
-	t.changed(f.ID)
+	t.Changed(f.ID)
 	return ok(object{"floatingip": c.floatingIPView(t, f)})
 }
 
@@ -202,6 +204,6 @@ func deleteFloatingIP(c *Cloud, t *turn) (reply, error) {
 	}
 	c.free(fixedIP{Subnet: f.Subnet, Address: f.Address})
 	c.floatingIPs.remove(f.ID)
-	t.changed(f.ID)
+	t.Changed(f.ID)
 	return with(http.StatusNoContent, nil)
 }

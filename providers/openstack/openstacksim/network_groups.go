@@ -87,7 +87,7 @@ func createSecurityGroup(c *Cloud, t *turn) (reply, error) {
 	g := &securityGroup{record: c.newRecord(a.project(t), a.text("name"))}
 	g.Description = a.text("description")
 	c.securityGroups.put(g)
-	t.changed(g.ID)
+	t.Changed(g.ID)
 	return with(http.StatusCreated, object{"security_group": c.groupView(t, g)})
 }
 
@@ -102,6 +102,6 @@ func deleteSecurityGroup(c *Cloud, t *turn) (reply, error) {
 		return reply{}, refuseAs(http.StatusConflict, "SecurityGroupInUse", "Security Group %s in use.", g.ID)
 	}
 	c.securityGroups.remove(g.ID)
-	t.changed(g.ID)
+	t.Changed(g.ID)
 	return with(http.StatusNoContent, nil)
 }

@@ -55,7 +55,7 @@ func (k collection[T]) list(c *Cloud, t *turn) (reply, error) {
 	}
 	found := []object{}
 	for _, item := range k.candidates(c, wishes) {
-		if !k.visible(t, item) || item.base().Seq > t.horizon() {
+		if !k.visible(t, item) || item.base().Seq > t.Horizon() {
 			continue
 		}
 		if view := k.view(c, t, item); fulfils(view, wishes) {

@@ -162,7 +162,7 @@ func createNetwork(c *Cloud, t *turn) (reply, error) {
 	n := &network{record: c.newRecord(a.project(t), a.text("name")), Shared: a.flag("shared", false), External: a.flag("router:external", false), Revised: 1}
 	n.Description = a.text("description")
 	c.networks.put(n)
-	t.changed(n.ID)
+	t.Changed(n.ID)
 	view := c.networkView(t, n)
 	view["is_default"] = false
 	return with(http.StatusCreated, object{"network": view})
@@ -185,7 +185,7 @@ func deleteNetwork(c *Cloud, t *turn) (reply, error) {
 		c.subnets.remove(s.ID)
 	}
 	c.networks.remove(n.ID)
-	t.changed(n.ID)
+	t.Changed(n.ID)
 	return with(http.StatusNoContent, nil)
 }
 
@@ -226,7 +226,7 @@ func createSubnet(c *Cloud, t *turn) (reply, error) {
 		}
 	}
 	c.subnets.put(s)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return with(http.StatusCreated, object{"subnet": c.subnetView(t, s)})
 }
 
@@ -244,7 +244,7 @@ func deleteSubnet(c *Cloud, t *turn) (reply, error) {
 			"from this subnet.", s.ID)
 	}
 	c.subnets.remove(s.ID)
-	t.changed(s.ID)
+	t.Changed(s.ID)
 	return with(http.StatusNoContent, nil)
 }
 

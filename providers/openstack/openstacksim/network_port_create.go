@@ -62,7 +62,7 @@ func createPort(c *Cloud, t *turn) (reply, error) {
 	}
 	p.Owner = ownerOfText(p.Name, p.Description)
 	c.putPort(p)
-	t.changed(p.ID)
+	t.Changed(p.ID)
 	return with(http.StatusCreated, object{"port": c.portView(t, p)})
 }
 

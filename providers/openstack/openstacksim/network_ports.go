@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // port is a port of Neutron.
@@ -135,7 +137,7 @@ func (c *Cloud) rememberPort(p *port) {
 
 // touchPort notes that a port has changed.
 func (c *Cloud) touchPort(p *port) {
-	p.Updated = now()
+	p.Updated = testcloud.Now()
 	p.Revised++
 	c.ports.put(p)
 }
@@ -169,7 +171,7 @@ func deletePort(c *Cloud, t *turn) (reply, error) {
 		return reply{}, refuseAs(http.StatusConflict, "PortInUseAsTrunkParent", "Port %s is currently a parent port for trunk %s.", p.ID, trunks[0].ID)
 	}
 	c.dropPort(p)
-	t.changed(p.ID)
+	t.Changed(p.ID)
 	return with(http.StatusNoContent, nil)
 }
 
@@ -196,14 +198,14 @@ func updatePort(c *Cloud, t *turn) (reply, error) {
 	p.Owner = ownerOfText(p.Name, p.Description)
 	c.own(p.ID, p.Owner)
 	c.touchPort(p)
-	t.changed(p.ID)
+	t.Changed(p.ID)
 	return ok(object{"port": c.portView(t, p)})
 }
 
 // freeMAC returns an address that no port of the network has.
 func (c *Cloud) freeMAC(network string) string {
 	for {
-		n := c.faults.dice.Uint32()
+		n := c.dice.Uint32()
 		mac := fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", n>>16&255, n>>8&255, n&255)
 		if !c.usesMAC(network, mac) {
 			return mac

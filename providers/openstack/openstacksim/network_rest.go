@@ -108,7 +108,7 @@ func replacePortTags(c *Cloud, t *turn) (reply, error) {
 	}
 	p.Tags = slices.Sorted(slices.Values(body.Tags))
 	c.touchPort(p)
-	t.changed(p.ID)
+	t.Changed(p.ID)
 	return ok(object{"tags": body.Tags})
 }
 

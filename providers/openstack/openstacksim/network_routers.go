@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // router is a router of Neutron, between subnets and an external network.
@@ -98,7 +100,7 @@ func createRouter(c *Cloud, t *turn) (reply, error) {
 		return reply{}, err
 	}
 	c.routers.put(r)
-	t.changed(r.ID)
+	t.Changed(r.ID)
 	return with(http.StatusCreated, object{"router": c.routerView(t, r)})
 }
 
@@ -120,10 +122,10 @@ func updateRouter(c *Cloud, t *turn) (reply, error) {
 	if a.has("name") {
 		r.Name = a.text("name")
 	}
-	r.Updated = now()
+	r.Updated = testcloud.Now()
 	r.Revised++
 	c.routers.put(r)
-	t.changed(r.ID)
+	t.Changed(r.ID)
 	return ok(object{"router": c.routerView(t, r)})
 }
 
@@ -154,7 +156,7 @@ func changeInterface(c *Cloud, t *turn) (reply, error) {
 		c.connect(r, s, p, s.Gateway)
 	}
 	c.routers.put(r)
-	t.changed(r.ID)
+	t.Changed(r.ID)
 	return ok(object{"id": r.ID, "tenant_id": r.Project, "port_id": portID, "network_id": s.Network, "subnet_id": s.ID, "subnet_ids": []string{s.ID}})
 }
 
@@ -182,7 +184,7 @@ func deleteRouter(c *Cloud, t *turn) (reply, error) {
 		c.free(ip)
 	}
 	c.routers.remove(r.ID)
-	t.changed(r.ID)
+	t.Changed(r.ID)
 	return with(http.StatusNoContent, nil)
 }
 

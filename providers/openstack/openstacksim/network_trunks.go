@@ -90,7 +90,7 @@ func createTrunk(c *Cloud, t *turn) (reply, error) {
 	}
 	c.trunks.put(k)
 	c.own(k.ID, k.Owner)
-	t.changed(k.ID)
+	t.Changed(k.ID)
 	return with(http.StatusCreated, object{"trunk": c.trunkView(t, k)})
 }
 
@@ -101,6 +101,6 @@ func deleteTrunk(c *Cloud, t *turn) (reply, error) {
 		return reply{}, err
 	}
 	c.trunks.remove(k.ID)
-	t.changed(k.ID)
+	t.Changed(k.ID)
 	return with(http.StatusNoContent, nil)
 }

@@ -14,6 +14,7 @@ import (
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // providerPrefix begins what Node.spec.providerID is.
@@ -24,7 +25,7 @@ func (c *Cloud) vm(s *server) *backendv1alpha1.VM {
 	return &backendv1alpha1.VM{
 		Id: s.ID, ProviderId: providerPrefix + s.ID, Name: s.Name, ClusterUid: s.Owner.Cluster, MachineUid: s.Owner.Machine,
 		State: s.hooked(), UserData: s.guestData(), Tags: s.othersTags(), Addresses: c.vmAddresses(s),
-		CreateTime: timestamppb.New(s.Created), DeleteTime: stamp(s.Terminated),
+		CreateTime: timestamppb.New(s.Created), DeleteTime: testcloud.Stamp(s.Terminated),
 		InstanceType: s.Flavor.Name, Region: c.regionOf(s), Zone: s.Zone, Revision: s.Revision,
 	}
 }
@@ -86,8 +87,8 @@ func (c *Cloud) vmAddresses(s *server) []*backendv1alpha1.VMAddress {
 // ChangeVM implements the service.
 func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) (*backendv1alpha1.ChangeVMResponse, error) {
 	c := h.cloud
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.front.Lock()
+	defer c.front.Unlock()
 	s := c.alive.byID[strings.TrimPrefix(r.GetId(), providerPrefix)]
 	if s == nil {
 		return nil, status.Error(codes.NotFound, "no VM has this id")
@@ -104,7 +105,7 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 	default:
 		return nil, status.Error(codes.InvalidArgument, "change: must be set")
 	}
-	s.Updated = now()
+	s.Updated = testcloud.Now()
 	c.touch(s)
 	return &backendv1alpha1.ChangeVMResponse{Vm: c.vm(s)}, c.flush()
 }
@@ -113,8 +114,8 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 // as a driver would have made it; the tags become metadata.
 func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateForeignVMRequest) (*backendv1alpha1.CreateForeignVMResponse, error) {
 	c, wanted := h.cloud, r.GetVm()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.front.Lock()
+	defer c.front.Unlock()
 	project := c.projectID(c.options.World.Projects[0].Name)
 	flavor, image := c.flavors.ordered[0], c.images.ordered[0]
 	s := &server{

@@ -16,6 +16,7 @@ import (
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // populate makes servers as a driver would have.
@@ -236,7 +237,7 @@ func TestDeletedServersShowWithChangesSince(t *testing.T) {
 func BenchmarkListServers(b *testing.B) {
 	c := New(Options{})
 	defer func() { _ = c.Close() }()
-	h := &hooks{cloud: c}
+	h := newHooks(c)
 	for i := range 2000 {
 		_, err := h.CreateForeignVM(b.Context(), &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{Name: "m", ClusterUid: cluster, MachineUid: uid(i)}})
 		if err != nil {
@@ -244,7 +245,7 @@ func BenchmarkListServers(b *testing.B) {
 		}
 	}
 	who := c.users[hexID("user", "demo")]
-	c.tokens["t"] = &token{ID: "t", UserID: who.ID, user: who, Scoped: true, Expires: now().AddDate(1, 0, 0)}
+	c.tokens["t"] = &token{ID: "t", UserID: who.ID, user: who, Scoped: true, Expires: testcloud.Now().AddDate(1, 0, 0)}
 	for _, path := range []string{
 		"/compute/v2.1/servers/detail?tags=" + marks.ClusterTag(cluster),
 		"/compute/v2.1/servers/detail?tags=" + marks.ClusterTag(cluster) + "&tags-any=" + marks.MachineTag(uid(7)),

@@ -62,8 +62,8 @@ func TestDeletingTakesTwoSteps(t *testing.T) {
 
 // advance has happen what a server waits for.
 func (w *world) advance(id string) {
-	w.cloud.mu.Lock()
-	defer w.cloud.mu.Unlock()
+	w.cloud.front.Lock()
+	defer w.cloud.front.Unlock()
 	w.cloud.next(w.cloud.alive.byID[id])
 }
 

@@ -10,14 +10,15 @@ import (
 	neutronports "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // expire makes all tokens be of yesterday.
 func (w *world) expire() {
-	w.cloud.mu.Lock()
-	defer w.cloud.mu.Unlock()
+	w.cloud.front.Lock()
+	defer w.cloud.front.Unlock()
 	for _, one := range w.cloud.tokens {
-		one.Expires = now().Add(-time.Hour)
+		one.Expires = testcloud.Now().Add(-time.Hour)
 	}
 }
 

@@ -1,31 +1,27 @@
 package openstacksim
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
 	"slices"
-	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // Cloud is a cloud. It is safe for concurrent use.
 type Cloud struct {
 	options Options
-	closed  chan struct{}
 	mux     *http.ServeMux
 	// upstream is nil where the cloud is in memory.
 	upstream *upstream
 
-	// mu guards everything below. Effects take it, waiting never happens under it.
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at each change that a long poll could wait for
+	// front guards everything below.
+	front   *testcloud.Front
 	journal *journal
 
 	seq    int64
@@ -50,7 +46,7 @@ type Cloud struct {
 
 	servers    map[int64]*server // by Seq, also those that are gone
 	alive      *inventory[*server]
-	history    history
+	history    testcloud.History
 	buried     []*server          // in the order of their deletion
 	gone       map[string]*server // the same by id
 	aliveCount map[string]int64
@@ -60,8 +56,9 @@ type Cloud struct {
 	quotaSet bool // by a hook: then it is part of the state
 	// projectQuotas are what administrators have set, by project and kind.
 	projectQuotas map[string]map[string]int64
-	calls         ledger
-	faults        faults
+
+	// dice draw MAC addresses.
+	dice *mathrand.Rand
 
 	// owners remember whose each resource was, also when it is gone; nameOwners whose a name or MAC address is.
 	owners, nameOwners map[string]owner
@@ -81,12 +78,16 @@ func New(o Options) *Cloud {
 func Open(o Options) (*Cloud, error) {
 	o = o.withDefaults()
 	c := &Cloud{
-		options: o, closed: make(chan struct{}), changed: make(chan struct{}), mux: http.NewServeMux(),
+		options: o, mux: http.NewServeMux(),
 		tokens: map[string]*token{}, users: map[string]*account{}, credentials: map[string]*credential{},
 		servers: map[int64]*server{}, gone: map[string]*server{}, aliveCount: map[string]int64{}, peak: map[string]int64{},
-		quota: map[string]int64{}, projectQuotas: map[string]map[string]int64{}, calls: newLedger(), faults: faults{dice: mathrand.New(mathrand.NewPCG(1, 2)), effects: allEffects},
+		quota: map[string]int64{}, projectQuotas: map[string]map[string]int64{}, dice: mathrand.New(mathrand.NewPCG(1, 2)),
 		owners: map[string]owner{}, nameOwners: map[string]owner{},
 	}
+	c.front = testcloud.NewFront(testcloud.Options{
+		Operations: operationNames(), Effects: c.effects(), Aliases: hashes, MinLatency: o.MinCallLatency, MaxLatency: o.MaxCallLatency,
+		Save: c.saveCall, Newest: func() int64 { return c.seq }, Log: o.Log,
+	})
 	c.inventories()
 	if o.Upstream != nil {
 		return c, c.reach(o.Upstream)
@@ -131,57 +132,33 @@ func (c *Cloud) Register(s grpc.ServiceRegistrar) {
 
 func (c *Cloud) hooks() backendv1alpha1.BackendServiceServer {
 	if c.upstream != nil {
-		return &upstreamHooks{hooks: hooks{cloud: c}, mirror: c.upstream.mirror}
+		return &upstreamHooks{hooks: *newHooks(c), mirror: c.upstream.mirror}
 	}
-	return &hooks{cloud: c}
+	return newHooks(c)
 }
 
 // Close ends every wait, without the effect of what waited for it, and closes the journal. The second Close does nothing.
 func (c *Cloud) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.isClosed() {
+	c.front.Lock()
+	defer c.front.Unlock()
+	if !c.front.Close() || c.journal == nil {
 		return nil
 	}
-	close(c.closed)
-	if c.journal == nil {
-		return nil
-	}
-	return c.journal.file.Close()
+	return c.journal.Close()
 }
 
-func (c *Cloud) isClosed() bool {
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
-	}
+// effects are those of faults that the cloud supports. What real services do by themselves it cannot change.
+func (c *Cloud) effects() []backendv1alpha1.FaultEffect {
+	return slices.DeleteFunc(testcloud.AllEffects(), func(e backendv1alpha1.FaultEffect) bool {
+		return c.options.Upstream != nil &&
+			(e == backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE || e == backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS)
+	})
 }
-
-// errClosed is what a write gets that comes after the end of the cloud.
-var errClosed = errors.New("the cloud is closed")
-
-// wake lets long polls look again.
-func (c *Cloud) wake() {
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// report logs what went wrong where nobody can be told. That the cloud has ended is no news.
-func (c *Cloud) report(err error) {
-	if err != nil && !errors.Is(err, errClosed) {
-		c.options.Log.Error("cloud could not write its journal", "error", err)
-	}
-}
-
-// now is the wall clock without its monotonic part, as it comes back from the journal.
-func now() time.Time { return time.Now().Round(0).UTC() }
 
 // newRecord numbers a resource.
 func (c *Cloud) newRecord(project, name string) record {
 	c.seq++
-	at := now()
+	at := testcloud.Now()
 	return record{Seq: c.seq, ID: newID(), Project: project, Name: name, Created: at, Updated: at}
 }
 

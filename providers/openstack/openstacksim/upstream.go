@@ -14,6 +14,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // Upstream are real services that a Cloud stands before: it passes the calls of their users on and answers what they answer. It keeps the
@@ -168,18 +170,14 @@ func (c *Cloud) passOn(t *turn) (reply, error) {
 	answer, err := c.upstream.pass(t.request, t.disturbed())
 	if err != nil {
 		c.options.Log.Info("a call was not answered", "operation", t.Operation, "error", err)
-		return reply{}, errBroken
+		return reply{}, testcloud.ErrBroken
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if t.request.Method != http.MethodGet && t.route.service != keystone && answer.status < http.StatusBadRequest {
-		c.learn(t, answer.raw)
-	}
-	t.DoneAt = now()
-	if t.Progress == received {
-		t.Progress = done
-	}
-	return answer, c.progress(t)
+	return answer, c.front.TakeEffect(t.Turn, func() error {
+		if t.request.Method != http.MethodGet && t.route.service != keystone && answer.status < http.StatusBadRequest {
+			c.learn(t, answer.raw)
+		}
+		return nil
+	})
 }
 
 // learn notes what the call changed, and whose it is.
@@ -188,7 +186,7 @@ func (c *Cloud) learn(t *turn, answer []byte) {
 		ID  string `json:"id"`
 		MAC string `json:"mac_address"`
 	}
-	id, whose := t.Resource, owner{Cluster: t.Subjects.cluster(), Machine: t.Subjects.machine()}
+	id, whose := t.Resource, owner{Cluster: t.Cluster(), Machine: t.Machine()}
 	if t.route.creates && json.Unmarshal(answer, &made) == nil {
 		for _, one := range made {
 			id = one.ID
@@ -201,7 +199,7 @@ func (c *Cloud) learn(t *turn, answer []byte) {
 		c.ownName(asked.Server.Name, whose)
 	}
 	c.own(id, whose)
-	t.changed(id)
+	t.Changed(id)
 }
 
 // ownName remembers whose a name or a MAC address is.
@@ -213,8 +211,8 @@ func (c *Cloud) ownName(name string, o owner) {
 
 // disturbed is the body of the call with what the driver of the test cloud's hypervisor reads, where the server is to fail.
 func (t *turn) disturbed() []byte {
-	for _, f := range t.faults {
-		if !f.forServer() {
+	for _, f := range t.Struck {
+		if !f.ForVM() {
 			continue
 		}
 		var body map[string]json.RawMessage

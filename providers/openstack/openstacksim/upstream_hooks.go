@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // upstreamHooks serves the hooks of a cloud that stands before real services: what they hold is an administrator's to see and to change.
@@ -55,7 +55,7 @@ func (h *upstreamHooks) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsR
 		}
 	}
 	answer := &backendv1alpha1.ListVMsResponse{}
-	h.cloud.poll(ctx, r.GetWait().AsDuration(), func() bool {
+	h.cloud.front.Poll(ctx, r.GetWait().AsDuration(), func() bool {
 		answer.Vms, answer.More = h.seen(r)
 		return len(answer.GetVms()) > 0
 	})
@@ -63,19 +63,13 @@ func (h *upstreamHooks) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsR
 }
 
 func (h *upstreamHooks) seen(r *backendv1alpha1.ListVMsRequest) (found []*backendv1alpha1.VM, more bool) {
-	limit, size := pageLimit(r.GetMaxResults()), 0
-	for _, ch := range h.cloud.history.after(r.GetAfterRevision()) {
-		vm := h.mirror.vms[ch.key]
-		if vm.GetRevision() != ch.revision || !matches(r.GetClusterUid(), vm.GetClusterUid()) {
-			continue
+	return testcloud.Page(h.cloud.history.After(r.GetAfterRevision()), r.GetMaxResults(), func(ch testcloud.Change) (*backendv1alpha1.VM, int) {
+		vm := h.mirror.vms[ch.Key]
+		if vm.GetRevision() != ch.Revision || !testcloud.Matches(r.GetClusterUid(), vm.GetClusterUid()) {
+			return nil, 0
 		}
-		if len(found) == limit || size > maxHookBytes {
-			return found, true
-		}
-		found = append(found, proto.CloneOf(vm))
-		size += len(vm.GetUserData())
-	}
-	return found, false
+		return proto.CloneOf(vm), len(vm.GetUserData())
+	})
 }
 
 // ListResources implements the service.
@@ -85,7 +79,7 @@ func (h *upstreamHooks) ListResources(ctx context.Context, r *backendv1alpha1.Li
 		return nil, unavailable(err)
 	}
 	return &backendv1alpha1.ListResourcesResponse{Resources: slices.DeleteFunc(all, func(one *backendv1alpha1.Resource) bool {
-		return !matches(r.GetClusterUid(), one.GetClusterUid()) || !matches(r.GetMachineUid(), one.GetMachineUid())
+		return !testcloud.Matches(r.GetClusterUid(), one.GetClusterUid()) || !testcloud.Matches(r.GetMachineUid(), one.GetMachineUid())
 	})}, nil
 }
 
@@ -185,12 +179,12 @@ func (h *upstreamHooks) GetTotals(ctx context.Context, r *backendv1alpha1.GetTot
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	h.cloud.mu.Lock()
-	defer h.cloud.mu.Unlock()
+	h.cloud.front.Lock()
+	defer h.cloud.front.Unlock()
 	cluster := r.GetClusterUid()
-	answer := &backendv1alpha1.GetTotalsResponse{Calls: maps.Clone(h.cloud.calls.counts[cluster]), VmsPeak: h.cloud.peak[cluster]}
+	answer := &backendv1alpha1.GetTotalsResponse{Calls: h.cloud.front.Ledger.Counts(cluster), VmsPeak: h.cloud.peak[cluster]}
 	for _, vm := range h.mirror.vms {
-		if !matches(cluster, vm.GetClusterUid()) {
+		if !testcloud.Matches(cluster, vm.GetClusterUid()) {
 			continue
 		}
 		answer.VmsCreated++
@@ -199,7 +193,7 @@ func (h *upstreamHooks) GetTotals(ctx context.Context, r *backendv1alpha1.GetTot
 		}
 	}
 	for _, one := range held {
-		if matches(cluster, one.GetClusterUid()) {
+		if testcloud.Matches(cluster, one.GetClusterUid()) {
 			answer.ResourcesLeft++
 		}
 	}
@@ -272,8 +266,8 @@ func (h *upstreamHooks) await(ctx context.Context, id string, wanted backendv1al
 		if err := h.cloud.look(ctx); err != nil {
 			return false, err
 		}
-		h.cloud.mu.Lock()
-		defer h.cloud.mu.Unlock()
+		h.cloud.front.Lock()
+		defer h.cloud.front.Unlock()
 		number, known := h.numbers[id]
 		if known {
 			vm = proto.CloneOf(h.mirror.vms[number])

@@ -45,9 +45,6 @@ func (c *Cloud) reach(o *Upstream) (err error) {
 	if c.upstream, err = reachUpstream(context.Background(), o); err != nil {
 		return fmt.Errorf("reach the real services: %w", err)
 	}
-	c.faults.effects = slices.DeleteFunc(slices.Clone(allEffects), func(e backendv1alpha1.FaultEffect) bool {
-		return e == backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE || e == backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS
-	})
 	c.routes()
 	go c.keepLooking()
 	return nil
@@ -86,7 +83,7 @@ func (c *Cloud) keepLooking() {
 	for {
 		select {
 		case <-tick.C:
-		case <-c.closed:
+		case <-c.front.Closed():
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), upstreamLimit)
@@ -112,8 +109,8 @@ func (c *Cloud) look(ctx context.Context) error {
 		return err
 	}
 	m.looked = began
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.front.Lock()
+	defer c.front.Unlock()
 	seen := map[string]bool{}
 	for _, s := range slices.Concat(changed, alive) {
 		seen[s.ID] = true
@@ -157,10 +154,10 @@ func (c *Cloud) see(vm *backendv1alpha1.VM) {
 		m.vms = append(m.vms, vm)
 	}
 	c.own(vm.GetId(), owner{Cluster: vm.GetClusterUid(), Machine: vm.GetMachineUid()})
-	vm.Revision = c.history.note(number)
+	vm.Revision = c.history.Note(number)
 	m.vms[number] = vm
 	c.notePeak(vm.GetClusterUid())
-	c.wake()
+	c.front.Wake()
 }
 
 // notePeak keeps the most VMs that were there at once, of the cluster and of all.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // volumeType is a type of volumes of Cinder.
@@ -158,8 +160,8 @@ func listVolumes(c *Cloud, t *turn) (reply, error) {
 // wanted says whether a list has the volume, but for its metadata.
 func (v *volume) wanted(t *turn) bool {
 	everybody := t.admin() && isTrue(t.query.Get("all_tenants"))
-	return (v.Project == t.project() || everybody) && v.Seq <= t.horizon() &&
-		matches(t.query.Get("name"), v.Name) && matches(t.query.Get("status"), v.Status)
+	return (v.Project == t.project() || everybody) && v.Seq <= t.Horizon() &&
+		testcloud.Matches(t.query.Get("name"), v.Name) && testcloud.Matches(t.query.Get("status"), v.Status)
 }
 
 // metadataOf reads a filter, which clients write as Python or as JSON.
@@ -216,9 +218,9 @@ func updateVolume(c *Cloud, t *turn) (reply, error) {
 		v.Owner = ownerOfMetadata(v.Metadata)
 		c.own(v.ID, v.Owner)
 	}
-	v.Updated = now()
+	v.Updated = testcloud.Now()
 	c.volumes.put(v)
-	t.changed(v.ID)
+	t.Changed(v.ID)
 	return ok(object{"volume": c.volumeView(t, v)})
 }
 
@@ -234,7 +236,7 @@ func deleteVolume(c *Cloud, t *turn) (reply, error) {
 			"snapshots after volume transfer.")
 	}
 	c.volumes.remove(v.ID)
-	t.changed(v.ID)
+	t.Changed(v.ID)
 	return with(http.StatusAccepted, nil)
 }
 

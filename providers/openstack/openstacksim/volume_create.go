@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // volumeRequest is the body of POST /v3/{project}/volumes.
@@ -96,7 +98,7 @@ func createVolume(c *Cloud, t *turn) (reply, error) {
 	}
 	v.Owner = ownerOfMetadata(v.Metadata)
 	c.makeVolume(v)
-	t.changed(v.ID)
+	t.Changed(v.ID)
 	view := c.volumeView(t, v)
 	view["status"], view["bootable"], view["updated_at"] = volumeCreating, "false", nil
 	delete(view, "os-vol-tenant-attr:tenant_id")
@@ -149,14 +151,14 @@ func (c *Cloud) makeVolume(v *volume) {
 
 func (c *Cloud) armVolume(v *volume) {
 	time.AfterFunc(c.options.VolumeLatency, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.isClosed() || c.volumes.byID[v.ID] != v || v.Status != volumeCreating {
+		c.front.Lock()
+		defer c.front.Unlock()
+		if c.front.IsClosed() || c.volumes.byID[v.ID] != v || v.Status != volumeCreating {
 			return
 		}
-		v.Status, v.Updated = volumeAvailable, now()
+		v.Status, v.Updated = volumeAvailable, testcloud.Now()
 		c.volumes.put(v)
-		c.report(c.flush())
+		c.front.Report(c.flush())
 	})
 }
 

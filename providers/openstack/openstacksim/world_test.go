@@ -200,9 +200,9 @@ func (w *world) calm() {
 // eventually waits until something is so; it looks again at each change of the cloud.
 func (w *world) eventually(what string, so func() bool) {
 	w.Helper()
-	w.cloud.poll(w.Context(), time.Minute, so)
-	w.cloud.mu.Lock()
-	defer w.cloud.mu.Unlock()
+	w.cloud.front.Poll(w.Context(), time.Minute, so)
+	w.cloud.front.Lock()
+	defer w.cloud.front.Unlock()
 	if !so() {
 		w.Fatalf("waited in vain: %s", what)
 	}
