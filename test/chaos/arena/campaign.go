@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,9 @@ func Run(ctx context.Context, o Options) (violations []judge.Violation, err erro
 	began := time.Now()
 	first := max(o.First, 1)
 	for n := first; n < first+o.Rounds; n++ {
-		if violations, err = a.round(ctx, plan.Draw(o.Seed, n, o.Plan)); err != nil || len(violations) > 0 {
+		drawn := plan.Draw(o.Seed, n, o.Plan)
+		drawn.Steps = slices.DeleteFunc(drawn.Steps, a.impossible)
+		if violations, err = a.round(ctx, drawn); err != nil || len(violations) > 0 {
 			return violations, a.tell(n, violations, err)
 		}
 	}

@@ -47,6 +47,11 @@ func wait(ctx context.Context, long time.Duration) error {
 	}
 }
 
+// impossible says whether a step is a fault that the cloud cannot have: real services are not always to be made to fail.
+func (a *arena) impossible(s plan.Step) bool {
+	return s.Do == plan.Break && !slices.Contains(a.effects, s.Fault.GetEffect())
+}
+
 func (a *arena) do(ctx context.Context, s plan.Step) error {
 	switch s.Do {
 	case plan.Apply, plan.Scale, plan.Delete, plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace, plan.Pause, plan.Hold:
@@ -54,9 +59,6 @@ func (a *arena) do(ctx context.Context, s plan.Step) error {
 	case plan.Kill, plan.Stop, plan.Cut, plan.Stall:
 		return a.disturb(ctx, s)
 	case plan.Break:
-		if !slices.Contains(a.effects, s.Fault.GetEffect()) {
-			return nil // no real service does that
-		}
 		_, err := a.stack.Backend().InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: s.Fault})
 		return err
 	case plan.Limit:
