@@ -29,10 +29,42 @@ type creation struct {
 	subject
 	want    spec.Spec
 	request *driverv1alpha1.CreateMachineRequest
+	// body and plans are what the spec asks for, once it has been looked up.
+	body  body
+	plans []portPlan
 }
 
 // ensure returns the machine's server, and makes it where there is none.
 func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) {
+	if made, err := c.begin(ctx); made != nil || err != nil {
+		return made, err
+	}
+	return c.resume(ctx)
+}
+
+// begin makes a machine of which there is nothing yet, as for nearly every one that this process has not been asked for before: it looks for
+// servers that have come or gone lately, and has Neutron refuse its first port where there is one. It returns nothing where one has to look
+// closer.
+func (c *creation) begin(ctx context.Context) (*driverv1alpha1.Machine, error) {
+	if !slices.ContainsFunc(c.want.Ports, isOwn) || !c.attempts.first(identity(c.Owner)) {
+		return nil, nil
+	}
+	if lately, err := c.reads.lately.Get(ctx, c.scope(), latelyKey(c.Owner)); len(lately) > 0 || err != nil {
+		return nil, err
+	}
+	if err := c.lookUp(ctx); err != nil {
+		return nil, err
+	}
+	found := c.holding(c.Owner)
+	var err error
+	if found.ports, err = c.claim(ctx); len(found.ports) == 0 || err != nil {
+		return nil, err
+	}
+	return c.make(ctx, found)
+}
+
+// resume returns the machine's server, or goes on with what there is of the machine.
+func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	found := c.holding(c.Owner)
 	var err error
 	if found.servers, err = c.reads.servers.Get(ctx, c.scope(), c.UID); err != nil {
@@ -41,38 +73,36 @@ func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	if len(found.servers) > 0 {
 		return c.keep(ctx, found)
 	}
-	buried, err := c.reads.buried.Get(ctx, c.scope(), buriedKey(c.Owner))
+	// Only now: a server that goes in between is in one of the two.
+	lately, err := c.reads.lately.Get(ctx, c.scope(), latelyKey(c.Owner))
 	if err != nil {
 		return nil, err
 	}
-	if len(buried) > 0 {
-		return c.tombstone(buried[0]), nil
+	if at := slices.IndexFunc(lately, func(s server) bool { return s.Status == statusDeleted }); at >= 0 {
+		return c.tombstone(lately[at]), nil
 	}
-	body, err := c.server(ctx)
-	if err != nil {
+	if err := c.lookUp(ctx); err != nil {
 		return nil, err
 	}
-	plans, err := c.plans(ctx)
-	if err != nil {
+	if err := c.findPorts(ctx, c.subject, found); err != nil {
 		return nil, err
-	}
-	if found.ports, err = c.claim(ctx, plans); err != nil {
-		return nil, err
-	}
-	if len(found.ports) == 0 {
-		if err := c.findPorts(ctx, c.subject, found); err != nil {
-			return nil, err
-		}
 	}
 	if len(found.servers) > 0 {
 		return c.keep(ctx, found)
 	}
-	if c.want.FloatingIPPool != "" {
-		if found.floatingIPs, err = c.reads.floatingIPs.Get(ctx, c.scope(), c.Description()); err != nil {
-			return nil, err
-		}
+	return c.make(ctx, found)
+}
+
+// lookUp finds what the spec names, once.
+func (c *creation) lookUp(ctx context.Context) (err error) {
+	if c.plans != nil {
+		return nil
 	}
-	return c.make(ctx, body, plans, found)
+	if c.body, err = c.server(ctx); err != nil {
+		return err
+	}
+	c.plans, err = c.planPorts(ctx)
+	return err
 }
 
 // keep returns the machine that exists, if it is the one that is wanted. Of two servers, which drivers that know nothing of each other can
@@ -102,19 +132,20 @@ func (c *creation) tombstone(gone server) *driverv1alpha1.Machine {
 	return m
 }
 
-// make makes the ports, the floating IP and, after all that can fail, the server.
-func (c *creation) make(ctx context.Context, body body, plans []portPlan, found *holding) (*driverv1alpha1.Machine, error) {
+// make makes the ports that are missing, the floating IP and, after all that can fail, the server.
+func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
 	if left := c.attempts.wait(c.known(found.ports), c.epoch()); left > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
-	ports, err := c.ports(ctx, plans, found.ports)
+	ports, err := c.ports(ctx, found.ports)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.floatingIP(ctx, ports, found.floatingIPs); err != nil {
+	if err := c.floatingIP(ctx, ports); err != nil {
 		return nil, err
 	}
+	body := c.body
 	for _, id := range ports {
 		body.networks = append(body.networks, servers.Network{Port: id})
 	}
@@ -151,11 +182,15 @@ func (c *creation) known(found []port) []string {
 
 // floatingIP makes the floating IP of the first port that the driver made. A port takes one: a second one is refused. One that was made for
 // a port which is gone is taken along.
-func (c *creation) floatingIP(ctx context.Context, ports []string, found []floatingIP) error {
+func (c *creation) floatingIP(ctx context.Context, ports []string) error {
 	if c.want.FloatingIPPool == "" {
 		return nil
 	}
-	port := ports[slices.IndexFunc(c.want.Ports, func(p spec.Port) bool { return p.ID == "" })] // there is one, says spec
+	found, err := c.reads.floatingIPs.Get(ctx, c.scope(), c.Description())
+	if err != nil {
+		return err
+	}
+	port := ports[slices.IndexFunc(c.want.Ports, isOwn)] // there is one, says spec
 	if slices.ContainsFunc(found, func(f floatingIP) bool { return f.PortID == port }) {
 		return nil
 	}

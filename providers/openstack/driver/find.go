@@ -23,8 +23,8 @@ const (
 	most = 25
 	// waitsPerPoll says for how long who asks about a machine waits for others: that many such waits make a poll interval.
 	waitsPerPoll = 10
-	// buriedFor is how much longer than a create may take to settle a deleted server is looked for: clocks differ.
-	buriedFor = 5 * time.Minute
+	// latelyFor is how much longer ago than a create may take to settle is still lately: clocks differ.
+	latelyFor = 5 * time.Minute
 )
 
 // scope is what reads of several machines have in common.
@@ -37,7 +37,7 @@ func (s subject) scope() scope { return scope{Session: s.Session, cluster: s.Clu
 
 // reads are what the driver asks the cloud about a machine.
 type reads struct {
-	servers, buried *batch.Reads[scope, []server]
+	servers, lately *batch.Reads[scope, []server]
 	ports           *batch.Reads[scope, []port]
 	floatingIPs     *batch.Reads[scope, []floatingIP]
 }
@@ -46,7 +46,7 @@ func newReads(o Options) reads {
 	wait := o.PollInterval / waitsPerPoll
 	return reads{
 		servers:     batch.New(most, wait, serversOf),
-		buried:      batch.New(most, wait, graves{o}.buriedOf),
+		lately:      batch.New(most, wait, changes{o}.latelyOf),
 		ports:       batch.New(most, wait, portsOf),
 		floatingIPs: batch.New(most, wait, floatingIPsOf),
 	}
@@ -202,17 +202,19 @@ func getServer(ctx context.Context, in *session.Session, id string) (server, err
 	return answer.Server, err
 }
 
-// graves finds servers that were deleted lately.
-type graves struct{ Options }
+// changes finds servers that have come, changed or gone lately.
+type changes struct{ Options }
 
-// buriedKey names the machine of an owner among those of which deleted servers are looked for.
-func buriedKey(o marks.Owner) string { return o.ServerName() + "\x00" + o.Description() }
+// latelyKey names the machine of an owner among those whose servers are looked for.
+func latelyKey(o marks.Owner) string { return nameAndDescription(o.ServerName(), o.Description()) }
 
-// buriedOf returns the servers of machines that were deleted lately, by key. Nova lists them among what has changed since a time, without
-// metadata and tags, but with name and description. Its filter of names is a regular expression without alternatives, and there is none of
-// descriptions for ordinary users: so what the names of all have in common is asked for.
-func (g graves) buriedOf(ctx context.Context, where scope, keys []string) (map[string][]server, error) {
-	since := g.Clock().Add(-g.CreateSettle - buriedFor)
+func nameAndDescription(name, description string) string { return name + "\x00" + description }
+
+// latelyOf returns the servers of machines that have come, changed or gone lately, by key. Nova lists the deleted ones without metadata and tags,
+// but with name and description. Its filter of names is a regular expression without alternatives, and there is none of descriptions for
+// ordinary users: so what the names of all have in common is asked for.
+func (c changes) latelyOf(ctx context.Context, where scope, keys []string) (map[string][]server, error) {
+	since := c.Clock().Add(-c.CreateSettle - latelyFor)
 	name, _, _ := strings.Cut(keys[0], "\x00")
 	whole := "$"
 	for _, key := range keys[1:] {
@@ -225,8 +227,7 @@ func (g graves) buriedOf(ctx context.Context, where scope, keys []string) (map[s
 	if err != nil {
 		return nil, err
 	}
-	deleted := slices.DeleteFunc(changed, func(s server) bool { return s.Status != statusDeleted })
-	return grouped(deleted, func(s server) string { return s.Name + "\x00" + s.Description }, server.compareAge), nil
+	return grouped(changed, func(s server) string { return nameAndDescription(s.Name, s.Description) }, server.compareAge), nil
 }
 
 func commonPrefix(a, b string) string {
@@ -246,7 +247,7 @@ type busy struct {
 
 // enter begins a change; a second one at the same time is OPERATION_PENDING.
 func (b *busy) enter(one subject) (leave func(), err error) {
-	key := marks.Owner{Cluster: one.Cluster, UID: one.UID}
+	key := identity(one.Owner)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.machines[key] {
@@ -262,3 +263,6 @@ func (b *busy) enter(one subject) (leave func(), err error) {
 		delete(b.machines, key)
 	}, nil
 }
+
+// identity is what stays of an owner, whatever it is called.
+func identity(o marks.Owner) marks.Owner { return marks.Owner{Cluster: o.Cluster, UID: o.UID} }

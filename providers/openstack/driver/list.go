@@ -76,6 +76,7 @@ func (l *lists) keep(where scope, now time.Time, machines []*driverv1alpha1.Mach
 
 // inventory returns every machine of a cluster that owns anything in a project.
 func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster string) ([]*driverv1alpha1.Machine, error) {
+	asked := d.options.Clock()
 	machines := map[string]*holding{}
 	of := func(owner marks.Owner) *holding {
 		if machines[owner.UID] == nil {
@@ -126,5 +127,6 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 		}
 		all = append(all, h.machine(in))
 	}
+	d.remnants.listed(scope{Session: in, cluster: cluster}, asked, machines)
 	return all, nil
 }

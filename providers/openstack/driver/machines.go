@@ -56,6 +56,7 @@ type Driver struct {
 	busy     busy
 	attempts attempts
 	lists    lists
+	remnants *remnants
 }
 
 var (
@@ -78,7 +79,7 @@ func New(sessions *session.Pool, o Options) *Driver {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Driver{options: o, sessions: sessions, reads: newReads(o), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}}
+	return &Driver{options: o, sessions: sessions, reads: newReads(o), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, remnants: newRemnants(o)}
 }
 
 // Info implements sdk.Driver.
@@ -177,6 +178,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		return nil, err
 	}
 	defer release()
+	defer d.remnants.noteCreate(one.Owner)
 	made := &creation{Driver: d, subject: one, want: want, request: r}
 	return made.ensure(ctx)
 }
@@ -211,9 +213,12 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, err
 	}
 	defer release()
-	found, err := d.find(ctx, one)
-	if err != nil {
-		return nil, err
+	defer d.remnants.noteDelete(one.Owner)
+	found := d.remnants.of(one)
+	if found == nil {
+		if found, err = d.find(ctx, one); err != nil {
+			return nil, err
+		}
 	}
 	if err := found.nameTaken(one.Owner); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
 
 // A machine of each kind comes, with all that its spec asks for, and goes, with nothing left.
@@ -177,6 +178,21 @@ func TestTombstonesOfMany(t *testing.T) {
 	}
 }
 
+// A process that knows nothing finds a server that has been there for long by its port.
+func TestOldServersAreFound(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	before := w.created("one", nil)
+	later := func() time.Time { return time.Now().Add(time.Hour) }
+	w.Driver = New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle, Clock: later})
+	again, err := w.create("one", nil)
+	if err != nil || again.GetProviderId() != before.GetProviderId() {
+		t.Errorf("created again: %v, %v", again, err)
+	}
+	if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1}, w.left()); diff != "" {
+		t.Errorf("there are (-want +got):\n%s", diff)
+	}
+}
+
 // What others made is never deleted: a port that the spec names, and all that carries no marks of this machine.
 func TestForeignThingsStay(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
@@ -257,6 +273,8 @@ func TestWhatIsNotThere(t *testing.T) {
 		"flavor":            {"flavor": "m9.none"},
 		"image":             {"image": "none"},
 		"network":           {"network": "none"},
+		"networks[1]":       {"network": "", "networks": []string{"demo-net", "none"}},
+		"ports[1].network":  {"ports": []map[string]any{{"trunk": true}, {"network": "none"}}},
 		"subnet":            {"subnet": "none"},
 		"securityGroups[0]": {"securityGroups": []string{"none"}},
 		"serverGroup":       {"serverGroup": "none"},

@@ -20,16 +20,15 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// claim makes the first port that is the machine's own, unless there is one: Neutron refuses its address then, and to look first would
-// cost another call for nearly every machine. It returns no port where one has to look: after a refusal, and for a machine that was asked
-// for before, perhaps in another network.
-func (c *creation) claim(ctx context.Context, plans []portPlan) ([]port, error) {
-	first := slices.IndexFunc(plans, func(p portPlan) bool { return p.want.ID == "" })
-	if first < 0 || !c.attempts.first(marks.Owner{Cluster: c.Cluster, UID: c.UID}) {
-		return nil, nil
-	}
-	made, err := ports.Create(ctx, c.Network, c.portBody(plans[first], plans[first].mac)).Extract()
-	plans[first].anyMAC = session.IsMACForbidden(err)
+// isOwn says whether a port is the machine's own: one that the driver makes.
+func isOwn(p spec.Port) bool { return p.ID == "" }
+
+// claim makes the machine's first own port, of which there is one. It returns none where one has to look: where Neutron refuses the address, which
+// it does when there is such a port, or lets nobody choose it.
+func (c *creation) claim(ctx context.Context) ([]port, error) {
+	first := &c.plans[slices.IndexFunc(c.want.Ports, isOwn)]
+	made, err := ports.Create(ctx, c.Network, c.portBody(*first, first.mac)).Extract()
+	first.anyMAC = session.IsMACForbidden(err)
 	if session.IsMACInUse(err) || session.IsMACForbidden(err) {
 		return nil, nil
 	}
@@ -37,14 +36,14 @@ func (c *creation) claim(ctx context.Context, plans []portPlan) ([]port, error) 
 		return nil, c.explain(err)
 	}
 	c.attempts.note([]string{made.ID}, c.epoch(), false)
-	return []port{{ID: made.ID, Name: made.Name, Description: made.Description, NetworkID: made.NetworkID, MAC: plans[first].mac}}, nil
+	return []port{{ID: made.ID, NetworkID: made.NetworkID, MAC: first.mac}}, nil
 }
 
 // ports returns the ids of the ports for the server, in the order of the spec, those that were missing made.
-func (c *creation) ports(ctx context.Context, plans []portPlan, found []port) ([]string, error) {
+func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
 	var ids []string
 	left := slices.Clone(found)
-	for _, plan := range plans {
+	for _, plan := range c.plans {
 		if plan.want.ID != "" {
 			ids = append(ids, plan.want.ID)
 			continue
@@ -70,8 +69,6 @@ func (c *creation) ports(ctx context.Context, plans []portPlan, found []port) ([
 
 // portPlan is a port as it shall be.
 type portPlan struct {
-	// at is what the names of the port's fields begin with.
-	at   string
 	want spec.Port
 	mac  string
 	// anyMAC says that the network is known to forbid choosing the address.
@@ -95,8 +92,8 @@ func (c *creation) addresses() []string {
 	return all
 }
 
-// plans looks up what the ports of the spec name.
-func (c *creation) plans(ctx context.Context) ([]portPlan, error) {
+// planPorts looks up what the ports of the spec name.
+func (c *creation) planPorts(ctx context.Context) ([]portPlan, error) {
 	var all []portPlan
 	for i := range c.want.Ports {
 		plan, err := c.plan(ctx, i)
@@ -111,9 +108,6 @@ func (c *creation) plans(ctx context.Context) ([]portPlan, error) {
 // plan looks up what a port of the spec names.
 func (c *creation) plan(ctx context.Context, index int) (portPlan, error) {
 	p := portPlan{want: c.want.Ports[index], mac: c.MAC(index)}
-	if c.want.PortsListed {
-		p.at = fmt.Sprintf("ports[%d].", index)
-	}
 	if p.want.ID != "" {
 		return p, nil
 	}
@@ -124,7 +118,7 @@ func (c *creation) plan(ctx context.Context, index int) (portPlan, error) {
 		p.securityGroups = []string{}
 		return p, nil
 	}
-	names, field := p.want.SecurityGroups, p.at+"securityGroups"
+	names, field := p.want.SecurityGroups, p.want.At+"securityGroups"
 	if names == nil {
 		names, field = c.want.SecurityGroups, "securityGroups"
 	}
@@ -141,7 +135,7 @@ func (c *creation) place(ctx context.Context, p *portPlan) error {
 	for i, fixed := range p.want.FixedIPs {
 		ip := ports.IP{IPAddress: fixed.IPAddress}
 		if fixed.Subnet != "" {
-			subnet, err := c.Subnet(ctx, fmt.Sprintf("%sfixedIPs[%d].subnet", p.at, i), fixed.Subnet)
+			subnet, err := c.Subnet(ctx, fmt.Sprintf("%sfixedIPs[%d].subnet", p.want.At, i), fixed.Subnet)
 			if err != nil {
 				return err
 			}
@@ -150,7 +144,7 @@ func (c *creation) place(ctx context.Context, p *portPlan) error {
 		p.fixedIPs = append(p.fixedIPs, ip)
 	}
 	if p.want.Subnet != "" {
-		subnet, err := c.Subnet(ctx, p.at+"subnet", p.want.Subnet)
+		subnet, err := c.Subnet(ctx, p.want.SubnetField, p.want.Subnet)
 		if err != nil {
 			return err
 		}
@@ -162,13 +156,13 @@ func (c *creation) place(ctx context.Context, p *portPlan) error {
 	if p.want.Network == "" && p.network != "" {
 		return nil
 	}
-	network, err := c.network(ctx, p.at+"network", p.want.Network)
+	network, err := c.network(ctx, p.want.NetworkField, p.want.Network)
 	if err != nil {
 		return err
 	}
 	if p.network != "" && p.network != network {
 		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-			"The subnet "+p.want.Subnet+" is not in the network "+p.want.Network+".", sdk.WithField(p.at+"subnet", "Name a subnet of that network."))
+			"The subnet "+p.want.Subnet+" is not in the network "+p.want.Network+".", sdk.WithField(p.want.SubnetField, "Name a subnet of that network."))
 	}
 	p.network = network
 	return nil

@@ -166,6 +166,10 @@ func TestExplainAnswers(t *testing.T) {
 			"OPERATION_PENDING", "Cannot 'delete' instance 1 while it is in task_state deleting",
 		},
 		{
+			"a flavor without a disk", answered(403, `{"forbidden": {"code": 403, "message": "Only volume-backed servers are allowed for flavors with zero disk."}}`),
+			"SPEC_INVALID", "Only volume-backed servers are allowed for flavors with zero disk.",
+		},
+		{
 			"a locked server", answered(409, `{"conflictingRequest": {"code": 409, "message": "Instance 98b8b790-3dfa-4503-846f-d8fa72677ab9 is locked"}}`),
 			"DELETION_PROTECTED", "Instance 98b8b790-3dfa-4503-846f-d8fa72677ab9 is locked",
 		},

@@ -92,7 +92,7 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 }
 
 // enter waits for a place, and returns what gives it back, which is told when the request was sent. It fails at once while the service wants
-// a pause. A write waits for half the time that its caller has: what is left is for its answer.
+// a pause.
 func (w *wire) enter(request *http.Request) (leave func(sent time.Time), err error) {
 	if err := w.paused(); err != nil {
 		return nil, err
@@ -110,32 +110,40 @@ func (w *wire) enter(request *http.Request) (leave func(sent time.Time), err err
 
 // place waits for a place among the reads, or among the writes.
 func (w *wire) place(request *http.Request) (leave func(sent time.Time), err error) {
-	ctx := request.Context()
 	switch {
 	case w.writes == nil:
 		return func(time.Time) {}, nil
 	case isRead(request):
-		select {
-		case w.reads <- struct{}{}:
-			return func(time.Time) { <-w.reads }, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return w.readPlace(request.Context())
 	}
+	return w.writePlace(request.Context())
+}
+
+func (w *wire) readPlace(ctx context.Context) (leave func(sent time.Time), err error) {
+	select {
+	case w.reads <- struct{}{}:
+		return func(time.Time) { <-w.reads }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// writePlace waits for half the time that the caller has: what is left is for the answer.
+func (w *wire) writePlace(ctx context.Context) (leave func(sent time.Time), err error) {
 	patient := ctx
 	if end, ends := ctx.Deadline(); ends {
 		var cancel context.CancelFunc
 		patient, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
-	if !w.writes.enter(patient) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
-			"The cloud's "+w.service+" service answers slowly, and other requests wait for it already.", sdk.WithRetryAfter(w.writes.slow))}
+	switch {
+	case w.writes.enter(patient):
+		return func(sent time.Time) { w.writes.leave(sent, w.options.Clock()) }, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
-	return func(sent time.Time) { w.writes.leave(sent, w.options.Clock()) }, nil
+	return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
+		"The cloud's "+w.service+" service answers slowly, and other requests wait for it already.", sdk.WithRetryAfter(w.writes.slow))}
 }
 
 // isRead says whether a request changes nothing.

@@ -121,6 +121,7 @@ func phrases() []phrase {
 		capacity = driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE
 		absence  = driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND
 		locked   = driverv1alpha1.ErrorReason_ERROR_REASON_DELETION_PROTECTED
+		wrong    = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
 	)
 	limits := []int{http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge}
 	bad, conflict := []int{http.StatusBadRequest}, []int{http.StatusConflict}
@@ -134,6 +135,8 @@ func phrases() []phrase {
 		{nil, conflict, "no valid host", capacity},   // Nova: "No valid host was found. …"
 		{nil, conflict, "no more ip addr", capacity}, // Neutron's, where Nova hands it on
 		{nil, conflict, " is locked", locked},        // Nova: "Instance … is locked"
+		// Nova: "Only volume-backed servers are allowed for flavors with zero disk." It is no permission that is missing.
+		{nil, []int{http.StatusForbidden}, "only volume-backed servers", wrong},
 		// Of what a server is made of, Nova says 400 when it is not there.
 		{nova, bad, "could not be found", absence},                 // "Flavor … could not be found.", "Port id …", "Network …", "Instance group …"
 		{nova, bad, "not found", absence},                          // "Security group … not found."

@@ -15,7 +15,6 @@ import (
 func (f *fields) machine(found *findings) Spec {
 	s := Spec{
 		ComputeAPIVersion:         cmp.Or(f.ComputeAPIVersion, DefaultComputeAPIVersion),
-		PortsListed:               len(f.Ports) > 0,
 		AvailabilityZone:          f.AvailabilityZone,
 		Flavor:                    f.Flavor,
 		Image:                     f.Image,

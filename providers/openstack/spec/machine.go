@@ -35,10 +35,8 @@ type Spec struct {
 	RootDisk *RootDisk
 	// Volumes are disks beside the root disk.
 	Volumes []Volume
-	// Ports has at least one and at most MaxPorts. PortsListed says that they are those of the field ports, one for each; else they are those
-	// of network, networks and subnet.
-	Ports       []Port
-	PortsListed bool
+	// Ports has at least one and at most MaxPorts: those of the field ports, one for each; else those of network, networks and subnet.
+	Ports []Port
 	// SecurityGroups are the names or ids of those of each port that has none of its own; empty for the project's default.
 	SecurityGroups []string
 	// FloatingIPPool is the name or id of an external network; empty for no floating IP. With it, a port is not foreign.
@@ -99,6 +97,10 @@ type Port struct {
 	Profile map[string]any
 	// Trunk: the port is to be the parent of a trunk.
 	Trunk bool
+	// At is what the names of the port's own fields begin with, such as "ports[1]."; empty for one that is not of the field ports.
+	At string
+	// NetworkField and SubnetField are where Network and Subnet stand, or would.
+	NetworkField, SubnetField string
 }
 
 // FixedIP is an address of a port. At least one field is set.

@@ -17,10 +17,18 @@ func (f *fields) ports(found *findings) []Port {
 	var all []Port
 	for i, port := range f.Ports {
 		at := element("ports", i)
-		if port.nowhere() {
+		inherits := port.nowhere()
+		if inherits {
 			port.Network, port.Subnet = f.Network, f.Subnet
 		}
 		p := port.read(at, disabled, found)
+		p.At, p.NetworkField, p.SubnetField = at+".", at+".network", at+".subnet"
+		if inherits && f.Network != "" {
+			p.NetworkField = "network"
+		}
+		if inherits && f.Subnet != "" {
+			p.SubnetField = "subnet"
+		}
 		if p.ID != "" && slices.ContainsFunc(all, func(other Port) bool { return other.ID == p.ID }) {
 			found.add(at+".id", "is the id of another before it: a port can be attached only once")
 		}
@@ -36,13 +44,14 @@ func (f *fields) ports(found *findings) []Port {
 // given. The subnet belongs to network, or to the only one of networks.
 func (f *fields) plainPorts(disabled bool, found *findings) []Port {
 	networks := given([]string{f.Network})
-	for _, network := range given(f.Networks) {
-		if !slices.Contains(networks, network) {
-			networks = append(networks, network)
+	names := []string{"network"}[:len(networks)]
+	for i, network := range f.Networks {
+		if network != "" && !slices.Contains(networks, network) {
+			networks, names = append(networks, network), append(names, element("networks", i))
 		}
 	}
 	if len(networks) == 0 {
-		networks = []string{""}
+		networks, names = []string{""}, []string{"network"}
 	}
 	if len(networks) > 1 && f.Subnet != "" && f.Network == "" {
 		found.add("subnet", "does not say in which of the networks: name that one as network, or use ports")
@@ -52,7 +61,7 @@ func (f *fields) plainPorts(disabled bool, found *findings) []Port {
 	}
 	all := make([]Port, 0, len(networks))
 	for i, network := range networks {
-		p := Port{Network: network, DisablePortSecurity: disabled}
+		p := Port{Network: network, DisablePortSecurity: disabled, NetworkField: names[i], SubnetField: "subnet"}
 		if i == 0 {
 			p.Subnet = f.Subnet
 		}

@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+// places leaves out where ports stand in their spec, of which TestPortsSayWhereTheyStand says all.
+var places = cmpopts.IgnoreFields(Port{}, "At", "NetworkField", "SubnetField")
 
 func TestPorts(t *testing.T) {
 	none := []string{}
@@ -60,11 +64,39 @@ func TestPorts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got.Ports); diff != "" {
+			if diff := cmp.Diff(tc.want, got.Ports, places); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if found := violated(raw, nil, Environment{}); found != "" {
 				t.Errorf("%s is found wrong", found)
+			}
+		})
+	}
+}
+
+func TestPortsSayWhereTheyStand(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"nothing":          {`{}`, []string{"network subnet"}},
+		"both":             {`{"network":"n","subnet":"s"}`, []string{"network subnet"}},
+		"networks":         {`{"networks":["a","","a","b"]}`, []string{"networks[0] subnet", "networks[3] subnet"}},
+		"a network before": {`{"networks":["a","b"],"network":"b"}`, []string{"network subnet", "networks[0] subnet"}},
+		"ports":            {`{"ports":[{"network":"a"},{"subnet":"s"}]}`, []string{"ports[0].network ports[0].subnet", "ports[1].network ports[1].subnet"}},
+		"inherited":        {`{"network":"n","ports":[{"trunk":true},{"network":"m"}]}`, []string{"network ports[0].subnet", "ports[1].network ports[1].subnet"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read, err := Read(with(t, tc.spec), nil, operator())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range read.Ports {
+				got = append(got, p.NetworkField+" "+p.SubnetField)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -76,7 +76,7 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, places); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if found := violated(raw, nil, Environment{}); found != "" {

@@ -69,7 +69,7 @@ func TestMetaKubesSpecsAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, places); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if found := Validate([]byte(tc.raw), nil, Environment{}); found != nil {
@@ -107,7 +107,7 @@ func TestKubermaticsExampleIsRead(t *testing.T) {
 		SecurityGroups: []string{"external-ssh"}, FloatingIPPool: "ext-net", ConfigDrive: &drive, Metadata: map[string]string{"tagKey": "tagValue"},
 		InstanceReadyCheckPeriod: 2e9, InstanceReadyCheckTimeout: 240e9,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, places); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -1,0 +1,87 @@
+package driver
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
+)
+
+// remnantLife is how old a list may be by which what is left of a machine is deleted: core asks for that as soon as a list has shown it, if
+// the cloud lets it.
+const remnantLife = 10 * time.Second
+
+// remnants are what the last list of a cluster has shown of machines that have ports and no server: of one that is being deleted, what
+// goes next. To ask for it again would cost three calls for nearly every machine, since servers go one by one.
+//
+// A list is older than a question of its own, so it counts only where nothing can have come since: this process has ended a call for
+// the machine's deletion before it, and none for its creation within the time that one may take to settle.
+type remnants struct {
+	settle time.Duration
+	clock  func() time.Time
+	// started is when the process did: what another has asked for before settles, too.
+	started time.Time
+
+	mu    sync.Mutex
+	lists map[scope]remnantList
+	// created and deleted are when calls for machines have ended.
+	created, deleted map[marks.Owner]time.Time
+}
+
+// remnantList are the machines of a list that have ports and no server, by uid.
+type remnantList struct {
+	asked    time.Time
+	machines map[string]*holding
+}
+
+func newRemnants(o Options) *remnants {
+	return &remnants{
+		settle: o.CreateSettle, clock: o.Clock, started: o.Clock(),
+		lists: map[scope]remnantList{}, created: map[marks.Owner]time.Time{}, deleted: map[marks.Owner]time.Time{},
+	}
+}
+
+// listed takes in a list that was asked for at a time.
+func (r *remnants) listed(where scope, asked time.Time, machines map[string]*holding) {
+	left := maps.Clone(machines)
+	maps.DeleteFunc(left, func(_ string, h *holding) bool { return len(h.servers) > 0 || len(h.ports) == 0 })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock()
+	maps.DeleteFunc(r.lists, func(_ scope, one remnantList) bool { return now.Sub(one.asked) > remnantLife })
+	r.lists[where] = remnantList{asked, left}
+}
+
+// noteCreate notes the end of a call for a machine's creation, whatever came of it.
+func (r *remnants) noteCreate(o marks.Owner) { r.note(r.created, o) }
+
+// noteDelete notes the end of a call for a machine's deletion.
+func (r *remnants) noteDelete(o marks.Owner) { r.note(r.deleted, o) }
+
+func (r *remnants) note(ended map[marks.Owner]time.Time, o marks.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock()
+	maps.DeleteFunc(ended, func(_ marks.Owner, at time.Time) bool { return now.Sub(at) > remembered*r.settle })
+	ended[identity(o)] = now
+}
+
+// of returns what is left of a machine; nil where one has to ask.
+func (r *remnants) of(one subject) *holding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, key := r.lists[one.scope()], identity(one.Owner)
+	left, listed := last.machines[one.UID]
+	asked := last.asked
+	deleted, known := r.deleted[key]
+	switch {
+	case !listed || !known || r.clock().Sub(asked) > remnantLife, !asked.After(deleted):
+		return nil
+	case asked.Sub(r.started) < r.settle, asked.Sub(r.created[key]) < r.settle:
+		return nil
+	}
+	mine := *left
+	mine.Owner = one.Owner
+	return &mine
+}
