@@ -19,7 +19,7 @@ type attempts struct {
 
 	mu   sync.Mutex
 	last map[string]attempt
-	// begun are the machines that this process was asked for, by when it first was.
+	// begun are the machines of which this process has asked for something, by when it did last.
 	begun map[marks.Owner]time.Time
 }
 
@@ -34,20 +34,31 @@ type attempt struct {
 // remembered is for how many times as long as a request may be on its way an attempt is known. One that is forgotten only costs a wait.
 const remembered = 10
 
-// first says whether this process has not been asked for a machine before, as far as it remembers, and remembers it.
-func (a *attempts) first(o marks.Owner) bool {
+// knows says whether this process may have made something of a machine, as far as it remembers.
+func (a *attempts) knows(o marks.Owner) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, known := a.begun[identity(o)]
+	return known && a.clock().Sub(at) <= remembered*a.settle
+}
+
+// begin notes that something is about to be made of a machine.
+func (a *attempts) begin(o marks.Owner) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()
 	maps.DeleteFunc(a.begun, func(_ marks.Owner, at time.Time) bool { return now.Sub(at) > remembered*a.settle })
-	_, again := a.begun[o]
 	if a.begun == nil {
 		a.begun = map[marks.Owner]time.Time{}
 	}
-	if !again {
-		a.begun[o] = now
-	}
-	return !again
+	a.begun[identity(o)] = now
+}
+
+// forget notes that what was about to be made was refused.
+func (a *attempts) forget(o marks.Owner) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.begun, identity(o))
 }
 
 // wait returns how long a request for a server on any of these ports may still be on its way.

@@ -42,11 +42,11 @@ func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	return c.resume(ctx)
 }
 
-// begin makes a machine of which there is nothing yet, as for nearly every one that this process has not been asked for before: it looks for
+// begin makes a machine of which there is nothing yet, as of nearly every one of which this process has not made anything before: it looks for
 // servers that have come or gone lately, and has Neutron refuse its first port where there is one. It returns nothing where one has to look
 // closer.
 func (c *creation) begin(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	if !slices.ContainsFunc(c.want.Ports, isOwn) || !c.attempts.first(identity(c.Owner)) {
+	if !slices.ContainsFunc(c.want.Ports, isOwn) || c.attempts.knows(c.Owner) {
 		return nil, nil
 	}
 	if lately, err := c.reads.lately.Get(ctx, c.scope(), latelyKey(c.Owner)); len(lately) > 0 || err != nil {
@@ -138,6 +138,7 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
+	c.attempts.begin(c.Owner)
 	ports, err := c.ports(ctx, found.ports)
 	if err != nil {
 		return nil, err

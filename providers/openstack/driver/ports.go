@@ -27,10 +27,14 @@ func isOwn(p spec.Port) bool { return p.ID == "" }
 // it does when there is such a port, or lets nobody choose it.
 func (c *creation) claim(ctx context.Context) ([]port, error) {
 	first := &c.plans[slices.IndexFunc(c.want.Ports, isOwn)]
+	c.attempts.begin(c.Owner)
 	made, err := ports.Create(ctx, c.Network, c.portBody(*first, first.mac)).Extract()
 	first.anyMAC = session.IsMACForbidden(err)
 	if session.IsMACInUse(err) || session.IsMACForbidden(err) {
 		return nil, nil
+	}
+	if session.IsRefused(err) {
+		c.attempts.forget(c.Owner)
 	}
 	if err != nil {
 		return nil, c.explain(err)
