@@ -97,10 +97,14 @@ func evict(t *testing.T, pod *corev1.Pod) error {
 	return admin(t).PolicyV1().Evictions(pod.Namespace).Evict(t.Context(), eviction)
 }
 
+// podLease is short enough for Nodes with pods to stay Ready in a cluster of that NodeGracePeriod, however long a test takes: a pod whose Node
+// was lost for a moment is not Ready again.
+const podLease = 4 * time.Second
+
 func TestPodsRunAreEvictedAndComeUpElsewhere(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
-	runFleet(t, c, time.Minute)
+	runFleet(t, c, podLease)
 	for _, name := range []string{"evict-1", "evict-2"} {
 		c.set(name, running, userData("--hostname-override="+name+" --node-labels=pool=evict"))
 		waitForNode(t, name, corev1.ConditionTrue, true)
@@ -164,7 +168,7 @@ func setBudget(t *testing.T, minAvailable int) {
 func TestPodsOfAStoppedVMStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
-	runFleet(t, c, time.Minute)
+	runFleet(t, c, podLease)
 	c.set("still", running, userData("--hostname-override=still --node-labels=pool=still"))
 	waitForNode(t, "still", corev1.ConditionTrue, true)
 	deploy(t, "still", 1)
