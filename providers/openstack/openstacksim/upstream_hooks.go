@@ -304,7 +304,7 @@ func (h *upstreamHooks) CreateForeignVM(ctx context.Context, r *backendv1alpha1.
 	return &backendv1alpha1.CreateForeignVMResponse{Vm: vm}, err
 }
 
-// ordinary are a network of the project, a flavor and an image: what a machine of no interest is made from.
+// ordinary are a network of the project, the flavor of the fewest CPUs and an image: what a machine of no interest is made from.
 func (h *upstreamHooks) ordinary(ctx context.Context) (network, flavor, image string, err error) {
 	var listed struct {
 		Networks, Flavors, Images []struct{ ID string }
@@ -313,7 +313,7 @@ func (h *upstreamHooks) ordinary(ctx context.Context) (network, flavor, image st
 		of   *gophercloud.ServiceClient
 		path string
 	}{
-		{h.member.network, "networks?limit=1&project_id=" + h.project}, {h.member.compute, "flavors?limit=1"}, {h.member.image, "images?limit=1"},
+		{h.member.network, "networks?limit=1&project_id=" + h.project}, {h.member.compute, "flavors?limit=1&sort_key=vcpus"}, {h.member.image, "images?limit=1"},
 	} {
 		if _, err := list.of.Get(ctx, list.of.ServiceURL(list.path), &listed, nil); err != nil { //nolint:bodyclose // gophercloud closes it
 			return "", "", "", fmt.Errorf("look for what a server is made from: %w", err)
