@@ -198,7 +198,7 @@ func getServer(ctx context.Context, in *session.Session, id string) (server, err
 	var answer struct {
 		Server server `json:"server"`
 	}
-	_, err := in.Compute.Get(ctx, in.Compute.ServiceURL("servers", id), &answer, nil)
+	_, err := in.Compute.Get(ctx, in.Compute.ServiceURL("servers", id), &answer, nil) //nolint:bodyclose // gophercloud closes it
 	return answer.Server, err
 }
 

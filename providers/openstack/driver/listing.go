@@ -25,7 +25,7 @@ func listing[T identified](ctx context.Context, client *gophercloud.ServiceClien
 	query.Set("limit", strconv.Itoa(pageSize))
 	for {
 		var page map[string]json.RawMessage
-		_, err := client.Get(ctx, client.ServiceURL(path)+"?"+query.Encode(), &page, nil)
+		_, err := client.Get(ctx, client.ServiceURL(path)+"?"+query.Encode(), &page, nil) //nolint:bodyclose // gophercloud closes it
 		if query.Has("marker") && (session.IsGone(err) || session.IsBadRequest(err)) {
 			return nil, sdk.NewUnknownOutcome("The list of " + collection + " changed while it was read.")
 		}

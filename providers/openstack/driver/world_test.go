@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"maps"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,12 +32,21 @@ type world struct {
 	*Driver
 	identityEndpoint string
 	hooks            backendv1alpha1.BackendServiceClient
+	// astray has a proxy before the cloud find none of its services.
+	astray *atomic.Bool
 }
 
 func newWorld(t *testing.T, o openstacksim.Options) *world {
 	t.Helper()
 	cloud := openstacksim.New(o)
-	apis := httptest.NewServer(cloud.Handler())
+	var astray atomic.Bool
+	apis := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if astray.Load() {
+			http.NotFound(w, r)
+			return
+		}
+		cloud.Handler().ServeHTTP(w, r)
+	}))
 	listener := bufconn.Listen(1 << 20)
 	hooks := grpc.NewServer()
 	cloud.Register(hooks)
@@ -54,7 +65,7 @@ func newWorld(t *testing.T, o openstacksim.Options) *world {
 	})
 	return &world{
 		T: t, identityEndpoint: apis.URL + "/v3", hooks: backendv1alpha1.NewBackendServiceClient(conn),
-		Driver: New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle}),
+		Driver: New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle}), astray: &astray,
 	}
 }
 

@@ -55,8 +55,8 @@ func locate(granted *grant, a spec.Account) (places, error) {
 			return places{}, err
 		}
 	}
-	where := places{project: granted.project, region: l.region}
-	where.key = strings.Join([]string{a.IdentityEndpoint, l.region, granted.project}, " ")
+	where := places{project: granted.project.ID, region: l.region}
+	where.key = strings.Join([]string{a.IdentityEndpoint, l.region, granted.project.ID}, " ")
 	for service, at := range map[string]*string{
 		serviceCompute: &where.compute, serviceNetwork: &where.network, serviceImage: &where.image, serviceVolume: &where.volume,
 	} {
@@ -89,7 +89,7 @@ func (l locator) endpoint(service string) string {
 				if e.Interface != l.kind || e.Region != l.region && e.RegionID != l.region {
 					continue
 				}
-				if at := versioned(service, e.URL, l.granted.project); at != "" {
+				if at := versioned(service, e.URL, l.granted.project.ID); at != "" {
 					return at
 				}
 			}

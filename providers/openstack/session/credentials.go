@@ -90,7 +90,7 @@ func refused(err error, a spec.Account) error {
 		// Application credentials and tokens that Keystone does not know are not found.
 		reason := driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID
 		var fields []sdk.ErrorOption
-		if said.message == "" {
+		if said.kind == "" {
 			reason = driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND
 			fields = append(fields, sdk.WithField("identityEndpoint", "There is no Keystone v3 at this URL."))
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -124,6 +125,9 @@ func reasonFor(answer gophercloud.ErrUnexpectedResponseCode, said words) driverv
 	case http.StatusForbidden:
 		return driverv1alpha1.ErrorReason_ERROR_REASON_PERMISSION_MISSING
 	case http.StatusNotFound:
+		if said.kind == "" {
+			return driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN // a proxy's: it has not found the service
+		}
 		return driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND
 	case http.StatusConflict:
 		return driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING
@@ -141,8 +145,16 @@ func reasonFor(answer gophercloud.ErrUnexpectedResponseCode, said words) driverv
 	return driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
 }
 
-// IsGone says whether the cloud answered 404. Like all of these it knows errors before and after Explain.
-func IsGone(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusNotFound) }
+// IsGone says whether Nova or Neutron said that the thing asked for is not there: Nova's itemNotFound, Neutron's PortNotFound and so on. A
+// 404 of a proxy, or of a path that a service does not have, says nothing about the thing: who believed it would forget VMs. Like all of
+// these it knows errors before and after Explain.
+func IsGone(err error) bool {
+	kind := kindOf(err)
+	return isNotFound(err) && strings.HasSuffix(kind, "NotFound") && kind != "HTTPNotFound"
+}
+
+// isNotFound says whether anybody answered 404.
+func isNotFound(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusNotFound) }
 
 // IsRefused says whether it is certain that the cloud did nothing: it was not asked, or it found the request wanting.
 func IsRefused(err error) bool {
@@ -160,7 +172,7 @@ func IsBadRequest(err error) bool { return gophercloud.ResponseCodeIs(err, http.
 func IsConflict(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusConflict) }
 
 // IsMACInUse says whether Neutron refused a port because its network has one of that MAC address.
-func IsMACInUse(err error) bool { return neutronType(err) == "MacAddressInUse" }
+func IsMACInUse(err error) bool { return kindOf(err) == "MacAddressInUse" }
 
 // IsMACForbidden says whether Neutron's policy forbids to choose a port's MAC address, as it does on another project's network.
 func IsMACForbidden(err error) bool {
@@ -169,10 +181,10 @@ func IsMACForbidden(err error) bool {
 }
 
 // IsFloatingIPTaken says whether Neutron refused a floating IP because its port has one.
-func IsFloatingIPTaken(err error) bool { return neutronType(err) == "FloatingIPPortAlreadyAssociated" }
+func IsFloatingIPTaken(err error) bool { return kindOf(err) == "FloatingIPPortAlreadyAssociated" }
 
-// neutronType returns the class of Neutron's error, empty for all others.
-func neutronType(err error) string {
+// kindOf returns what the service calls its error, empty where it is no answer of a service.
+func kindOf(err error) string {
 	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
 	if !is {
 		return ""

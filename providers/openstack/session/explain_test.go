@@ -134,6 +134,10 @@ func TestExplainAnswers(t *testing.T) {
 			"DEPENDENCY_NOT_FOUND", "No image found with ID 1",
 		},
 		{
+			"no service there", answered(404, "default backend - 404"),
+			"OUTCOME_UNKNOWN", "nova.example.com:8774 answered 404 Not Found: default backend - 404.",
+		},
+		{
 			"a version that Nova does not speak", answered(406, `{"computeFault": {"code": 406, "message": "Version 2.999 is not supported by the API. Minimum is 2.1 and maximum is 2.93."}}`),
 			"SPEC_INVALID", "Version 2.999 is not supported by the API. Minimum is 2.1 and maximum is 2.93.",
 		},
@@ -200,8 +204,8 @@ func TestExplainAnswers(t *testing.T) {
 			"Keystone is away", answered(503, `{"message": "The server is currently unavailable. Please try again at a later time.<br /><br />\nThe Keystone service is temporarily unavailable.\n\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}`),
 			"OUTCOME_UNKNOWN", "The server is currently unavailable. Please try again at a later time. The Keystone service is temporarily unavailable.",
 		},
-		{"a slow proxy", answered(504, "upstream request timeout"), "OUTCOME_UNKNOWN", "upstream request timeout"},
-		{"no reason known", answered(418, "[]"), "PROVIDER_INTERNAL", "[]"},
+		{"a slow proxy", answered(504, "upstream request timeout"), "OUTCOME_UNKNOWN", "nova.example.com:8774 answered 504 Gateway Timeout: upstream request timeout."},
+		{"no reason known", answered(418, "[]"), "PROVIDER_INTERNAL", "nova.example.com:8774 answered 418 I'm a teapot: []."},
 		{
 			"elsewhere", answered(302, "", "Location", "https://login.example.com/?next=x"),
 			"PROVIDER_INTERNAL", "nova.example.com:8774 answered 302 Found, which leads to login.example.com and is not followed.",
@@ -388,7 +392,11 @@ func TestKindsOfErrors(t *testing.T) {
 		want []string
 	}{
 		"none":              {nil, nil},
-		"not there":         {answered(404, ""), []string{"gone", "refused"}},
+		"no server there":   {answered(404, `{"itemNotFound": {"code": 404, "message": "Instance 1 could not be found."}}`), []string{"gone", "refused"}},
+		"no port there":     {answered(404, `{"NeutronError": {"type": "PortNotFound", "message": "Port 1 could not be found.", "detail": ""}}`), []string{"gone", "refused"}},
+		"no such path":      {answered(404, `{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}`), []string{"refused"}},
+		"no such path here": {answered(404, `{"message": "The resource could not be found.<br /><br />", "code": "404 Not Found", "title": "Not Found"}`), []string{"refused"}},
+		"no service there":  {answered(404, "default backend - 404"), []string{"refused"}},
 		"MAC in use":        {answered(409, inUse), []string{"MAC in use", "conflict", "refused"}},
 		"MAC not mine":      {answered(403, forbidden), []string{"MAC forbidden", "refused"}},
 		"profile not mine":  {answered(403, profile), []string{"refused"}},

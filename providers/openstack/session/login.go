@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,7 +28,7 @@ const (
 // grant is what a login brought. It never changes.
 type grant struct {
 	token   string
-	project string
+	project tokens.Project
 	catalog []tokens.CatalogEntry
 }
 
@@ -178,10 +179,13 @@ func (l *login) ask(ctx context.Context, renewal bool) (*grant, error) {
 	if err != nil {
 		return nil, refused(err, l.account)
 	}
-	if granted.project == "" {
+	if granted.project.ID == "" {
 		return nil, &refusal{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
 			"The credentials open no project by themselves: name the project.",
 			sdk.WithField("projectName", "Name the project, by projectName or by projectID."))}
+	}
+	if l.account.Method() == spec.MethodApplicationCredential && !opens(&granted.project, l.account) {
+		return nil, &refusal{otherProject(granted.project, l.account)}
 	}
 	return granted, nil
 }
@@ -218,6 +222,17 @@ func opens(project *tokens.Project, a spec.Account) bool {
 	return (a.ProjectID == "" || a.ProjectID == project.ID) && (a.ProjectName == "" || a.ProjectName == project.Name)
 }
 
+// otherProject returns the error for an application credential whose project is not the one that the account names.
+func otherProject(opened tokens.Project, a spec.Account) error {
+	field, wanted, got := "projectID", a.ProjectID, opened.ID
+	if wanted == "" {
+		field, wanted, got = "projectName", a.ProjectName, opened.Name
+	}
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
+		fmt.Sprintf("The application credential opens the project %s, and the one that is named is %s.", got, wanted),
+		sdk.WithField(field, fmt.Sprintf("Leave it out, or give an application credential of the project %s.", wanted)))
+}
+
 // issued is Keystone's answer to a login.
 type issued interface {
 	ExtractTokenID() (string, error)
@@ -240,7 +255,7 @@ func read(answer issued) (*grant, error) {
 	}
 	granted := &grant{token: token, catalog: catalog.Entries}
 	if project != nil {
-		granted.project = project.ID
+		granted.project = *project
 	}
 	return granted, nil
 }

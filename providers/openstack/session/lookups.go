@@ -64,7 +64,7 @@ type directory[T labelled] struct {
 func (d directory[T]) find(ctx context.Context, wanted string) (T, error) {
 	if isID.MatchString(wanted) {
 		found, err := d.byID(ctx, wanted)
-		if !IsGone(err) {
+		if !isNotFound(err) {
 			return found, err
 		}
 	}

@@ -121,6 +121,7 @@ func TestRefusedLogins(t *testing.T) {
 			"CREDENTIALS_INVALID", "Could not find Application Credential: nonsense.", nil, long,
 		},
 		{"no Keystone there", say(404, "<html></html>"), "DEPENDENCY_NOT_FOUND", "cloud.example.com answered 404 Not Found.", []string{"identityEndpoint"}, long},
+		{"no Keystone behind the proxy", say(404, "default backend - 404"), "DEPENDENCY_NOT_FOUND", "answered 404 Not Found: default backend - 404.", []string{"identityEndpoint"}, long},
 		{"forbidden", say(403, `{"error":{"code":403,"message":"You are not authorized.","title":"Forbidden"}}`), "PERMISSION_MISSING", "You are not authorized.", nil, long},
 		{
 			"no domain", say(400, `{"error":{"code":400,"message":"Expecting to find domain in user. The server could not comply …","title":"Bad Request"}}`),
@@ -181,18 +182,6 @@ func TestKeystoneAsksToWait(t *testing.T) {
 	if _, err := pool.Open(t.Context(), c.account(), ""); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestNoProject(t *testing.T) {
-	c, now := newCloud(t), newClock()
-	c.project = ""
-	pool := c.pool(now)
-	for range 2 {
-		_, err := pool.Open(t.Context(), c.account(), "")
-		expect(t, err, "DEPENDENCY_NOT_FOUND", "name the project")
-		expectFields(t, err, "projectName")
-	}
-	c.expectCount(login, 1)
 }
 
 func TestSessionsEnd(t *testing.T) {
@@ -278,7 +267,7 @@ func TestLoginsSayWho(t *testing.T) {
 		{"without a project", spec.Account{UserID: "u", Password: "p"}, password(id("u")), nil},
 		{"by a trust", spec.Account{UserID: "u", Password: "p", TrustID: "t"}, password(id("u")), map[string]any{"OS-TRUST:trust": id("t")}},
 		{
-			"by an application credential", spec.Account{ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", ProjectID: "pr"},
+			"by an application credential", spec.Account{ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", ProjectID: projectID},
 			map[string]any{"methods": []any{"application_credential"}, "application_credential": map[string]any{"id": "a", "secret": "s"}}, nil,
 		},
 		{

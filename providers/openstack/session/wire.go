@@ -193,9 +193,9 @@ func (b *bearer) token(ctx context.Context, ask func(context.Context) (*grant, e
 	if err != nil {
 		return nil, &verdict{err}
 	}
-	if granted.project != b.project {
+	if granted.project.ID != b.project {
 		return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
-			"The credentials now open the project "+granted.project+" instead of "+b.project+".")}
+			"The credentials now open the project "+granted.project.ID+" instead of "+b.project+".")}
 	}
 	return granted, nil
 }

@@ -22,7 +22,8 @@ import (
 
 // words are what a service says about why it refused.
 type words struct {
-	// kind is the class of a Neutron error, or what Nova, Cinder and Keystone call theirs: badRequest, overLimit, error.
+	// kind is the class of a Neutron error, what Nova, Cinder and Keystone call theirs (badRequest, overLimit, error), or a title of Glance's.
+	// It is empty where no service has spoken.
 	kind string
 	// message is stable; empty where nothing was said.
 	message string
@@ -46,8 +47,10 @@ func readWords(body []byte) words {
 		var text string
 		switch {
 		case name == "message" && json.Unmarshal(raw, &text) == nil:
-			// Glance: {"message": "…<br /><br />", "code": "404 Not Found", "title": …}
-			return words{message: stable(text)}
+			// Glance: {"message": "…<br /><br />", "code": "404 Not Found", "title": "Not Found"}
+			var title string
+			_ = json.Unmarshal(fields["title"], &title)
+			return words{kind: title, message: stable(text)}
 		case name == "NeutronError" && json.Unmarshal(raw, &fault) == nil:
 			return words{kind: fault.Type, message: stable(fault.Message)}
 		case json.Unmarshal(raw, &fault) == nil && fault.Message != "":
@@ -66,14 +69,17 @@ func plain(text string) string {
 	return stable(text)
 }
 
-// or returns the words, or the status where there are none.
+// or returns the words of a service, or else who answered with which status, and what it said.
 func (w words) or(answer gophercloud.ErrUnexpectedResponseCode) string {
-	if w.message != "" {
+	if w.kind != "" && w.message != "" {
 		return w.message
 	}
 	text := fmt.Sprintf("%s answered %d %s", hostOf(answer.URL), answer.Actual, http.StatusText(answer.Actual))
 	if to := answer.ResponseHeader.Get("Location"); to != "" && answer.Actual/100 == 3 {
 		text += ", which leads to " + hostOf(to) + " and is not followed"
+	}
+	if w.message != "" {
+		text += ": " + strings.TrimSuffix(w.message, ".")
 	}
 	return text + "."
 }
