@@ -79,7 +79,8 @@ func (h *holding) describeLeftovers(m *driverv1alpha1.Machine) {
 	}
 	m.CreateTime = timestamppb.New(slices.MinFunc(times, time.Time.Compare))
 	m.State = driverv1alpha1.MachineState_MACHINE_STATE_FAILED
-	m.Reason, m.Message = "CreateIncomplete", "There is a port or a floating IP, and no server."
+	m.Reason, m.Message = "ServerMissing",
+		"There is a port or a floating IP, and no server: its creation was not finished, or somebody has deleted it."
 }
 
 func (h *holding) describeServer(m *driverv1alpha1.Machine) {
