@@ -6,9 +6,9 @@ import (
 )
 
 // MachineDeployment declares how many machines there are to be and from which
-// template, as a Deployment does for pods. A change of the template's providerSpec
-// or versions replaces the machines step by step; labels, annotations, taints and
-// timeouts reach the machines that are there.
+// template, as a Deployment does for pods. A change of the template's providerSpec,
+// clusterRef or versions replaces the machines step by step; labels, annotations,
+// taints and timeouts reach the machines that are there.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector

@@ -90,6 +90,9 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	if len(found.servers) > 0 {
 		return c.keep(ctx, found)
 	}
+	if len(lately) > 0 {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The machine's server has just come.")
+	}
 	return c.make(ctx, found)
 }
 
@@ -154,7 +157,7 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 	made, err := servers.Create(ctx, c.Compute, body, body.hints).Extract()
 	if err != nil {
 		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
-		return nil, c.explain(err)
+		return nil, c.explainServer(err)
 	}
 	now := c.holding(c.Owner)
 	now.servers = []server{{
@@ -219,6 +222,22 @@ func (c *creation) explain(err error) error {
 	explained := session.Explain(err)
 	if status.Code(explained) == codes.FailedPrecondition {
 		c.Forget()
+	}
+	return explained
+}
+
+// explainServer is explain for the request for the server. That another server has a port of the spec's is not over in a moment, as other
+// conflicts are.
+func (c *creation) explainServer(err error) error {
+	explained := c.explain(err)
+	if !session.IsConflict(err) {
+		return explained
+	}
+	said := status.Convert(explained).Message()
+	for _, p := range c.want.Ports {
+		if p.ID != "" && strings.Contains(said, "Port "+p.ID+" is still in use") {
+			return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE, said, sdk.WithField(p.At+".id", "Another server has this port."))
+		}
 	}
 	return explained
 }

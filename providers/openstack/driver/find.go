@@ -112,13 +112,22 @@ func portsOf(ctx context.Context, where scope, names []string) (map[string][]por
 
 // floatingIPsOf returns the floating IPs of machines by description.
 func floatingIPsOf(ctx context.Context, where scope, descriptions []string) (map[string][]floatingIP, error) {
-	found, err := listing[floatingIP](ctx, where.Network, "floatingips", "floatingips", url.Values{"description": descriptions})
+	found, err := floatingIPsListed(ctx, where.Session, url.Values{"description": descriptions})
 	if err != nil {
 		return nil, err
 	}
 	return grouped(found, func(f floatingIP) string { return f.Description }, func(a, b floatingIP) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	}), nil
+}
+
+// floatingIPsListed lists floating IPs. A Neutron without routers has none.
+func floatingIPsListed(ctx context.Context, in *session.Session, query url.Values) ([]floatingIP, error) {
+	found, err := listing[floatingIP](ctx, in.Network, "floatingips", "floatingips", query)
+	if session.IsWithout(err) {
+		return nil, nil
+	}
+	return found, err
 }
 
 func grouped[T any](all []T, key func(T) string, compare func(a, b T) int) map[string][]T {

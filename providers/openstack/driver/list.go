@@ -107,7 +107,7 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 		}
 	}
 	// Neutron finds a description by all of it: a project's floating IPs, which are few, are looked through.
-	floatingIPs, err := listing[floatingIP](ctx, in.Network, "floatingips", "floatingips", url.Values{})
+	floatingIPs, err := floatingIPsListed(ctx, in, url.Values{})
 	if err != nil {
 		return nil, err
 	}

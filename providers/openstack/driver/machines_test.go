@@ -266,25 +266,6 @@ func (w *world) list() (all []*driverv1alpha1.Machine) {
 	}
 }
 
-// A proxy that does not find the services says nothing about machines.
-func TestNothingIsGoneBehindAProxyThatIsAstray(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
-	w.created("one", nil)
-	before := w.left()
-	w.astray.Store(true)
-	_, err := w.delete("one")
-	w.refused("a delete", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
-	_, err = w.status("one")
-	w.refused("a look", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
-	_, err = w.create("two", nil)
-	w.refused("a create", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
-	w.astray.Store(false)
-	if diff := cmp.Diff(before, w.left()); diff != "" {
-		t.Errorf("after all that (-before +after):\n%s", diff)
-	}
-	w.gone("one")
-}
-
 // A server that somebody deletes takes its machine with it, and leaves the port for us.
 func TestDeletedFromOutside(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})

@@ -16,16 +16,16 @@ const (
 	statusSoftDeleted = "SOFT_DELETED"
 )
 
-// taskDeleting is the task of a server whose deletion Nova has accepted. It stays when a host hangs.
+// taskDeleting is the task of a server whose deletion Nova has accepted. It stays when a host is lost before it has heard of it.
 const taskDeleting = "deleting"
 
-// finishing is how long a server may be DELETED and still listed, while Nova counts what it has set free. One that is so for longer may have
-// lost its host, and only another request makes an end of it.
+// finishing is how long a server may take to go: be deleted by its host, and DELETED and still listed while Nova counts what it has set free. One
+// that takes longer may have lost its host, and only another request, once Nova knows that, makes an end of it. Otherwise Nova ignores it.
 const finishing = 5 * time.Minute
 
 // leaving says whether Nova is deleting the server and needs no other request for it.
 func (s server) leaving(now time.Time) bool {
-	return s.TaskState == taskDeleting || s.Status == statusDeleted && now.Sub(s.Updated) < finishing
+	return (s.TaskState == taskDeleting || s.Status == statusDeleted) && now.Sub(s.Updated) < finishing
 }
 
 // states are the statuses in which a server is neither on its way nor gone. Whatever does not run the machine's own system but

@@ -61,7 +61,8 @@ func TestState(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for raw, want := range map[string]bool{
-		`{"status":"ACTIVE","OS-EXT-STS:task_state":"deleting","updated":"2026-01-01T10:00:00Z"}`: true,
+		`{"status":"ACTIVE","OS-EXT-STS:task_state":"deleting","updated":"2026-01-01T11:59:00Z"}`: true,
+		`{"status":"ACTIVE","OS-EXT-STS:task_state":"deleting","updated":"2026-01-01T11:54:00Z"}`: false,
 		`{"status":"DELETED","OS-EXT-STS:task_state":null,"updated":"2026-01-01T11:59:00Z"}`:      true,
 		`{"status":"DELETED","OS-EXT-STS:task_state":null,"updated":"2026-01-01T11:54:00Z"}`:      false,
 		`{"status":"ACTIVE","OS-EXT-STS:task_state":null,"updated":"2026-01-01T11:59:00Z"}`:       false,

@@ -32,20 +32,18 @@ type world struct {
 	*Driver
 	identityEndpoint string
 	hooks            backendv1alpha1.BackendServiceClient
-	// astray has a proxy before the cloud find none of its services.
-	astray *atomic.Bool
+	// before answers a request in place of the cloud, where it says that it has; nil passes all of them on.
+	before *atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 }
 
 func newWorld(t *testing.T, o openstacksim.Options) *world {
 	t.Helper()
 	cloud := openstacksim.New(o)
-	var astray atomic.Bool
+	var before atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 	apis := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if astray.Load() {
-			http.NotFound(w, r)
-			return
+		if answered := before.Load(); answered == nil || !(*answered)(w, r) {
+			cloud.Handler().ServeHTTP(w, r)
 		}
-		cloud.Handler().ServeHTTP(w, r)
 	}))
 	listener := bufconn.Listen(1 << 20)
 	hooks := grpc.NewServer()
@@ -65,7 +63,7 @@ func newWorld(t *testing.T, o openstacksim.Options) *world {
 	})
 	return &world{
 		T: t, identityEndpoint: apis.URL + "/v3", hooks: backendv1alpha1.NewBackendServiceClient(conn),
-		Driver: New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle}), astray: &astray,
+		Driver: New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle}), before: &before,
 	}
 }
 
@@ -157,6 +155,12 @@ func (w *world) left() map[string]int {
 		kinds[r.GetKind()]++
 	}
 	return kinds
+}
+
+// answer has requests answered in place of the cloud, until the returned function is called.
+func (w *world) answer(instead func(http.ResponseWriter, *http.Request) bool) (end func()) {
+	w.before.Store(&instead)
+	return func() { w.before.Store(nil) }
 }
 
 // inject makes the cloud's calls of an operation misbehave.

@@ -150,8 +150,14 @@ func reasonFor(answer gophercloud.ErrUnexpectedResponseCode, said words) driverv
 // these it knows errors before and after Explain.
 func IsGone(err error) bool {
 	kind := kindOf(err)
-	return isNotFound(err) && strings.HasSuffix(kind, "NotFound") && kind != "HTTPNotFound"
+	return isNotFound(err) && strings.HasSuffix(kind, "NotFound") && kind != noSuchPath
 }
+
+// IsWithout says whether Neutron said that it has no such path: it runs without the extension.
+func IsWithout(err error) bool { return isNotFound(err) && kindOf(err) == noSuchPath }
+
+// noSuchPath is how Neutron calls a path that it does not serve.
+const noSuchPath = "HTTPNotFound"
 
 // isNotFound says whether anybody answered 404.
 func isNotFound(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusNotFound) }

@@ -383,7 +383,7 @@ func TestKindsOfErrors(t *testing.T) {
 		taken     = `{"NeutronError": {"type": "FloatingIPPortAlreadyAssociated", "message": "Cannot associate floating IP …", "detail": ""}}`
 	)
 	kinds := map[string]func(error) bool{
-		"gone": session.IsGone, "conflict": session.IsConflict, "MAC in use": session.IsMACInUse,
+		"gone": session.IsGone, "without": session.IsWithout, "conflict": session.IsConflict, "MAC in use": session.IsMACInUse,
 		"MAC forbidden": session.IsMACForbidden, "floating IP taken": session.IsFloatingIPTaken,
 		"refused": session.IsRefused,
 	}
@@ -394,7 +394,7 @@ func TestKindsOfErrors(t *testing.T) {
 		"none":              {nil, nil},
 		"no server there":   {answered(404, `{"itemNotFound": {"code": 404, "message": "Instance 1 could not be found."}}`), []string{"gone", "refused"}},
 		"no port there":     {answered(404, `{"NeutronError": {"type": "PortNotFound", "message": "Port 1 could not be found.", "detail": ""}}`), []string{"gone", "refused"}},
-		"no such path":      {answered(404, `{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}`), []string{"refused"}},
+		"no such path":      {answered(404, `{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}`), []string{"refused", "without"}},
 		"no such path here": {answered(404, `{"message": "The resource could not be found.<br /><br />", "code": "404 Not Found", "title": "Not Found"}`), []string{"refused"}},
 		"no service there":  {answered(404, "default backend - 404"), []string{"refused"}},
 		"MAC in use":        {answered(409, inUse), []string{"MAC in use", "conflict", "refused"}},

@@ -1,0 +1,83 @@
+package driver
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+)
+
+// A proxy that does not find the services says nothing about machines.
+func TestNothingIsGoneBehindAProxyThatIsAstray(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	w.created("one", nil)
+	before := w.left()
+	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		http.NotFound(rw, r)
+		return true
+	})
+	_, err := w.delete("one")
+	w.refused("a delete", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+	_, err = w.status("one")
+	w.refused("a look", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+	_, err = w.create("two", nil)
+	w.refused("a create", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+	end()
+	if diff := cmp.Diff(before, w.left()); diff != "" {
+		t.Errorf("after all that (-before +after):\n%s", diff)
+	}
+	w.gone("one")
+}
+
+// A Neutron without routers has no floating IPs, and does not know the path either.
+func TestANeutronWithoutRouters(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/floatingips") {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(rw, `{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}`)
+		return true
+	})
+	w.created("one", nil)
+	if listed := w.list(); len(listed) != 1 {
+		t.Errorf("listed are %v", listed)
+	}
+	w.gone("one")
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// A port of the spec's that another server has is named: it may have it for ever.
+func TestAPortOfTheSpecsThatIsTaken(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	w.created("one", nil)
+	there, err := w.hooks.ListResources(t.Context(), &backendv1alpha1.ListResourcesRequest{ClusterUid: clusterUID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(there.GetResources(), func(r *backendv1alpha1.Resource) bool { return r.GetKind() == "port" })
+	id := there.GetResources()[at].GetId()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if _, err = w.create("two", map[string]any{"ports": []map[string]any{{"id": id}}}); status.Code(err) != codes.Aborted || time.Now().After(deadline) {
+			break
+		}
+	}
+	w.refused("a create on a port that is taken", err, driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE)
+	if !strings.Contains(err.Error(), "Port "+id+" is still in use.") {
+		t.Errorf("it says %v", err)
+	}
+}
