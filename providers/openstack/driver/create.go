@@ -230,13 +230,10 @@ func (c *creation) explain(err error) error {
 // conflicts are.
 func (c *creation) explainServer(err error) error {
 	explained := c.explain(err)
-	if !session.IsConflict(err) {
-		return explained
-	}
-	said := status.Convert(explained).Message()
 	for _, p := range c.want.Ports {
-		if p.ID != "" && strings.Contains(said, "Port "+p.ID+" is still in use") {
-			return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE, said, sdk.WithField(p.At+".id", "Another server has this port."))
+		if !isOwn(p) && session.IsPortInUse(err, p.ID) {
+			return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE, explained.Error(),
+				sdk.WithField(p.At+".id", "Another server has this port."))
 		}
 	}
 	return explained

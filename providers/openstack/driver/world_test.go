@@ -112,18 +112,24 @@ func (w *world) delete(name string) (*driverv1alpha1.Machine, error) {
 // settle is how long a request may be on its way here.
 const settle = 100 * time.Millisecond
 
+// settled creates a machine, if need be after a wait.
+func (w *world) settled(name string, more map[string]any) (*driverv1alpha1.Machine, error) {
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		m, err := w.create(name, more)
+		if status.Code(err) != codes.Aborted || time.Now().After(deadline) {
+			return m, err
+		}
+	}
+}
+
 // created creates a machine, which must succeed, if need be after a wait.
 func (w *world) created(name string, more map[string]any) *driverv1alpha1.Machine {
 	w.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		m, err := w.create(name, more)
-		if err == nil {
-			return m
-		}
-		if status.Code(err) != codes.Aborted || time.Now().After(deadline) {
-			w.Fatalf("create %s: %v", name, err)
-		}
+	m, err := w.settled(name, more)
+	if err != nil {
+		w.Fatalf("create %s: %v", name, err)
 	}
+	return m
 }
 
 // gone deletes a machine until nothing is left.

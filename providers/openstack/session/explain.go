@@ -177,6 +177,12 @@ func IsBadRequest(err error) bool { return gophercloud.ResponseCodeIs(err, http.
 // IsConflict says whether the cloud answered 409.
 func IsConflict(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusConflict) }
 
+// IsPortInUse says whether Nova refused a server because another one has the port of that id.
+func IsPortInUse(err error, id string) bool {
+	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
+	return is && answer.Actual == http.StatusConflict && readWords(answer.Body).names("Port "+id+" is still in use")
+}
+
 // IsMACInUse says whether Neutron refused a port because its network has one of that MAC address.
 func IsMACInUse(err error) bool { return kindOf(err) == "MacAddressInUse" }
 

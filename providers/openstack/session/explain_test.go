@@ -384,6 +384,7 @@ func TestKindsOfErrors(t *testing.T) {
 	)
 	kinds := map[string]func(error) bool{
 		"gone": session.IsGone, "without": session.IsWithout, "conflict": session.IsConflict, "MAC in use": session.IsMACInUse,
+		"port in use":   func(err error) bool { return session.IsPortInUse(err, "7") },
 		"MAC forbidden": session.IsMACForbidden, "floating IP taken": session.IsFloatingIPTaken,
 		"refused": session.IsRefused,
 	}
@@ -397,6 +398,8 @@ func TestKindsOfErrors(t *testing.T) {
 		"no such path":      {answered(404, `{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}`), []string{"refused", "without"}},
 		"no such path here": {answered(404, `{"message": "The resource could not be found.<br /><br />", "code": "404 Not Found", "title": "Not Found"}`), []string{"refused"}},
 		"no service there":  {answered(404, "default backend - 404"), []string{"refused"}},
+		"port in use":       {answered(409, `{"conflictingRequest": {"code": 409, "message": "Port 7 is still in use."}}`), []string{"conflict", "port in use", "refused"}},
+		"another in use":    {answered(409, `{"conflictingRequest": {"code": 409, "message": "Port 17 is still in use."}}`), []string{"conflict", "refused"}},
 		"MAC in use":        {answered(409, inUse), []string{"MAC in use", "conflict", "refused"}},
 		"MAC not mine":      {answered(403, forbidden), []string{"MAC forbidden", "refused"}},
 		"profile not mine":  {answered(403, profile), []string{"refused"}},
