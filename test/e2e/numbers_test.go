@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +16,10 @@ const (
 	budgetDown = 5
 )
 
+// settling is the longest that core waits before it writes what has come to rest: the roster of its drivers, which it
+// writes at most every 5 s; the counts of a MachineDeployment follow their Machines within milliseconds.
+const settling = 6 * time.Second
+
 // How much a Machine costs, from the audit log. Times are reported; only a broken promise about writes fails.
 func TestOPS9_WritesPerMachine(t *testing.T) {
 	const machines = 40
@@ -22,6 +28,7 @@ func TestOPS9_WritesPerMachine(t *testing.T) {
 	u.apply(deployment("counted", machines, nil))
 	u.awaitRunning(machines)
 	up := time.Since(start)
+	u.awaitQuiet(settling)
 	writesUp := u.writes(start)
 
 	settled := time.Now()
@@ -55,6 +62,21 @@ func (u *user) writes(since time.Time) audit.Writes {
 		u.t.Fatal(err)
 	}
 	return writes
+}
+
+// awaitQuiet waits until nothing that counts against the budget has been written for a while.
+func (u *user) awaitQuiet(long time.Duration) {
+	u.t.Helper()
+	began := time.Now()
+	eventually(u.t, "nothing is written for "+long.String(), func(context.Context) error {
+		if rest := long - time.Since(began); rest > 0 {
+			return fmt.Errorf("%s are left", rest)
+		}
+		if writes := u.writes(time.Now().Add(-long)); writes.Budgeted() > 0 {
+			return fmt.Errorf("written:\n%s", writes)
+		}
+		return nil
+	})
 }
 
 // writesIn counts what the manager writes within a while from an instant on.
