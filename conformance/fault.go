@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
 func faultChecks() []Check {
@@ -30,6 +31,11 @@ func faultChecks() []Check {
 		{
 			ID: "fault/failed-half-way", Level: Must, Tier: Fault, Hooks: true, run: failedHalfWay,
 			Rule: "DeleteMachine removes what a create has left that failed at any of the cloud's calls.",
+		},
+		{
+			ID: "fault/account-changed", Level: Must, Tier: Fault, Hooks: true, run: faultAccountChanged,
+			Rule: "Where the cloud's answer to any call of a create was lost, the machine is ACCOUNT_CHANGED with credentials of another account: " +
+				"the create's error says, in PartialState, what the driver needs to tell.",
 		},
 		{
 			ID: "fault/cancelled", Level: Must, Tier: Fault, Hooks: true, run: cancelled,
@@ -217,25 +223,50 @@ func killedDelete(ctx context.Context, t *trial) {
 	}
 }
 
+// answerLost is a fault that carries out what was asked for, and does not say so.
+func answerLost() *backendv1alpha1.Fault {
+	return &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST}
+}
+
+// createInVain asks once for a new machine, and has the answer to one of the cloud's calls be lost.
+func (t *trial) createInVain(ctx context.Context, operation string) *machine {
+	m := t.machine()
+	m.intend()
+	t.strike(ctx, m, operation, answerLost())
+	_ = m.createOnly(unjudged(ctx))
+	t.struck(ctx, m, (*backendv1alpha1.Call).GetDone)
+	return m
+}
+
 func lostAnswer(ctx context.Context, t *trial) {
 	creates, deletes := t.operations(ctx)
-	lost := func() *backendv1alpha1.Fault {
-		return &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST}
-	}
 	for _, operation := range creates {
-		m := t.machine()
-		m.intend()
-		t.strike(ctx, m, operation, lost())
-		_ = m.createOnly(unjudged(ctx))
-		t.struck(ctx, m, (*backendv1alpha1.Call).GetDone)
+		m := t.createInVain(ctx, operation)
 		t.exactlyOne(ctx, m, "the answer to "+operation+" was lost")
 	}
 	for _, operation := range deletes {
 		m := t.machine()
 		m.running(ctx)
-		t.strike(ctx, m, operation, lost())
+		t.strike(ctx, m, operation, answerLost())
 		_ = m.removeUntilError(unjudged(ctx))
 		t.nothingLeft(ctx, m, "the answer to "+operation+" was lost")
+	}
+}
+
+func faultAccountChanged(ctx context.Context, t *trial) {
+	if len(t.otherSecrets) == 0 {
+		t.notRun(noOtherAccount)
+	}
+	creates, _ := t.operations(ctx)
+	for _, operation := range creates {
+		m := t.createInVain(ctx, operation)
+		m.secrets = t.otherSecrets
+		_, err := m.create(ctx)
+		why := "with credentials of another account, after the answer to " + operation + " was lost"
+		t.expect("a create "+why, err, driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED)
+		m.refused(ctx, why, driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED)
+		m.secrets = t.secrets
+		t.nothingLeft(ctx, m, "back with its own credentials")
 	}
 }
 

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -78,6 +79,7 @@ func (m *machine) send(ctx context.Context, r *driverv1alpha1.CreateMachineReque
 	ctx, cancel := context.WithTimeout(ctx, mutation)
 	defer cancel()
 	answer, err := m.t.machines.CreateMachine(ctx, r)
+	m.learnPartial(err)
 	return m.learn(answer.GetMachine()), err
 }
 
@@ -116,6 +118,16 @@ func (m *machine) learn(answer *driverv1alpha1.Machine) *driverv1alpha1.Machine 
 	}
 	m.state = answer.GetLastKnownState()
 	return answer
+}
+
+// learnPartial keeps what core would keep of a create that failed half-way.
+func (m *machine) learnPartial(err error) {
+	for _, detail := range status.Convert(err).Details() {
+		if partial, ok := detail.(*driverv1alpha1.PartialState); ok {
+			m.providerID = cmp.Or(m.providerID, partial.GetProviderId())
+			m.state = partial.GetLastKnownState()
+		}
+	}
 }
 
 // forget loses what was answered, as a core does that was restored from a backup.

@@ -168,9 +168,12 @@ func statusFailed(ctx context.Context, t *trial) {
 	})
 }
 
+// noOtherAccount is why nobody knows how a driver tells accounts apart.
+const noOtherAccount = "name credentials of another account as otherSecrets"
+
 func statusAccountChanged(ctx context.Context, t *trial) {
 	if len(t.otherSecrets) == 0 {
-		t.notRun("name credentials of another account as otherSecrets")
+		t.notRun(noOtherAccount)
 	}
 	m := t.machine()
 	m.running(ctx)

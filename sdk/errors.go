@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -68,6 +70,23 @@ func WithPartialState(providerID string, state []byte) ErrorOption {
 		partial.LastKnownState = bytes.Clone(state)
 	}
 	return func(e *contractError) { e.partial = partial }
+}
+
+// AddDetails returns err with more details, for what only the end of a method knows. An error that is not one of NewError, which has
+// none, is returned as it is.
+func AddDetails(err error, options ...ErrorOption) error {
+	own, ok := errors.AsType[*contractError](err)
+	if !ok {
+		return err
+	}
+	more := *own
+	more.fields, more.quotas = slices.Clip(own.fields), slices.Clip(own.quotas)
+	// What was wrapped around it says where it came from.
+	more.message = err.Error()
+	for _, option := range options {
+		option(&more)
+	}
+	return &more
 }
 
 // maxDetailText is the longest text within a detail, in bytes.

@@ -127,6 +127,22 @@ func TestErrorsCarryTheirDetails(t *testing.T) {
 	}
 }
 
+func TestDetailsAreAdded(t *testing.T) {
+	first := NewError(quotaExceeded, "full", WithQuota("project p", "2 of 2 VMs"))
+	more := AddDetails(fmt.Errorf("create VM: %w", first), WithPartialState("", []byte("nic-7")), WithQuota("host", "none"))
+	want := status.Convert(NewError(quotaExceeded, "create VM: full", WithQuota("project p", "2 of 2 VMs"), WithQuota("host", "none"),
+		WithPartialState("", []byte("nic-7"))))
+	if diff := cmp.Diff(want.Proto(), status.Convert(more).Proto(), protocmp.Transform()); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+	if n := len(status.Convert(first).Details()); n != 2 {
+		t.Errorf("the first error has %d details now", n)
+	}
+	if plain := errors.New("oops"); !errors.Is(AddDetails(plain, WithRetryAfter(time.Second)), plain) || AddDetails(nil) != nil {
+		t.Error("what is no error of the contract has changed")
+	}
+}
+
 func TestPartialStateThatIsTooLongIsLeftOut(t *testing.T) {
 	err := NewError(internal, "half-way", WithPartialState("sawmill:///1", make([]byte, contract.MaxPartialStateBytes+1)))
 	got := outcome(t.Context(), "sawmill", err, nil).Details()[1]

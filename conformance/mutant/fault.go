@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -22,6 +24,7 @@ func ofFaults() []Mutant {
 		{Name: "deleting-from-memory", Check: "fault/killed-delete", Launch: true, mutate: deletingFromMemory},
 		{Name: "retrying-under-a-new-key", Check: "fault/lost-answer", mutate: retryingUnderANewKey},
 		{Name: "deleting-what-it-answered", Check: "fault/failed-half-way", mutate: deletingWhatItAnswered},
+		{Name: "forgetting-the-account", Check: "fault/account-changed", mutate: withoutPartialState},
 		{Name: "obstinate-when-cancelled", Check: "fault/cancelled", mutate: obstinate},
 		{Name: "obstinate-after-its-time", Check: "fault/deadline", mutate: obstinate},
 		{Name: "dying-at-once", Check: "fault/sigterm", Launch: true, mutate: unchanged},
@@ -100,6 +103,21 @@ func deletingWhatItAnswered(next handler) handler {
 		}
 		return next(r)
 	})(create(next))
+}
+
+// withoutPartialState keeps to itself in which account a create has failed half-way.
+func withoutPartialState(next handler) handler {
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		if err == nil {
+			return answer, nil
+		}
+		s := status.Convert(err).Proto()
+		s.Details = slices.DeleteFunc(s.GetDetails(), func(detail *anypb.Any) bool {
+			return detail.MessageIs((*driverv1alpha1.PartialState)(nil))
+		})
+		return nil, status.FromProto(s).Err()
+	})(next)
 }
 
 // obstinate goes on whatever its caller wants.

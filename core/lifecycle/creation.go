@@ -156,6 +156,7 @@ func (p *plan) createFailed() bool {
 	if last == nil || last.Failure == nil || last.Operation != clusterv1alpha1.OperationCreate {
 		return false
 	}
+	p.keep(last.LastKnownState())
 	if terminal(last.Failure.Class) {
 		message, state := explain(last.Failure), clusterv1alpha1.OperationFailed
 		if !p.Memory.Refused {
@@ -165,7 +166,6 @@ func (p *plan) createFailed() bool {
 		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationCreate, State: state, Description: message}
 		return p.fail(clusterv1alpha1.ConditionInstanceReady, last.Failure.Reason, message)
 	}
-	p.keep(last.Failure.LastKnownState)
 	if last.Failure.ProviderID != "" && p.Machine.ProviderID == "" {
 		p.providerID = last.Failure.ProviderID
 		return p.act(Record)
@@ -177,7 +177,7 @@ func (p *plan) createFailed() bool {
 	return false
 }
 
-// keep takes over what a half-way failure brought back.
+// keep takes over what a call brought back to be told again.
 func (p *plan) keep(lastKnownState []byte) {
 	if lastKnownState != nil {
 		p.status.LastKnownState = lastKnownState

@@ -106,18 +106,27 @@ func TestDoubtAboutEarlierCreates(t *testing.T) {
 
 // TestLastKnownState: what a half-way failure brought back is kept until something newer comes back.
 func TestLastKnownState(t *testing.T) {
-	for name, c := range map[string]struct{ brought, want string }{
-		"something newer": {"new", "new"},
-		"nothing":         {"", "old"},
+	for name, c := range map[string]struct {
+		brought string
+		class   instance.Class
+		want    string
+	}{
+		"something newer":               {"new", instance.Quota, "new"},
+		"something newer, and the last": {"new", instance.SpecInvalid, "new"},
+		"nothing":                       {"", instance.Quota, "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}
+			f := instance.Failure{Class: c.class, Reason: "Refused"}
 			if c.brought != "" {
 				f.LastKnownState = []byte(c.brought)
 			}
-			step := Next(given(intended, func(s *State) { s.Machine.Status.LastKnownState = []byte("old") }, ended(opCreate, f)))
-			if got := string(step.Status.LastKnownState); got != c.want {
-				t.Errorf("keeps %q, want %q", got, c.want)
+			old := func(s *State) { s.Machine.Status.LastKnownState = []byte("old") }
+			for what, s := range map[string]State{
+				"a machine": given(intended, old, ended(opCreate, f)), "one that goes": given(intended, deleting, old, ended(opCreate, f)),
+			} {
+				if got := string(Next(s).Status.LastKnownState); got != c.want {
+					t.Errorf("%s keeps %q, want %q", what, got, c.want)
+				}
 			}
 		})
 	}

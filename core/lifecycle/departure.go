@@ -138,6 +138,7 @@ func (p *plan) deleted() bool {
 		return p.waitUntil(time.Time{})
 	}
 	last := p.Memory.Last
+	p.keep(last.LastKnownState())
 	if last == nil || last.Operation != clusterv1alpha1.OperationDelete {
 		p.deleting("The VM is being deleted.")
 		return p.delete()
@@ -182,7 +183,6 @@ func (p *plan) leftNothing(last *Outcome) bool {
 // not repeated at once.
 func (p *plan) dying(last *Outcome) bool {
 	p.watch = Closely
-	p.keep(last.Instance.LastKnownState)
 	p.deleting(words("The VM is being deleted", last.Instance))
 	v, again := p.view(), p.Memory.RetryAt
 	switch {

@@ -110,6 +110,19 @@ type Outcome struct {
 	Started, Ended time.Time
 }
 
+// LastKnownState is what the driver handed over to be told again; nil for nothing.
+func (o *Outcome) LastKnownState() []byte {
+	switch {
+	case o == nil:
+		return nil
+	case o.Failure != nil:
+		return o.Failure.LastKnownState
+	case o.Instance != nil:
+		return o.Instance.LastKnownState
+	}
+	return nil
+}
+
 // Look is what was found when the driver was last asked for the machine.
 type Look struct {
 	// Instance is the VM as last seen; nil when none was found.

@@ -211,12 +211,8 @@ func (s *subject) lastKnownState() []byte {
 	if seen := s.state.Driver.Seen; seen != nil && seen.Instance != nil && seen.Instance.LastKnownState != nil {
 		return seen.Instance.LastKnownState
 	}
-	last := s.state.Memory.Last
-	switch {
-	case last != nil && last.Instance != nil && last.Instance.LastKnownState != nil:
-		return last.Instance.LastKnownState
-	case last != nil && last.Failure != nil && last.Failure.LastKnownState != nil:
-		return last.Failure.LastKnownState
+	if handed := s.state.Memory.Last.LastKnownState(); handed != nil {
+		return handed
 	}
 	return s.machine.Status.LastKnownState
 }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"encoding/json"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -79,13 +78,12 @@ func (h *holding) conflict(one subject, want spec) error {
 // machine describes what is there in the contract's terms. It must not be empty.
 func (h *holding) machine() *driverv1alpha1.Machine {
 	marks := h.marks()
-	state, _ := json.Marshal(lastKnownState{Account: h.account}) // a string cannot fail
 	m := &driverv1alpha1.Machine{
 		Ref: &driverv1alpha1.MachineRef{
 			Namespace: marks[tags.Namespace], Name: marks[tags.Name], Uid: marks[tags.Machine],
 		},
 		ClusterUid:     marks[tags.Cluster],
-		LastKnownState: state,
+		LastKnownState: stateOf(h.account),
 	}
 	if h.vm() == nil {
 		h.describeNIC(m)

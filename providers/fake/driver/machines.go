@@ -83,6 +83,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	}
 	if found.vm() == nil {
 		// The cloud remembers client tokens: where this uid had a VM that is gone, the answer is that one.
+		one.account = found.account
 		if found, err = d.create(ctx, one, want, r); err != nil {
 			return nil, err
 		}
@@ -98,15 +99,20 @@ func (d *Driver) create(ctx context.Context, one subject, want spec, r *driverv1
 	nic, err := d.cloud.CreateNIC(ctx, &fakecloudv1alpha1.CreateNICRequest{
 		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()),
 	})
-	if err != nil {
+	if isRefused(err) {
 		return nil, translate(err)
+	}
+	// From here on the account holds something of the machine.
+	half := sdk.WithPartialState("", stateOf(one.account))
+	if err != nil {
+		return nil, sdk.AddDetails(translate(err), half)
 	}
 	vm, err := d.cloud.CreateVM(ctx, &fakecloudv1alpha1.CreateVMRequest{
 		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()), NicId: nic.GetNic().GetId(),
 		Flavor: want.Flavor, Image: want.Image, Zone: want.Zone, UserData: r.GetUserData(),
 	})
 	if err != nil {
-		return nil, translate(err)
+		return nil, sdk.AddDetails(translate(err), half)
 	}
 	return &holding{
 		account: vm.GetAccount(), vms: []*fakecloudv1alpha1.VM{vm.GetVm()}, nics: []*fakecloudv1alpha1.NIC{nic.GetNic()},

@@ -63,6 +63,13 @@ func cloudError(err error) *fakecloudv1alpha1.CloudError {
 	return nil
 }
 
+// isRefused says whether the cloud answered that it does not do what it was asked for: it neither was silent nor broke down over it.
+func isRefused(err error) bool {
+	said := cloudError(err)
+	return said != nil && said.GetCode() != fakecloudv1alpha1.ErrorCode_ERROR_CODE_UNAVAILABLE &&
+		said.GetCode() != fakecloudv1alpha1.ErrorCode_ERROR_CODE_INTERNAL
+}
+
 // isGone says whether the cloud answered that the resource does not exist.
 func isGone(err error) bool {
 	return cloudError(err).GetCode() == fakecloudv1alpha1.ErrorCode_ERROR_CODE_NO_SUCH_RESOURCE

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/status"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -55,6 +56,28 @@ func TestANeutronWithoutRouters(t *testing.T) {
 	w.gone("one")
 	if left := w.left(); len(left) > 0 {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// A create that failed half-way says in which project, and only such a one does.
+func TestACreateThatFailedHalfWay(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	for left, operation := range []string{"CreatePort", "CreateServer"} {
+		w.inject(&backendv1alpha1.Fault{
+			Match: &backendv1alpha1.FaultMatch{Operation: operation}, Times: 1, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
+			Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_QUOTA},
+		})
+		_, err := w.create(operation, nil)
+		w.refused("a create that "+operation+" ended", err, driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED)
+		var state []byte
+		for _, detail := range status.Convert(err).Details() {
+			if partial, ok := detail.(*driverv1alpha1.PartialState); ok {
+				state = partial.GetLastKnownState()
+			}
+		}
+		if handed := strings.Contains(string(state), `"project"`); handed != (left > 0) || w.left()["port"] != left {
+			t.Errorf("%s: the state %q was handed over, and left are %v", operation, state, w.left())
+		}
 	}
 }
 

@@ -42,10 +42,10 @@ type reads struct {
 	floatingIPs     *batch.Reads[scope, []floatingIP]
 }
 
-func newReads(o Options) reads {
+func newReads(o Options, verdicts *verdicts) reads {
 	wait := o.PollInterval / waitsPerPoll
 	return reads{
-		servers:     batch.New(most, wait, serversOf),
+		servers:     batch.New(most, wait, verdicts.serversOf),
 		lately:      batch.New(most, wait, changes{o}.latelyOf),
 		ports:       batch.New(most, wait, portsOf),
 		floatingIPs: batch.New(most, wait, floatingIPsOf),
@@ -53,12 +53,12 @@ func newReads(o Options) reads {
 }
 
 // serversOf returns the servers of machines by uid, the oldest first.
-func serversOf(ctx context.Context, where scope, uids []string) (map[string][]server, error) {
+func (v *verdicts) serversOf(ctx context.Context, where scope, uids []string) (map[string][]server, error) {
 	var tags []string
 	for _, uid := range uids {
 		tags = append(tags, marks.MachineTag(uid))
 	}
-	found, err := serversListed(ctx, where.Session, url.Values{
+	found, err := v.servers(ctx, where.Session, url.Values{
 		"tags": {marks.ClusterTag(where.cluster)}, "tags-any": {strings.Join(tags, ",")},
 	})
 	if err != nil {
@@ -70,27 +70,6 @@ func serversOf(ctx context.Context, where scope, uids []string) (map[string][]se
 		}
 		return "" // a Nova that does not obey the filter
 	}, server.compareAge), nil
-}
-
-// serversListed lists servers. Of those in ERROR that no host has had, Nova tells why only when they are asked for alone.
-func serversListed(ctx context.Context, in *session.Session, query url.Values) ([]server, error) {
-	found, err := listing[server](ctx, in.Compute, "servers/detail", "servers", query)
-	if err != nil {
-		return nil, err
-	}
-	for i := range found {
-		if found[i].Status != statusError || found[i].Fault.Message != "" {
-			continue
-		}
-		whole, err := getServer(ctx, in, found[i].ID)
-		if err != nil && !session.IsGone(err) {
-			return nil, session.Explain(err)
-		}
-		if err == nil {
-			found[i] = whole
-		}
-	}
-	return found, nil
 }
 
 func (s server) compareAge(other server) int {

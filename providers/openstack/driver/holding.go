@@ -2,7 +2,6 @@ package driver
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -53,11 +52,10 @@ func (h *holding) nameTaken(wanted marks.Owner) error {
 // machine describes what is there in the contract's terms. It must not be empty.
 func (h *holding) machine(in *session.Session) *driverv1alpha1.Machine {
 	owner := h.marked()
-	state, _ := json.Marshal(lastKnownState{Project: in.ProjectID, Region: in.Region}) // strings cannot fail
 	m := &driverv1alpha1.Machine{
 		Ref:            &driverv1alpha1.MachineRef{Namespace: owner.Namespace, Name: owner.Name, Uid: owner.UID},
 		ClusterUid:     owner.Cluster,
-		LastKnownState: state,
+		LastKnownState: stateOf(in),
 		Region:         in.Region,
 	}
 	if len(h.servers) == 0 {

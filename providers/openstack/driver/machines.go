@@ -52,6 +52,7 @@ type Options struct {
 type Driver struct {
 	options  Options
 	sessions *session.Pool
+	verdicts *verdicts
 	reads    reads
 	busy     busy
 	attempts attempts
@@ -79,7 +80,11 @@ func New(sessions *session.Pool, o Options) *Driver {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Driver{options: o, sessions: sessions, reads: newReads(o), attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, remnants: newRemnants(o)}
+	said := &verdicts{clock: o.Clock}
+	return &Driver{
+		options: o, sessions: sessions, verdicts: said, reads: newReads(o, said),
+		attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, remnants: newRemnants(o),
+	}
 }
 
 // Info implements sdk.Driver.
@@ -113,6 +118,12 @@ type lastKnownState struct {
 	// Project is the id of the project that the machine was made in, Region the region.
 	Project string `json:"project"`
 	Region  string `json:"region,omitempty"`
+}
+
+// stateOf is the lastKnownState of a machine that is made in a session's project.
+func stateOf(s *session.Session) []byte {
+	state, _ := json.Marshal(lastKnownState{Project: s.ProjectID, Region: s.Region}) // strings cannot fail
+	return state
 }
 
 // open returns the subject of a call. A project that is not the machine's is an error: there, everything would look gone.
@@ -178,9 +189,13 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		return nil, err
 	}
 	defer release()
+	d.remnants.lead(r.GetMeta().GetLeaderEpoch())
 	defer d.remnants.noteCreate(one.Owner)
-	made := &creation{Driver: d, subject: one, want: want, request: r}
-	return made.ensure(ctx)
+	made, err := (&creation{Driver: d, subject: one, want: want, request: r}).ensure(ctx)
+	if err != nil && d.attempts.knows(one.Owner) {
+		return nil, sdk.AddDetails(err, sdk.WithPartialState("", stateOf(one.Session)))
+	}
+	return made, err
 }
 
 // GetMachineStatus implements sdk.Driver.
@@ -213,6 +228,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, err
 	}
 	defer release()
+	d.remnants.lead(r.GetMeta().GetLeaderEpoch())
 	defer d.remnants.noteDelete(one.Owner)
 	found := d.remnants.of(one)
 	if found == nil {

@@ -16,14 +16,17 @@ const remnantLife = 10 * time.Second
 // goes next. To ask for it again would cost three calls for nearly every machine, since servers go one by one.
 //
 // A list is older than a question of its own, so it counts only where nothing can have come since: this process has ended a call for
-// the machine's deletion before it, and none for its creation within the time that one may take to settle.
+// the machine's deletion before it, and neither it nor another one, for an earlier leader, a call for its creation within the time that one
+// may take to settle.
 type remnants struct {
 	settle time.Duration
 	clock  func() time.Time
-	// started is when the process did: what another has asked for before settles, too.
-	started time.Time
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// epoch is the leader's who asked last, began is when he first did, or the process did: what was asked for before, of another process too,
+	// has to settle.
+	epoch int64
+	began time.Time
 	lists map[scope]remnantList
 	// created and deleted are when calls for machines have ended.
 	created, deleted map[marks.Owner]time.Time
@@ -37,8 +40,17 @@ type remnantList struct {
 
 func newRemnants(o Options) *remnants {
 	return &remnants{
-		settle: o.CreateSettle, clock: o.Clock, started: o.Clock(),
+		settle: o.CreateSettle, clock: o.Clock, began: o.Clock(),
 		lists: map[scope]remnantList{}, created: map[marks.Owner]time.Time{}, deleted: map[marks.Owner]time.Time{},
+	}
+}
+
+// lead notes whose call one is.
+func (r *remnants) lead(epoch int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch != epoch {
+		r.epoch, r.began = epoch, r.clock()
 	}
 }
 
@@ -78,7 +90,7 @@ func (r *remnants) of(one subject) *holding {
 	switch {
 	case !listed || !known || r.clock().Sub(asked) > remnantLife, !asked.After(deleted):
 		return nil
-	case asked.Sub(r.started) < r.settle, asked.Sub(r.created[key]) < r.settle:
+	case asked.Sub(r.began) < r.settle, asked.Sub(r.created[key]) < r.settle:
 		return nil
 	}
 	mine := *left

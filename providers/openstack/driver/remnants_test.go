@@ -90,11 +90,25 @@ func TestRemnantsCountWhereNothingCanHaveCome(t *testing.T) {
 			r.listed(one.scope(), r.clock(), left)
 		}, true},
 		"another process may have created it": {func(r *remnants, wait func(time.Duration)) {
-			r.started = r.clock()
+			r.began = r.clock()
 			r.noteDelete(owner)
 			wait(time.Second)
 			r.listed(one.scope(), r.clock(), left)
 		}, false},
+		"another process may have created it for an earlier leader": {func(r *remnants, wait func(time.Duration)) {
+			r.lead(2)
+			r.noteDelete(owner)
+			wait(time.Second)
+			r.listed(one.scope(), r.clock(), left)
+		}, false},
+		"what an earlier leader asked for has settled": {func(r *remnants, wait func(time.Duration)) {
+			r.lead(2)
+			wait(settle)
+			r.lead(2)
+			r.noteDelete(owner)
+			wait(time.Second)
+			r.listed(one.scope(), r.clock(), left)
+		}, true},
 		"it has a server": {func(r *remnants, wait func(time.Duration)) {
 			r.noteDelete(owner)
 			wait(time.Second)
