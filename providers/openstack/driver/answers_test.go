@@ -81,6 +81,30 @@ func TestACreateThatFailedHalfWay(t *testing.T) {
 	}
 }
 
+// A server that has come since the list of its machine's was asked for is waited for: another one is not made.
+func TestAServerThatHasJustCome(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	made := w.created("one", nil)
+	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		ofMachines := strings.HasSuffix(r.URL.Path, "/servers/detail") && r.URL.Query().Has("tags-any")
+		if !ofMachines && !strings.HasSuffix(r.URL.Path, "/ports") {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"servers": [], "ports": []}`)
+		return true
+	})
+	_, err := w.create("one", nil)
+	w.refused("a create while lists are behind", err, driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
+	if got := status.Convert(err).Message(); got != "The machine's server has just come." {
+		t.Errorf("it says %q", got)
+	}
+	end()
+	if m, err := w.create("one", nil); err != nil || m.GetProviderId() != made.GetProviderId() || w.left()["vm"] != 1 {
+		t.Errorf("the machine is %v, %v, and left are %v", m, err, w.left())
+	}
+}
+
 // A port of the spec's that another server has is named: it may have it for ever.
 func TestAPortOfTheSpecsThatIsTaken(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
