@@ -264,6 +264,14 @@ func faultAccountChanged(ctx context.Context, t *trial) {
 		_, err := m.create(ctx)
 		why := "with credentials of another account, after the answer to " + operation + " was lost"
 		t.expect("a create "+why, err, driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED)
+		if err == nil {
+			// There are two now: each account is left as it was.
+			_ = m.removeUntilError(unjudged(ctx))
+			m.forget()
+			m.secrets = t.secrets
+			t.nothingLeft(ctx, m, "made in two accounts")
+			return
+		}
 		m.refused(ctx, why, driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED)
 		m.secrets = t.secrets
 		t.nothingLeft(ctx, m, "back with its own credentials")

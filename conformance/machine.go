@@ -123,9 +123,10 @@ func (m *machine) learn(answer *driverv1alpha1.Machine) *driverv1alpha1.Machine 
 // learnPartial keeps what core would keep of a create that failed half-way.
 func (m *machine) learnPartial(err error) {
 	for _, detail := range status.Convert(err).Details() {
-		if partial, ok := detail.(*driverv1alpha1.PartialState); ok {
-			m.providerID = cmp.Or(m.providerID, partial.GetProviderId())
-			m.state = partial.GetLastKnownState()
+		partial, _ := detail.(*driverv1alpha1.PartialState)
+		m.providerID = cmp.Or(m.providerID, partial.GetProviderId())
+		if state := partial.GetLastKnownState(); state != nil {
+			m.state = state
 		}
 	}
 }

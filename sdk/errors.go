@@ -72,8 +72,8 @@ func WithPartialState(providerID string, state []byte) ErrorOption {
 	return func(e *contractError) { e.partial = partial }
 }
 
-// AddDetails returns err with more details, for what only the end of a method knows. An error that is not one of NewError, which has
-// none, is returned as it is.
+// AddDetails returns err with more details, for what only the end of a method knows. Of RetryInfo and PartialState, of which there is
+// one, the later counts. What is not an error of NewError, nor wraps one, is returned as it is: make one of it first.
 func AddDetails(err error, options ...ErrorOption) error {
 	own, ok := errors.AsType[*contractError](err)
 	if !ok {

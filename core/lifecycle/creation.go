@@ -156,7 +156,6 @@ func (p *plan) createFailed() bool {
 	if last == nil || last.Failure == nil || last.Operation != clusterv1alpha1.OperationCreate {
 		return false
 	}
-	p.keep(last.LastKnownState())
 	if terminal(last.Failure.Class) {
 		message, state := explain(last.Failure), clusterv1alpha1.OperationFailed
 		if !p.Memory.Refused {
@@ -175,13 +174,6 @@ func (p *plan) createFailed() bool {
 		return p.waitUntil(p.Memory.RetryAt)
 	}
 	return false
-}
-
-// keep takes over what a call brought back to be told again.
-func (p *plan) keep(lastKnownState []byte) {
-	if lastKnownState != nil {
-		p.status.LastKnownState = lastKnownState
-	}
 }
 
 // refused shows a failure in the condition InstanceReady. One that is expected to pass is shown when it does not.

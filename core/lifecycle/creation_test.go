@@ -113,6 +113,7 @@ func TestLastKnownState(t *testing.T) {
 	}{
 		"something newer":               {"new", instance.Quota, "new"},
 		"something newer, and the last": {"new", instance.SpecInvalid, "new"},
+		"something newer, with a doubt": {"new", instance.OutcomeUnknown, "new"},
 		"nothing":                       {"", instance.Quota, "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,11 +122,20 @@ func TestLastKnownState(t *testing.T) {
 				f.LastKnownState = []byte(c.brought)
 			}
 			old := func(s *State) { s.Machine.Status.LastKnownState = []byte("old") }
+			going := func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseDeleting }
 			for what, s := range map[string]State{
-				"a machine": given(intended, old, ended(opCreate, f)), "one that goes": given(intended, deleting, old, ended(opCreate, f)),
+				"a machine":             given(intended, old, ended(opCreate, f)),
+				"one that is deleted":   given(intended, deleting, old, ended(opCreate, f)),
+				"one that is on the go": given(intended, deleting, going, old, ended(opCreate, f)),
 			} {
-				if got := string(Next(s).Status.LastKnownState); got != c.want {
-					t.Errorf("%s keeps %q, want %q", what, got, c.want)
+				step := Next(s)
+				if got := string(step.Status.LastKnownState); got != c.want || c.want == "new" && !step.Write {
+					t.Errorf("%s keeps %q, written %t; want %q", what, got, step.Write, c.want)
+				}
+				s.Memory = step.Memory
+				ended(opDelete, instance.Failure{Class: instance.AccountChanged})(&s)
+				if got := string(Next(s).Memory.LastKnownState); got != c.brought {
+					t.Errorf("%s then remembers %q, want %q", what, got, c.brought)
 				}
 			}
 		})

@@ -138,7 +138,7 @@ func (p *plan) deleted() bool {
 		return p.waitUntil(time.Time{})
 	}
 	last := p.Memory.Last
-	p.keep(last.LastKnownState())
+	p.keep()
 	if last == nil || last.Operation != clusterv1alpha1.OperationDelete {
 		p.deleting("The VM is being deleted.")
 		return p.delete()

@@ -10,6 +10,35 @@ import (
 // recheck is how long to wait for a look before an operation that was accepted is asked for again.
 const recheck = 30 * time.Second
 
+// hear takes into memory what the driver wants to be told again: from its last answer or the last look, whichever is newer.
+func (p *plan) hear() {
+	if last := p.Memory.Last; last != nil {
+		p.heard(last.lastKnownState(), last.Ended)
+	}
+	if seen := p.Driver.Seen; seen != nil && seen.Instance != nil {
+		p.heard(seen.Instance.LastKnownState, seen.At)
+	}
+}
+
+func (p *plan) heard(state []byte, at time.Time) {
+	if m := &p.Memory; state != nil && !at.Before(m.HeardAt) {
+		m.LastKnownState, m.HeardAt = state, at
+	}
+}
+
+// keep has it written down.
+func (p *plan) keep() {
+	if p.Memory.LastKnownState != nil {
+		p.status.LastKnownState = p.Memory.LastKnownState
+	}
+}
+
+// partial says whether the last call failed, and handed over what must survive that.
+func (p *plan) partial() bool {
+	last := p.Memory.Last
+	return last != nil && last.Failure != nil && last.Failure.LastKnownState != nil
+}
+
 // learn takes an outcome into memory. An attempt that is neither under way nor has an outcome was lost: nobody can say
 // what became of it.
 func (p *plan) learn() {
@@ -51,7 +80,7 @@ func (p *plan) remember(o Outcome) {
 	if o.Operation != clusterv1alpha1.OperationCreate {
 		return
 	}
-	m.Refused = terminal(o.Failure.Class) && !m.Possible
+	m.Refused = terminal(o.Failure.Class) && !m.Possible && o.Failure.LastKnownState == nil
 	if uncertain(o.Failure.Class) {
 		m.Doubt, m.Possible = o.Ended, true
 	}

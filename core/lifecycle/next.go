@@ -16,6 +16,7 @@ func Next(s State) Step {
 	}
 	p := &plan{State: s, status: s.Machine.Status}
 	p.learn()
+	p.hear()
 	if p.Machine.Paused != (Pause{}) {
 		p.paused()
 		return p.finish()
@@ -148,9 +149,16 @@ func (p *plan) notYet(phase clusterv1alpha1.MachinePhase) {
 // finish sums up and settles what is written.
 func (p *plan) finish() Step {
 	p.ready()
+	if p.partial() {
+		p.keep()
+	}
 	write := !p.status.Equal(p.Machine.Status) || p.outdated()
 	if p.hushed(write) {
-		p.status, write = p.Machine.Status, false
+		p.status = p.Machine.Status
+		if p.partial() {
+			p.keep()
+		}
+		write = !p.status.Equal(p.Machine.Status)
 	}
 	if write {
 		p.stamp()

@@ -110,11 +110,9 @@ type Outcome struct {
 	Started, Ended time.Time
 }
 
-// LastKnownState is what the driver handed over to be told again; nil for nothing.
-func (o *Outcome) LastKnownState() []byte {
+// lastKnownState is what the driver handed over to be told again; nil for nothing.
+func (o *Outcome) lastKnownState() []byte {
 	switch {
-	case o == nil:
-		return nil
 	case o.Failure != nil:
 		return o.Failure.LastKnownState
 	case o.Instance != nil:
@@ -184,6 +182,9 @@ type Memory struct {
 	AttemptedAt time.Time
 	// Last is the outcome that was seen last; nil before the first.
 	Last *Outcome
+	// LastKnownState is what the driver last wanted to be told again, at HeardAt; nil where this process has heard nothing.
+	LastKnownState []byte
+	HeardAt        time.Time
 	// Doubt is when the last create of unknown outcome ended; zero when there was none.
 	Doubt time.Time
 	// Failures counts failures of the same class in a row.
@@ -196,7 +197,7 @@ type Memory struct {
 	Gone bool
 	// Possible: a create may have made a VM. It was accepted, nobody knows its outcome, or an earlier process sent it.
 	Possible bool
-	// Refused: a create was refused for good, and none before it can have made anything.
+	// Refused: a create was refused for good, and neither it nor one before it can have made anything.
 	Refused bool
 	// Witnessed: a VM was seen. There is no other for this uid, ever.
 	Witnessed bool

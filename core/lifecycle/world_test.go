@@ -51,6 +51,9 @@ type world struct {
 	pods                     int
 	blocked                  bool
 
+	// handed: a create that failed has handed over what the driver must be told from then on.
+	handed bool
+
 	writes int
 	broken []string
 }
@@ -112,6 +115,7 @@ func (w *world) reconcile(lose func() fate) {
 		return
 	}
 	s := w.state()
+	w.handed = w.handed || w.outcome != nil && w.outcome.Failure != nil && w.outcome.Failure.LastKnownState != nil
 	w.outcome = nil
 	if w.dark {
 		lose = func() fate { return refused }
@@ -255,6 +259,10 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 	}
 	switch {
 	case w.api == nil:
+	case w.handed && w.memory.LastKnownState == nil && w.cache.Status.LastKnownState == nil:
+		w.breaks("%s without what an earlier call has handed over", step.Do)
+	case w.handed && w.api.Status.LastKnownState == nil:
+		w.breaks("%s before it is written down what an earlier call has handed over", step.Do)
 	case w.call != nil:
 		w.breaks("%s while a %s is under way", step.Do, w.call.op)
 	case step.Do == Create && s.BootstrapError != "":
@@ -297,6 +305,7 @@ func (w *world) crash() {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
 	}
 	w.memory, w.call, w.outcome, w.look, w.claims = Memory{}, nil, nil, nil, nil
+	w.handed = w.api != nil && w.api.Status.LastKnownState != nil
 	w.leading, w.clock, w.waitsFrom = w.now, Clock{Runs: w.clock.Runs}, 0
 	w.sync()
 	w.sawEnd = w.api != nil && !w.api.Deleting.IsZero()
@@ -360,6 +369,9 @@ func (w *world) answer(class instance.Class, reached bool) {
 	}
 	if class == "" || reached {
 		w.act(c.op)
+	}
+	if o.Failure != nil && reached && c.op == clusterv1alpha1.OperationCreate && w.version%2 == 0 {
+		o.Failure.LastKnownState = w.vm.LastKnownState
 	}
 	if class == instance.OutcomeUnknown && !reached && c.op == clusterv1alpha1.OperationCreate {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})

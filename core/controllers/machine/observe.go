@@ -208,11 +208,8 @@ func (s *subject) told() driver.Machine {
 
 // lastKnownState is the driver's own memory of the machine, as it last gave it; it is not written down at once.
 func (s *subject) lastKnownState() []byte {
-	if seen := s.state.Driver.Seen; seen != nil && seen.Instance != nil && seen.Instance.LastKnownState != nil {
-		return seen.Instance.LastKnownState
-	}
-	if handed := s.state.Memory.Last.LastKnownState(); handed != nil {
-		return handed
+	if heard := s.state.Memory.LastKnownState; heard != nil {
+		return heard
 	}
 	return s.machine.Status.LastKnownState
 }

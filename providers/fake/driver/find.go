@@ -47,12 +47,6 @@ type lastKnownState struct {
 	Account string `json:"account"`
 }
 
-// stateOf is the lastKnownState of a machine that is made in an account.
-func stateOf(account string) []byte {
-	state, _ := json.Marshal(lastKnownState{Account: account}) // a string cannot fail
-	return state
-}
-
 func (s subject) uid() string { return s.ref.GetUid() }
 
 // marks are the tags by which the machine's resources are found.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"encoding/json"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -75,6 +76,15 @@ func (h *holding) conflict(one subject, want spec) error {
 		"A vm of this machine exists and differs from the spec.", fields...)
 }
 
+// state is what core is to keep for this driver.
+func (h *holding) state() []byte {
+	state, _ := json.Marshal(lastKnownState{Account: h.account}) // a string cannot fail
+	return state
+}
+
+// handedOver is that in an error.
+func (h *holding) handedOver() sdk.ErrorOption { return sdk.WithPartialState("", h.state()) }
+
 // machine describes what is there in the contract's terms. It must not be empty.
 func (h *holding) machine() *driverv1alpha1.Machine {
 	marks := h.marks()
@@ -83,7 +93,7 @@ func (h *holding) machine() *driverv1alpha1.Machine {
 			Namespace: marks[tags.Namespace], Name: marks[tags.Name], Uid: marks[tags.Machine],
 		},
 		ClusterUid:     marks[tags.Cluster],
-		LastKnownState: stateOf(h.account),
+		LastKnownState: h.state(),
 	}
 	if h.vm() == nil {
 		h.describeNIC(m)

@@ -83,36 +83,35 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	}
 	if found.vm() == nil {
 		// The cloud remembers client tokens: where this uid had a VM that is gone, the answer is that one.
-		one.account = found.account
-		if found, err = d.create(ctx, one, want, r); err != nil {
+		if found, err = d.create(ctx, one, want, r, found); err != nil {
 			return nil, err
 		}
 	}
 	if err := found.conflict(one, want); err != nil {
-		return nil, err
+		return nil, sdk.AddDetails(err, found.handedOver())
 	}
 	return found.machine(), nil
 }
 
-// create makes what is missing: the NIC, then the VM.
-func (d *Driver) create(ctx context.Context, one subject, want spec, r *driverv1alpha1.CreateMachineRequest) (*holding, error) {
+// create makes what is missing: the NIC, then the VM. An error says in which account there may be something of the machine.
+func (d *Driver) create(
+	ctx context.Context, one subject, want spec, r *driverv1alpha1.CreateMachineRequest, found *holding,
+) (*holding, error) {
 	nic, err := d.cloud.CreateNIC(ctx, &fakecloudv1alpha1.CreateNICRequest{
 		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()),
 	})
-	if isRefused(err) {
+	if isRefused(err) && found.empty() {
 		return nil, translate(err)
 	}
-	// From here on the account holds something of the machine.
-	half := sdk.WithPartialState("", stateOf(one.account))
 	if err != nil {
-		return nil, sdk.AddDetails(translate(err), half)
+		return nil, sdk.AddDetails(translate(err), found.handedOver())
 	}
 	vm, err := d.cloud.CreateVM(ctx, &fakecloudv1alpha1.CreateVMRequest{
 		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()), NicId: nic.GetNic().GetId(),
 		Flavor: want.Flavor, Image: want.Image, Zone: want.Zone, UserData: r.GetUserData(),
 	})
 	if err != nil {
-		return nil, sdk.AddDetails(translate(err), half)
+		return nil, sdk.AddDetails(translate(err), found.handedOver())
 	}
 	return &holding{
 		account: vm.GetAccount(), vms: []*fakecloudv1alpha1.VM{vm.GetVm()}, nics: []*fakecloudv1alpha1.NIC{nic.GetNic()},

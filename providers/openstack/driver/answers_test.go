@@ -3,14 +3,12 @@ package driver
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/status"
 
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 )
@@ -59,28 +57,6 @@ func TestANeutronWithoutRouters(t *testing.T) {
 	}
 }
 
-// A create that failed half-way says in which project, and only such a one does.
-func TestACreateThatFailedHalfWay(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
-	for left, operation := range []string{"CreatePort", "CreateServer"} {
-		w.inject(&backendv1alpha1.Fault{
-			Match: &backendv1alpha1.FaultMatch{Operation: operation}, Times: 1, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
-			Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_QUOTA},
-		})
-		_, err := w.create(operation, nil)
-		w.refused("a create that "+operation+" ended", err, driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED)
-		var state []byte
-		for _, detail := range status.Convert(err).Details() {
-			if partial, ok := detail.(*driverv1alpha1.PartialState); ok {
-				state = partial.GetLastKnownState()
-			}
-		}
-		if handed := strings.Contains(string(state), `"project"`); handed != (left > 0) || w.left()["port"] != left {
-			t.Errorf("%s: the state %q was handed over, and left are %v", operation, state, w.left())
-		}
-	}
-}
-
 // A server that has come since the list of its machine's was asked for is waited for: another one is not made.
 func TestAServerThatHasJustCome(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
@@ -109,13 +85,8 @@ func TestAServerThatHasJustCome(t *testing.T) {
 func TestAPortOfTheSpecsThatIsTaken(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	w.created("one", nil)
-	there, err := w.hooks.ListResources(t.Context(), &backendv1alpha1.ListResourcesRequest{ClusterUid: clusterUID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(there.GetResources(), func(r *backendv1alpha1.Resource) bool { return r.GetKind() == "port" })
-	id := there.GetResources()[at].GetId()
-	_, err = w.settled("two", map[string]any{"ports": []map[string]any{{"id": id}}})
+	id := w.port()
+	_, err := w.settled("two", map[string]any{"ports": []map[string]any{{"id": id}}})
 	w.refused("a create on a port that is taken", err, driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE)
 	if !strings.Contains(err.Error(), "Port "+id+" is still in use.") {
 		t.Errorf("it says %v", err)

@@ -19,8 +19,14 @@ type attempts struct {
 
 	mu   sync.Mutex
 	last map[string]attempt
-	// begun are the machines of which this process has asked for something, by when it did last.
-	begun map[marks.Owner]time.Time
+	// begun are the machines of which this process has asked for something.
+	begun map[marks.Owner]beginning
+}
+
+// beginning is where something of a machine was asked for, and when last.
+type beginning struct {
+	where place
+	at    time.Time
 }
 
 // attempt is a request for a server, or that there was none so far.
@@ -34,24 +40,24 @@ type attempt struct {
 // remembered is for how many times as long as a request may be on its way an attempt is known. One that is forgotten only costs a wait.
 const remembered = 10
 
-// knows says whether this process may have made something of a machine, as far as it remembers.
-func (a *attempts) knows(o marks.Owner) bool {
+// place returns where this process may have made something of a machine, and whether, as far as it remembers.
+func (a *attempts) place(o marks.Owner) (where place, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at, known := a.begun[identity(o)]
-	return known && a.clock().Sub(at) <= remembered*a.settle
+	begun, known := a.begun[identity(o)]
+	return begun.where, known && a.clock().Sub(begun.at) <= remembered*a.settle
 }
 
 // begin notes that something is about to be made of a machine.
-func (a *attempts) begin(o marks.Owner) {
+func (a *attempts) begin(o marks.Owner, where place) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()
-	maps.DeleteFunc(a.begun, func(_ marks.Owner, at time.Time) bool { return now.Sub(at) > remembered*a.settle })
+	maps.DeleteFunc(a.begun, func(_ marks.Owner, old beginning) bool { return now.Sub(old.at) > remembered*a.settle })
 	if a.begun == nil {
-		a.begun = map[marks.Owner]time.Time{}
+		a.begun = map[marks.Owner]beginning{}
 	}
-	a.begun[identity(o)] = now
+	a.begun[identity(o)] = beginning{where, now}
 }
 
 // forget notes that what was about to be made was refused.

@@ -32,21 +32,37 @@ type creation struct {
 	// body and plans are what the spec asks for, once it has been looked up.
 	body  body
 	plans []portPlan
+	// exists says that the project may hold something of the machine.
+	exists bool
 }
 
-// ensure returns the machine's server, and makes it where there is none.
-func (c *creation) ensure(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	if made, err := c.begin(ctx); made != nil || err != nil {
-		return made, err
+// ensure returns the machine's server, and makes it where there is none. An error says in which project there may be something of it.
+func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, err error) {
+	_, c.exists = c.attempts.place(c.Owner)
+	if !c.exists {
+		made, err = c.begin(ctx)
 	}
-	return c.resume(ctx)
+	if made == nil && err == nil {
+		made, err = c.resume(ctx)
+	}
+	switch {
+	case err == nil:
+		return made, nil
+	case !c.exists:
+		c.attempts.forget(c.Owner)
+		return nil, err
+	}
+	return nil, sdk.AddDetails(err, sdk.WithPartialState("", placeOf(c.Session).encode()))
 }
+
+// asked takes in what came of a request that makes something.
+func (c *creation) asked(err error) { c.exists = c.exists || !session.IsRefused(err) }
 
 // begin makes a machine of which there is nothing yet, as of nearly every one of which this process has not made anything before: it looks for
 // servers that have come or gone lately, and has Neutron refuse its first port where there is one. It returns nothing where one has to look
 // closer.
 func (c *creation) begin(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	if !slices.ContainsFunc(c.want.Ports, isOwn) || c.attempts.knows(c.Owner) {
+	if !slices.ContainsFunc(c.want.Ports, isOwn) {
 		return nil, nil
 	}
 	if lately, err := c.reads.lately.Get(ctx, c.scope(), latelyKey(c.Owner)); len(lately) > 0 || err != nil {
@@ -71,6 +87,7 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 		return nil, err
 	}
 	if len(found.servers) > 0 {
+		c.exists = true
 		return c.keep(ctx, found)
 	}
 	// Only now: a server that goes in between is in one of the two.
@@ -87,6 +104,7 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	if err := c.findPorts(ctx, c.subject, found); err != nil {
 		return nil, err
 	}
+	c.exists = c.exists || !found.empty() || len(lately) > 0
 	if len(found.servers) > 0 {
 		return c.keep(ctx, found)
 	}
@@ -141,7 +159,7 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
-	c.attempts.begin(c.Owner)
+	c.attempts.begin(c.Owner, placeOf(c.Session))
 	ports, err := c.ports(ctx, found.ports)
 	if err != nil {
 		return nil, err
@@ -155,6 +173,7 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 	}
 	c.attempts.note(ports, c.epoch(), true)
 	made, err := servers.Create(ctx, c.Compute, body, body.hints).Extract()
+	c.asked(err)
 	if err != nil {
 		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
 		return nil, c.explainServer(err)

@@ -42,10 +42,10 @@ type reads struct {
 	floatingIPs     *batch.Reads[scope, []floatingIP]
 }
 
-func newReads(o Options, verdicts *verdicts) reads {
+func newReads(o Options, faults *faults) reads {
 	wait := o.PollInterval / waitsPerPoll
 	return reads{
-		servers:     batch.New(most, wait, verdicts.serversOf),
+		servers:     batch.New(most, wait, faults.serversOf),
 		lately:      batch.New(most, wait, changes{o}.latelyOf),
 		ports:       batch.New(most, wait, portsOf),
 		floatingIPs: batch.New(most, wait, floatingIPsOf),
@@ -53,12 +53,12 @@ func newReads(o Options, verdicts *verdicts) reads {
 }
 
 // serversOf returns the servers of machines by uid, the oldest first.
-func (v *verdicts) serversOf(ctx context.Context, where scope, uids []string) (map[string][]server, error) {
+func (f *faults) serversOf(ctx context.Context, where scope, uids []string) (map[string][]server, error) {
 	var tags []string
 	for _, uid := range uids {
 		tags = append(tags, marks.MachineTag(uid))
 	}
-	found, err := v.servers(ctx, where.Session, url.Values{
+	found, err := f.servers(ctx, where.Session, url.Values{
 		"tags": {marks.ClusterTag(where.cluster)}, "tags-any": {strings.Join(tags, ",")},
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func (h *holding) machine(in *session.Session) *driverv1alpha1.Machine {
 	m := &driverv1alpha1.Machine{
 		Ref:            &driverv1alpha1.MachineRef{Namespace: owner.Namespace, Name: owner.Name, Uid: owner.UID},
 		ClusterUid:     owner.Cluster,
-		LastKnownState: stateOf(in),
+		LastKnownState: placeOf(in).encode(),
 		Region:         in.Region,
 	}
 	if len(h.servers) == 0 {

@@ -84,7 +84,7 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 		}
 		return machines[owner.UID]
 	}
-	listed, err := d.verdicts.servers(ctx, in, url.Values{"tags": {marks.ClusterTag(cluster)}})
+	listed, err := d.faults.servers(ctx, in, url.Values{"tags": {marks.ClusterTag(cluster)}})
 	if err != nil {
 		return nil, err
 	}

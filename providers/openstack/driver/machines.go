@@ -52,7 +52,7 @@ type Options struct {
 type Driver struct {
 	options  Options
 	sessions *session.Pool
-	verdicts *verdicts
+	faults   *faults
 	reads    reads
 	busy     busy
 	attempts attempts
@@ -80,9 +80,9 @@ func New(sessions *session.Pool, o Options) *Driver {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	said := &verdicts{clock: o.Clock}
+	said := &faults{clock: o.Clock}
 	return &Driver{
-		options: o, sessions: sessions, verdicts: said, reads: newReads(o, said),
+		options: o, sessions: sessions, faults: said, reads: newReads(o, said),
 		attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, remnants: newRemnants(o),
 	}
 }
@@ -113,43 +113,59 @@ type machineCall interface {
 	GetLastKnownState() []byte
 }
 
-// lastKnownState is what core keeps for this driver.
-type lastKnownState struct {
-	// Project is the id of the project that the machine was made in, Region the region.
+// place is where a machine is made: its last known state, which core keeps for this driver.
+type place struct {
+	// Project is the project's id.
 	Project string `json:"project"`
 	Region  string `json:"region,omitempty"`
 }
 
-// stateOf is the lastKnownState of a machine that is made in a session's project.
-func stateOf(s *session.Session) []byte {
-	state, _ := json.Marshal(lastKnownState{Project: s.ProjectID, Region: s.Region}) // strings cannot fail
+// placeOf is where a session's machines are made.
+func placeOf(s *session.Session) place {
+	return place{Project: s.ProjectID, Region: s.Region}
+}
+
+// encode is what core is given.
+func (p place) encode() []byte {
+	state, _ := json.Marshal(p) // strings cannot fail
 	return state
 }
 
-// open returns the subject of a call. A project that is not the machine's is an error: there, everything would look gone.
+// open returns the subject of a call. A project that is not the machine's is an error: there, everything would look gone. Where core has not
+// been told yet, this process may remember.
 func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, apiVersion string) (subject, error) {
 	opened, err := d.sessions.Open(ctx, account, apiVersion)
 	if err != nil {
 		return subject{}, err
 	}
-	var state lastKnownState
-	// A state that cannot be read is like one that was lost: nothing depends on it.
-	_ = json.Unmarshal(r.GetLastKnownState(), &state)
-	if state.Project != "" && state.Project != opened.ProjectID {
-		return subject{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
-			"The credentials open the project "+opened.ProjectID+", the machine was made in "+state.Project+".")
-	}
-	if state.Region != "" && state.Region != opened.Region {
-		return subject{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
-			"The credentials open the region "+opened.Region+", the machine was made in "+state.Region+".")
-	}
 	ref := r.GetMachine()
-	return subject{
+	one := subject{
 		Owner: marks.Owner{
 			Cluster: r.GetMeta().GetClusterUid(), Namespace: ref.GetNamespace(), Name: ref.GetName(), UID: ref.GetUid(),
 		},
 		Session: opened, serverID: serverIDOf(r),
-	}, nil
+	}
+	var made place
+	// A state that cannot be read is like one that was lost: nothing depends on it.
+	_ = json.Unmarshal(r.GetLastKnownState(), &made)
+	if made == (place{}) {
+		made, _ = d.attempts.place(one.Owner)
+	}
+	return one, one.elsewhere(made)
+}
+
+// elsewhere returns an error where the machine was made in another project or region than the credentials open.
+func (s subject) elsewhere(made place) error {
+	var message string
+	switch {
+	case made.Project != "" && made.Project != s.ProjectID:
+		message = "The credentials open the project " + s.ProjectID + ", the machine was made in " + made.Project + "."
+	case made.Region != "" && made.Region != s.Region:
+		message = "The credentials open the region " + s.Region + ", the machine was made in " + made.Region + "."
+	default:
+		return nil
+	}
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED, message, sdk.WithPartialState("", made.encode()))
 }
 
 // serverIDOf returns the id of the server that a request names; empty where it names none that could be one.
@@ -189,13 +205,9 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		return nil, err
 	}
 	defer release()
-	d.remnants.lead(r.GetMeta().GetLeaderEpoch())
+	d.remnants.lead(one.Cluster, r.GetMeta().GetLeaderEpoch())
 	defer d.remnants.noteCreate(one.Owner)
-	made, err := (&creation{Driver: d, subject: one, want: want, request: r}).ensure(ctx)
-	if err != nil && d.attempts.knows(one.Owner) {
-		return nil, sdk.AddDetails(err, sdk.WithPartialState("", stateOf(one.Session)))
-	}
-	return made, err
+	return (&creation{Driver: d, subject: one, want: want, request: r}).ensure(ctx)
 }
 
 // GetMachineStatus implements sdk.Driver.
@@ -228,7 +240,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, err
 	}
 	defer release()
-	d.remnants.lead(r.GetMeta().GetLeaderEpoch())
+	d.remnants.lead(one.Cluster, r.GetMeta().GetLeaderEpoch())
 	defer d.remnants.noteDelete(one.Owner)
 	found := d.remnants.of(one)
 	if found == nil {

@@ -27,14 +27,12 @@ func isOwn(p spec.Port) bool { return p.ID == "" }
 // it does when there is such a port, or lets nobody choose it.
 func (c *creation) claim(ctx context.Context) ([]port, error) {
 	first := &c.plans[slices.IndexFunc(c.want.Ports, isOwn)]
-	c.attempts.begin(c.Owner)
+	c.attempts.begin(c.Owner, placeOf(c.Session))
 	made, err := ports.Create(ctx, c.Network, c.portBody(*first, first.mac)).Extract()
+	c.asked(err)
 	first.anyMAC = session.IsMACForbidden(err)
 	if session.IsMACInUse(err) || session.IsMACForbidden(err) {
 		return nil, nil
-	}
-	if session.IsRefused(err) {
-		c.attempts.forget(c.Owner)
 	}
 	if err != nil {
 		return nil, c.explain(err)
@@ -186,6 +184,7 @@ func (c *creation) port(ctx context.Context, p portPlan, others []string) (*port
 		return c.withoutMAC(ctx, p, others)
 	}
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, p.mac)).Extract()
+	c.asked(err)
 	if session.IsMACForbidden(err) {
 		return c.withoutMAC(ctx, p, others)
 	}
@@ -211,6 +210,7 @@ func (c *creation) taken(ctx context.Context, p portPlan) error {
 				"The port "+holder.ID+" has the address of this machine, "+p.mac+", and is called "+strconv.Quote(holder.Name)+": delete it, or give it back its name, "+c.PortName()+".")
 		}
 	}
+	c.exists = true
 	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 		"A port with the address "+p.mac+", which is this machine's, has just been made in the network "+p.network+".")
 }
@@ -219,6 +219,7 @@ func (c *creation) taken(ctx context.Context, p portPlan) error {
 // at most the first is alone when he looks. That needs no clocks, and where both give way they come again.
 func (c *creation) withoutMAC(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, "")).Extract()
+	c.asked(err)
 	if err != nil {
 		return nil, c.explain(err)
 	}

@@ -21,15 +21,21 @@ const remnantLife = 10 * time.Second
 type remnants struct {
 	settle time.Duration
 	clock  func() time.Time
+	// started is when the process did: what another has asked for before settles, too.
+	started time.Time
 
 	mu sync.Mutex
-	// epoch is the leader's who asked last, began is when he first did, or the process did: what was asked for before, of another process too,
-	// has to settle.
-	epoch int64
-	began time.Time
+	// terms are the clusters' leaders: what an earlier one has asked for, of another process too, settles as well.
+	terms map[string]term
 	lists map[scope]remnantList
 	// created and deleted are when calls for machines have ended.
 	created, deleted map[marks.Owner]time.Time
+}
+
+// term is who leads a cluster, and since when this process has known.
+type term struct {
+	epoch int64
+	began time.Time
 }
 
 // remnantList are the machines of a list that have ports and no server, by uid.
@@ -40,17 +46,17 @@ type remnantList struct {
 
 func newRemnants(o Options) *remnants {
 	return &remnants{
-		settle: o.CreateSettle, clock: o.Clock, began: o.Clock(),
+		settle: o.CreateSettle, clock: o.Clock, started: o.Clock(), terms: map[string]term{},
 		lists: map[scope]remnantList{}, created: map[marks.Owner]time.Time{}, deleted: map[marks.Owner]time.Time{},
 	}
 }
 
-// lead notes whose call one is.
-func (r *remnants) lead(epoch int64) {
+// lead notes by whom a cluster is led.
+func (r *remnants) lead(cluster string, epoch int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.epoch != epoch {
-		r.epoch, r.began = epoch, r.clock()
+	if r.terms[cluster].epoch != epoch {
+		r.terms[cluster] = term{epoch, r.clock()}
 	}
 }
 
@@ -90,7 +96,7 @@ func (r *remnants) of(one subject) *holding {
 	switch {
 	case !listed || !known || r.clock().Sub(asked) > remnantLife, !asked.After(deleted):
 		return nil
-	case asked.Sub(r.began) < r.settle, asked.Sub(r.created[key]) < r.settle:
+	case asked.Sub(r.started) < r.settle, asked.Sub(r.terms[one.Cluster].began) < r.settle, asked.Sub(r.created[key]) < r.settle:
 		return nil
 	}
 	mine := *left

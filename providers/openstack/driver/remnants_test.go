@@ -90,21 +90,27 @@ func TestRemnantsCountWhereNothingCanHaveCome(t *testing.T) {
 			r.listed(one.scope(), r.clock(), left)
 		}, true},
 		"another process may have created it": {func(r *remnants, wait func(time.Duration)) {
-			r.began = r.clock()
+			r.started = r.clock()
 			r.noteDelete(owner)
 			wait(time.Second)
 			r.listed(one.scope(), r.clock(), left)
 		}, false},
 		"another process may have created it for an earlier leader": {func(r *remnants, wait func(time.Duration)) {
-			r.lead(2)
+			r.lead("c", 2)
 			r.noteDelete(owner)
 			wait(time.Second)
 			r.listed(one.scope(), r.clock(), left)
 		}, false},
+		"another cluster has another leader": {func(r *remnants, wait func(time.Duration)) {
+			r.lead("d", 2)
+			r.noteDelete(owner)
+			wait(time.Second)
+			r.listed(one.scope(), r.clock(), left)
+		}, true},
 		"what an earlier leader asked for has settled": {func(r *remnants, wait func(time.Duration)) {
-			r.lead(2)
+			r.lead("c", 2)
 			wait(settle)
-			r.lead(2)
+			r.lead("c", 2)
 			r.noteDelete(owner)
 			wait(time.Second)
 			r.listed(one.scope(), r.clock(), left)

@@ -156,7 +156,8 @@ func (ErrorReason) EnumDescriptor() ([]byte, []int) {
 }
 
 // PartialState is an error detail: what must survive a call that failed half-way. Core stores it as it
-// stores the answer of a call that succeeded.
+// stores the answer of a call that succeeded. Where credentials can come to name another account, a create
+// that failed after the cloud may have begun MUST hand over what the driver needs to tell.
 type PartialState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// MUST NOT exceed 2 KiB here.

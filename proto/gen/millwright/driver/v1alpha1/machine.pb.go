@@ -687,7 +687,7 @@ type CreateMachineRequest struct {
 	// What the VM runs at its first boot. MUST reach it byte for byte; it can be binary. At most
 	// limits.max_user_data_bytes.
 	UserData []byte `protobuf:"bytes,4,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"`
-	// As Machine.last_known_state was answered last. At most 64 KiB.
+	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	// Labels for the cloud's own bookkeeping. MUST be on the VM from its birth where the cloud can.
 	Tags          map[string]string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -824,7 +824,7 @@ type GetMachineStatusRequest struct {
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// MAY be empty.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
-	// As Machine.last_known_state was answered last. At most 64 KiB.
+	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -952,7 +952,7 @@ type DeleteMachineRequest struct {
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// MAY be empty.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
-	// As Machine.last_known_state was answered last. At most 64 KiB.
+	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1209,7 +1209,7 @@ type UpdateMachineRequest struct {
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// MAY be empty.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
-	// As Machine.last_known_state was answered last. At most 64 KiB.
+	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	// REQUIRED. The spec that the VM was made with, as provider.provider_spec.
 	CurrentProviderSpec []byte `protobuf:"bytes,6,opt,name=current_provider_spec,json=currentProviderSpec,proto3" json:"current_provider_spec,omitempty"`

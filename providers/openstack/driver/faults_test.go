@@ -34,9 +34,9 @@ func TestAFailedServerIsAskedForOnce(t *testing.T) {
 	}
 }
 
-func TestVerdictsAreForgotten(t *testing.T) {
+func TestFaultsAreForgotten(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	v := &verdicts{clock: func() time.Time { return now }}
+	v := &faults{clock: func() time.Time { return now }}
 	failed := func(id string) server {
 		return server{ID: id, Status: statusError, Updated: now.Add(-time.Minute), Fault: fault{Message: "why " + id}}
 	}
@@ -46,7 +46,7 @@ func TestVerdictsAreForgotten(t *testing.T) {
 	v.keep(server{ID: "running", Status: statusActive, Fault: fault{Message: "once"}})
 	v.keep(server{ID: "silent", Status: statusError})
 	for range 3 {
-		now = now.Add(verdictLife / 2)
+		now = now.Add(faultLife / 2)
 		if said, known := v.of(wanted); !known || said.Message != "why wanted" {
 			t.Errorf("Nova said %q, %t", said.Message, known)
 		}

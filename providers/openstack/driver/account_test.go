@@ -1,0 +1,98 @@
+package driver
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/status"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+)
+
+const (
+	quotaExceeded  = driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED
+	accountChanged = driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED
+)
+
+// full has the next call of an operation meet a quota that is used up.
+func (w *world) full(operation string) {
+	w.Helper()
+	w.inject(&backendv1alpha1.Fault{
+		Match: &backendv1alpha1.FaultMatch{Operation: operation}, Times: 1, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
+		Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_QUOTA},
+	})
+}
+
+// handed is the state that an error hands over; empty for none.
+func handed(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if partial, ok := detail.(*driverv1alpha1.PartialState); ok {
+			return string(partial.GetLastKnownState())
+		}
+	}
+	return ""
+}
+
+// A create that failed half-way says where: another project is not asked for the rest, and does not look as if there was nothing.
+func TestACreateThatFailedHalfWay(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	other := map[string]any{"username": "alt", "projectName": "alt", "network": "alt-net"}
+	demo := string(w.created("whole", nil).GetLastKnownState())
+
+	w.full("CreateServer")
+	_, err := w.create("half", nil)
+	w.refused("a create whose server was refused", err, quotaExceeded)
+	if got := handed(err); got != demo {
+		t.Errorf("it hands over %q, want %q", got, demo)
+	}
+	_, err = w.create("half", other)
+	w.refused("a create of the rest in another project", err, accountChanged)
+	if got := handed(err); got != demo {
+		t.Errorf("it hands over %q, want %q", got, demo)
+	}
+	_, err = w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{Meta: meta(), Machine: ref("half"), Provider: w.provider(other)})
+	w.refused("a delete in another project", err, accountChanged)
+
+	later := New(w.sessions, w.options)
+	w.full("CreateServer")
+	_, err = later.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{Meta: meta(), Machine: ref("half"), Provider: w.provider(nil)})
+	if got := handed(err); got != demo {
+		t.Errorf("a process that has found the port says %v, and hands over %q, want %q", err, got, demo)
+	}
+}
+
+// A project in which nothing was made does not keep the machine.
+func TestACreateThatMadeNothing(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	w.full("CreatePort")
+	_, err := w.create("portless", nil)
+	w.refused("a create whose port was refused", err, quotaExceeded)
+	if got := handed(err); got != "" {
+		t.Errorf("it hands over %q", got)
+	}
+	w.created("portless", map[string]any{"username": "alt", "projectName": "alt", "network": "alt-net"})
+
+	w.full("CreateServer")
+	_, err = w.create("guest", map[string]any{"ports": []map[string]any{{"id": w.port()}}})
+	w.refused("a create whose server was refused, on a port of the spec's", err, quotaExceeded)
+	if got := handed(err); got != "" {
+		t.Errorf("it hands over %q", got)
+	}
+}
+
+// port returns the id of a port that is there.
+func (w *world) port() string {
+	w.Helper()
+	there, err := w.hooks.ListResources(w.Context(), &backendv1alpha1.ListResourcesRequest{ClusterUid: clusterUID})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, r := range there.GetResources() {
+		if r.GetKind() == "port" {
+			return r.GetId()
+		}
+	}
+	w.Fatal("there is no port")
+	return ""
+}
