@@ -32,7 +32,7 @@ type Endpoint struct {
 	Value string
 }
 
-// Endpoints returns the addresses in a spec, in no order. What is no JSON has none.
+// Endpoints returns the addresses in a spec, in no order. What is no JSON has none, and an empty text is none.
 func (s *Schema) Endpoints(spec []byte) []Endpoint {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec))
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Schema) Endpoints(spec []byte) []Endpoint {
 	}
 	var found []Endpoint
 	walk(nil, value, func(path providerspec.Path, text string) {
-		if s.IsEndpoint(path) {
+		if text != "" && s.IsEndpoint(path) {
 			found = append(found, Endpoint{Path: path, Value: text})
 		}
 	})

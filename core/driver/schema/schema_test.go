@@ -77,8 +77,10 @@ func TestAPI4_Endpoints(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := s.Endpoints([]byte(`{`)); got != nil {
-		t.Errorf("no JSON has %v", got)
+	for _, without := range []string{`{`, `{"authURL":"","flavor":"small"}`} {
+		if got := s.Endpoints([]byte(without)); got != nil {
+			t.Errorf("%s has %v", without, got)
+		}
 	}
 }
 

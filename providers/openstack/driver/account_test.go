@@ -1,12 +1,16 @@
 package driver
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/status"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/marks"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 )
 
@@ -79,6 +83,33 @@ func TestACreateThatMadeNothing(t *testing.T) {
 	if got := handed(err); got != "" {
 		t.Errorf("it hands over %q", got)
 	}
+}
+
+// Who owns a network is shown what other projects have on it, and an administrator all floating IPs: those are other machines' business, which
+// may run well on servers that he is not shown.
+func TestAnotherProjectsMachinesAreNotListed(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	one := w.created("one", nil)
+	owner := marks.Owner{Cluster: clusterUID, Namespace: "kube-system", Name: "theirs", UID: "uid-of-theirs"}
+	w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || r.URL.Query().Has("project_id") {
+			return false
+		}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/ports"):
+			_, _ = fmt.Fprintf(rw, `{"ports": [{"id": "p", "name": %q, "description": %q, "device_id": "s"}]}`, owner.PortName(), marks.ClusterDescription(clusterUID))
+		case strings.HasSuffix(r.URL.Path, "/floatingips"):
+			_, _ = fmt.Fprintf(rw, `{"floatingips": [{"id": "f", "description": %q}]}`, owner.Description())
+		default:
+			return false
+		}
+		return true
+	})
+	if listed := w.list(); len(listed) != 1 || listed[0].GetProviderId() != one.GetProviderId() {
+		t.Errorf("listed are %v", listed)
+	}
+	_, err := w.status("theirs")
+	w.refused("the status of another project's machine", err, driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND)
 }
 
 // port returns the id of a port that is there.

@@ -399,7 +399,8 @@ func (c *creation) conflict(ctx context.Context, have server) error {
 	if _, err := uuid.Parse(c.want.Image); err == nil && have.Image.ID != "" && have.Image.ID != c.want.Image {
 		differs("image", have.Image.ID)
 	}
-	if zone := c.want.AvailabilityZone; zone != "" && have.Zone != "" && have.Zone != zone {
+	// An administrator may name a host in it, "zone:host".
+	if zone, _, _ := strings.Cut(c.want.AvailabilityZone, ":"); zone != "" && have.Zone != "" && have.Zone != zone {
 		differs("availabilityZone", have.Zone)
 	}
 	if len(fields) == 0 {

@@ -78,9 +78,7 @@ func (s server) compareAge(other server) int {
 
 // portsOf returns the ports of machines by name, the oldest first.
 func portsOf(ctx context.Context, where scope, names []string) (map[string][]port, error) {
-	found, err := listing[port](ctx, where.Network, "ports", "ports", url.Values{
-		"description": {marks.ClusterDescription(where.cluster)}, "name": names,
-	})
+	found, err := portsListed(ctx, where.Session, url.Values{"description": {marks.ClusterDescription(where.cluster)}, "name": names})
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +98,15 @@ func floatingIPsOf(ctx context.Context, where scope, descriptions []string) (map
 	}), nil
 }
 
-// floatingIPsListed lists floating IPs. A Neutron without routers has none.
+// portsListed lists ports of the project. Who owns a network is shown all ports on it, also those of machines of another project.
+func portsListed(ctx context.Context, in *session.Session, query url.Values) ([]port, error) {
+	query.Set("project_id", in.ProjectID)
+	return listing[port](ctx, in.Network, "ports", "ports", query)
+}
+
+// floatingIPsListed lists floating IPs of the project: an administrator is shown all. A Neutron without routers has none.
 func floatingIPsListed(ctx context.Context, in *session.Session, query url.Values) ([]floatingIP, error) {
+	query.Set("project_id", in.ProjectID)
 	found, err := listing[floatingIP](ctx, in.Network, "floatingips", "floatingips", query)
 	if session.IsWithout(err) {
 		return nil, nil

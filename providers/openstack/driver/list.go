@@ -96,7 +96,7 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 		}
 	}
 	// As for one machine, what a server needs is asked for after the servers.
-	ports, err := listing[port](ctx, in.Network, "ports", "ports", url.Values{"description": {marks.ClusterDescription(cluster)}})
+	ports, err := portsListed(ctx, in, url.Values{"description": {marks.ClusterDescription(cluster)}})
 	if err != nil {
 		return nil, err
 	}

@@ -224,7 +224,7 @@ func bundled(secrets map[string][]byte, needed bool, found *findings) Account {
 	}
 	if needed {
 		// Written as the contract writes a name with a dot. It is no field, but it is what has to change.
-		found.add(`["clouds.yaml"]`, "the credentials in the Secret cannot be used: %v", err)
+		found.addSecret(`["clouds.yaml"]`, "the credentials in the Secret cannot be used: %v", err)
 	}
 	return Account{}
 }

@@ -20,6 +20,8 @@ type finding struct {
 	field, description string
 	// open: a Secret that is not here yet may settle it.
 	open bool
+	// elsewhere: what has to change is a Secret, or the driver's environment.
+	elsewhere bool
 }
 
 type findings []finding
@@ -31,7 +33,12 @@ func (f *findings) add(field, format string, args ...any) {
 
 // suspect notes what is wrong unless a Secret says otherwise.
 func (f *findings) suspect(field, description string) {
-	*f = append(*f, finding{field: field, description: description, open: true})
+	*f = append(*f, finding{field: field, description: description, open: true, elsewhere: true})
+}
+
+// addSecret notes what is wrong with a Secret.
+func (f *findings) addSecret(field, format string, args ...any) {
+	*f = append(*f, finding{field: field, description: fmt.Sprintf(format, args...), elsewhere: true})
 }
 
 // sorted returns them in the order of their fields: what is told twice is told alike.
@@ -50,7 +57,8 @@ func (f findings) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// invalid returns SPEC_INVALID with every field that is wrong; nil where none is.
+// invalid returns an error with every field that is wrong; nil where none is. It is SPEC_INVALID, which is final for a spec, unless all of
+// it can be mended without the spec: CREDENTIALS_INVALID is tried again.
 func (f findings) invalid() error {
 	if len(f) == 0 {
 		return nil
@@ -59,7 +67,11 @@ func (f findings) invalid() error {
 	for _, one := range f.sorted() {
 		fields = append(fields, sdk.WithField(one.field, one.description))
 	}
-	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, f.Error(), fields...)
+	reason := driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID
+	if slices.ContainsFunc(f, func(one finding) bool { return !one.elsewhere }) {
+		reason = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
+	}
+	return sdk.NewError(reason, f.Error(), fields...)
 }
 
 // proven returns those that no Secret can settle.

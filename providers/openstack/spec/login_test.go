@@ -250,4 +250,26 @@ func TestWholeSecrets(t *testing.T) {
 	}
 }
 
+// What a Secret or the driver's environment can mend is not the spec's fault for good.
+func TestWhatTheSpecNeedNotMend(t *testing.T) {
+	login := `"identityEndpoint":"https://keystone.example.com/v3","username":"u"`
+	for name, tc := range map[string]struct {
+		spec    string
+		secrets map[string][]byte
+		want    string
+	}{
+		"no credentials":                       {`{}`, nil, "CREDENTIALS_INVALID"},
+		"no password":                          {`{` + login + `}`, nil, "CREDENTIALS_INVALID"},
+		"a clouds.yaml that cannot be read":    {`{}`, map[string][]byte{"clouds.yaml": []byte("clouds: [")}, "CREDENTIALS_INVALID"},
+		"no password, and a size that is none": {`{` + login + `,"rootDiskSizeGB":-1}`, nil, "SPEC_INVALID"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read(with(t, tc.spec), tc.secrets, Environment{})
+			if _, reason := wrongFields(t, err); reason != tc.want {
+				t.Errorf("%v (%s), want %s", err, reason, tc.want)
+			}
+		})
+	}
+}
+
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\n`) + `"` }

@@ -116,7 +116,8 @@ func (f *portFields) read(at string, disabled bool, found *findings) Port {
 
 // vnicTypes are those that Neutron knows, and none.
 func vnicTypes() []string {
-	return []string{"", "normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "remote-managed"}
+	return []string{"", "normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "remote-managed", "vdpa",
+		"accelerator-direct", "accelerator-direct-physical"}
 }
 
 // checkForeign finds what is set for a port that exists already. A value that asks for nothing may be there.

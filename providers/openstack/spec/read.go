@@ -14,8 +14,8 @@ var schema []byte
 // Schema returns the JSON Schema of cloudProviderSpec, draft 2020-12. It is the caller's own.
 func Schema() []byte { return bytes.Clone(schema) }
 
-// Read returns the spec with its secrets in place and its defaults filled in. The error is SPEC_INVALID and names every field that is
-// wrong. secrets may be nil; names that are no field's and no part of a whole Secret are passed over.
+// Read returns the spec with its secrets in place and its defaults filled in. The error names every field that is wrong; it is SPEC_INVALID,
+// or CREDENTIALS_INVALID where a Secret or the environment alone can mend it. secrets may be nil; names that are no field's and no part of a whole Secret are passed over.
 func Read(raw []byte, secrets map[string][]byte, env Environment) (Spec, error) {
 	f, err := parse(raw, secrets)
 	if err != nil {

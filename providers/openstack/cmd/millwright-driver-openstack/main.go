@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -92,6 +93,9 @@ func environment(clouds string) (spec.Environment, error) {
 	pem, err := os.ReadFile(found.CACertFile)
 	if err != nil {
 		return spec.Environment{}, fmt.Errorf("the environment's certificates: %w", err)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
+		return spec.Environment{}, fmt.Errorf("the environment's certificates: %s holds none in PEM", found.CACertFile)
 	}
 	found.Account.CACert = string(pem)
 	return found, nil
