@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,10 @@ func statusChecks() []Check {
 		{
 			ID: "status/stable", Level: Must, run: statusStable,
 			Rule: "provider_id does not change once set, nor the message while nothing happens.",
+		},
+		{
+			ID: "status/aliases", Level: Must, run: statusAliases,
+			Rule: "provider_id_aliases do not change, and each names this VM and no other.",
 		},
 		{
 			ID: "status/missing", Level: Must, run: statusMissing,
@@ -75,6 +80,38 @@ func statusStable(ctx context.Context, t *trial) {
 		}
 		if now.GetMessage() != first.GetMessage() || now.GetState() != first.GetState() {
 			t.errorf("while nothing happens %s %q becomes %s %q", first.GetState(), first.GetMessage(), now.GetState(), now.GetMessage())
+		}
+	}
+}
+
+// statusAliases asks of two VMs, for an id that each VM has names none.
+func statusAliases(ctx context.Context, t *trial) {
+	m, other := t.machine(), t.machine()
+	names := map[string]bool{other.running(ctx).GetProviderId(): true}
+	now, err := other.get(ctx)
+	if err != nil {
+		t.fatalf("get: %v", err)
+	}
+	for _, alias := range now.GetProviderIdAliases() {
+		names[alias] = true
+	}
+	first := m.running(ctx).GetProviderIdAliases()
+	for _, forget := range []bool{false, true} {
+		if forget {
+			// As a core that was restored from a backup would: it knows the uid alone.
+			m.forget()
+		}
+		now, err := m.get(ctx)
+		if err != nil {
+			t.fatalf("get: %v", err)
+		}
+		if !slices.Equal(now.GetProviderIdAliases(), first) {
+			t.errorf("the VM's other ids were %q, and are %q", first, now.GetProviderIdAliases())
+		}
+		for _, id := range append([]string{now.GetProviderId()}, now.GetProviderIdAliases()...) {
+			if names[id] {
+				t.errorf("%q names two VMs", id)
+			}
 		}
 	}
 }

@@ -23,6 +23,14 @@ func ofStatus() []Mutant {
 		{Name: "restless", Check: "status/stable", mutate: counted(func(a *driverv1alpha1.GetMachineStatusResponse, n int64) {
 			a.Machine.Message = fmt.Sprintf("look %d", n)
 		})},
+		{Name: "renaming-its-vms", Check: "status/aliases", mutate: counted(func(a *driverv1alpha1.GetMachineStatusResponse, n int64) {
+			a.Machine.ProviderIdAliases = []string{fmt.Sprintf("look:///%d", n)}
+		})},
+		{Name: "one-alias-for-all", Check: "status/aliases", mutate: described(func(m *machine) {
+			if m.GetProviderId() != "" {
+				m.ProviderIdAliases = []string{"region:///1"}
+			}
+		})},
 		{Name: "inventive", Check: "status/missing", mutate: inventive},
 		{Name: "blind-to-clusters", Check: "status/foreign-cluster", mutate: blindToClusters},
 		{Name: "haunted", Check: "status/deleted", mutate: haunted},

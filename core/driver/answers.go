@@ -65,6 +65,7 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		PollAfter:            boundedWait(m.GetOperation().GetPollAfter().AsDuration()),
 		LastKnownState:       m.GetLastKnownState(),
 		DuplicateProviderIDs: m.GetDuplicateProviderIds(),
+		ProviderIDAliases:    m.GetProviderIdAliases(),
 	}
 	for _, a := range m.GetAddresses() {
 		if len(i.Addresses) == maxAddresses {
@@ -123,7 +124,8 @@ func sameInstance(a, b *instance.Instance) bool {
 		a.Reason == b.Reason && a.Message == b.Message &&
 		slices.Equal(a.Addresses, b.Addresses) &&
 		slices.Equal(a.LastKnownState, b.LastKnownState) &&
-		slices.Equal(a.DuplicateProviderIDs, b.DuplicateProviderIDs)
+		slices.Equal(a.DuplicateProviderIDs, b.DuplicateProviderIDs) &&
+		slices.Equal(a.ProviderIDAliases, b.ProviderIDAliases)
 }
 
 // sameFailure says whether a and b tell a reader the same.

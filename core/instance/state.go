@@ -32,6 +32,8 @@ type Instance struct {
 	LastKnownState []byte
 	// DuplicateProviderIDs are other VMs that carry the same uid: a broken promise that must be shown.
 	DuplicateProviderIDs []string
+	// ProviderIDAliases are other ids that the Node of this VM may have; the driver vouches for them.
+	ProviderIDAliases []string
 }
 
 // Address is one address of a VM; Type is as in corev1.NodeAddressType.

@@ -118,6 +118,30 @@ func (c *checker) machine(field string, m *driverv1alpha1.Machine) {
 		c.required(field+".duplicate_provider_ids", id)
 		c.providerID(field+".duplicate_provider_ids", id)
 	}
+	c.aliases(field+".provider_id_aliases", m)
+}
+
+// aliases tells the first breach only: there may be millions of them.
+func (c *checker) aliases(field string, m *driverv1alpha1.Machine) {
+	aliases := m.GetProviderIdAliases()
+	switch {
+	case len(aliases) > 0 && m.GetProviderId() == "":
+		c.add(field, "must be empty where provider_id is")
+		return
+	case len(aliases) > MaxProviderIDAliases:
+		c.add(field, fmt.Sprintf("holds %d ids, at most %d are allowed", len(aliases), MaxProviderIDAliases))
+		return
+	}
+	taken := []string{m.GetProviderId()}
+	for _, id := range aliases {
+		if slices.Contains(taken, id) {
+			c.add(field, "holds provider_id itself, or an id twice")
+			return
+		}
+		taken = append(taken, id)
+		c.required(field, id)
+		c.providerID(field, id)
+	}
 }
 
 func (c *checker) providerID(field, id string) {

@@ -14,6 +14,8 @@ const (
 	MaxPartialStateBytes = 2 << 10
 	// MaxProviderIDBytes bounds every provider_id.
 	MaxProviderIDBytes = 512
+	// MaxProviderIDAliases bounds the number of provider_id_aliases.
+	MaxProviderIDAliases = 8
 	// MaxStatusBytes bounds a whole gRPC status, details included.
 	MaxStatusBytes = 4 << 10
 	// DefaultMaxUserDataBytes holds where a driver sets no Limits.max_user_data_bytes.

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,6 +116,21 @@ func TestAnswerShapes(t *testing.T) {
 	broken.ProviderId = "x:///1\n2"
 	doubled := goodMachine()
 	doubled.DuplicateProviderIds = []string{"x:///2", "", "x:///3 "}
+	aliased := goodMachine()
+	aliased.ProviderIdAliases = []string{"x://region/1", "1"}
+	misnamed := goodMachine()
+	misnamed.ProviderIdAliases = []string{"x://region/1", "", "x://region/2 "}
+	twice := goodMachine()
+	twice.ProviderIdAliases = []string{"x://region/1", "x://region/1"}
+	itself := goodMachine()
+	itself.ProviderIdAliases = []string{itself.GetProviderId()}
+	nameless := goodMachine()
+	nameless.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
+	nameless.ProviderId, nameless.ProviderIdAliases = "", []string{"x://region/1"}
+	renamed := goodMachine()
+	for i := range MaxProviderIDAliases + 1 {
+		renamed.ProviderIdAliases = append(renamed.ProviderIdAliases, fmt.Sprintf("x://%d/1", i))
+	}
 	endless := goodMachine()
 	endless.ProviderId = "x:///" + strings.Repeat("1", MaxProviderIDBytes)
 	stateless := goodMachine()
@@ -160,6 +176,12 @@ func TestAnswerShapes(t *testing.T) {
 		"an id with a space":           {&driverv1alpha1.GetMachineStatusResponse{Machine: spaced}, []string{"machine.provider_id"}},
 		"an id of two lines":           {&driverv1alpha1.GetMachineStatusResponse{Machine: broken}, []string{"machine.provider_id"}},
 		"duplicates that are none":     {&driverv1alpha1.GetMachineStatusResponse{Machine: doubled}, []string{"machine.duplicate_provider_ids", "machine.duplicate_provider_ids"}},
+		"other names of the VM":        {&driverv1alpha1.GetMachineStatusResponse{Machine: aliased}, nil},
+		"aliases that are none":        {&driverv1alpha1.GetMachineStatusResponse{Machine: misnamed}, []string{"machine.provider_id_aliases", "machine.provider_id_aliases"}},
+		"an alias twice":               {&driverv1alpha1.GetMachineStatusResponse{Machine: twice}, []string{"machine.provider_id_aliases"}},
+		"an alias that is the id":      {&driverv1alpha1.GetMachineStatusResponse{Machine: itself}, []string{"machine.provider_id_aliases"}},
+		"an alias of no VM":            {&driverv1alpha1.GetMachineStatusResponse{Machine: nameless}, []string{"machine.provider_id_aliases"}},
+		"too many aliases":             {&driverv1alpha1.GetMachineStatusResponse{Machine: renamed}, []string{"machine.provider_id_aliases"}},
 		"an id that is too long":       {&driverv1alpha1.GetMachineStatusResponse{Machine: endless}, []string{"machine.provider_id"}},
 		"no state":                     {&driverv1alpha1.GetMachineStatusResponse{Machine: stateless}, []string{"machine.state"}},
 		"failed without a reason":      {&driverv1alpha1.ListMachinesResponse{Machines: []*driverv1alpha1.Machine{goodMachine(), failed}}, []string{"machines[1].reason"}},

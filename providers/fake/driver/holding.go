@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -14,6 +15,9 @@ import (
 
 // pollAfter is when it is worth asking again about a VM that is on its way.
 const pollAfter = time.Second
+
+// providerIDPrefix begins each VM's id: fake:///ZONE/ID.
+const providerIDPrefix = "fake:///"
 
 // holding is all that the cloud holds for one machine.
 type holding struct {
@@ -123,6 +127,7 @@ func (h *holding) describeVM(m *driverv1alpha1.Machine) {
 	m.ProviderId, m.CreateTime = vm.GetProviderId(), vm.GetCreateTime()
 	m.InstanceType, m.Region, m.Zone = vm.GetFlavor(), vm.GetRegion(), vm.GetZone()
 	m.Addresses = []*driverv1alpha1.MachineAddress{{Type: "InternalIP", Address: vm.GetAddress()}}
+	m.ProviderIdAliases = []string{regional(vm)}
 	for _, other := range h.vms[1:] {
 		m.DuplicateProviderIds = append(m.DuplicateProviderIds, other.GetProviderId())
 	}
@@ -141,6 +146,11 @@ func (h *holding) describeVM(m *driverv1alpha1.Machine) {
 	default:
 		m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "VMFailed", vm.GetFault()
 	}
+}
+
+// regional is the VM's id in the longer form, which names its region: fake://REGION/ZONE/ID. A Node may have it.
+func regional(vm *fakecloudv1alpha1.VM) string {
+	return "fake://" + vm.GetRegion() + "/" + strings.TrimPrefix(vm.GetProviderId(), providerIDPrefix)
 }
 
 // deleting turns m into a machine that is on its way out.

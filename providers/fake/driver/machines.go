@@ -65,7 +65,7 @@ const createSettle = 5 * time.Second
 // Info implements sdk.Driver.
 func (d *Driver) Info() sdk.Info {
 	return sdk.Info{
-		Name: d.name, Version: d.version, ProviderIDPrefix: "fake:///",
+		Name: d.name, Version: d.version, ProviderIDPrefix: providerIDPrefix,
 		Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(createSettle)},
 	}
 }

@@ -401,8 +401,13 @@ type Machine struct {
 	// The provider_ids, as above, of other VMs that carry the same uid, which MUST NOT happen and MUST be told when it has. The oldest is
 	// the machine.
 	DuplicateProviderIds []string `protobuf:"bytes,16,rep,name=duplicate_provider_ids,json=duplicateProviderIds,proto3" json:"duplicate_provider_ids,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Other ids that the Node of this VM may have as its spec.providerID, where the cloud has more than one form; mostly there is
+	// none. Core takes a Node with one of them for this machine's, so each MUST name this VM and no other, for good.
+	// MUST NOT change from call to call, MUST NOT hold provider_id itself or anything twice, and MUST be empty where provider_id
+	// is. At most 8; the rules of provider_id hold for each, but for the prefix.
+	ProviderIdAliases []string `protobuf:"bytes,17,rep,name=provider_id_aliases,json=providerIdAliases,proto3" json:"provider_id_aliases,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Machine) Reset() {
@@ -543,6 +548,13 @@ func (x *Machine) GetZone() string {
 func (x *Machine) GetDuplicateProviderIds() []string {
 	if x != nil {
 		return x.DuplicateProviderIds
+	}
+	return nil
+}
+
+func (x *Machine) GetProviderIdAliases() []string {
+	if x != nil {
+		return x.ProviderIdAliases
 	}
 	return nil
 }
@@ -1675,7 +1687,7 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"\asecrets\x18\x03 \x03(\v28.millwright.driver.v1alpha1.ProviderContext.SecretsEntryB\x03\x80\x01\x01R\asecrets\x1a:\n" +
 	"\fSecretsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\xc8\x05\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\xf8\x05\n" +
 	"\aMachine\x128\n" +
 	"\x03ref\x18\x01 \x01(\v2&.millwright.driver.v1alpha1.MachineRefR\x03ref\x12\x1f\n" +
 	"\vcluster_uid\x18\x02 \x01(\tR\n" +
@@ -1696,7 +1708,8 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"\rinstance_type\x18\r \x01(\tR\finstanceType\x12\x16\n" +
 	"\x06region\x18\x0e \x01(\tR\x06region\x12\x12\n" +
 	"\x04zone\x18\x0f \x01(\tR\x04zone\x124\n" +
-	"\x16duplicate_provider_ids\x18\x10 \x03(\tR\x14duplicateProviderIds\">\n" +
+	"\x16duplicate_provider_ids\x18\x10 \x03(\tR\x14duplicateProviderIds\x12.\n" +
+	"\x13provider_id_aliases\x18\x11 \x03(\tR\x11providerIdAliases\">\n" +
 	"\x0eMachineAddress\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x88\x01\n" +
