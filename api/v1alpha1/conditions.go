@@ -120,6 +120,9 @@ const (
 	ReasonInstanceDeleting = "Deleting"
 	// ReasonInstanceDeleted (False): nothing of the machine is left in the cloud.
 	ReasonInstanceDeleted = "Deleted"
+	// ReasonInstanceForgotten (False): the Machine is being deleted and carries
+	// ForgetAnnotation. The message lists what it leaves behind in the cloud.
+	ReasonInstanceForgotten = "Forgotten"
 )
 
 // Reasons of the condition InstanceReady that lie between Millwright and the

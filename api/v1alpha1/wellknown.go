@@ -8,6 +8,22 @@ const MachineFinalizer = "machine.cluster.k8s.io/millwright"
 // MachineSet or Machine names it, and the Secrets that it names as long.
 const InUseFinalizer = "cluster.k8s.io/millwright-in-use"
 
+// What outlives the manager: the CRDs, and the namespaces and admission policies
+// that are shipped with them.
+const (
+	// KeptLabel, with the value "true", is on each namespace that holds what VMs are
+	// deleted with. A policy refuses to delete it, like our CRDs, without
+	// AllowDeletionAnnotation.
+	KeptLabel = "cluster.k8s.io/millwright-kept"
+	// KeptFinalizer keeps the admission policies in force when they are deleted: no
+	// policy can refuse that.
+	KeptFinalizer = "cluster.k8s.io/millwright-kept"
+	// AllowDeletionAnnotation, with the value "true", allows that a CRD of ours or a
+	// namespace with KeptLabel is deleted. `millwright uninstall` sets it on the CRDs
+	// once it has counted zero objects.
+	AllowDeletionAnnotation = "cluster.k8s.io/allow-deletion"
+)
+
 // Labels that Millwright sets.
 const (
 	// MachineTemplateHashLabel tells the MachineSets of a MachineDeployment, and
@@ -107,6 +123,10 @@ const (
 	// DeleteNowAnnotation on a Machine or its Node, with any value but "false", has
 	// the Machine deleted, drained as always, and replaced by its set.
 	DeleteNowAnnotation = "cluster.k8s.io/delete-now"
+	// ForgetAnnotation on a Machine that is being deleted, with its machineUID as the
+	// value, lets the Machine go without its VM: the driver is not called any more.
+	// Setting it takes the verb forget on the Machine. A template cannot set it.
+	ForgetAnnotation = "cluster.k8s.io/forget"
 	// NodeGroupMinSizeAnnotation on a MachineDeployment or MachineSet is the least
 	// number of machines that cluster-autoscaler leaves it.
 	NodeGroupMinSizeAnnotation = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
