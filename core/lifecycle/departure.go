@@ -122,7 +122,7 @@ func (p *plan) drainedAs(status metav1.ConditionStatus, reason, message string) 
 
 // deleted: nothing of the machine is left in the cloud, and nothing can come any more.
 func (p *plan) deleted() bool {
-	if p.Memory.Gone || !p.may() {
+	if p.Memory.Gone || p.Machine.Forgotten || !p.may() {
 		return false
 	}
 	if p.Driver.Unknown != "" {
@@ -253,6 +253,6 @@ func (p *plan) unregistered() bool {
 // release ends the machine.
 func (p *plan) release() bool {
 	p.expect("release", deletePatience)
-	p.events = append(p.events, Event{Reason: "Deleted", Message: "Nothing of the machine is left."})
+	p.events = append(p.events, Event{Reason: "Deleted", Message: p.farewell()})
 	return p.act(Release)
 }

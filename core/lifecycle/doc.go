@@ -2,7 +2,7 @@
 // and what time it is, to one step. It is pure, and reads like a table of contents:
 //
 //	on the way in:  identity → bootstrap → instance → node
-//	on the way out: drain → instance → node → finalizer
+//	on the way out: (forgotten) → drain → instance → node → finalizer
 //
 // Whoever calls Next does what Step.Do says, and asks again with what came of it, until there is nothing to do; see
 // Step for what is written when. Calling Next twice with the same state gives the same step.
@@ -17,6 +17,7 @@
 //   - Never again. A uid that had a VM gets no other: a VM that is gone fails its machine.
 //   - Patience. What is late is late by a clock that runs only while things can be observed: nothing is given up because a driver, the API
 //     server or this process was away.
+//   - Forgotten. A machine that somebody with the right to do so gives up goes without its VM. What it leaves behind is written down before.
 //   - Brake. For a paused machine nothing is done but to show that it is paused.
 //   - No write for nothing. What passes within seconds is not written down (see patience), and what is settled is left alone.
 package lifecycle

@@ -24,7 +24,7 @@ func Next(s State) Step {
 	p.status = p.status.without(clusterv1alpha1.ConditionPaused)
 	order := []func() bool{p.identity, p.dismissed, p.failed, p.bootstrap, p.instance, p.node}
 	if !s.Machine.Deleting.IsZero() {
-		order = []func() bool{p.recorded, p.drained, p.deleted, p.unregistered, p.release}
+		order = []func() bool{p.recorded, p.forgotten, p.drained, p.deleted, p.unregistered, p.release}
 	}
 	for _, decided := range order {
 		if decided() {

@@ -116,7 +116,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 25).Draw(t, "what") {
+	switch rapid.IntRange(0, 26).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -162,6 +162,8 @@ func (w *world) disturb(t *rapid.T) {
 		w.steer(rapid.Bool().Draw(t, "paused"), false)
 	case 25:
 		w.steer(false, rapid.IntRange(0, 3).Draw(t, "dismissed") == 0)
+	case 26:
+		w.forget(rapid.IntRange(0, 2).Draw(t, "forget") == 0)
 	}
 }
 
@@ -178,6 +180,15 @@ func (w *world) steer(paused, dismissed bool) {
 	if dismissed {
 		w.api.Dismissed = "the Machine"
 	}
+}
+
+// forget asks that a machine that is being deleted goes without its VM, or takes that back.
+func (w *world) forget(it bool) {
+	if w.api == nil || w.api.Deleting.IsZero() {
+		return
+	}
+	w.version++
+	w.api.Forgotten = it
 }
 
 // cloud changes the VM from outside.
@@ -252,14 +263,14 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 // arrived judges where a machine is that had all the time in the world.
 func (w *world) arrived() {
 	if w.api == nil {
-		if w.vm != nil || w.node && w.known {
+		if !w.forgot && (w.vm != nil || w.node && w.known) {
 			w.breaks("something is left: vm %v node %t", w.vm, w.node)
 		}
 		return
 	}
 	phase := w.api.Status.Phase
 	switch {
-	case !w.api.Deleting.IsZero() && w.frozen():
+	case !w.api.Deleting.IsZero() && w.frozen() && !w.api.Forgotten:
 	case !w.api.Deleting.IsZero():
 		w.breaks("the machine does not go away")
 	case phase == clusterv1alpha1.MachinePhaseFailed:

@@ -45,6 +45,8 @@ type Machine struct {
 	Outdated bool
 	// Paused says why nothing is to be done for the machine; the zero value when everything may be.
 	Paused Pause
+	// Forgotten: somebody who may do so asks that a machine on its way out goes without its VM.
+	Forgotten bool
 	// Dismissed names, for people, the object on which somebody asks for the machine to be deleted now; empty for none.
 	Dismissed string
 }

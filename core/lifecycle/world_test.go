@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,9 @@ type world struct {
 	claims                   []time.Time // of this process, within the last claimWindow
 	pods                     int
 	blocked                  bool
+
+	// forgot: the machine went without its VM, as was asked.
+	forgot bool
 
 	// handed: a create that failed has handed over what the driver must be told from then on.
 	handed bool
@@ -204,7 +208,7 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 	case Create, Delete:
 		return w.mutate(s, step, lose)
 	case RemoveNode:
-		if w.vm != nil {
+		if w.vm != nil && !s.Machine.Forgotten {
 			w.breaks("the Node went before its VM")
 		}
 		w.writes++
@@ -265,6 +269,8 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 		w.breaks("%s before it is written down what an earlier call has handed over", step.Do)
 	case w.call != nil:
 		w.breaks("%s while a %s is under way", step.Do, w.call.op)
+	case s.Machine.Forgotten:
+		w.breaks("%s for a machine that is to be forgotten", step.Do)
 	case step.Do == Create && s.BootstrapError != "":
 		w.breaks("create without user data")
 	case step.Do == Create && w.sawEnd:
@@ -288,8 +294,16 @@ func (w *world) release(s *State, lose func() fate) {
 	if w.api == nil || w.api.Finalizer {
 		return
 	}
+	recorded := w.api.Status.Condition(clusterv1alpha1.ConditionInstanceReady)
 	w.api = nil
+	w.forgot = s.Machine.Forgotten
 	switch {
+	case w.forgot && s.Node.Match == NodeFound:
+		w.breaks("forgotten with its Node")
+	case w.forgot && w.call == nil:
+		if told := recorded.Reason == clusterv1alpha1.ReasonInstanceForgotten; w.vm != nil && (!told || !strings.Contains(recorded.Message, id)) {
+			w.breaks("VM %s is left behind, and the status does not say so: %+v", id, recorded)
+		}
 	case w.vm != nil:
 		w.breaks("released while VM %s exists", id)
 	case len(w.landed) > 0:
@@ -334,7 +348,7 @@ func (w *world) pass(d time.Duration) {
 			return false
 		}
 		w.boot()
-		if w.api == nil {
+		if w.api == nil && !w.forgot {
 			w.breaks("a VM landed after its machine was over")
 		}
 		return true

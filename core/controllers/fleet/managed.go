@@ -50,10 +50,12 @@ func (m Managed) Write(o metav1.Object) {
 // and leaves the object's Taints note as it is. The object is changed only where something differs, its maps never.
 func SyncMetadata(o metav1.Object, labels, annotations map[string]string) {
 	was := ReadManaged(o)
-	if _, ok := annotations[clusterv1alpha1.ManagedAnnotation]; ok {
-		// The note is nobody's to wish for: it would say something else each time.
-		annotations = maps.Clone(annotations)
-		delete(annotations, clusterv1alpha1.ManagedAnnotation)
+	// The note would say something else each time, and who is to be forgotten is said of one Machine at a time.
+	for _, never := range []string{clusterv1alpha1.ManagedAnnotation, clusterv1alpha1.ForgetAnnotation} {
+		if _, ok := annotations[never]; ok {
+			annotations = maps.Clone(annotations)
+			delete(annotations, never)
+		}
 	}
 	o.SetLabels(threeWay(o.GetLabels(), labels, was.Labels))
 	o.SetAnnotations(threeWay(o.GetAnnotations(), annotations, was.Annotations))

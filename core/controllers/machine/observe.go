@@ -98,6 +98,7 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		record.Deleting = m.DeletionTimestamp.Time
+		record.Forgotten = isForgotten(m)
 	}
 	if m.Spec.NodeDrainTimeout != nil {
 		record.DrainTimeout = m.Spec.NodeDrainTimeout.Duration

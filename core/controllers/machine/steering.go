@@ -56,6 +56,13 @@ func dismissedOn(m *clusterv1alpha1.Machine, node *corev1.Node) string {
 	return ""
 }
 
+// isForgotten says whether the Machine is to go without its VM. Its own uid is asked for, so that no template can ask it of others.
+// Who may set the annotation is the API server's to judge: see deploy/crds/forget_policy.yaml.
+func isForgotten(m *clusterv1alpha1.Machine) bool {
+	uid := machineUID(m)
+	return uid != "" && m.Annotations[clusterv1alpha1.ForgetAnnotation] == uid
+}
+
 // dismiss deletes the Machine, as anybody may.
 func (r *reconciler) dismiss(ctx context.Context, s *subject) error {
 	err := r.client.Delete(ctx, s.machine, client.Preconditions{UID: &s.machine.UID})

@@ -1,0 +1,82 @@
+package lifecycle
+
+import (
+	"testing"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// toForget is a machine on its way out that is to go without its VM.
+func toForget(s *State) { s.Machine.Forgotten = true }
+
+// told writes down what the step before has decided.
+func told(s *State) { s.Machine.Status = Next(*s).Status }
+
+// drainedNode: no pod is left on the Node.
+func drainedNode(s *State) { s.Drain = &Drain{Done: true} }
+
+// TestForgetting shows each decision on a machine that goes without its VM.
+func TestForgetting(t *testing.T) {
+	const deletingPhase = clusterv1alpha1.MachinePhaseDeleting
+	decide(t, map[string]decision{
+		"what is left behind is written down first": {
+			given: all(running, deleting, toForget), wake: tellPause, phase: deletingPhase,
+			condition: "InstanceReady False Forgotten", message: "machineUID uid, VM cloud:///1",
+		},
+		"VMs that must not be are told of, too": {
+			given: all(running, deleting, toForget, func(s *State) {
+				s.Driver.Seen = &Look{At: s.Now, Looks: 1, Instance: &instance.Instance{
+					ProviderID: "cloud:///1", State: instance.Running, DuplicateProviderIDs: []string{"cloud:///2", "cloud:///3"},
+				}}
+			}), wake: tellPause, phase: deletingPhase,
+			condition: "InstanceReady False Forgotten", message: "VM cloud:///1, VM cloud:///2, VM cloud:///3.",
+		},
+		"a VM that nobody has seen is told of by its uid": {
+			given: all(intended, deleting, toForget), wake: tellPause, phase: deletingPhase,
+			condition: "InstanceReady False Forgotten", message: "in the cloud: machineUID uid.",
+		},
+		"a call that is under way may yet name the VM": {
+			given: all(intended, deleting, toForget, func(s *State) { s.Driver.UnderWay = true }), phase: deletingPhase,
+			condition: "InstanceReady False Deleting", message: "under way",
+		},
+		"a VM that is known only later is told of, too": {
+			given: all(intended, deleting, toForget, told, func(s *State) { s.Machine.ProviderID = "cloud:///9" }), wake: tellPause,
+			phase: deletingPhase, condition: "InstanceReady False Forgotten", message: "VM cloud:///9",
+		},
+		"the Node is drained as ever": {
+			given: all(running, deleting, toForget, told), do: DrainNode, phase: deletingPhase,
+			condition: "InstanceReady False Forgotten",
+		},
+		"the Node goes without a call to the driver": {
+			given: all(running, deleting, toForget, told, drainedNode), do: RemoveNode, phase: deletingPhase,
+		},
+		"a driver that nobody knows does not matter": {
+			given: all(running, deleting, toForget, told, drainedNode, func(s *State) { s.Driver.Unknown = "no driver" }), do: RemoveNode,
+			phase: deletingPhase,
+		},
+		"then the machine goes, and what is left behind is told once more": {
+			given: all(intended, deleting, toForget, told), do: Release, phase: deletingPhase,
+			condition: "InstanceReady False Forgotten", silent: true, wake: deletePatience,
+		},
+		"a machine that was never asked for leaves nothing behind": {
+			given: all(deleting, toForget), do: Release, silent: true, wake: deletePatience,
+		},
+		"who takes it back has the VM deleted": {
+			given: all(running, deleting, toForget, told, drainedNode, func(s *State) { s.Machine.Forgotten = false }), do: Delete,
+			phase: deletingPhase,
+		},
+	})
+}
+
+// Events tell what is left behind: a warning as soon as that is certain, and the last one of the machine.
+func TestWhatIsLeftBehindIsTold(t *testing.T) {
+	first := Next(given(all(intended, deleting, toForget)))
+	if len(first.Events) != 1 || !first.Events[0].Warning || first.Events[0].Reason != clusterv1alpha1.ReasonInstanceForgotten {
+		t.Errorf("the first events are %v, want a warning", first.Events)
+	}
+	last := Next(given(all(intended, deleting, toForget, told)))
+	if len(last.Events) != 1 || last.Events[0].Reason != "Deleted" || last.Events[0].Message != first.Events[0].Message {
+		t.Errorf("the last events are %v, want what the first said: %v", last.Events, first.Events)
+	}
+}
