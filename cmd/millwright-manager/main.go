@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -42,6 +43,7 @@ func run(args []string) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
+	limitMemory(log, memlimit.FromCgroup)
 	config, err := restConfig(settings.kubeconfig)
 	if err != nil {
 		return err

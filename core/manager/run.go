@@ -164,7 +164,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache().WaitForCacheSync)); err != nil {
 		return nil, err
 	}
 	return mgr, nil

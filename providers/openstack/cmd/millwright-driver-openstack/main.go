@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"github.com/millwright-dev/millwright/providers/openstack/driver"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
@@ -45,6 +47,10 @@ func main() {
 	flag.DurationVar(&s.driver.PollInterval, "poll-interval", 0, "when core shall ask again about a server that is on its way (default 2s)")
 	flag.Parse()
 	s.serve.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	// 90 % of the cgroup's memory, unless $GOMEMLIMIT is given. A cgroup that cannot be read is no reason not to serve.
+	if _, err := memlimit.Set(); err != nil {
+		s.serve.Log.Info("the cgroup's memory limit cannot be read", "error", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, s); err != nil {
