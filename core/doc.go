@@ -8,6 +8,7 @@
 //	lifecycle  Machine: the next step, given its spec, its VM, its Node, its pods and the time
 //	providerspec  what a cloudProviderSpec inherits and refers to
 //	orphan     VMs that belong to no Machine: which of them may go now
+//	foreign    which objects of the API group another system works on
 //	instance   what is known of a VM, and how a call to its driver failed
 //
 // The packages that do I/O for them:
