@@ -20,13 +20,15 @@ type Signs struct {
 	Deleting bool
 	// Paused: nobody is to touch it, so nobody promises that it works.
 	Paused bool
+	// Foreign: another system works on it.
+	Foreign bool
 	// Preserved: it is kept when it has failed.
 	Preserved bool
 	// Failed: it will never work.
 	Failed bool
 	// Refused: it failed because of what its spec says.
 	Refused bool
-	// CameUp: it worked before.
+	// CameUp: it worked before, also when it has failed since.
 	CameUp bool
 	// Ready: its Node is.
 	Ready bool
@@ -34,15 +36,18 @@ type Signs struct {
 	DriverAway bool
 }
 
-// Standing is how the Machine counts. Not counted are those that are on their way out, paused, preserved after they have
-// failed, or coming up for the first time; those that are not Ready while their driver is away; and those whose spec is
-// wrong, which is one user's mistake and no sign of anything.
+// Standing is how the Machine counts. Not counted are those that are on their way out, paused, another system's, or preserved
+// after they have failed; those that never came up, whether they still may or have failed; those that are not Ready while their driver is
+// away; and those whose spec is wrong. A Machine that never worked is a sign of its template, which is one user's, and
+// repairs nothing for anybody else. What worked and does not any more is what a meltdown is made of.
 func (s Signs) Standing() Standing {
 	switch {
-	case s.Deleting, s.Paused, s.Refused, s.Failed && s.Preserved:
+	case s.Deleting, s.Paused, s.Foreign, s.Refused, s.Failed && s.Preserved:
 		return Uncounted
-	case s.Failed:
+	case s.Failed && s.CameUp:
 		return Unhealthy
+	case s.Failed:
+		return Uncounted
 	case s.Ready:
 		return Healthy
 	case s.DriverAway, !s.CameUp:

@@ -16,7 +16,8 @@ func TestStanding(t *testing.T) {
 		{"new", "it has yet to come up", Signs{}, Uncounted},
 		{"works", "", Signs{CameUp: true, Ready: true}, Healthy},
 		{"lost its Node", "it worked before", Signs{CameUp: true}, Unhealthy},
-		{"failed before it came up", "it will never", Signs{Failed: true}, Unhealthy},
+		{"failed before it came up", "its template is wrong, and whose that is is no sign of the others", Signs{Failed: true}, Uncounted},
+		{"failed before it came up, its Node Ready by now", "it is given up all the same", Signs{Failed: true, Ready: true}, Uncounted},
 		{"failed later", "its VM is gone", Signs{Failed: true, CameUp: true}, Unhealthy},
 		{"refused", "a wrong spec is no sign of a meltdown", Signs{Failed: true, Refused: true}, Uncounted},
 		{"preserved", "whoever keeps it knows of it", Signs{Failed: true, Preserved: true}, Uncounted},
@@ -24,9 +25,11 @@ func TestStanding(t *testing.T) {
 		{"preserved and lost its Node", "it has not failed", Signs{CameUp: true, Preserved: true}, Unhealthy},
 		{"on its way out", "it need not work", Signs{Deleting: true, Failed: true, CameUp: true}, Uncounted},
 		{"paused", "nobody looks after it", Signs{Paused: true, CameUp: true}, Uncounted},
+		{"another system's", "that one looks after it", Signs{Foreign: true, CameUp: true}, Uncounted},
+		{"another system's, and works", "it is no part of what is repaired here", Signs{Foreign: true, CameUp: true, Ready: true}, Uncounted},
 		{"lost its Node, driver away", "nobody can tell why", Signs{CameUp: true, DriverAway: true}, Uncounted},
 		{"works, driver away", "its Node says so", Signs{CameUp: true, Ready: true, DriverAway: true}, Healthy},
-		{"failed, driver away", "it failed before", Signs{Failed: true, DriverAway: true}, Unhealthy},
+		{"failed, driver away", "it failed before", Signs{Failed: true, CameUp: true, DriverAway: true}, Unhealthy},
 	} {
 		if got := tc.signs.Standing(); got != tc.want {
 			t.Errorf("%s: got %d, want %d: %s", tc.name, got, tc.want, tc.why)
@@ -70,6 +73,67 @@ func TestMeltdownIsMonotone(t *testing.T) {
 		worse, better := Fleet{f.Machines, f.Unhealthy + 1}, Fleet{f.Machines + 1, f.Unhealthy}
 		if f.Meltdown(most) && !worse.Meltdown(most) || !f.Meltdown(most) && better.Meltdown(most) {
 			t.Fatalf("%+v: %t, worse %t, better %t", f, f.Meltdown(most), worse.Meltdown(most), better.Meltdown(most))
+		}
+	})
+}
+
+// count is how a fleet of Machines of these signs stands.
+func count(of []Signs) Fleet {
+	var f Fleet
+	for _, s := range of {
+		switch s.Standing() {
+		case Unhealthy:
+			f.Machines, f.Unhealthy = f.Machines+1, f.Unhealthy+1
+		case Healthy:
+			f.Machines++
+		case Uncounted:
+		}
+	}
+	return f
+}
+
+func drawSigns(t *rapid.T) Signs {
+	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
+	return Signs{
+		Deleting: yes("deleting"), Paused: yes("paused"), Preserved: yes("preserved"), Failed: yes("failed"),
+		Refused: yes("refused"), CameUp: yes("came up"), Ready: yes("ready"), DriverAway: yes("driver away"),
+		Foreign: yes("foreign"),
+	}
+}
+
+// Machines that failed before they came up neither make a meltdown nor hide one, however many there are.
+func TestSAFE4_WhatNeverCameUpChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fleet := rapid.SliceOfN(rapid.Custom(drawSigns), 0, 40).Draw(t, "fleet")
+		before := count(fleet)
+		for range rapid.IntRange(0, 200).Draw(t, "broken") {
+			one := drawSigns(t)
+			one.Failed, one.CameUp = true, false
+			fleet = append(fleet, one)
+		}
+		if after := count(fleet); after != before {
+			t.Fatalf("%+v became %+v", before, after)
+		}
+	})
+}
+
+// Where more than the limit of the machines that worked have failed or lost their Nodes, nothing is replaced: whatever else
+// there is. The limit is a share, so that it has to hold of those that count and of nothing else.
+func TestSAFE4_AMeltdownCannotBeHidden(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		up := rapid.IntRange(2, 60).Draw(t, "came up")
+		dead := rapid.IntRange(max(2, up*33/100+1), up).Draw(t, "dead")
+		var fleet []Signs
+		for i := range up {
+			fleet = append(fleet, Signs{CameUp: true, Ready: i >= dead, Failed: i < dead && i%2 == 0})
+		}
+		for range rapid.IntRange(0, 200).Draw(t, "never came up") {
+			one := drawSigns(t)
+			one.CameUp, one.Ready = false, false
+			fleet = append(fleet, one)
+		}
+		if f := count(fleet); !f.Meltdown(intstr.FromString("33%")) {
+			t.Fatalf("%d of %d are dead: %+v", dead, up, f)
 		}
 	})
 }

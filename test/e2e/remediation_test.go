@@ -15,8 +15,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// A fleet of 20, which is all there is. One that fails is replaced. Eight that fail at once are not, and a condition says
-// why; when two of them have been taken away by hand and made anew, the other six are replaced one at a time.
+// A fleet of 20, which is all there is. One that fails is replaced. Eight that worked and fail at once are not, and a condition
+// says why; when two of them have been taken away by hand and made anew, the other six are replaced one at a time.
 func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 	const fleet = 20
 	for _, tc := range []struct {
@@ -30,9 +30,15 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			u := newUser(t)
 			before := len(u.vmsEver())
-			u.failBoots(tc.failed)
+			if !tc.held {
+				u.failBoots(tc.failed)
+			}
 			u.apply(deployment("fleet", fleet, nil))
 			if tc.held {
+				u.awaitRunning(fleet)
+				for _, m := range u.machines()[:tc.failed] {
+					u.change(*m.Spec.ProviderID, backendv1alpha1.VMChange_VM_CHANGE_FAIL)
+				}
 				u.awaitSet(t, "RemediationAllowed to be False", func(set *clusterv1alpha1.MachineSet) bool {
 					c := meta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
 					return c != nil && c.Status == metav1.ConditionFalse && c.Reason == clusterv1alpha1.ReasonTooManyUnhealthy &&
@@ -62,6 +68,54 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 			u.awaitMeltdown(0)
 		})
 	}
+}
+
+// One tenant's template is broken: none of his machines ever came up, and they are most of the fleet. A machine of another
+// tenant that worked and dies is replaced all the same.
+func TestSAFE4_ABrokenTemplateKeepsNobodyElseFromRepair(t *testing.T) {
+	const machines, broken = 2, 5
+	u := newUser(t)
+	u.apply(deployment("works", machines, nil))
+	u.awaitRunning(machines)
+	u.failBoots(1000)
+	u.apply(deployment("broken", broken, nil))
+	eventually(t, "all of the broken template to have failed", func(context.Context) error {
+		if n := len(u.failed()); n < broken {
+			return fmt.Errorf("%d have", n)
+		}
+		return nil
+	})
+	u.awaitMeltdown(0)
+	// The machine that takes its place has to boot.
+	u.removeFaults()
+	u.kubectl("annotate", "machineset", "--selector=pool=broken", clusterv1alpha1.PausedAnnotation+"=")
+	var dies clusterv1alpha1.Machine
+	for _, m := range u.machines() {
+		if m.Labels["pool"] == "works" {
+			dies = m
+		}
+	}
+	u.change(*dies.Spec.ProviderID, backendv1alpha1.VMChange_VM_CHANGE_DELETE)
+	eventually(t, "the dead machine to be replaced", func(context.Context) error {
+		if m, found := u.find(dies.Name); found {
+			return fmt.Errorf("machine %s is there still%s", m.Name, words(m.Status.Conditions))
+		}
+		return nil
+	})
+	eventually(t, "the other tenant's machines to work again", func(context.Context) error {
+		running := 0
+		for _, m := range u.machines() {
+			if m.Labels["pool"] == "works" && m.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
+				running++
+			}
+		}
+		if running != machines {
+			return fmt.Errorf("%d of %d are Running", running, machines)
+		}
+		return nil
+	})
+	u.kubectl("delete", "machinedeployments", "--all", "--wait=false")
+	u.awaitGone()
 }
 
 // awaitMeltdown waits until the metric that the alert MillwrightMeltdown looks at has the value.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/foreign"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/scale"
 )
@@ -80,6 +81,7 @@ func Signs(m *clusterv1alpha1.Machine) health.Signs {
 	s := health.Signs{
 		Deleting:  !m.DeletionTimestamp.IsZero(),
 		Paused:    paused,
+		Foreign:   foreign.Of(m) != (foreign.Mark{}),
 		Preserved: SwitchedOn(m, clusterv1alpha1.PreserveMachineAnnotation),
 		Failed:    Failed(m),
 		Refused:   SpecRefused(m),
@@ -90,6 +92,8 @@ func Signs(m *clusterv1alpha1.Machine) health.Signs {
 		s.CameUp = true
 	case clusterv1alpha1.MachinePhaseUnknown:
 		s.CameUp = m.Status.NodeRef != nil
+	case clusterv1alpha1.MachinePhaseFailed:
+		s.CameUp = !neverCameUp(m)
 	}
 	switch instanceReason(m) {
 	case clusterv1alpha1.ReasonDriverNotFound, clusterv1alpha1.ReasonDriverUnavailable, clusterv1alpha1.ReasonAccountChanged,
@@ -97,6 +101,16 @@ func Signs(m *clusterv1alpha1.Machine) health.Signs {
 		s.DriverAway = true
 	}
 	return s
+}
+
+// neverCameUp says whether the Machine, which has failed, never worked. Either it never had a Node, and says why in words for
+// programs, or it still has the one that did not become Ready in time. Where nobody can tell, it has worked.
+func neverCameUp(m *clusterv1alpha1.Machine) bool {
+	if m.Status.FailureReason != nil {
+		return true
+	}
+	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady)
+	return c != nil && c.Reason == clusterv1alpha1.ReasonJoinTimeout && m.Status.NodeRef != nil
 }
 
 // instanceReason is why the Machine's VM is as it is; empty if nothing is known of it.

@@ -41,7 +41,22 @@ func TestSigns(t *testing.T) {
 			changes{phase("Unknown"), func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{} }},
 			health.Signs{CameUp: true},
 		},
-		{"failed", changes{phase("Failed")}, health.Signs{Failed: true}},
+		{"failed", changes{phase("Failed")}, health.Signs{Failed: true, CameUp: true}},
+		{
+			"failed before it had a Node", changes{phase("Failed"), func(m *clusterv1alpha1.Machine) { m.Status.FailureReason = new("JoinTimeout") }},
+			health.Signs{Failed: true},
+		},
+		{
+			"its Node never became Ready",
+			changes{phase("Failed"), condition("NodeReady", "JoinTimeout", "False"), func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{} }},
+			health.Signs{Failed: true},
+		},
+		{"its Node is gone", changes{phase("Failed"), condition("NodeReady", "JoinTimeout", "False")}, health.Signs{Failed: true, CameUp: true}},
+		{
+			"its VM is gone",
+			changes{phase("Failed"), condition("NodeReady", "NodeUnknown", "Unknown"), func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{} }},
+			health.Signs{Failed: true, CameUp: true},
+		},
 		{
 			"refused", changes{phase("Failed"), func(m *clusterv1alpha1.Machine) { m.Status.FailureReason = new("SpecInvalid") }},
 			health.Signs{Failed: true, Refused: true},
@@ -51,6 +66,10 @@ func TestSigns(t *testing.T) {
 		{"paused", changes{annotated("cluster.k8s.io/paused", "")}, health.Signs{Paused: true}},
 		{"not paused", changes{annotated("cluster.k8s.io/paused", "false")}, health.Signs{}},
 		{"its cluster is paused", changes{condition("Paused", "PausedByAnnotation", "True")}, health.Signs{Paused: true}},
+		{
+			"another system's", changes{func(m *clusterv1alpha1.Machine) { m.Finalizers = []string{"machine-delete-finalizer"} }},
+			health.Signs{Foreign: true},
+		},
 		{"preserved", changes{annotated("cluster.k8s.io/preserve-machine", "true")}, health.Signs{Preserved: true}},
 		{"going", changes{func(m *clusterv1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }}, health.Signs{Deleting: true}},
 	} {

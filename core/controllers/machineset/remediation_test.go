@@ -101,6 +101,42 @@ func TestSAFE4_NothingIsReplacedWhileTooMuchIsUnhealthy(t *testing.T) {
 	}
 }
 
+// One set's template is broken: most of all Machines have failed, and none of them ever came up. A Machine of another set that
+// worked is replaced.
+func TestSAFE4_WhatNeverCameUpHaltsNoRepair(t *testing.T) {
+	c := fleettest.New(t)
+	actor := c.Act(t)
+	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Labels["group"] != "broken" })
+	c.Manage(t, interceptor.Funcs{}, addLimited(&offset{}, "33%"))
+	broken, other := newSetNamed(t, c, "broken", 6), newSetNamed(t, c, "other", 3)
+	settled(t, c, other, 3)
+	has(t, c, broken, 6, 0)
+	for _, m := range ours(t, c, broken, true) {
+		c.Fail(t, m.Name, "Failed", "no host was found")
+	}
+	victim := ours(t, c, other, true)[0].Name
+	c.Die(t, victim)
+	until(t, c, other, func() string {
+		for _, m := range ours(t, c, other, true) {
+			if m.Name == victim {
+				return "the Machine that worked is there still"
+			}
+		}
+		return ""
+	})
+	settled(t, c, other, 3)
+	// Those that worked make a meltdown as before.
+	for _, m := range ours(t, c, other, true)[:2] {
+		c.Die(t, m.Name)
+	}
+	until(t, c, other, func() string {
+		if !apimeta.IsStatusConditionFalse(other.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed) {
+			return fmt.Sprintf("2 of 3 that worked have died: %+v", other.Status.Conditions)
+		}
+		return ""
+	})
+}
+
 func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
 	c := fleettest.New(t)
 	actor := c.Act(t)

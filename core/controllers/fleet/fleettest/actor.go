@@ -141,6 +141,15 @@ func (c *Cluster) Fail(t *testing.T, name, reason, message string) {
 	})
 }
 
+// Die makes a Machine that worked Failed: its VM is gone. Of such a Machine programs are told no failure.
+func (c *Cluster) Die(t *testing.T, name string) {
+	t.Helper()
+	c.updateStatus(t, name, func(m *clusterv1alpha1.Machine) {
+		m.Status.Phase = clusterv1alpha1.MachinePhaseFailed
+		SetReady(m, false)
+	})
+}
+
 // Report makes a Machine's Node Ready, or not.
 func (c *Cluster) Report(t *testing.T, name string, ready bool) {
 	t.Helper()
