@@ -48,7 +48,7 @@ func deleting(s *State) { s.Machine.Deleting = s.Now.Add(-time.Second) }
 
 func joined(ready metav1.ConditionStatus) func(*State) {
 	return func(s *State) {
-		s.Node = Node{Match: NodeFound, Name: "node", Claimed: true, Ready: ready, Message: "its words"}
+		s.Node = Node{Match: NodeFound, Name: "node", Claimed: true, Ready: ready, Reason: "KubeletSays", Message: "its words"}
 	}
 }
 

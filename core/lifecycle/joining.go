@@ -103,17 +103,22 @@ func (p *plan) joined() bool {
 	return p.waitUntil(time.Time{})
 }
 
-// judged shows how the Node is.
+// judged shows how the Node is, in words that stay the same as long as it is so: what the kubelet says of itself may change with
+// each heartbeat, and stands in the Node.
 func (p *plan) judged() {
+	why := "it has no condition Ready."
+	if p.Node.Reason != "" {
+		why = p.Node.Reason + ". Its condition Ready says more."
+	}
 	switch p.Node.Ready {
 	case metav1.ConditionTrue:
 		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionTrue,
 			clusterv1alpha1.ReasonNodeReady, fmt.Sprintf("Node %s is Ready.", p.Node.Name))
 	case metav1.ConditionFalse:
 		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, clusterv1alpha1.ReasonNodeNotReady,
-			fmt.Sprintf("Node %s is not Ready: %s", p.Node.Name, p.Node.Message))
+			fmt.Sprintf("Node %s is not Ready: %s", p.Node.Name, why))
 	default:
 		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionUnknown, clusterv1alpha1.ReasonNodeUnknown,
-			fmt.Sprintf("Node %s has not reported: %s", p.Node.Name, p.Node.Message))
+			fmt.Sprintf("Node %s has not reported: %s", p.Node.Name, why))
 	}
 }

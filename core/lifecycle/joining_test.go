@@ -1,8 +1,12 @@
 package lifecycle
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -39,5 +43,37 @@ func TestClaimsAtTheBounds(t *testing.T) {
 		if got := Next(given(node, claimed(patientClaims, since))).Memory.Claims; got != want {
 			t.Errorf("%s after the last claim, %d count, want %d", since, got, want)
 		}
+	}
+}
+
+// A kubelet that says something else with each heartbeat, as one does whose container runtime hangs, is worth one write.
+func TestOPS2_AKubeletsChangingWordsAreNotWritten(t *testing.T) {
+	for _, ready := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
+		for name, before := range map[string]func(*State){"running": running, "joining": provisioned} {
+			s := given(before, joined(ready))
+			s.Now = s.Now.Add(time.Hour)
+			writes := 0
+			for beat := range 100 {
+				s.Now = s.Now.Add(10 * time.Second)
+				s.Node.Message = fmt.Sprintf("pleg was last seen active %ds ago", beat)
+				step := Next(s)
+				if step.Write {
+					writes++
+				}
+				s.Machine.Status, s.Memory = step.Status, step.Memory
+			}
+			c := s.Machine.Status.Condition(clusterv1alpha1.ConditionNodeReady)
+			if writes != 1 || !strings.Contains(c.Message, "KubeletSays") {
+				t.Errorf("%s, %s: %d writes, the last one says %q", name, ready, writes, c.Message)
+			}
+		}
+	}
+}
+
+func TestANodeWithoutAReasonIsShown(t *testing.T) {
+	s := given(running, joined(metav1.ConditionUnknown))
+	s.Node.Reason = ""
+	if c := Next(s).Status.Condition(clusterv1alpha1.ConditionNodeReady); c.Message != "Node node has not reported: it has no condition Ready." {
+		t.Errorf("it says %q", c.Message)
 	}
 }

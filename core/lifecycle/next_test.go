@@ -204,7 +204,7 @@ func TestNext(t *testing.T) {
 		},
 		"a Node that does not become Ready is": {
 			given: all(provisioned, joined("False"), patient), watch: Seldom, phase: clusterv1alpha1.MachinePhaseProvisioned,
-			condition: "Ready False NodeNotReady", message: "its words",
+			condition: "Ready False NodeNotReady", message: "KubeletSays",
 		},
 		"a Node that has stopped reporting": {
 			given: all(running, joined("Unknown")), watch: Closely, phase: clusterv1alpha1.MachinePhaseRunning,

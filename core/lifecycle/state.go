@@ -143,8 +143,10 @@ type Node struct {
 	Name     string
 	// Claimed: everything that core sets on a Node is set, and nothing is left of what it set there before.
 	Claimed bool
-	// Ready is the status of the Node's condition Ready, Message its message.
-	Ready   metav1.ConditionStatus
+	// Ready is the status of the Node's condition Ready, Reason its reason; empty where there is none.
+	Ready  metav1.ConditionStatus
+	Reason string
+	// Message is that of the Node's condition Ready as it is just now. It may change with each heartbeat.
 	Message string
 }
 

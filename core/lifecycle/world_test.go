@@ -105,7 +105,9 @@ func (w *world) state() State {
 		s.BootstrapError = "label is wrong"
 	}
 	if w.node && s.Machine.ProviderID != "" {
-		s.Node = Node{Match: NodeFound, Name: "node", Claimed: w.claimed, Ready: metav1.ConditionFalse, Message: "not yet"}
+		s.Node = Node{Match: NodeFound, Name: "node", Claimed: w.claimed, Ready: metav1.ConditionFalse, Reason: "KubeletNotReady"}
+		// A kubelet may say something else with each heartbeat.
+		s.Node.Message = "not yet at " + w.now.String()
 		if w.nodeReady {
 			s.Node.Ready = metav1.ConditionTrue
 		}

@@ -67,6 +67,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	config = rest.CopyConfig(config)
 	// The API server's priority and fairness does the limiting.
 	config.QPS = -1
+	config.Wrap(repeatEvents)
 	if o.ReadOnly {
 		config.Wrap(lookOnly)
 	}

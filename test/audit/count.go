@@ -25,23 +25,36 @@ type Write struct {
 type Writes map[Write]int
 
 // CountFile counts the writes that user made since an instant, in the log at path.
-func CountFile(path, user string, since time.Time) (writes Writes, err error) {
+func CountFile(path, user string, since time.Time) (Writes, error) {
+	return countFile(path, user, since, (*event).carriedOut)
+}
+
+// CountFailures counts the writes of user since an instant that the API server answered with an error of its own.
+func CountFailures(path, user string, since time.Time) (Writes, error) {
+	return countFile(path, user, since, (*event).failed)
+}
+
+func countFile(path, user string, since time.Time, counts func(*event) bool) (writes Writes, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return Count(file, user, since)
+	return count(file, user, since, counts)
 }
 
 // Count counts the writes that user made since an instant. A last line that is not whole yet is left out.
 func Count(log io.Reader, user string, since time.Time) (Writes, error) {
+	return count(log, user, since, (*event).carriedOut)
+}
+
+func count(log io.Reader, user string, since time.Time, counts func(*event) bool) (Writes, error) {
 	writes := Writes{}
 	for e, err := range events(log) {
 		if err != nil {
 			return nil, err
 		}
-		if e.User.Username == user && e.carriedOut() && !e.StageTimestamp.Before(since) {
+		if e.User.Username == user && counts(e) && !e.StageTimestamp.Before(since) {
 			writes[e.write()]++
 		}
 	}

@@ -111,10 +111,16 @@ func events(log io.Reader) iter.Seq2[*event, error] {
 }
 
 // carriedOut says whether the event is the end of a write that took effect.
-func (e *event) carriedOut() bool {
+func (e *event) carriedOut() bool { return e.writes() && e.ResponseStatus.Code < 300 }
+
+// failed says whether the event is the end of a write that the API server answered with an error of its own.
+func (e *event) failed() bool { return e.writes() && e.ResponseStatus.Code >= 500 }
+
+// writes says whether the event is the end of a write.
+func (e *event) writes() bool {
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
-		return e.Stage == "ResponseComplete" && e.ResponseStatus.Code < 300
+		return e.Stage == "ResponseComplete"
 	}
 	return false
 }

@@ -133,7 +133,7 @@ func (n match) describe(d demand) lifecycle.Node {
 	}
 	for _, c := range n.node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			found.Ready, found.Message = metav1.ConditionStatus(c.Status), c.Message
+			found.Ready, found.Reason, found.Message = metav1.ConditionStatus(c.Status), c.Reason, c.Message
 		}
 	}
 	return found
@@ -184,10 +184,12 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 	}
 }
 
+// readiness is the part of the Node's condition Ready that Machines show. Its message is not: a kubelet may change it with each
+// heartbeat.
 func readiness(node *corev1.Node) lifecycle.Condition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return lifecycle.Condition{Status: metav1.ConditionStatus(c.Status), Message: c.Message}
+			return lifecycle.Condition{Status: metav1.ConditionStatus(c.Status), Reason: c.Reason}
 		}
 	}
 	return lifecycle.Condition{}
