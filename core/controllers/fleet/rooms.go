@@ -118,7 +118,7 @@ func (m *Room) Unseen(set types.UID, shown []clusterv1alpha1.Machine) (count int
 }
 
 // Sized notes that a set was given a size, or may have been. Before is the version of the set that was changed; empty for
-// one that was made.
+// one that was made with it.
 func (m *Room) Sized(name, before string, size Size) {
 	m.sized[name] = sized{size: size, before: before, at: m.clock.Now()}
 }
@@ -134,15 +134,15 @@ func (m *Room) Given(name, version string) (Size, bool) {
 	return given.size, ok
 }
 
-// Unlisted sums the sizes of sets that were made and are not among those that the cache shows; those that it shows are
-// forgotten.
+// Unlisted sums the sizes of sets that are not among those that the cache shows, as those that were just made are not. Of those
+// that it shows, Given tells.
 func (m *Room) Unlisted(shown func(name string) bool) int {
 	total := 0
 	for name, given := range m.sized {
 		switch {
-		case given.before != "":
-		case shown(name) || m.old(given.at):
+		case m.old(given.at), shown(name) && given.before == "":
 			delete(m.sized, name)
+		case shown(name):
 		default:
 			total += given.size.Replicas
 		}

@@ -123,11 +123,15 @@ func TestRoomCountsSetsThatTheCacheDoesNotShow(t *testing.T) {
 	room.Sized("old", "7", Size{Replicas: 5})
 	room.Sized("made", "", Size{Replicas: 2})
 	room.Sized("made too", "", Size{Replicas: 1})
-	if n := room.Unlisted(is("old")); n != 3 {
-		t.Errorf("sets that are not listed have %d, want 3", n)
+	room.Sized("made and sized", "9", Size{Replicas: 4})
+	if n := room.Unlisted(is("old")); n != 7 {
+		t.Errorf("sets that are not listed have %d, want 7", n)
 	}
-	if n := room.Unlisted(is("old", "made")); n != 1 {
+	if n := room.Unlisted(is("old", "made", "made and sized")); n != 1 {
 		t.Errorf("sets that are not listed have %d, want 1", n)
+	}
+	if size, ok := room.Given("made and sized", "9"); !ok || size.Replicas != 4 {
+		t.Errorf("what the cache shows of a set that was just sized is taken for its size: %v, %t", size, ok)
 	}
 	clock.SetTime(clock.Now().Add(RoomMemory))
 	if n := room.Unlisted(is("old")); n != 0 {

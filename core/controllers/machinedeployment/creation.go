@@ -26,16 +26,20 @@ const (
 
 // createSet makes the set for the deployment's template and returns its name. The name is made from the template, so
 // that a repeat meets the set that an earlier request has made. If another object has it, the next attempt uses another.
+//
+// The set is made empty and gets its size with a second request. A create whose answer is lost may be carried out a minute later,
+// when the deployment has another template and another set: by then it brings no Machines. Nor does a size that is late: it
+// is given to the very set that was made, and each set that a rollout leaves behind is written to before the next one is made.
 func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.CreateSet) (string, error) {
-	set := o.newSet(a.Replicas)
+	set := o.newSet()
 	err := r.client.Create(ctx, set)
-	o.noteSize(set, "", err)
-	if !apierrors.IsAlreadyExists(err) {
-		if err != nil {
-			return "", fmt.Errorf("create MachineSet %s: %w", set.Name, err)
-		}
+	if err == nil {
+		err = r.giveSize(ctx, o, set, a.Replicas)
 		r.tellCreated(o.md, set)
-		return set.Name, nil
+		return set.Name, err
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return "", fmt.Errorf("create MachineSet %s: %w", set.Name, err)
 	}
 	there := &clusterv1alpha1.MachineSet{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), there); err != nil {
@@ -45,6 +49,28 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	if owner := metav1.GetControllerOf(there); err == nil && same && owner != nil && owner.UID == o.md.UID {
 		return "", fleet.ErrStale
 	}
+	return "", r.noteCollision(ctx, o, set.Name)
+}
+
+// giveSize gives a set that was just made its size. Where somebody has written to the set already, the next plan does.
+func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet, replicas int32) error {
+	if replicas == 0 {
+		return nil
+	}
+	made, patch := set.DeepCopy(), client.MergeFromWithOptions(set.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	o.scale(made, replicas, rollout.Scaling)
+	sized := made.DeepCopy()
+	err := r.client.Patch(ctx, made, patch)
+	o.noteSize(sized, set.ResourceVersion, err)
+	if err != nil {
+		return fmt.Errorf("give MachineSet %s its size: %w", set.Name, err)
+	}
+	*set = *made
+	return nil
+}
+
+// noteCollision has the next attempt use another name. It returns fleet.ErrStale when that is written.
+func (r *reconciler) noteCollision(ctx context.Context, o *observation, taken string) error {
 	changed := o.md.DeepCopy()
 	count := int32(1)
 	if changed.Status.CollisionCount != nil {
@@ -53,13 +79,13 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	changed.Status.CollisionCount = &count
 	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, changed, patch); err != nil {
-		return "", fmt.Errorf("note that %s is taken: %w", set.Name, err)
+		return fmt.Errorf("note that %s is taken: %w", taken, err)
 	}
-	return "", fleet.ErrStale
+	return fleet.ErrStale
 }
 
-// newSet makes the set for the template, of that size.
-func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
+// newSet makes the set for the template, without Machines.
+func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 	hash := o.hash()
 	owner := fleet.Owner{Object: o.md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind)}
 	set := &clusterv1alpha1.MachineSet{
@@ -82,7 +108,7 @@ func (o *observation) newSet(replicas int32) *clusterv1alpha1.MachineSet {
 	}
 	o.update(set)
 	o.dress(set, o.revision(), o.state.Part(&rollout.Set{New: true}))
-	o.scale(set, replicas, rollout.Scaling)
+	o.scale(set, 0, rollout.Scaling)
 	return set
 }
 

@@ -88,6 +88,10 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	if set.Spec.Replicas != nil {
 		s.Desired = *set.Spec.Replicas
 	}
+	if set != o.fresh && o.growing(set, s.Desired) {
+		s.Observed = false
+		o.next = fleet.Sooner(o.next, fleet.RoomMemory)
+	}
 	s.PlannedFor, _ = planned(set)
 	s.Part = rollout.Part(set.Annotations[clusterv1alpha1.RolloutAnnotation])
 	machines := &clusterv1alpha1.MachineList{}
@@ -112,6 +116,13 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	s.Present += int32(unseen)
 	o.next = fleet.Sooner(o.next, left)
 	return s, nil
+}
+
+// growing says whether the set of an earlier template was given a larger size that it does not show. It will in a moment, unless
+// the answer was lost: then nobody can tell, until such a request can no longer be under way.
+func (o *observation) growing(set *clusterv1alpha1.MachineSet, shown int32) bool {
+	size, ok := o.room.Given(set.Name, set.ResourceVersion)
+	return ok && size.Replicas > int(shown)
 }
 
 func (c *counts) add(m *clusterv1alpha1.Machine, updated, available bool) {

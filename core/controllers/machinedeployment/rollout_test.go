@@ -27,8 +27,14 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
 
 func manage(t *testing.T, c *fleettest.Cluster) (stop func()) {
 	t.Helper()
+	return manageWith(t, c, interceptor.Funcs{})
+}
+
+// manageWith has funcs between the controllers and the API server.
+func manageWith(t *testing.T, c *fleettest.Cluster, funcs interceptor.Funcs) (stop func()) {
+	t.Helper()
 	rooms := fleet.NewRooms(clock.RealClock{})
-	return c.Manage(t, interceptor.Funcs{},
+	return c.Manage(t, funcs,
 		func(mgr ctrl.Manager) error {
 			return machinedeployment.Add(mgr, machinedeployment.Options{Rooms: rooms})
 		},
