@@ -34,6 +34,10 @@ const (
 	ReasonPausedByAnnotation = "PausedByAnnotation"
 	// ReasonReadOnly (True): the manager runs with --read-only.
 	ReasonReadOnly = "ReadOnly"
+	// ReasonManagedByAnother (True): another system of this API group works on the
+	// object, as a finalizer or a mark shows that the message names, or on Machines
+	// that it owns. Nothing is done for it, deletion included, until that is gone.
+	ReasonManagedByAnother = "ManagedByAnother"
 )
 
 // Conditions of a MachineSet or a MachineDeployment.

@@ -220,6 +220,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	if err := fleet.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if err := addForeignNotice(mgr, o); err != nil {
+		return err
+	}
 	rooms := fleet.NewRooms(clock.RealClock{})
 	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Rooms: rooms}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
@@ -244,19 +247,23 @@ func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, collector 
 	if o.Orphans.Off {
 		return nil
 	}
-	// The Lease is the one object that is the manager's own; without one the cluster is what remains.
-	regarding := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
-	if o.LeaderElection.Enabled {
-		regarding = &corev1.ObjectReference{
-			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: roster.LeaseName,
-		}
-	}
 	collector.Drivers, collector.Delete = drivers, !o.Orphans.ReportOnly
-	collector.Interval, collector.Age, collector.Regarding = o.Orphans.Interval, o.Orphans.Age, regarding
+	collector.Interval, collector.Age, collector.Regarding = o.Orphans.Interval, o.Orphans.Age, regarding(o)
 	if err := orphan.Add(mgr, collector); err != nil {
 		return fmt.Errorf("add the collector of orphans: %w", err)
 	}
 	return nil
+}
+
+// regarding is what Events are about that have no object of their own. The Lease is the one object that is the manager's own; without one
+// the cluster is what remains.
+func regarding(o Options) *corev1.ObjectReference {
+	if !o.LeaderElection.Enabled {
+		return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
+	}
+	return &corev1.ObjectReference{
+		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: roster.LeaseName,
+	}
 }
 
 // clusterID is the operator's choice, else the uid of kube-system, which lives as long as the cluster does.

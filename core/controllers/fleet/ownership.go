@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/foreign"
 )
 
 // OwnerIndex finds MachineSets and Machines in the cache by the uid of their controller, or by Orphan: see IndexOwners.
@@ -20,13 +21,16 @@ const OwnerIndex = "owner"
 // Orphan is under which key OwnerIndex has the objects that no controller owns.
 const Orphan = "orphan"
 
-// IndexOwners adds OwnerIndex to a cache. The controllers of MachineDeployments, MachineSets and Machines share it, so it has to be
+// IndexOwners adds OwnerIndex to a cache, and the index of Foreigners. The controllers of MachineDeployments, MachineSets and Machines share it, so it has to be
 // there before they are added.
 func IndexOwners(ctx context.Context, cache client.FieldIndexer) error {
 	for _, kind := range []client.Object{&clusterv1alpha1.MachineSet{}, &clusterv1alpha1.Machine{}} {
 		if err := cache.IndexField(ctx, kind, OwnerIndex, OwnerKey); err != nil {
 			return fmt.Errorf("index %T by %s: %w", kind, OwnerIndex, err)
 		}
+	}
+	if err := cache.IndexField(ctx, &clusterv1alpha1.Machine{}, foreignIndex, foreignKey); err != nil {
+		return fmt.Errorf("index Machines by %s: %w", foreignIndex, err)
 	}
 	return nil
 }
@@ -75,7 +79,7 @@ const (
 )
 
 // Claims decides about an object. An object that is being deleted changes hands no more, and an owner that is being
-// deleted adopts nothing.
+// deleted adopts nothing. Nobody adopts what another system works on.
 func (o Owner) Claims(obj client.Object) Claim {
 	selected := o.Selector.Matches(labels.Set(obj.GetLabels()))
 	leaving := !obj.GetDeletionTimestamp().IsZero()
@@ -87,7 +91,7 @@ func (o Owner) Claims(obj client.Object) Claim {
 		return Keep
 	case ref != nil:
 		return Release
-	case selected && !leaving && o.GetDeletionTimestamp().IsZero():
+	case selected && !leaving && o.GetDeletionTimestamp().IsZero() && foreign.Of(obj) == (foreign.Mark{}):
 		return Adopt
 	default:
 		return Ignore

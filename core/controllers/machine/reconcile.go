@@ -40,6 +40,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if wait, err := r.behind(ctx, m, mem); err != nil || wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
+	if why, err := r.foreigners.Machine(ctx, m, r.machines); err != nil || why != "" {
+		return r.leaveAlone(ctx, m, mem, why, err)
+	}
 	s, err := r.observe(ctx, m, mem, since)
 	if err != nil {
 		return ctrl.Result{}, err

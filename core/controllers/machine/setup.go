@@ -105,12 +105,14 @@ func Add(mgr ctrl.Manager, o Options) error {
 		measures:    measures,
 		references:  o.References,
 		rules:       o.Rules,
+		foreigners:  fleet.NewForeigners(mgr.GetClient()),
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1alpha1.Machine{}).
 		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(rolloutChanged())).
+		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(fleet.LeftAloneChanges())).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.machinesUnder), builder.WithPredicates(pauseChanged())).
 		Watches(&clusterv1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClassIndex)), builder.WithPredicates(inheritanceChanged())).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClusterIndex)), builder.WithPredicates(inheritanceChanged())).
@@ -186,6 +188,8 @@ type reconciler struct {
 	// references reads what specs refer to, and rules say where secrets may go.
 	references *references.Reader
 	rules      blueprint.Rules
+	// foreigners knows which Machines are another system's.
+	foreigners fleet.Foreigners
 }
 
 // The indexes of the caches.

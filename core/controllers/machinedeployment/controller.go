@@ -56,7 +56,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machinedeployment"),
-		clock: o.Clock, metrics: counts, rooms: o.Rooms,
+		clock: o.Clock, metrics: counts, rooms: o.Rooms, foreigners: fleet.NewForeigners(mgr.GetClient()),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
@@ -81,6 +81,8 @@ type reconciler struct {
 	started sync.Once
 	pace    fleet.Pace
 	rooms   *fleet.Rooms
+	// foreigners knows what is another system's.
+	foreigners fleet.Foreigners
 }
 
 // Reconcile brings one deployment a step further.
@@ -97,6 +99,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	r.started.Do(func() { r.since = r.clock.Now() })
+	if why, err := r.foreigners.Deployment(ctx, md); err != nil || why != "" {
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		return fleet.LeaveAlone(ctx, r.client, md, why)
+	}
 	if fleet.Paused(md) {
 		return r.leaveAlone(ctx, md)
 	}
@@ -200,7 +208,10 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 			return nil, fmt.Errorf("list MachineSets: %w", err)
 		}
 		for i := range sets.Items {
-			claim := owner.Claims(&sets.Items[i])
+			claim, err := r.claimOn(ctx, owner, &sets.Items[i])
+			if err != nil {
+				return nil, err
+			}
 			if err := owner.Settle(ctx, r.client, live, &sets.Items[i], claim); err != nil {
 				return nil, err
 			}
@@ -218,6 +229,18 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 		return nil, fleet.ErrStale
 	}
 	return ours, nil
+}
+
+// claimOn is owner's claim on the set. It adopts none that has another system's Machines.
+func (r *reconciler) claimOn(ctx context.Context, owner fleet.Owner, set *clusterv1alpha1.MachineSet) (fleet.Claim, error) {
+	claim := owner.Claims(set)
+	if claim != fleet.Adopt {
+		return claim, nil
+	}
+	if why, err := r.foreigners.Set(ctx, set); err != nil || why != "" {
+		return fleet.Ignore, err
+	}
+	return claim, nil
 }
 
 // deploymentsOf returns the deployment that a set belongs to, or, if it belongs to nobody, those that would adopt it.

@@ -36,6 +36,12 @@ func (r *reconciler) dropLeftovers(ctx context.Context, md *clusterv1alpha1.Mach
 		if owner := fleet.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind); owner.UID == md.UID || !set.DeletionTimestamp.IsZero() {
 			continue
 		}
+		if why, err := r.foreigners.Set(ctx, set); err != nil || why != "" {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		// The cache may show an earlier deployment than the set's. The API server has the latest, and whoever owned a set
 		// before is gone then.
 		now := &clusterv1alpha1.MachineDeployment{}

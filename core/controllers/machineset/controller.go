@@ -84,7 +84,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machineset"),
-		clock: o.Clock, metrics: counts, limits: o.limits(), rooms: o.Rooms, roster: newRoster(o.Clock, o.MaxUnhealthy, all),
+		clock: o.Clock, metrics: counts, limits: o.limits(), rooms: o.Rooms, foreigners: fleet.NewForeigners(mgr.GetClient()),
+		roster: newRoster(o.Clock, o.MaxUnhealthy, all),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
@@ -92,6 +93,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1alpha1.Machine{}, r.roster.before(fleet.ForOwners(r.setsOf))).
 		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
+		Watches(&clusterv1alpha1.MachineDeployment{}, fleet.ForOwners(r.setsUnder), builder.WithPredicates(fleet.LeftAloneChanges())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
 		}).
@@ -109,6 +111,8 @@ type reconciler struct {
 	roster   *roster
 	pace     fleet.Pace
 	rooms    *fleet.Rooms
+	// foreigners knows which sets are another system's.
+	foreigners fleet.Foreigners
 }
 
 // Reconcile brings one set a step further.
@@ -123,6 +127,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// The garbage collector deletes its Machines; nothing is to be created in their place.
 		r.memories.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
+	}
+	if why, err := r.foreigners.Set(ctx, set); err != nil || why != "" {
+		return r.leaveAlone(ctx, set, why, err)
 	}
 	if set.Spec.Replicas == nil && !fleet.Paused(set) {
 		return ctrl.Result{}, r.size(ctx, set)
@@ -147,6 +154,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o.seen = seen
 	done := r.apply(ctx, o)
 	return r.report(ctx, o, done)
+}
+
+// leaveAlone shows on the set why another system works on it. What was remembered of it may not hold any more afterwards.
+func (r *reconciler) leaveAlone(ctx context.Context, set *clusterv1alpha1.MachineSet, why string, err error) (ctrl.Result, error) {
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.memories.forget(client.ObjectKeyFromObject(set))
+	return fleet.LeaveAlone(ctx, r.client, set, why)
 }
 
 // size writes the size of a set that has none: at first the initial one; later, when the field was dropped, what it has.

@@ -196,6 +196,19 @@ func (r *reconciler) leaving(ctx context.Context, namespace string, deployment m
 	return md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
 }
 
+// setsUnder returns the sets of a MachineDeployment.
+func (r *reconciler) setsUnder(ctx context.Context, md client.Object) []reconcile.Request {
+	sets, err := r.setsOfDeployment(ctx, md.GetNamespace(), md.GetUID())
+	if err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(sets))
+	for i := range sets {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets[i])})
+	}
+	return requests
+}
+
 // siblingsOf returns the other sets of the set's MachineDeployment: what one no longer holds the others may spare.
 func (r *reconciler) siblingsOf(ctx context.Context, set client.Object) []reconcile.Request {
 	deployment, ok := deploymentOf(set)

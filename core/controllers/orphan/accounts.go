@@ -10,6 +10,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/foreign"
 	"github.com/millwright-dev/millwright/core/orphan"
 )
 
@@ -112,6 +113,10 @@ func addNames(names orphan.Names, machines []clusterv1alpha1.Machine) {
 			if name != nil {
 				names.Add(*name)
 			}
+		}
+		if foreign.Of(&machines[i]) != (foreign.Mark{}) {
+			// Other systems know a VM by the uid of its Machine.
+			names.Add(string(machines[i].UID))
 		}
 	}
 }
