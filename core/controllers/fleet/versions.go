@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Newer says whether a is the version of a later change than b. Machines, their sets and MachineDeployments lie in one etcd,
-// which numbers all changes.
-func Newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
+// Newer says whether a is the version of a later change than b. Kubernetes promises an order only among objects of one kind:
+// who has versions of several has a type for each, so that they cannot be compared.
+func Newer[V ~string](a, b V) bool {
+	order, err := resourceversion.CompareResourceVersion(string(a), string(b))
 	return err == nil && order > 0
 }
 

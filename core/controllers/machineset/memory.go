@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/scale"
 )
@@ -20,8 +21,10 @@ type memory struct {
 	uid     types.UID
 	names   *scale.Names
 	pending scale.Pending
-	// awaited is the version of the set for which the cache was last waited for.
-	awaited string
+	// floor is a version of all Machines from after the set came to have the generation floorOf: what was written to them before
+	// that is no newer. It is empty before the first.
+	floor   machineVersion
+	floorOf int64
 	// doubtful: the API server is to be asked what there is before anything is created.
 	doubtful bool
 	// lost is when requests were sent whose answer was lost, by the name to be created.
@@ -49,6 +52,12 @@ func (m *memory) given(template *clusterv1alpha1.MachineTemplateSpec) map[types.
 		m.template, m.reached = *template.DeepCopy(), nil
 	}
 	return m.reached
+}
+
+// shows says whether a cache that has shown this version of a Machine shows all that was written to Machines before the set came to
+// have that generation: a watch keeps the order.
+func (m *memory) shows(seen machineVersion, generation int64) bool {
+	return m.floor != "" && m.floorOf == generation && (seen == m.floor || fleet.Newer(seen, m.floor))
 }
 
 // memories are safe for concurrent use. The zero value is empty.

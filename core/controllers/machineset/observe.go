@@ -36,7 +36,7 @@ type observation struct {
 	// state is what package scale decides on.
 	state scale.State
 	// seen is the version of the latest Machine that the cache had shown before these were read.
-	seen string
+	seen machineVersion
 	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
 	nextAvailable time.Duration
 }
@@ -181,15 +181,21 @@ func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
 }
 
 // confirm returns what is known of the set's Machines no earlier than its last change: whoever lowered its size may have
-// marked Machines just before. Where the cache has shown a Machine that was written after the set, it shows all that was
-// written before: a watch keeps the order. In a rollout that is so within a moment, and spares a list of all Machines for
-// each few that go; a large set waits for that moment, once.
+// marked Machines just before. Where the cache has shown a Machine that was written after that change, it shows all that was
+// written before. In a rollout that is so within a moment, and spares a list of all Machines for each few that go; a large set
+// waits for that moment, once.
 func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, error) {
-	if fleet.Newer(o.seen, o.set.ResourceVersion) {
+	mem, generation := o.memory, o.set.Generation
+	if mem.shows(o.seen, generation) {
 		return o.state, r.confirmSet(ctx, o)
 	}
-	if len(o.machines) >= large && o.memory.awaited != o.set.ResourceVersion {
-		o.memory.awaited = o.set.ResourceVersion
+	if len(o.machines) >= large && mem.floorOf != generation {
+		// The version of the whole list comes with any part of it.
+		some := &clusterv1alpha1.MachineList{}
+		if err := r.live.List(ctx, some, client.InNamespace(o.set.Namespace), client.Limit(1)); err != nil {
+			return scale.State{}, fmt.Errorf("ask how far the Machines are: %w", err)
+		}
+		mem.floor, mem.floorOf = machineVersion(some.ResourceVersion), generation
 		return scale.State{}, fleet.ErrStale
 	}
 	machines, err := r.listLive(ctx, o)
@@ -219,6 +225,7 @@ func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1a
 	if err != nil {
 		return nil, fmt.Errorf("list the Machines there are: %w", err)
 	}
+	o.memory.floor, o.memory.floorOf = machineVersion(machines.ResourceVersion), set.Generation
 	var ours []clusterv1alpha1.Machine
 	for i := range machines.Items {
 		if owner := metav1.GetControllerOf(&machines.Items[i]); owner != nil && owner.UID == set.UID {

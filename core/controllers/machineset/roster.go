@@ -31,10 +31,13 @@ type roster struct {
 	of    map[types.UID]entry
 	fleet health.Fleet
 	// seen is the version of the latest Machine.
-	seen string
+	seen machineVersion
 	// held are the sets that wait for the fleet to get better.
 	held map[reconcile.Request]bool
 }
+
+// machineVersion is the resourceVersion of a Machine, or of a list of them. It cannot be compared with those of other kinds.
+type machineVersion string
 
 // entry is one Machine's.
 type entry struct {
@@ -78,8 +81,8 @@ func (r *roster) enter(object client.Object, q queue) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.seen == "" || fleet.Newer(m.ResourceVersion, r.seen) {
-		r.seen = m.ResourceVersion
+	if version := machineVersion(m.ResourceVersion); r.seen == "" || fleet.Newer(version, r.seen) {
+		r.seen = version
 	}
 	was := r.of[m.UID]
 	now := entry{standing: fleet.Signs(m).Standing()}
@@ -138,7 +141,7 @@ func (r *roster) show() {
 }
 
 // latest is the version of the latest Machine that the cache has shown; empty before the first.
-func (r *roster) latest() string {
+func (r *roster) latest() machineVersion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen
