@@ -291,6 +291,7 @@ const (
 	// created in the cloud.
 	ReasonMachinesFailed = "MachinesFailed"
 	// ReasonTemplateInvalid (True): the driver refuses the template's
-	// cloudProviderSpec. No Machine is made until the template changes.
+	// cloudProviderSpec. No Machine is made until the template changes, or the
+	// MachineClass or Cluster that it inherits from.
 	ReasonTemplateInvalid = "TemplateInvalid"
 )

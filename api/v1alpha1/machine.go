@@ -91,7 +91,8 @@ type MachineStatus struct {
 	// and with the driver's defaults as they were when the machine was made. Written
 	// down before the cloud is first asked; from then on neither a change of a class
 	// nor another default of the driver's reaches the machine. References to Secrets
-	// stay references.
+	// stay references. Of a machine that failed because of what it inherits, before
+	// anything was made for it, it is what was refused.
 	// +optional
 	ProviderSpec *AppliedProviderSpec `json:"providerSpec,omitempty"`
 

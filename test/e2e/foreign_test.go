@@ -52,8 +52,9 @@ func newNeighbour(u *user) *neighbour {
 	return n
 }
 
-// leave takes the neighbour's finalizers away, so that the test's namespace can go.
+// leave deletes what there is, and takes the neighbour's finalizers away, so that the test's namespace can go.
 func (n *neighbour) leave() {
+	_, _ = n.try(nil, "delete", "machinedeployments,machinesets,machines", "--all", "--wait=false")
 	for _, m := range n.machines() {
 		n.letGo(m.Name)
 	}

@@ -46,10 +46,12 @@ func Failed(m *clusterv1alpha1.Machine) bool {
 
 // SpecRefused says whether the Machine failed because of what its spec says.
 func SpecRefused(m *clusterv1alpha1.Machine) bool {
-	if m.Status.FailureReason == nil {
-		return false
-	}
-	switch *m.Status.FailureReason {
+	return m.Status.FailureReason != nil && RefusedFor(*m.Status.FailureReason)
+}
+
+// RefusedFor says whether a failure of that reason lies in what the Machine's spec says.
+func RefusedFor(reason string) bool {
+	switch reason {
 	case clusterv1alpha1.ReasonSpecInvalid, clusterv1alpha1.ReasonRequestTooLarge:
 		return true
 	default:

@@ -113,6 +113,7 @@ func (r *reconciler) writeStatus(ctx context.Context, s *subject, step lifecycle
 		return nil
 	}
 	was := s.machine.Status.Phase
+	s.noteRefused(step)
 	writeStatus(s.machine, step.Status, s.node, metav1.NewTime(s.state.Now))
 	if err := r.client.Status().Update(ctx, s.machine); err != nil {
 		return fmt.Errorf("write status: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/blueprint"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
@@ -22,6 +23,8 @@ import (
 type provision struct {
 	blueprint blueprint.Blueprint
 	blueprint.Resolved
+	// drawn is what a machine of this spec would be made from now, whatever was written down.
+	drawn blueprint.Blueprint
 	// trouble is why no call can be made for now; nil for nothing.
 	trouble *instance.Failure
 }
@@ -36,6 +39,7 @@ const rotation = 10 * time.Minute
 func (r *reconciler) provision(ctx context.Context, s *subject) error {
 	m, p := s.machine, &s.provision
 	drawn, err := blueprint.Draw(ctx, r.client, m.Namespace, &m.Spec)
+	p.drawn = drawn
 	if written := m.Status.ProviderSpec; written != nil && !s.unmade() {
 		drawn.Provider, drawn.Spec = written.CloudProvider, written.CloudProviderSpec.Raw
 	}
@@ -123,6 +127,19 @@ func (s *subject) note(completed []byte) bool {
 		CloudProvider: p.blueprint.Provider, CloudProviderSpec: runtime.RawExtension{Raw: applied},
 	}
 	return true
+}
+
+// noteRefused notes in the status what was refused, of a machine that fails for its spec before anything can exist of it: its set
+// sees by that whether a class or Cluster has been mended since.
+func (s *subject) noteRefused(step lifecycle.Step) {
+	failed := step.Status.Failure != nil && s.machine.Status.FailureReason == nil
+	if !failed || !fleet.RefusedFor(step.Status.Failure.Reason) || !s.unmade() || !blueprint.Inherits(&s.machine.Spec) {
+		return
+	}
+	p := s.provision
+	s.machine.Status.ProviderSpec = &clusterv1alpha1.AppliedProviderSpec{
+		CloudProvider: p.drawn.Provider, CloudProviderSpec: runtime.RawExtension{Raw: p.drawn.Spec},
+	}
 }
 
 // again is when to read the machine's Secrets again, soon where they keep it from getting on; 0 for never.

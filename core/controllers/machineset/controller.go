@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -26,6 +27,7 @@ import (
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses;clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options are the choices of whoever wires the controllers together. The zero value works.
@@ -93,6 +95,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1alpha1.Machine{}, r.roster.before(fleet.ForOwners(r.setsOf))).
 		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
 		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
+		Watches(&clusterv1alpha1.MachineClass{}, fleet.ForOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1alpha1.Cluster{}, fleet.ForOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1alpha1.MachineDeployment{}, fleet.ForOwners(r.setsUnder), builder.WithPredicates(fleet.LeftAloneChanges())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),

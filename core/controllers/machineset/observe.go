@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/scale"
 )
@@ -37,6 +38,8 @@ type observation struct {
 	state scale.State
 	// seen is the version of the latest Machine that the cache had shown before these were read.
 	seen machineVersion
+	// drawn is what a Machine of the template would be made from now; nil where it inherits nothing, or none was refused.
+	drawn *blueprint.Blueprint
 	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
 	nextAvailable time.Duration
 }
@@ -50,6 +53,9 @@ func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSe
 	}
 	var err error
 	if o.room, err = r.room(ctx, set, o.size, nil); err != nil {
+		return nil, err
+	}
+	if o.drawn, err = r.inherited(ctx, set, machines); err != nil {
 		return nil, err
 	}
 	r.look(o)
@@ -130,7 +136,7 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 		}
 		var left time.Duration
 		facts.Available, left = fleet.Available(m, minReady, now)
-		facts.Refused = fleet.SpecRefused(m) && fleet.SameSpec(m, &set.Spec.Template)
+		facts.Refused = fleet.SpecRefused(m) && fleet.SameSpec(m, &set.Spec.Template) && !o.mended(m)
 		if left > 0 && (next == 0 || left < next) {
 			next = left
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -229,5 +230,53 @@ func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
 	has(t, c, set, 4, 3)
 	if m := c.Machines(t)[0]; m.Name != kept.Name || m.DeletionTimestamp.IsZero() {
 		t.Error("a Machine that nobody wants to keep any more is not replaced")
+	}
+}
+
+// A template that inherits from a MachineClass is tried again when that has changed, and not before.
+func TestAPI5_ATemplateIsTriedAgainWhenItsClassIsMended(t *testing.T) {
+	c := fleettest.New(t)
+	actor := c.Act(t)
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
+	class := &clusterv1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "large"}, Provider: "test",
+		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"flavor":"smal"}`)},
+	}
+	if err := c.Create(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	c.Manage(t, interceptor.Funcs{}, addAt(later()))
+	audit := c.Audit(t)
+	set := newSetWith(t, c, "nodes", 1, func(s *clusterv1alpha1.MachineSet) {
+		s.Spec.Template.Spec.ProviderSpec = clusterv1alpha1.ProviderSpec{
+			ValueFrom: &clusterv1alpha1.ProviderSpecSource{MachineClass: clusterv1alpha1.LocalReference{Name: "large"}},
+			Value:     clusterv1alpha1.ProviderSpecValue{OperatingSystem: clusterv1alpha1.OperatingSystemUbuntu},
+		}
+	})
+	refused := func(made int, spec string) {
+		t.Helper()
+		until(t, c, set, func() string {
+			if there := ours(t, c, set, true); audit.Made() != made || len(there) != 1 {
+				return fmt.Sprintf("%d made, %d there, want the one of %d", audit.Made(), len(there), made)
+			}
+			return ""
+		})
+		c.Refuse(t, ours(t, c, set, true)[0].Name, spec)
+		until(t, c, set, func() string {
+			if f := failureOf(set); !strings.HasPrefix(f, clusterv1alpha1.ReasonTemplateInvalid) {
+				return "it says " + f
+			}
+			return ""
+		})
+	}
+	refused(1, `{"flavor":"smal"}`)
+	fleettest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.ProviderSpec.Raw = []byte(`{"flavor":"sml"}`) })
+	refused(2, `{"flavor":"sml"}`)
+	fleettest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.Labels = map[string]string{"looked": "at"} })
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
+	fleettest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.ProviderSpec.Raw = []byte(`{"flavor":"small"}`) })
+	settled(t, c, set, 1)
+	if audit.Made() != 3 {
+		t.Errorf("%d Machines were made, one for each of three classes wanted", audit.Made())
 	}
 }

@@ -90,6 +90,14 @@ func atMost(t *testing.T, audit *fleettest.Audit, n int) {
 
 func newSetNamed(t *testing.T, c *fleettest.Cluster, name string, replicas int32) *clusterv1alpha1.MachineSet {
 	t.Helper()
+	return newSetWith(t, c, name, replicas, func(*clusterv1alpha1.MachineSet) {})
+}
+
+// newSetWith changes the set before it is made.
+func newSetWith(
+	t *testing.T, c *fleettest.Cluster, name string, replicas int32, change func(*clusterv1alpha1.MachineSet),
+) *clusterv1alpha1.MachineSet {
+	t.Helper()
 	set := &clusterv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name},
 		Spec: clusterv1alpha1.MachineSetSpec{
@@ -103,6 +111,7 @@ func newSetNamed(t *testing.T, c *fleettest.Cluster, name string, replicas int32
 			},
 		},
 	}
+	change(set)
 	if err := c.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -137,6 +138,19 @@ func (c *Cluster) Fail(t *testing.T, name, reason, message string) {
 	c.updateStatus(t, name, func(m *clusterv1alpha1.Machine) {
 		m.Status.Phase, m.Status.FailureReason, m.Status.FailureMessage = clusterv1alpha1.MachinePhaseFailed, &reason, &message
 		m.Status.NodeRef = nil
+		SetReady(m, false)
+	})
+}
+
+// Refuse makes a Machine Failed because its cloudProviderSpec, which it inherits, was refused.
+func (c *Cluster) Refuse(t *testing.T, name, spec string) {
+	t.Helper()
+	reason, message := clusterv1alpha1.ReasonSpecInvalid, "the spec is wrong"
+	c.updateStatus(t, name, func(m *clusterv1alpha1.Machine) {
+		m.Status.Phase, m.Status.FailureReason, m.Status.FailureMessage = clusterv1alpha1.MachinePhaseFailed, &reason, &message
+		m.Status.ProviderSpec = &clusterv1alpha1.AppliedProviderSpec{
+			CloudProvider: "test", CloudProviderSpec: runtime.RawExtension{Raw: []byte(spec)},
+		}
 		SetReady(m, false)
 	})
 }
