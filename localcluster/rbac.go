@@ -16,6 +16,9 @@ const (
 	KubeletRunning = "running"
 )
 
+// UsesGraceAnnotation on a pod has it end only when its grace period is over; others end at once.
+const UsesGraceAnnotation = "millwright.dev/uses-its-grace"
+
 // The users that the parts authenticate as which Kubernetes knows no user for.
 const (
 	// SimKubeletUser is the user of all simulated kubelets, as it stands in the audit log.

@@ -103,10 +103,17 @@ func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet) {
 	}
 }
 
+// doubtTime is how long after a Lease was renewed too late its Node may still become Unknown: node-lifecycle may not have seen
+// the renewal when it looks next.
+const doubtTime = 30 * time.Second
+
 // renew renews one Lease. A kubelet whose Node is gone stops trying.
 func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 	now := time.Now()
 	if now.Sub(k.renewed) > f.leases.duration {
+		k.doubted = now.Add(doubtTime)
+	}
+	if now.Before(k.doubted) {
 		if err := f.reportReady(ctx, k.node, now); err != nil {
 			return err
 		}

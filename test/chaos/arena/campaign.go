@@ -43,7 +43,7 @@ func Run(ctx context.Context, o Options) (violations []judge.Violation, err erro
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Plan.Operations = o.Cloud.Operations
+	o.Plan.Operations, o.Plan.Team = o.Cloud.Operations, o.Plan.Team && o.Cloud.Team != nil
 	a, err := open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -113,6 +113,9 @@ func (a *arena) farewell(ctx context.Context) ([]judge.Violation, error) {
 		if err := a.deleteDeployment(ctx, name); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.useTeam(ctx, plan.Step{Do: plan.DeleteNamespace}); err != nil {
+		return nil, err
 	}
 	if unsettled == "" {
 		unsettled = a.settle(ctx, true)

@@ -56,6 +56,12 @@ func (a *arena) do(ctx context.Context, s plan.Step) error {
 	switch s.Do {
 	case plan.Apply, plan.Scale, plan.Delete, plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace, plan.Pause, plan.Hold:
 		return a.use(ctx, s)
+	case plan.ApplyTeam, plan.DeleteNamespace, plan.DeleteManifest, plan.DeleteSecret, plan.DeleteBinding:
+		return a.useTeam(ctx, s)
+	case plan.Claim:
+		return a.claim(ctx, s)
+	case plan.Outage:
+		return a.outage(ctx, s)
 	case plan.Kill, plan.Stop, plan.Cut, plan.Stall:
 		return a.disturb(ctx, s)
 	case plan.Break:
@@ -154,6 +160,9 @@ func (a *arena) putRight(ctx context.Context) error {
 	if err := a.quota(ctx, -1); err != nil {
 		return err
 	}
+	if err := errors.Join(a.stopPods(ctx), a.mendTeam(ctx)); err != nil {
+		return err
+	}
 	// Somebody switches on what was switched off.
 	vms, err := a.vms(ctx)
 	if err != nil {
@@ -226,6 +235,8 @@ func (a *arena) changeVM(ctx context.Context, s plan.Step) error {
 
 // change does something to a VM, which may be gone by now.
 func (a *arena) change(ctx context.Context, vm *backendv1alpha1.VM, change backendv1alpha1.VMChange) error {
+	now := time.Now()
+	a.note(judge.Act{At: now, Until: now, Do: judge.Changed, Target: vm.GetId()})
 	_, err := a.stack.Backend().ChangeVM(ctx, &backendv1alpha1.ChangeVMRequest{Id: vm.GetId(), Change: change, Message: "The host is broken."})
 	return ignoreNoVM(err)
 }

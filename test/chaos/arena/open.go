@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,9 +33,6 @@ import (
 // namespace is where users work.
 const namespace = "chaos"
 
-// foreignNode is the Node that is nobody's Machine's.
-const foreignNode = "foreign"
-
 // arena is a Millwright to be disturbed.
 type arena struct {
 	options Options
@@ -45,6 +45,8 @@ type arena struct {
 	follow  sync.WaitGroup
 	// turns are held while a process or link is disturbed: one disturbance of each at a time.
 	turns map[string]*sync.Mutex
+	// foreignIDs are the providerIDs of VMs that are none of Millwright's business.
+	foreignIDs []string
 	// effects are what the cloud can be told to do wrong.
 	effects []backendv1alpha1.FaultEffect
 	// vmRevision and callRevision are how far the ledger was read; audit and finder know how far the logs were.
@@ -65,7 +67,7 @@ const strayAge = 8 * time.Second
 // managerArgs are flags of the manager: whatever takes minutes by default takes seconds here. Of so few Machines any number may fail.
 func (o Options) managerArgs() []string {
 	args := []string{
-		"-v=4", "--settled-interval=2s", "--drain-timeout=20s", "--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
+		"-v=4", "--settled-interval=2s", "--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
 		"--settle-period=2s", "--credential-retry=2s",
 	}
 	for _, limit := range []struct {
@@ -73,7 +75,7 @@ func (o Options) managerArgs() []string {
 		long time.Duration
 	}{
 		{"--deadline-status", 2 * time.Second}, {"--deadline-mutation", 3 * time.Second}, {"--deadline-list-page", 3 * time.Second},
-		{"--node-startup-timeout", 8 * time.Second},
+		{"--node-startup-timeout", 8 * time.Second}, {"--drain-timeout", drainTimeout},
 	} {
 		args = append(args, limit.flag+"="+o.patiently(limit.long).String())
 	}
@@ -94,12 +96,15 @@ func open(ctx context.Context, o Options) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
+	account, err := openAccount(o)
+	if err != nil {
+		return nil, err
+	}
 	a.stack, err = stack.Start(ctx, stack.Options{
-		Provider: o.Cloud.Provider, Driver: driver, CloudArgs: o.Cloud.Args,
+		Provider: o.Cloud.Provider, Driver: driver, CloudArgs: append(account, o.Cloud.Args...),
 		BinDir: o.BinDir, CommandDir: o.CommandDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log,
 		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: o.managerArgs(),
-		// However long the API server is away, or this machine has other things to do: no Node is lost for that.
-		NodeGracePeriod: 10 * time.Minute,
+		NodeGracePeriod: o.patiently(nodeGrace), KubeletArgs: []string{"--lease-duration=" + o.patiently(leaseDuration).String()},
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.closeLinks())
@@ -155,7 +160,9 @@ func (a *arena) ended(e *supervisor.ExitError) {
 // prepare makes what stands there from the beginning, and begins to watch.
 func (a *arena) prepare(ctx context.Context) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, clusterv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return err
 		}
@@ -166,8 +173,10 @@ func (a *arena) prepare(ctx context.Context) error {
 	if a.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make the users' client: %w", err)
 	}
-	if err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return fmt.Errorf("make the users' namespace: %w", err)
+	for _, name := range []string{namespace, applications} {
+		if err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return fmt.Errorf("make the users' namespaces: %w", err)
+		}
 	}
 	system := &corev1.Namespace{}
 	if err := a.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -190,10 +199,15 @@ func (a *arena) prepare(ctx context.Context) error {
 	for _, r := range held.GetResources() {
 		all = append(all, r.GetId())
 	}
+	var ids []string
+	for _, vm := range foreign {
+		ids, a.foreignIDs = append(ids, vm.GetId()), append(a.foreignIDs, vm.GetProviderId())
+	}
 	a.view.clusterUID = string(system.UID)
 	a.judge = judge.New(judge.Options{
-		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: foreign, Foreign: all,
+		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: ids, Foreign: all,
 		Resources: a.options.Cloud.Resources, Patience: a.options.patiently(patience), StrayAge: strayAge,
+		DrainTimeout: a.options.patiently(drainTimeout),
 	})
 	a.audit = audit.NewLog(a.stack.AuditLogPath())
 	a.finder = newFinder(filepath.Join(a.options.Dir, "logs"), filepath.Base(a.stack.AuditLogPath()), canary)
@@ -224,27 +238,6 @@ func (a *arena) watch(ctx context.Context) error {
 		}
 	})
 	return nil
-}
-
-// makeForeign makes VMs and a Node that are none of Millwright's business, and returns the VMs' ids.
-func (a *arena) makeForeign(ctx context.Context) ([]string, error) {
-	var ids, providerIDs []string
-	for _, vm := range []*backendv1alpha1.VM{
-		{Name: "somebody-else"},
-		{Name: "another-cluster", ClusterUid: "another-cluster"},
-		{Name: "another-clusters-machine", ClusterUid: "another-cluster", MachineUid: "another-machine"},
-	} {
-		made, err := a.stack.Backend().CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: vm})
-		if err != nil {
-			return nil, fmt.Errorf("make a foreign VM: %w", err)
-		}
-		ids, providerIDs = append(ids, made.GetVm().GetId()), append(providerIDs, made.GetVm().GetProviderId())
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignNode}, Spec: corev1.NodeSpec{ProviderID: providerIDs[0]}}
-	if err := a.client.Create(ctx, node); err != nil {
-		return nil, fmt.Errorf("make a foreign Node: %w", err)
-	}
-	return ids, nil
 }
 
 func (a *arena) close() error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,6 +55,9 @@ func (a *arena) settle(ctx context.Context, farewell bool) string {
 func (v *view) unsettled() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if err := v.unsettledNamespaces(); err != nil {
+		return err
+	}
 	count := map[string]int{}
 	for _, m := range v.machines {
 		d := v.deploymentOf(m)
@@ -81,6 +85,32 @@ func (v *view) unsettled() error {
 		}
 	}
 	return v.unsettledNodes()
+}
+
+// unsettledNamespaces: a namespace that was deleted is gone.
+func (v *view) unsettledNamespaces() error {
+	for _, n := range v.namespaces {
+		if !n.DeletionTimestamp.IsZero() {
+			return fmt.Errorf("namespace %s is being deleted: %s", n.Name, v.remaining(n))
+		}
+	}
+	return nil
+}
+
+// remaining says what a namespace that is being deleted still holds, and what its Machines have to say.
+func (v *view) remaining(n *corev1.Namespace) string {
+	var b strings.Builder
+	for _, c := range n.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			fmt.Fprintf(&b, "%s ", c.Message)
+		}
+	}
+	for _, m := range v.machines {
+		if m.Namespace == n.Name {
+			b.WriteString(m.Name + words(m) + " ")
+		}
+	}
+	return b.String()
 }
 
 // unsettledNodes: each Node is a Machine's, but the foreign one.

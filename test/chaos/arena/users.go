@@ -55,7 +55,7 @@ func (a *arena) use(ctx context.Context, s plan.Step) error {
 	case plan.Apply:
 		return a.apply(ctx, s.Target, s.Shape)
 	case plan.Scale:
-		return a.patchDeployment(ctx, s.Target, map[string]any{"spec": map[string]any{"replicas": s.Number}})
+		return a.patchDeployment(ctx, keyOf(s.Target), map[string]any{"spec": map[string]any{"replicas": s.Number}})
 	case plan.Delete:
 		return a.deleteDeployment(ctx, s.Target)
 	case plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace:
@@ -107,27 +107,32 @@ func (a *arena) give(d *clusterv1alpha1.MachineDeployment, name string, shape pl
 	}
 }
 
-func (a *arena) patchDeployment(ctx context.Context, name string, patch map[string]any) error {
+// keyOf is the key of a deployment that the plan names.
+func keyOf(deployment string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: deployment}
+}
+
+func (a *arena) patchDeployment(ctx context.Context, key client.ObjectKey, patch map[string]any) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
 	return a.insist(ctx, func(ctx context.Context) error {
-		d := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		d := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		return client.IgnoreNotFound(a.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, data)))
 	})
 }
 
 // pause sets the annotation that pauses a deployment, or takes it away with nil.
 func (a *arena) pause(ctx context.Context, name string, value any) error {
-	return a.patchDeployment(ctx, name, map[string]any{"metadata": map[string]any{
+	return a.patchDeployment(ctx, keyOf(name), map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{clusterv1alpha1.PausedAnnotation: value},
 	}})
 }
 
 // hold pauses a deployment's rollout, or lets it go on.
 func (a *arena) hold(ctx context.Context, name string, held bool) error {
-	return a.patchDeployment(ctx, name, map[string]any{"spec": map[string]any{"paused": held}})
+	return a.patchDeployment(ctx, keyOf(name), map[string]any{"spec": map[string]any{"paused": held}})
 }
 
 func (a *arena) deleteDeployment(ctx context.Context, name string) error {
@@ -143,7 +148,7 @@ func (a *arena) useMachine(ctx context.Context, s plan.Step) error {
 	if len(machines) == 0 {
 		return nil
 	}
-	slices.SortFunc(machines, func(a, b *clusterv1alpha1.Machine) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(machines, byName)
 	chosen := machines[s.Number%len(machines)]
 	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chosen.Name}}
 	switch s.Do {
@@ -161,6 +166,8 @@ func (a *arena) useMachine(ctx context.Context, s plan.Step) error {
 	}
 	return a.annotate(ctx, m, clusterv1alpha1.DeleteMachineAnnotation)
 }
+
+func byName(a, b *clusterv1alpha1.Machine) int { return cmp.Compare(a.Name, b.Name) }
 
 func (a *arena) remove(ctx context.Context, o client.Object) error {
 	return a.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(a.client.Delete(ctx, o)) })

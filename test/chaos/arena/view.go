@@ -23,12 +23,15 @@ type view struct {
 	sets        map[types.UID]*clusterv1alpha1.MachineSet
 	machines    map[types.UID]*clusterv1alpha1.Machine
 	nodes       map[string]*corev1.Node
+	pods        map[types.UID]*corev1.Pod
+	namespaces  map[string]*corev1.Namespace
 }
 
 func newView() *view {
 	return &view{
 		deployments: map[types.UID]*clusterv1alpha1.MachineDeployment{}, sets: map[types.UID]*clusterv1alpha1.MachineSet{},
 		machines: map[types.UID]*clusterv1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
+		pods: map[types.UID]*corev1.Pod{}, namespaces: map[string]*corev1.Namespace{},
 	}
 }
 
@@ -46,6 +49,10 @@ func (v *view) see(c etcdlog.Change) {
 		put(v.machines, o.UID, o, c.Gone)
 	case *corev1.Node:
 		put(v.nodes, o.Name, o, c.Gone)
+	case *corev1.Pod:
+		put(v.pods, o.UID, o, c.Gone)
+	case *corev1.Namespace:
+		put(v.namespaces, o.Name, o, c.Gone)
 	}
 }
 
@@ -77,6 +84,19 @@ func (v *view) machinesOf(name string) []*clusterv1alpha1.Machine {
 		}
 	}
 	return found
+}
+
+// podsOf counts the pods of an application that do something.
+func (v *view) podsOf(application string, do func(*corev1.Pod) bool) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := 0
+	for _, p := range v.pods {
+		if p.Namespace == applications && p.Labels["app"] == application && do(p) {
+			n++
+		}
+	}
+	return n
 }
 
 // deploymentOf returns the deployment whose Machine this is; nil when there is none any more.

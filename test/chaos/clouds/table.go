@@ -20,6 +20,18 @@ type Cloud struct {
 	DriverArgs []string
 	// Templates are what Machines are made from, by the plan's number. They differ in what cannot be changed in place.
 	Templates []Template
+	// Team returns what a team has that brings its own credentials, given the environment in which the cloud's own clients find
+	// it; nil where there can be none.
+	Team func(environment map[string]string) Team
+}
+
+// Team is what a team brings: what its Machines inherit from its Cluster and its MachineClass, and its credentials.
+type Team struct {
+	Template
+
+	// Secret holds its credentials by the names of the fields, and Common is its Cluster's spec, in JSON.
+	Secret map[string]string
+	Common string
 }
 
 // Template is one of the things that Machines are made from.
@@ -48,7 +60,11 @@ func Find(name string) (Cloud, bool) {
 // Resources returns how many of each kind the cloud holds for a Machine once all has settled; nil for one that was made from none
 // of the templates.
 func (c Cloud) Resources(m *clusterv1alpha1.Machine) map[string]int {
-	for _, t := range c.Templates {
+	templates := c.Templates
+	if c.Team != nil {
+		templates = append(slices.Clip(templates), c.Team(nil).Template)
+	}
+	for _, t := range templates {
 		if t.Kubelet == m.Spec.Versions.Kubelet {
 			return t.Resources
 		}
@@ -69,8 +85,17 @@ func Fake() Cloud {
 		Args:       []string{"--boot-latency=200ms", "--delete-latency=200ms"},
 		Driver:     "millwright-driver-fake",
 		Templates:  []Template{of("1.36.3", "small"), of("1.36.2", "medium"), of("1.36.1", "large")},
+		Team: func(map[string]string) Team {
+			return Team{Template: of("1.36.0", "small"), Secret: map[string]string{"key": TeamKey}, Common: `{"zone":"fake-1a"}`}
+		},
 	}
 }
+
+// TeamKey opens the team's account in the fake cloud, and TeamAccount is its name: no other key shows what is in there.
+const (
+	TeamKey     = "key-of-the-team"
+	TeamAccount = "team"
+)
 
 // OpenStack is its simulator. There is a resource of each kind: every Machine has a floating IP, one template has its root on a
 // volume, and one a trunk and a second volume.
@@ -100,6 +125,19 @@ func OpenStack() Cloud {
 					"additionalBlockDevices":[{"name":"data","sizeGiB":10}]}`,
 				Resources: map[string]int{"vm": 1, "port": 2, "floatingip": 1, "trunk": 1, "volume": 1},
 			},
+		},
+		Team: func(environment map[string]string) Team {
+			return Team{
+				Template: Template{
+					Kubelet: "1.36.0", Spec: `{` + place + `,"flavor":"m1.small"}`,
+					Resources: map[string]int{"vm": 1, "port": 1, "floatingip": 1},
+				},
+				Secret: map[string]string{
+					"username": environment["OS_USERNAME"], "userDomainName": environment["OS_USER_DOMAIN_NAME"], "password": environment["OS_PASSWORD"],
+					"projectName": environment["OS_PROJECT_NAME"], "projectDomainName": environment["OS_PROJECT_DOMAIN_NAME"],
+				},
+				Common: `{"identityEndpoint":"` + environment["OS_AUTH_URL"] + `","region":"` + environment["OS_REGION_NAME"] + `","network":"demo-net"}`,
+			}
 		},
 	}
 }

@@ -19,7 +19,7 @@ var ours = map[string]func() client.Object{
 }
 
 // builtIn are kinds of Kubernetes' own that are read, too; etcd calls Nodes minions.
-var builtIn = []string{"events/", "minions/"}
+var builtIn = []string{"events/", "minions/", "namespaces/", "pods/"}
 
 // decode returns the object behind a key, nil if it is of no kind that is read.
 func decode(key string, value []byte) (client.Object, error) {

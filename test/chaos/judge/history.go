@@ -67,6 +67,8 @@ const (
 	DeletedByHand Deed = "deleted by hand"
 	// Planted: this VM of the cluster was made without a Machine.
 	Planted Deed = "planted"
+	// Changed: somebody else changed this VM, which may not run any more.
+	Changed Deed = "changed"
 )
 
 // End is the end of a process that nobody asked to end.
@@ -106,4 +108,5 @@ const (
 	Secrets      = "I7 secrets"
 	Sound        = "I8 sound processes"
 	Settles      = "I9 settles"
+	Pods         = "I10 pods"
 )

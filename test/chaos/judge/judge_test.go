@@ -176,7 +176,7 @@ func (t *tale) told() History {
 func judged(h History) []string {
 	j := New(Options{
 		Core: manager, ClusterUID: cluster, ForeignNodes: []string{foreignOne}, ForeignVMs: []string{foreignVM},
-		Foreign: []string{foreignThing}, Resources: oneVM, StrayAge: strayAge, Patience: 2 * time.Second,
+		Foreign: []string{foreignThing}, Resources: oneVM, StrayAge: strayAge, DrainTimeout: drainTimeout, Patience: 2 * time.Second,
 	})
 	var broken []string
 	for _, v := range j.Judge(h) {

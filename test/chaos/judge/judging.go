@@ -22,6 +22,8 @@ type Options struct {
 	Resources func(*clusterv1alpha1.Machine) map[string]int
 	// StrayAge is how long a VM without a Machine is left alone; 0: for ever.
 	StrayAge time.Duration
+	// DrainTimeout is how long a drain may take. Then the VM goes, whatever pods are left.
+	DrainTimeout time.Duration
 	// Patience is how far Millwright's view of the world may be behind without anybody hindering it.
 	Patience time.Duration
 }
@@ -34,6 +36,7 @@ type Judge struct {
 	machines    map[string]*machine
 	byName      map[string]*machine
 	stories     map[string]*story
+	pods        map[types.UID]*pod
 	acts        []Act
 	violations  []Violation
 	explained   int
@@ -44,7 +47,7 @@ type Judge struct {
 func New(o Options) *Judge {
 	return &Judge{
 		options: o, world: newWorld(), vms: map[string]*vm{}, machines: map[string]*machine{}, byName: map[string]*machine{},
-		stories: map[string]*story{},
+		stories: map[string]*story{}, pods: map[types.UID]*pod{},
 	}
 }
 
@@ -57,6 +60,7 @@ func (j *Judge) Judge(h History) []Violation {
 	}
 	j.judgeVMs(h)
 	j.judgeForeign(h)
+	j.judgePods(h)
 	j.judgeStories(h)
 	j.judgeProcesses(h)
 	if h.Unsettled != "" {
@@ -91,6 +95,10 @@ func (j *Judge) change(c Change) {
 		j.event(o)
 	case *corev1.Node:
 		j.node(o, c)
+	case *corev1.Namespace:
+		j.world.namespace(o, c)
+	case *corev1.Pod:
+		j.pod(o, c)
 	}
 }
 

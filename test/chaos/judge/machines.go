@@ -16,6 +16,12 @@ type machine struct {
 	created    time.Time
 	// deleted is when its deletion began, gone when it ended.
 	deleted, gone time.Time
+	// claims: it was made by hand, and names somebody else's VM.
+	claims bool
+	// node is the name of its Node, once it has been seen to have one.
+	node string
+	// emptied: its VM's deletion was asked for, and what was on the Node then was judged.
+	emptied bool
 	// unready is when it was last Ready before it stopped to be so, and since is since when it had been.
 	unready, since time.Time
 }
@@ -26,7 +32,7 @@ func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName()
 func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 	m := j.machines[string(o.UID)]
 	if m == nil {
-		m = &machine{Machine: o, created: c.At}
+		m = &machine{Machine: o, created: c.At, claims: isClaim(o)}
 		j.machines[string(o.UID)] = m
 		if before := j.byName[keyOf(o)]; before != nil {
 			j.violate(OneVM, c.At, "Machine %s has the name of one that was there before", keyOf(o))
@@ -47,6 +53,9 @@ func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 		}
 	}
 	m.Machine = o
+	if ref := o.Status.NodeRef; ref != nil {
+		m.node = ref.Name
+	}
 	if o.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
 		j.owe(m, failedStory, c.At)
 	}
@@ -55,10 +64,15 @@ func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 		if m.deployment != nil {
 			delete(m.deployment.machines, keyOf(o))
 		}
-		if o.Spec.ProviderID != nil {
+		if o.Spec.ProviderID != nil && !m.claims {
 			j.owe(m, goneStory, c.At)
 		}
 	}
+}
+
+// isClaim says whether a new Machine was made by hand with a providerID.
+func isClaim(m *clusterv1alpha1.Machine) bool {
+	return m.Spec.ProviderID != nil && metav1.GetControllerOf(m) == nil
 }
 
 func uidOf(m *clusterv1alpha1.Machine) string {
@@ -113,7 +127,7 @@ func (j *Judge) byHand(m *machine) bool {
 // departs: core deletes no Machine that serves, where that leaves fewer than have to.
 func (j *Judge) departs(m *machine, at time.Time) {
 	d, set := j.world.deploymentOf(m.Machine)
-	if d == nil || d.leaving || j.world.leaving[set] || j.byHand(m) {
+	if d == nil || d.leaving || j.world.leaving[set] || j.byHand(m) || j.world.emptying(m.Namespace, at, at) {
 		return
 	}
 	from := j.told(set, at)

@@ -17,9 +17,9 @@ type story struct {
 
 // debt is an event that has to come.
 type debt struct {
-	what chapter
-	name string
-	at   time.Time
+	what            chapter
+	namespace, name string
+	at              time.Time
 }
 
 type chapter string
@@ -65,7 +65,7 @@ func (j *Judge) owe(m *machine, what chapter, at time.Time) {
 			return
 		}
 	}
-	s.owed = append(s.owed, debt{what: what, name: keyOf(m.Machine), at: at})
+	s.owed = append(s.owed, debt{what: what, namespace: m.Namespace, name: keyOf(m.Machine), at: at})
 }
 
 // judgeStories looks at the debts that are due. Those that are not, or are excused, wait or go.
@@ -76,7 +76,7 @@ func (j *Judge) judgeStories(h History) {
 			switch {
 			case s.pays(d):
 				j.explained++
-			case j.tellerDied(d.at, h.Ends) || j.refused(d.at):
+			case j.tellerDied(d.at, h.Ends) || j.refused(d.at) || j.world.emptying(d.namespace, d.at, d.at.Add(tellTime)):
 				j.unexplained++
 			case j.world.now.Sub(d.at) < tellTime+loseTime && h.Unsettled == "":
 				kept = append(kept, d)

@@ -50,6 +50,8 @@ func (j *Judge) judgeVMs(h History) {
 			j.judgeStray(v)
 		case m == nil:
 			j.violate(OneVM, v.GetCreateTime().AsTime(), "VM %s was made for machine uid %s, which is no Machine's", v.GetId(), uid)
+		case m.claims:
+			j.violate(Foreign, v.GetCreateTime().AsTime(), "VM %s was made for Machine %s, which names another one", v.GetId(), keyOf(m.Machine))
 		case !m.gone.IsZero() && outlives(v, m.gone):
 			j.violate(NoneLeft, m.gone, "VM %s outlives its Machine %s", v.GetId(), keyOf(m.Machine))
 		}
@@ -121,6 +123,9 @@ func (j *Judge) judgeLeft(h History) {
 		have[uid][r.GetKind()]++
 	}
 	for uid, m := range alive {
+		if m.claims {
+			continue
+		}
 		if want := j.options.Resources(m.Machine); !maps.Equal(have[uid], want) {
 			j.violate(NoneLeft, j.world.now, "Machine %s has %v once all has settled, want %v", keyOf(m.Machine), have[uid], want)
 		}
@@ -173,7 +178,11 @@ func setOf(names []string) map[string]bool {
 
 // node takes in a change of a Node.
 func (j *Judge) node(o *corev1.Node, c Change) {
-	if c.Gone && setOf(j.options.ForeignNodes)[o.Name] {
+	if !c.Gone {
+		return
+	}
+	j.world.nodesGone[o.Name] = c.At
+	if setOf(j.options.ForeignNodes)[o.Name] {
 		j.violate(Foreign, c.At, "the foreign Node %s is gone", o.Name)
 	}
 }

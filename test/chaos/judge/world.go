@@ -1,8 +1,10 @@
 package judge
 
 import (
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -21,7 +23,13 @@ type world struct {
 	leaving map[types.UID]bool
 	// sizes are what sets were last told to have, and since when.
 	sizes map[types.UID]size
+	// emptied are the times in which a namespace was being deleted, and nodesGone when a Node went last, by name.
+	emptied   map[string][]span
+	nodesGone map[string]time.Time
 }
+
+// span is a time; one that has no end goes on.
+type span struct{ from, until time.Time }
 
 type size struct {
 	replicas int32
@@ -31,7 +39,27 @@ type size struct {
 func newWorld() world {
 	return world{
 		deployments: map[types.UID]*deployment{}, owners: map[types.UID]types.UID{}, leaving: map[types.UID]bool{}, sizes: map[types.UID]size{},
+		emptied: map[string][]span{}, nodesGone: map[string]time.Time{},
 	}
+}
+
+// namespace takes in a change of a namespace.
+func (w *world) namespace(o *corev1.Namespace, c Change) {
+	spans := w.emptied[o.Name]
+	open := len(spans) > 0 && spans[len(spans)-1].until.IsZero()
+	switch {
+	case c.Gone && open:
+		spans[len(spans)-1].until = c.At
+	case !c.Gone && !o.DeletionTimestamp.IsZero() && !open:
+		w.emptied[o.Name] = append(spans, span{from: c.At})
+	}
+}
+
+// emptying says whether a namespace was being deleted at some time between two instants.
+func (w *world) emptying(namespace string, from, until time.Time) bool {
+	return slices.ContainsFunc(w.emptied[namespace], func(s span) bool {
+		return !s.from.After(until) && (s.until.IsZero() || !s.until.Before(from))
+	})
 }
 
 // deployment is a MachineDeployment and what its users wanted of it over time.

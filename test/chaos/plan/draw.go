@@ -19,6 +19,12 @@ type Options struct {
 	ControlPlane bool
 	// Strays lets VMs be left without a Machine.
 	Strays bool
+	// Team lets a team come and go: a namespace with machines and credentials of its own.
+	Team bool
+	// Claims lets Machines be made by hand that name somebody else's VM.
+	Claims bool
+	// Outages lets the API server be away, while machines are drained, for so long that their Nodes count as lost.
+	Outages bool
 	// Operations are the cloud's that faults are about, each as often as it shall be drawn; "" is all of them, and so are none.
 	Operations []string
 }
@@ -91,7 +97,7 @@ func (d *draw) operations() []choice {
 			return Step{Do: do, Target: d.deployment(), Lasts: d.between(300*time.Millisecond, 2*time.Second)}
 		}
 	}
-	return []choice{
+	choices := []choice{
 		{24, func() Step { return Step{Do: Apply, Target: d.deployment(), Shape: d.shape()} }},
 		{10, func() Step { return Step{Do: Scale, Target: d.deployment(), Number: d.dice.IntN(mostReplicas + 1)} }},
 		{8, machine(DeleteMachine)},
@@ -101,6 +107,31 @@ func (d *draw) operations() []choice {
 		{3, pause(Pause)},
 		{3, pause(Hold)},
 		{2, func() Step { return Step{Do: Delete, Target: d.deployment()} }},
+	}
+	if d.options.Claims {
+		choices = append(choices, choice{4, func() Step {
+			return Step{Do: Claim, Number: d.dice.IntN(mostReplicas + 1), Lasts: d.between(500*time.Millisecond, 3*time.Second)}
+		}})
+	}
+	if d.options.Team {
+		choices = append(choices, d.teamOperations()...)
+	}
+	return choices
+}
+
+// mostTeamReplicas keeps the team small: its namespace has to be empty soon.
+const mostTeamReplicas = 3
+
+func (d *draw) teamOperations() []choice {
+	lose := func(do Verb) func() Step {
+		return func() Step { return Step{Do: do, Target: Team, Lasts: d.between(300*time.Millisecond, 3*time.Second)} }
+	}
+	return []choice{
+		{10, func() Step { return Step{Do: ApplyTeam, Target: Team, Number: 1 + d.dice.IntN(mostTeamReplicas)} }},
+		{4, func() Step { return Step{Do: DeleteNamespace, Target: Team} }},
+		{2, func() Step { return Step{Do: DeleteManifest, Target: Team} }},
+		{3, lose(DeleteSecret)},
+		{3, lose(DeleteBinding)},
 	}
 }
 
@@ -137,6 +168,11 @@ func (d *draw) disturbances() []choice {
 		choices = append(choices,
 			choice{8, on(Kill, APIServer, instant, moment)}, choice{8, on(Kill, Etcd, instant, moment)},
 			choice{4, on(Stop, APIServer, moment, 2*time.Second)}, choice{4, on(Stop, Etcd, moment, 2*time.Second)})
+	}
+	if d.options.Outages {
+		choices = append(choices, choice{6, func() Step {
+			return Step{Do: Outage, Target: d.deployment(), Lasts: d.between(9*time.Second, 12*time.Second)}
+		}})
 	}
 	if d.options.Strays {
 		choices = append(choices, choice{4, func() Step { return Step{Do: Stray} }})

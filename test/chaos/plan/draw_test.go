@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/clouds"
 )
 
-var everything = Options{Window: 2500 * time.Millisecond, ControlPlane: true, Strays: true, Operations: clouds.Fake().Operations}
+var everything = Options{Window: 2500 * time.Millisecond, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true, Operations: clouds.Fake().Operations}
 
 // A plan follows from the seed and the number alone: that is what makes a failing round replayable.
 func TestAPlanIsItsSeedAndNumber(t *testing.T) {
@@ -29,13 +29,13 @@ func TestAPlanIsItsSeedAndNumber(t *testing.T) {
 // A printed plan of one seed stays what it is: reports name seeds.
 func TestAPlanReads(t *testing.T) {
 	const want = `round 26 of seed 7
-   1050ms  kill driver for 670ms
-   1220ms  change VM, the 5.: fail
-   1220ms  break cloud: latency 40ms to 420ms of CreateNIC after its effect
-   1770ms  delete ash
-   1810ms  delete machine of oak, the 2.
+    330ms  cut kube-apiserver for 960ms
+    500ms  apply all of team: 3 replicas
+    840ms  kill etcd for 230ms
+   1100ms  change VM, the 7.: delete
+   1810ms  make a machine with a foreign providerID, the 5., for 1710ms
    2000ms  apply ash: 5 replicas, template 1, surge 2, unavailable 0, min ready 1s
-   2060ms  hold the rollout of ash for 1710ms
+   2080ms  delete the Secret of team for 380ms
 `
 	if got := Draw(7, 26, everything).String(); got != want {
 		t.Errorf("it reads\n%s\nwant\n%s", got, want)
@@ -45,9 +45,9 @@ func TestAPlanReads(t *testing.T) {
 // All rounds of a campaign stay what they are. Who changes what is drawn, on purpose, writes down what they are now.
 func TestSeedsKeepTheirMeaning(t *testing.T) {
 	for seed, want := range map[uint64]string{
-		1:  "df968a1175b4c2e0ec5ee79a1df880a92381183d9a81d909c6a0b37e06052be1",
-		7:  "14660d4fa161bcdbef0263ea3637fc14897c0db8910c7582c1a537b0c911f550",
-		42: "a4e2cfb96396763d1b7709675b888249df5d051a7e018a7ff203160c3ff9d138",
+		1:  "797af4dd26f0f8f7fc2c67a77f0c67d61ec20ee4f8de9f31a9092bf36eb4d09b",
+		7:  "843c952160c6b634ebf6470bccb9a7871b8ad90670ff7f77fe00fed68b4fce19",
+		42: "9216f7d495f46bb6b381775895b96e4faf02ac0d0693cf4c84de681b9cce4bbe",
 	} {
 		var rounds strings.Builder
 		for n := 1; n <= 300; n++ {
@@ -91,9 +91,12 @@ func TestEverythingIsDrawn(t *testing.T) {
 		want = append(want, "cut "+link, "stall "+link)
 	}
 	for _, d := range Deployments() {
-		for _, do := range []Verb{Apply, Scale, Delete, DeleteMachine, Mark, DeleteNode, Replace, Pause, Hold} {
+		for _, do := range []Verb{Apply, Scale, Delete, DeleteMachine, Mark, DeleteNode, Replace, Pause, Hold, Outage} {
 			want = append(want, string(do)+" "+d)
 		}
+	}
+	for _, do := range []Verb{ApplyTeam, DeleteNamespace, DeleteManifest, DeleteSecret, DeleteBinding} {
+		want = append(want, string(do)+" "+Team)
 	}
 	for n, effect := range backendv1alpha1.FaultEffect_name {
 		// Of a cloud all of whose lists are behind nobody can tell what it has.
@@ -106,7 +109,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 			want = append(want, "error "+name)
 		}
 	}
-	want = append(want, "limit ", "leave a stray VM ", "change VM_CHANGE_DELETE", "change VM_CHANGE_STOP", "change VM_CHANGE_FAIL")
+	want = append(want, "make a machine with a foreign providerID ", "limit ", "leave a stray VM ", "change VM_CHANGE_DELETE", "change VM_CHANGE_STOP", "change VM_CHANGE_FAIL")
 	for _, what := range want {
 		if drawn[what] == 0 {
 			t.Errorf("nothing ever draws %q", what)
@@ -117,7 +120,8 @@ func TestEverythingIsDrawn(t *testing.T) {
 func TestWhatIsLeftOut(t *testing.T) {
 	for number := range 1000 {
 		for _, s := range Draw(1, number, Options{Window: time.Second}).Steps {
-			if (s.Do == Kill || s.Do == Stop) && (s.Target == APIServer || s.Target == Etcd) || s.Do == Stray {
+			if (s.Do == Kill || s.Do == Stop) && (s.Target == APIServer || s.Target == Etcd) ||
+				s.Do == Stray || s.Do == Outage || s.Target == Team {
 				t.Fatalf("round %d: %s", number, s)
 			}
 		}

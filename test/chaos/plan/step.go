@@ -53,6 +53,25 @@ const (
 	Hold  Verb = "hold the rollout of"
 )
 
+// What users do to the team: a namespace with machines, credentials, a MachineClass and a Cluster of its own, all of them
+// called Team.
+const (
+	// ApplyTeam makes what is missing of it, and gives it Number machines. While it is being deleted it is left alone.
+	ApplyTeam Verb = "apply all of"
+	// DeleteNamespace deletes the namespace with all in it.
+	DeleteNamespace Verb = "delete the namespace of"
+	// DeleteManifest deletes all in the namespace, first what the machines are deleted with, as `kubectl delete -f` does.
+	DeleteManifest Verb = "delete all of"
+	// DeleteSecret deletes the Secret with the credentials, and makes it anew after Lasts.
+	DeleteSecret Verb = "delete the Secret of" //nolint:gosec // it is a name
+	// DeleteBinding deletes the RoleBinding that lets the manager read the Secret, and makes it anew after Lasts.
+	DeleteBinding Verb = "delete the RoleBinding of"
+)
+
+// Claim makes a Machine by hand that names a VM which is not its own, by its providerID, and deletes it after Lasts. Number
+// chooses the VM, modulo their number: first those that are foreign, then those of other Machines.
+const Claim Verb = "make a machine with a foreign providerID"
+
 // What goes wrong.
 const (
 	// Kill ends the process Target by SIGKILL, and starts it again after Lasts.
@@ -69,6 +88,9 @@ const (
 	Limit Verb = "limit"
 	// Change does Change to a VM: that with the index Number, modulo their number, of those that run, by name.
 	Change Verb = "change VM"
+	// Outage runs pods on the machines of the deployment Target, deletes some of the machines, and takes the API server away
+	// for Lasts while they are drained. It is left alone where no machine has a Node.
+	Outage Verb = "take the API server away while draining"
 	// Stray leaves a VM of this cluster without a Machine, as one that was lost.
 	Stray Verb = "leave a stray VM"
 )
@@ -89,6 +111,9 @@ const Templates = 3
 
 // Deployments are the names of those that users work on.
 func Deployments() []string { return []string{"ash", "elm", "oak"} }
+
+// Team is the team's name.
+const Team = "team"
 
 // Processes and links that are disturbed.
 const (

@@ -27,7 +27,7 @@ func (s Step) String() string {
 		return fmt.Sprintf("scale %s to %d", s.Target, s.Number)
 	case DeleteMachine, Mark, DeleteNode, Replace:
 		return fmt.Sprintf("%s %s, the %d.", s.Do, s.Target, s.Number)
-	case Pause, Hold, Kill, Stop, Cut, Stall:
+	case Pause, Hold, Kill, Stop, Cut, Stall, DeleteSecret, DeleteBinding, Outage:
 		return fmt.Sprintf("%s %s for %dms", s.Do, s.Target, s.Lasts.Milliseconds())
 	case Break:
 		return "break cloud: " + faultText(s.Fault)
@@ -35,7 +35,11 @@ func (s Step) String() string {
 		return fmt.Sprintf("limit cloud to %d VMs more", s.Number)
 	case Change:
 		return fmt.Sprintf("change VM, the %d.: %s", s.Number, short(s.Change.String(), "VM_CHANGE_"))
-	case Delete, Stray:
+	case ApplyTeam:
+		return fmt.Sprintf("%s %s: %d replicas", s.Do, s.Target, s.Number)
+	case Claim:
+		return fmt.Sprintf("%s, the %d., for %dms", s.Do, s.Number, s.Lasts.Milliseconds())
+	case Delete, Stray, DeleteNamespace, DeleteManifest:
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s", s.Do, s.Target))
 }
