@@ -57,7 +57,7 @@ func faultChecks() []Check {
 			ID: "fault/stale-list", Level: Should, Tier: Fault, Hooks: true, Feature: featureList, run: staleList,
 			Rule: "Where one of the cloud's lists is behind, and another shows the machine, ListMachines holds it or is an error.",
 		},
-	}, loadChecks())
+	}, loadChecks(), settleChecks())
 }
 
 // points are where a call of the cloud can be struck.

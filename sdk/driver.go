@@ -31,7 +31,8 @@ type Info struct {
 	Version string
 	// ProviderIDPrefix is what every provider_id begins with, e.g. "openstack:///". Required.
 	ProviderIDPrefix string
-	// Limits may be nil: then core's defaults hold.
+	// Limits may be nil: then core's defaults hold. Declare CreateSettle: without it a machine whose create had no known outcome
+	// is kept for five minutes after its delete.
 	Limits *driverv1alpha1.Limits
 	// Manifest holds free facts, such as a commit or a home page. No secrets.
 	Manifest map[string]string

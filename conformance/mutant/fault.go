@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -29,6 +30,9 @@ func ofFaults() []Mutant {
 		{Name: "obstinate-after-its-time", Check: "fault/deadline", mutate: obstinate},
 		{Name: "dying-at-once", Check: "fault/sigterm", Launch: true, mutate: unchanged},
 		{Name: "ignoring-sigterm", Check: "fault/sigterm", Launch: true, mutate: ignoringSIGTERM},
+		{Name: "promising-too-much", Check: "fault/settle", mutate: answered(func(a *capabilities) {
+			a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(0), Deadlines: a.GetLimits().GetDeadlines()}
+		})},
 		{Name: "mixing-machines", Check: "fault/concurrent", mutate: mixing},
 		{Name: "one-at-a-time", Check: "fault/probe-under-load", mutate: oneAtATime},
 		{Name: "swallowing-anything", Check: "fault/huge-message", mutate: swallowing},

@@ -86,7 +86,7 @@ func newDriver(cfg Config, target Target, alarm *alarm, news *news, m *metrics) 
 	if err != nil {
 		return nil, err
 	}
-	caps := Capabilities{}.withDefaults(cfg)
+	caps := capabilitiesOf(nil, nil, cfg)
 	m.setUp(target.Name, false)
 	return &Driver{
 		name: target.Name,

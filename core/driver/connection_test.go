@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/transport"
 )
@@ -126,6 +127,34 @@ func TestAKilledDriverLeavesTheOutcomeUnknownAndIsFoundAgain(t *testing.T) {
 	}
 	if got := r.Capabilities(); got.VendorVersion != "v2" || got.MaxConcurrentRequests != 3 || got.CreateSettle != time.Minute {
 		t.Errorf("capabilities %+v, want the new driver's", got)
+	}
+}
+
+// A driver that leaves out how long a create may land late has not said that none does.
+func TestCreateSettle(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limits *driverv1alpha1.Limits
+		want   time.Duration
+	}{
+		"no limits": {nil, contract.DefaultCreateSettle},
+		"left out":  {&driverv1alpha1.Limits{MaxConcurrentRequests: 3}, contract.DefaultCreateSettle},
+		"promised":  {&driverv1alpha1.Limits{CreateSettle: durationpb.New(0)}, 0},
+		"a minute":  {&driverv1alpha1.Limits{CreateSettle: durationpb.New(time.Minute)}, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeDriver()
+			f.caps.Limits = tc.limits
+			path := socketPath(t)
+			r := start(t, Config{}, path)
+			if got := r.Capabilities().CreateSettle; got != contract.DefaultCreateSettle {
+				t.Errorf("before the driver was reached: %v, want %v", got, contract.DefaultCreateSettle)
+			}
+			f.serve(t, path)
+			r.awaitReady(t)
+			if got := r.Capabilities().CreateSettle; got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 

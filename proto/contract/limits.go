@@ -1,6 +1,10 @@
 package contract
 
-import "time"
+import (
+	"time"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
 
 // Sizes in bytes. Sources: the comments on the fields in millwright/driver/v1alpha1.
 const (
@@ -33,6 +37,19 @@ const (
 	DefaultMutationDeadline = 30 * time.Second
 	DefaultListPageDeadline = 60 * time.Second
 )
+
+// DefaultCreateSettle holds where a driver sets no Limits.create_settle: a VM that comes late costs more than a Machine that
+// goes late. An explicit 0 is a promise that none comes late.
+const DefaultCreateSettle = 5 * time.Minute
+
+// CreateSettle returns how long after a create of unknown outcome its VM may still appear, as a driver with these limits means it;
+// limits may be nil.
+func CreateSettle(limits *driverv1alpha1.Limits) time.Duration {
+	if limits.GetCreateSettle() == nil {
+		return DefaultCreateSettle
+	}
+	return limits.GetCreateSettle().AsDuration()
+}
 
 // MaxCreateSettle bounds Limits.create_settle: more is a wrong unit, and would keep machines from ever being forgotten.
 const MaxCreateSettle = 24 * time.Hour

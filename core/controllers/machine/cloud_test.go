@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -68,7 +69,7 @@ func (c *cloud) GetPluginInfo(context.Context, *handshakev1.GetPluginInfoRequest
 }
 
 func (c *cloud) GetCapabilities(context.Context, *driverv1alpha1.GetCapabilitiesRequest) (*driverv1alpha1.GetCapabilitiesResponse, error) {
-	return &driverv1alpha1.GetCapabilitiesResponse{Limits: &driverv1alpha1.Limits{}, ProviderIdPrefix: idPrefix}, nil
+	return &driverv1alpha1.GetCapabilitiesResponse{Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)}, ProviderIdPrefix: idPrefix}, nil
 }
 
 func (c *cloud) Probe(context.Context, *driverv1alpha1.ProbeRequest) (*driverv1alpha1.ProbeResponse, error) {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/millwright-dev/millwright/proto/contract"
@@ -89,7 +90,7 @@ func (c *cloud) GetPluginInfo(context.Context, *handshakev1.GetPluginInfoRequest
 func (c *cloud) GetCapabilities(context.Context, *driverv1alpha1.GetCapabilitiesRequest) (*driverv1alpha1.GetCapabilitiesResponse, error) {
 	return &driverv1alpha1.GetCapabilitiesResponse{
 		Features: []driverv1alpha1.Feature{driverv1alpha1.Feature_FEATURE_LIST},
-		Limits:   &driverv1alpha1.Limits{}, ProviderIdPrefix: idPrefix,
+		Limits:   &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)}, ProviderIdPrefix: idPrefix,
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -40,7 +41,8 @@ type tags struct {
 func place(cluster, uid string) string { return url.PathEscape(cluster) + "," + url.PathEscape(uid) }
 
 func (d *driver) Info() sdk.Info {
-	return sdk.Info{Name: name, Version: "dev", ProviderIDPrefix: name + ":///"}
+	settle := &driverv1alpha1.Limits{CreateSettle: &durationpb.Duration{Seconds: 5}} // a folder does not take longer
+	return sdk.Info{Name: name, Version: "dev", ProviderIDPrefix: name + ":///", Limits: settle}
 }
 
 // CreateMachine can be repeated, since each of its steps can. A cloud that takes its time answers CREATING, with poll_after.

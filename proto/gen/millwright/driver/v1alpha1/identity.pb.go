@@ -211,7 +211,8 @@ type Limits struct {
 	MaxUserDataBytes int64 `protobuf:"varint,2,opt,name=max_user_data_bytes,json=maxUserDataBytes,proto3" json:"max_user_data_bytes,omitempty"`
 	// How long after a create of unknown outcome the cloud may still bring forth what was asked for. Core
 	// repeats DeleteMachine until this has passed since the last attempt, and only then forgets the machine.
-	// MUST NOT be negative or exceed 24 h.
+	// Unset means five minutes. 0 promises that a create which core has given up never lands after a DeleteMachine
+	// that left nothing. MUST NOT be negative or exceed 24 h.
 	CreateSettle  *durationpb.Duration `protobuf:"bytes,3,opt,name=create_settle,json=createSettle,proto3" json:"create_settle,omitempty"`
 	Deadlines     *Deadlines           `protobuf:"bytes,4,opt,name=deadlines,proto3" json:"deadlines,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -1,0 +1,48 @@
+package conformance
+
+import (
+	"context"
+
+	"github.com/millwright-dev/millwright/proto/contract"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+)
+
+func settleChecks() []Check {
+	return []Check{{
+		ID: "fault/settle", Level: Must, Tier: Fault, Hooks: true, run: settle,
+		Rule: "What a create makes late, after a DeleteMachine that left nothing, is removed by the next one; a driver of which that can happen does " +
+			"not declare a limits.create_settle of 0.",
+	}}
+}
+
+// settle has each of the cloud's calls of a create land after the create was given up and a delete has left nothing.
+func settle(ctx context.Context, t *trial) {
+	creates, _ := t.operations(ctx)
+	for _, operation := range creates {
+		m := t.machine()
+		m.intend()
+		creating, giveUp := context.WithCancel(ctx)
+		defer giveUp()
+		wait := t.hold(creating, m, place{operation, backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT}, m.createOnly)
+		giveUp()
+		_ = wait() // it was given up
+		m.gone(ctx)
+		m.intend() // what is held may still come
+		t.calm(ctx)
+		t.struck(ctx, m, ended)
+		if n := t.left(ctx, m); n > 0 && contract.CreateSettle(t.capabilities.GetLimits()) == 0 {
+			t.errorf("%s made %d resources after a delete had left nothing, and limits.create_settle is 0: declare how long that can take, or "+
+				"leave it unset, which means %s", operation, n, contract.DefaultCreateSettle)
+		}
+		t.nothingLeft(ctx, m, operation+" landed after the delete")
+	}
+}
+
+// ended says whether a call of the cloud gets no further.
+func ended(c *backendv1alpha1.Call) bool {
+	switch c.GetProgress() {
+	case backendv1alpha1.CallProgress_CALL_PROGRESS_ANSWERED, backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED:
+		return true
+	}
+	return false
+}
