@@ -113,7 +113,8 @@ const (
 	// ReasonInstanceUpdating (False): the VM is being changed in place.
 	ReasonInstanceUpdating = "Updating"
 	// ReasonInstanceStopped (False): the VM exists and is switched off, by
-	// somebody else. It is not replaced for that alone.
+	// somebody else, or the cloud says that it broke after it had run. It is not
+	// replaced for that alone.
 	ReasonInstanceStopped = "Stopped"
 	// ReasonInstanceFailed (False): the cloud has given the VM up; the machine is
 	// replaced.

@@ -30,7 +30,7 @@ type Signs struct {
 	Refused bool
 	// CameUp: it worked before, also when it has failed since.
 	CameUp bool
-	// Ready: its Node is.
+	// Ready: its Node is, and its VM is not known to be stopped or broken.
 	Ready bool
 	// DriverAway: what has become of its VM cannot be told now.
 	DriverAway bool

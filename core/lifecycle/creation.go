@@ -210,7 +210,7 @@ func (p *plan) present(vm *instance.Instance) bool {
 	case instance.Failed:
 		return p.fail(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonInstanceFailed, words("The cloud has given the VM up", vm))
 	case instance.Stopping, instance.Stopped:
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceStopped, words("The VM is switched off, and not by Millwright", vm))
+		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceStopped, words("The VM is switched off or broken, and not by Millwright", vm))
 		return p.afoot()
 	case instance.Updating:
 		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceUpdating, words("The cloud is changing the VM", vm))

@@ -98,6 +98,9 @@ func Signs(m *clusterv1alpha1.Machine) health.Signs {
 		s.CameUp = !neverCameUp(m)
 	}
 	switch instanceReason(m) {
+	case clusterv1alpha1.ReasonInstanceStopped:
+		// The Node may not have noticed yet, or the VM is broken and works nonetheless: nobody can rely on it.
+		s.Ready = false
 	case clusterv1alpha1.ReasonDriverNotFound, clusterv1alpha1.ReasonDriverUnavailable, clusterv1alpha1.ReasonAccountChanged,
 		clusterv1alpha1.ReasonCredentialsInvalid, clusterv1alpha1.ReasonPermissionMissing:
 		s.DriverAway = true

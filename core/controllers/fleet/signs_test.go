@@ -61,6 +61,10 @@ func TestSigns(t *testing.T) {
 			"refused", changes{phase("Failed"), func(m *clusterv1alpha1.Machine) { m.Status.FailureReason = new("SpecInvalid") }},
 			health.Signs{Failed: true, Refused: true},
 		},
+		{
+			"switched off, and its Node has not noticed",
+			changes{phase("Running"), condition("NodeReady", "NodeReady", "True"), condition("InstanceReady", "Stopped", "False")}, health.Signs{CameUp: true},
+		},
 		{"driver away", changes{phase("Running"), condition("InstanceReady", "DriverUnavailable", "Unknown")}, health.Signs{CameUp: true, DriverAway: true}},
 		{"other account", changes{phase("Running"), condition("InstanceReady", "AccountChanged", "False")}, health.Signs{CameUp: true, DriverAway: true}},
 		{"paused", changes{annotated("cluster.k8s.io/paused", "")}, health.Signs{Paused: true}},

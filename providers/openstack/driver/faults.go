@@ -31,6 +31,9 @@ type saying struct {
 	asked time.Time
 }
 
+// faultDelay is how long after a server went to ERROR Nova may yet write down why.
+const faultDelay = time.Minute
+
 // faultLife is for how long a saying is known that nobody wants to know.
 const faultLife = time.Hour
 
@@ -73,14 +76,14 @@ func (f *faults) of(s server) (said fault, known bool) {
 	return last.why, known
 }
 
-// keep remembers what Nova has said of a server, if that is why it failed.
+// keep remembers what Nova has said of a server, if that is why it failed, or that there is no reason to be had.
 func (f *faults) keep(s server) {
-	if s.Status != statusError || s.Fault.Message == "" {
+	now := f.clock()
+	if s.Status != statusError || s.Fault.Message == "" && now.Sub(s.Updated) < faultDelay {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.clock()
 	maps.DeleteFunc(f.said, func(_ faultKey, old saying) bool { return now.Sub(old.asked) > faultLife })
 	if f.said == nil {
 		f.said = map[faultKey]saying{}

@@ -44,7 +44,11 @@ func TestFaultsAreForgotten(t *testing.T) {
 	v.keep(wanted)
 	v.keep(unwanted)
 	v.keep(server{ID: "running", Status: statusActive, Fault: fault{Message: "once"}})
-	v.keep(server{ID: "silent", Status: statusError})
+	silent := server{ID: "silent", Status: statusError, Updated: now}
+	v.keep(silent) // Nova may yet say why
+	if _, known := v.of(silent); known {
+		t.Error("what Nova has not said so soon is taken for all it will say")
+	}
 	for range 3 {
 		now = now.Add(faultLife / 2)
 		if said, known := v.of(wanted); !known || said.Message != "why wanted" {
@@ -54,6 +58,11 @@ func TestFaultsAreForgotten(t *testing.T) {
 	v.keep(failed("later"))
 	if _, known := v.of(unwanted); known || len(v.said) != 2 {
 		t.Errorf("known are %v", v.said)
+	}
+	silent.Updated = now.Add(-faultDelay)
+	v.keep(silent)
+	if said, known := v.of(silent); !known || said.Message != "" {
+		t.Errorf("Nova said %q, %t, of what it has no words for", said.Message, known)
 	}
 	again := wanted
 	again.Updated = now

@@ -9,21 +9,23 @@ import (
 
 // server is what the driver reads of a server of Nova.
 type server struct {
-	ID          string               `json:"id"`
-	Name        string               `json:"name"`
-	Description string               `json:"description"`
-	Status      string               `json:"status"`
-	TaskState   string               `json:"OS-EXT-STS:task_state"`
-	Created     time.Time            `json:"created"`
-	Updated     time.Time            `json:"updated"`
-	Metadata    map[string]string    `json:"metadata"`
-	Tags        []string             `json:"tags"`
-	Zone        string               `json:"OS-EXT-AZ:availability_zone"`
-	Flavor      serverFlavor         `json:"flavor"`
-	Image       serverImage          `json:"image"`
-	Addresses   map[string][]address `json:"addresses"`
-	Fault       fault                `json:"fault"`
-	Volumes     []attachedVolume     `json:"os-extended-volumes:volumes_attached"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Status      string    `json:"status"`
+	TaskState   string    `json:"OS-EXT-STS:task_state"`
+	Created     time.Time `json:"created"`
+	Updated     time.Time `json:"updated"`
+	// Launched is when the server first ran, or ran anew; nil before. Nova never clears it.
+	Launched  *string              `json:"OS-SRV-USG:launched_at"`
+	Metadata  map[string]string    `json:"metadata"`
+	Tags      []string             `json:"tags"`
+	Zone      string               `json:"OS-EXT-AZ:availability_zone"`
+	Flavor    serverFlavor         `json:"flavor"`
+	Image     serverImage          `json:"image"`
+	Addresses map[string][]address `json:"addresses"`
+	Fault     fault                `json:"fault"`
+	Volumes   []attachedVolume     `json:"os-extended-volumes:volumes_attached"`
 }
 
 type serverFlavor struct {

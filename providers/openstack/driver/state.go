@@ -28,6 +28,9 @@ func (s server) leaving(now time.Time) bool {
 	return (s.TaskState == taskDeleting || s.Status == statusDeleted) && now.Sub(s.Updated) < finishing
 }
 
+// hasRun says whether the server ever ran. Nova sets launched_at when a server is spawned, rescued, resized or restored, and never clears it.
+func (s server) hasRun() bool { return s.Launched != nil && *s.Launched != "" }
+
 // states are the statuses in which a server is neither on its way nor gone. Whatever does not run the machine's own system but
 // could do so again is STOPPED: only a health check replaces it.
 var states = map[string]driverv1alpha1.MachineState{
@@ -72,6 +75,10 @@ func (s server) state() (state driverv1alpha1.MachineState, reason, message stri
 	switch {
 	case !known:
 		return driverv1alpha1.MachineState_MACHINE_STATE_UPDATING, "StatusUnknown", "Nova says that the server is " + s.Status + "."
+	case s.Status == statusError && s.hasRun():
+		// A resize or a migration went wrong: the server has its disk and its ports, may well be running, and is up again after a reset
+		// of its state or a hard reboot.
+		return driverv1alpha1.MachineState_MACHINE_STATE_STOPPED, s.Fault.reason(), "The server ran, and is in ERROR now. " + s.Fault.words()
 	case s.Status == statusError:
 		return state, s.Fault.reason(), s.Fault.words()
 	case state == driverv1alpha1.MachineState_MACHINE_STATE_STOPPED || s.Status == "UNKNOWN":

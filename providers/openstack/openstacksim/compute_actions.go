@@ -17,23 +17,35 @@ type action struct {
 	power             int
 	// locks and unlocks change no state.
 	locks, unlocks bool
+	// moves says that the server goes to another host, on which it may fail.
+	moves bool
+	// admin is the policy's rule where only administrators may; else empty.
+	admin string
 }
 
 var actions = map[string]action{
-	"os-stop":   {operation: "StopServer", method: "stop", from: []string{vmActive, vmError}, to: vmStopped, power: powerOff},
-	"os-start":  {operation: "StartServer", method: "start", from: []string{vmStopped}, to: vmActive, power: powerRunning},
-	"reboot":    {operation: "RebootServer", method: "reboot", from: []string{vmActive, vmStopped, vmError}, to: vmActive, power: powerRunning},
-	"pause":     {operation: "PauseServer", method: "pause", from: []string{vmActive}, to: vmPaused, power: powerPaused},
-	"unpause":   {operation: "UnpauseServer", method: "unpause", from: []string{vmPaused}, to: vmActive, power: powerRunning},
-	"suspend":   {operation: "SuspendServer", method: "suspend", from: []string{vmActive}, to: vmSuspended, power: powerOff},
-	"resume":    {operation: "ResumeServer", method: "resume", from: []string{vmSuspended}, to: vmActive, power: powerRunning},
-	"rescue":    {operation: "RescueServer", method: "rescue", from: []string{vmActive, vmStopped, vmError}, to: vmRescued, power: powerOff},
-	"unrescue":  {operation: "UnrescueServer", method: "unrescue", from: []string{vmRescued}, to: vmActive, power: powerRunning},
-	"shelve":    {operation: "ShelveServer", method: "shelve", from: []string{vmActive, vmStopped, vmPaused, vmSuspended}, to: vmShelved, power: powerOff},
-	"unshelve":  {operation: "UnshelveServer", method: "unshelve", from: []string{vmShelved}, to: vmActive, power: powerRunning},
-	"lock":      {operation: "LockServer", locks: true},
-	"unlock":    {operation: "UnlockServer", unlocks: true},
-	resetAction: {operation: "ResetServer"},
+	"os-stop":  {operation: "StopServer", method: "stop", from: []string{vmActive, vmError}, to: vmStopped, power: powerOff},
+	"os-start": {operation: "StartServer", method: "start", from: []string{vmStopped}, to: vmActive, power: powerRunning},
+	"reboot":   {operation: "RebootServer", method: "reboot", from: []string{vmActive, vmStopped, vmError}, to: vmActive, power: powerRunning},
+	"pause":    {operation: "PauseServer", method: "pause", from: []string{vmActive}, to: vmPaused, power: powerPaused},
+	"unpause":  {operation: "UnpauseServer", method: "unpause", from: []string{vmPaused}, to: vmActive, power: powerRunning},
+	"suspend":  {operation: "SuspendServer", method: "suspend", from: []string{vmActive}, to: vmSuspended, power: powerOff},
+	"resume":   {operation: "ResumeServer", method: "resume", from: []string{vmSuspended}, to: vmActive, power: powerRunning},
+	"rescue":   {operation: "RescueServer", method: "rescue", from: []string{vmActive, vmStopped, vmError}, to: vmRescued, power: powerOff},
+	"unrescue": {operation: "UnrescueServer", method: "unrescue", from: []string{vmRescued}, to: vmActive, power: powerRunning},
+	"shelve":   {operation: "ShelveServer", method: "shelve", from: []string{vmActive, vmStopped, vmPaused, vmSuspended}, to: vmShelved, power: powerOff},
+	"unshelve": {operation: "UnshelveServer", method: "unshelve", from: []string{vmShelved}, to: vmActive, power: powerRunning},
+	"resize":   {operation: "ResizeServer", method: "resize", from: []string{vmActive, vmStopped}, to: vmResized, power: powerRunning, moves: true},
+	"migrate":  {operation: "MigrateServer", method: "migrate", from: []string{vmActive, vmStopped}, to: vmResized, power: powerRunning, moves: true, admin: "migrate_server:migrate"},
+	"os-migrateLive": {
+		operation: "LiveMigrateServer", method: "live_migrate", from: []string{vmActive, vmPaused}, to: vmActive, power: powerRunning, moves: true,
+		admin: "migrate_server:migrate_live",
+	},
+	"confirmResize": {operation: "ConfirmResize", method: "confirm_resize", from: []string{vmResized}, to: vmActive, power: powerRunning},
+	"revertResize":  {operation: "RevertResize", method: "revert_resize", from: []string{vmResized}, to: vmActive, power: powerRunning},
+	"lock":          {operation: "LockServer", locks: true},
+	"unlock":        {operation: "UnlockServer", unlocks: true},
+	resetAction:     {operation: "ResetServer"},
 }
 
 // resetAction puts a server into any state, for administrators.
@@ -64,8 +76,10 @@ func actOnServer(c *Cloud, t *turn) (reply, error) {
 		return reply{}, invalid("type", kind.Type, "'"+kind.Type+"' is not one of ['HARD', 'Hard', 'hard', 'SOFT', 'Soft', 'soft']")
 	case a.locks || a.unlocks:
 		s.Locked = a.locks
+	case a.admin != "" && !t.admin():
+		err = refuse(http.StatusForbidden, "Policy doesn't allow os_compute_api:os-%s to be performed.", a.admin)
 	default:
-		err = a.move(s)
+		err = c.change(t, s, a, name, body[name])
 	}
 	if err != nil {
 		return reply{}, err

@@ -28,9 +28,9 @@ type serverFilter struct {
 // statuses are the states of servers, in the words of Nova's status.
 var statuses = map[string]string{
 	"build": vmBuilding, "active": vmActive, "shutoff": vmStopped, "error": vmError, "deleted": vmDeleted, "paused": vmPaused,
-	"suspended": vmSuspended, "rescue": vmRescued, "shelved_offloaded": vmShelved,
+	"suspended": vmSuspended, "rescue": vmRescued, "shelved_offloaded": vmShelved, "verify_resize": vmResized,
 	// These are known, and here no server is ever in one of them.
-	"reboot": "", "hard_reboot": "", "password": "", "rebuild": "", "migrating": "", "resize": "", "verify_resize": "", "revert_resize": "",
+	"reboot": "", "hard_reboot": "", "password": "", "rebuild": "", "migrating": "", "resize": "", "revert_resize": "",
 	"soft_deleted": "", "shelved": "",
 }
 

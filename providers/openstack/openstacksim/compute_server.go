@@ -23,6 +23,7 @@ const (
 	vmSuspended = "suspended"
 	vmRescued   = "rescued"
 	vmShelved   = "shelved_offloaded"
+	vmResized   = "resized"
 
 	taskScheduling = "scheduling"
 	taskSpawning   = "spawning"
@@ -49,6 +50,7 @@ type server struct {
 	Metadata  map[string]string `json:"metadata,omitempty"`
 	Tags      []string          `json:"tags,omitempty"`
 	Flavor    serverFlavor      `json:"flavor"`
+	Resized   *resize           `json:"resized,omitempty"`
 	// Image is empty for a server that boots from a volume.
 	Image       string `json:"image,omitempty"`
 	Zone        string `json:"zone,omitempty"`
@@ -141,7 +143,7 @@ func (s *server) status() string {
 	return "UNKNOWN"
 }
 
-// hooked is the state as tests see it: what is neither building, running, failed nor gone is stopped.
+// hooked is the state as tests see it: what is neither building, running nor gone, nor has failed before it ran, is stopped.
 func (s *server) hooked() backendv1alpha1.VMState {
 	if s.deleting() {
 		return backendv1alpha1.VMState_VM_STATE_DELETING
@@ -149,10 +151,12 @@ func (s *server) hooked() backendv1alpha1.VMState {
 	switch s.VMState {
 	case vmBuilding:
 		return backendv1alpha1.VMState_VM_STATE_BUILDING
-	case vmActive:
+	case vmActive, vmResized:
 		return backendv1alpha1.VMState_VM_STATE_RUNNING
 	case vmError:
-		return backendv1alpha1.VMState_VM_STATE_FAILED
+		if s.Launched.IsZero() {
+			return backendv1alpha1.VMState_VM_STATE_FAILED
+		}
 	case vmDeleted:
 		return backendv1alpha1.VMState_VM_STATE_GONE
 	}

@@ -126,7 +126,8 @@ func TestChangesFromOutside(t *testing.T) {
 	}{
 		{backendv1alpha1.VMChange_VM_CHANGE_STOP, backendv1alpha1.VMState_VM_STATE_STOPPED, `"status":"SHUTOFF"`},
 		{backendv1alpha1.VMChange_VM_CHANGE_START, backendv1alpha1.VMState_VM_STATE_RUNNING, `"status":"ACTIVE"`},
-		{backendv1alpha1.VMChange_VM_CHANGE_FAIL, backendv1alpha1.VMState_VM_STATE_FAILED, words},
+		{backendv1alpha1.VMChange_VM_CHANGE_FAIL, backendv1alpha1.VMState_VM_STATE_STOPPED, words},
+		{backendv1alpha1.VMChange_VM_CHANGE_START, backendv1alpha1.VMState_VM_STATE_RUNNING, `"status":"ACTIVE"`},
 		{backendv1alpha1.VMChange_VM_CHANGE_DELETE, backendv1alpha1.VMState_VM_STATE_GONE, "could not be found"},
 	} {
 		if v := change(test.change); v.GetState() != test.state {

@@ -10,6 +10,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/volumeattach"
 	neutronports "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
 func (w *world) status(id string) string {
@@ -120,6 +122,14 @@ func TestActions(t *testing.T) {
 		{`{"shelve": null}`, 202, "SHELVED_OFFLOADED"},
 		{`{"unshelve": null}`, 202, "ACTIVE"},
 		{`{"reboot": {"type": "HARD"}}`, 202, "ACTIVE"},
+		{`{"resize": {"flavorRef": "nonsense"}}`, 400, "ACTIVE"},
+		{`{"resize": {"flavorRef": "` + flavorID("m1.small") + `"}}`, 202, "VERIFY_RESIZE"},
+		{`{"pause": null}`, 409, "VERIFY_RESIZE"},
+		{`{"revertResize": null}`, 202, "ACTIVE"},
+		{`{"resize": {"flavorRef": "` + flavorID("m1.small") + `"}}`, 202, "VERIFY_RESIZE"},
+		{`{"confirmResize": null}`, 202, "ACTIVE"},
+		{`{"resize": {"flavorRef": "` + flavorID("m1.small") + `"}}`, 400, "ACTIVE"},
+		{`{"migrate": null}`, 403, "ACTIVE"},
 		{`{"lock": null}`, 202, "ACTIVE"},
 		{`{"os-stop": null}`, 409, "ACTIVE"},
 		{`{"os-resetState": {"state": "error"}}`, 403, "ACTIVE"},
@@ -137,6 +147,33 @@ func TestActions(t *testing.T) {
 	})
 	if n := len(w.calls("StopServer", "a")); n != 2 {
 		t.Errorf("the ledger has %d stops", n)
+	}
+}
+
+// A server whose resize fails is in ERROR, and still has been launched; one that could not be built has not.
+func TestAFailedResizeLeavesTheServer(t *testing.T) {
+	w := open(t, Options{})
+	port, id := w.machine("a")
+	at := "/compute/v2.1/servers/" + id
+	_, after, _ := strings.Cut(w.call("GET", at, "").raw, `"OS-SRV-USG:launched_at":"`)
+	launched, _, _ := strings.Cut(after, `"`)
+	w.inject(&backendv1alpha1.Fault{
+		Match: &backendv1alpha1.FaultMatch{Operation: "ResizeServer"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_FAILS,
+		Error: &backendv1alpha1.FaultError{Message: words}, Times: 1,
+	})
+	if got := w.call("POST", at+"/action", `{"resize": {"flavorRef": "`+flavorID("m1.small")+`"}}`); got.status != 202 {
+		t.Fatalf("%d %s", got.status, got.raw)
+	}
+	w.check([]apiCase{
+		{"its state", "GET", at, "", 200, `"status":"ERROR"`},
+		{"why", "GET", at, "", 200, words},
+		{"its launch", "GET", at, "", 200, launched},
+		{"its port", "GET", "/networking/v2.0/ports/" + port, "", 200, id},
+		{"reboot", "POST", at + "/action", `{"reboot": {"type": "HARD"}}`, 202, ""},
+		{"is up again", "GET", at, "", 200, `"status":"ACTIVE"`},
+	})
+	if launched == "" {
+		t.Error("a server that runs was not launched")
 	}
 }
 

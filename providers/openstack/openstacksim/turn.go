@@ -101,7 +101,7 @@ func (c *Cloud) receive(rt *route, r *http.Request, body []byte) *turn {
 	whose, resource := c.subjectsOf(t)
 	t.Turn = c.front.Begin(testcloud.Arrival{
 		Operation: rt.named(body), Clusters: whose.clusters, Machines: whose.machines, Resource: resource,
-		CreatesVM: rt.operation == opCreateServer, Creates: rt.creates, Request: t.fingerprint(), Token: t.token(),
+		CreatesVM: rt.operation == opCreateServer || isMove(rt.named(body)), Creates: rt.creates, Request: t.fingerprint(), Token: t.token(),
 	})
 	return t
 }

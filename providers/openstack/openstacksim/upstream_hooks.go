@@ -236,9 +236,10 @@ func (h *upstreamHooks) ChangeVM(ctx context.Context, r *backendv1alpha1.ChangeV
 	case backendv1alpha1.VMChange_VM_CHANGE_STOP:
 		wanted, err = backendv1alpha1.VMState_VM_STATE_STOPPED, servers.Stop(ctx, h.compute, id).ExtractErr()
 	case backendv1alpha1.VMChange_VM_CHANGE_START:
-		wanted, err = backendv1alpha1.VMState_VM_STATE_RUNNING, servers.Start(ctx, h.compute, id).ExtractErr()
+		wanted, err = backendv1alpha1.VMState_VM_STATE_RUNNING, h.start(ctx, id)
 	case backendv1alpha1.VMChange_VM_CHANGE_FAIL:
-		wanted, err = backendv1alpha1.VMState_VM_STATE_FAILED, servers.ResetState(ctx, h.compute, id, servers.StateError).ExtractErr()
+		// Only those that run are changed.
+		wanted, err = backendv1alpha1.VMState_VM_STATE_STOPPED, servers.ResetState(ctx, h.compute, id, servers.StateError).ExtractErr()
 	default:
 		return nil, status.Error(codes.InvalidArgument, "change: must be set")
 	}
@@ -253,6 +254,15 @@ func (h *upstreamHooks) ChangeVM(ctx context.Context, r *backendv1alpha1.ChangeV
 	}
 	vm, err := h.await(ctx, id, wanted)
 	return &backendv1alpha1.ChangeVMResponse{Vm: vm}, err
+}
+
+// start has a server run that was stopped, or put in ERROR.
+func (h *upstreamHooks) start(ctx context.Context, id string) error {
+	now, err := servers.Get(ctx, h.compute, id).Extract()
+	if err == nil && now.Status == "ERROR" {
+		return servers.ResetState(ctx, h.compute, id, servers.StateActive).ExtractErr()
+	}
+	return servers.Start(ctx, h.compute, id).ExtractErr()
 }
 
 // changeLimit bounds how long a change takes until it is to be seen.

@@ -27,7 +27,9 @@ type realServer struct {
 	Flavor      struct {
 		Name string `json:"original_name"`
 	} `json:"flavor"`
-	Addresses map[string][]struct {
+	// LaunchedAt is empty of a server that never ran.
+	LaunchedAt string `json:"OS-SRV-USG:launched_at"`
+	Addresses  map[string][]struct {
 		Address string `json:"addr"`
 		Kind    string `json:"OS-EXT-IPS:type"`
 	} `json:"addresses"`
@@ -38,7 +40,7 @@ type realServer struct {
 
 // vm is the server as tests see it, in a region.
 func (r *realServer) vm(region string) *backendv1alpha1.VM {
-	s := &server{VMState: r.VMState, TaskState: r.TaskState, Metadata: r.Metadata, Tags: r.Tags, userData: r.UserData}
+	s := &server{Launched: r.launched(), VMState: r.VMState, TaskState: r.TaskState, Metadata: r.Metadata, Tags: r.Tags, userData: r.UserData}
 	if r.Status == "DELETED" {
 		s.VMState, s.TaskState, s.userData = vmDeleted, "", ""
 	}
@@ -48,6 +50,14 @@ func (r *realServer) vm(region string) *backendv1alpha1.VM {
 		State: s.hooked(), UserData: s.guestData(), Tags: s.othersTags(), Addresses: r.vmAddresses(),
 		CreateTime: timestamppb.New(r.Created), InstanceType: r.Flavor.Name, Region: region, Zone: r.Zone,
 	}
+}
+
+// launched is when the server first ran, or a time after it; zero before.
+func (r *realServer) launched() time.Time {
+	if r.LaunchedAt == "" {
+		return time.Time{}
+	}
+	return r.Created
 }
 
 // owner is whose the server is. Of one that is gone, only its description tells.

@@ -96,7 +96,8 @@ func TestChangesBeforeAnotherCloud(t *testing.T) {
 	}{
 		{backendv1alpha1.VMChange_VM_CHANGE_STOP, backendv1alpha1.VMState_VM_STATE_STOPPED},
 		{backendv1alpha1.VMChange_VM_CHANGE_START, backendv1alpha1.VMState_VM_STATE_RUNNING},
-		{backendv1alpha1.VMChange_VM_CHANGE_FAIL, backendv1alpha1.VMState_VM_STATE_FAILED},
+		{backendv1alpha1.VMChange_VM_CHANGE_FAIL, backendv1alpha1.VMState_VM_STATE_STOPPED},
+		{backendv1alpha1.VMChange_VM_CHANGE_START, backendv1alpha1.VMState_VM_STATE_RUNNING},
 		{backendv1alpha1.VMChange_VM_CHANGE_DELETE, backendv1alpha1.VMState_VM_STATE_GONE},
 	} {
 		changed, err := w.hooks.ChangeVM(t.Context(), &backendv1alpha1.ChangeVMRequest{Id: made.GetVm().GetProviderId(), Change: change.what})

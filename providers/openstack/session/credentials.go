@@ -82,6 +82,9 @@ func refused(err error, a spec.Account) error {
 	answer.Body = []byte(secretsOf(a).Text(string(answer.Body)))
 	switch said := readWords(answer.Body); answer.Actual {
 	case http.StatusBadRequest:
+		if isOfProxy(answer, said) {
+			break
+		}
 		// The credentials can be mended without the spec.
 		return &refusal{fmt.Errorf("log in: %w", sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, said.or(answer)))}
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -103,7 +103,7 @@ func explainAnswer(answer gophercloud.ErrUnexpectedResponseCode) error {
 			options = append(options, sdk.WithQuota(subject, message))
 		}
 	}
-	if answer.Actual == http.StatusNotAcceptable {
+	if answer.Actual == http.StatusNotAcceptable && reason == driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID {
 		options = append(options, sdk.WithField("computeAPIVersion", message))
 	}
 	return sdk.NewError(reason, message, options...)
@@ -119,6 +119,9 @@ func reasonFor(answer gophercloud.ErrUnexpectedResponseCode, said words) driverv
 	}
 	switch answer.Actual {
 	case http.StatusBadRequest, http.StatusNotAcceptable:
+		if isOfProxy(answer, said) {
+			return driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN
+		}
 		return driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
 	case http.StatusUnauthorized:
 		return driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID
@@ -145,6 +148,12 @@ func reasonFor(answer gophercloud.ErrUnexpectedResponseCode, said words) driverv
 	return driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
 }
 
+// isOfProxy says whether a proxy, and none of the services, has found a request wanting. It knows nothing of the spec, and may take the same
+// request in a minute.
+func isOfProxy(answer gophercloud.ErrUnexpectedResponseCode, said words) bool {
+	return (answer.Actual == http.StatusBadRequest || answer.Actual == http.StatusNotAcceptable) && !said.service
+}
+
 // IsGone says whether Nova or Neutron said that the thing asked for is not there: Nova's itemNotFound, Neutron's PortNotFound and so on. A
 // 404 of a proxy, or of a path that a service does not have, says nothing about the thing: who believed it would forget VMs. Like all of
 // these it knows errors before and after Explain.
@@ -162,13 +171,13 @@ const noSuchPath = "HTTPNotFound"
 // isNotFound says whether anybody answered 404.
 func isNotFound(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusNotFound) }
 
-// IsRefused says whether it is certain that the cloud did nothing: it was not asked, or it found the request wanting.
+// IsRefused says whether it is certain that the cloud did nothing: it was not asked, or it found the request wanting, and not a proxy before it.
 func IsRefused(err error) bool {
 	if _, is := errors.AsType[*verdict](err); is {
 		return true
 	}
 	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
-	return is && answer.Actual/100 == 4 && answer.Actual != http.StatusRequestTimeout
+	return is && answer.Actual/100 == 4 && answer.Actual != http.StatusRequestTimeout && !isOfProxy(answer, readWords(answer.Body))
 }
 
 // IsBadRequest says whether the cloud answered 400.

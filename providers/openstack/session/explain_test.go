@@ -84,6 +84,32 @@ func TestExplainAnswers(t *testing.T) {
 			"a wrong request", answered(400, `{"badRequest": {"code": 400, "message": "Invalid input for field/attribute 0. Value: a,b. 'a,b' does not match '^[^,/]*$'"}}`),
 			"SPEC_INVALID", "Invalid input for field/attribute 0. Value: a,b. 'a,b' does not match '^[^,/]*$'",
 		},
+		{"a proxy's 400", answered(400, ""), "OUTCOME_UNKNOWN", "nova.example.com:8774 answered 400 Bad Request."},
+		{
+			"a proxy's page", answered(400, "<html>\n<head><title>400 Bad Request</title></head>\n<body><center>nginx</center></body>\n</html>"),
+			"OUTCOME_UNKNOWN", "nova.example.com:8774 answered 400 Bad Request.",
+		},
+		{
+			"a proxy's text", answered(400, "Client sent an HTTP request to an HTTPS server."),
+			"OUTCOME_UNKNOWN", "nova.example.com:8774 answered 400 Bad Request: Client sent an HTTP request to an HTTPS server.",
+		},
+		{
+			"a gateway's JSON", answered(400, `{"message": "header too large"}`),
+			"OUTCOME_UNKNOWN", "nova.example.com:8774 answered 400 Bad Request: header too large.",
+		},
+		{
+			"another gateway's JSON", answered(400, `{"error": {"code": "InvalidHeader", "message": "header too large"}}`),
+			"OUTCOME_UNKNOWN", "header too large",
+		},
+		{"a proxy's 406", answered(406, "<html></html>"), "OUTCOME_UNKNOWN", "nova.example.com:8774 answered 406 Not Acceptable."},
+		{
+			"a wrong request to Glance", answered(400, `{"message": "Invalid filter<br /><br />\n\n\n", "code": "400 Bad Request", "title": "Bad Request"}`),
+			"SPEC_INVALID", "Invalid filter",
+		},
+		{
+			"a wrong request to Keystone", answered(400, `{"error": {"code": 400, "message": "Expecting to find domain in user.", "title": "Bad Request"}}`),
+			"SPEC_INVALID", "Expecting to find domain in user.",
+		},
 		{
 			"a wrong request to Neutron that finds nothing in a body", answered(400, `{"NeutronError": {"type": "HTTPBadRequest", "message": "Unable to find 'port' in request body", "detail": ""}}`),
 			"SPEC_INVALID", "Unable to find 'port' in request body",
@@ -404,6 +430,8 @@ func TestKindsOfErrors(t *testing.T) {
 		"MAC not mine":      {answered(403, forbidden), []string{"MAC forbidden", "refused"}},
 		"profile not mine":  {answered(403, profile), []string{"refused"}},
 		"floating IP taken": {answered(409, taken), []string{"conflict", "floating IP taken", "refused"}},
+		"wrong":             {answered(400, `{"badRequest": {"code": 400, "message": "Invalid input."}}`), []string{"refused"}},
+		"a proxy's 400":     {answered(400, "<html></html>"), nil},
 		"too late":          {answered(408, ""), nil},
 		"a bug":             {answered(500, ""), nil},
 		"a proxy":           {answered(502, ""), nil},

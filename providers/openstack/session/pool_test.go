@@ -127,6 +127,7 @@ func TestRefusedLogins(t *testing.T) {
 			"no domain", say(400, `{"error":{"code":400,"message":"Expecting to find domain in user. The server could not comply …","title":"Bad Request"}}`),
 			"CREDENTIALS_INVALID", "Expecting to find domain in user.", nil, long,
 		},
+		{"a proxy before Keystone", say(400, "<html></html>"), "OUTCOME_UNKNOWN", "400 Bad Request", nil, short},
 		{"Keystone is ill", say(500, `{"error":{"code":500,"message":"An unexpected error prevented the server from fulfilling your request.","title":"Internal Server Error"}}`), "PROVIDER_INTERNAL", "An unexpected error", nil, short},
 		{"Keystone is away", say(503, "<html></html>"), "OUTCOME_UNKNOWN", "503 Service Unavailable", nil, short},
 		{"no JSON", say(201, "<html></html>"), "OUTCOME_UNKNOWN", "The cloud's answer cannot be read", nil, short},

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -27,6 +28,8 @@ type words struct {
 	kind string
 	// message is stable; empty where nothing was said.
 	message string
+	// service says that the answer has the form of one of the services, and not only some other JSON.
+	service bool
 }
 
 // maxPlain is the longest text without any form that is taken for words, in bytes. Longer ones are pages.
@@ -41,20 +44,22 @@ func readWords(body []byte) words {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw := fields[name]
 		var fault struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
+			Type    string          `json:"type"`
+			Message string          `json:"message"`
+			Code    json.RawMessage `json:"code"`
 		}
 		var text string
 		switch {
 		case name == "message" && json.Unmarshal(raw, &text) == nil:
 			// Glance: {"message": "…<br /><br />", "code": "404 Not Found", "title": "Not Found"}
-			var title string
-			_ = json.Unmarshal(fields["title"], &title)
-			return words{kind: title, message: stable(text)}
+			var title, code string
+			_, _ = json.Unmarshal(fields["title"], &title), json.Unmarshal(fields["code"], &code)
+			return words{kind: title, message: stable(text), service: title != "" && strings.HasSuffix(code, " "+title)}
 		case name == "NeutronError" && json.Unmarshal(raw, &fault) == nil:
-			return words{kind: fault.Type, message: stable(fault.Message)}
+			return words{kind: fault.Type, message: stable(fault.Message), service: fault.Type != ""}
 		case json.Unmarshal(raw, &fault) == nil && fault.Message != "":
-			return words{kind: name, message: stable(fault.Message)}
+			_, err := strconv.Atoi(string(fault.Code)) // Nova, Cinder, Keystone: {"badRequest": {"code": 400, "message": "…"}}
+			return words{kind: name, message: stable(fault.Message), service: err == nil}
 		}
 	}
 	return words{}

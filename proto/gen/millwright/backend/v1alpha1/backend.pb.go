@@ -33,9 +33,11 @@ const (
 	VMState_VM_STATE_UNSPECIFIED VMState = 0
 	VMState_VM_STATE_BUILDING    VMState = 1
 	VMState_VM_STATE_RUNNING     VMState = 2
-	VMState_VM_STATE_STOPPED     VMState = 3
-	VMState_VM_STATE_FAILED      VMState = 4
-	VMState_VM_STATE_DELETING    VMState = 5
+	// Does not run, and could again: switched off, or broken since.
+	VMState_VM_STATE_STOPPED VMState = 3
+	// Will never run.
+	VMState_VM_STATE_FAILED   VMState = 4
+	VMState_VM_STATE_DELETING VMState = 5
 	// Does not exist any more; listed once more, without user data, so that a follower sees it go.
 	VMState_VM_STATE_GONE VMState = 6
 )
@@ -166,7 +168,8 @@ const (
 	FaultEffect_FAULT_EFFECT_ANSWER_LOST FaultEffect = 5
 	// For a create: the VM stays BUILDING for ever.
 	FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS FaultEffect = 6
-	// For a create: the VM becomes FAILED instead of RUNNING, with Fault.error.message.
+	// For a create: the VM becomes FAILED instead of RUNNING, with Fault.error.message. Where a cloud resizes and migrates VMs, that
+	// fails likewise.
 	FaultEffect_FAULT_EFFECT_BOOT_FAILS FaultEffect = 7
 	// For a list: it is behind, and lacks what was made after the fault was injected.
 	FaultEffect_FAULT_EFFECT_STALE FaultEffect = 8
@@ -353,8 +356,9 @@ const (
 	// It is deleted, and what it held stays behind as this cloud does it.
 	VMChange_VM_CHANGE_DELETE VMChange = 1
 	VMChange_VM_CHANGE_STOP   VMChange = 2
-	VMChange_VM_CHANGE_START  VMChange = 3
-	// It fails, with ChangeVMRequest.message.
+	// It is switched on, or mended.
+	VMChange_VM_CHANGE_START VMChange = 3
+	// It fails, with ChangeVMRequest.message: it is FAILED then, or STOPPED where the cloud's VMs can be mended.
 	VMChange_VM_CHANGE_FAIL VMChange = 4
 )
 

@@ -36,11 +36,13 @@ const (
 	MachineState_MACHINE_STATE_UPDATING MachineState = 3
 	// On its way to STOPPED.
 	MachineState_MACHINE_STATE_STOPPING MachineState = 4
-	// Exists, is not running, and could be started. Core shows it and only a health check replaces it.
+	// Exists and does not do its work, but could again without being made anew: somebody has switched it off, or the cloud
+	// has failed to change it (a resize, a migration) and says that it is broken. A VM that has run before belongs here, not to
+	// FAILED: it may still hold what somebody needs. Core shows it, with the message, and only a health check replaces it.
 	MachineState_MACHINE_STATE_STOPPED MachineState = 5
 	// Accepted for deletion, not gone yet.
 	MachineState_MACHINE_STATE_DELETING MachineState = 6
-	// Will never run, or what is left of a create that died half-way. Its set replaces it.
+	// Has never run and never will, or what is left of a create that died half-way. Its set replaces it.
 	MachineState_MACHINE_STATE_FAILED MachineState = 7
 )
 
