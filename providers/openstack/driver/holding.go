@@ -83,7 +83,7 @@ func (h *holding) describeLeftovers(m *driverv1alpha1.Machine) {
 
 func (h *holding) describeServer(m *driverv1alpha1.Machine) {
 	s := h.servers[0]
-	m.ProviderId = providerIDPrefix + s.ID
+	m.ProviderId, m.ProviderIdAliases = providerIDPrefix+s.ID, regionalIDs(m.GetRegion(), s.ID)
 	m.State, m.Reason, m.Message = s.state()
 	if busy := operationOf(m.GetState()); busy != "" {
 		m.Operation = h.operation(busy, cmp.Or(s.TaskState, s.Status))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -20,7 +21,9 @@ const (
 	// Name is the cloudProvider that selects this driver, and the domain of its errors.
 	Name = "openstack"
 	// providerIDPrefix is what the cloud controller manager of OpenStack begins Node.spec.providerID with; the server's id follows.
-	providerIDPrefix = "openstack:///"
+	providerIDPrefix = providerIDScheme + "/"
+	// providerIDScheme begins it where that names the region, which the manager does with OS_CCM_REGIONAL=true; "REGION/" follows.
+	providerIDScheme = "openstack://"
 	// maxUserData is how many bytes make the 65,535 of base64 that Nova takes.
 	maxUserData = 65535 / 4 * 3
 	// defaultPollInterval suits servers that take half a minute to boot.
@@ -168,17 +171,26 @@ func (s subject) elsewhere(made place) error {
 	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED, message, sdk.WithPartialState("", made.encode()))
 }
 
-// serverIDOf returns the id of the server that a request names; empty where it names none that could be one.
+// serverIDOf returns the id of the server that a request names, in either form; empty where it names none that could be one.
 func serverIDOf(r machineCall) string {
 	named, _ := r.(interface{ GetProviderId() string })
 	if named == nil {
 		return ""
 	}
-	id, ours := strings.CutPrefix(named.GetProviderId(), providerIDPrefix)
+	regional, ours := strings.CutPrefix(named.GetProviderId(), providerIDScheme)
+	_, id, _ := strings.Cut(regional, "/")
 	if _, err := uuid.Parse(id); err != nil || !ours {
 		return ""
 	}
 	return id
+}
+
+// regionalIDs returns the other form of a server's provider_id, which names the region; none where a region cannot stand in one.
+func regionalIDs(region, id string) []string {
+	if region == "" || strings.ContainsFunc(region, func(r rune) bool { return r == '/' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
+		return nil
+	}
+	return []string{providerIDScheme + region + "/" + id}
 }
 
 // existing opens the subject of a call about a machine that may exist: only the account of its spec matters.

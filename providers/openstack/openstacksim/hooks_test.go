@@ -108,12 +108,24 @@ func TestForeignServers(t *testing.T) {
 	}
 }
 
+// A cloud controller manager with OS_CCM_REGIONAL writes the region into a Node's providerID; hooks take both forms.
+func TestRegionalProviderIDs(t *testing.T) {
+	w := open(t, Options{RegionalIDs: []string{"RegionOne"}})
+	_, id := w.machine("a")
+	answer, err := w.hooks.ChangeVM(t.Context(), &backendv1alpha1.ChangeVMRequest{
+		Id: "openstack://RegionOne/" + id, Change: backendv1alpha1.VMChange_VM_CHANGE_STOP,
+	})
+	if err != nil || answer.GetVm().GetProviderId() != "openstack://RegionOne/"+id {
+		t.Errorf("%v, %v", answer.GetVm(), err)
+	}
+}
+
 func TestChangesFromOutside(t *testing.T) {
 	w := open(t, Options{})
 	_, id := w.machine("a")
 	change := func(what backendv1alpha1.VMChange) *backendv1alpha1.VM {
 		t.Helper()
-		answer, err := w.hooks.ChangeVM(t.Context(), &backendv1alpha1.ChangeVMRequest{Id: providerPrefix + id, Change: what, Message: words})
+		answer, err := w.hooks.ChangeVM(t.Context(), &backendv1alpha1.ChangeVMRequest{Id: Options{}.providerID("", id), Change: what, Message: words})
 		if err != nil {
 			t.Fatalf("change: %v", err)
 		}

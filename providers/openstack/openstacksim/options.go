@@ -31,6 +31,8 @@ type Options struct {
 	WithoutCinder bool
 	// LaxPortPolicy lets everybody choose MAC and IP addresses in networks of other projects, as few clouds do.
 	LaxPortPolicy bool
+	// RegionalIDs are the regions whose cloud controller manager writes the region into Node.spec.providerID (OS_CCM_REGIONAL).
+	RegionalIDs []string
 	// Upstream, if set, are real services that do what is asked. Of the other options, only the latency of calls and Log have a bearing then.
 	Upstream *Upstream
 	// Log gets what the cloud's owner should know; nil discards it.

@@ -17,13 +17,24 @@ import (
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
-// providerPrefix begins what Node.spec.providerID is.
-const providerPrefix = "openstack:///"
+// providerScheme begins what Node.spec.providerID is.
+const providerScheme = "openstack://"
+
+// providerID is what the cloud controller manager of a region writes as Node.spec.providerID.
+func (o Options) providerID(region, id string) string {
+	if !slices.Contains(o.RegionalIDs, region) {
+		region = ""
+	}
+	return providerScheme + region + "/" + id
+}
+
+// serverID is the id in a providerID of either form, and in itself.
+func serverID(providerID string) string { return providerID[strings.LastIndex(providerID, "/")+1:] }
 
 // vm is the server as tests see it.
 func (c *Cloud) vm(s *server) *backendv1alpha1.VM {
 	return &backendv1alpha1.VM{
-		Id: s.ID, ProviderId: providerPrefix + s.ID, Name: s.Name, ClusterUid: s.Owner.Cluster, MachineUid: s.Owner.Machine,
+		Id: s.ID, ProviderId: c.options.providerID(c.regionOf(s), s.ID), Name: s.Name, ClusterUid: s.Owner.Cluster, MachineUid: s.Owner.Machine,
 		State: s.hooked(), UserData: s.guestData(), Tags: s.othersTags(), Addresses: c.vmAddresses(s),
 		CreateTime: timestamppb.New(s.Created), DeleteTime: testcloud.Stamp(s.Terminated),
 		InstanceType: s.Flavor.Name, Region: c.regionOf(s), Zone: s.Zone, Revision: s.Revision,
@@ -89,7 +100,7 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 	c := h.cloud
 	c.front.Lock()
 	defer c.front.Unlock()
-	s := c.alive.byID[strings.TrimPrefix(r.GetId(), providerPrefix)]
+	s := c.alive.byID[serverID(r.GetId())]
 	if s == nil {
 		return nil, status.Error(codes.NotFound, "no VM has this id")
 	}

@@ -227,7 +227,7 @@ func (h *upstreamHooks) SetQuota(ctx context.Context, r *backendv1alpha1.SetQuot
 // ChangeVM implements the service, and returns when the change is to be seen, or the VM has gone for another reason. A state in which
 // Nova does not take the change is FAILED_PRECONDITION. Of a failure, Nova tells no words.
 func (h *upstreamHooks) ChangeVM(ctx context.Context, r *backendv1alpha1.ChangeVMRequest) (*backendv1alpha1.ChangeVMResponse, error) {
-	id := strings.TrimPrefix(r.GetId(), providerPrefix)
+	id := serverID(r.GetId())
 	var err error
 	var wanted backendv1alpha1.VMState
 	switch r.GetChange() {

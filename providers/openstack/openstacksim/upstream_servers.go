@@ -46,7 +46,7 @@ func (r *realServer) vm(region string) *backendv1alpha1.VM {
 	}
 	whose := r.owner()
 	return &backendv1alpha1.VM{
-		Id: r.ID, ProviderId: providerPrefix + r.ID, Name: r.Name, ClusterUid: whose.Cluster, MachineUid: whose.Machine,
+		Id: r.ID, ProviderId: Options{}.providerID("", r.ID), Name: r.Name, ClusterUid: whose.Cluster, MachineUid: whose.Machine,
 		State: s.hooked(), UserData: s.guestData(), Tags: s.othersTags(), Addresses: r.vmAddresses(),
 		CreateTime: timestamppb.New(r.Created), InstanceType: r.Flavor.Name, Region: region, Zone: r.Zone,
 	}

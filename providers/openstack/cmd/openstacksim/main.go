@@ -72,6 +72,10 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	flags.IntVar(&options.HostsPerZone, "hosts-per-zone", 1, "how many hosts each zone has, for server groups whose servers must not share one")
 	flags.BoolVar(&options.WithoutCinder, "without-cinder", false, "leave block storage out")
 	flags.BoolVar(&options.LaxPortPolicy, "lax-port-policy", false, "let everybody choose MAC and IP addresses in networks of other projects")
+	flags.Func("regional-ids", "a region whose Nodes have providerIDs that name it, as with OS_CCM_REGIONAL=true; may be repeated", func(s string) error {
+		options.RegionalIDs = append(options.RegionalIDs, s)
+		return nil
+	})
 	flags.Func("call-latency", "how long a call takes, as 1s or 0.2s-2s", func(s string) (err error) {
 		options.MinCallLatency, options.MaxCallLatency, err = parseRange(s)
 		return err
