@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/status"
@@ -13,26 +14,54 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 )
 
-// A proxy that does not find the services says nothing about machines.
+// A proxy that does not find the services, or takes no request, says nothing about machines and their specs.
 func TestNothingIsGoneBehindAProxyThatIsAstray(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
-	w.created("one", nil)
-	before := w.left()
+	for name, answer := range map[string]http.HandlerFunc{
+		"it finds nothing":    http.NotFound,
+		"it takes no request": func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadRequest) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, openstacksim.Options{})
+			w.created("one", nil)
+			before := w.left()
+			end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+				answer(rw, r)
+				return true
+			})
+			_, err := w.delete("one")
+			w.refused("a delete", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+			_, err = w.status("one")
+			w.refused("a look", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+			_, err = w.create("two", nil)
+			w.refused("a create", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+			end()
+			if diff := cmp.Diff(before, w.left()); diff != "" {
+				t.Errorf("after all that (-before +after):\n%s", diff)
+			}
+			w.gone("one")
+		})
+	}
+}
+
+// A proxy that answers 400 for Nova may have handed the request on: what there may be is handed over, and waited for.
+func TestAServerBehindAProxyThatRefuses(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Hour})
 	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
-		http.NotFound(rw, r)
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/servers") {
+			return false
+		}
+		rw.WriteHeader(http.StatusBadRequest)
 		return true
 	})
-	_, err := w.delete("one")
-	w.refused("a delete", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
-	_, err = w.status("one")
-	w.refused("a look", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
-	_, err = w.create("two", nil)
+	_, err := w.create("one", nil)
 	w.refused("a create", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+	_, err = w.create("one", nil)
+	w.refused("the next create", err, driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
 	end()
-	if diff := cmp.Diff(before, w.left()); diff != "" {
-		t.Errorf("after all that (-before +after):\n%s", diff)
-	}
 	w.gone("one")
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
 }
 
 // A Neutron without routers has no floating IPs, and does not know the path either.

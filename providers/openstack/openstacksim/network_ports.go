@@ -63,6 +63,22 @@ var ports = collection[*port]{
 	},
 }
 
+// listPorts implements GET /v2.0/ports.
+func listPorts(c *Cloud, t *turn) (reply, error) { return shownPorts(c).list(c, t) }
+
+// getPort implements GET /v2.0/ports/{id}.
+func getPort(c *Cloud, t *turn) (reply, error) { return shownPorts(c).get(c, t) }
+
+// shownPorts are those that the caller may see: his own, and all on a network that he owns.
+func shownPorts(c *Cloud) collection[*port] {
+	k := ports
+	k.visible = func(t *turn, p *port) bool {
+		n := c.networks.byID[p.Network]
+		return t.sees(p.Project) || n != nil && n.Project == t.project()
+	}
+	return k
+}
+
 func (c *Cloud) portView(t *turn, p *port) object {
 	view := neutronView(&p.record, p.Revised)
 	ips, pairs := []object{}, []object{}

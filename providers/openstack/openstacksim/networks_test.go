@@ -1,6 +1,7 @@
 package openstacksim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +91,41 @@ func TestAddressesRunOut(t *testing.T) {
 	w.call("DELETE", "/networking/v2.0/ports/"+ids[1], "")
 	if _, err := w.createPort("more"); err != nil {
 		t.Errorf("when one is free again: %v", err)
+	}
+}
+
+// Who owns a network sees what other projects have on it, who shares it only what is his.
+func TestPortsOnASharedNetwork(t *testing.T) {
+	w := open(t, Options{World: World{
+		Regions: []string{"RegionOne"}, Zones: []string{"nova"}, Projects: []Project{{Name: "demo"}, {Name: "alt"}},
+		Networks: []Network{{Name: "net", Project: "demo", Shared: true, Subnets: []Subnet{{Name: "s", CIDR: "10.0.0.0/24"}}}},
+	}})
+	create := func(name string) {
+		t.Helper()
+		body := `{"port": {"name": "` + name + `", "network_id": "` + w.given("demo", "net") + `"}}`
+		if got := w.call("POST", "/networking/v2.0/ports", body); got.status != 201 {
+			t.Fatalf("%d %s", got.status, got.raw)
+		}
+	}
+	list := func(query string) (names []string) {
+		for _, p := range w.call("GET", "/networking/v2.0/ports?name=owners&name=guests&fields=name&sort_key=name&sort_dir=asc"+query, "").body["ports"].([]any) {
+			names = append(names, p.(map[string]any)["name"].(string))
+		}
+		return names
+	}
+	create("owners")
+	owner := w.cloud.projectID("demo")
+	w.login("alt")
+	create("guests")
+	if got := list(""); !slices.Equal(got, []string{"guests"}) {
+		t.Errorf("the guest sees %q", got)
+	}
+	w.login("demo")
+	if got := list(""); !slices.Equal(got, []string{"guests", "owners"}) {
+		t.Errorf("the owner sees %q", got)
+	}
+	if got := list("&project_id=" + owner); !slices.Equal(got, []string{"owners"}) {
+		t.Errorf("of his own the owner sees %q", got)
 	}
 }
 
