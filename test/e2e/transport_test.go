@@ -46,6 +46,7 @@ func moreDrivers(dir string) (flags []string, address string, err error) {
 	}
 	args := url.Values{"arg": {"--name=" + started, "--cloud=" + cloudSocket(dir)}}
 	return []string{
+		"--driver=" + late + "=" + lateEndpoint(dir),
 		"--driver=" + started + "=exec://" + driver + "?" + args.Encode(),
 		"--driver=" + remote + "=dns:///" + address + "?" + url.Values{"tls": {tlsFolder(dir, "core")}, "identity": {remoteIdentity}}.Encode(),
 	}, address, nil
