@@ -79,6 +79,11 @@ func (l *late) sizes() interceptor.Funcs {
 	}
 }
 
+// nodesOf is the deployment nodes, yet to be read: the controllers' goroutines must not use the test's.
+func nodesOf(c *fleettest.Cluster) *clusterv1alpha1.MachineDeployment {
+	return &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "nodes"}}
+}
+
 // The create of a set, whose answer is lost, is carried out after its deployment was given another template and has another set:
 // it brings no Machine of the template that nobody wants any more.
 func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
@@ -87,10 +92,7 @@ func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
 	requests := &late{}
 	manageWith(t, c, requests.creates())
 	audit := c.Audit(t)
-	requests.loses(func() {
-		md := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "nodes"}}
-		fleettest.Patch(t, c, md, kubelet("1.36.2"))
-	})
+	requests.loses(func() { fleettest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
 	md := newDeployment(t, c, 3)
 	complete(t, c, md, 3)
 	err, was := requests.arrive(t.Context())
@@ -122,8 +124,8 @@ func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
 	md := newDeployment(t, c, 0)
 	complete(t, c, md, 0)
 	audit := c.Audit(t)
-	requests.loses(func() { fleettest.Patch(t, c, md.DeepCopy(), kubelet("1.36.2")) })
-	fleettest.Patch(t, c, md.DeepCopy(), size(3))
+	requests.loses(func() { fleettest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
+	fleettest.Patch(t, c, nodesOf(c), size(3))
 	first := sets(t, c)[0].Name
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {
