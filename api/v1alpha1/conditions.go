@@ -130,6 +130,21 @@ const (
 	ReasonInstanceForgotten = "Forgotten"
 )
 
+// Reasons of the condition InstanceReady that say whose VM it is. For such a machine
+// nothing is created, no Node is touched, and nothing is replaced.
+const (
+	// ReasonNotAdopted (False or Unknown): spec.providerID does not come from
+	// Millwright, and the driver, asked by machineUID, namespace and name, has not
+	// confirmed it: it has not answered yet, or knows no such VM.
+	ReasonNotAdopted = "NotAdopted"
+	// ReasonProviderIDConflict (False): the driver, asked by machineUID, namespace
+	// and name, names another VM than spec.providerID.
+	ReasonProviderIDConflict = "ProviderIDConflict"
+	// ReasonMachineUIDTaken (False): another Machine has the same machineUID, and
+	// had it first.
+	ReasonMachineUIDTaken = "MachineUIDTaken"
+)
+
 // Reasons of the condition InstanceReady that lie between Millwright and the
 // driver. None of them is the machine's fault: it is not failed or replaced.
 const (

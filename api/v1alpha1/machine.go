@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="ProviderID",type=string,priority=1,JSONPath=`.spec.providerID`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: it becomes the machine's host name"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.spec.providerID) || has(self.spec.providerID) && (self.spec.providerID == oldSelf.spec.providerID || has(self.status) && has(self.status.providerIDAliases) && has(self.status.providerID) && self.spec.providerID in self.status.providerIDAliases + [self.status.providerID])",message="cannot be changed or removed once it is set",fieldPath=".spec.providerID",reason=FieldValueForbidden
 type Machine struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -35,7 +36,6 @@ type Machine struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef) && (!has(self.clusterRef) || self.clusterRef == oldSelf.clusterRef)",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".clusterRef",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="self.versions == oldSelf.versions",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".versions",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.machineUID) || (has(self.machineUID) && self.machineUID == oldSelf.machineUID)",message="cannot be changed or removed once it is set: the VM is found by it",fieldPath=".machineUID",reason=FieldValueForbidden
-	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="cannot be changed or removed once it is set",fieldPath=".providerID",reason=FieldValueForbidden
 	Spec MachineSpec `json:"spec"`
 
 	// status is what Millwright last saw of the machine.
@@ -68,6 +68,21 @@ type MachineStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// providerID is the id of the machine's VM as its driver gave it when it was
+	// asked by machineUID, namespace and name. While nothing confirms spec.providerID,
+	// no Node and no VM is touched for it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	ProviderID string `json:"providerID,omitempty"`
+
+	// providerIDAliases are other ids of the same VM, by the driver's word. A Node
+	// that has one is the machine's, and spec.providerID becomes the Node's.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=512
+	ProviderIDAliases []string `json:"providerIDAliases,omitempty"`
 
 	// nodeRef names the Node that the VM has become. Absent while there is none.
 	// +optional

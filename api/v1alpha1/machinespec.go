@@ -73,7 +73,8 @@ type MachineSpec struct {
 
 	// providerID names the VM in its cloud, byte for byte as the Node's
 	// spec.providerID does. Set once by Millwright as soon as the cloud tells it;
-	// not allowed in a template.
+	// not allowed in a template. One that comes from elsewhere, such as a backup,
+	// counts for nothing until the driver has confirmed it: see status.providerID.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

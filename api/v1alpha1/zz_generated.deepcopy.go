@@ -758,6 +758,11 @@ func (in *MachineStatus) DeepCopyInto(out *MachineStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.ProviderIDAliases != nil {
+		in, out := &in.ProviderIDAliases, &out.ProviderIDAliases
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.NodeRef != nil {
 		in, out := &in.NodeRef, &out.NodeRef
 		*out = new(corev1.ObjectReference)

@@ -41,6 +41,15 @@ func (r reader) machine(asked Machine, m *driverv1alpha1.Machine) (*instance.Ins
 	return toInstance(m, state), nil
 }
 
+// looked reads what a look found. A VM of the uid that was made for a machine of another name is not the one that was asked about.
+func (r reader) looked(asked Machine, m *driverv1alpha1.Machine) (*instance.Instance, *instance.Failure) {
+	ref := m.GetRef()
+	if ref.GetUid() == asked.UID && (ref.GetNamespace() != asked.Namespace || ref.GetName() != asked.Name) {
+		return nil, nameTaken(fmt.Sprintf("spec.machineUID is that of a VM of machine %s/%s", bounded(ref.GetNamespace(), maxAddress), bounded(ref.GetName(), maxAddress)))
+	}
+	return r.machine(asked, m)
+}
+
 // failure reads the error of a call; a providerID that is not one of the driver's is dropped.
 func (r reader) failure(name string, err error, left bool) *instance.Failure {
 	f := classify(name, err, left)

@@ -301,9 +301,13 @@ func unavailable(reason, message string) *instance.Failure {
 
 // uidTaken is the failure of a machine whose uid is another's.
 func uidTaken(holder types.NamespacedName) *instance.Failure {
+	return nameTaken(fmt.Sprintf("spec.machineUID is that of Machine %s, whose VM this one must not touch", holder))
+}
+
+func nameTaken(message string) *instance.Failure {
 	return &instance.Failure{
 		Class:   instance.Conflict,
 		Reason:  conditionReason(contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN)),
-		Message: fmt.Sprintf("spec.machineUID is that of Machine %s, whose VM this one must not touch", holder),
+		Message: message,
 	}
 }

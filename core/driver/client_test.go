@@ -263,6 +263,23 @@ func TestAnswersThatBreakTheContractAreUnknownOutcomes(t *testing.T) {
 	}
 }
 
+func TestALookThatFindsAnotherMachinesVMSaysSo(t *testing.T) {
+	m := machine("a")
+	r := reader{clusterUID: clusterUID, prefix: prefix}
+	if found, failure := r.looked(m, running(ref(m))); failure != nil || found.ProviderID == "" {
+		t.Errorf("its own: %v", failure)
+	}
+	for _, spoil := range []func(*driverv1alpha1.MachineRef){
+		func(r *driverv1alpha1.MachineRef) { r.Name = "x" }, func(r *driverv1alpha1.MachineRef) { r.Namespace = "x" },
+	} {
+		other := running(ref(m))
+		spoil(other.Ref)
+		if found, failure := r.looked(m, other); found != nil || failure == nil || failure.Class != instance.Conflict {
+			t.Errorf("got %v, %v, want a conflict", found, failure)
+		}
+	}
+}
+
 func spaces(n int) string {
 	all := make([]byte, n)
 	for i := range all {

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/millwright-dev/millwright/core/instance"
@@ -18,7 +19,7 @@ type Possession struct {
 	Machine Machine
 	// ClusterUID is the cluster's that it belongs to.
 	ClusterUID string
-	// ProviderIDs are those of all VMs of the uid; there is none where only leftovers are there.
+	// ProviderIDs are those of all VMs of the uid, in all their forms; there is none where only leftovers are there.
 	ProviderIDs []string
 	// Created is zero where the driver does not say.
 	Created time.Time
@@ -84,7 +85,7 @@ func (d *Driver) possession(s *session, account Machine, listed *driverv1alpha1.
 	}
 	one := Possession{Machine: account, ClusterUID: listed.GetClusterUid(), ProviderIDs: found.DuplicateProviderIDs}
 	if found.ProviderID != "" {
-		one.ProviderIDs = append([]string{found.ProviderID}, one.ProviderIDs...)
+		one.ProviderIDs = slices.Concat([]string{found.ProviderID}, found.ProviderIDAliases, one.ProviderIDs)
 	}
 	// A time at or before 1970 was not filled in: nothing may seem old for that.
 	if created := listed.GetCreateTime(); created.IsValid() && created.AsTime().Unix() > 0 {

@@ -98,7 +98,7 @@ func (d *Driver) lookAt(ctx context.Context, s *session, m Machine) {
 	})
 	found.ended = d.cfg.Clock.Now()
 	if found.failure == nil {
-		found.instance, found.failure = d.reader(s).machine(m, answer.GetMachine())
+		found.instance, found.failure = d.reader(s).looked(m, answer.GetMachine())
 	}
 	if lost(ctx, found.failure) {
 		d.mu.Lock()
@@ -190,7 +190,7 @@ func (d *Driver) listed(s *session, a account, machines map[string]*driverv1alph
 			continue
 		}
 		shown[uid] = struct{}{}
-		l.instance, l.failure = reader.machine(watched.machine, m)
+		l.instance, l.failure = reader.looked(watched.machine, m)
 		if d.watch.found(uid, l) {
 			d.alarm.ring(watched.machine.key())
 		}

@@ -1,6 +1,9 @@
 package instance
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // State is the cloud's view of a VM. Sources: MachineState in machine.proto.
 type State string
@@ -34,6 +37,11 @@ type Instance struct {
 	DuplicateProviderIDs []string
 	// ProviderIDAliases are other ids that the Node of this VM may have; the driver vouches for them.
 	ProviderIDAliases []string
+}
+
+// Has says whether id names this VM, or another one that carries the same uid.
+func (i *Instance) Has(id string) bool {
+	return id != "" && (id == i.ProviderID || slices.Contains(i.ProviderIDAliases, id) || slices.Contains(i.DuplicateProviderIDs, id))
 }
 
 // Address is one address of a VM; Type is as in corev1.NodeAddressType.

@@ -30,15 +30,14 @@ const confirmations = 2
 
 // instance gets the VM: it exists, its providerID is written down, and it runs.
 func (p *plan) instance() bool {
-	p.notYet(clusterv1alpha1.MachinePhasePending)
+	p.notYet()
 	v := p.view()
 	if v.instance == nil || v.leftover() && p.Machine.ProviderID == "" {
 		return p.absent(v)
 	}
 	if v.instance.ProviderID != "" && p.Machine.ProviderID == "" {
-		p.providerID = v.instance.ProviderID
-		p.events = append(p.events, Event{Reason: "Created", Message: "Created VM " + p.providerID + "."})
-		return p.act(Record)
+		p.events = append(p.events, Event{Reason: "Created", Message: "Created VM " + v.instance.ProviderID + "."})
+		return p.record(v.instance.ProviderID)
 	}
 	p.watch, p.Memory.Witnessed = Closely, true
 	if v.instance.State != instance.Creating || !p.justAsked() {
@@ -166,8 +165,7 @@ func (p *plan) createFailed() bool {
 		return p.fail(clusterv1alpha1.ConditionInstanceReady, last.Failure.Reason, message)
 	}
 	if last.Failure.ProviderID != "" && p.Machine.ProviderID == "" {
-		p.providerID = last.Failure.ProviderID
-		return p.act(Record)
+		return p.record(last.Failure.ProviderID)
 	}
 	p.refused(last.Failure)
 	if p.Now.Before(p.Memory.RetryAt) {

@@ -31,8 +31,7 @@ func (p *plan) recorded() bool {
 	if v.instance == nil || v.instance.ProviderID == "" || p.Machine.ProviderID != "" || p.Memory.Gone {
 		return false
 	}
-	p.providerID = v.instance.ProviderID
-	return p.act(Record)
+	return p.record(v.instance.ProviderID)
 }
 
 // drained: no pod is left on the Node that could be evicted, or the time for it is over.
@@ -156,7 +155,7 @@ func (p *plan) deleted() bool {
 // ever made: every create met such a refusal, or the cloud knows nothing of the machine.
 func (p *plan) deleteRefused(last *Outcome) bool {
 	p.refused(last.Failure)
-	if p.Machine.ProviderID == "" && terminal(last.Failure.Class) {
+	if !p.Confirmed() && terminal(last.Failure.Class) {
 		p.watch = Closely
 		operation := p.Machine.Status.LastOperation
 		refused := operation != nil && operation.Type == clusterv1alpha1.OperationCreate && operation.State == clusterv1alpha1.OperationFailed

@@ -1,14 +1,15 @@
 // Package lifecycle decides what to do next for one Machine: from what is written down, what its driver and its Node say,
 // and what time it is, to one step. It is pure, and reads like a table of contents:
 //
-//	on the way in:  identity → bootstrap → instance → node
-//	on the way out: (forgotten) → drain → instance → node → finalizer
+//	on the way in:  identity → adoption → bootstrap → instance → node
+//	on the way out: adoption → (forgotten) → drain → instance → node → finalizer
 //
 // Whoever calls Next does what Step.Do says, and asks again with what came of it, until there is nothing to do; see
 // Step for what is written when. Calling Next twice with the same state gives the same step.
 //
 // What holds over every history (CONTRACT.md, rules 1 to 5 and 8; the tests generate them):
 //
+//   - Identity. A providerID counts once the driver has given it for the machine's uid; before, the machine has no Node and no create.
 //   - Intent. The status says that a create may be under way before the first one is sent.
 //   - One call. While a call is under way nothing else is started: a delete waits for the create before it.
 //   - Doubt. A create whose outcome is unknown may bring forth its VM late. The finalizer goes only after a Delete that was sent

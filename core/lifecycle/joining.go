@@ -11,6 +11,11 @@ import (
 
 // node gets the Node: it is found, claimed, and Ready.
 func (p *plan) node() bool {
+	if !p.Confirmed() {
+		// The next look says whether the VM is the machine's. Meanwhile what is written down of the Node holds.
+		p.watch = Closely
+		return p.waitUntil(time.Time{})
+	}
 	switch p.Node.Match {
 	case NodeFound:
 		return p.joined()
@@ -72,6 +77,9 @@ func (p *plan) claims() bool {
 
 // joined: the machine has its Node.
 func (p *plan) joined() bool {
+	if p.renamed() {
+		return true
+	}
 	if !p.Node.Claimed && p.claims() {
 		return true
 	}
@@ -101,6 +109,19 @@ func (p *plan) joined() bool {
 	p.status.Phase = clusterv1alpha1.MachinePhaseRunning
 	p.events = append(p.events, Event{Reason: "Running", Message: fmt.Sprintf("Node %s has joined and is Ready.", p.Node.Name)})
 	return p.waitUntil(time.Time{})
+}
+
+// renamed takes over the Node's form of the id. The API server allows that for an id that is written down as an alias.
+func (p *plan) renamed() bool {
+	id := p.Node.ProviderID
+	if id == "" || id == p.Machine.ProviderID {
+		return false
+	}
+	if !p.Machine.Status.names(id) {
+		p.due = true
+		return p.waitUntil(time.Time{})
+	}
+	return p.record(id)
 }
 
 // judged shows how the Node is, in words that stay the same as long as it is so: what the kubelet says of itself may change with

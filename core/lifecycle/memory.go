@@ -90,6 +90,8 @@ func (p *plan) remember(o Outcome) {
 type view struct {
 	// instance is nil when none is known.
 	instance *instance.Instance
+	// at is when the look began, or the call ended.
+	at time.Time
 	// looked says that this is what a look found, and not what a call answered.
 	looked bool
 	// looks counts how many looks in a row found nothing.
@@ -104,17 +106,17 @@ func (v view) leftover() bool {
 }
 
 // view prefers the last look to the last answer, unless the look began before that answer was given.
-func (p *plan) view() view {
-	last, seen := p.Memory.Last, p.Driver.Seen
+func (s State) view() view {
+	last, seen := s.Memory.Last, s.Driver.Seen
 	if seen != nil && (last == nil || !seen.At.Before(last.Ended)) {
-		v := view{looked: true, instance: seen.Instance, failure: seen.Failure}
+		v := view{at: seen.At, looked: true, instance: seen.Instance, failure: seen.Failure}
 		if seen.Failure != nil && seen.Failure.Class == instance.NotFound {
 			v.instance, v.looks = nil, seen.Looks
 		}
 		return v
 	}
 	if last != nil {
-		return view{instance: last.Instance, failure: last.Failure}
+		return view{at: last.Ended, instance: last.Instance, failure: last.Failure}
 	}
 	return view{}
 }

@@ -17,14 +17,15 @@ func Next(s State) Step {
 	p := &plan{State: s, status: s.Machine.Status}
 	p.learn()
 	p.hear()
+	p.confirm()
 	if p.Machine.Paused != (Pause{}) {
 		p.paused()
 		return p.finish()
 	}
 	p.status = p.status.without(clusterv1alpha1.ConditionPaused)
-	order := []func() bool{p.identity, p.dismissed, p.failed, p.bootstrap, p.instance, p.node}
+	order := []func() bool{p.identity, p.dismissed, p.failed, p.taken, p.adopted, p.bootstrap, p.instance, p.node}
 	if !s.Machine.Deleting.IsZero() {
-		order = []func() bool{p.recorded, p.forgotten, p.drained, p.deleted, p.unregistered, p.release}
+		order = []func() bool{p.asked, p.recorded, p.forgotten, p.drained, p.deleted, p.unregistered, p.release}
 	}
 	for _, decided := range order {
 		if decided() {
@@ -49,6 +50,14 @@ type plan struct {
 	// that is not written yet.
 	passing  string
 	patience time.Duration
+	// due: the status is written though it tells a reader nothing new.
+	due bool
+}
+
+// record decides to write down an id that the driver gave.
+func (p *plan) record(id string) bool {
+	p.providerID, p.Memory.Confirmed = id, id
+	return p.act(Record)
 }
 
 // act decides for an action.
@@ -96,7 +105,7 @@ func (p *plan) bootstrap() bool {
 		// A VM has its user data; a change of labels does not reach it any more. Where there is none, create says so.
 		return false
 	}
-	p.notYet(clusterv1alpha1.MachinePhasePending)
+	p.notYet()
 	return p.unrendered()
 }
 
@@ -129,13 +138,13 @@ func (p *plan) may() bool {
 		p.Memory.Attempted != "" || p.Memory.Possible
 }
 
-// notYet gives a status that has none yet its phase and the conditions that wait for others.
-func (p *plan) notYet(phase clusterv1alpha1.MachinePhase) {
-	if p.status.Phase == clusterv1alpha1.MachinePhaseUnknown {
-		phase, p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning, ""
-	}
-	if p.status.Phase == "" {
-		p.status.Phase = phase
+// notYet gives a status that has none yet the phase Pending and the conditions that wait for others.
+func (p *plan) notYet() {
+	switch p.status.Phase {
+	case "":
+		p.status.Phase = clusterv1alpha1.MachinePhasePending
+	case clusterv1alpha1.MachinePhaseUnknown:
+		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
 	}
 	if p.status.Condition(clusterv1alpha1.ConditionInstanceReady).Type == "" {
 		p.condition(clusterv1alpha1.ConditionInstanceReady, metav1.ConditionFalse,
@@ -152,7 +161,8 @@ func (p *plan) finish() Step {
 	if p.partial() {
 		p.keep()
 	}
-	write := !p.status.Equal(p.Machine.Status) || p.outdated()
+	p.noteID()
+	write := !p.status.Equal(p.Machine.Status) || p.outdated() || p.due
 	if p.hushed(write) {
 		p.status = p.Machine.Status
 		if p.partial() {

@@ -131,15 +131,15 @@ func TestNext(t *testing.T) {
 			given: func(s *State) { s.Machine.ProviderID = "cloud:///1" }, watch: Closely, wake: driverPatience, silent: true,
 		},
 		"a VM that no driver can be asked about": {
-			given:     func(s *State) { s.Machine.ProviderID, s.Driver.Unknown = "cloud:///1", "no driver" },
-			condition: "InstanceReady False DriverNotFound", phase: clusterv1alpha1.MachinePhasePending, watch: Closely,
+			given:     all(intended, func(s *State) { s.Machine.ProviderID, s.Driver.Unknown = "cloud:///1", "no driver" }),
+			condition: "InstanceReady False DriverNotFound", phase: clusterv1alpha1.MachinePhaseProvisioning, watch: Closely,
 		},
 		"a VM that cannot be looked at": {
-			given: all(func(s *State) {
+			given: all(intended, func(s *State) {
 				s.Machine.ProviderID = "cloud:///1"
 				s.Driver.Seen = &Look{Failure: &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid"}, At: s.Now, Looks: 1}
 			}, patient),
-			condition: "InstanceReady False CredentialsInvalid", phase: clusterv1alpha1.MachinePhasePending, watch: Closely,
+			condition: "InstanceReady False CredentialsInvalid", phase: clusterv1alpha1.MachinePhaseProvisioning, watch: Closely,
 		},
 		"a VM that was gone at one look is looked for again": {
 			given: all(running, missing(1)), watch: Seldom, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,

@@ -103,6 +103,7 @@ func (w *world) inspect(s State, step Step) {
 	if !step.Wake.IsZero() && !step.Wake.After(s.Now) {
 		w.breaks("a timer in the past")
 	}
+	w.inspectIdentity(s, step)
 	if paused := s.Machine.Paused != (Pause{}); paused && step.Do != Nothing {
 		w.breaks("%s for a machine that is paused", step.Do)
 	}
@@ -111,12 +112,32 @@ func (w *world) inspect(s State, step Step) {
 	}
 }
 
+// inspectIdentity judges what is done by a providerID that the driver has not given.
+func (w *world) inspectIdentity(s State, step Step) {
+	id, recorded := s.Machine.ProviderID, s.Machine.Status
+	if id == "" || w.told[id] {
+		return
+	}
+	switch {
+	case step.Do == Claim || step.Do == DrainNode || step.Do == RemoveNode:
+		w.breaks("%s by a providerID that the driver has not given", step.Do)
+	case step.Do == Create:
+		w.breaks("create for a machine that came with a providerID")
+	case step.Status.NodeName != "":
+		w.breaks("node %s by a providerID that the driver has not given", step.Status.NodeName)
+	case step.Status.ProviderID != "":
+		w.breaks("status.providerID %s, which the driver has not given", step.Status.ProviderID)
+	case step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && recorded.Phase != step.Status.Phase:
+		w.breaks("a machine is given up that was never adopted")
+	}
+}
+
 // disturb lets one thing happen that can happen.
 func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 26).Draw(t, "what") {
+	switch rapid.IntRange(0, 27).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -164,6 +185,8 @@ func (w *world) disturb(t *rapid.T) {
 		w.steer(false, rapid.IntRange(0, 3).Draw(t, "dismissed") == 0)
 	case 26:
 		w.forget(rapid.IntRange(0, 2).Draw(t, "forget") == 0)
+	case 27:
+		w.upgrade()
 	}
 }
 
@@ -244,6 +267,13 @@ func (w *world) settled() bool {
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Bool().Draw(t, "standalone"))
+		switch rapid.IntRange(0, 5).Draw(t, "born") {
+		case 0:
+			w.comeWithID(false, false)
+		case 1:
+			// One without a finalizer can be gone before anybody sees it; its VM is an orphan then.
+			w.comeWithID(true, w.api.Finalizer && rapid.Bool().Draw(t, "there"))
+		}
 		w.api.StartupTimeout = time.Duration(rapid.IntRange(0, 4).Draw(t, "startup")) * 5 * time.Minute
 		w.sync()
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
@@ -263,9 +293,12 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 // arrived judges where a machine is that had all the time in the world.
 func (w *world) arrived() {
 	if w.api == nil {
-		if !w.forgot && (w.vm != nil || w.node && w.known) {
+		if !w.forgot && (w.vm != nil || w.node && w.ours) {
 			w.breaks("something is left: vm %v node %t", w.vm, w.node)
 		}
+		return
+	}
+	if w.unadopted() {
 		return
 	}
 	phase := w.api.Status.Phase
@@ -280,6 +313,18 @@ func (w *world) arrived() {
 	default:
 		w.still()
 	}
+}
+
+// unadopted: the machine says that its providerID is not its VM's, which is so.
+func (w *world) unadopted() bool {
+	reason := w.api.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason
+	if !w.api.Deleting.IsZero() {
+		return false
+	}
+	if reason == clusterv1alpha1.ReasonProviderIDConflict && w.vm != nil && w.vm.ProviderID != w.api.ProviderID {
+		return true
+	}
+	return reason == clusterv1alpha1.ReasonNotAdopted && w.vm == nil && w.born != "" && w.made <= 1
 }
 
 // frozen: the driver has lost what it knew of the machine, and there is no VM to learn from.

@@ -33,8 +33,11 @@ type Machine struct {
 	UID       string
 	Finalizer bool
 	// Deleting is since when the Machine is on its way out; zero while it is not.
-	Deleting   time.Time
+	Deleting time.Time
+	// ProviderID is spec.providerID; see State.Confirmed for what it counts.
 	ProviderID string
+	// UIDTaken names, for people, the Machine that has the same uid and had it first; empty for none.
+	UIDTaken string
 	// DrainTimeout bounds the drain, counted from Deleting.
 	DrainTimeout time.Duration
 	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one, and without a Node after
@@ -81,6 +84,8 @@ type Driver struct {
 	// Held is how others of the same account were refused, so that no call is made for this machine before one of theirs
 	// succeeds; nil when nothing is held back. The machine is woken when its turn has come.
 	Held *instance.Failure
+	// Trouble is why the driver can be asked nothing about this machine for now; nil for nothing.
+	Trouble *instance.Failure
 	// CreateSettle is how long after a create of unknown outcome its VM may still appear.
 	CreateSettle time.Duration
 	// LeadingSince is since when no other process calls drivers for this cluster.
@@ -141,6 +146,8 @@ type Node struct {
 	// Conflict says, for people, why no Node can be taken; only with NodeConflicting.
 	Conflict string
 	Name     string
+	// ProviderID is the Node's; empty while it has none.
+	ProviderID string
 	// Claimed: everything that core sets on a Node is set, and nothing is left of what it set there before.
 	Claimed bool
 	// Ready is the status of the Node's condition Ready, Reason its reason; empty where there is none.
@@ -203,6 +210,11 @@ type Memory struct {
 	Possible bool
 	// Refused: a create was refused for good, and neither it nor one before it can have made anything.
 	Refused bool
+	// Confirmed is the providerID that the driver has confirmed to this process, Contradicted one in whose place it has named another
+	// since; empty for none.
+	Confirmed, Contradicted string
+	// NamedAt is when the driver last named the VM; zero before.
+	NamedAt time.Time
 	// Witnessed: a VM was seen. There is no other for this uid, ever.
 	Witnessed bool
 	// Drained is the condition Drained once the drain is over; the zero value before.

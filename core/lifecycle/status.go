@@ -17,10 +17,13 @@ type Status struct {
 	// Conditions, sorted by type. Those of types that lifecycle does not own are not among them.
 	Conditions []Condition
 	// NodeName is nodeRef's; empty while there is none.
-	NodeName       string
-	Addresses      []instance.Address
-	LastOperation  *Operation
-	LastKnownState []byte
+	NodeName string
+	// ProviderID is the VM's id as the driver gave it, ProviderIDAliases are its other ids. They are written when something else is.
+	ProviderID        string
+	ProviderIDAliases []string
+	Addresses         []instance.Address
+	LastOperation     *Operation
+	LastKnownState    []byte
 	// Failure is why the machine is Failed for good; nil while it is not, and once it has had a Node.
 	Failure *Failure
 }
@@ -53,7 +56,7 @@ func (s Status) Condition(typ string) Condition {
 	return Condition{}
 }
 
-// Equal says whether a and b tell a reader the same.
+// Equal says whether a and b tell a reader the same. What the driver confirmed of the providerID is told along with other news.
 func (s Status) Equal(b Status) bool {
 	return s.Phase == b.Phase && s.NodeName == b.NodeName &&
 		slices.Equal(s.Conditions, b.Conditions) && slices.Equal(s.Addresses, b.Addresses) &&

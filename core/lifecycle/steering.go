@@ -27,8 +27,10 @@ func (p *plan) paused() {
 	p.condition(clusterv1alpha1.ConditionPaused, metav1.ConditionTrue, why.Reason, why.Message)
 	switch {
 	case p.status.Condition(clusterv1alpha1.ConditionInstanceReady).Type == "":
-		p.notYet(clusterv1alpha1.MachinePhasePending)
+		p.notYet()
 	case p.status.Phase != clusterv1alpha1.MachinePhaseRunning:
+	case !p.Confirmed():
+		// Which Node it has is not known.
 	case p.Node.Match == NodeFound:
 		p.judged()
 	default:

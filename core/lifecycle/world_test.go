@@ -44,8 +44,10 @@ type world struct {
 
 	vm     *instance.Instance
 	made   int
-	known  bool      // its providerID is written down
-	landed []landing // creates that may yet take effect
+	told   map[string]bool // ids that the driver has given for the uid
+	born   string          // the providerID that it came with
+	ours   bool            // its providerID was confirmed when it was over
+	landed []landing       // creates that may yet take effect
 
 	node, nodeReady, claimed bool
 	claims                   []time.Time // of this process, within the last claimWindow
@@ -75,7 +77,32 @@ func newWorld(standalone bool) *world {
 	if standalone {
 		m.UID, m.Finalizer = "", false
 	}
-	return &world{now: epoch, leading: epoch, api: &m, cache: m, clock: Clock{Runs: true}}
+	return &world{now: epoch, leading: epoch, api: &m, cache: m, clock: Clock{Runs: true}, told: map[string]bool{}}
+}
+
+// comeWithID has the machine come with a providerID: of a Node that has nothing to do with it, or as a backup has it, with its VM
+// there still or gone.
+func (w *world) comeWithID(restored, there bool) {
+	w.born, w.node, w.nodeReady = "cloud:///elsewhere", true, true
+	if restored {
+		w.born, w.node = "cloud:///1", there
+	}
+	if restored && there {
+		w.boot()
+		w.vm.State, w.made = instance.Running, 1
+	}
+	w.api.ProviderID = w.born
+	w.sync()
+}
+
+// upgrade starts the process anew after one that did not write down what was confirmed.
+func (w *world) upgrade() {
+	if w.api == nil {
+		return
+	}
+	w.version++
+	w.api.Status.ProviderID, w.api.Status.ProviderIDAliases = "", nil
+	w.crash()
 }
 
 func (w *world) breaks(format string, args ...any) {
@@ -167,7 +194,6 @@ func (w *world) write(s *State, lose func() fate, locked bool, change func(*Mach
 	w.version++
 	w.writes++
 	change(w.api)
-	w.known = w.known || w.api.ProviderID != ""
 	if f == diesAfter {
 		w.crash()
 		return false
@@ -292,6 +318,7 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 
 func (w *world) release(s *State, lose func() fate) {
 	id := w.cache.ProviderID
+	w.ours = s.Confirmed()
 	w.write(s, lose, true, func(m *Machine) { m.Finalizer = false })
 	if w.api == nil || w.api.Finalizer {
 		return
@@ -300,7 +327,7 @@ func (w *world) release(s *State, lose func() fate) {
 	w.api = nil
 	w.forgot = s.Machine.Forgotten
 	switch {
-	case w.forgot && s.Node.Match == NodeFound:
+	case w.forgot && w.ours && s.Node.Match == NodeFound:
 		w.breaks("forgotten with its Node")
 	case w.forgot && w.call == nil:
 		if told := recorded.Reason == clusterv1alpha1.ReasonInstanceForgotten; w.vm != nil && (!told || !strings.Contains(recorded.Message, id)) {
@@ -395,6 +422,7 @@ func (w *world) answer(class instance.Class, reached bool) {
 	if class == "" && w.vm != nil {
 		vm := *w.vm
 		o.Instance = &vm
+		w.told[vm.ProviderID] = true
 	}
 	w.outcome = o
 }
@@ -428,6 +456,7 @@ func (w *world) observe() {
 	default:
 		vm := *w.vm
 		next.Instance = &vm
+		w.told[vm.ProviderID] = true
 	}
 	if w.look != nil && w.look.Failure != nil && next.Failure != nil && w.look.Failure.Class == next.Failure.Class {
 		next.Looks = w.look.Looks + 1

@@ -25,6 +25,8 @@ type Machine struct {
 	Stopped bool
 	// Refused: it failed because of what its spec says, and the set would create the next one from the same spec.
 	Refused bool
+	// Unadopted: it came with the id of a VM that is not its own, or with the uid of another Machine. It will never have a VM.
+	Unadopted bool
 	// HasNode: it has joined the cluster.
 	HasNode bool
 	// Available: ready for long enough to count.
@@ -158,7 +160,7 @@ func (s State) repair(d *Decision) {
 	}
 }
 
-// Victims returns the Machines in the order in which they go when there are to be fewer: being deleted, marked, failed,
+// Victims returns the Machines in the order in which they go when there are to be fewer: being deleted, marked, unadopted, failed,
 // without a Node, unavailable, not preserved, of lower priority, and then as the policy says. With Order.UnavailableFirst every
 // unavailable one comes before every available one. The order is total: it depends on nothing but the Machines.
 func Victims(machines []Machine, o Order) []Machine {
@@ -168,6 +170,7 @@ func Victims(machines []Machine, o Order) []Machine {
 			first(a.Deleting, b.Deleting),
 			first(o.UnavailableFirst && !a.Available, o.UnavailableFirst && !b.Available),
 			first(a.Marked, b.Marked),
+			first(a.Unadopted, b.Unadopted),
 			first(a.Failed, b.Failed),
 			first(!a.HasNode, !b.HasNode),
 			first(!a.Available, !b.Available),

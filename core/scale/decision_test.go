@@ -27,6 +27,7 @@ func marked(m *Machine)    { m.Marked = true }
 func failed(m *Machine)    { m.Failed, m.HasNode, m.Available = true, false, false }
 func refused(m *Machine)   { failed(m); m.Refused = true }
 func preserved(m *Machine) { m.Preserved = true }
+func unadopted(m *Machine) { m.Unadopted, m.HasNode, m.Available = true, false, false }
 func nodeless(m *Machine)  { m.HasNode, m.Available = false, false }
 func down(m *Machine)      { m.Available = false }
 
@@ -45,7 +46,7 @@ func names(machines []Machine) []string {
 
 func TestVictims(t *testing.T) {
 	all := []Machine{
-		up("healthy"), up("important", priority(1)), up("down", down), up("nodeless", nodeless), up("failed", failed),
+		up("healthy"), up("important", priority(1)), up("down", down), up("nodeless", nodeless), up("unadopted", unadopted), up("failed", failed),
 		up("marked", marked), up("marked and down", marked, down), up("deleting", deleting), up("cheap", priority(-1)),
 		up("kept", preserved, priority(-2)), up("failed and kept", failed, preserved, priority(-2)),
 	}
@@ -58,10 +59,10 @@ func TestVictims(t *testing.T) {
 	}{
 		{
 			"by what is known of them", all, Order{},
-			[]string{"deleting", "marked and down", "marked", "failed", "failed and kept", "nodeless", "down", "cheap", "healthy", "important", "kept"},
+			[]string{"deleting", "marked and down", "marked", "unadopted", "failed", "failed and kept", "nodeless", "down", "cheap", "healthy", "important", "kept"},
 		}, {
 			"unavailable first", all, Order{UnavailableFirst: true},
-			[]string{"deleting", "marked and down", "failed", "failed and kept", "nodeless", "down", "marked", "cheap", "healthy", "important", "kept"},
+			[]string{"deleting", "marked and down", "unadopted", "failed", "failed and kept", "nodeless", "down", "marked", "cheap", "healthy", "important", "kept"},
 		},
 		{"newest", ages, Order{Policy: clusterv1alpha1.DeletePolicyNewest}, []string{"young", "middle", "old"}},
 		{"oldest", ages, Order{Policy: clusterv1alpha1.DeletePolicyOldest}, []string{"old", "middle", "young"}},
@@ -245,8 +246,9 @@ var machineGen = rapid.Custom(func(t *rapid.T) Machine {
 	return Machine{
 		Deleting: bits&1 > 0, Marked: bits&2 > 0, Failed: bits&4 > 0, HasNode: bits&8 > 0, Available: bits&16 > 0,
 		Refused: bits&0x24 == 0x24, Preserved: bits&64 > 0, Stopped: bits&128 > 0,
-		Priority: rapid.Int32Range(-1, 1).Draw(t, "priority"),
-		Created:  time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0),
+		Unadopted: rapid.Bool().Draw(t, "unadopted"),
+		Priority:  rapid.Int32Range(-1, 1).Draw(t, "priority"),
+		Created:   time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0),
 	}
 })
 

@@ -35,6 +35,8 @@ type Options struct {
 	CloudArgs, KubeletArgs, ManagerArgs []string
 	// NodeGracePeriod is how long a Node may be silent before it counts as lost; 0: the control plane's default.
 	NodeGracePeriod time.Duration
+	// KeepCloud has the cloud go on with what an earlier stack's had in the same Dir, as where a cluster is restored from a backup.
+	KeepCloud bool
 	// Fsync makes etcd write to the disk what it acknowledges.
 	Fsync bool
 	// Detour, if set, is told each address at which the manager would reach something else, and returns the one that the

@@ -112,8 +112,10 @@ func (s *Stack) launchCloud() error {
 	o := s.options
 	state := filepath.Join(o.Dir, "cloud.state")
 	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes back.
-	if err := os.RemoveAll(state); err != nil {
-		return fmt.Errorf("remove the state of an earlier cloud: %w", err)
+	if !o.KeepCloud {
+		if err := os.RemoveAll(state); err != nil {
+			return fmt.Errorf("remove the state of an earlier cloud: %w", err)
+		}
 	}
 	hooks := o.endpoint("cloud")
 	serving, err := o.Provider.serving(places{hooks: hooks, driver: o.endpoint("driver"), state: state, address: s.SpareAddress})

@@ -36,6 +36,21 @@ func TestMachineChanges(t *testing.T) {
 	})
 }
 
+// TestProviderIDTakesTheFormsThatAreItsOwn changes a providerID to what core has written down as another form of it, and to nothing else.
+func TestProviderIDTakesTheFormsThatAreItsOwn(t *testing.T) {
+	u := newUser(t)
+	u.do(machineManifest, "apply", "-f", "-")
+	u.do("", "patch", "ma/node-1", "--type=merge", "--patch", `{"spec":{"providerID":"fake:///1"}}`)
+	u.do("", "patch", "ma/node-1", "--subresource=status", "--type=merge", "--patch", `{"status":{"providerID":"fake:///1","providerIDAliases":["fake://a/1"]}}`)
+	u.changes("ma/node-1", []change{
+		{"another VM's", `{"spec":{"providerID":"fake:///2"}}`, "spec.providerID"},
+		{"the Node's form", `{"spec":{"providerID":"fake://a/1"}}`, ""},
+		{"another VM's again", `{"spec":{"providerID":"fake://a/2"}}`, "spec.providerID"},
+		{"the driver's form", `{"spec":{"providerID":"fake:///1"}}`, ""},
+		{"none", `{"spec":{"providerID":null}}`, "spec.providerID"},
+	})
+}
+
 // TestRenamedFieldSlipsThrough records what the API server cannot see: it
 // compares free-form objects by the keys they share and by their number of keys,
 // so that a renamed key passes for no change. The webhook refuses it. Should this test fail one day, the

@@ -68,6 +68,7 @@ func Facts(m *clusterv1alpha1.Machine) scale.Machine {
 		Deleting:  !m.DeletionTimestamp.IsZero(),
 		Marked:    Marked(m),
 		Failed:    Failed(m),
+		Unadopted: unadopted(m),
 		HasNode:   m.Status.NodeRef != nil,
 		Preserved: SwitchedOn(m, clusterv1alpha1.PreserveMachineAnnotation),
 		Stopped:   instanceReason(m) == clusterv1alpha1.ReasonInstanceStopped,
@@ -116,6 +117,13 @@ func neverCameUp(m *clusterv1alpha1.Machine) bool {
 	}
 	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady)
 	return c != nil && c.Reason == clusterv1alpha1.ReasonJoinTimeout && m.Status.NodeRef != nil
+}
+
+// unadopted says whether the Machine came with a VM that is not its own, and has none. While its driver has not answered, nobody knows.
+func unadopted(m *clusterv1alpha1.Machine) bool {
+	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionInstanceReady)
+	return c != nil && c.Status == metav1.ConditionFalse &&
+		(c.Reason == clusterv1alpha1.ReasonNotAdopted || c.Reason == clusterv1alpha1.ReasonMachineUIDTaken)
 }
 
 // instanceReason is why the Machine's VM is as it is; empty if nothing is known of it.

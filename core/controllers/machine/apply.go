@@ -78,7 +78,7 @@ func (r *reconciler) reallyAlone(ctx context.Context, s *subject, step lifecycle
 	}
 	node := &corev1.Node{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, node)
-	if err == nil && choose(s.machine, []*corev1.Node{node}).node != nil {
+	if err == nil && choose(s.machine, s.state.KnownIDs(), []*corev1.Node{node}).node != nil {
 		return fmt.Errorf("the cache does not show Node %s", node.Name)
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -89,7 +89,7 @@ func (r *reconciler) reallyAlone(ctx context.Context, s *subject, step lifecycle
 
 // watch has the driver look at the VM as often as it should.
 func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
-	if s.driver == nil || s.state.Machine.UID == "" {
+	if s.driver == nil || s.state.Machine.UID == "" || s.state.Machine.UIDTaken != "" {
 		return
 	}
 	if s.provision.trouble != nil && w != lifecycle.Unwatched {
@@ -165,7 +165,7 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string
 		return fmt.Errorf("set spec.providerID: %w", err)
 	}
 	s.state.Machine.ProviderID = id
-	found, err := r.findNode(ctx, s.machine, s.nodeName())
+	found, err := r.observeNodeOf(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -264,11 +264,11 @@ func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err e
 	if err := fleet.MayGo(ctx, r.client, s.machine); err != nil {
 		return false, err
 	}
-	if providerID(s.machine) != "" && s.state.Node.Match == lifecycle.NodeNone {
+	if ids := s.state.KnownIDs(); len(ids) > 0 && s.state.Node.Match == lifecycle.NodeNone {
 		late := &corev1.Node{}
 		err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, late)
 		if err == nil && late.DeletionTimestamp.IsZero() {
-			found := choose(s.machine, []*corev1.Node{late})
+			found := choose(s.machine, ids, []*corev1.Node{late})
 			s.node, s.state.Node = found.node, found.describe(s.demand())
 			return false, nil
 		}

@@ -31,14 +31,15 @@ type cloud struct {
 	made    map[string]int
 	creates []*driverv1alpha1.CreateMachineRequest
 	deletes int
-	blind   error         // every look fails with it
-	refuse  error         // every create and, with refuseAll, every call fails with it
-	hold    chan struct{} // creates wait for it before they do anything, deaf to cancellation
-	slow    bool          // VMs are Creating until boot is called
+	named   map[string]bool // providerIDs that looks and deletes came with
+	blind   error           // every look fails with it
+	refuse  error           // every create and, with refuseAll, every call fails with it
+	hold    chan struct{}   // creates wait for it before they do anything, deaf to cancellation
+	slow    bool            // VMs are Creating until boot is called
 }
 
 func newCloud() *cloud {
-	return &cloud{vms: map[string]*driverv1alpha1.Machine{}, made: map[string]int{}}
+	return &cloud{vms: map[string]*driverv1alpha1.Machine{}, made: map[string]int{}, named: map[string]bool{}}
 }
 
 // serve runs the driver until stop.
@@ -109,6 +110,7 @@ func (c *cloud) CreateMachine(_ context.Context, r *driverv1alpha1.CreateMachine
 func (c *cloud) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.GetMachineStatusResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.named[r.GetProviderId()] = true
 	if c.blind != nil {
 		return nil, c.blind
 	}
@@ -123,6 +125,7 @@ func (c *cloud) DeleteMachine(_ context.Context, r *driverv1alpha1.DeleteMachine
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deletes++
+	c.named[r.GetProviderId()] = true
 	delete(c.vms, r.GetMachine().GetUid())
 	return &driverv1alpha1.DeleteMachineResponse{}, nil
 }

@@ -27,19 +27,27 @@ type match struct {
 	conflict string
 }
 
-// findNode looks for the Machine's Node: by providerID, else by addresses, else by name. A Machine without a
-// providerID has no VM that could have registered one.
-func (r *reconciler) findNode(ctx context.Context, m *clusterv1alpha1.Machine, nodeName string) (match, error) {
-	id := providerID(m)
-	if id == "" {
+// observeNodeOf finds the Machine's Node. A Machine whose providerID the driver has not confirmed has none, whatever Node has that id.
+func (r *reconciler) observeNodeOf(ctx context.Context, s *subject) (match, error) {
+	return r.findNode(ctx, s.machine, s.state.KnownIDs(), s.nodeName())
+}
+
+// findNode looks for the Machine's Node: by the ids of its VM, else by addresses, else by name. A Machine without any id has no VM
+// that could have registered one.
+func (r *reconciler) findNode(ctx context.Context, m *clusterv1alpha1.Machine, ids []string, nodeName string) (match, error) {
+	if len(ids) == 0 {
 		return match{}, nil
 	}
-	found, err := r.listNodes(ctx, nodeProviderIDIndex, id)
-	if err != nil {
-		return match{}, err
+	var found []*corev1.Node
+	for _, id := range ids {
+		byID, err := r.listNodes(ctx, nodeProviderIDIndex, id)
+		if err != nil {
+			return match{}, err
+		}
+		found = append(found, byID...)
 	}
 	if len(found) > 0 {
-		return choose(m, found), nil
+		return choose(m, ids, found), nil
 	}
 	for _, address := range addresses(m.Status.Addresses) {
 		byAddress, err := r.listNodes(ctx, nodeAddressIndex, address)
@@ -49,13 +57,13 @@ func (r *reconciler) findNode(ctx context.Context, m *clusterv1alpha1.Machine, n
 		found = append(found, slices.DeleteFunc(byAddress, func(n *corev1.Node) bool { return n.Spec.ProviderID != "" })...)
 	}
 	if len(found) > 0 {
-		return choose(m, found), nil
+		return choose(m, ids, found), nil
 	}
 	node := &corev1.Node{}
 	if err := r.nodes.Get(ctx, client.ObjectKey{Name: nodeName}, node); err != nil {
 		return match{}, client.IgnoreNotFound(err)
 	}
-	return choose(m, []*corev1.Node{node}), nil
+	return choose(m, ids, []*corev1.Node{node}), nil
 }
 
 // listNodes returns the cache's own objects: they are only read.
@@ -71,15 +79,15 @@ func (r *reconciler) listNodes(ctx context.Context, index, value string) ([]*cor
 	return found, nil
 }
 
-// choose takes the one Node that fits, unless it is another Machine's. Of a machine that is going it takes the one that it
+// choose takes the one Node that fits a Machine whose VM has these ids, unless it is another Machine's. Of a machine that is going it takes the one that it
 // had claimed, whoever else registered since: there are pods on it.
-func choose(m *clusterv1alpha1.Machine, found []*corev1.Node) match {
+func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) match {
 	names := map[string]*corev1.Node{}
 	for _, n := range found {
 		names[n.Name] = n
 	}
 	if len(names) > 1 {
-		if mine := claimed(m, names); mine != nil && !m.DeletionTimestamp.IsZero() {
+		if mine := claimed(m, ids, names); mine != nil && !m.DeletionTimestamp.IsZero() {
 			return match{node: mine}
 		}
 		all := slices.Sorted(maps.Keys(names))
@@ -90,7 +98,7 @@ func choose(m *clusterv1alpha1.Machine, found []*corev1.Node) match {
 	switch {
 	case owner != "" && owner != keyOf(m):
 		return match{conflict: fmt.Sprintf("Node %s is that of Machine %s.", node.Name, owner)}
-	case id != "" && id != providerID(m):
+	case id != "" && !slices.Contains(ids, id):
 		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",
 			node.Name, id, providerID(m))}
 	case owner == "" && id == "" && node.CreationTimestamp.Before(&m.CreationTimestamp):
@@ -100,10 +108,10 @@ func choose(m *clusterv1alpha1.Machine, found []*corev1.Node) match {
 }
 
 // claimed returns the one Node that is known to be the Machine's; nil when there is none, or several.
-func claimed(m *clusterv1alpha1.Machine, nodes map[string]*corev1.Node) *corev1.Node {
+func claimed(m *clusterv1alpha1.Machine, ids []string, nodes map[string]*corev1.Node) *corev1.Node {
 	var mine *corev1.Node
 	for _, n := range nodes {
-		if n.Annotations[clusterv1alpha1.NodeMachineAnnotation] != keyOf(m) || n.Spec.ProviderID != providerID(m) {
+		if n.Annotations[clusterv1alpha1.NodeMachineAnnotation] != keyOf(m) || !slices.Contains(ids, n.Spec.ProviderID) {
 			continue
 		}
 		if mine != nil {
@@ -128,7 +136,7 @@ func (n match) describe(d demand) lifecycle.Node {
 		return lifecycle.Node{Match: lifecycle.NodeNone}
 	}
 	found := lifecycle.Node{
-		Match: lifecycle.NodeFound, Name: n.node.Name, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
+		Match: lifecycle.NodeFound, Name: n.node.Name, ProviderID: n.node.Spec.ProviderID, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
 		Claimed: d.met(n.node),
 	}
 	for _, c := range n.node.Status.Conditions {

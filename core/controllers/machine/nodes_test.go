@@ -13,7 +13,7 @@ import (
 
 // TestFindNode: by providerID, else by address, else by name, and never a Node that is somebody else's.
 func TestFindNode(t *testing.T) {
-	const id, address = idPrefix + "x", "192.0.2.7"
+	const id, alias, address = idPrefix + "x", "sawmill://region/x", "192.0.2.7"
 	type nodes map[string]func(*corev1.Node)
 	withID := func(id string) func(*corev1.Node) { return func(n *corev1.Node) { n.Spec.ProviderID = id } }
 	withAddress := func(n *corev1.Node) {
@@ -28,6 +28,9 @@ func TestFindNode(t *testing.T) {
 	}{
 		"none":                           {},
 		"by providerID":                  {nodes: nodes{"other": withID(id), "m": func(*corev1.Node) {}}, want: "other"},
+		"by another id of its VM":        {nodes: nodes{"other": withID(alias), "m": func(*corev1.Node) {}}, want: "other"},
+		"by name, with another id":       {nodes: nodes{"m": withID(alias)}, want: "m"},
+		"two, by two ids of its VM":      {nodes: nodes{"one": withID(id), "two": withID(alias)}, conflict: "one, two"},
 		"by address":                     {nodes: nodes{"other": withAddress}, want: "other"},
 		"by name":                        {nodes: nodes{"m": func(*corev1.Node) {}, "other": func(*corev1.Node) {}}, want: "m"},
 		"a machine that never had a VM":  {nodes: nodes{"m": withAddress}, noID: true},
@@ -46,15 +49,16 @@ func TestFindNode(t *testing.T) {
 			if c.young {
 				m.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Minute))
 			}
+			var ids []string
 			if !c.noID {
-				m.Spec.ProviderID = new(id)
+				m.Spec.ProviderID, ids = new(id), []string{id, alias}
 			}
 			for name, change := range c.nodes {
 				b.newNode(&clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}, change)
 			}
 			r := &reconciler{nodes: b.nodeCache()}
 			b.await("the match", func() (bool, any) {
-				got, err := r.findNode(t.Context(), m, "m")
+				got, err := r.findNode(t.Context(), m, ids, "m")
 				b.check(err)
 				if c.conflict != "" {
 					return strings.Contains(got.conflict, c.conflict), got
@@ -91,7 +95,7 @@ func TestChooseClaimed(t *testing.T) {
 			if c.going {
 				m.DeletionTimestamp = &now
 			}
-			got := choose(m, c.nodes)
+			got := choose(m, []string{idPrefix + "x"}, c.nodes)
 			if got.node == nil && (c.want != "" || got.conflict == "") || got.node != nil && got.node.Name != c.want {
 				t.Errorf("got %+v, want %q", got, c.want)
 			}

@@ -36,6 +36,14 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	s := &subject{machine: m, memory: mem}
 	s.state = lifecycle.State{Now: r.clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
 	s.state.Driver.LeadingSince = since
+	var err error
+	if s.state.Machine.UIDTaken, err = r.holderOfUID(ctx, m); err != nil {
+		return nil, err
+	}
+	if s.state.Machine.UIDTaken != "" {
+		// A call that it could be waiting for is not its own.
+		mem.leave(s.key())
+	}
 	if err := r.bootstrap(s); err != nil {
 		return nil, err
 	}
@@ -63,7 +71,7 @@ func (r *reconciler) observeNode(ctx context.Context, s *subject) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.findNode(ctx, s.machine, s.nodeName())
+	found, err := r.observeNodeOf(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -167,8 +175,9 @@ func (r *reconciler) observeDriver(s *subject) error {
 	s.driver = d
 	known.Ready = true
 	known.CreateSettle = d.Capabilities().CreateSettle
+	known.Trouble = s.provision.trouble
 	uid := s.state.Machine.UID
-	if uid == "" {
+	if uid == "" || s.state.Machine.UIDTaken != "" {
 		return nil
 	}
 	s.memory.driver, s.memory.uid = d, uid
@@ -194,13 +203,17 @@ func (s *subject) nodeName() string {
 	return s.machine.Name
 }
 
-// told is the machine as its driver is told of it.
+// told is the machine as its driver is told of it. An id that the driver has not confirmed is none of its own: it is not told.
 func (s *subject) told() driver.Machine {
+	var id string
+	if ids := s.state.KnownIDs(); len(ids) > 0 {
+		id = ids[0]
+	}
 	return driver.Machine{
 		Namespace:      s.machine.Namespace,
 		Name:           s.machine.Name,
 		UID:            s.state.Machine.UID,
-		ProviderID:     s.state.Machine.ProviderID,
+		ProviderID:     id,
 		LastKnownState: s.lastKnownState(),
 		Spec:           s.provision.Told,
 		Secrets:        s.provision.Secrets,

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -197,6 +198,7 @@ const (
 	machineNodeIndex    = "machine.node"
 	machineClassIndex   = "machine.class"
 	machineClusterIndex = "machine.cluster"
+	machineUIDIndex     = "machine.uid"
 	nodeProviderIDIndex = "node.providerID"
 	nodeAddressIndex    = "node.address"
 )
@@ -213,6 +215,7 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 		{machines, machine, machineNodeIndex, func(o client.Object) []string { return signsOfNode(o.(*clusterv1alpha1.Machine)) }},
 		{machines, machine, machineClassIndex, classOf},
 		{machines, machine, machineClusterIndex, clusterOf},
+		{machines, machine, machineUIDIndex, func(o client.Object) []string { return present(machineUID(o.(*clusterv1alpha1.Machine))) }},
 		{nodes, node, nodeProviderIDIndex, func(o client.Object) []string {
 			return present(o.(*corev1.Node).Spec.ProviderID)
 		}},
@@ -231,7 +234,11 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 // entries that nearly each Machine has for itself are a good part of what its place in the cache costs.
 func signsOfNode(m *clusterv1alpha1.Machine) []string {
 	signs := append([]string{m.Name}, addresses(m.Status.Addresses)...)
-	signs = append(signs, present(providerID(m))...)
+	for _, id := range append([]string{providerID(m), m.Status.ProviderID}, m.Status.ProviderIDAliases...) {
+		if id != "" && !slices.Contains(signs, id) {
+			signs = append(signs, id)
+		}
+	}
 	if ref := m.Status.NodeRef; ref != nil && ref.Name != m.Name {
 		signs = append(signs, ref.Name)
 	}

@@ -22,7 +22,9 @@ var owned = []string{
 
 // readStatus is the status in lifecycle's terms.
 func readStatus(s *clusterv1alpha1.MachineStatus) lifecycle.Status {
-	read := lifecycle.Status{Phase: s.Phase, LastKnownState: s.LastKnownState}
+	read := lifecycle.Status{
+		Phase: s.Phase, ProviderID: s.ProviderID, ProviderIDAliases: s.ProviderIDAliases, LastKnownState: s.LastKnownState,
+	}
 	for _, c := range s.Conditions {
 		if slices.Contains(owned, c.Type) {
 			read.Conditions = append(read.Conditions, lifecycle.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
@@ -47,6 +49,7 @@ func readStatus(s *clusterv1alpha1.MachineStatus) lifecycle.Status {
 // writeStatus puts lifecycle's status into the Machine's. Conditions of other owners stay.
 func writeStatus(m *clusterv1alpha1.Machine, s lifecycle.Status, node *corev1.Node, now metav1.Time) {
 	to := &m.Status
+	to.ProviderID, to.ProviderIDAliases = s.ProviderID, s.ProviderIDAliases
 	to.Phase, to.LastKnownState, to.ObservedGeneration = s.Phase, s.LastKnownState, m.Generation
 	for _, typ := range owned {
 		if s.Condition(typ).Type == "" {

@@ -109,6 +109,7 @@ func (c *collector) addLive(ctx context.Context, names orphan.Names) error {
 
 func addNames(names orphan.Names, machines []clusterv1alpha1.Machine) {
 	for i := range machines {
+		names.Add(machines[i].Status.ProviderID)
 		for _, name := range []*string{machines[i].Spec.MachineUID, machines[i].Spec.ProviderID} {
 			if name != nil {
 				names.Add(*name)

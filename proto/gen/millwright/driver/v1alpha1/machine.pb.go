@@ -836,7 +836,7 @@ type GetMachineStatusRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// MAY be empty.
+	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
@@ -964,7 +964,7 @@ type DeleteMachineRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// MAY be empty.
+	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
@@ -1221,7 +1221,7 @@ type UpdateMachineRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED. The spec to reach.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// MAY be empty.
+	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`

@@ -1,0 +1,59 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// holderOfUID names, for people, the Machine that has m's machineUID and had it first; empty where m may have it.
+func (r *reconciler) holderOfUID(ctx context.Context, m *clusterv1alpha1.Machine) (string, error) {
+	uid := machineUID(m)
+	if uid == "" {
+		return "", nil
+	}
+	var same clusterv1alpha1.MachineList
+	if err := r.client.List(ctx, &same, client.MatchingFields{machineUIDIndex: uid}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list the Machines of a machineUID: %w", err)
+	}
+	for i := range same.Items {
+		if other := &same.Items[i]; other.UID != m.UID && hadUIDBefore(other, m) {
+			return keyOf(other), nil
+		}
+	}
+	return "", nil
+}
+
+// hadUIDBefore says whether of two Machines with one machineUID the other keeps it. What core has begun with is refused nothing; one that
+// the driver does not confirm keeps it from nobody; else the older one has it.
+func hadUIDBefore(other, m *clusterv1alpha1.Machine) bool {
+	if begun(m) {
+		return false
+	}
+	if begun(other) {
+		return true
+	}
+	if denied(other) != denied(m) {
+		return denied(m)
+	}
+	if !other.CreationTimestamp.Equal(&m.CreationTimestamp) {
+		return other.CreationTimestamp.Before(&m.CreationTimestamp)
+	}
+	return other.UID < m.UID
+}
+
+// begun says whether core has asked, or seen, anything of the Machine's VM.
+func begun(m *clusterv1alpha1.Machine) bool {
+	return m.Status.LastOperation != nil || m.Status.ProviderID != ""
+}
+
+// denied says whether the driver knows no VM of the Machine, which came with a providerID.
+func denied(m *clusterv1alpha1.Machine) bool {
+	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionInstanceReady)
+	return c != nil && c.Reason == clusterv1alpha1.ReasonNotAdopted && c.Status == metav1.ConditionFalse
+}
