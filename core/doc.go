@@ -14,6 +14,7 @@
 // The packages that do I/O for them:
 //
 //	driver       the client of drivers: handshake, deadlines, one mutating call per uid, shared status polling, error classes
+//	specresolver  a machine's spec with all that it inherits; secrets for it, once the operator's rules have passed
 //	bootstrap    user data
 //	drain        cordon and evict
 //	controllers  one package per kind: observe, plan, apply; orphan collects VMs without a Machine, readonly replaces all others

@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/manager"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 type settings struct {
@@ -28,7 +28,7 @@ const maxVerbosity = 7
 
 func parse(args []string) (settings, error) {
 	var s settings
-	var drivers []string
+	var drivers, endpoints []string
 	skew := choice{value: skewWarn, among: []string{skewWarn, skewEnforce}}
 	orphans := choice{value: orphansDelete, among: []string{orphansOff, orphansReport, orphansDelete}}
 	hostname, err := os.Hostname()
@@ -62,7 +62,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Where /metrics is served, by TLS and to whom RBAC allows it; 0 switches it off.")
 	flags.StringVar(&o.ProfilingAddress, "profiling-bind-address", "", "Where Go's profiles are served (/debug/pprof), on a loopback address only; empty switches it off.")
 	flags.StringVar(&o.TracingEndpoint, "tracing-endpoint", "", "Collector that gets OpenTelemetry traces by OTLP over gRPC, as https://host:port or unix:///PATH; empty switches them off.")
-	specFlags(flags, o)
+	specFlags(flags, o, &endpoints)
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -72,10 +72,12 @@ func parse(args []string) (settings, error) {
 	s.verbosity = min(s.verbosity, maxVerbosity)
 	o.EnforceSkew = skew.value == skewEnforce
 	o.Orphans.Off, o.Orphans.ReportOnly = orphans.value == orphansOff, orphans.value == orphansReport
-	for i, pattern := range o.Endpoints {
-		if o.Endpoints[i], err = blueprint.ParseEndpoint(pattern); err != nil {
+	for _, text := range endpoints {
+		pattern, err := specresolver.ParseEndpointPattern(text)
+		if err != nil {
 			return s, fmt.Errorf("--allow-endpoint=%w", err)
 		}
+		o.Endpoints = append(o.Endpoints, pattern)
 	}
 	for _, text := range drivers {
 		target, err := driver.ParseTarget(text)
@@ -98,9 +100,9 @@ func leaderFlags(flags *pflag.FlagSet, o *manager.LeaderElection, hostname strin
 }
 
 // specFlags say what specs may refer to, and whether they are judged when they are applied.
-func specFlags(flags *pflag.FlagSet, o *manager.Options) {
-	flags.StringSliceVar(&o.SecretNamespaces, "secret-namespaces", nil, "Namespaces whose Secrets and ConfigMaps machines of every namespace may be made with, besides those of their own.")
-	flags.StringSliceVar(&o.Endpoints, "allow-endpoint", nil, "A host, or pattern of hosts, that a cloudProviderSpec may name as its cloud's address. Repeat for several; empty: any.")
+func specFlags(flags *pflag.FlagSet, o *manager.Options, endpoints *[]string) {
+	flags.StringSliceVar(&o.SecretNamespaces, "secret-namespaces", nil, "Namespaces whose Secrets and ConfigMaps machines of every namespace may be made with, besides those of their own. Needs --allow-endpoint.")
+	flags.StringSliceVar(endpoints, "allow-endpoint", nil, "A host, or pattern of hosts, that a cloudProviderSpec may name as its cloud's address, by https; http:// before it allows plain http, :PORT behind it that port only. Repeat for several; empty: any.")
 	flags.StringVar(&o.WebhookAddress, "webhook-bind-address", "", "Where the webhook is served that refuses wrong specs when they are applied; empty switches it off.")
 	flags.StringVar(&o.WebhookCertDir, "webhook-cert-dir", "", "Folder of the webhook's tls.crt and tls.key; they are read again when they change.")
 }

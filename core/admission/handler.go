@@ -17,25 +17,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/providerspec"
-	"github.com/millwright-dev/millwright/core/references"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // Path is where the webhook is served.
 const Path = "/validate-cluster-k8s-io-v1alpha1"
 
-// Options are what the webhook needs; all are required but Rules.
+// Options are what the webhook needs; all are required.
 type Options struct {
 	// Objects reads MachineClasses and Clusters.
 	Objects client.Reader
 	// Drivers are asked without their clouds. They must be connected also while this process does not lead.
 	Drivers *driver.Drivers
-	// References says which namespaces may be referred to; it is asked for nothing that it would have to read.
-	References *references.Reader
-	// Rules say where secrets may go.
-	Rules blueprint.Rules
+	// Specs knows the operator's rules; it is asked for nothing that it would have to read.
+	Specs *specresolver.Resolver
 }
 
 // Register serves the webhook.

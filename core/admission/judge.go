@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // spec judges the spec of a machine, or of those that a template makes.
 func (h *handler) spec(ctx context.Context, namespace string, spec *clusterv1alpha1.MachineSpec, at *field.Path) verdict {
 	var v verdict
 	value := at.Child("providerSpec", "value")
-	drawn, err := blueprint.Draw(ctx, h.Objects, namespace, spec)
+	effective, err := specresolver.Inherit(ctx, h.Objects, namespace, spec)
 	if failure, is := errors.AsType[*instance.Failure](err); is && failure.Class == instance.SpecInvalid {
 		v.refuse(value, failure.Message)
 		return v
@@ -29,18 +29,17 @@ func (h *handler) spec(ctx context.Context, namespace string, spec *clusterv1alp
 		return v
 	}
 	inSpec := value.Child("cloudProviderSpec")
-	read, err := providerspec.Read(drawn.Spec)
+	read, err := providerspec.Read(effective.Spec)
 	if err != nil {
 		v.wrong(inSpec, err)
 		return v
 	}
 	h.namespaces(&v, namespace, read.References, inSpec)
-	d := h.driver(&v, drawn.Provider)
+	d, known := h.driver(&v, effective.Provider)
 	if d == nil {
 		return v
 	}
-	known, why := d.SpecSchema()
-	for _, problem := range h.Rules.Inspect(drawn, read, known, why) {
+	for _, problem := range h.Specs.Inspect(effective, read, known) {
 		v.refuse(below(inSpec, problem.Path), problem.Description)
 	}
 	if len(v.errors) > 0 {
@@ -79,44 +78,49 @@ func (h *handler) part(namespace, provider string, spec []byte, at *field.Path) 
 		return v
 	}
 	h.namespaces(&v, namespace, read.References, at)
-	d := h.driver(&v, provider)
+	d, known := h.driver(&v, provider)
 	if d == nil {
 		return v
 	}
-	known, why := d.SpecSchema()
-	for _, problem := range h.Rules.Inspect(blueprint.Blueprint{Provider: provider, Spec: spec}, read, known, why) {
+	effective := specresolver.Effective{Namespace: namespace, Provider: provider, Spec: spec}
+	for _, problem := range h.Specs.Inspect(effective, read, known) {
 		v.refuse(below(at, problem.Path), problem.Description)
 	}
-	if known == nil {
+	if known.Known == nil {
 		return v
 	}
 	scope := schema.Scope{Partial: true}
 	for _, ref := range read.References {
 		scope.Withheld = append(scope.Withheld, ref.Path)
 	}
-	for _, problem := range known.Check(read.JSON(), scope) {
+	for _, problem := range known.Known.Check(read.JSON(), scope) {
 		v.refuse(below(at, problem.Path), problem.Description)
 	}
 	return v
 }
 
-// driver returns the provider's driver if it can be asked now; else it says why not, and returns nil.
-func (h *handler) driver(v *verdict, provider string) *driver.Driver {
+// driver returns the provider's driver if it can be asked now, and its schema; else it says why not,
+// and returns nil.
+func (h *handler) driver(v *verdict, provider string) (*driver.Driver, specresolver.Schema) {
+	var known specresolver.Schema
 	d, err := h.Drivers.For(provider)
 	if err == nil {
 		err = d.Connected()
 	}
+	if err == nil {
+		known.Known, known.Why, err = d.SpecSchema()
+	}
 	if err != nil {
 		v.warn("The spec is not checked before its machines are made: %v", err)
-		return nil
+		return nil, known
 	}
-	return d
+	return d, known
 }
 
 // namespaces refuses references into namespaces that are not allowed.
 func (h *handler) namespaces(v *verdict, home string, refs []providerspec.Reference, at *field.Path) {
 	for _, ref := range refs {
-		if !h.References.Allowed(home, ref.Namespace) {
+		if !h.Specs.MayRefer(home, ref.Namespace) {
 			v.refuse(below(at, ref.Path.String()), notAllowed)
 		}
 	}
@@ -124,7 +128,7 @@ func (h *handler) namespaces(v *verdict, home string, refs []providerspec.Refere
 
 // secret refuses a Secret in a namespace that is not allowed.
 func (h *handler) secret(v *verdict, home string, ref *clusterv1alpha1.SecretReference, at *field.Path) {
-	if ref != nil && !h.References.Allowed(home, ref.Namespace) {
+	if ref != nil && !h.Specs.MayRefer(home, ref.Namespace) {
 		v.refuse(at.Child("namespace"), notAllowed)
 	}
 }

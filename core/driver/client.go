@@ -39,7 +39,9 @@ type Driver struct {
 	why     string
 	since   time.Time
 	caps    Capabilities
-	// schema and schemaTrouble are the session's; they outlast it. prepared is what was asked of this session.
+	// schema and schemaTrouble are the session's; they outlast it. reached says that there was one.
+	// prepared is what was asked of this session.
+	reached       bool
 	schema        *schema.Schema
 	schemaTrouble string
 	prepared      map[string]*preparation

@@ -33,6 +33,9 @@ type Question struct {
 	Secrets map[string][]byte
 	// Withheld are the fields that come from Secrets.
 	Withheld []providerspec.Path
+	// Allow, if set, judges the spec with the driver's defaults, before Secrets go with it. Its error
+	// is an *instance.Failure.
+	Allow func(completed []byte) error
 }
 
 // How long an answer about a spec holds. One that rests on nothing but the spec holds as long as the driver is connected.
@@ -60,18 +63,21 @@ type preparation struct {
 	waiting map[types.NamespacedName]struct{}
 }
 
-// SpecSchema returns the driver's schema as it was when the driver was last reached; nil where it has none, and then, for
-// people, why.
-func (d *Driver) SpecSchema() (known *schema.Schema, why string) {
+// SpecSchema returns the driver's schema as it was when the driver was last reached; nil where it has
+// none, and then, for people, why. The error is an *instance.Failure of class Unavailable: the driver
+// has not been reached yet, and whether it has a schema is not known.
+func (d *Driver) SpecSchema() (known *schema.Schema, why string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.schema != nil {
-		return d.schema, ""
+	switch {
+	case !d.reached:
+		return nil, "", unavailable("DriverNotReady", notConnected)
+	case d.schema != nil:
+		return d.schema, "", nil
+	case d.schemaTrouble != "":
+		return nil, d.schemaTrouble, nil
 	}
-	if d.schemaTrouble != "" {
-		return nil, d.schemaTrouble
-	}
-	return nil, "the driver publishes no schema"
+	return nil, "the driver publishes no schema", nil
 }
 
 // Prepare returns the spec that a new machine is made from: with the driver's defaults, and found right, also by the cloud.
@@ -188,6 +194,11 @@ func (d *Driver) explain(ctx context.Context, s *session, q Question, online boo
 	if failure != nil {
 		return nil, failure
 	}
+	if q.Allow != nil {
+		if err := q.Allow(spec); err != nil {
+			return nil, failureOf(err)
+		}
+	}
 	if known := s.schema; known != nil {
 		if found := known.Check(spec, schema.Scope{Withheld: q.Withheld}); len(found) > 0 {
 			return nil, wrongFields(instance.SpecInvalid, fieldsOf(found))
@@ -208,6 +219,14 @@ func (d *Driver) explain(ctx context.Context, s *session, q Question, online boo
 		failure = wrongFields(instance.Precondition, fields)
 	}
 	return spec, failure
+}
+
+// failureOf is the failure that an error is.
+func failureOf(err error) *instance.Failure {
+	if failure, is := errors.AsType[*instance.Failure](err); is {
+		return failure
+	}
+	return unavailable("DriverNotReady", err.Error())
 }
 
 // defaulted returns the spec with the driver's defaults; as it is where the driver has none.

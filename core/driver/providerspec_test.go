@@ -215,13 +215,38 @@ func TestAPI9_AnotherDriverIsAskedAnew(t *testing.T) {
 	conn.WaitForStateChange(t.Context(), connectivity.Ready)
 	s.fill = func(string) (string, error) { return `{"size":"s","zone":"b"}`, nil }
 	f.serve(t, path)
-	if known, why := r.SpecSchema(); known == nil {
-		t.Errorf("while the driver is away its schema is forgotten: %s", why)
+	if known, why, err := r.SpecSchema(); known == nil || err != nil {
+		t.Errorf("while the driver is away its schema is forgotten: %s, %v", why, err)
 	}
 	r.await(t, "the new default", func() bool {
 		spec, err := r.Prepare(machine("m"), small)
 		return err == nil && string(spec) == `{"size":"s","zone":"b"}`
 	})
+}
+
+// Secrets go with a spec that the driver has completed only when that is allowed, too.
+func TestSAFE8_DefaultsAreJudgedBeforeSecretsGoWithThem(t *testing.T) {
+	f, s := newSpecDriver()
+	s.fill = func(string) (string, error) { return `{"size":"s","url":"https://evil"}`, nil }
+	s.validate = func(string, bool) ([]*driverv1alpha1.FieldViolation, error) {
+		t.Error("the driver was sent the secrets")
+		return nil, nil
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	r := start(t, Config{}, path)
+	r.awaitReady(t)
+	judged := ""
+	_, err := r.prepared(t, machine("m"), Question{
+		Spec: small.Spec, Secrets: map[string][]byte{"key": []byte("secret")},
+		Allow: func(completed []byte) error {
+			judged = string(completed)
+			return &instance.Failure{Class: instance.SpecInvalid, Message: "evil"}
+		},
+	})
+	if failure, is := errors.AsType[*instance.Failure](err); !is || failure.Message != "evil" || !strings.Contains(judged, "https://evil") {
+		t.Errorf("got %v, having judged %s", err, judged)
+	}
 }
 
 func TestSpecSchemaSaysWhyThereIsNone(t *testing.T) {
@@ -230,11 +255,11 @@ func TestSpecSchemaSaysWhyThereIsNone(t *testing.T) {
 	path := socketPath(t)
 	f.serve(t, path)
 	r := start(t, Config{}, path)
-	if known, why := r.SpecSchema(); known != nil || why == "" {
-		t.Errorf("before it was reached: %v, %q", known, why)
+	if known, why, err := r.SpecSchema(); known != nil || err == nil {
+		t.Errorf("before it was reached: %v, %q, %v", known, why, err)
 	}
 	r.awaitReady(t)
-	if known, why := r.SpecSchema(); known != nil || !strings.Contains(why, "cannot be used") {
-		t.Errorf("%v, %q", known, why)
+	if known, why, err := r.SpecSchema(); known != nil || !strings.Contains(why, "cannot be used") || err != nil {
+		t.Errorf("%v, %q, %v", known, why, err)
 	}
 }

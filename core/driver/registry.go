@@ -198,7 +198,7 @@ func (d *Driver) attach(s *session) {
 	defer d.mu.Unlock()
 	d.session, d.caps = s, s.caps
 	d.news.spread()
-	d.schema, d.schemaTrouble, d.prepared = s.schema, s.schemaTrouble, map[string]*preparation{}
+	d.reached, d.schema, d.schemaTrouble, d.prepared = true, s.schema, s.schemaTrouble, map[string]*preparation{}
 	d.slots.setLimit(s.caps.MaxConcurrentRequests)
 }
 

@@ -59,7 +59,7 @@ func terminal(c instance.Class) bool {
 
 // unverifiable says whether a look that failed so will fail until a person mends what is wrong. It tells nothing of the VM.
 func unverifiable(c instance.Class) bool {
-	return c == instance.AccountChanged || c == instance.Credentials || c == instance.DataLoss
+	return c == instance.AccountChanged || c == instance.Credentials || c == instance.DataLoss || c == instance.SpecInvalid
 }
 
 // uncertain says whether a mutation that failed so may have taken effect, or may yet.

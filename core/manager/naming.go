@@ -6,20 +6,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/driver"
-	"github.com/millwright-dev/millwright/core/references"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// naming finds the accounts of specs with all that these inherit and refer to.
-func naming(objects client.Reader, reader *references.Reader) orphan.Naming {
-	return func(ctx context.Context, namespace string, spec *clusterv1alpha1.MachineSpec) (string, driver.Machine, error) {
-		drawn, err := blueprint.Draw(ctx, objects, namespace, spec)
-		if err != nil {
-			return drawn.Provider, driver.Machine{}, err
+// naming finds the accounts of specs with all that these inherit and refer to. A spec that the
+// operator's rules refuse leads to none.
+func naming(objects client.Reader, specs *specresolver.Resolver) orphan.Naming {
+	return func(ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec) (driver.Machine, bool, error) {
+		effective, err := specresolver.Inherit(ctx, objects, namespace, spec)
+		if effective.Provider != d.Name() && effective.Provider != "" {
+			return driver.Machine{}, false, nil
 		}
-		resolved, err := blueprint.Resolve(ctx, reader, namespace, drawn)
-		return drawn.Provider, driver.Machine{Spec: resolved.Told, Secrets: resolved.Secrets}, err
+		if err != nil {
+			return driver.Machine{}, false, err
+		}
+		if checked, is := specresolver.Secretless(effective); is {
+			return driver.Machine{Spec: checked.JSON()}, true, nil
+		}
+		var known specresolver.Schema
+		if known.Known, known.Why, err = d.SpecSchema(); err != nil {
+			return driver.Machine{}, false, err
+		}
+		checked, err := specs.Check(ctx, effective, known)
+		if err != nil {
+			return driver.Machine{}, false, err
+		}
+		secrets, err := checked.Secrets(ctx)
+		return driver.Machine{Spec: checked.JSON(), Secrets: secrets}, true, err
 	}
 }

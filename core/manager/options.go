@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // Options are the operator's choices. The zero value of a field means the default that stands beside it.
@@ -41,8 +43,9 @@ type Options struct {
 	EnforceSkew bool
 	// SecretNamespaces are namespaces whose Secrets and ConfigMaps objects of every namespace may refer to, besides their own.
 	SecretNamespaces []string
-	// Endpoints are the hosts that specs may name as a cloud's address; see blueprint.Rules.
-	Endpoints []string
+	// Endpoints are the addresses that specs may name as a cloud's; see specresolver.Rules. Required with
+	// SecretNamespaces.
+	Endpoints []specresolver.EndpointPattern
 	// WebhookAddress serves the webhook by TLS, with tls.crt and tls.key of WebhookCertDir. Empty switches it off.
 	WebhookAddress, WebhookCertDir string
 	// Orphans says what becomes of VMs that belong to no Machine.
@@ -173,6 +176,7 @@ func (o Options) validate() error {
 	if o.WebhookAddress != "" && o.WebhookCertDir == "" {
 		errs = append(errs, errors.New("--webhook-cert-dir: is required with --webhook-bind-address; it holds tls.crt and tls.key"))
 	}
+	errs = append(errs, o.validateSharing())
 	if o.NodeStartupTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--node-startup-timeout=%s: must not be negative; 0 waits for ever", o.NodeStartupTimeout))
 	}
@@ -187,6 +191,15 @@ func (o Options) validate() error {
 			"served to whoever asks", o.ProfilingAddress))
 	}
 	return errors.Join(errs...)
+}
+
+// validateSharing wants Secrets that everybody may refer to to be held to a list of addresses.
+func (o Options) validateSharing() error {
+	if len(o.SecretNamespaces) == 0 || len(o.Endpoints) > 0 {
+		return nil
+	}
+	return fmt.Errorf("--secret-namespaces=%s: needs --allow-endpoint, the hosts that specs may name as a cloud's address; "+
+		"else who may create a Machine anywhere can have Secrets of these namespaces sent to a host of his", strings.Join(o.SecretNamespaces, ","))
 }
 
 func loopback(address string) bool {

@@ -3,6 +3,8 @@ package manager
 import (
 	"strings"
 	"testing"
+
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
@@ -28,5 +30,22 @@ func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
 				t.Errorf("validate() = %v, want it to pass: %v", err, tc.ok)
 			}
 		})
+	}
+}
+
+// A Secret that everybody may refer to must not go to whatever address somebody writes.
+func TestSAFE8_SharedSecretsNeedAListOfAddresses(t *testing.T) {
+	o := Options{SecretNamespaces: []string{"shared", "more"}}.withDefaults()
+	err := o.validate()
+	if err == nil || !strings.Contains(err.Error(), "--secret-namespaces=shared,more") || !strings.Contains(err.Error(), "--allow-endpoint") {
+		t.Errorf("validate() = %v", err)
+	}
+	allowed, err := specresolver.ParseEndpointPattern("*.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Endpoints = append(o.Endpoints, allowed)
+	if err := o.validate(); err != nil {
+		t.Error(err)
 	}
 }

@@ -25,7 +25,6 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/admission"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/controllers/inheritance"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
@@ -34,8 +33,8 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
-	"github.com/millwright-dev/millwright/core/references"
 	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/core/specresolver"
 	"github.com/millwright-dev/millwright/transport/tracing"
 )
 
@@ -206,15 +205,16 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	if err := addPublisher(mgr, o, drivers); err != nil {
 		return err
 	}
-	reader := references.New(mgr.GetAPIReader(), o.SecretNamespaces, clock.RealClock{})
-	rules := blueprint.Rules{Endpoints: o.Endpoints}
-	if err := addWebhook(mgr, o, settings, admission.Options{References: reader, Rules: rules}); err != nil {
+	specs := specresolver.New(mgr.GetAPIReader(), specresolver.Options{
+		Namespaces: o.SecretNamespaces, Rules: specresolver.Rules{Endpoints: o.Endpoints},
+	})
+	if err := addWebhook(mgr, o, settings, admission.Options{Specs: specs}); err != nil {
 		return err
 	}
 	if o.ReadOnly {
 		return readonly.Add(mgr)
 	}
-	if err := inheritance.Add(mgr, inheritance.Options{References: reader}); err != nil {
+	if err := inheritance.Add(mgr, inheritance.Options{Specs: specs}); err != nil {
 		return err
 	}
 	if err := fleet.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -233,13 +233,13 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 		return fmt.Errorf("add the controller of MachineSets: %w", err)
 	}
 	if err := machine.Add(mgr, machine.Options{
-		Drivers: drivers, References: reader, Rules: rules, DrainTimeout: o.DrainTimeout,
+		Drivers: drivers, Specs: specs, DrainTimeout: o.DrainTimeout,
 		StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
 		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
 	}
-	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: settings.ClusterUID, Naming: naming(mgr.GetClient(), reader)})
+	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: settings.ClusterUID, Naming: naming(mgr.GetClient(), specs)})
 }
 
 // addOrphans adds the collector of orphans, unless the operator does not want it.

@@ -9,14 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
-	"github.com/millwright-dev/millwright/core/references"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
@@ -51,7 +50,7 @@ func TestAPI5_SecretsAreReleasedOneByOne(t *testing.T) {
 		}
 	}
 	c.Manage(t, interceptor.Funcs{}, func(mgr ctrl.Manager) error {
-		return Add(mgr, Options{References: references.New(mgr.GetAPIReader(), nil, clock.RealClock{})})
+		return Add(mgr, Options{Specs: specresolver.New(mgr.GetAPIReader(), specresolver.Options{})})
 	})
 	kept := func(want ...string) func() string {
 		return func() string {

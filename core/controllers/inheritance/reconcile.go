@@ -19,17 +19,17 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
-	"github.com/millwright-dev/millwright/core/references"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // reconciler keeps the objects of one kind.
 type reconciler struct {
 	client client.Client
 	// live reads what no cache has.
-	live       client.Reader
-	references *references.Reader
-	kind       string
-	parent     client.Object
+	live   client.Reader
+	specs  *specresolver.Resolver
+	kind   string
+	parent client.Object
 	// protected are the uids of objects whose Secrets this process has looked after, as their status says.
 	protected sync.Map
 }
@@ -75,7 +75,7 @@ func (r *reconciler) settle(ctx context.Context, parent client.Object, used bool
 		secrets = nil
 	}
 	secrets = slices.DeleteFunc(secrets, func(ref clusterv1alpha1.SecretReference) bool {
-		return !r.references.Allowed(parent.GetNamespace(), ref.Namespace)
+		return !r.specs.MayRefer(parent.GetNamespace(), ref.Namespace)
 	})
 	if used && parent.GetDeletionTimestamp().IsZero() {
 		if err := r.finalize(ctx, parent, true); err != nil {

@@ -17,7 +17,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
-	"github.com/millwright-dev/millwright/core/references"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses;clusters,verbs=get;list;watch;patch
@@ -25,8 +25,8 @@ import (
 
 // Options are the choices of whoever wires the controllers together.
 type Options struct {
-	// References says which namespaces a Secret may be in; required.
-	References *references.Reader
+	// Specs says which namespaces a Secret may be in; required.
+	Specs *specresolver.Resolver
 	// MaxConcurrentReconciles is how many objects are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 }
@@ -70,7 +70,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	for kind, parent := range map[string]client.Object{
 		clusterv1alpha1.MachineClassKind: &clusterv1alpha1.MachineClass{}, clusterv1alpha1.ClusterKind: &clusterv1alpha1.Cluster{},
 	} {
-		r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), references: o.References, kind: kind, parent: parent}
+		r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), specs: o.Specs, kind: kind, parent: parent}
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("inheritance-" + kind).
 			For(parent)

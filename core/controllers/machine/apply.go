@@ -92,6 +92,9 @@ func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
 	if s.driver == nil || s.state.Machine.UID == "" || s.state.Machine.UIDTaken != "" {
 		return
 	}
+	if s.provision.refused() {
+		w = lifecycle.Unwatched
+	}
 	if s.provision.trouble != nil && w != lifecycle.Unwatched {
 		// With other credentials than its own every VM would look gone.
 		return
@@ -175,7 +178,7 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string
 
 // mutate starts a create or delete, once its turn has come and the status is written.
 func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
-	if err := r.prepare(s, &step); err != nil {
+	if err := r.prepare(ctx, s, &step); err != nil {
 		return false, s.notStarted(step, err)
 	}
 	if err := s.driver.Reserve(s.told(), operationOf(step)); err != nil {

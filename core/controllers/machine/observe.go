@@ -160,11 +160,12 @@ func (r *reconciler) bootstrap(s *subject) error {
 // observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.
 func (r *reconciler) observeDriver(s *subject) error {
 	known := &s.state.Driver
-	if p := s.provision; p.trouble != nil && p.blueprint.Provider == "" {
+	p := &s.provision
+	if p.trouble != nil && p.effective.Provider == "" {
 		known.Unknown, known.UnknownReason = p.trouble.Message, p.trouble.Reason
 		return nil
 	}
-	d, err := r.drivers.For(s.provision.blueprint.Provider)
+	d, err := r.drivers.For(p.effective.Provider)
 	if unknown, is := errors.AsType[*driver.UnknownError](err); is {
 		known.Unknown = unknown.Error()
 		return nil
@@ -192,6 +193,10 @@ func (r *reconciler) observeDriver(s *subject) error {
 	if seen, looked := d.Observed(s.key(), uid); looked {
 		known.Seen = &lifecycle.Look{Instance: seen.Instance, Failure: seen.Failure, At: seen.At, Looks: seen.Looks}
 	}
+	if p.refused() {
+		// Nobody is asked about it: that is all there is to see.
+		known.Seen = &lifecycle.Look{Failure: p.trouble, At: s.state.Now}
+	}
 	return nil
 }
 
@@ -215,8 +220,8 @@ func (s *subject) told() driver.Machine {
 		UID:            s.state.Machine.UID,
 		ProviderID:     id,
 		LastKnownState: s.lastKnownState(),
-		Spec:           s.provision.Told,
-		Secrets:        s.provision.Secrets,
+		Spec:           s.provision.spec(),
+		Secrets:        s.provision.secrets,
 	}
 }
 

@@ -11,22 +11,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/providerspec"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // provision is what the Machine's driver is told of it, besides who it is.
 type provision struct {
-	blueprint blueprint.Blueprint
-	blueprint.Resolved
-	// drawn is what a machine of this spec would be made from now, whatever was written down.
-	drawn blueprint.Blueprint
+	effective specresolver.Effective
+	checked   specresolver.Checked
+	secrets   map[string][]byte
+	// inherited is what a machine of this spec would be made from now, whatever was written down.
+	inherited specresolver.Effective
+	// completed is the spec with the driver's defaults, once they are known.
+	completed []byte
 	// trouble is why no call can be made for now; nil for nothing.
 	trouble *instance.Failure
+}
+
+// spec is what the driver is told of the Machine's spec.
+func (p *provision) spec() []byte {
+	if p.completed != nil {
+		return p.completed
+	}
+	return p.checked.JSON()
+}
+
+// refused says whether the operator's rules, or its own form, keep the spec from being told to anybody.
+func (p *provision) refused() bool {
+	return p.trouble != nil && p.trouble.Class == instance.SpecInvalid
 }
 
 // recheck is how long at most to wait for a Secret to be mended: nobody watches Secrets.
@@ -35,20 +51,58 @@ const recheck = 30 * time.Second
 // rotation is how long at most a machine that gets on is looked at with Secrets of before. Creates and deletes read them each time.
 const rotation = 10 * time.Minute
 
-// provision reads what the driver is told. What was written down before the VM was made holds; credentials are those of now.
+// provision finds the Machine's driver and reads what that is told. What was written down before the
+// VM was made holds; credentials are those of now.
 func (r *reconciler) provision(ctx context.Context, s *subject) error {
 	m, p := s.machine, &s.provision
-	drawn, err := blueprint.Draw(ctx, r.client, m.Namespace, &m.Spec)
-	p.drawn = drawn
+	effective, err := specresolver.Inherit(ctx, r.client, m.Namespace, &m.Spec)
+	p.inherited = effective
 	if written := m.Status.ProviderSpec; written != nil && !s.unmade() {
-		drawn.Provider, drawn.Spec = written.CloudProvider, written.CloudProviderSpec.Raw
+		effective.Provider, effective.Spec = written.CloudProvider, written.CloudProviderSpec.Raw
 	}
-	p.blueprint, p.Told = drawn, drawn.Spec
+	p.effective = effective
 	if err != nil {
 		return p.inTrouble(err)
 	}
-	p.Resolved, err = blueprint.Resolve(ctx, r.references, m.Namespace, drawn)
-	return p.inTrouble(err)
+	var secretless bool
+	if p.checked, secretless = specresolver.Secretless(effective); secretless {
+		return nil
+	}
+	d, err := r.drivers.For(effective.Provider)
+	if _, unknown := errors.AsType[*driver.UnknownError](err); unknown {
+		return nil // nobody is there to be told anything
+	}
+	if err != nil {
+		return err
+	}
+	return p.inTrouble(r.entrust(ctx, s, d))
+}
+
+// entrust reads the secrets that the driver gets with the spec, once the rules have passed for it.
+func (r *reconciler) entrust(ctx context.Context, s *subject, d *driver.Driver) error {
+	known, err := schemaOf(d, s.told())
+	if err != nil {
+		return err
+	}
+	p := &s.provision
+	if p.checked, err = r.specs.Check(ctx, p.effective, known); err != nil {
+		return err
+	}
+	p.secrets, err = p.checked.Secrets(ctx)
+	return err
+}
+
+// schemaOf returns the driver's schema. Where the driver was never reached nobody knows what it makes
+// of a spec: the error is an *instance.Failure, and m is woken when it is reached.
+func schemaOf(d *driver.Driver, m driver.Machine) (known specresolver.Schema, err error) {
+	if known.Known, known.Why, err = d.SpecSchema(); err == nil {
+		return known, nil
+	}
+	if err = d.Reachable(m); err != nil {
+		return known, err
+	}
+	known.Known, known.Why, err = d.SpecSchema()
+	return known, err
 }
 
 // unmade says whether it is known that nothing can exist in the cloud: what was written down for an attempt that made nothing
@@ -69,7 +123,7 @@ func (p *provision) inTrouble(err error) error {
 
 // prepare completes and checks the spec of a machine of which nothing can exist yet, and notes in its status what it is made
 // from. It writes nothing: that goes with the write before the create. Errors are those of notStarted.
-func (r *reconciler) prepare(s *subject, step *lifecycle.Step) error {
+func (r *reconciler) prepare(ctx context.Context, s *subject, step *lifecycle.Step) error {
 	p := &s.provision
 	if p.trouble != nil {
 		return p.trouble
@@ -80,26 +134,23 @@ func (r *reconciler) prepare(s *subject, step *lifecycle.Step) error {
 	if err := s.driver.Reachable(s.told()); err != nil {
 		return err
 	}
-	if len(p.Spec.References) == 0 {
-		// What was resolved by the way may not have been read.
-		var err error
-		if p.Spec, err = blueprint.Read(p.Told); err != nil {
-			return err
-		}
-	}
-	known, why := s.driver.SpecSchema()
-	if err := blueprint.Wrong(r.rules.Inspect(p.blueprint, p.Spec, known, why)); err != nil {
+	known, err := schemaOf(s.driver, s.told())
+	if err != nil {
 		return err
 	}
-	question := driver.Question{Spec: p.Told, Secrets: p.Secrets}
-	for _, ref := range p.Spec.References {
+	// Of a spec without secrets nobody has asked the rules yet.
+	if p.checked, err = r.specs.Check(ctx, p.effective, known); err != nil {
+		return err
+	}
+	question := driver.Question{Spec: p.checked.JSON(), Secrets: p.secrets, Allow: p.checked.Complete}
+	for _, ref := range p.checked.Spec().References {
 		question.Withheld = append(question.Withheld, ref.Path)
 	}
 	completed, err := s.driver.Prepare(s.told(), question)
 	if err != nil {
 		return err
 	}
-	p.Told = completed
+	p.completed = completed
 	if s.note(completed) {
 		step.Write = true
 	}
@@ -110,21 +161,21 @@ func (r *reconciler) prepare(s *subject, step *lifecycle.Step) error {
 // news.
 func (s *subject) note(completed []byte) bool {
 	m, p := s.machine, &s.provision
-	applied, err := p.Spec.Refer(completed)
+	applied, err := p.checked.Spec().Refer(completed)
 	if err != nil {
 		applied = completed
 	}
 	value := m.Spec.ProviderSpec.Value
 	was := m.Status.ProviderSpec
-	if value.CloudProvider == p.blueprint.Provider && providerspec.Equal(applied, value.CloudProviderSpec.Raw) {
+	if value.CloudProvider == p.effective.Provider && providerspec.Equal(applied, value.CloudProviderSpec.Raw) {
 		m.Status.ProviderSpec = nil
 		return was != nil
 	}
-	if was != nil && was.CloudProvider == p.blueprint.Provider && providerspec.Equal(applied, was.CloudProviderSpec.Raw) {
+	if was != nil && was.CloudProvider == p.effective.Provider && providerspec.Equal(applied, was.CloudProviderSpec.Raw) {
 		return false
 	}
 	m.Status.ProviderSpec = &clusterv1alpha1.AppliedProviderSpec{
-		CloudProvider: p.blueprint.Provider, CloudProviderSpec: runtime.RawExtension{Raw: applied},
+		CloudProvider: p.effective.Provider, CloudProviderSpec: runtime.RawExtension{Raw: applied},
 	}
 	return true
 }
@@ -133,12 +184,12 @@ func (s *subject) note(completed []byte) bool {
 // sees by that whether a class or Cluster has been mended since.
 func (s *subject) noteRefused(step lifecycle.Step) {
 	failed := step.Status.Failure != nil && s.machine.Status.FailureReason == nil
-	if !failed || !fleet.RefusedFor(step.Status.Failure.Reason) || !s.unmade() || !blueprint.Inherits(&s.machine.Spec) {
+	if !failed || !fleet.RefusedFor(step.Status.Failure.Reason) || !s.unmade() || !specresolver.Inherits(&s.machine.Spec) {
 		return
 	}
 	p := s.provision
 	s.machine.Status.ProviderSpec = &clusterv1alpha1.AppliedProviderSpec{
-		CloudProvider: p.drawn.Provider, CloudProviderSpec: runtime.RawExtension{Raw: p.drawn.Spec},
+		CloudProvider: p.inherited.Provider, CloudProviderSpec: runtime.RawExtension{Raw: p.inherited.Spec},
 	}
 }
 
@@ -149,10 +200,10 @@ func (s *subject) again() time.Duration {
 		return recheck
 	}
 	seen := s.state.Driver.Seen
-	if len(p.Secrets) > 0 && seen != nil && seen.Failure != nil && seen.Failure.Class == instance.Credentials {
+	if len(p.secrets) > 0 && seen != nil && seen.Failure != nil && seen.Failure.Class == instance.Credentials {
 		return recheck
 	}
-	if len(p.Secrets) > 0 {
+	if len(p.secrets) > 0 {
 		return rotation
 	}
 	return 0

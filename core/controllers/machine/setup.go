@@ -23,11 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
-	"github.com/millwright-dev/millwright/core/references"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;patch;delete
@@ -55,10 +54,8 @@ type Options struct {
 	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports, which else only get a
 	// warning. Newer ones are refused always.
 	EnforceSkew bool
-	// References reads what specs refer to. Default: only in the Machine's own namespace.
-	References *references.Reader
-	// Rules say where secrets may go.
-	Rules blueprint.Rules
+	// Specs reads what specs refer to. Default: only in the Machine's own namespace.
+	Specs *specresolver.Resolver
 	// MaxConcurrentReconciles is how many Machines are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
@@ -104,8 +101,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		startups:    o.StartupTimeout,
 		observable:  watch,
 		measures:    measures,
-		references:  o.References,
-		rules:       o.Rules,
+		specs:       o.Specs,
 		foreigners:  fleet.NewForeigners(mgr.GetClient()),
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
@@ -160,8 +156,8 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	if o.Tracing == nil {
 		o.Tracing = noop.NewTracerProvider()
 	}
-	if o.References == nil {
-		o.References = references.New(mgr.GetAPIReader(), nil, o.Clock)
+	if o.Specs == nil {
+		o.Specs = specresolver.New(mgr.GetAPIReader(), specresolver.Options{Clock: o.Clock})
 	}
 	return o
 }
@@ -186,9 +182,8 @@ type reconciler struct {
 	// apiServer is the Nodes'; enforceSkew refuses kubelets that are too old for it, too.
 	apiServer   *apiServer
 	enforceSkew bool
-	// references reads what specs refer to, and rules say where secrets may go.
-	references *references.Reader
-	rules      blueprint.Rules
+	// specs reads what specs refer to.
+	specs *specresolver.Resolver
 	// foreigners knows which Machines are another system's.
 	foreigners fleet.Foreigners
 }

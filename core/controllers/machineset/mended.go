@@ -9,25 +9,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // inherited is what a Machine of the set's template would be made from now, if it inherits anything and one was refused; else nil,
 // and while nothing can be made of the template at all.
 func (r *reconciler) inherited(
 	ctx context.Context, set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine,
-) (*blueprint.Blueprint, error) {
+) (*specresolver.Effective, error) {
 	spec, refused := &set.Spec.Template.Spec, false
 	for i := range machines {
 		refused = refused || fleet.SpecRefused(&machines[i])
 	}
-	if !refused || !blueprint.Inherits(spec) {
+	if !refused || !specresolver.Inherits(spec) {
 		return nil, nil
 	}
-	drawn, err := blueprint.Draw(ctx, r.client, set.Namespace, spec)
+	drawn, err := specresolver.Inherit(ctx, r.client, set.Namespace, spec)
 	if _, is := errors.AsType[*instance.Failure](err); is {
 		return nil, nil
 	}

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/blueprint"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/scale"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 const (
@@ -39,7 +39,7 @@ type observation struct {
 	// seen is the version of the latest Machine that the cache had shown before these were read.
 	seen machineVersion
 	// drawn is what a Machine of the template would be made from now; nil where it inherits nothing, or none was refused.
-	drawn *blueprint.Blueprint
+	drawn *specresolver.Effective
 	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
 	nextAvailable time.Duration
 }

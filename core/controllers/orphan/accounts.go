@@ -14,27 +14,32 @@ import (
 	"github.com/millwright-dev/millwright/core/orphan"
 )
 
-// Naming says which driver and which account a machine of a spec in a namespace would be made by and in.
-type Naming func(ctx context.Context, namespace string, spec *clusterv1alpha1.MachineSpec) (provider string, m driver.Machine, err error)
+// Naming says in which of a driver's accounts a machine of a spec in a namespace would be made; mine is
+// false where another driver makes it.
+type Naming func(
+	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
+) (m driver.Machine, mine bool, err error)
 
 // asWritten takes a spec by its word.
-func asWritten(_ context.Context, _ string, spec *clusterv1alpha1.MachineSpec) (provider string, m driver.Machine, err error) {
+func asWritten(
+	_ context.Context, d *driver.Driver, _ string, spec *clusterv1alpha1.MachineSpec,
+) (m driver.Machine, mine bool, err error) {
 	value := &spec.ProviderSpec.Value
-	return value.CloudProvider, driver.Machine{Spec: value.CloudProviderSpec.Raw}, nil
+	return driver.Machine{Spec: value.CloudProviderSpec.Raw}, value.CloudProvider == d.Name(), nil
 }
 
 // accounts are those of a driver that objects name, each once, with what names it. Deployments and sets count as well as
 // Machines: one that is scaled to zero still leads to what its Machines left behind. An error says which are left out.
-func (c *collector) accounts(ctx context.Context, provider string) (map[uint64]driver.Machine, error) {
+func (c *collector) accounts(ctx context.Context, d *driver.Driver) (map[uint64]driver.Machine, error) {
 	specs, failed := c.specs(ctx)
 	found := map[uint64]driver.Machine{}
 	for _, s := range specs {
-		of, m, err := c.Naming(ctx, s.namespace, s.spec)
+		m, mine, err := c.Naming(ctx, d, s.namespace, s.spec)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("find the account of a spec in namespace %s: %w", s.namespace, err))
 			continue
 		}
-		if of == provider {
+		if mine {
 			found[driver.Account(m)] = m
 		}
 	}

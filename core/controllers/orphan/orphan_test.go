@@ -303,12 +303,14 @@ func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
 	spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"large"}`)
 	b.restoreWith("locked", spec)
 	b.collect(func(c *collector) {
-		c.Naming = func(_ context.Context, namespace string, spec *clusterv1alpha1.MachineSpec) (string, driver.Machine, error) {
+		c.Naming = func(
+			_ context.Context, _ *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
+		) (driver.Machine, bool, error) {
 			raw := spec.ProviderSpec.Value.CloudProviderSpec.Raw
 			if namespace != b.Namespace || strings.Contains(string(raw), "large") {
-				return "", driver.Machine{}, errors.New("the Secret is not there")
+				return driver.Machine{}, false, errors.New("the Secret is not there")
 			}
-			return provider, driver.Machine{Spec: raw, Secrets: map[string][]byte{"key": []byte("value")}}, nil
+			return driver.Machine{Spec: raw, Secrets: map[string][]byte{"key": []byte("value")}}, true, nil
 		}
 	})
 	b.awaitLeft()

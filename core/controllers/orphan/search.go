@@ -55,7 +55,7 @@ func (s *search) pause(ctx context.Context, long time.Duration) {
 // scan looks through all accounts once. An account whose list fails is left out, and its memory stays as it is; an error says
 // what failed.
 func (s *search) scan(ctx context.Context) error {
-	accounts, unnamed := s.accounts(ctx, s.name)
+	accounts, unnamed := s.accounts(ctx, s.driver)
 	holdings, failed := s.lists(ctx, accounts)
 	failed = errors.Join(unnamed, failed)
 	// Only now: who names a VM did so before it was made.

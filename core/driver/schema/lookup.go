@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -19,10 +20,12 @@ func (s *Schema) WriteOnly(path providerspec.Path) bool {
 	return false
 }
 
-// IsEndpoint says whether the field holds an address: its format is uri or iri.
+// IsEndpoint says whether the field holds an address: its format is uri or iri, or one of their
+// references. A field counts whose name differs from that of an address in its case alone, since
+// some drivers read it as the same.
 func (s *Schema) IsEndpoint(path providerspec.Path) bool {
-	return slices.ContainsFunc(s.at(path), func(sub *jsonschema.Schema) bool {
-		return sub.Format != nil && (sub.Format.Name == "uri" || sub.Format.Name == "iri")
+	return slices.ContainsFunc(s.lookup(path, stepFolded), func(sub *jsonschema.Schema) bool {
+		return sub.Format != nil && slices.Contains([]string{"uri", "iri", "uri-reference", "iri-reference"}, sub.Format.Name)
 	})
 }
 
@@ -64,7 +67,10 @@ func walk(at providerspec.Path, value any, visit func(providerspec.Path, string)
 }
 
 // at returns all schemas that speak of what path leads to, whichever alternatives hold.
-func (s *Schema) at(path providerspec.Path) []*jsonschema.Schema {
+func (s *Schema) at(path providerspec.Path) []*jsonschema.Schema { return s.lookup(path, step) }
+
+// lookup is at with another way to get from a schema to those of what lies in it.
+func (s *Schema) lookup(path providerspec.Path, step func(*jsonschema.Schema, any) []*jsonschema.Schema) []*jsonschema.Schema {
 	found := expand(nil, s.root)
 	for _, element := range path {
 		var next []*jsonschema.Schema
@@ -113,6 +119,21 @@ func step(sub *jsonschema.Schema, element any) []*jsonschema.Schema {
 	}
 	if sub.UnevaluatedProperties != nil && len(found) == 0 {
 		found = append(found, sub.UnevaluatedProperties)
+	}
+	return found
+}
+
+// stepFolded is step, and takes a key also for those properties that differ from it in their case.
+func stepFolded(sub *jsonschema.Schema, element any) []*jsonschema.Schema {
+	found := step(sub, element)
+	key, is := element.(string)
+	if !is {
+		return found
+	}
+	for name, property := range sub.Properties {
+		if name != key && strings.EqualFold(name, key) {
+			found = append(found, property)
+		}
 	}
 	return found
 }

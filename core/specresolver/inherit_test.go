@@ -1,4 +1,4 @@
-package blueprint
+package specresolver
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func machine(provider, spec, class, cluster string) *clusterv1alpha1.MachineSpec
 	return m
 }
 
-func TestAPI5_Draw(t *testing.T) {
+func TestAPI5_Inherit(t *testing.T) {
 	from := shelf{
 		class: &clusterv1alpha1.MachineClass{
 			ObjectMeta: metav1.ObjectMeta{Name: "large"}, Provider: "fake", ProviderSpec: raw(`{"b":2,"c":2}`),
@@ -99,7 +99,7 @@ func TestAPI5_Draw(t *testing.T) {
 		{name: "a class of another cloud", spec: machine("other", "{}", "large", ""), provider: "other", want: "{}", reason: clusterv1alpha1.ReasonSpecInvalid, class: instance.SpecInvalid},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := Draw(t.Context(), from, "ns", tc.spec)
+			got, err := Inherit(t.Context(), from, "ns", tc.spec)
 			failure, _ := errors.AsType[*instance.Failure](err)
 			if failure == nil {
 				failure = &instance.Failure{}
@@ -117,7 +117,7 @@ func TestAPI5_Draw(t *testing.T) {
 		})
 	}
 	away := errors.New("away")
-	if _, err := Draw(t.Context(), shelf{broken: away}, "ns", machine("", "", "large", "")); !errors.Is(err, away) {
+	if _, err := Inherit(t.Context(), shelf{broken: away}, "ns", machine("", "", "large", "")); !errors.Is(err, away) {
 		t.Errorf("an API server that is away is %v", err)
 	}
 }
@@ -131,17 +131,26 @@ func TestAPI4_Inspect(t *testing.T) {
 	for _, tc := range []struct {
 		name, spec, own string
 		creds           []clusterv1alpha1.SecretReference
-		hosts           []string
+		listed          []string
 		schema          *driverschema.Schema
 		path, text      string
 	}{
 		{name: "a secret field", spec: `{"key":{"secretKeyRef":{"name":"s","key":"k"}}}`, schema: known},
 		{name: "another field", spec: `{"zone":{"secretKeyRef":{"name":"s","key":"k"}}}`, schema: known, path: "zone", text: "writeOnly"},
 		{name: "a ConfigMap anywhere", spec: `{"zone":{"configMapKeyRef":{"name":"s","key":"k"}}}`, schema: known},
+		{name: "an address in the clear", spec: `{"url":"http://api.example.com"}`, schema: known, listed: []string{"*.example.com"}, path: "url", text: "plain http"},
+		{name: "one that is allowed", spec: `{"url":"http://api.example.com"}`, schema: known, listed: []string{"http://*.example.com"}},
+		{name: "a relative address that gets a secret", spec: `{"url":"/v3","key":{"secretKeyRef":{"name":"s","key":"k"}}}`, schema: known, path: "url", text: "absolute"},
+		{name: "one that gets none", spec: `{"url":"/v3"}`, schema: known},
+		{name: "an address whose name is written otherwise", spec: `{"URL":"https://example.org"}`, schema: known, listed: []string{"*.example.com"}, path: "URL", text: "--allow-endpoint"},
+		{name: "its own one, written otherwise", spec: `{}`, own: `{"Url":"https://example.org"}`, creds: creds, schema: known, path: "Url", text: "inherited"},
+		{name: "inherited credentials without a schema", spec: `{"url":"https://example.org"}`, own: `{}`, creds: creds},
+		{name: "those beside any field of its own", spec: `{"zone":"a"}`, own: `{"zone":"a"}`, creds: creds, path: "", text: "why not"},
+		{name: "those with a list", spec: `{}`, creds: creds, listed: []string{"*.example.com"}, path: "", text: "--allow-endpoint"},
 		{name: "no schema", spec: `{"key":{"secretKeyRef":{"name":"s","key":"k"}}}`, path: "key", text: "why not"},
-		{name: "an allowed address", spec: `{"url":"https://API.example.com:5000/v3"}`, schema: known, hosts: []string{"*.example.com"}},
-		{name: "another address", spec: `{"url":"https://example.org"}`, schema: known, hosts: []string{"*.example.com"}, path: "url", text: "--allow-endpoint"},
-		{name: "an address in disguise", spec: `{"url":"https://api.example.com@evil.org"}`, schema: known, hosts: []string{"*.example.com"}, path: "url", text: "--allow-endpoint"},
+		{name: "an allowed address", spec: `{"url":"https://API.example.com:5000/v3"}`, schema: known, listed: []string{"*.example.com"}},
+		{name: "another address", spec: `{"url":"https://example.org"}`, schema: known, listed: []string{"*.example.com"}, path: "url", text: "--allow-endpoint"},
+		{name: "an address in disguise", spec: `{"url":"https://api.example.com@evil.org"}`, schema: known, listed: []string{"*.example.com"}, path: "url", text: "a user or a password"},
 		{name: "any address without a list", spec: `{"url":"https://example.org"}`, schema: known},
 		{name: "an inherited address with inherited credentials", spec: `{"url":"https://example.org"}`, own: `{"zone":"a"}`, creds: creds, schema: known},
 		{name: "its own address with inherited credentials", spec: `{"url":"https://example.org"}`, own: `{"url":"https://example.org"}`, creds: creds, schema: known, path: "url", text: "inherited"},
@@ -152,9 +161,9 @@ func TestAPI4_Inspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := Blueprint{Spec: []byte(tc.spec), Own: []byte(tc.own), Credentials: tc.creds}
-			found := Rules{Endpoints: tc.hosts}.Inspect(b, read, tc.schema, "why not")
-			if tc.path == "" {
+			e := Effective{Spec: []byte(tc.spec), Own: []byte(tc.own), Credentials: tc.creds}
+			found := Rules{Endpoints: patterns(t, tc.listed...)}.inspect(e, read, Schema{tc.schema, "why not"})
+			if tc.text == "" {
 				if len(found) > 0 {
 					t.Errorf("refused: %v", found)
 				}
@@ -167,19 +176,25 @@ func TestAPI4_Inspect(t *testing.T) {
 	}
 }
 
-func TestParseEndpoint(t *testing.T) {
-	for pattern, good := range map[string]bool{"API.example.com": true, "*.example.com": true, "": false, "https://a": false, "[a": false} {
-		if got, err := ParseEndpoint(pattern); (err == nil) != good || good && got != strings.ToLower(pattern) {
-			t.Errorf("%q: %q, %v", pattern, got, err)
+// patterns are what --allow-endpoint says.
+func patterns(t *testing.T, texts ...string) []EndpointPattern {
+	t.Helper()
+	var all []EndpointPattern
+	for _, text := range texts {
+		p, err := ParseEndpointPattern(text)
+		if err != nil {
+			t.Fatal(err)
 		}
+		all = append(all, p)
 	}
+	return all
 }
 
-func TestWrongNamesEachField(t *testing.T) {
-	if Wrong(nil) != nil {
+func TestRefusalNamesEachField(t *testing.T) {
+	if Refusal(nil) != nil {
 		t.Error("nothing is wrong")
 	}
-	failure, _ := errors.AsType[*instance.Failure](Wrong(providerspec.Problems{{Path: "a", Description: "is wrong"}}))
+	failure, _ := errors.AsType[*instance.Failure](Refusal(providerspec.Problems{{Path: "a", Description: "is wrong"}}))
 	if failure == nil || failure.Class != instance.SpecInvalid || len(failure.Fields) != 1 || failure.Fields[0].Path != "a" {
 		t.Errorf("got %v", failure)
 	}
@@ -192,7 +207,7 @@ func TestWhatIsWrongIsToldInOneOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := `{"0":"https://example.org"`
-	for i := range 2 * maxTold {
+	for i := range 2 * maxShown {
 		spec += fmt.Sprintf(`,"%c%d":"https://example.org"`, 'z'-rune(i%26), i)
 	}
 	read, err := Read([]byte(spec + "}"))
@@ -200,10 +215,10 @@ func TestWhatIsWrongIsToldInOneOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	inspect := func() error {
-		return Wrong(Rules{Endpoints: []string{"*.example.com"}}.Inspect(Blueprint{}, read, known, ""))
+		return Refusal(Rules{Endpoints: patterns(t, "*.example.com")}.inspect(Effective{}, read, Schema{Known: known}))
 	}
 	first := inspect()
-	if failure, _ := errors.AsType[*instance.Failure](first); failure == nil || len(failure.Fields) != maxTold || failure.Fields[0].Path != "0" {
+	if failure, _ := errors.AsType[*instance.Failure](first); failure == nil || len(failure.Fields) != maxShown || failure.Fields[0].Path != "0" {
 		t.Errorf("got %v", first)
 	}
 	for range 10 {

@@ -1,7 +1,4 @@
-// Package references reads the Secrets and ConfigMaps that specs refer to: by name, live, and only where the operator allows
-// it. What it has read it keeps for seconds, so that a thousand machines with one credential cost one read. Errors are free
-// of what is in a Secret.
-package references
+package specresolver
 
 import (
 	"context"
@@ -30,8 +27,10 @@ const missingKept = 2 * time.Second
 // maxKept bounds how many objects are kept.
 const maxKept = 1024
 
-// Reader reads Secrets and ConfigMaps. It is safe for concurrent use.
-type Reader struct {
+// reader reads the Secrets and ConfigMaps that specs refer to: by name, live, and only where the
+// operator allows it. What it has read it keeps for seconds, so that a thousand machines with one
+// credential cost one read. Its errors are free of what is in a Secret. It is safe for concurrent use.
+type reader struct {
 	live       client.Reader
 	namespaces []string
 	clock      clock.PassiveClock
@@ -54,20 +53,15 @@ type entry struct {
 	err   error
 }
 
-// New returns a reader of what live shows, which must not be a cache: that would list all Secrets. namespaces are those that
-// objects of every namespace may refer to, besides their own.
-func New(live client.Reader, namespaces []string, clk clock.PassiveClock) *Reader {
-	return &Reader{live: live, namespaces: namespaces, clock: clk, known: map[object]*entry{}}
-}
-
-// Secret returns all that is in a Secret which an object in namespace home refers to; it must not be changed. Errors of type
-// *instance.Failure are what a Machine shows; others are the API server's, and pass.
-func (r *Reader) Secret(ctx context.Context, home string, ref clusterv1alpha1.SecretReference) (map[string][]byte, error) {
+// secret returns all that is in a Secret which an object in namespace home refers to; it must not be
+// changed. Errors of type *instance.Failure are what a Machine shows; others are the API server's,
+// and pass.
+func (r *reader) secret(ctx context.Context, home string, ref clusterv1alpha1.SecretReference) (map[string][]byte, error) {
 	return r.read(ctx, home, object{providerspec.Secret, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
 }
 
-// Value returns what a reference of a spec in namespace home leads to. Errors are those of Secret.
-func (r *Reader) Value(ctx context.Context, home string, ref providerspec.Reference) ([]byte, error) {
+// value returns what a reference of a spec in namespace home leads to. Errors are those of secret.
+func (r *reader) value(ctx context.Context, home string, ref providerspec.Reference) ([]byte, error) {
 	from := object{ref.Kind, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 	data, err := r.read(ctx, home, from)
 	if err != nil {
@@ -80,8 +74,8 @@ func (r *Reader) Value(ctx context.Context, home string, ref providerspec.Refere
 	return value, nil
 }
 
-// Allowed says whether objects in namespace home may refer to namespace.
-func (r *Reader) Allowed(home, namespace string) bool {
+// mayRefer says whether objects in namespace home may refer to namespace.
+func (r *reader) mayRefer(home, namespace string) bool {
 	return namespace == "" || namespace == home || slices.Contains(r.namespaces, namespace)
 }
 
@@ -92,8 +86,8 @@ func within(home, namespace string) string {
 	return namespace
 }
 
-func (r *Reader) read(ctx context.Context, home string, o object) (map[string][]byte, error) {
-	if !r.Allowed(home, o.Namespace) {
+func (r *reader) read(ctx context.Context, home string, o object) (map[string][]byte, error) {
+	if !r.mayRefer(home, o.Namespace) {
 		return nil, &instance.Failure{
 			Class: instance.SpecInvalid, Reason: clusterv1alpha1.ReasonSpecInvalid,
 			Message: fmt.Sprintf("%s %s is in another namespace than %s: name one in %s, or have the operator allow that namespace with --secret-namespaces",
@@ -119,7 +113,7 @@ func (r *Reader) read(ctx context.Context, home string, o object) (map[string][]
 	return e.data, e.err
 }
 
-func (r *Reader) entry(o object) *entry {
+func (r *reader) entry(o object) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e, known := r.known[o]; known {
@@ -134,7 +128,7 @@ func (r *Reader) entry(o object) *entry {
 }
 
 // get reads an object.
-func (r *Reader) get(ctx context.Context, o object) (map[string][]byte, error) {
+func (r *reader) get(ctx context.Context, o object) (map[string][]byte, error) {
 	var data map[string][]byte
 	var err error
 	if o.kind == providerspec.ConfigMap {

@@ -1,4 +1,4 @@
-package blueprint
+package specresolver
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
-	"github.com/millwright-dev/millwright/core/references"
 )
 
 // vault holds a Secret and a ConfigMap under every name.
@@ -83,19 +83,29 @@ func FuzzResolve(f *testing.F) {
 
 func checkResolved(t *testing.T, from shelf, held vault, spec *clusterv1alpha1.MachineSpec) {
 	t.Helper()
-	drawn, err := Draw(t.Context(), from, "ns", spec)
+	effective, err := Inherit(t.Context(), from, "ns", spec)
 	checkTold(t, held, err)
 	if err != nil {
 		return
 	}
-	reader := references.New(held, nil, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
-	got, err := Resolve(t.Context(), reader, "ns", drawn)
-	checkTold(t, held, err)
-	again, repeated := Resolve(t.Context(), reader, "ns", drawn)
-	if diff := cmp.Diff(string(got.Told), string(again.Told)); diff != "" || (err == nil) != (repeated == nil) || err != nil && err.Error() != repeated.Error() {
-		t.Errorf("the same blueprint: %v, and then %v\n%s", err, repeated, diff)
+	known, err := schema.Compile([]byte(`{"writeOnly":true}`))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for what, raw := range map[string][]byte{"what the driver is told": got.Told, "the spec": got.Spec.JSON(), "the blueprint": drawn.Spec} {
+	specs := New(held, Options{Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0))})
+	resolve := func() (checked Checked, secrets map[string][]byte, err error) {
+		if checked, err = specs.Check(t.Context(), effective, Schema{Known: known}); err == nil {
+			secrets, err = checked.Secrets(t.Context())
+		}
+		return checked, secrets, err
+	}
+	got, secrets, err := resolve()
+	checkTold(t, held, err)
+	again, _, repeated := resolve()
+	if diff := cmp.Diff(string(got.JSON()), string(again.JSON())); diff != "" || (err == nil) != (repeated == nil) || err != nil && err.Error() != repeated.Error() {
+		t.Errorf("the same spec: %v, and then %v\n%s", err, repeated, diff)
+	}
+	for what, raw := range map[string][]byte{"what the driver is told": got.JSON(), "the spec": got.Spec().JSON(), "what is inherited": effective.Spec} {
 		if holds(raw, held.secret) {
 			t.Errorf("%s holds a secret: %s", what, raw)
 		}
@@ -103,18 +113,18 @@ func checkResolved(t *testing.T, from shelf, held vault, spec *clusterv1alpha1.M
 	if err != nil {
 		return
 	}
-	read, err := providerspec.Read(got.Told)
-	if err != nil && !plain(drawn) {
-		t.Errorf("what the driver is told cannot be read again, %v: %s", err, got.Told)
-	}
 	// What is left of an object from which a Secret was cut out may look like a reference.
-	if err == nil && len(got.Spec.References) == 0 && !providerspec.Equal(read.JSON(), got.Told) {
-		t.Errorf("the driver is told of references: %s", got.Told)
+	read, err := providerspec.Read(got.JSON())
+	if err == nil && len(got.Spec().References) == 0 && !providerspec.Equal(read.JSON(), got.JSON()) {
+		t.Errorf("the driver is told of references: %s", got.JSON())
 	}
-	for _, ref := range got.Spec.References {
-		if ref.Kind != providerspec.Secret || !holds(got.Secrets[ref.Path.String()], held.secret) {
+	for _, ref := range got.Spec().References {
+		if ref.Kind != providerspec.Secret || !holds(secrets[ref.Path.String()], held.secret) {
 			t.Errorf("%s is not among the secrets", ref.Path)
 		}
+	}
+	if _, is := Secretless(effective); is && len(secrets) > 0 {
+		t.Errorf("%s needs no secrets, and gets some", effective.Spec)
 	}
 }
 
@@ -133,7 +143,7 @@ func checkTold(t *testing.T, held vault, err error) {
 	for _, field := range failure.Fields {
 		text += field.Path + field.Description
 	}
-	if len(failure.Message) > most || len(failure.Fields) > maxTold {
+	if len(failure.Message) > most || len(failure.Fields) > maxShown {
 		t.Errorf("%d bytes about %d fields", len(failure.Message), len(failure.Fields))
 	}
 	if holds([]byte(text), held.secret) {

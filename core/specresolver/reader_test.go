@@ -1,4 +1,4 @@
-package references
+package specresolver
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 
 func TestAPI4_OnlyWhatIsAllowedIsRead(t *testing.T) {
 	s := &server{secrets: map[string]string{"ns/a": "1", "shared/a": "2", "kube-system/a": "3"}}
-	r := New(s, []string{"shared"}, testingclock.NewFakePassiveClock(time.Now()))
+	r := New(s, Options{Namespaces: []string{"shared"}, Clock: testingclock.NewFakePassiveClock(time.Now())}).reader
 	for _, tc := range []struct {
 		ref    providerspec.Reference
 		want   string
@@ -60,7 +60,7 @@ func TestAPI4_OnlyWhatIsAllowedIsRead(t *testing.T) {
 		{ref: providerspec.Reference{Kind: providerspec.Secret, Name: "a", Key: "none"}, class: instance.Precondition, detail: `no key "none"`},
 		{ref: providerspec.Reference{Kind: providerspec.Secret, Name: "none", Key: "k"}, class: instance.Precondition, detail: "Secret ns/none is not there"},
 	} {
-		got, err := r.Value(t.Context(), "ns", tc.ref)
+		got, err := r.value(t.Context(), "ns", tc.ref)
 		failure, _ := errors.AsType[*instance.Failure](err)
 		if failure == nil {
 			failure = &instance.Failure{}
@@ -74,10 +74,10 @@ func TestAPI4_OnlyWhatIsAllowedIsRead(t *testing.T) {
 func TestWhatWasReadHoldsForSeconds(t *testing.T) {
 	s := &server{secrets: map[string]string{"ns/a": "old"}}
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	r := New(s, nil, clock)
+	r := New(s, Options{Clock: clock}).reader
 	ref := clusterv1alpha1.SecretReference{Name: "a"}
 	for range 1000 {
-		if data, err := r.Secret(t.Context(), "ns", ref); err != nil || string(data["k"]) != "old" {
+		if data, err := r.secret(t.Context(), "ns", ref); err != nil || string(data["k"]) != "old" {
 			t.Fatal(data, err)
 		}
 	}
@@ -86,22 +86,22 @@ func TestWhatWasReadHoldsForSeconds(t *testing.T) {
 	}
 	s.secrets["ns/a"] = "new"
 	clock.SetTime(clock.Now().Add(kept))
-	if data, err := r.Secret(t.Context(), "ns", ref); err != nil || string(data["k"]) != "new" {
+	if data, err := r.secret(t.Context(), "ns", ref); err != nil || string(data["k"]) != "new" {
 		t.Errorf("rotated: %s, %v", data, err)
 	}
 	// An API server that is away is no statement about the Secret, and is not remembered.
 	clock.SetTime(clock.Now().Add(kept))
 	s.err = errors.New("away")
-	if _, err := r.Secret(t.Context(), "ns", ref); !errors.Is(err, s.err) {
+	if _, err := r.secret(t.Context(), "ns", ref); !errors.Is(err, s.err) {
 		t.Errorf("away: %v", err)
 	}
 	s.err = apierrors.NewForbidden(schema.GroupResource{}, "a", nil)
-	if _, err := r.Secret(t.Context(), "ns", ref); err == nil || !strings.Contains(err.Error(), "millwright-credentials") {
+	if _, err := r.secret(t.Context(), "ns", ref); err == nil || !strings.Contains(err.Error(), "millwright-credentials") {
 		t.Errorf("forbidden: %v", err)
 	}
 	s.err = nil
 	clock.SetTime(clock.Now().Add(missingKept))
-	if _, err := r.Secret(t.Context(), "ns", ref); err != nil {
+	if _, err := r.secret(t.Context(), "ns", ref); err != nil {
 		t.Errorf("allowed again: %v", err)
 	}
 }

@@ -1,0 +1,133 @@
+package specresolver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/driver/schema"
+	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/providerspec"
+)
+
+// Schema is what a driver says of its specs.
+type Schema struct {
+	// Known is nil where the driver publishes none that can be used.
+	Known *schema.Schema
+	// Why says, for people, why Known is nil.
+	Why string
+}
+
+// Checked is a spec for which the operator's rules have passed. Check alone makes one. Its
+// method Secrets is the only way to a Secret. The zero value has none.
+type Checked struct {
+	resolver    *Resolver
+	effective   Effective
+	schema      Schema
+	spec        providerspec.Spec
+	json        []byte
+	credentials []clusterv1alpha1.SecretReference
+}
+
+// Check holds a spec to the operator's rules, with what comes from ConfigMaps filled in. known
+// is the schema of its driver as it is connected now. It reads no Secret.
+//
+// A spec that the rules refuse is an *instance.Failure of class SpecInvalid, which names the
+// fields. One that refers to what is not there is of class Precondition. Other errors are the API
+// server's, and pass. The Checked that comes with an error knows the spec, and no secrets.
+func (r *Resolver) Check(ctx context.Context, e Effective, known Schema) (Checked, error) {
+	unchecked := Checked{json: e.Spec}
+	read, err := Read(e.Spec)
+	if err != nil {
+		return unchecked, err
+	}
+	unchecked.spec = read
+	values := map[string]string{}
+	for _, ref := range read.References {
+		if ref.Kind != providerspec.ConfigMap {
+			continue
+		}
+		value, err := r.reader.value(ctx, e.Namespace, ref)
+		if err != nil {
+			return unchecked, at(ref.Path, err)
+		}
+		values[ref.Path.String()] = string(value)
+	}
+	read = read.Fill(values)
+	unchecked.spec, unchecked.json = read, read.JSON()
+	if err := Refusal(r.rules.inspect(e, read, known)); err != nil {
+		return unchecked, err
+	}
+	return Checked{
+		resolver: r, effective: e, schema: known, spec: read, json: unchecked.json, credentials: e.Credentials,
+	}, nil
+}
+
+// Secretless returns a spec that has no use for secrets or ConfigMaps, as most have none; false
+// where that cannot be said without a closer look. No rule needs to be asked before its driver
+// is told of it, since nothing of anybody's goes along.
+func Secretless(e Effective) (Checked, bool) {
+	// A key may be written with escapes.
+	if len(e.Credentials) > 0 || bytes.Contains(e.Spec, []byte("KeyRef")) || bytes.Contains(e.Spec, []byte(`"value"`)) ||
+		bytes.Contains(e.Spec, []byte(`\u`)) {
+		return Checked{}, false
+	}
+	return Checked{json: e.Spec}, true
+}
+
+// Spec is the spec with what comes from ConfigMaps. What comes from Secrets is referred to.
+func (c Checked) Spec() providerspec.Spec { return c.spec }
+
+// JSON is what the driver is told of the spec.
+func (c Checked) JSON() []byte { return c.json }
+
+// Complete checks the spec that a driver has made of this one by its defaults. The secrets of this
+// one may go with it only after that. Errors are those of Check.
+func (c Checked) Complete(completed []byte) error {
+	if c.resolver == nil {
+		return nil
+	}
+	read, err := Read(completed)
+	if err != nil {
+		return err
+	}
+	read.References = c.spec.References
+	return Refusal(c.resolver.rules.inspect(c.effective, read, c.schema))
+}
+
+// Secrets reads the secrets that go with the spec: by key of an inherited Secret, or by the path
+// of a field. They must not be logged. Errors are those of Check.
+func (c Checked) Secrets(ctx context.Context) (map[string][]byte, error) {
+	if c.resolver == nil {
+		return nil, nil
+	}
+	secrets := map[string][]byte{}
+	for _, ref := range c.credentials {
+		all, err := c.resolver.reader.secret(ctx, c.effective.Namespace, ref)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(secrets, all)
+	}
+	for _, ref := range c.spec.References {
+		value, err := c.resolver.reader.value(ctx, c.effective.Namespace, ref)
+		if err != nil {
+			return nil, at(ref.Path, err)
+		}
+		secrets[ref.Path.String()] = value
+	}
+	return secrets, nil
+}
+
+// at says in which field of the spec the trouble lies.
+func at(path providerspec.Path, err error) error {
+	failure, is := errors.AsType[*instance.Failure](err)
+	if !is {
+		return err
+	}
+	located := *failure
+	located.Fields = []instance.Field{{Path: path.Shown(), Description: failure.Message}}
+	return &located
+}

@@ -1,0 +1,163 @@
+package specresolver
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millwright-dev/millwright/core/driver/schema"
+	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/providerspec"
+)
+
+// Rules are the operator's. The zero value allows every address.
+type Rules struct {
+	// Endpoints are the addresses that specs may name as a cloud's. Empty allows all, but for a
+	// machine that inherits credentials: those go only where they were meant for.
+	Endpoints []EndpointPattern
+}
+
+// Read takes a spec apart. The error is what a Machine shows.
+func Read(spec []byte) (providerspec.Spec, error) {
+	read, err := providerspec.Read(spec)
+	if problems, wrong := errors.AsType[providerspec.Problems](err); wrong {
+		return read, Refusal(problems)
+	}
+	return read, err
+}
+
+// maxShown is how many problems a Machine shows.
+const maxShown = 32
+
+// Refusal is the failure of a spec with wrong fields, the first of them at least; nil for none.
+func Refusal(problems providerspec.Problems) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	problems = problems[:min(len(problems), maxShown)]
+	fields := make([]instance.Field, 0, len(problems))
+	for _, problem := range problems {
+		fields = append(fields, instance.Field{Path: problem.Path, Description: problem.Description})
+	}
+	return invalid(problems.Error(), fields...)
+}
+
+// inspect returns what the rules have against a spec, which was read as spec, in the order of the
+// paths.
+func (r Rules) inspect(e Effective, spec providerspec.Spec, known Schema) providerspec.Problems {
+	i := inspection{rules: r, effective: e, spec: spec, known: known.Known}
+	i.references(known.Why)
+	if known.Known == nil {
+		i.blind(known.Why)
+	} else {
+		i.endpoints()
+		i.ownEndpoints()
+	}
+	i.found.Sort()
+	return i.found
+}
+
+// inspection collects what the rules have against one spec.
+type inspection struct {
+	rules     Rules
+	effective Effective
+	spec      providerspec.Spec
+	// known is the driver's schema, nil where it has none.
+	known *schema.Schema
+	found providerspec.Problems
+}
+
+func (i *inspection) refuse(at providerspec.Path, format string, args ...any) {
+	i.found = append(i.found, providerspec.Problem{Path: at.Shown(), Description: fmt.Sprintf(format, args...)})
+}
+
+// references holds Secrets to the fields that the driver expects them in.
+func (i *inspection) references(why string) {
+	for _, ref := range i.spec.References {
+		switch {
+		case ref.Kind != providerspec.Secret:
+		case i.known == nil:
+			i.refuse(ref.Path, "must not come from a Secret: %s, so that it cannot be told which fields are secret; "+
+				"give the Secret to a MachineClass or a Cluster instead", why)
+		case !i.known.WriteOnly(ref.Path):
+			i.refuse(ref.Path, "must not come from a Secret: the driver does not mark this field as secret (writeOnly); "+
+				"write the value, or refer to a ConfigMap")
+		case len(i.rules.Endpoints) > 0 && i.known.IsEndpoint(ref.Path):
+			i.refuse(ref.Path, "must not come from a Secret: addresses are held to --allow-endpoint")
+		}
+	}
+}
+
+// blind holds inherited credentials back from a driver without a schema where any field could be
+// an address: all fields of a list of allowed addresses, else those that the machine brings itself.
+func (i *inspection) blind(why string) {
+	if len(i.effective.Credentials) == 0 {
+		return
+	}
+	if len(i.rules.Endpoints) > 0 {
+		i.refuse(nil, "must not be given credentials: %s, so that its addresses cannot be held to --allow-endpoint; "+
+			"use a driver that publishes a schema", why)
+		return
+	}
+	own, err := providerspec.Read(i.effective.Own)
+	if err != nil || len(own.References) > 0 || !providerspec.Equal(own.JSON(), nil) {
+		i.refuse(nil, "must be empty beside inherited credentials: %s, so that it cannot be told which fields are addresses; "+
+			"leave them all to the MachineClass or the Cluster", why)
+	}
+}
+
+// endpoints holds addresses to the list. Without one, only those that secrets go to have to be
+// addresses that everybody reads alike.
+func (i *inspection) endpoints() {
+	listed := len(i.rules.Endpoints) > 0
+	if !listed && len(i.effective.Credentials) == 0 && len(i.spec.References) == 0 {
+		return
+	}
+	for _, endpoint := range i.known.Endpoints(i.spec.JSON()) {
+		address, flaw := parseEndpoint(endpoint.Value)
+		if flaw == "" && listed {
+			flaw = i.rules.flaw(address)
+		}
+		if flaw != "" {
+			i.refuse(endpoint.Path, "%s", flaw)
+		}
+	}
+}
+
+// ownEndpoints keeps inherited credentials from going to an address of the machine's own.
+func (i *inspection) ownEndpoints() {
+	if len(i.rules.Endpoints) > 0 || len(i.effective.Credentials) == 0 {
+		return
+	}
+	own, err := providerspec.Read(i.effective.Own)
+	if err != nil {
+		return
+	}
+	const flaw = "must not be set beside inherited credentials, unless the operator allows addresses (--allow-endpoint): " +
+		"leave it to the MachineClass or the Cluster"
+	for _, endpoint := range i.known.Endpoints(own.JSON()) {
+		i.refuse(endpoint.Path, flaw)
+	}
+	for _, ref := range own.References {
+		if i.known.IsEndpoint(ref.Path) {
+			i.refuse(ref.Path, flaw)
+		}
+	}
+}
+
+// flaw says why the list does not allow an address; empty where it does.
+func (r Rules) flaw(e endpoint) string {
+	inTheClear := false
+	for _, pattern := range r.Endpoints {
+		if !pattern.matches(e) {
+			continue
+		}
+		if pattern.scheme == e.scheme {
+			return ""
+		}
+		inTheClear = inTheClear || e.scheme == "http"
+	}
+	if inTheClear {
+		return "is plain http, over which secrets would go in the clear: use https, or have the operator allow http://HOST (--allow-endpoint)"
+	}
+	return "is an address that the operator does not allow (--allow-endpoint)"
+}
