@@ -69,7 +69,8 @@ func startOpenStack() (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider, cloudArgs := stack.OpenStack(), []string{"--boot-latency=200ms", "--delete-latency=200ms"}
+	// All tests but one work in the other region.
+	provider, cloudArgs := stack.OpenStack(), []string{"--boot-latency=200ms", "--delete-latency=200ms", "--regional-ids=" + regionWithIDs}
 	if file := os.Getenv(services.Variable); file != "" {
 		provider, cloudArgs = stack.OpenStackServices(file), nil
 	}
