@@ -25,8 +25,8 @@ type kubelet struct {
 	lease *coordinationv1.Lease
 	// renewed is when the Lease was last written, or before that the Node. Only the wheel uses it.
 	renewed time.Time
-	// doubted is until when it is looked whether the Node has become Unknown. Only the wheel uses it.
-	doubted time.Time
+	// looked is when it was looked last whether the Node has become Unknown. Only the wheel uses it.
+	looked time.Time
 }
 
 // boot starts a VM's kubelet, and with it the Node.

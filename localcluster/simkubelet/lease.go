@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -24,10 +25,12 @@ type leaseWheel struct {
 	duration time.Duration
 	mu       *sync.Mutex
 	slots    []map[*kubelet]struct{}
+	// until is until when Nodes are looked at, in Unix nanoseconds.
+	until *atomic.Int64
 }
 
 func newLeaseWheel(duration time.Duration) leaseWheel {
-	w := leaseWheel{duration: duration, mu: &sync.Mutex{}, slots: make([]map[*kubelet]struct{}, wheelSlots)}
+	w := leaseWheel{duration: duration, mu: &sync.Mutex{}, until: &atomic.Int64{}, slots: make([]map[*kubelet]struct{}, wheelSlots)}
 	for i := range w.slots {
 		w.slots[i] = map[*kubelet]struct{}{}
 	}
@@ -36,6 +39,10 @@ func newLeaseWheel(duration time.Duration) leaseWheel {
 
 // tick is the time between two slots: a turn of the wheel takes a quarter of a Lease's duration, as with a real kubelet.
 func (w leaseWheel) tick() time.Duration { return w.duration / 4 / wheelSlots }
+
+// doubt has all kubelets look at their Nodes for a while, and doubted says whether they do.
+func (w leaseWheel) doubt(now time.Time)        { w.until.Store(now.Add(doubtTime).UnixNano()) }
+func (w leaseWheel) doubted(now time.Time) bool { return now.UnixNano() < w.until.Load() }
 
 func (w leaseWheel) slotOf(k *kubelet) map[*kubelet]struct{} {
 	h := fnv.New32a()
@@ -99,24 +106,30 @@ func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet) {
 	}
 	wg.Wait()
 	if len(errs) > 0 && ctx.Err() == nil {
+		f.leases.doubt(time.Now())
 		f.options.Log.Warn("Leases were not renewed", "count", len(errs), "first", <-errs)
 	}
 }
 
-// doubtTime is how long after a Lease was renewed too late its Node may still become Unknown: node-lifecycle may not have seen
-// the renewal when it looks next.
-const doubtTime = 30 * time.Second
+// A real kubelet looks every ten seconds whether its Node is what it reports. Here that is done for as long as a Node may become
+// Unknown though its Lease is renewed: after an outage of the API server node-lifecycle sees Leases again later than Nodes.
+const (
+	doubtTime   = 2 * time.Minute
+	lookAtNodes = 10 * time.Second
+)
 
 // renew renews one Lease. A kubelet whose Node is gone stops trying.
 func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 	now := time.Now()
-	if now.Sub(k.renewed) > f.leases.duration {
-		k.doubted = now.Add(doubtTime)
+	late := now.Sub(k.renewed) > f.leases.duration
+	if late {
+		f.leases.doubt(now)
 	}
-	if now.Before(k.doubted) {
+	if late || f.leases.doubted(now) && now.Sub(k.looked) >= lookAtNodes {
 		if err := f.reportReady(ctx, k.node, now); err != nil {
 			return err
 		}
+		k.looked = now
 	}
 	err := f.writeLease(ctx, k, now)
 	if err == nil {
