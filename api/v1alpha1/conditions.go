@@ -246,12 +246,17 @@ const (
 	// ReasonBlockedByPodDisruptionBudget (False): a PodDisruptionBudget, which the
 	// message names, does not allow the next eviction yet.
 	ReasonBlockedByPodDisruptionBudget = "BlockedByPodDisruptionBudget"
+	// ReasonEvictionRefused (False): the API server refuses to evict pods, which the
+	// message names, for another reason than a PodDisruptionBudget: they are in a
+	// namespace that is being deleted, or an admission webhook refuses.
+	ReasonEvictionRefused = "EvictionRefused"
 	// ReasonDrainTimedOut (False): spec.nodeDrainTimeout is over; the VM goes with
 	// the pods that the message names.
 	ReasonDrainTimedOut = "DrainTimedOut"
 	// ReasonDrained (True): no pod that could be evicted is left.
 	ReasonDrained = "Drained"
-	// ReasonNodeUnreachable (True): the Node does not answer; its pods cannot be
+	// ReasonNodeUnreachable (True): the Node's kubelet has not reported for long
+	// enough while others did, or its VM is gone: its terminating pods cannot be
 	// waited for.
 	ReasonNodeUnreachable = "NodeUnreachable"
 	// ReasonNoNode (True): there is no Node to drain.

@@ -3,8 +3,10 @@
 //
 // Which pods count:
 //   - those of a DaemonSet, mirrors of static pods, and those that have ended are left alone: they go with the Node;
+//   - so are those that their controller would make again on this very Node: they tolerate the taint of a cordoned one;
 //   - all others are evicted, all at once, each when its PodDisruptionBudgets allow it;
-//   - those that are terminating are waited for, unless the Node is unreachable: no kubelet is there that could end them.
+//   - those that are terminating are waited for. Whoever calls decides when nobody is there any more to end them.
 //
-// Pods are read from the API server with each pass, for this one Node; they are never cached.
+// Pods are read from the API server with each pass, for this one Node. The API server answers from its cache, and once
+// more for certain when nothing seems left.
 package drain

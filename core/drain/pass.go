@@ -40,20 +40,33 @@ func New(workload cluster.Cluster) (*Drainer, error) {
 // Pass cordons the node, evicts what can be evicted, and says what is left. It does not wait for pods to end. node is
 // brought up to date when it is cordoned. Pods are evicted with their own grace period. An error means that the pass is
 // incomplete; another one goes on where it stopped.
+//
+// What is said of a Node that is done with holds for certain, and so does what is said of a silent one that only has
+// terminating pods left: the API server's cache, which answers else, may lag behind.
 func (d *Drainer) Pass(ctx context.Context, node *corev1.Node) (Progress, error) {
 	if err := d.cordon(ctx, node); err != nil {
 		return Progress{}, err
 	}
+	progress, err := d.evictFrom(ctx, node, &metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil || !progress.Done() && !(Silent(node) && progress.Terminating()) {
+		return progress, err
+	}
+	return d.evictFrom(ctx, node, &metav1.ListOptions{})
+}
+
+// evictFrom evicts the pods of the node that a list shows.
+func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.ListOptions) (Progress, error) {
 	var pods corev1.PodList
-	if err := d.live.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
+	err := d.live.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}, &client.ListOptions{Raw: how})
+	if err != nil {
 		return Progress{}, fmt.Errorf("list the pods of node %s: %w", node.Name, err)
 	}
-	progress := Progress{Unreachable: unreachable(node)}
-	sorted := sortPods(pods.Items, progress.Unreachable)
+	var progress Progress
+	sorted := sortPods(pods.Items)
 	for _, pod := range sorted.wait {
 		progress.Waiting = append(progress.Waiting, key(pod))
 	}
-	err := d.evictAll(ctx, sorted.evict, &progress)
+	err = d.evictAll(ctx, sorted.evict, &progress)
 	return progress, err
 }
 
@@ -70,7 +83,8 @@ func (d *Drainer) cordon(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// evictAll evicts the pods in parallel and adds what came of it to progress.
+// evictAll evicts the pods in parallel and adds what came of it to progress. What is refused for one pod keeps no other
+// one's result from being told.
 func (d *Drainer) evictAll(ctx context.Context, pods []*corev1.Pod, progress *Progress) error {
 	var (
 		mu    sync.Mutex
@@ -92,6 +106,8 @@ func (d *Drainer) evictAll(ctx context.Context, pods []*corev1.Pod, progress *Pr
 				progress.Evicted = append(progress.Evicted, key(pod))
 			case outcome == blocked:
 				progress.Blocked = append(progress.Blocked, Blocker{Pod: key(pod), Why: why})
+			case outcome == refused:
+				progress.Refused = append(progress.Refused, Blocker{Pod: key(pod), Why: why})
 			}
 		})
 	}
@@ -108,9 +124,10 @@ const (
 	gone outcome = iota
 	evicted
 	blocked
+	refused
 )
 
-// evict asks for one eviction; why says what blocks it.
+// evict asks for one eviction; why says what blocks it. An error means that the API server did not answer.
 func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, error) {
 	eviction := &policyv1.Eviction{
 		// A pod that was made again under the same name, as a StatefulSet's is, is another one.
@@ -125,6 +142,10 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, 
 	}
 	if why, budgeted := budget(err); budgeted {
 		return blocked, why, nil
+	}
+	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
+		// As in a namespace that is terminating, where nothing new is admitted, evictions included.
+		return refused, answer.Status().Message, nil
 	}
 	return gone, "", fmt.Errorf("evict pod %s: %w", key(pod), err)
 }

@@ -1,6 +1,9 @@
 package drain
 
 import (
+	"slices"
+
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -11,7 +14,7 @@ type sorting struct {
 }
 
 // sortPods decides for each pod of a Node whether it is evicted, waited for, or left alone.
-func sortPods(pods []corev1.Pod, unreachable bool) sorting {
+func sortPods(pods []corev1.Pod) sorting {
 	var s sorting
 	for i := range pods {
 		pod := &pods[i]
@@ -19,7 +22,7 @@ func sortPods(pods []corev1.Pod, unreachable bool) sorting {
 		case leftAlone(pod):
 		case pod.DeletionTimestamp == nil:
 			s.evict = append(s.evict, pod)
-		case !unreachable:
+		default:
 			s.wait = append(s.wait, pod)
 		}
 	}
@@ -35,11 +38,23 @@ func leftAlone(pod *corev1.Pod) bool {
 		return true
 	}
 	controller := metav1.GetControllerOf(pod)
-	return controller != nil && controller.Kind == "DaemonSet"
+	return controller != nil && (controller.Kind == "DaemonSet" || toleratesCordon(pod))
 }
 
-// unreachable says whether no kubelet reports for the Node: node-lifecycle says so once its lease has run out.
-func unreachable(node *corev1.Node) bool {
+// cordon is the taint that the control plane gives a Node that is cordoned.
+var cordon = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+
+// toleratesCordon says whether the scheduler may place the pod on a Node that is cordoned. A toleration without a key, or
+// without an effect, is one of all keys, or of all effects.
+func toleratesCordon(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.ToleratesTaint(logr.Discard(), &cordon, false)
+	})
+}
+
+// Silent says whether node-lifecycle hears nothing of the Node's kubelet: the kubelet's Lease has run out. That says
+// nothing of why: after an outage of the API server it is so for Nodes that live.
+func Silent(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionUnknown

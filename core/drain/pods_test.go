@@ -7,13 +7,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+const (
+	unschedulable = "node.kubernetes.io/unschedulable"
+	exists        = corev1.TolerationOpExists
+)
+
+func replicated(p *corev1.Pod) {
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: new(true)}}
+}
+
+// tolerating makes a pod one that tolerates something.
+func tolerating(pod func(*corev1.Pod), t corev1.Toleration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		pod(p)
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "other", Operator: exists}, t}
+	}
+}
+
 // TestSortPods: who is evicted, who is waited for, and who goes with the Node.
 func TestSortPods(t *testing.T) {
 	now := metav1.Now()
 	terminating := func(p *corev1.Pod) { p.DeletionTimestamp = &now }
 	for name, c := range map[string]struct {
 		pod         func(*corev1.Pod)
-		unreachable bool
 		evict, wait int
 	}{
 		"a pod":                        {pod: func(*corev1.Pod) {}, evict: 1},
@@ -24,17 +40,33 @@ func TestSortPods(t *testing.T) {
 		"one of a DaemonSet": {pod: func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}
 		}},
-		"one of a ReplicaSet": {pod: func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: new(true)}}
-		}, evict: 1},
-		"one that is terminating":                 {pod: terminating, wait: 1},
-		"one that is terminating, and no kubelet": {pod: terminating, unreachable: true},
-		"one that nobody has told yet":            {pod: func(*corev1.Pod) {}, unreachable: true, evict: 1},
+		"one of a ReplicaSet":                   {pod: replicated, evict: 1},
+		"one that is terminating":               {pod: terminating, wait: 1},
+		"one that comes back":                   {pod: tolerating(replicated, corev1.Toleration{Key: unschedulable, Operator: exists})},
+		"one that tolerates everything":         {pod: tolerating(replicated, corev1.Toleration{Operator: exists})},
+		"one that tolerates what keeps it away": {pod: tolerating(replicated, corev1.Toleration{Operator: exists, Effect: "NoSchedule"})},
+		"one that tolerates the taint's value":  {pod: tolerating(replicated, corev1.Toleration{Key: unschedulable})},
+		"one that comes back, terminating": {pod: func(p *corev1.Pod) {
+			tolerating(replicated, corev1.Toleration{Key: unschedulable, Operator: exists})(p)
+			terminating(p)
+		}},
+		"one that tolerates another value": {
+			pod: tolerating(replicated, corev1.Toleration{Key: unschedulable, Operator: "Equal", Value: "x"}), evict: 1,
+		},
+		"one that tolerates another effect": {
+			pod: tolerating(replicated, corev1.Toleration{Key: unschedulable, Operator: exists, Effect: "NoExecute"}), evict: 1,
+		},
+		"one that tolerates another taint": {
+			pod: tolerating(replicated, corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: exists}), evict: 1,
+		},
+		"one that tolerates it, but has nobody who makes it again": {
+			pod: tolerating(func(*corev1.Pod) {}, corev1.Toleration{Key: unschedulable, Operator: exists}), evict: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var pod corev1.Pod
 			c.pod(&pod)
-			got := sortPods([]corev1.Pod{pod}, c.unreachable)
+			got := sortPods([]corev1.Pod{pod})
 			if len(got.evict) != c.evict || len(got.wait) != c.wait {
 				t.Errorf("evicts %d, waits for %d; want %d, %d", len(got.evict), len(got.wait), c.evict, c.wait)
 			}
@@ -42,16 +74,16 @@ func TestSortPods(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a Node is unreachable when node-lifecycle has said so, not when it is merely not Ready.
-func TestUnreachable(t *testing.T) {
+// TestSilent: a Node is silent when node-lifecycle has said so, not when it is merely not Ready.
+func TestSilent(t *testing.T) {
 	for status, want := range map[corev1.ConditionStatus]bool{corev1.ConditionTrue: false, corev1.ConditionFalse: false, corev1.ConditionUnknown: true} {
 		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}}
-		if got := unreachable(node); got != want {
+		if got := Silent(node); got != want {
 			t.Errorf("Ready %s: %t, want %t", status, got, want)
 		}
 	}
-	if unreachable(&corev1.Node{}) {
-		t.Error("a Node without a condition Ready counts as unreachable")
+	if Silent(&corev1.Node{}) {
+		t.Error("a Node without a condition Ready counts as silent")
 	}
 }
 
@@ -59,14 +91,16 @@ func TestUnreachable(t *testing.T) {
 func TestProgress(t *testing.T) {
 	blocked := []Blocker{{"a/4", "why"}, {"a/2", "why"}, {"a/3", "why"}, {"a/1", "why"}}
 	for name, c := range map[string]struct {
-		progress        Progress
-		done            bool
-		blocked, remain string
+		progress                 Progress
+		done, terminating        bool
+		blocked, refused, remain string
 	}{
-		"nothing left":                 {progress: Progress{}, done: true},
-		"one just evicted":             {progress: Progress{Evicted: []string{"a/1"}}, remain: "a/1"},
-		"one just evicted, no kubelet": {progress: Progress{Evicted: []string{"a/1"}, Unreachable: true}, done: true, remain: "a/1"},
-		"one that ends":                {progress: Progress{Waiting: []string{"a/2", "a/1"}}, remain: "a/1, a/2"},
+		"nothing left":     {progress: Progress{}, done: true, terminating: true},
+		"one just evicted": {progress: Progress{Evicted: []string{"a/1"}}, terminating: true, remain: "a/1"},
+		"one that ends":    {progress: Progress{Waiting: []string{"a/2", "a/1"}}, terminating: true, remain: "a/1, a/2"},
+		"one refused": {
+			progress: Progress{Refused: []Blocker{{"a/3", "why"}}, Waiting: []string{"a/4"}}, refused: "pod a/3: why", remain: "a/3, a/4",
+		},
 		"many blocked": {
 			progress: Progress{Blocked: blocked}, blocked: "pod a/1: why; pod a/2: why; pod a/3: why; and 1 more", remain: "a/1, a/2, a/3, and 1 more",
 		},
@@ -74,6 +108,12 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := c.progress.Done(); got != c.done {
 				t.Errorf("done %t, want %t", got, c.done)
+			}
+			if got := c.progress.Terminating(); got != c.terminating {
+				t.Errorf("only terminating pods are left %t, want %t", got, c.terminating)
+			}
+			if got := c.progress.RefusedBy(); got != c.refused {
+				t.Errorf("refused by %q, want %q", got, c.refused)
 			}
 			if got := c.progress.BlockedBy(); got != c.blocked {
 				t.Errorf("blocked by %q, want %q", got, c.blocked)

@@ -11,14 +11,14 @@ const named = 3
 
 // Progress is what a pass found.
 type Progress struct {
-	// Unreachable: no kubelet answers for the Node, so nothing is waited for that only a kubelet could do.
-	Unreachable bool
 	// Evicted are the pods whose eviction this pass brought about, as namespace/name.
 	Evicted []string
 	// Waiting are pods that are terminating and are waited for.
 	Waiting []string
-	// Blocked are pods that may not be evicted now.
+	// Blocked are pods that their PodDisruptionBudgets keep from being evicted now.
 	Blocked []Blocker
+	// Refused are pods whose eviction the API server refused for another reason.
+	Refused []Blocker
 }
 
 // Blocker is a pod that may not be evicted now, and why, in the API server's words: they name the PodDisruptionBudget.
@@ -28,25 +28,35 @@ type Blocker struct {
 
 // Done says whether no pod is left that has to be waited for.
 func (p Progress) Done() bool {
-	return len(p.Waiting) == 0 && len(p.Blocked) == 0 && (p.Unreachable || len(p.Evicted) == 0)
+	return len(p.Evicted) == 0 && len(p.Waiting) == 0 && p.Terminating()
+}
+
+// Terminating says whether every pod that is left is terminating: only its kubelet is waited for.
+func (p Progress) Terminating() bool {
+	return len(p.Blocked) == 0 && len(p.Refused) == 0
 }
 
 // BlockedBy names the blocked pods and what blocks them, in an order that stays; empty when there are none.
-func (p Progress) BlockedBy() string {
-	texts := make([]string, 0, len(p.Blocked))
-	for _, b := range p.Blocked {
-		texts = append(texts, fmt.Sprintf("pod %s: %s", b.Pod, b.Why))
-	}
-	return list(texts, "; ")
-}
+func (p Progress) BlockedBy() string { return explain(p.Blocked) }
+
+// RefusedBy names the pods that are refused and why, in an order that stays; empty when there are none.
+func (p Progress) RefusedBy() string { return explain(p.Refused) }
 
 // Remaining names the pods that are still on the Node, in an order that stays.
 func (p Progress) Remaining() string {
 	texts := slices.Concat(p.Evicted, p.Waiting)
-	for _, b := range p.Blocked {
+	for _, b := range slices.Concat(p.Blocked, p.Refused) {
 		texts = append(texts, b.Pod)
 	}
 	return list(texts, ", ")
+}
+
+func explain(blockers []Blocker) string {
+	texts := make([]string, 0, len(blockers))
+	for _, b := range blockers {
+		texts = append(texts, fmt.Sprintf("pod %s: %s", b.Pod, b.Why))
+	}
+	return list(texts, "; ")
 }
 
 func list(texts []string, separator string) string {

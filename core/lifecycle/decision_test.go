@@ -15,7 +15,7 @@ import (
 func given(changes ...func(*State)) State {
 	s := State{
 		Now:     epoch.Add(time.Hour),
-		Machine: Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute},
+		Machine: Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, UnreachableAfter: 5 * time.Minute},
 		Driver:  Driver{Ready: true, CreateSettle: settle, LeadingSince: epoch},
 		Clock:   Clock{Runs: true},
 	}

@@ -73,14 +73,16 @@ func (p *plan) drainOver() bool {
 // drainPassed judges by what the pass found, and how long the drain may yet take.
 func (p *plan) drainPassed(left time.Duration) bool {
 	d := p.Drain
+	complete := d != nil && d.Trouble == ""
+	unreachable := complete && p.unreachable(d)
 	switch {
-	case d != nil && d.Done && d.Unreachable && d.Trouble == "":
-		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonNodeUnreachable,
-			fmt.Sprintf("Node %s does not answer; its pods are not waited for.", p.Node.Name))
-		return false
-	case d != nil && d.Done && d.Trouble == "":
+	case complete && d.Done:
 		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonDrained,
 			fmt.Sprintf("No pod is left on Node %s that could be evicted.", p.Node.Name))
+		return false
+	case unreachable && d.Terminating:
+		p.drainedAs(metav1.ConditionTrue, clusterv1alpha1.ReasonNodeUnreachable,
+			fmt.Sprintf("Node %s does not answer; its pods are not waited for: %s.", p.Node.Name, d.Remaining))
 		return false
 	case left <= 0:
 		message := fmt.Sprintf("The drain of Node %s took longer than %s; the VM goes with the pods that are left",
@@ -94,25 +96,36 @@ func (p *plan) drainPassed(left time.Duration) bool {
 	p.Memory.Passes++
 	p.Memory.Remaining = d.Remaining
 	wait := drainPauses.nth(p.Memory.Passes)
-	switch {
-	case d.Trouble != "":
-		p.troubled(d.Trouble)
-	case d.Blocked != "":
+	if complete && d.Blocked != "" {
 		wait = blockedPause
-		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, d.Blocked)
-	default:
-		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining,
-			fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", p.Node.Name))
 	}
+	p.draining(d)
 	return p.waitUntil(p.Now.Add(min(wait, left)))
 }
 
+// draining shows what the drain waits for.
+func (p *plan) draining(d *Drain) {
+	switch {
+	case d.Trouble != "":
+		p.troubled(clusterv1alpha1.ReasonDraining, fmt.Sprintf("Node %s cannot be drained: %s", p.Node.Name, d.Trouble))
+	case d.Blocked != "" && d.Refused != "":
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, d.Blocked+"; "+d.Refused)
+	case d.Blocked != "":
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, d.Blocked)
+	case d.Refused != "":
+		p.troubled(clusterv1alpha1.ReasonEvictionRefused, d.Refused)
+	default:
+		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining,
+			fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", p.Node.Name)+p.unheard(d))
+	}
+}
+
 // troubled shows that the API server does not let the drain go on, unless that passes.
-func (p *plan) troubled(why string) {
+func (p *plan) troubled(reason, message string) {
 	if p.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
 		p.expect("drain", drainPatience)
 	}
-	p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining, fmt.Sprintf("Node %s cannot be drained: %s", p.Node.Name, why))
+	p.drainedAs(metav1.ConditionFalse, reason, message)
 }
 
 func (p *plan) drainedAs(status metav1.ConditionStatus, reason, message string) {

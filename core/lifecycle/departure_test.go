@@ -38,9 +38,20 @@ func TestDeparture(t *testing.T) {
 				s.Drain = &Drain{Trouble: "timeout"}
 			}), wake: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
 		},
-		"a Node that does not answer is not waited for": {
-			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true, Unreachable: true} }), do: Delete,
-			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True NodeUnreachable",
+		"a refused eviction is shown": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Refused: "pod a/b: no", Remaining: "a/b"} }), wake: time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False EvictionRefused", message: "pod a/b: no",
+		},
+		"unless that passes, too": {
+			given: all(running, deleting, func(s *State) {
+				s.Drain = &Drain{Remaining: "a/b"}
+				s.Machine.Status = Next(*s).Status
+				s.Drain = &Drain{Refused: "pod a/b: no", Remaining: "a/b"}
+			}), wake: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
+		},
+		"it does not hide a budget": {
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/c: budget d", Refused: "pod a/b: no"} }), wake: 5 * time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False BlockedByPodDisruptionBudget", message: "budget d; pod a/b: no",
 		},
 		"a Node that nobody knows to be this machine's is not drained": {
 			given: all(running, deleting, func(s *State) { s.Node = Node{Match: NodeConflicting, Conflict: "several"} }), do: Delete,
@@ -203,17 +214,9 @@ func TestDrainAtTheBounds(t *testing.T) {
 			given: all(going, func(s *State) { s.Drain, s.Memory.Passes = pods, 2 }), wake: 4 * time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
 		},
-		"an unreachable Node whose pass failed is not drained": {
-			given: all(going, func(s *State) { s.Drain = &Drain{Done: true, Unreachable: true, Trouble: "timeout"} }), wake: time.Second,
-			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining", message: "timeout",
-		},
-		"nor one that answers": {
+		"a Node whose pass failed is not drained": {
 			given: all(going, func(s *State) { s.Drain = &Drain{Done: true, Trouble: "timeout"} }), wake: time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining", message: "timeout",
-		},
-		"pods of an unreachable Node that are to be waited for": {
-			given: all(going, func(s *State) { s.Drain = &Drain{Unreachable: true, Remaining: "a/b"} }), wake: time.Second,
-			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
 		},
 		"a drain that was over before this process": {
 			given: all(going, drained("True", "Drained")), do: Delete, condition: "Drained True Drained", phase: clusterv1alpha1.MachinePhaseDeleting,

@@ -236,6 +236,10 @@ func (p *plan) hushed(write bool) bool {
 		// Whether the driver takes the call shows afterwards.
 		return p.passing != "" && write
 	}
+	if p.do == DrainNode {
+		// Nothing is written before the pass, which finds what is in the way: what is remembered of that stays.
+		return false
+	}
 	if p.passing == "" || !write {
 		p.Memory.Passing, p.Memory.PassingSince = "", time.Time{}
 		return false

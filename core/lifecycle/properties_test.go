@@ -78,6 +78,17 @@ func (w *world) inspectEnd(s *State, to Status) {
 	}
 }
 
+// inspectUnreachable judges a drain that does not wait for pods.
+func (w *world) inspectUnreachable(s State) {
+	switch {
+	case w.vm == nil:
+	case !w.silent:
+		w.breaks("a Node that reports is called unreachable")
+	case w.quiet < s.Machine.UnreachableAfter:
+		w.breaks("a Node is called unreachable that could have been heard of for %s only", w.quiet)
+	}
+}
+
 // inspectLate judges a machine that is given up for want of a Node.
 func (w *world) inspectLate(s *State) {
 	waited := w.clock.Cloud - w.waitsFrom
@@ -104,6 +115,9 @@ func (w *world) inspect(s State, step Step) {
 		w.breaks("a timer in the past")
 	}
 	w.inspectIdentity(s, step)
+	if drained := step.Memory.Drained; drained.Reason == clusterv1alpha1.ReasonNodeUnreachable && s.Memory.Drained != drained {
+		w.inspectUnreachable(s)
+	}
 	if paused := s.Machine.Paused != (Pause{}); paused && step.Do != Nothing {
 		w.breaks("%s for a machine that is paused", step.Do)
 	}
@@ -137,7 +151,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 27).Draw(t, "what") {
+	switch rapid.IntRange(0, 29).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -187,6 +201,8 @@ func (w *world) disturb(t *rapid.T) {
 		w.forget(rapid.IntRange(0, 2).Draw(t, "forget") == 0)
 	case 27:
 		w.upgrade()
+	case 28, 29:
+		w.beat(rapid.Bool().Draw(t, "renews"), rapid.IntRange(0, 3).Draw(t, "silent") > 0, rapid.Bool().Draw(t, "alone"))
 	}
 }
 

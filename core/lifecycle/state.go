@@ -40,6 +40,8 @@ type Machine struct {
 	UIDTaken string
 	// DrainTimeout bounds the drain, counted from Deleting.
 	DrainTimeout time.Duration
+	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not to be waited for.
+	UnreachableAfter time.Duration
 	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one, and without a Node after
 	// that; 0 for ever.
 	StartupTimeout time.Duration
@@ -65,6 +67,9 @@ type Clock struct {
 	Cluster time.Duration
 	// Cloud counts while, besides, the driver takes calls.
 	Cloud time.Duration
+	// Nodes counts while the API server answers and most Nodes but the silent ones of machines that are drained report: a
+	// kubelet of which nothing is heard then could have been heard of. It stands still where nobody drains such a Node.
+	Nodes time.Duration
 	// Runs says whether Cloud counts now.
 	Runs bool
 	// Away says, for people, what is away that Cloud stands still for; empty where there is nothing to tell.
@@ -174,13 +179,21 @@ const (
 type Drain struct {
 	// Done: no pod is left that has to be waited for.
 	Done bool
-	// Unreachable: the Node does not answer, so its pods are not waited for.
-	Unreachable bool
+	// Terminating: all pods that are left are terminating. Only the Node's kubelet can end them.
+	Terminating bool
+	// Silent: the Node is said to have stopped reporting.
+	Silent bool
+	// Renewed is what the kubelet wrote last into the Node's Lease, by its own clock; zero where there is no Lease. It is
+	// read of a silent Node only. Unread says, for people, why it could not be; empty when it could.
+	Renewed time.Time
+	Unread  string
 	// Trouble says why the pass could not be completed; empty when it was. What else it found then means nothing.
 	Trouble string
 	// Blocked names, for people and in stable words, the pods that may not be evicted now, and why; empty when
 	// there is none.
 	Blocked string
+	// Refused names, for people and in stable words, the pods whose eviction the API server refuses for other reasons.
+	Refused string
 	// Remaining names, for people, pods that are still there.
 	Remaining string
 }
@@ -222,6 +235,8 @@ type Memory struct {
 	// Passes counts the drain's; Remaining names the pods that the last one left.
 	Passes    int
 	Remaining string
+	// Silence is that of the Node that is drained; nil while its kubelet reports.
+	Silence *Silence
 	// Wait is what the machine was last seen to wait for.
 	Wait Wait
 	// DismissedAt is when the machine was deleted because somebody asked for it; zero before.

@@ -53,6 +53,11 @@ type world struct {
 	claims                   []time.Time // of this process, within the last claimWindow
 	pods                     int
 	blocked                  bool
+	// silent: the Node is said to have stopped reporting, as the other Nodes have where alone. renewed is what its Lease says,
+	// quiet is for how long it could have been heard of since, by this process.
+	silent, alone bool
+	renewed       time.Time
+	quiet         time.Duration
 
 	// forgot: the machine went without its VM, as was asked.
 	forgot bool
@@ -73,7 +78,7 @@ type call struct {
 type landing struct{ at time.Time }
 
 func newWorld(standalone bool) *world {
-	m := Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, StartupTimeout: 20 * time.Minute}
+	m := Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, StartupTimeout: 20 * time.Minute, UnreachableAfter: 30 * time.Second}
 	if standalone {
 		m.UID, m.Finalizer = "", false
 	}
@@ -278,10 +283,21 @@ func (w *world) writeStatus(s *State, step Step, lose func() fate) bool {
 }
 
 func (w *world) drain() *Drain {
+	d := &Drain{Silent: w.silent, Renewed: w.renewed}
 	if w.blocked {
-		return &Drain{Blocked: "pod a/b: the budget needs it"}
+		d.Blocked = "pod a/b: the budget needs it"
+		return d
 	}
-	return &Drain{Done: w.pods == 0}
+	d.Done, d.Terminating = w.pods == 0, true
+	return d
+}
+
+// beat has the Node's kubelet renew its Lease, or not; said to be silent it may be either way.
+func (w *world) beat(renews, silent, alone bool) {
+	w.silent, w.alone = silent, alone
+	if renews && !w.dark {
+		w.renewed, w.quiet = w.now, 0
+	}
 }
 
 func (w *world) mutate(s *State, step Step, lose func() fate) bool {
@@ -349,6 +365,7 @@ func (w *world) crash() {
 	}
 	w.memory, w.call, w.outcome, w.look, w.claims = Memory{}, nil, nil, nil, nil
 	w.handed = w.api != nil && w.api.Status.LastKnownState != nil
+	w.quiet = 0
 	w.leading, w.clock, w.waitsFrom = w.now, Clock{Runs: w.clock.Runs}, 0
 	w.sync()
 	w.sawEnd = w.api != nil && !w.api.Deleting.IsZero()
@@ -368,6 +385,10 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	if !w.dark {
 		w.clock.Cluster += d
+	}
+	if !w.dark && !w.alone {
+		w.clock.Nodes += d
+		w.quiet += d
 	}
 	if w.clock.Runs {
 		w.clock.Cloud += d

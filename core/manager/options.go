@@ -39,6 +39,9 @@ type Options struct {
 	// Settle is for how long after this process began to lead, or the API server came back, no timeout of a Machine runs.
 	// Default 2 min.
 	Settle time.Duration
+	// NodeUnreachableAfter is for how long the kubelet of a Node that is drained must not report, while the API server
+	// answers and other Nodes report, for its pods not to be waited for. Default 5 min.
+	NodeUnreachableAfter time.Duration
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which else only get a warning.
 	EnforceSkew bool
 	// SecretNamespaces are namespaces whose Secrets and ConfigMaps objects of every namespace may refer to, besides their own.
@@ -155,23 +158,9 @@ func (o Options) validate() error {
 	if o.Workers < 0 {
 		errs = append(errs, fmt.Errorf("--workers=%d: must be at least 1", o.Workers))
 	}
-	if o.DrainTimeout < 0 {
-		errs = append(errs, fmt.Errorf("--drain-timeout=%s: must not be negative", o.DrainTimeout))
-	}
-	if o.CredentialRetry < 0 {
-		errs = append(errs, fmt.Errorf("--credential-retry=%s: must not be negative", o.CredentialRetry))
-	}
-	if o.Orphans.Interval < 0 {
-		errs = append(errs, fmt.Errorf("--orphan-interval=%s: must not be negative", o.Orphans.Interval))
-	}
-	if o.Orphans.Age < 0 {
-		errs = append(errs, fmt.Errorf("--orphan-age=%s: must not be negative", o.Orphans.Age))
-	}
+	errs = append(errs, o.notNegative()...)
 	if !allowance(o.MaxUnhealthy) {
 		errs = append(errs, fmt.Errorf("--max-unhealthy=%s: must be a number of at least 1, or a percentage from 1%% to 100%%", o.MaxUnhealthy))
-	}
-	if o.SettledInterval < 0 {
-		errs = append(errs, fmt.Errorf("--settled-interval=%s: must not be negative", o.SettledInterval))
 	}
 	if o.WebhookAddress != "" && o.WebhookCertDir == "" {
 		errs = append(errs, errors.New("--webhook-cert-dir: is required with --webhook-bind-address; it holds tls.crt and tls.key"))
@@ -179,9 +168,6 @@ func (o Options) validate() error {
 	errs = append(errs, o.validateSharing())
 	if o.NodeStartupTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--node-startup-timeout=%s: must not be negative; 0 waits for ever", o.NodeStartupTimeout))
-	}
-	if o.Settle < 0 {
-		errs = append(errs, fmt.Errorf("--settle-period=%s: must not be negative", o.Settle))
 	}
 	if o.LeaderElection.Enabled {
 		errs = append(errs, o.LeaderElection.validate())
@@ -200,6 +186,28 @@ func (o Options) validateSharing() error {
 	}
 	return fmt.Errorf("--secret-namespaces=%s: needs --allow-endpoint, the hosts that specs may name as a cloud's address; "+
 		"else who may create a Machine anywhere can have Secrets of these namespaces sent to a host of his", strings.Join(o.SecretNamespaces, ","))
+}
+
+// notNegative names each duration that is.
+func (o Options) notNegative() []error {
+	var errs []error
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"drain-timeout", o.DrainTimeout},
+		{"credential-retry", o.CredentialRetry},
+		{"orphan-interval", o.Orphans.Interval},
+		{"orphan-age", o.Orphans.Age},
+		{"settled-interval", o.SettledInterval},
+		{"settle-period", o.Settle},
+		{"node-unreachable-after", o.NodeUnreachableAfter},
+	} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("--%s=%s: must not be negative", d.flag, d.value))
+		}
+	}
+	return errs
 }
 
 func loopback(address string) bool {

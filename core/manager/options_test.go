@@ -49,3 +49,15 @@ func TestSAFE8_SharedSecretsNeedAListOfAddresses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestDurationsAreNotNegative(t *testing.T) {
+	err := Options{NodeUnreachableAfter: -1, DrainTimeout: -1}.withDefaults().validate()
+	for _, flag := range []string{"--node-unreachable-after=-1ns", "--drain-timeout=-1ns"} {
+		if err == nil || !strings.Contains(err.Error(), flag+": must not be negative") {
+			t.Errorf("validate() = %v, want it to name %s", err, flag)
+		}
+	}
+	if errs := (Options{}).notNegative(); len(errs) > 0 {
+		t.Errorf("the defaults are refused: %v", errs)
+	}
+}

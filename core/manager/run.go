@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,7 +125,9 @@ func shutDown(ctx context.Context, traces *tracing.Provider, log logr.Logger) {
 func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	// The drain evicts by policy/v1: unregistered, its answers cannot be told apart.
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, clusterv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)
 		}
@@ -234,7 +237,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	}
 	if err := machine.Add(mgr, machine.Options{
 		Drivers: drivers, Specs: specs, DrainTimeout: o.DrainTimeout,
-		StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle,
+		StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
 		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
@@ -257,9 +258,25 @@ func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
 		return nil //nolint:nilerr // lifecycle shows it, tries again, and gives up in time
 	}
 	s.state.Drain = &lifecycle.Drain{
-		Done: progress.Done(), Unreachable: progress.Unreachable, Blocked: progress.BlockedBy(), Remaining: progress.Remaining(),
+		Done: progress.Done(), Terminating: progress.Terminating(),
+		Blocked: progress.BlockedBy(), Refused: progress.RefusedBy(), Remaining: progress.Remaining(),
+	}
+	if drain.Silent(node) {
+		r.listen(ctx, node, s.state.Drain)
 	}
 	return nil
+}
+
+// listen finds out for a drain whether the kubelet of a silent Node can be heard after all, and has it looked whether those of
+// other Nodes are.
+func (r *reconciler) listen(ctx context.Context, node *corev1.Node, found *lifecycle.Drain) {
+	heartbeats := r.observable.heartbeats
+	heartbeats.want(r.clock.Now())
+	lease, err := heartbeats.leaseOf(ctx, node.Name)
+	found.Silent, found.Renewed = true, renewedAt(lease)
+	if err != nil {
+		found.Unread = err.Error()
+	}
 }
 
 // release removes the finalizer. Before that it looks for a Node that registered so late that the cache does not have it.

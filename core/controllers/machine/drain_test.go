@@ -124,3 +124,32 @@ func TestSeveralBudgets(t *testing.T) {
 	b.check(server.user.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	b.awaitGone(m)
 }
+
+// ready sets the condition Ready of the machine's Node.
+func (b *bench) ready(m *clusterv1alpha1.Machine, status corev1.ConditionStatus) {
+	b.Helper()
+	node := &corev1.Node{}
+	b.check(server.user.Get(b.Context(), client.ObjectKey{Name: m.Name}, node))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Reason: "Test", Message: "test"}}
+	b.check(server.user.Status().Update(b.Context(), node))
+}
+
+// TestSAFE3_SilentNodeIsWaitedFor: that node-lifecycle calls a Node Unknown ends no drain.
+func TestSAFE3_SilentNodeIsWaitedFor(t *testing.T) {
+	b := newBench(t)
+	m, pod, budget := b.runningWithPod()
+	b.renewLease(m.Name, time.Now())
+	b.ready(m, corev1.ConditionUnknown)
+	b.check(server.user.Get(t.Context(), client.ObjectKeyFromObject(budget), budget))
+	b.allow(budget, 1)
+	b.remove(m)
+	b.await("the drain to say that the kubelet does not report", func() (bool, any) {
+		c := b.awaitReason(m, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ReasonDraining)
+		return strings.Contains(c.Message, "Its kubelet does not report."), c.Message
+	})
+	if _, vms := b.cloud.count(); vms != 1 {
+		t.Error("the VM went before the pod had ended")
+	}
+	b.check(server.user.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	b.awaitGone(m)
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -92,7 +93,7 @@ func startAPIServer() (*envtest.Environment, error) {
 	server.config.QPS = -1
 	server.scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme, clusterv1alpha1.AddToScheme,
+		corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme, clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(server.scheme); err != nil {
 			return nil, err

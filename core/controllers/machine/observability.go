@@ -28,9 +28,12 @@ type observability struct {
 	measures *measures
 	log      logr.Logger
 
-	mu      sync.Mutex
-	cluster stopwatch
-	cloud   map[string]*stopwatch
+	// heartbeats tell whether Nodes report.
+	heartbeats *heartbeats
+
+	mu             sync.Mutex
+	cluster, nodes stopwatch
+	cloud          map[string]*stopwatch
 }
 
 // stopwatch adds up time that is known to have been good: that between two good readings of which the second follows the first
@@ -99,9 +102,12 @@ func (o *observability) look(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	reporting := missing == nil && o.heartbeats.look(asked, o.clock.Now())
 	now := o.clock.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// What settles it is that Nodes are seen to report.
+	o.nodes.read(now, reporting, 0)
 	was := o.cluster.runs()
 	o.cluster.read(now, missing == nil, o.settle)
 	if was && !o.cluster.runs() {
@@ -130,7 +136,7 @@ func (o *observability) readDriver(name string, now time.Time) {
 func (o *observability) reading(d *driver.Driver) lifecycle.Clock {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	reading := lifecycle.Clock{Cluster: o.cluster.ran()}
+	reading := lifecycle.Clock{Cluster: o.cluster.ran(), Nodes: o.nodes.ran()}
 	if d == nil {
 		return reading
 	}

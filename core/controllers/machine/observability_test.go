@@ -69,12 +69,15 @@ func TestSAFE3_ClocksStandStill(t *testing.T) {
 	}
 	clock := testingclock.NewFakeClock(time.Now())
 	var away error
+	reporting := true
 	o := &observability{
 		clock: clock, settle: time.Second, drivers: drivers, measures: m, log: logr.Discard(), cloud: map[string]*stopwatch{},
-		ask: []func(context.Context) error{func(context.Context) error { return away }},
+		ask:        []func(context.Context) error{func(context.Context) error { return away }},
+		heartbeats: &heartbeats{read: func(context.Context, time.Time) bool { return reporting }},
 	}
 	look := func(times int) {
 		for range times {
+			o.heartbeats.want(clock.Now())
 			o.look(t.Context())
 			clock.Step(askInterval)
 		}
@@ -85,18 +88,24 @@ func TestSAFE3_ClocksStandStill(t *testing.T) {
 	}
 	look(10)
 	first := o.reading(d)
-	if first.Cluster == 0 || first.Cloud != 0 || first.Runs || first.Away == "" {
+	if first.Cluster == 0 || first.Nodes == 0 || first.Cloud != 0 || first.Runs || first.Away == "" {
 		t.Errorf("with a driver that is away the clocks show %+v", first)
 	}
 	away = errors.New("refused")
 	look(10)
-	if second := o.reading(d); second.Cluster != first.Cluster || second.Away != "" {
+	if second := o.reading(d); second.Cluster != first.Cluster || second.Nodes != first.Nodes || second.Away != "" {
 		t.Errorf("while the API server is away the clocks show %+v, before %+v", second, first)
 	}
 	away = nil
 	look(10)
 	if third := o.reading(d); third.Cluster <= first.Cluster {
 		t.Errorf("after it came back the clocks show %+v, before %+v", third, first)
+	}
+	reporting = false
+	last := o.reading(d)
+	look(10)
+	if silent := o.reading(d); silent.Cluster <= last.Cluster || silent.Nodes-last.Nodes > leaseInterval || last.Nodes <= first.Nodes {
+		t.Errorf("while no Node reports the clocks show %+v, before %+v", silent, last)
 	}
 	if unknown := o.reading(nil); unknown.Runs || unknown.Cloud != 0 {
 		t.Errorf("without a driver the clocks show %+v", unknown)

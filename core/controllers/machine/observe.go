@@ -96,13 +96,14 @@ func (s *subject) demand() demand {
 // record is what stands in the Machine.
 func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	record := lifecycle.Machine{
-		UID:            machineUID(m),
-		Finalizer:      controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
-		ProviderID:     providerID(m),
-		DrainTimeout:   r.drains,
-		StartupTimeout: r.startups,
-		Status:         readStatus(&m.Status),
-		Outdated:       m.Status.ObservedGeneration != m.Generation,
+		UID:              machineUID(m),
+		Finalizer:        controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
+		ProviderID:       providerID(m),
+		DrainTimeout:     r.drains,
+		StartupTimeout:   r.startups,
+		UnreachableAfter: r.unreachable,
+		Status:           readStatus(&m.Status),
+		Outdated:         m.Status.ObservedGeneration != m.Generation,
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		record.Deleting = m.DeletionTimestamp.Time

@@ -51,6 +51,9 @@ type Options struct {
 	// Settle is for how long after this process began, or the API server came back, no timeout runs: kubelets have to report
 	// again first. Default 2 min.
 	Settle time.Duration
+	// NodeUnreachableAfter is for how long a drained Node's kubelet must not report, while others do, for its pods not to be
+	// waited for. Default 5 min.
+	NodeUnreachableAfter time.Duration
 	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports, which else only get a
 	// warning. Newer ones are refused always.
 	EnforceSkew bool
@@ -99,6 +102,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		clock:       o.Clock,
 		drains:      o.DrainTimeout,
 		startups:    o.StartupTimeout,
+		unreachable: o.NodeUnreachableAfter,
 		observable:  watch,
 		measures:    measures,
 		specs:       o.Specs,
@@ -126,6 +130,7 @@ func newObservability(mgr ctrl.Manager, o Options, m *measures, nodes rest.Inter
 	watch := &observability{
 		clock: o.Clock, settle: o.Settle, drivers: o.Drivers, ask: []func(context.Context) error{asks(nodes)}, measures: m,
 		log: mgr.GetLogger().WithName("machine"), cloud: map[string]*stopwatch{},
+		heartbeats: newHeartbeats(o.Workload.GetClient(), o.Workload.GetAPIReader()),
 	}
 	if o.Workload != cluster.Cluster(mgr) {
 		own, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -149,6 +154,9 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	}
 	if o.Settle == 0 {
 		o.Settle = 2 * time.Minute
+	}
+	if o.NodeUnreachableAfter == 0 {
+		o.NodeUnreachableAfter = 5 * time.Minute
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -176,9 +184,11 @@ type reconciler struct {
 	clock   clock.PassiveClock
 	// drains and startups are the timeouts of Machines that set none.
 	drains, startups time.Duration
-	observable       *observability
-	measures         *measures
-	memories         memories
+	// unreachable is Options.NodeUnreachableAfter.
+	unreachable time.Duration
+	observable  *observability
+	measures    *measures
+	memories    memories
 	// apiServer is the Nodes'; enforceSkew refuses kubelets that are too old for it, too.
 	apiServer   *apiServer
 	enforceSkew bool
