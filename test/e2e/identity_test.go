@@ -95,11 +95,12 @@ func TestLIFE4_NodeWithAnotherIDOfItsVM(t *testing.T) {
 		if *m.Spec.ProviderID != alias || !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionReady) {
 			return fmt.Errorf("providerID %s%s", *m.Spec.ProviderID, words(m.Status.Conditions))
 		}
+		node, err := u.nodeOf(m.Name)
+		if err != nil || node.Spec.ProviderID != alias || node.Annotations[clusterv1alpha1.NodeMachineAnnotation] != u.namespace+"/"+m.Name {
+			return fmt.Errorf("the Node is not the machine's: %+v (%v)", node, err)
+		}
 		return nil
 	})
-	if node := u.nodeIn(m.Name); node.Spec.ProviderID != alias || node.Annotations[clusterv1alpha1.NodeMachineAnnotation] != u.namespace+"/"+m.Name {
-		t.Errorf("the Node is not the machine's: %+v", node)
-	}
 	u.checkOneVMEach()
 	u.kubectl("delete", "machine", m.Name, "--timeout="+waitLimit.String())
 	if err := u.client.Get(t.Context(), client.ObjectKey{Name: m.Name}, &corev1.Node{}); client.IgnoreNotFound(err) != nil || err == nil {
