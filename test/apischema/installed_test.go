@@ -37,7 +37,7 @@ func TestInstalled(t *testing.T) {
 }
 
 // TestKustomizationIsComplete applies what `kubectl apply -k` would, over what is
-// there, and wants each CRD to be among it and nothing else.
+// there, and wants what outlives the manager to be among it and nothing else.
 func TestKustomizationIsComplete(t *testing.T) {
 	u := newUser(t)
 	rendered, err := exec.CommandContext(t.Context(), u.server.kubectlBin, "kustomize", crdsDir).Output()
@@ -46,13 +46,25 @@ func TestKustomizationIsComplete(t *testing.T) {
 	}
 	got := strings.Fields(u.do(string(rendered), "apply", "--server-side", "--dry-run=server", "--force-conflicts", "-o", "name", "-f", "-"))
 	slices.Sort(got)
-	const prefix = "customresourcedefinition.apiextensions.k8s.io/"
+	const (
+		prefix  = "customresourcedefinition.apiextensions.k8s.io/"
+		policy  = "validatingadmissionpolicy.admissionregistration.k8s.io/"
+		binding = "validatingadmissionpolicybinding.admissionregistration.k8s.io/"
+	)
 	want := []string{
+		"clusterrole.rbac.authorization.k8s.io/millwright-machine-forgetter",
 		prefix + "clusters.cluster.k8s.io",
 		prefix + "machineclasses.cluster.k8s.io",
 		prefix + "machinedeployments.cluster.k8s.io",
 		prefix + "machines.cluster.k8s.io",
 		prefix + "machinesets.cluster.k8s.io",
+		"namespace/millwright-system",
+		policy + "millwright-crd-deletion",
+		policy + "millwright-forget",
+		policy + "millwright-namespace-deletion",
+		binding + "millwright-crd-deletion",
+		binding + "millwright-forget",
+		binding + "millwright-namespace-deletion",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
