@@ -96,8 +96,11 @@ func TestLIFE4_NodeWithAnotherIDOfItsVM(t *testing.T) {
 			return fmt.Errorf("providerID %s%s", *m.Spec.ProviderID, words(m.Status.Conditions))
 		}
 		node, err := u.nodeOf(m.Name)
-		if err != nil || node.Spec.ProviderID != alias || node.Annotations[clusterv1alpha1.NodeMachineAnnotation] != u.namespace+"/"+m.Name {
-			return fmt.Errorf("the Node is not the machine's: %+v (%v)", node, err)
+		if err != nil {
+			return err
+		}
+		if node.Spec.ProviderID != alias || node.Annotations[clusterv1alpha1.NodeMachineAnnotation] != u.namespace+"/"+m.Name {
+			return fmt.Errorf("the Node is not the machine's: %+v", node)
 		}
 		return nil
 	})
