@@ -1,4 +1,4 @@
-// Command millwright is Millwright at hand: `rollout` for those who have MachineDeployments, `drivers` for those who run the
+// Command millwright is Millwright at hand: `rollout` for those who have MachineDeployments, `drivers` and `uninstall` for those who run the
 // manager, `dev` and `demo` to run all of it on this machine, `driver init` to begin a driver. Under the name
 // kubectl-millwright it is a plugin of kubectl.
 package main
@@ -31,7 +31,7 @@ func main() {
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl millwright"}
 	}
-	root.AddCommand(devCommand(), demoCommand(), driverCommand(), driversCommand(), rolloutCommand())
+	root.AddCommand(devCommand(), demoCommand(), driverCommand(), driversCommand(), rolloutCommand(), uninstallCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "millwright:", err)
 		os.Exit(1)

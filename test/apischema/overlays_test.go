@@ -1,0 +1,162 @@
+package apischema
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const deployDir = "../../deploy"
+
+// kept are the kinds that no overlay of the manager may hold: they would go with it.
+var kept = []string{
+	"CustomResourceDefinition", "Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+}
+
+// Every kustomization in deploy can be built, a component on top of an overlay. What outlives the manager is in deploy/crds alone, and
+// the API server takes all of it.
+func TestOPS5_EveryOverlayBuilds(t *testing.T) {
+	u := newUser(t)
+	applyCRDs(u)
+	for folder, kind := range kustomizations(t) {
+		t.Run(folder, func(t *testing.T) {
+			u := u.in(t)
+			built := filepath.Join(deployDir, folder)
+			if kind == "Component" {
+				built = overlayWith(t, folder)
+			}
+			manifest := u.do("", "kustomize", built)
+			for _, kind := range kindsIn(t, manifest) {
+				if folder != "crds" && slices.Contains(kept, kind) {
+					t.Errorf("it has a %s, which would go with the manager", kind)
+				}
+			}
+			// The Prometheus operator's kinds are not there.
+			if folder != "alerts" {
+				u.do("", "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--namespace=millwright-system", "-k", built)
+			}
+		})
+	}
+}
+
+// kustomizations returns the kind of each kustomization in deploy, by its folder.
+func kustomizations(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(deployDir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var kustomization struct {
+			Kind string `json:"kind"`
+		}
+		if err := yaml.Unmarshal(text, &kustomization); err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(deployDir, filepath.Dir(path))
+		found[folder] = kustomization.Kind
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 8 {
+		t.Errorf("there are only %d kustomizations in deploy: this test looks in the wrong place", len(found))
+	}
+	return found
+}
+
+// overlayWith returns a folder with an overlay of the OpenStack manager and a component.
+func overlayWith(t *testing.T, component string) string {
+	t.Helper()
+	// Names of folders in a kustomization are relative to it, behind all symbolic links.
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := filepath.Abs(deployDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deploy, err = filepath.Rel(dir, deploy); err != nil {
+		t.Fatal(err)
+	}
+	overlay := "resources: [" + filepath.Join(deploy, "openstack") + "]\ncomponents: [" + filepath.Join(deploy, component) + "]\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// kindsIn returns the kinds of the objects in a manifest.
+func kindsIn(t *testing.T, manifest string) []string {
+	t.Helper()
+	var kinds []string
+	for _, document := range strings.Split(manifest, "\n---\n") {
+		var object struct {
+			Kind string `json:"kind"`
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, object.Kind)
+	}
+	if len(kinds) == 0 {
+		t.Error("it holds nothing")
+	}
+	return kinds
+}
+
+// The manager finds a place in a cluster that has nothing but its control plane, is spread, and keeps a leader while Nodes are drained.
+func TestOPS5_TheManagerFindsAPlace(t *testing.T) {
+	u := newUser(t)
+	manifest := u.do("", "kustomize", overlayWith(t, "sizes/10000"))
+	for _, document := range strings.Split(manifest, "\n---\n") {
+		if !strings.Contains(document, "kind: Deployment") {
+			continue
+		}
+		var manager struct {
+			Spec struct{ Template struct{ Spec podSpec } }
+		}
+		if err := yaml.Unmarshal([]byte(document), &manager); err != nil {
+			t.Fatal(err)
+		}
+		pod := manager.Spec.Template.Spec
+		if len(pod.Tolerations) == 0 || pod.Tolerations[0].Key != "node-role.kubernetes.io/control-plane" {
+			t.Errorf("it tolerates %v", pod.Tolerations)
+		}
+		if len(pod.TopologySpreadConstraints) == 0 {
+			t.Error("it is not spread")
+		}
+		if got := pod.Containers[0].Resources.Limits["memory"]; got != "1536Mi" {
+			t.Errorf("for 10,000 machines the manager has %q of memory", got)
+		}
+		if got := pod.InitContainers[0].Resources.Limits["memory"]; got != "1Gi" {
+			t.Errorf("for 10,000 machines the driver has %q of memory", got)
+		}
+	}
+	if !slices.Contains(kindsIn(t, manifest), "PodDisruptionBudget") {
+		t.Error("it has no PodDisruptionBudget")
+	}
+}
+
+// podSpec is what is looked at of a pod.
+type podSpec struct {
+	Tolerations               []struct{ Key string }
+	TopologySpreadConstraints []struct{ TopologyKey string }
+	Containers                []container
+	InitContainers            []container
+}
+
+type container struct {
+	Resources struct{ Limits map[string]string }
+}
