@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -48,7 +49,7 @@ func (u Uninstall) deleteCRD(ctx context.Context, kind string) error {
 		// The CRD is protected again, also when this ends because time is up.
 		return errors.Join(err, u.allow(context.WithoutCancel(ctx), crd, false))
 	}
-	if err := u.Client.Delete(ctx, crd, client.Preconditions{UID: new(crd.UID)}); client.IgnoreNotFound(err) != nil {
+	if err := u.delete(ctx, crd); err != nil {
 		return fmt.Errorf("delete CRD %s: %w", crd.Name, err)
 	}
 	return u.awaitGone(ctx, crd)
@@ -120,5 +121,13 @@ func (u Uninstall) releasePolicy(ctx context.Context, kind schema.GroupVersionKi
 	if err := u.Client.Patch(ctx, policy, patch); err != nil {
 		return err
 	}
-	return u.Client.Delete(ctx, policy)
+	return u.delete(ctx, policy)
+}
+
+// delete deletes what is kept. The client cannot read the answer about a kind that is not in its scheme but as an unstructured object.
+func (u Uninstall) delete(ctx context.Context, o *metav1.PartialObjectMetadata) error {
+	bare := &unstructured.Unstructured{}
+	bare.SetGroupVersionKind(o.GroupVersionKind())
+	bare.SetName(o.Name)
+	return client.IgnoreNotFound(u.Client.Delete(ctx, bare, client.Preconditions{UID: new(o.UID)}))
 }

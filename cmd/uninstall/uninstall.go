@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/foreign"
 )
 
 // look is how often the cluster is looked at.
@@ -62,6 +63,9 @@ func (u Uninstall) Show(ctx context.Context) error {
 // Run deletes all objects of ours, waits until none is left, and deletes the CRDs and what protects them. It can be run again
 // at any point. No CRD is touched while any object is there.
 func (u Uninstall) Run(ctx context.Context) error {
+	if err := u.refuseOthers(ctx); err != nil {
+		return err
+	}
 	if err := u.empty(ctx); err != nil {
 		return err
 	}
@@ -75,6 +79,23 @@ func (u Uninstall) Run(ctx context.Context) error {
 	}
 	u.say("The CRDs are gone, and no Machine was left. Remove the manager with its overlay, then what is left:\n" +
 		"  kubectl delete -k deploy/OVERLAY\n  kubectl delete -k deploy/crds --ignore-not-found")
+	return nil
+}
+
+// refuseOthers returns an error where another system works on objects of our kinds: they and their CRDs are that system's, too.
+func (u Uninstall) refuseOthers(ctx context.Context) error {
+	for _, kind := range kinds {
+		objects, err := u.list(ctx, kind)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			if mark := foreign.Of(o); mark != (foreign.Mark{}) {
+				return fmt.Errorf("%s %s/%s carries the %s of %s, which works with the same CRDs: nothing was deleted. Delete what is that system's first, by its own means",
+					kind, o.GetNamespace(), o.GetName(), mark.What, mark.System)
+			}
+		}
+	}
 	return nil
 }
 

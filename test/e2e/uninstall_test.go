@@ -36,6 +36,8 @@ func TestOPS11_OpenStackOverlayIsDeletedAndAppliedAgain(t *testing.T) {
 	u := newOpenStackUser(t)
 	overlay := filepath.Join(deployDir, "openstack")
 	u.operator().kubectl("apply", "--server-side", "--force-conflicts", "-k", overlay)
+	// The manager's pods run on its own Machines here, and their budget holds up the drain of the last of these.
+	t.Cleanup(func() { u.operator().kubectl("delete", "deployment,poddisruptionbudget", "millwright-manager") })
 	u.apply(u.onMetaKube("kept", machines, ""))
 	u.awaitRunning(machines)
 	uids, servers := u.uids(), u.serverIDs()
@@ -104,6 +106,14 @@ func TestOPS11_UninstallingForGoodLeavesNoVM(t *testing.T) {
 	if out, err := u.uninstall("--dry-run"); err != nil || !strings.Contains(out, "1 MachineDeployment, 1 MachineSet, 5 Machines") {
 		t.Errorf("uninstall --dry-run: %v\n%s", err, out)
 	}
+	u.awaitRunning(5)
+
+	// What another system works on is not ours to delete, and its CRDs are not either.
+	u.kubectl("patch", "machine", "alone", "--type=json", `--patch=[{"op":"add","path":"/metadata/finalizers/-","value":"`+theirFinalizer+`"}]`)
+	if out, err := u.uninstall("--yes"); err == nil || !strings.Contains(out, theirFinalizer) || !strings.Contains(out, "nothing was deleted") {
+		t.Errorf("uninstall beside another system: %v\n%s", err, out)
+	}
+	u.kubectl("patch", "machine", "alone", "--type=merge", `--patch={"metadata":{"finalizers":["`+clusterv1alpha1.MachineFinalizer+`"]}}`)
 	u.awaitRunning(5)
 
 	// A VM that does not go holds everything up, and nothing else is touched.
