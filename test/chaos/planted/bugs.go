@@ -60,6 +60,21 @@ func Bugs() []Bug {
 		}
 		err = s.driver.StartCreate(ctx, told, `,
 		},
+		{
+			Name: "provider-id-believed", What: "a providerID counts though no driver has confirmed it",
+			Breaks: []string{judge.Foreign}, File: "core/lifecycle/adoption.go",
+			Old: `	if id == "" || s.Machine.UIDTaken != "" {`,
+			New: `	if id != "" {
+		return true
+	}
+	if s.Machine.UIDTaken != "" {`,
+		},
+		{
+			Name: "unreachable-at-once", What: "pods are not waited for as soon as their Node is called silent",
+			Breaks: []string{judge.Pods}, File: "core/lifecycle/silence.go",
+			Old: `return p.Clock.Nodes-s.Since >= p.Machine.UnreachableAfter`,
+			New: `return true`,
+		},
 	}
 }
 
