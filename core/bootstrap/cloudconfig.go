@@ -61,7 +61,8 @@ func Render(m Machine) ([]byte, error) {
 		return nil, err
 	}
 	for i, key := range m.SSHAuthorizedKeys {
-		if strings.ContainsAny(key, "\n\r") {
+		// YAML 1.1 counts the last three as line breaks, too: https://yaml.org/spec/1.1/#id871856
+		if strings.ContainsAny(key, "\n\r\u0085\u2028\u2029") {
 			return nil, fmt.Errorf("sshPublicKeys[%d]: must be a single line", i)
 		}
 	}
