@@ -73,21 +73,26 @@ func parse(args []string) (settings, error) {
 	s.verbosity = min(s.verbosity, maxVerbosity)
 	o.EnforceSkew = skew.value == skewEnforce
 	o.Orphans.Off, o.Orphans.ReportOnly = orphans.value == orphansOff, orphans.value == orphansReport
+	return s, readAddresses(o, endpoints, drivers)
+}
+
+// readAddresses takes over the values of --allow-endpoint and --driver.
+func readAddresses(o *manager.Options, endpoints, drivers []string) error {
 	for _, text := range endpoints {
 		pattern, err := specresolver.ParseEndpointPattern(text)
 		if err != nil {
-			return s, fmt.Errorf("--allow-endpoint=%w", err)
+			return fmt.Errorf("--allow-endpoint=%w", err)
 		}
 		o.Endpoints = append(o.Endpoints, pattern)
 	}
 	for _, text := range drivers {
 		target, err := driver.ParseTarget(text)
 		if err != nil {
-			return s, fmt.Errorf("--driver=%s: %w", text, err)
+			return fmt.Errorf("--driver=%s: %w", text, err)
 		}
 		o.Drivers = append(o.Drivers, target)
 	}
-	return s, nil
+	return nil
 }
 
 // leaderFlags say how several managers agree on which one works.

@@ -101,7 +101,7 @@ func overlayWith(t *testing.T, component string) string {
 func kindsIn(t *testing.T, manifest string) []string {
 	t.Helper()
 	var kinds []string
-	for _, document := range strings.Split(manifest, "\n---\n") {
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
 		var object struct {
 			Kind string `json:"kind"`
 		}
@@ -120,7 +120,7 @@ func kindsIn(t *testing.T, manifest string) []string {
 func TestOPS5_TheManagerFindsAPlace(t *testing.T) {
 	u := newUser(t)
 	manifest := u.do("", "kustomize", overlayWith(t, "sizes/10000"))
-	for _, document := range strings.Split(manifest, "\n---\n") {
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
 		if !strings.Contains(document, "kind: Deployment") {
 			continue
 		}

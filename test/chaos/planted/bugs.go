@@ -1,6 +1,10 @@
 package planted
 
-import "github.com/millwright-dev/millwright/test/chaos/judge"
+import (
+	"slices"
+
+	"github.com/millwright-dev/millwright/test/chaos/judge"
+)
 
 // Bug is a mistake that somebody might make.
 type Bug struct {
@@ -12,75 +16,75 @@ type Bug struct {
 	File, Old, New string
 }
 
-// Bugs returns all.
-func Bugs() []Bug {
-	return []Bug{
-		{
-			Name: "finalizer-early", What: "a Machine's finalizer goes when its VM's deletion was asked for, not when it is gone",
-			Breaks: []string{judge.NoneLeft}, File: "core/lifecycle/departure.go",
-			Old: `	if p.Driver.UnderWay {
+var bugs = []Bug{
+	{
+		Name: "finalizer-early", What: "a Machine's finalizer goes when its VM's deletion was asked for, not when it is gone",
+		Breaks: []string{judge.NoneLeft}, File: "core/lifecycle/departure.go",
+		Old: `	if p.Driver.UnderWay {
 		p.deleting(`,
-			New: `	if p.Driver.UnderWay && p.Memory.Attempted == clusterv1alpha1.OperationDelete {
+		New: `	if p.Driver.UnderWay && p.Memory.Attempted == clusterv1alpha1.OperationDelete {
 		p.Memory.Gone = true
 		return false
 	}
 	if p.Driver.UnderWay {
 		p.deleting(`,
-		},
-		{
-			Name: "orphan-without-age", What: "a VM that no Machine names is deleted however young it is",
-			Breaks: []string{judge.Foreign}, File: "core/orphan/decide.go",
-			Old: `case now.Sub(born) < p.Age:`,
-			New: `case now.Sub(born) < 0:`,
-		},
-		{
-			Name: "expectation-skipped", What: "a set decides on what its cache shows, and forgets what it did a moment ago",
-			Breaks: []string{judge.Surge}, File: "core/controllers/machineset/observe.go",
-			Old: `o.state.Machines = mem.pending.View(o.state.Machines)`,
-			New: `_ = mem.pending.View(o.state.Machines)`,
-		},
-		{
-			Name: "availability-late", What: "a Machine counts as available for ten seconds more after it stopped to be",
-			Breaks: []string{judge.Availability}, File: "core/controllers/fleet/facts.go",
-			Old: `	if !Ready(m) {
+	},
+	{
+		Name: "orphan-without-age", What: "a VM that no Machine names is deleted however young it is",
+		Breaks: []string{judge.Foreign}, File: "core/orphan/decide.go",
+		Old: `case now.Sub(born) < p.Age:`,
+		New: `case now.Sub(born) < 0:`,
+	},
+	{
+		Name: "expectation-skipped", What: "a set decides on what its cache shows, and forgets what it did a moment ago",
+		Breaks: []string{judge.Surge}, File: "core/controllers/machineset/observe.go",
+		Old: `o.state.Machines = mem.pending.View(o.state.Machines)`,
+		New: `_ = mem.pending.View(o.state.Machines)`,
+	},
+	{
+		Name: "availability-late", What: "a Machine counts as available for ten seconds more after it stopped to be",
+		Breaks: []string{judge.Availability}, File: "core/controllers/fleet/facts.go",
+		Old: `	if !Ready(m) {
 		return false, 0
 	}`,
-			New: `	if !Ready(m) {
+		New: `	if !Ready(m) {
 		c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionReady)
 		return c != nil && now.Sub(c.LastTransitionTime.Time) < 10*time.Second && m.DeletionTimestamp.IsZero(), 0
 	}`,
-		},
-		{
-			Name: "create-under-a-new-key", What: "a create that failed is repeated under another uid",
-			Breaks: []string{judge.OneVM, judge.Settles}, File: "core/controllers/machine/apply.go",
-			Old: `		err = s.driver.StartCreate(ctx, s.told(), `,
-			New: `		told := s.told()
+	},
+	{
+		Name: "create-under-a-new-key", What: "a create that failed is repeated under another uid",
+		Breaks: []string{judge.OneVM, judge.Settles}, File: "core/controllers/machine/apply.go",
+		Old: `		err = s.driver.StartCreate(ctx, s.told(), `,
+		New: `		told := s.told()
 		if last := s.state.Memory.Last; last != nil && last.Failure != nil {
 			told.UID += "-again"
 		}
 		err = s.driver.StartCreate(ctx, told, `,
-		},
-		{
-			Name: "provider-id-believed", What: "a providerID counts though no driver has confirmed it",
-			Breaks: []string{judge.Foreign}, File: "core/lifecycle/adoption.go",
-			Old: `	if id == "" || s.Machine.UIDTaken != "" {`,
-			New: `	if id != "" {
+	},
+	{
+		Name: "provider-id-believed", What: "a providerID counts though no driver has confirmed it",
+		Breaks: []string{judge.Foreign}, File: "core/lifecycle/adoption.go",
+		Old: `	if id == "" || s.Machine.UIDTaken != "" {`,
+		New: `	if id != "" {
 		return true
 	}
 	if s.Machine.UIDTaken != "" {`,
-		},
-		{
-			Name: "unreachable-at-once", What: "pods are not waited for as soon as their Node is called silent",
-			Breaks: []string{judge.Pods}, File: "core/lifecycle/silence.go",
-			Old: `return p.Clock.Nodes-s.Since >= p.Machine.UnreachableAfter`,
-			New: `return true`,
-		},
-	}
+	},
+	{
+		Name: "unreachable-at-once", What: "pods are not waited for as soon as their Node is called silent",
+		Breaks: []string{judge.Pods}, File: "core/lifecycle/silence.go",
+		Old: `return p.Clock.Nodes-s.Since >= p.Machine.UnreachableAfter`,
+		New: `return true`,
+	},
 }
+
+// Bugs returns all.
+func Bugs() []Bug { return slices.Clone(bugs) }
 
 // Find returns the bug of a name.
 func Find(name string) (Bug, bool) {
-	for _, b := range Bugs() {
+	for _, b := range bugs {
 		if b.Name == name {
 			return b, true
 		}
