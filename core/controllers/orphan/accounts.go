@@ -52,13 +52,17 @@ type named struct {
 	spec      *clusterv1alpha1.MachineSpec
 }
 
-// specs are those of all objects, of those that name the same the same way only one.
+// specs are those of all objects, of those that name the same the same way only one. What another system works on leads to no
+// account: no Secret is read for it (docs/adr/0021).
 func (c *collector) specs(ctx context.Context) (map[string]named, error) {
 	found := map[string]named{}
 	var failed error
-	add := func(namespace string, spec *clusterv1alpha1.MachineSpec) {
-		way, err := json.Marshal([]any{namespace, spec.ProviderSpec, spec.ClusterRef})
-		if err != nil {
+	add := func(namespace string, spec *clusterv1alpha1.MachineSpec, theirs string, err error) {
+		if theirs != "" {
+			return
+		}
+		way, unreadable := json.Marshal([]any{namespace, spec.ProviderSpec, spec.ClusterRef})
+		if err = errors.Join(err, unreadable); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("read a spec in namespace %s: %w", namespace, err))
 			return
 		}
@@ -73,13 +77,19 @@ func (c *collector) specs(ctx context.Context) (map[string]named, error) {
 		}
 	}
 	for i := range deployments.Items {
-		add(deployments.Items[i].Namespace, &deployments.Items[i].Spec.Template.Spec)
+		d := &deployments.Items[i]
+		theirs, err := c.foreigners.Deployment(ctx, d)
+		add(d.Namespace, &d.Spec.Template.Spec, theirs, err)
 	}
 	for i := range sets.Items {
-		add(sets.Items[i].Namespace, &sets.Items[i].Spec.Template.Spec)
+		set := &sets.Items[i]
+		theirs, err := c.foreigners.Set(ctx, set)
+		add(set.Namespace, &set.Spec.Template.Spec, theirs, err)
 	}
 	for i := range machines.Items {
-		add(machines.Items[i].Namespace, &machines.Items[i].Spec)
+		m := &machines.Items[i]
+		theirs, err := c.foreigners.Machine(ctx, m, c.live)
+		add(m.Namespace, &m.Spec, theirs, err)
 	}
 	return found, failed
 }

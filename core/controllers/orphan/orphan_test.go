@@ -2,11 +2,14 @@ package orphan
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -319,6 +322,117 @@ func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
 			t.Errorf("the delete came with the key %q", b.cloud.key)
 		}
 	})
+}
+
+// theirs is a finalizer of machine-controller.
+const theirs = "machine-delete-finalizer"
+
+// What another system works on leads to no account: neither its Secrets nor its cloud are Millwright's business. It is
+// searched again once the other system has let go.
+func TestSAFE8_AnotherSystemsSpecsLeadToNoAccount(t *testing.T) {
+	b := newBench(t, aged("old", time.Hour))
+	deployment := b.createDeployment("shared")
+	set := b.createSet("of-deployment", deployment)
+	b.createSet("sibling", deployment)
+	marked := b.createMachine("marked", set, theirs)
+	b.createMachine("unmarked-beside-it", set)
+	b.createMachine("alone", nil, theirs)
+	b.createMachine("begun-by-millwright", nil, clusterv1alpha1.MachineFinalizer, theirs)
+	b.createMachine("ours", nil, clusterv1alpha1.MachineFinalizer)
+	asked := &flavors{}
+	b.collect(func(c *collector) { c.Naming = asked.naming })
+	b.awaitLeft()
+	b.awaitScans(2)
+	if got, want := asked.all(), []string{"ours", "small"}; !slices.Equal(got, want) {
+		t.Errorf("asked for the accounts of %v, want %v", got, want)
+	}
+	fleettest.Patch(t, b.Cluster, marked, func(m *clusterv1alpha1.Machine) { m.Finalizers = nil })
+	want := []string{"marked", "of-deployment", "ours", "shared", "sibling", "small", "unmarked-beside-it"}
+	b.Eventually(t, func() string {
+		if got := asked.all(); !slices.Equal(got, want) {
+			return fmt.Sprintf("asked for the accounts of %v, want %v", got, want)
+		}
+		return ""
+	})
+}
+
+// flavors are those of all specs whose accounts were asked for.
+type flavors struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (f *flavors) naming(
+	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
+) (m driver.Machine, mine bool, err error) {
+	var of struct{ Flavor string }
+	if err := json.Unmarshal(spec.ProviderSpec.Value.CloudProviderSpec.Raw, &of); err != nil {
+		return driver.Machine{}, false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == nil {
+		f.seen = map[string]bool{}
+	}
+	f.seen[of.Flavor] = true
+	return asWritten(ctx, d, namespace, spec)
+}
+
+func (f *flavors) all() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.seen))
+}
+
+// specOf is a spec with that flavor.
+func specOf(flavor string) clusterv1alpha1.MachineSpec {
+	spec := machineSpec()
+	spec.ProviderSpec.Value.CloudProviderSpec.Raw = fmt.Appendf(nil, `{"flavor":%q}`, flavor)
+	return spec
+}
+
+// createDeployment makes one without replicas. Its spec has its name as the flavor, as those of the next two have.
+func (b *bench) createDeployment(name string) *clusterv1alpha1.MachineDeployment {
+	b.Helper()
+	labels := map[string]string{"pool": name}
+	d := &clusterv1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name},
+		Spec: clusterv1alpha1.MachineDeploymentSpec{
+			Replicas: new(int32(0)), Selector: clusterv1alpha1.LabelSelector{MatchLabels: labels},
+			Template: clusterv1alpha1.MachineTemplateSpec{ObjectMeta: clusterv1alpha1.ObjectMeta{Labels: labels}, Spec: specOf(name)},
+		},
+	}
+	b.create(d)
+	return d
+}
+
+func (b *bench) createSet(name string, of *clusterv1alpha1.MachineDeployment) *clusterv1alpha1.MachineSet {
+	b.Helper()
+	s := &clusterv1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.Namespace, Name: name,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(of, clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind))},
+		},
+		Spec: clusterv1alpha1.MachineSetSpec{
+			Replicas: new(int32(0)), Selector: of.Spec.Selector,
+			Template: clusterv1alpha1.MachineTemplateSpec{ObjectMeta: of.Spec.Template.ObjectMeta, Spec: specOf(name)},
+		},
+	}
+	b.create(s)
+	return s
+}
+
+// createMachine makes a Machine of a set, or with nil of none.
+func (b *bench) createMachine(name string, of *clusterv1alpha1.MachineSet, finalizers ...string) *clusterv1alpha1.Machine {
+	b.Helper()
+	m := &clusterv1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name, Finalizers: finalizers}, Spec: specOf(name),
+	}
+	if of != nil {
+		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(of, clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind))}
+	}
+	b.create(m)
+	return m
 }
 
 func TestSAFE1_FewGoAtATime(t *testing.T) {

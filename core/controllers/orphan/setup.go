@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/orphan"
 )
@@ -72,7 +73,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Add adds the collector to mgr. It works on the leader only, and not before the caches are warm.
+// Add adds the collector to mgr, whose cache has fleet.OwnerIndex. It works on the leader only, and not before the caches are warm.
 func Add(mgr ctrl.Manager, o Options) error {
 	c, err := newCollector(mgr, o)
 	if err != nil {
@@ -87,23 +88,26 @@ func newCollector(mgr ctrl.Manager, o Options) (*collector, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return &collector{
-		Options:  o.withDefaults(),
-		cache:    mgr.GetCache(),
-		live:     mgr.GetAPIReader(),
-		events:   mgr.GetEventRecorder("orphan"),
-		log:      mgr.GetLogger().WithName("orphan"),
-		measures: measures,
+		Options:    o.withDefaults(),
+		cache:      mgr.GetCache(),
+		live:       mgr.GetAPIReader(),
+		foreigners: fleet.NewForeigners(mgr.GetCache()),
+		events:     mgr.GetEventRecorder("orphan"),
+		log:        mgr.GetLogger().WithName("orphan"),
+		measures:   measures,
 	}, nil
 }
 
 // collector is a controller-runtime Runnable.
 type collector struct {
 	Options
-	cache    cache.Cache
-	live     client.Reader
-	events   events.EventRecorder
-	log      logr.Logger
-	measures *measures
+	cache cache.Cache
+	live  client.Reader
+	// foreigners knows what another system works on.
+	foreigners fleet.Foreigners
+	events     events.EventRecorder
+	log        logr.Logger
+	measures   *measures
 }
 
 // NeedLeaderElection is true: only a leader calls drivers.
