@@ -120,8 +120,9 @@ type InheritedStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// protectedSecrets are the Secrets that are kept from being deleted because
-	// machines are made with them.
+	// protectedSecrets are Secrets on which an earlier version has left a
+	// finalizer, and which the manager may not change. Copies of Secrets are
+	// kept instead.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

@@ -133,7 +133,7 @@ func (h *handler) secret(v *verdict, home string, ref *clusterv1alpha1.SecretRef
 	}
 }
 
-const notAllowed = "is in another namespace, which the operator does not allow (--secret-namespaces)"
+const notAllowed = "is in a namespace that the operator does not allow (--secret-namespaces)"
 
 // wrong refuses what cannot be read.
 func (v *verdict) wrong(at *field.Path, err error) {

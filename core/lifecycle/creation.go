@@ -267,12 +267,17 @@ func (p *plan) running(vm *instance.Instance) {
 	}
 }
 
-// unverified shows that a VM which was seen to run cannot be looked at, where only a person can mend that. It says nothing
-// of the VM: the machine stays as it is.
+// unverified shows that a VM which was seen to run cannot be looked at, or not with the machine's own
+// Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as it is.
 func (p *plan) unverified(v view) {
 	is := p.status.Condition(clusterv1alpha1.ConditionInstanceReady)
-	if v.failure != nil && unverifiable(v.failure.Class) && is.Status == metav1.ConditionTrue {
+	switch {
+	case is.Status != metav1.ConditionTrue:
+	case v.failure != nil && unverifiable(v.failure.Class):
 		p.condition(is.Type, is.Status, reasonOf(v.failure), "The VM ran when it was last seen. It cannot be looked at: "+explain(v.failure))
+	case p.Driver.Missing != nil:
+		p.condition(is.Type, is.Status, reasonOf(p.Driver.Missing),
+			"The VM runs. Until this is mended only looks and deletes are possible, with a copy of the Secret: "+explain(p.Driver.Missing))
 	}
 }
 

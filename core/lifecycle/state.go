@@ -91,6 +91,8 @@ type Driver struct {
 	Held *instance.Failure
 	// Trouble is why the driver can be asked nothing about this machine for now; nil for nothing.
 	Trouble *instance.Failure
+	// Missing is why the driver is asked with a copy of the machine's Secrets; nil where it is not.
+	Missing *instance.Failure
 	// CreateSettle is how long after a create of unknown outcome its VM may still appear.
 	CreateSettle time.Duration
 	// LeadingSince is since when no other process calls drivers for this cluster.

@@ -87,6 +87,12 @@ func TestWaiting(t *testing.T) {
 			given: all(running, refusedLook(instance.Internal, true)), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
 			condition: "InstanceReady True Running", silent: true,
 		},
+		"a VM that is looked at with a copy of its Secret": {
+			given: all(running, func(s *State) {
+				s.Driver.Missing = &instance.Failure{Class: instance.Precondition, Reason: "ReferenceUnresolved", Message: "Secret a/b is not there"}
+			}), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
+			condition: "InstanceReady True ReferenceUnresolved", message: "with a copy of the Secret: Secret a/b is not there",
+		},
 		"a VM that boots and cannot be looked at": {
 			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" },
 				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating}), refusedLook(instance.Credentials, true)),

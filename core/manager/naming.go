@@ -25,6 +25,8 @@ func naming(objects client.Reader, specs *specresolver.Resolver) orphan.Naming {
 		if checked, is := specresolver.Secretless(effective); is {
 			return driver.Machine{Spec: checked.JSON()}, true, nil
 		}
+		// VMs may be left of machines whose Secrets are gone.
+		effective.MayExist = true
 		var known specresolver.Schema
 		if known.Known, known.Why, err = d.SpecSchema(); err != nil {
 			return driver.Machine{}, false, err
@@ -33,7 +35,7 @@ func naming(objects client.Reader, specs *specresolver.Resolver) orphan.Naming {
 		if err != nil {
 			return driver.Machine{}, false, err
 		}
-		secrets, err := checked.Secrets(ctx)
+		secrets, _, err := checked.Secrets(ctx)
 		return driver.Machine{Spec: checked.JSON(), Secrets: secrets}, true, err
 	}
 }

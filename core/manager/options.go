@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -181,6 +182,10 @@ func (o Options) validate() error {
 
 // validateSharing wants Secrets that everybody may refer to to be held to a list of addresses.
 func (o Options) validateSharing() error {
+	if slices.Contains(o.SecretNamespaces, specresolver.CopiesNamespace) {
+		return fmt.Errorf("--secret-namespaces=%s: must not hold %s, where the manager keeps copies of all machines' credentials; name another namespace",
+			strings.Join(o.SecretNamespaces, ","), specresolver.CopiesNamespace)
+	}
 	if len(o.SecretNamespaces) == 0 || len(o.Endpoints) > 0 {
 		return nil
 	}

@@ -26,6 +26,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/admission"
+	"github.com/millwright-dev/millwright/core/controllers/credentials"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/controllers/inheritance"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
@@ -41,7 +42,7 @@ import (
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=millwright-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=millwright-system,resources=leases,resourceNames=millwright-manager,verbs=get;update
-// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -209,7 +210,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 		return err
 	}
 	specs := specresolver.New(mgr.GetAPIReader(), specresolver.Options{
-		Namespaces: o.SecretNamespaces, Rules: specresolver.Rules{Endpoints: o.Endpoints},
+		Namespaces: o.SecretNamespaces, Rules: specresolver.Rules{Endpoints: o.Endpoints}, Writer: mgr.GetClient(),
 	})
 	if err := addWebhook(mgr, o, settings, admission.Options{Specs: specs}); err != nil {
 		return err
@@ -217,7 +218,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	if o.ReadOnly {
 		return readonly.Add(mgr)
 	}
-	if err := inheritance.Add(mgr, inheritance.Options{Specs: specs}); err != nil {
+	if err := inheritance.Add(mgr, inheritance.Options{}); err != nil {
 		return err
 	}
 	if err := fleet.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -241,6 +242,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
+	}
+	if err := credentials.Add(mgr, credentials.Options{Drivers: drivers, Specs: specs}); err != nil {
+		return fmt.Errorf("add the keeper of copies of credentials: %w", err)
 	}
 	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: settings.ClusterUID, Naming: naming(mgr.GetClient(), specs)})
 }

@@ -2,11 +2,11 @@ package specresolver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 
-	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
@@ -23,12 +23,11 @@ type Schema struct {
 // Checked is a spec for which the operator's rules have passed. Check alone makes one. Its
 // method Secrets is the only way to a Secret. The zero value has none.
 type Checked struct {
-	resolver    *Resolver
-	effective   Effective
-	schema      Schema
-	spec        providerspec.Spec
-	json        []byte
-	credentials []clusterv1alpha1.SecretReference
+	resolver  *Resolver
+	effective Effective
+	schema    Schema
+	spec      providerspec.Spec
+	json      []byte
 }
 
 // Check holds a spec to the operator's rules, with what comes from ConfigMaps filled in. known
@@ -49,7 +48,7 @@ func (r *Resolver) Check(ctx context.Context, e Effective, known Schema) (Checke
 		if ref.Kind != providerspec.ConfigMap {
 			continue
 		}
-		value, err := r.reader.value(ctx, e.Namespace, ref)
+		value, _, err := r.reader.value(ctx, e, ref)
 		if err != nil {
 			return unchecked, at(ref.Path, err)
 		}
@@ -61,7 +60,7 @@ func (r *Resolver) Check(ctx context.Context, e Effective, known Schema) (Checke
 		return unchecked, err
 	}
 	return Checked{
-		resolver: r, effective: e, schema: known, spec: read, json: unchecked.json, credentials: e.Credentials,
+		resolver: r, effective: e, schema: known, spec: read, json: unchecked.json,
 	}, nil
 }
 
@@ -98,27 +97,56 @@ func (c Checked) Complete(completed []byte) error {
 }
 
 // Secrets reads the secrets that go with the spec: by key of an inherited Secret, or by the path
-// of a field. They must not be logged. Errors are those of Check.
-func (c Checked) Secrets(ctx context.Context) (map[string][]byte, error) {
+// of a field. They must not be logged. missing says why some come from a copy: no VM may be made
+// with those. Errors are those of Check.
+func (c Checked) Secrets(ctx context.Context) (secrets map[string][]byte, missing, err error) {
 	if c.resolver == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	secrets := map[string][]byte{}
-	for _, ref := range c.credentials {
-		all, err := c.resolver.reader.secret(ctx, c.effective.Namespace, ref)
+	secrets = map[string][]byte{}
+	for _, ref := range c.effective.Credentials {
+		all, err := c.resolver.reader.secret(ctx, c.effective, ref)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		maps.Copy(secrets, all)
+		maps.Copy(secrets, all.data)
+		if all.missing != nil {
+			missing = cmp.Or[error](missing, all.missing)
+		}
 	}
 	for _, ref := range c.spec.References {
-		value, err := c.resolver.reader.value(ctx, c.effective.Namespace, ref)
+		value, gone, err := c.resolver.reader.value(ctx, c.effective, ref)
 		if err != nil {
-			return nil, at(ref.Path, err)
+			return nil, nil, at(ref.Path, err)
 		}
 		secrets[ref.Path.String()] = value
+		missing = cmp.Or(missing, gone)
 	}
-	return secrets, nil
+	return secrets, missing, nil
+}
+
+// Keep has copies kept of the Secrets that the spec refers to, so that a VM which is made with them
+// can be deleted without. Call it before the VM is created. Errors are those of Check.
+func (c Checked) Keep(ctx context.Context) error {
+	if c.resolver == nil || c.resolver.copies == nil {
+		return nil
+	}
+	e := c.effective
+	e.MayExist = false
+	for _, secret := range e.secrets(c.spec) {
+		found, err := c.resolver.reader.read(ctx, e, object{providerspec.Secret, secret})
+		if err != nil {
+			return err
+		}
+		source, err := c.resolver.copies.source(ctx, e.Namespace, secret)
+		if err != nil {
+			return err
+		}
+		if err := c.resolver.copies.keep(ctx, source, found.data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // at says in which field of the spec the trouble lies.

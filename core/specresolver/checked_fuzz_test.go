@@ -95,7 +95,7 @@ func checkResolved(t *testing.T, from shelf, held vault, spec *clusterv1alpha1.M
 	specs := New(held, Options{Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0))})
 	resolve := func() (checked Checked, secrets map[string][]byte, err error) {
 		if checked, err = specs.Check(t.Context(), effective, Schema{Known: known}); err == nil {
-			secrets, err = checked.Secrets(t.Context())
+			secrets, _, err = checked.Secrets(t.Context())
 		}
 		return checked, secrets, err
 	}

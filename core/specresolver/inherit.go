@@ -3,6 +3,7 @@ package specresolver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,37 @@ type Effective struct {
 	Own []byte
 	// Credentials are Secrets that the driver gets as a whole. Later ones win.
 	Credentials []clusterv1alpha1.SecretReference
+	// MayExist: there may be a VM of the machine. A Secret that cannot be read any more then comes
+	// from the copy that was kept of it, to look at the VM and to delete it.
+	MayExist bool
+}
+
+// Written returns what a machine is made from of whose spec applied was written down; nil for nothing.
+func (e Effective) Written(applied *clusterv1alpha1.AppliedProviderSpec) Effective {
+	if applied != nil {
+		e.Provider, e.Spec = applied.CloudProvider, applied.CloudProviderSpec.Raw
+	}
+	return e
+}
+
+// secrets are the Secrets that the spec, which was read as spec, refers to, each once.
+func (e Effective) secrets(spec providerspec.Spec) []types.NamespacedName {
+	var all []types.NamespacedName
+	add := func(namespace, name string) {
+		secret := types.NamespacedName{Namespace: within(e.Namespace, namespace), Name: name}
+		if !slices.Contains(all, secret) {
+			all = append(all, secret)
+		}
+	}
+	for _, ref := range e.Credentials {
+		add(ref.Namespace, ref.Name)
+	}
+	for _, ref := range spec.References {
+		if ref.Kind == providerspec.Secret {
+			add(ref.Namespace, ref.Name)
+		}
+	}
+	return all
 }
 
 // Inherits says whether a spec has anything to inherit.

@@ -34,6 +34,8 @@ type reader struct {
 	live       client.Reader
 	namespaces []string
 	clock      clock.PassiveClock
+	// copies is nil where none are kept.
+	copies *copies
 
 	mu    sync.Mutex
 	known map[object]*entry
@@ -47,35 +49,51 @@ type object struct {
 
 // entry is what was read of an object. Its lock is held while it is being read.
 type entry struct {
-	mu    sync.Mutex
-	until time.Time
-	data  map[string][]byte
-	err   error
+	mu      sync.Mutex
+	until   time.Time
+	data    map[string][]byte
+	failure *instance.Failure
+	// copied is what its copy holds, by the namespace of the machine; nil for no copy. It is read only
+	// where the object cannot be.
+	copied map[string]map[string][]byte
 }
 
-// secret returns all that is in a Secret which an object in namespace home refers to; it must not be
-// changed. Errors of type *instance.Failure are what a Machine shows; others are the API server's,
-// and pass.
-func (r *reader) secret(ctx context.Context, home string, ref clusterv1alpha1.SecretReference) (map[string][]byte, error) {
-	return r.read(ctx, home, object{providerspec.Secret, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
+// reading is what was read for a machine.
+type reading struct {
+	data map[string][]byte
+	// missing is why data comes from a copy; nil where it does not.
+	missing *instance.Failure
 }
 
-// value returns what a reference of a spec in namespace home leads to. Errors are those of secret.
-func (r *reader) value(ctx context.Context, home string, ref providerspec.Reference) ([]byte, error) {
+// secret returns all that is in a Secret which a spec refers to; it must not be changed. Errors of
+// type *instance.Failure are what a Machine shows; others are the API server's, and pass.
+func (r *reader) secret(ctx context.Context, e Effective, ref clusterv1alpha1.SecretReference) (reading, error) {
+	return r.read(ctx, e, object{providerspec.Secret, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
+}
+
+// value returns what a reference leads to, and why it comes from a copy, if it does. Errors are those
+// of secret.
+func (r *reader) value(ctx context.Context, e Effective, ref providerspec.Reference) (value []byte, missing, err error) {
 	from := object{ref.Kind, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
-	data, err := r.read(ctx, home, from)
+	found, err := r.read(ctx, e, from)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	value, has := data[ref.Key]
+	value, has := found.data[ref.Key]
 	if !has {
-		return nil, unresolved(fmt.Sprintf("%s %s/%s has no key %q", ref.Kind, within(home, ref.Namespace), ref.Name, ref.Key))
+		return nil, nil, unresolved(fmt.Sprintf("%s %s/%s has no key %q", ref.Kind, within(e.Namespace, ref.Namespace), ref.Name, ref.Key))
 	}
-	return value, nil
+	if found.missing != nil {
+		missing = at(ref.Path, found.missing)
+	}
+	return value, missing, nil
 }
 
 // mayRefer says whether objects in namespace home may refer to namespace.
 func (r *reader) mayRefer(home, namespace string) bool {
+	if within(home, namespace) == CopiesNamespace {
+		return false
+	}
 	return namespace == "" || namespace == home || slices.Contains(r.namespaces, namespace)
 }
 
@@ -86,31 +104,64 @@ func within(home, namespace string) string {
 	return namespace
 }
 
-func (r *reader) read(ctx context.Context, home string, o object) (map[string][]byte, error) {
-	if !r.mayRefer(home, o.Namespace) {
-		return nil, &instance.Failure{
-			Class: instance.SpecInvalid, Reason: clusterv1alpha1.ReasonSpecInvalid,
-			Message: fmt.Sprintf("%s %s is in another namespace than %s: name one in %s, or have the operator allow that namespace with --secret-namespaces",
-				o.kind, o.NamespacedName, home, home),
+// read reads an object for a machine. A machine that may exist gets what the copy of a Secret holds
+// where the Secret cannot be read.
+func (r *reader) read(ctx context.Context, e Effective, o object) (reading, error) {
+	if !r.mayRefer(e.Namespace, o.Namespace) {
+		return reading{}, refusedSource(e.Namespace, o)
+	}
+	o.Namespace = within(e.Namespace, o.Namespace)
+	known := r.entry(o)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if now := r.clock.Now(); !now.Before(known.until) {
+		if err := r.refresh(ctx, o, known); err != nil {
+			return reading{}, err
 		}
 	}
-	o.Namespace = within(home, o.Namespace)
-	e := r.entry(o)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now := r.clock.Now(); now.Before(e.until) {
-		return e.data, e.err
+	if known.failure == nil {
+		return reading{data: known.data}, nil
 	}
+	if !e.MayExist || r.copies == nil || o.kind != providerspec.Secret {
+		return reading{}, known.failure
+	}
+	data, read := known.copied[e.Namespace]
+	if !read {
+		found, err := r.copies.find(ctx, e.Namespace, o.NamespacedName)
+		if err != nil {
+			return reading{}, err
+		}
+		data, known.copied[e.Namespace] = found, found
+	}
+	if data == nil {
+		return reading{}, known.failure
+	}
+	return reading{data: data, missing: known.failure}, nil
+}
+
+// refresh reads what is known of an object again. The error is the API server's.
+func (r *reader) refresh(ctx context.Context, o object, known *entry) error {
 	data, err := r.get(ctx, o)
-	failure, known := err.(*instance.Failure) //nolint:errorlint // get returns the bare type
-	if err != nil && !known {
-		return nil, err
+	failure, is := err.(*instance.Failure) //nolint:errorlint // get returns the bare type
+	if err != nil && !is {
+		return err
 	}
-	e.data, e.err, e.until = data, nil, r.clock.Now().Add(kept)
+	known.data, known.failure, known.until = data, nil, r.clock.Now().Add(kept)
 	if failure != nil {
-		e.err, e.until = failure, r.clock.Now().Add(missingKept)
+		known.failure, known.until = failure, r.clock.Now().Add(missingKept)
+		known.copied = map[string]map[string][]byte{}
 	}
-	return e.data, e.err
+	return nil
+}
+
+// refusedSource is the failure of a machine that refers to where it may not.
+func refusedSource(home string, o object) error {
+	message := fmt.Sprintf("%s %s is in another namespace than %s: name one in %s, or have the operator allow that namespace with --secret-namespaces",
+		o.kind, o.NamespacedName, home, home)
+	if within(home, o.Namespace) == CopiesNamespace {
+		message = fmt.Sprintf("%s %s: namespace %s is Millwright's own, and no machine is made with what is in it", o.kind, o.Name, CopiesNamespace)
+	}
+	return &instance.Failure{Class: instance.SpecInvalid, Reason: clusterv1alpha1.ReasonSpecInvalid, Message: message}
 }
 
 func (r *reader) entry(o object) *entry {

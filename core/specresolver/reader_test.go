@@ -46,7 +46,7 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 
 func TestAPI4_OnlyWhatIsAllowedIsRead(t *testing.T) {
 	s := &server{secrets: map[string]string{"ns/a": "1", "shared/a": "2", "kube-system/a": "3"}}
-	r := New(s, Options{Namespaces: []string{"shared"}, Clock: testingclock.NewFakePassiveClock(time.Now())}).reader
+	r := New(s, Options{Namespaces: []string{"shared", CopiesNamespace}, Clock: testingclock.NewFakePassiveClock(time.Now())}).reader
 	for _, tc := range []struct {
 		ref    providerspec.Reference
 		want   string
@@ -57,10 +57,11 @@ func TestAPI4_OnlyWhatIsAllowedIsRead(t *testing.T) {
 		{ref: providerspec.Reference{Kind: providerspec.ConfigMap, Name: "a", Key: "k"}, want: "map of 1"},
 		{ref: providerspec.Reference{Kind: providerspec.Secret, Namespace: "shared", Name: "a", Key: "k"}, want: "2"},
 		{ref: providerspec.Reference{Kind: providerspec.Secret, Namespace: "kube-system", Name: "a", Key: "k"}, class: instance.SpecInvalid, detail: "--secret-namespaces"},
+		{ref: providerspec.Reference{Kind: providerspec.Secret, Namespace: CopiesNamespace, Name: "a", Key: "k"}, class: instance.SpecInvalid, detail: "Millwright's own"},
 		{ref: providerspec.Reference{Kind: providerspec.Secret, Name: "a", Key: "none"}, class: instance.Precondition, detail: `no key "none"`},
 		{ref: providerspec.Reference{Kind: providerspec.Secret, Name: "none", Key: "k"}, class: instance.Precondition, detail: "Secret ns/none is not there"},
 	} {
-		got, err := r.value(t.Context(), "ns", tc.ref)
+		got, _, err := r.value(t.Context(), Effective{Namespace: "ns"}, tc.ref)
 		failure, _ := errors.AsType[*instance.Failure](err)
 		if failure == nil {
 			failure = &instance.Failure{}
@@ -77,8 +78,8 @@ func TestWhatWasReadHoldsForSeconds(t *testing.T) {
 	r := New(s, Options{Clock: clock}).reader
 	ref := clusterv1alpha1.SecretReference{Name: "a"}
 	for range 1000 {
-		if data, err := r.secret(t.Context(), "ns", ref); err != nil || string(data["k"]) != "old" {
-			t.Fatal(data, err)
+		if read, err := r.secret(t.Context(), Effective{Namespace: "ns"}, ref); err != nil || string(read.data["k"]) != "old" {
+			t.Fatal(read, err)
 		}
 	}
 	if s.reads != 1 {
@@ -86,22 +87,22 @@ func TestWhatWasReadHoldsForSeconds(t *testing.T) {
 	}
 	s.secrets["ns/a"] = "new"
 	clock.SetTime(clock.Now().Add(kept))
-	if data, err := r.secret(t.Context(), "ns", ref); err != nil || string(data["k"]) != "new" {
-		t.Errorf("rotated: %s, %v", data, err)
+	if read, err := r.secret(t.Context(), Effective{Namespace: "ns"}, ref); err != nil || string(read.data["k"]) != "new" {
+		t.Errorf("rotated: %s, %v", read.data, err)
 	}
 	// An API server that is away is no statement about the Secret, and is not remembered.
 	clock.SetTime(clock.Now().Add(kept))
 	s.err = errors.New("away")
-	if _, err := r.secret(t.Context(), "ns", ref); !errors.Is(err, s.err) {
+	if _, err := r.secret(t.Context(), Effective{Namespace: "ns"}, ref); !errors.Is(err, s.err) {
 		t.Errorf("away: %v", err)
 	}
 	s.err = apierrors.NewForbidden(schema.GroupResource{}, "a", nil)
-	if _, err := r.secret(t.Context(), "ns", ref); err == nil || !strings.Contains(err.Error(), "millwright-credentials") {
+	if _, err := r.secret(t.Context(), Effective{Namespace: "ns"}, ref); err == nil || !strings.Contains(err.Error(), "millwright-credentials") {
 		t.Errorf("forbidden: %v", err)
 	}
 	s.err = nil
 	clock.SetTime(clock.Now().Add(missingKept))
-	if _, err := r.secret(t.Context(), "ns", ref); err != nil {
+	if _, err := r.secret(t.Context(), Effective{Namespace: "ns"}, ref); err != nil {
 		t.Errorf("allowed again: %v", err)
 	}
 }

@@ -1,6 +1,10 @@
 package specresolver
 
 import (
+	"context"
+	"errors"
+	"time"
+
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +18,8 @@ type Options struct {
 	Namespaces []string
 	// Rules say where secrets may go.
 	Rules Rules
+	// Writer writes copies of Secrets. Without it none are kept, and none used.
+	Writer client.Writer
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -22,6 +28,8 @@ type Options struct {
 type Resolver struct {
 	reader *reader
 	rules  Rules
+	// copies is nil where none are kept.
+	copies *copies
 }
 
 // New returns a resolver of what live shows, which must not be a cache: that would list all
@@ -30,10 +38,49 @@ func New(live client.Reader, o Options) *Resolver {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Resolver{
-		reader: &reader{live: live, namespaces: o.Namespaces, clock: o.Clock, known: map[object]*entry{}},
-		rules:  o.Rules,
+	var kept *copies
+	if o.Writer != nil {
+		kept = &copies{live: live, writer: o.Writer, clock: o.Clock, known: map[Source]*copied{}}
 	}
+	return &Resolver{
+		reader: &reader{live: live, namespaces: o.Namespaces, clock: o.Clock, copies: kept, known: map[object]*entry{}},
+		rules:  o.Rules,
+		copies: kept,
+	}
+}
+
+// Copies lists the copies that are kept.
+func (r *Resolver) Copies(ctx context.Context) ([]Copy, error) { return r.copies.list(ctx) }
+
+// RemoveCopies deletes those of the listed copies whose source is not wanted, unless a create has asked
+// for them since then.
+func (r *Resolver) RemoveCopies(ctx context.Context, listed []Copy, wanted func(Source) bool, since time.Time) error {
+	var failed error
+	for _, one := range listed {
+		if !wanted(one.Source) {
+			failed = errors.Join(failed, r.copies.remove(ctx, one, since))
+		}
+	}
+	r.copies.forget(listed, since)
+	return failed
+}
+
+// Sources are the Secrets that machines of the spec are made with. It reads none of them. An error says that this
+// cannot be told.
+func (r *Resolver) Sources(ctx context.Context, e Effective) ([]Source, error) {
+	read, err := Read(e.Spec)
+	if err != nil {
+		return nil, err
+	}
+	var all []Source
+	for _, secret := range e.secrets(read) {
+		source, err := r.copies.source(ctx, e.Namespace, secret)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source)
+	}
+	return all, nil
 }
 
 // MayRefer says whether objects in namespace home may refer to namespace.

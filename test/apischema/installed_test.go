@@ -58,6 +58,7 @@ func TestKustomizationIsComplete(t *testing.T) {
 		prefix + "machinedeployments.cluster.k8s.io",
 		prefix + "machines.cluster.k8s.io",
 		prefix + "machinesets.cluster.k8s.io",
+		"namespace/millwright-credentials",
 		"namespace/millwright-system",
 		policy + "millwright-crd-deletion",
 		policy + "millwright-forget",

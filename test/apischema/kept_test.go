@@ -47,6 +47,7 @@ func TestOPS11_DeletingACRDIsRefused(t *testing.T) {
 		{"delete", "--raw", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"},
 		{"delete", "-f", crdsDir + "/cluster.k8s.io_machines.yaml"},
 		{"delete", "namespace", "millwright-system"},
+		{"delete", "namespace", "millwright-credentials"},
 		{"delete", "-k", crdsDir},
 	} {
 		_, stderr, err := u.try("", args...)
@@ -60,8 +61,10 @@ func TestOPS11_DeletingACRDIsRefused(t *testing.T) {
 			t.Errorf("the CRD of %s is being deleted since %s", name, deleted)
 		}
 	}
-	if phase := u.do("", "get", "namespace", "millwright-system", "-o", "jsonpath={.status.phase}"); phase != "Active" {
-		t.Errorf("the namespace is %s", phase)
+	for _, name := range []string{"millwright-system", "millwright-credentials"} {
+		if phase := u.do("", "get", "namespace", name, "-o", "jsonpath={.status.phase}"); phase != "Active" {
+			t.Errorf("namespace %s is %s", name, phase)
+		}
 	}
 	restorePolicies(u)
 }

@@ -17,7 +17,6 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/fleet"
-	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses;clusters,verbs=get;list;watch;patch
@@ -25,8 +24,6 @@ import (
 
 // Options are the choices of whoever wires the controllers together.
 type Options struct {
-	// Specs says which namespaces a Secret may be in; required.
-	Specs *specresolver.Resolver
 	// MaxConcurrentReconciles is how many objects are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 }
@@ -70,7 +67,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	for kind, parent := range map[string]client.Object{
 		clusterv1alpha1.MachineClassKind: &clusterv1alpha1.MachineClass{}, clusterv1alpha1.ClusterKind: &clusterv1alpha1.Cluster{},
 	} {
-		r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), specs: o.Specs, kind: kind, parent: parent}
+		r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, parent: parent}
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("inheritance-" + kind).
 			For(parent)

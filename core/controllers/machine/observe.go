@@ -12,6 +12,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
@@ -177,7 +178,8 @@ func (r *reconciler) observeDriver(s *subject) error {
 	s.driver = d
 	known.Ready = true
 	known.CreateSettle = d.Capabilities().CreateSettle
-	known.Trouble = s.provision.trouble
+	known.Trouble = p.trouble
+	known.Missing, _ = errors.AsType[*instance.Failure](p.missing)
 	uid := s.state.Machine.UID
 	if uid == "" || s.state.Machine.UIDTaken != "" {
 		return nil

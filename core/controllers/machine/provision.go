@@ -30,6 +30,8 @@ type provision struct {
 	completed []byte
 	// trouble is why no call can be made for now; nil for nothing.
 	trouble *instance.Failure
+	// missing is why secrets come from a copy, with which no VM is created; nil where they do not.
+	missing error
 }
 
 // spec is what the driver is told of the Machine's spec.
@@ -57,9 +59,10 @@ func (r *reconciler) provision(ctx context.Context, s *subject) error {
 	m, p := s.machine, &s.provision
 	effective, err := specresolver.Inherit(ctx, r.client, m.Namespace, &m.Spec)
 	p.inherited = effective
-	if written := m.Status.ProviderSpec; written != nil && !s.unmade() {
-		effective.Provider, effective.Spec = written.CloudProvider, written.CloudProviderSpec.Raw
+	if !s.unmade() {
+		effective = effective.Written(m.Status.ProviderSpec)
 	}
+	effective.MayExist = begun(m) || providerID(m) != ""
 	p.effective = effective
 	if err != nil {
 		return p.inTrouble(err)
@@ -88,7 +91,7 @@ func (r *reconciler) entrust(ctx context.Context, s *subject, d *driver.Driver) 
 	if p.checked, err = r.specs.Check(ctx, p.effective, known); err != nil {
 		return err
 	}
-	p.secrets, err = p.checked.Secrets(ctx)
+	p.secrets, p.missing, err = p.checked.Secrets(ctx)
 	return err
 }
 
@@ -128,8 +131,14 @@ func (r *reconciler) prepare(ctx context.Context, s *subject, step *lifecycle.St
 	if p.trouble != nil {
 		return p.trouble
 	}
-	if step.Do != lifecycle.Create || s.state.Memory.Possible || s.state.Machine.ProviderID != "" {
+	if step.Do != lifecycle.Create {
 		return nil
+	}
+	if p.missing != nil {
+		return p.missing
+	}
+	if err := p.checked.Keep(ctx); err != nil || s.state.Memory.Possible || s.state.Machine.ProviderID != "" {
+		return err
 	}
 	if err := s.driver.Reachable(s.told()); err != nil {
 		return err
@@ -196,7 +205,7 @@ func (s *subject) noteRefused(step lifecycle.Step) {
 // again is when to read the machine's Secrets again, soon where they keep it from getting on; 0 for never.
 func (s *subject) again() time.Duration {
 	p := s.provision
-	if p.trouble != nil && p.trouble.Class == instance.Precondition {
+	if p.missing != nil || p.trouble != nil && p.trouble.Class == instance.Precondition {
 		return recheck
 	}
 	seen := s.state.Driver.Seen
