@@ -72,6 +72,12 @@ var bugs = []Bug{
 	if s.Machine.UIDTaken != "" {`,
 	},
 	{
+		Name: "copies-never-read", What: "a Secret that is gone is not replaced by its copy",
+		Breaks: []string{judge.Settles}, File: "core/specresolver/reader.go",
+		Old: `	if !e.MayExist || r.copies == nil ||`,
+		New: `	if e.MayExist || r.copies == nil ||`,
+	},
+	{
 		Name: "unreachable-at-once", What: "pods are not waited for as soon as their Node is called silent",
 		Breaks: []string{judge.Pods}, File: "core/lifecycle/silence.go",
 		Old: `return p.Clock.Nodes-s.Since >= p.Machine.UnreachableAfter`,
