@@ -234,7 +234,15 @@ func TestExplainAnswers(t *testing.T) {
 		{"no reason known", answered(418, "[]"), "PROVIDER_INTERNAL", "nova.example.com:8774 answered 418 I'm a teapot: []."},
 		{
 			"elsewhere", answered(302, "", "Location", "https://login.example.com/?next=x"),
-			"PROVIDER_INTERNAL", "nova.example.com:8774 answered 302 Found, which leads to login.example.com and is not followed.",
+			"PROVIDER_INTERNAL", "https://nova.example.com:8774 answered 302 Found, which leads to https://login.example.com and is not followed.",
+		},
+		{
+			"elsewhere, with a service's words", answered(302, `{"badRequest": {"code": 302, "message": "Go away."}}`, "Location", "http://nova.example.com:8774/"),
+			"PROVIDER_INTERNAL", "https://nova.example.com:8774 answered 302 Found, which leads to http://nova.example.com:8774 and is not followed: Go away.",
+		},
+		{
+			"nowhere", answered(302, "", "Location", "http://%zz/"),
+			"PROVIDER_INTERNAL", "https://nova.example.com:8774 answered 302 Found, which leads to another place and is not followed.",
 		},
 		{
 			"no time and no request id", answered(500, `{"computeFault": {"message": "It broke at 2026-11-22T10:03:23.000000. (HTTP 500) (Request-ID: req-57a2f22d-74a7-49cc-9828-a0159d9c6599)", "code": 500}}`),

@@ -74,15 +74,19 @@ func plain(text string) string {
 	return stable(text)
 }
 
-// or returns the words of a service, or else who answered with which status, and what it said.
+// or returns the words of a service, or else who answered with which status, and what it said. Of a redirect it always says where that
+// leads.
 func (w words) or(answer gophercloud.ErrUnexpectedResponseCode) string {
-	if w.kind != "" && w.message != "" {
+	who, leads := hostOf(answer.URL), ""
+	if location := answer.ResponseHeader.Get("Location"); location != "" && answer.Actual/100 == 3 {
+		var to string
+		who, to = serversOf(answer.URL, location)
+		leads = ", which leads to " + to + " and is not followed"
+	}
+	if w.kind != "" && w.message != "" && leads == "" {
 		return w.message
 	}
-	text := fmt.Sprintf("%s answered %d %s", hostOf(answer.URL), answer.Actual, http.StatusText(answer.Actual))
-	if to := answer.ResponseHeader.Get("Location"); to != "" && answer.Actual/100 == 3 {
-		text += ", which leads to " + hostOf(to) + " and is not followed"
-	}
+	text := fmt.Sprintf("%s answered %d %s%s", who, answer.Actual, http.StatusText(answer.Actual), leads)
 	if w.message != "" {
 		text += ": " + strings.TrimSuffix(w.message, ".")
 	}
@@ -98,6 +102,23 @@ func hostOf(raw string) string {
 		return "The cloud"
 	}
 	return u.Host
+}
+
+// serversOf says which server redirects to which, with their schemes. Paths, queries and users are left out.
+func serversOf(asked, location string) (from, to string) {
+	at, err := url.Parse(asked)
+	if err != nil || at.Host == "" {
+		return "The cloud", "another place"
+	}
+	from = at.Scheme + "://" + at.Host
+	next, err := at.Parse(location)
+	if err != nil || next.Host == "" {
+		return from, "another place"
+	}
+	if next.Scheme == at.Scheme && next.Host == at.Host {
+		return from, "another path of it"
+	}
+	return from, next.Scheme + "://" + next.Host
 }
 
 // reasonOfType says what the classes of Neutron's errors mean whose status says too little; 0 for all others.
