@@ -121,43 +121,95 @@ func kindsIn(t *testing.T, manifest string) []string {
 func TestOPS5_TheManagerFindsAPlace(t *testing.T) {
 	u := newUser(t)
 	manifest := u.do("", "kustomize", overlayWith(t, "sizes/10000"))
-	for document := range strings.SplitSeq(manifest, "\n---\n") {
-		if !strings.Contains(document, "kind: Deployment") {
-			continue
-		}
-		var manager struct {
-			Spec struct{ Template struct{ Spec podSpec } }
-		}
-		if err := yaml.Unmarshal([]byte(document), &manager); err != nil {
-			t.Fatal(err)
-		}
-		pod := manager.Spec.Template.Spec
-		if len(pod.Tolerations) == 0 || pod.Tolerations[0].Key != "node-role.kubernetes.io/control-plane" {
-			t.Errorf("it tolerates %v", pod.Tolerations)
-		}
-		if len(pod.TopologySpreadConstraints) == 0 {
-			t.Error("it is not spread")
-		}
-		if got := pod.Containers[0].Resources.Limits["memory"]; got != "1536Mi" {
-			t.Errorf("for 10,000 machines the manager has %q of memory", got)
-		}
-		if got := pod.InitContainers[0].Resources.Limits["memory"]; got != "1Gi" {
-			t.Errorf("for 10,000 machines the driver has %q of memory", got)
-		}
+	pod := managersPod(t, manifest)
+	if len(pod.Tolerations) == 0 || pod.Tolerations[0].Key != "node-role.kubernetes.io/control-plane" {
+		t.Errorf("it tolerates %v", pod.Tolerations)
+	}
+	if len(pod.TopologySpreadConstraints) == 0 {
+		t.Error("it is not spread")
+	}
+	if got := pod.Containers[0].Resources.Limits["memory"]; got != "1536Mi" {
+		t.Errorf("for 10,000 machines the manager has %q of memory", got)
+	}
+	if got := pod.InitContainers[0].Resources.Limits["memory"]; got != "1Gi" {
+		t.Errorf("for 10,000 machines the driver has %q of memory", got)
 	}
 	if !slices.Contains(kindsIn(t, manifest), "PodDisruptionBudget") {
 		t.Error("it has no PodDisruptionBudget")
 	}
 }
 
-// podSpec is what is looked at of a pod.
-type podSpec struct {
-	Tolerations               []struct{ Key string }
-	TopologySpreadConstraints []struct{ TopologyKey string }
-	Containers                []container
-	InitContainers            []container
+// A driver is code of somebody else's, and all containers of a pod get the token of its ServiceAccount unless somebody says otherwise.
+func TestOPS5_OnlyTheManagerHasItsToken(t *testing.T) {
+	const token = "/var/run/secrets/kubernetes.io/serviceaccount"
+	u := newUser(t)
+	for _, overlay := range []string{filepath.Join(deployDir, "fake"), overlayWith(t, "openstack/clouds"), overlayWith(t, "webhook")} {
+		pod := managersPod(t, u.do("", "kustomize", overlay))
+		if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+			t.Errorf("%s: every container gets the token", overlay)
+		}
+		if pod.ShareProcessNamespace || len(pod.InitContainers) == 0 {
+			t.Errorf("%s: shares processes: %t; %d drivers", overlay, pod.ShareProcessNamespace, len(pod.InitContainers))
+		}
+		var volume string
+		for _, mount := range pod.Containers[0].VolumeMounts {
+			if mount.MountPath == token {
+				volume = mount.Name
+			}
+		}
+		for _, v := range pod.Volumes {
+			has := slices.ContainsFunc(v.Projected.Sources, func(s source) bool { return s.ServiceAccountToken != nil })
+			if has != (v.Name == volume) {
+				t.Errorf("%s: volume %s has a token: %t; the manager mounts %q", overlay, v.Name, has, volume)
+			}
+		}
+		for _, driver := range slices.Concat(pod.InitContainers, pod.Containers[1:]) {
+			if slices.ContainsFunc(driver.VolumeMounts, func(m mount) bool { return m.Name == volume }) {
+				t.Errorf("%s: %s gets the manager's token", overlay, driver.Name)
+			}
+		}
+	}
 }
 
-type container struct {
-	Resources struct{ Limits map[string]string }
+// managersPod is the pod of the Deployment in a manifest.
+func managersPod(t *testing.T, manifest string) podSpec {
+	t.Helper()
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
+		var manager struct {
+			Spec struct{ Template struct{ Spec podSpec } }
+		}
+		if !strings.Contains(document, "kind: Deployment\n") {
+			continue
+		}
+		if err := yaml.Unmarshal([]byte(document), &manager); err != nil {
+			t.Fatal(err)
+		}
+		return manager.Spec.Template.Spec
+	}
+	t.Fatal("there is no Deployment")
+	return podSpec{}
 }
+
+// podSpec is what is looked at of a pod.
+type podSpec struct {
+	Tolerations                  []struct{ Key string }
+	TopologySpreadConstraints    []struct{ TopologyKey string }
+	AutomountServiceAccountToken *bool
+	ShareProcessNamespace        bool
+	Containers                   []container
+	InitContainers               []container
+	Volumes                      []struct {
+		Name      string
+		Projected struct{ Sources []source }
+	}
+}
+
+type source struct{ ServiceAccountToken *struct{ Path string } }
+
+type container struct {
+	Name         string
+	Resources    struct{ Limits map[string]string }
+	VolumeMounts []mount
+}
+
+type mount struct{ Name, MountPath string }
