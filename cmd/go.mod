@@ -17,6 +17,7 @@ replace (
 require (
 	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/go-logr/logr v1.4.4
+	github.com/google/go-cmp v0.7.0
 	github.com/millwright-dev/millwright/api v0.0.0
 	github.com/millwright-dev/millwright/conformance v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/core v0.0.0-00010101000000-000000000000
