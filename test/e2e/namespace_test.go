@@ -23,7 +23,7 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// namespaceRounds is how often TestOPS11_TheCredentialsOfANamespaceOutliveIt deletes a namespace.
+// namespaceRounds is how often a namespace is deleted.
 var namespaceRounds = flag.Int("namespace-rounds", 3, "how many namespaces are deleted while the leader is killed")
 
 // copiesNamespace holds the copies of credentials.
@@ -57,7 +57,8 @@ func (u *user) awaitCopies(namespace string, n int) []corev1.Secret {
 	return found
 }
 
-// team applies all that a team has in its namespace: machines of a class and a Cluster, and one that names its Secret itself.
+// team applies all that a team has in its namespace: machines of a class and of a Cluster, and some
+// that name their Secret themselves.
 func (u *user) team(replicas int) {
 	u.t.Helper()
 	u.mayReadSecrets()
@@ -72,8 +73,8 @@ func (u *user) team(replicas int) {
 	u.awaitRunning(1 + 2*replicas)
 }
 
-// A namespace is deleted with Machines, Secrets, RoleBinding, MachineClass and Cluster in it: it goes, and no VM is left, also when the
-// leader is killed at any moment of that.
+// A namespace is deleted with Machines, Secrets, RoleBinding, MachineClass and Cluster in it: it
+// goes, and no VM is left, also when the leader is killed at any moment of that.
 func TestOPS11_TheCredentialsOfANamespaceOutliveIt(t *testing.T) {
 	u := newUser(t)
 	u.delayCalls(50*time.Millisecond, 500*time.Millisecond)
@@ -88,7 +89,7 @@ func TestOPS11_TheCredentialsOfANamespaceOutliveIt(t *testing.T) {
 		u.awaitCopies(u.namespace, 2)
 		moment := time.Duration(random.Int64N(int64(3 * time.Second)))
 		u.kubectl("delete", "namespace", u.namespace, "--wait=false")
-		time.Sleep(moment)
+		<-time.After(moment)
 		u.kill([]string{stack.Manager})
 		u.revive([]string{stack.Manager})
 		u.kubectl("wait", "--for=delete", "namespace/"+u.namespace, "--timeout="+waitLimit.String())
@@ -102,7 +103,8 @@ func TestOPS11_TheCredentialsOfANamespaceOutliveIt(t *testing.T) {
 	u.awaitCopies(deleted, 0)
 }
 
-// A copy follows its Secret, serves Machines that may have a VM and no other, and goes with the last of them. Nobody can refer to it.
+// A copy follows its Secret, serves Machines that may have a VM and no other, and goes with the last
+// of them. Nobody can refer to it.
 func TestOPS11_ACopyOfCredentialsIsForDeletesOnly(t *testing.T) {
 	u := newUser(t)
 	u.team(1)
@@ -152,8 +154,9 @@ func TestOPS11_ACopyOfCredentialsIsForDeletesOnly(t *testing.T) {
 	u.awaitCopies(u.namespace, 0)
 }
 
-// The shipped examples are applied as they are, but for where the cloud is and what is in it, and deleted by file: namespace, Secret and
-// RoleBinding go with the Machines, and no server, port or floating IP is left.
+// The shipped examples are applied as they are, but for where the cloud is and what is in it, and
+// deleted by file: namespace, Secret and RoleBinding go with the Machines, and no server, port or
+// floating IP is left.
 func TestOPS11_TheShippedExampleIsDeleted(t *testing.T) {
 	u := newOpenStackUser(t)
 	before := len(u.inventory(t.Context()))

@@ -66,7 +66,8 @@ func (r *rig) check(e specresolver.Effective) specresolver.Checked {
 	return checked
 }
 
-// read reads the key of a machine that may exist, and says whether it comes from a copy; empty where it cannot be read.
+// read reads the key of a machine that may exist, and says whether it comes from a copy; empty
+// where it cannot be read.
 func (r *rig) read() (key string, copied bool) {
 	r.t.Helper()
 	e := r.effective()
@@ -93,8 +94,8 @@ func (r *rig) copies() []specresolver.Copy {
 	return own
 }
 
-// A copy is written once for all machines, and again when the Secret has changed. It is read only where the Secret is not there, and only
-// for machines that may exist.
+// A copy is written once for all machines, and again when the Secret has changed. It is read only
+// where the Secret is not there, and only for machines that may exist.
 func TestOPS11_ACopyIsReadWhereTheSecretIsGone(t *testing.T) {
 	r := newRig(t)
 	r.do(r.Create(t.Context(), r.secret()))

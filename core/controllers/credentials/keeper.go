@@ -22,7 +22,8 @@ import (
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines;machineclasses;clusters,verbs=get;list;watch
 
-// Options are the choices of whoever wires the controllers together. Drivers and Specs are required.
+// Options are the choices of whoever wires the controllers together. Drivers and Specs are
+// required.
 type Options struct {
 	// Drivers say which fields of specs are secret.
 	Drivers *driver.Drivers
@@ -34,7 +35,7 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Add adds the keeper of copies to mgr. It works on the leader only, and not before the caches are warm.
+// Add adds the keeper of copies to mgr. It works on the leader only, once the caches are warm.
 func Add(mgr ctrl.Manager, o Options) error {
 	if o.Interval == 0 {
 		o.Interval = 30 * time.Second
@@ -60,7 +61,7 @@ func (k *keeper) Start(ctx context.Context) error {
 	// It returns once the cache is in step, or ctx has ended: to a cold one no Machine needs a copy.
 	if _, err := k.cache.GetInformer(ctx, &clusterv1alpha1.Machine{}); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the process is on its way out
+			return nil // the process is on its way out
 		}
 		return fmt.Errorf("fill the cache of Machines: %w", err)
 	}
@@ -78,8 +79,8 @@ func (k *keeper) Start(ctx context.Context) error {
 	}
 }
 
-// look brings all copies in step with Machines and Secrets. Copies are listed before Machines: one that is made meanwhile is
-// not on the list of those that may go.
+// look brings all copies in step with Machines and Secrets. Copies are listed before Machines: one
+// that is made meanwhile is not on the list of those that may go.
 func (k *keeper) look(ctx context.Context) error {
 	began := k.Clock.Now()
 	copies, err := k.Specs.Copies(ctx)
@@ -146,7 +147,8 @@ func (k *keeper) uses(ctx context.Context) (map[string]*use, error) {
 	return found, nil
 }
 
-// sources are the Secrets of a use, by what was written down of its Machines and by what they are made from now.
+// sources are the Secrets of a use: by what was written down of its Machines, and by what they would
+// be made from now.
 func (k *keeper) sources(ctx context.Context, u *use) ([]specresolver.Source, error) {
 	inherited, err := specresolver.Inherit(ctx, k.cache, u.machine.Namespace, &u.machine.Spec)
 	if err != nil {
