@@ -26,7 +26,10 @@ func TestSAFE5_ShortCampaign(t *testing.T) {
 	}
 	_, err = arena.Run(t.Context(), arena.Options{
 		Cloud: clouds.Fake(), BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 20,
-		Plan: plan.Options{Window: time.Second, ControlPlane: true, Strays: true}, Out: t.Output(),
+		Plan: plan.Options{
+			Window: time.Second, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true,
+		},
+		Out: t.Output(),
 	})
 	if err != nil {
 		t.Fatalf("%v (logs are in %s)", err, dir)
