@@ -101,10 +101,20 @@ func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) matc
 	case id != "" && !slices.Contains(ids, id):
 		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",
 			node.Name, id, providerID(m))}
+	case owner == "" && isControlPlane(node):
+		return match{conflict: fmt.Sprintf("Node %s is a control-plane node, and no Machine's. Annotate it with %s=%s if it is this one's.",
+			node.Name, clusterv1alpha1.NodeMachineAnnotation, keyOf(m))}
 	case owner == "" && id == "" && node.CreationTimestamp.Before(&m.CreationTimestamp):
 		return match{conflict: fmt.Sprintf("Node %s has the machine's name or address, and was there before it.", node.Name)}
 	}
 	return match{node: node}
+}
+
+// isControlPlane says whether the Node is one that Machines do not have unless an administrator says
+// so. A driver that was made to claim its providerID could have it deleted.
+func isControlPlane(node *corev1.Node) bool {
+	_, labeled := node.Labels["node-role.kubernetes.io/control-plane"]
+	return labeled
 }
 
 // claimed returns the one Node that is known to be the Machine's; nil when there is none, or several.

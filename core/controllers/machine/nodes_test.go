@@ -19,25 +19,31 @@ func TestFindNode(t *testing.T) {
 	withAddress := func(n *corev1.Node) {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	}
+	ofControlPlane := func(n *corev1.Node) {
+		n.Spec.ProviderID, n.Labels = id, map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	}
 	for name, c := range map[string]struct {
 		nodes    nodes
 		noID     bool
 		young    bool
+		given    bool
 		want     string
 		conflict string
 	}{
-		"none":                           {},
-		"by providerID":                  {nodes: nodes{"other": withID(id), "m": func(*corev1.Node) {}}, want: "other"},
-		"by another id of its VM":        {nodes: nodes{"other": withID(alias), "m": func(*corev1.Node) {}}, want: "other"},
-		"by name, with another id":       {nodes: nodes{"m": withID(alias)}, want: "m"},
-		"two, by two ids of its VM":      {nodes: nodes{"one": withID(id), "two": withID(alias)}, conflict: "one, two"},
-		"by address":                     {nodes: nodes{"other": withAddress}, want: "other"},
-		"by name":                        {nodes: nodes{"m": func(*corev1.Node) {}, "other": func(*corev1.Node) {}}, want: "m"},
-		"a machine that never had a VM":  {nodes: nodes{"m": withAddress}, noID: true},
-		"two by address":                 {nodes: nodes{"one": withAddress, "two": withAddress}, conflict: "one, two"},
-		"by name, of another VM":         {nodes: nodes{"m": withID(idPrefix + "y")}, conflict: idPrefix + "y"},
-		"an address that a VM took over": {nodes: nodes{"other": func(n *corev1.Node) { withAddress(n); n.Spec.ProviderID = idPrefix + "y" }}},
-		"one that was there before":      {nodes: nodes{"m": func(*corev1.Node) {}}, young: true, conflict: "was there before"},
+		"none":                                       {},
+		"by providerID":                              {nodes: nodes{"other": withID(id), "m": func(*corev1.Node) {}}, want: "other"},
+		"by another id of its VM":                    {nodes: nodes{"other": withID(alias), "m": func(*corev1.Node) {}}, want: "other"},
+		"by name, with another id":                   {nodes: nodes{"m": withID(alias)}, want: "m"},
+		"two, by two ids of its VM":                  {nodes: nodes{"one": withID(id), "two": withID(alias)}, conflict: "one, two"},
+		"by address":                                 {nodes: nodes{"other": withAddress}, want: "other"},
+		"by name":                                    {nodes: nodes{"m": func(*corev1.Node) {}, "other": func(*corev1.Node) {}}, want: "m"},
+		"a machine that never had a VM":              {nodes: nodes{"m": withAddress}, noID: true},
+		"two by address":                             {nodes: nodes{"one": withAddress, "two": withAddress}, conflict: "one, two"},
+		"by name, of another VM":                     {nodes: nodes{"m": withID(idPrefix + "y")}, conflict: idPrefix + "y"},
+		"an address that a VM took over":             {nodes: nodes{"other": func(n *corev1.Node) { withAddress(n); n.Spec.ProviderID = idPrefix + "y" }}},
+		"one that was there before":                  {nodes: nodes{"m": func(*corev1.Node) {}}, young: true, conflict: "was there before"},
+		"one of the control plane":                   {nodes: nodes{"other": ofControlPlane}, conflict: "control-plane node"},
+		"one of the control plane that it was given": {nodes: nodes{"other": ofControlPlane}, given: true, want: "other"},
 		"another machine's": {nodes: nodes{"m": func(n *corev1.Node) {
 			n.Annotations = map[string]string{clusterv1alpha1.NodeMachineAnnotation: "ns/other"}
 		}}, conflict: "ns/other"},
@@ -54,6 +60,12 @@ func TestFindNode(t *testing.T) {
 				m.Spec.ProviderID, ids = new(id), []string{id, alias}
 			}
 			for name, change := range c.nodes {
+				change := func(n *corev1.Node) {
+					change(n)
+					if c.given {
+						n.Annotations = map[string]string{clusterv1alpha1.NodeMachineAnnotation: keyOf(m)}
+					}
+				}
 				b.newNode(&clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}, change)
 			}
 			r := &reconciler{nodes: b.nodeCache()}
