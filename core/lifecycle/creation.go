@@ -275,6 +275,8 @@ func (p *plan) unverified(v view) {
 	case is.Status != metav1.ConditionTrue:
 	case v.failure != nil && unverifiable(v.failure.Class):
 		p.condition(is.Type, is.Status, reasonOf(v.failure), "The VM ran when it was last seen. It cannot be looked at: "+explain(v.failure))
+	case p.Driver.Trouble != nil && p.Driver.Trouble.Class == instance.Precondition:
+		p.condition(is.Type, is.Status, reasonOf(p.Driver.Trouble), "The VM ran when it was last seen. It cannot be looked at: "+explain(p.Driver.Trouble))
 	case p.Driver.Missing != nil:
 		p.condition(is.Type, is.Status, reasonOf(p.Driver.Missing),
 			"The VM runs. Until this is mended only looks and deletes are possible, with a copy of the Secret: "+explain(p.Driver.Missing))

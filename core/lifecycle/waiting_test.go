@@ -87,6 +87,12 @@ func TestWaiting(t *testing.T) {
 			given: all(running, refusedLook(instance.Internal, true)), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
 			condition: "InstanceReady True Running", silent: true,
 		},
+		"a VM that cannot be looked at for want of a Secret": {
+			given: all(running, func(s *State) {
+				s.Driver.Trouble = &instance.Failure{Class: instance.Precondition, Reason: "ReferenceUnresolved", Message: "Secret a/b is not there"}
+			}), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
+			condition: "InstanceReady True ReferenceUnresolved", message: "cannot be looked at: Secret a/b is not there",
+		},
 		"a VM that is looked at with a copy of its Secret": {
 			given: all(running, func(s *State) {
 				s.Driver.Missing = &instance.Failure{Class: instance.Precondition, Reason: "ReferenceUnresolved", Message: "Secret a/b is not there"}

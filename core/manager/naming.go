@@ -25,8 +25,6 @@ func naming(objects client.Reader, specs *specresolver.Resolver) orphan.Naming {
 		if checked, is := specresolver.Secretless(effective); is {
 			return driver.Machine{Spec: checked.JSON()}, true, nil
 		}
-		// VMs may be left of machines whose Secrets are gone.
-		effective.MayExist = true
 		var known specresolver.Schema
 		if known.Known, known.Why, err = d.SpecSchema(); err != nil {
 			return driver.Machine{}, false, err
@@ -37,5 +35,17 @@ func naming(objects client.Reader, specs *specresolver.Resolver) orphan.Naming {
 		}
 		secrets, _, err := checked.Secrets(ctx)
 		return driver.Machine{Spec: checked.JSON(), Secrets: secrets}, true, err
+	}
+}
+
+// schemas finds the schemas of drivers that were reached.
+func schemas(drivers *driver.Drivers) func(provider string) (specresolver.Schema, error) {
+	return func(provider string) (known specresolver.Schema, err error) {
+		d, err := drivers.For(provider)
+		if err != nil {
+			return known, err
+		}
+		known.Known, known.Why, err = d.SpecSchema()
+		return known, err
 	}
 }

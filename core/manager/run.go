@@ -243,7 +243,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	}); err != nil {
 		return fmt.Errorf("add the controller of Machines: %w", err)
 	}
-	if err := credentials.Add(mgr, credentials.Options{Drivers: drivers, Specs: specs}); err != nil {
+	if err := credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs}); err != nil {
 		return fmt.Errorf("add the keeper of copies of credentials: %w", err)
 	}
 	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: settings.ClusterUID, Naming: naming(mgr.GetClient(), specs)})

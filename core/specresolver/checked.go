@@ -126,27 +126,32 @@ func (c Checked) Secrets(ctx context.Context) (secrets map[string][]byte, missin
 }
 
 // Keep has copies kept of the Secrets that the spec refers to, so that a VM which is made with them
-// can be deleted without. Call it before the VM is created. Errors are those of Check.
-func (c Checked) Keep(ctx context.Context) error {
+// can be deleted without. Call it before the VM is created. Errors are those of Check; the copies of
+// all other Secrets are kept nevertheless.
+func (c Checked) Keep(ctx context.Context) error { return c.keep(ctx, true) }
+
+// Renew is Keep for machines that have their VMs: the copies may be removed once these are gone.
+func (c Checked) Renew(ctx context.Context) error { return c.keep(ctx, false) }
+
+func (c Checked) keep(ctx context.Context, create bool) error {
 	if c.resolver == nil || c.resolver.copies == nil {
 		return nil
 	}
 	e := c.effective
 	e.MayExist = false
+	var failed error
 	for _, secret := range e.secrets(c.spec) {
 		found, err := c.resolver.reader.read(ctx, e, object{providerspec.Secret, secret})
-		if err != nil {
-			return err
+		var source Source
+		if err == nil {
+			source, err = c.resolver.copies.source(ctx, e.Namespace, secret)
 		}
-		source, err := c.resolver.copies.source(ctx, e.Namespace, secret)
-		if err != nil {
-			return err
+		if err == nil {
+			err = c.resolver.copies.keep(ctx, source, found.data, create)
 		}
-		if err := c.resolver.copies.keep(ctx, source, found.data); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, err)
 	}
-	return nil
+	return failed
 }
 
 // at says in which field of the spec the trouble lies.

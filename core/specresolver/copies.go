@@ -38,6 +38,10 @@ const (
 // copyHolds is how long a copy that was found right is not read again before a create.
 const copyHolds = time.Minute
 
+// createShows is how long a create may take to show in the cache of Machines. A copy that a create has
+// asked for stays as long, whatever Machines there seem to be.
+const createShows = time.Minute
+
 // Source is a Secret that machines are made with. ConfigMaps need no copy: what came from them is
 // written down in the Machine's status before its VM is made.
 type Source struct {
@@ -115,7 +119,11 @@ func (c *copies) of(s Source) *copied {
 func (c *copies) namespaceUID(ctx context.Context, name string) (types.UID, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.live.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+	err := c.live.Get(ctx, types.NamespacedName{Name: name}, namespace)
+	if apierrors.IsForbidden(err) {
+		return "", unresolved(fmt.Sprintf("Millwright may not read namespace %s, by whose uid it knows its copies of credentials: apply deploy/rbac", name))
+	}
+	if err != nil {
 		return "", fmt.Errorf("read namespace %s: %w", name, err)
 	}
 	return namespace.UID, nil
@@ -165,13 +173,18 @@ func (c *copies) find(ctx context.Context, home string, secret types.NamespacedN
 	return found.Data, nil
 }
 
-// keep has the copy of a source hold data. It writes only what has changed.
-func (c *copies) keep(ctx context.Context, s Source, data map[string][]byte) error {
+// keep has the copy of a source hold data, before a create or for VMs that are there. It writes only
+// what has changed.
+func (c *copies) keep(ctx context.Context, s Source, data map[string][]byte, create bool) error {
+	// What was read is shared with others.
+	data = maps.Clone(data)
 	known := c.of(s)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	now := c.clock.Now()
-	known.wanted = now
+	if create {
+		known.wanted = now
+	}
 	if !known.since.IsZero() && now.Before(known.since.Add(copyHolds)) && sameData(known.data, data) {
 		return nil
 	}
@@ -194,58 +207,58 @@ func (c *copies) keep(ctx context.Context, s Source, data map[string][]byte) err
 	return nil
 }
 
-// list returns all copies.
+// list returns all copies. What was remembered of others is forgotten.
 func (c *copies) list(ctx context.Context) ([]Copy, error) {
+	began := c.clock.Now()
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := c.live.List(ctx, found, client.InNamespace(CopiesNamespace)); err != nil {
 		return nil, fmt.Errorf("list the copies of credentials in namespace %s: %w", CopiesNamespace, err)
 	}
 	var all []Copy
+	there := map[Source]bool{}
 	for _, o := range found.Items {
 		of := Source{
 			Namespace: o.Annotations[copiedNamespace], NamespaceUID: types.UID(o.Annotations[copiedNamespaceUID]),
 			Name: o.Annotations[copiedName],
 		}
 		if of.copyName() == o.Name {
-			all = append(all, Copy{Source: of, name: o.Name, uid: o.UID, version: o.ResourceVersion})
+			all, there[of] = append(all, Copy{Source: of, name: o.Name, uid: o.UID, version: o.ResourceVersion}), true
 		}
 	}
+	c.forget(func(s Source) bool { return there[s] }, began)
 	return all, nil
 }
 
-// remove deletes a copy, unless a create has asked for it since.
-func (c *copies) remove(ctx context.Context, copied Copy, since time.Time) error {
-	known := c.of(copied.Source)
+// forget drops what is known of copies that were not there at a time.
+func (c *copies) forget(there func(Source) bool, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.known, func(s Source, known *copied) bool {
+		// One that is locked is being read or written.
+		if there(s) || !known.mu.TryLock() {
+			return false
+		}
+		defer known.mu.Unlock()
+		return known.since.Before(at) && known.wanted.Before(at)
+	})
+}
+
+// remove deletes a copy.
+func (c *copies) remove(ctx context.Context, listed Copy) error {
+	known := c.of(listed.Source)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	if known.wanted.After(since) {
+	if !known.wanted.IsZero() && c.clock.Now().Before(known.wanted.Add(createShows)) {
 		return nil
 	}
 	known.since = time.Time{}
-	o := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: CopiesNamespace, Name: copied.name}}
-	err := c.writer.Delete(ctx, o, client.Preconditions{UID: &copied.uid, ResourceVersion: &copied.version})
+	o := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: CopiesNamespace, Name: listed.name}}
+	err := c.writer.Delete(ctx, o, client.Preconditions{UID: &listed.uid, ResourceVersion: &listed.version})
 	if apierrors.IsConflict(err) {
 		return nil // it has changed since: the next look decides
 	}
 	return client.IgnoreNotFound(err)
-}
-
-// forget drops what is known of copies that are not among those listed.
-func (c *copies) forget(listed []Copy, since time.Time) {
-	there := map[Source]bool{}
-	for _, one := range listed {
-		there[one.Source] = true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.known, func(s Source, known *copied) bool {
-		if there[s] || !known.mu.TryLock() {
-			return false
-		}
-		defer known.mu.Unlock()
-		return !known.wanted.After(since)
-	})
 }
 
 // copyTrouble says what to do where copies cannot be kept.

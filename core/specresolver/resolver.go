@@ -2,9 +2,8 @@ package specresolver
 
 import (
 	"context"
-	"errors"
-	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,34 +48,32 @@ func New(live client.Reader, o Options) *Resolver {
 	}
 }
 
-// Copies lists the copies that are kept.
+// Copies lists the copies that are kept. What was remembered of others is forgotten.
 func (r *Resolver) Copies(ctx context.Context) ([]Copy, error) { return r.copies.list(ctx) }
 
-// RemoveCopies deletes those of the listed copies whose source is not wanted, unless a create has asked
-// for them since then.
-func (r *Resolver) RemoveCopies(ctx context.Context, listed []Copy, wanted func(Source) bool, since time.Time) error {
-	var failed error
-	for _, one := range listed {
-		if !wanted(one.Source) {
-			failed = errors.Join(failed, r.copies.remove(ctx, one, since))
-		}
-	}
-	r.copies.forget(listed, since)
-	return failed
+// RemoveCopy deletes a copy as it was listed, unless it has changed since, or a create has asked for
+// it a short while ago.
+func (r *Resolver) RemoveCopy(ctx context.Context, listed Copy) error {
+	return r.copies.remove(ctx, listed)
 }
 
-// Sources are the Secrets that machines of the spec are made with. It reads none of them. An error says that this
-// cannot be told.
-func (r *Resolver) Sources(ctx context.Context, e Effective) ([]Source, error) {
+// NamespaceUID reads the uid of a namespace.
+func (r *Resolver) NamespaceUID(ctx context.Context, name string) (types.UID, error) {
+	return r.copies.namespaceUID(ctx, name)
+}
+
+// Sources are the Secrets that machines of the spec are made with, in a namespace that has the uid
+// home. It reads nothing. An error says that this cannot be told.
+func Sources(e Effective, home types.UID) ([]Source, error) {
 	read, err := Read(e.Spec)
 	if err != nil {
 		return nil, err
 	}
 	var all []Source
 	for _, secret := range e.secrets(read) {
-		source, err := r.copies.source(ctx, e.Namespace, secret)
-		if err != nil {
-			return nil, err
+		source := Source{Namespace: secret.Namespace, Name: secret.Name}
+		if secret.Namespace == e.Namespace {
+			source.NamespaceUID = home
 		}
 		all = append(all, source)
 	}

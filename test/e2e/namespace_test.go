@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
 // namespaceRounds is how often a namespace is deleted.
@@ -101,6 +102,34 @@ func TestOPS11_TheCredentialsOfANamespaceOutliveIt(t *testing.T) {
 	deleted := u.namespace
 	u.namespace = home
 	u.awaitCopies(deleted, 0)
+}
+
+// The copy is there before the first VM is asked for. The leader is killed during that create, and the
+// Secret is gone when the next one comes: nothing is created with the copy, and the VM is deleted.
+func TestOPS11_ACopyIsThereBeforeTheFirstVM(t *testing.T) {
+	u := newUser(t)
+	u.mayReadSecrets()
+	u.kubectl("create", "secret", "generic", "own", "--from-literal=key="+otherKey)
+	info, err := u.Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
+	if err != nil {
+		t.Fatalf("ask the cloud for its operations: %v", err)
+	}
+	point := backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT
+	hold := u.hold(info.GetCreateOperations()[0], point)
+	u.apply(deployment("first", 1, map[string]string{"extra": ", key: {secretKeyRef: {name: own, key: key}}"}))
+	u.awaitCall(hold, backendv1alpha1.CallProgress_CALL_PROGRESS_RECEIVED)
+	if found, err := u.copies(t.Context(), u.namespace); err != nil || len(found) != 1 {
+		t.Errorf("when the first VM was asked for there were %d copies, %v", len(found), err)
+	}
+	u.kubectl("delete", "secret", "own")
+	u.killAt(hold, point, []string{stack.Manager})
+	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonReferenceUnresolved, "own is not there")
+	u.kubectl("delete", "machinedeployment", "first")
+	u.awaitGone()
+	if left := u.resources(t.Context()); len(left) > 0 {
+		t.Errorf("left in the cloud: %v", left)
+	}
+	u.awaitCopies(u.namespace, 0)
 }
 
 // A copy follows its Secret, serves Machines that may have a VM and no other, and goes with the last

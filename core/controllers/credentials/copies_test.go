@@ -159,30 +159,71 @@ func TestOPS11_ACopyIsOfOneNamespaceOnly(t *testing.T) {
 	}
 }
 
-// A copy that nobody wants goes, unless a create has asked for it since it was listed.
+// A copy goes when nobody needs it, but not while a create that asked for it may not show yet.
 func TestOPS11_ACopyThatACreateNeedsStays(t *testing.T) {
 	r := newRig(t)
 	r.do(r.Create(t.Context(), r.secret()))
 	r.do(r.check(r.effective()).Keep(t.Context()))
-	unwanted := func(specresolver.Source) bool { return false }
-	since, listed := r.clock.Now(), r.copies()
-	r.later()
-	r.do(r.check(r.effective()).Keep(t.Context()))
-	r.do(r.specs.RemoveCopies(t.Context(), listed, unwanted, since))
+	r.do(r.specs.RemoveCopy(t.Context(), r.copies()[0]))
 	if n := len(r.copies()); n != 1 {
 		t.Errorf("after a create there are %d copies", n)
 	}
 	r.later()
-	r.do(r.specs.RemoveCopies(t.Context(), r.copies(), func(specresolver.Source) bool { return true }, r.clock.Now()))
+	listed := r.copies()[0]
+	rotated := r.secret()
+	rotated.Data["key"] = []byte("second")
+	r.do(r.Update(t.Context(), rotated))
+	r.do(r.check(r.effective()).Renew(t.Context()))
+	r.do(r.specs.RemoveCopy(t.Context(), listed))
 	if n := len(r.copies()); n != 1 {
-		t.Errorf("while it is wanted there are %d copies", n)
+		t.Errorf("after it was changed there are %d copies", n)
 	}
-	r.do(r.specs.RemoveCopies(t.Context(), r.copies(), unwanted, r.clock.Now()))
+	r.do(r.specs.RemoveCopy(t.Context(), r.copies()[0]))
 	if n := len(r.copies()); n != 0 {
-		t.Errorf("when nobody wants it there are %d copies", n)
+		t.Errorf("when nobody needs it there are %d copies", n)
 	}
 	r.do(r.check(r.effective()).Keep(t.Context()))
 	if n := len(r.copies()); n != 1 {
 		t.Errorf("before the next create there are %d copies", n)
+	}
+}
+
+// One Secret that is missing keeps no other from being copied.
+func TestOPS11_EachSecretIsCopiedByItself(t *testing.T) {
+	r := newRig(t)
+	r.do(r.Create(t.Context(), r.secret()))
+	e := r.effective()
+	e.Credentials = append([]clusterv1alpha1.SecretReference{{Name: "missing"}}, e.Credentials...)
+	if failure, is := errors.AsType[*instance.Failure](r.check(e).Keep(t.Context())); !is || failure.Class != instance.Precondition {
+		t.Errorf("with one missing: %v", failure)
+	}
+	if n := len(r.copies()); n != 1 {
+		t.Errorf("there are %d copies", n)
+	}
+}
+
+// A Secret that is no copy is nobody's credentials, whatever its name.
+func TestOPS11_OnlyACopyIsReadAsOne(t *testing.T) {
+	r := newRig(t)
+	r.do(r.Create(t.Context(), r.secret()))
+	r.do(r.check(r.effective()).Keep(t.Context()))
+	r.do(r.Delete(t.Context(), r.secret()))
+	var all corev1.SecretList
+	r.do(r.List(t.Context(), &all, client.InNamespace(specresolver.CopiesNamespace)))
+	for i := range all.Items {
+		copied := &all.Items[i]
+		if copied.Annotations["cluster.k8s.io/copied-namespace"] != r.Namespace {
+			continue
+		}
+		r.do(r.Delete(t.Context(), copied))
+		planted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: copied.Namespace, Name: copied.Name}, Data: copied.Data}
+		r.do(r.Create(t.Context(), planted))
+	}
+	r.later()
+	if key, _ := r.read(); key != "" {
+		t.Errorf("what is no copy was read: %q", key)
+	}
+	if n := len(r.copies()); n != 0 {
+		t.Errorf("%d Secrets are called copies", n)
 	}
 }

@@ -8,25 +8,24 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/foreign"
-	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines;machineclasses;clusters,verbs=get;list;watch
 
-// Options are the choices of whoever wires the controllers together. Drivers and Specs are
+// Options are the choices of whoever wires the controllers together. Schema and Specs are
 // required.
 type Options struct {
-	// Drivers say which fields of specs are secret.
-	Drivers *driver.Drivers
+	// Schema says which fields of a driver's specs are secret, once the driver was reached.
+	Schema func(provider string) (specresolver.Schema, error)
 	// Specs reads Secrets, and has their copies.
 	Specs *specresolver.Resolver
 	// Interval lies between two looks at all copies. Default 30 s.
@@ -51,6 +50,8 @@ type keeper struct {
 	Options
 	cache cache.Cache
 	log   logr.Logger
+	// told is what was last logged, by the key of a use.
+	told map[string]string
 }
 
 // NeedLeaderElection is true: only a leader writes copies.
@@ -82,7 +83,6 @@ func (k *keeper) Start(ctx context.Context) error {
 // look brings all copies in step with Machines and Secrets. Copies are listed before Machines: one
 // that is made meanwhile is not on the list of those that may go.
 func (k *keeper) look(ctx context.Context) error {
-	began := k.Clock.Now()
 	copies, err := k.Specs.Copies(ctx)
 	if err != nil {
 		return err
@@ -91,42 +91,56 @@ func (k *keeper) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, unclear := map[specresolver.Source]bool{}, map[string]bool{}
 	var failed error
-	for _, u := range uses {
-		sources, err := k.sources(ctx, u)
-		if err != nil {
-			k.log.V(1).Info("Cannot tell which Secrets a Machine is made with", "machine", client.ObjectKeyFromObject(u.machine), "error", err)
-			unclear[u.machine.Namespace] = true
+	wanted, unclear, told := map[specresolver.Source]bool{}, map[string]bool{}, map[string]string{}
+	for namespace, uses := range uses {
+		home, err := k.Specs.NamespaceUID(ctx, namespace)
+		for key, m := range uses {
+			var sources []specresolver.Source
+			useErr := err
+			if useErr == nil {
+				sources, useErr = k.renew(ctx, m, home)
+			}
+			for _, source := range sources {
+				wanted[source] = true
+			}
+			if useErr != nil {
+				// Its machines may need copies of what they were made with before.
+				unclear[namespace], told[key] = true, useErr.Error()
+				k.tell(m, key, useErr)
+			}
 		}
-		for _, source := range sources {
-			wanted[source] = true
+	}
+	k.told = told
+	for _, one := range copies {
+		shared := one.Source.NamespaceUID == "" && len(unclear) > 0
+		if !wanted[one.Source] && !unclear[one.Source.Namespace] && !shared {
+			failed = errors.Join(failed, k.Specs.RemoveCopy(ctx, one))
 		}
-		failed = errors.Join(failed, k.renew(ctx, u))
 	}
-	// Where it is not clear what a Machine is made with, it may need any copy that it may refer to.
-	isWanted := func(s specresolver.Source) bool {
-		return wanted[s] || unclear[s.Namespace] || s.NamespaceUID == "" && len(unclear) > 0
-	}
-	return errors.Join(failed, k.Specs.RemoveCopies(ctx, copies, isWanted, began))
+	return failed
 }
 
-// use stands for all Machines of a namespace that are made from the same.
-type use struct {
-	machine *clusterv1alpha1.Machine
-	// begun: one of them has a VM, or may have.
-	begun bool
+// tell logs why copies cannot be renewed, once for each reason.
+func (k *keeper) tell(m *clusterv1alpha1.Machine, key string, err error) {
+	if k.told[key] != err.Error() {
+		k.log.Info("The copies of a Machine's Secrets cannot be renewed", "machine", client.ObjectKeyFromObject(m), "reason", err.Error())
+	}
 }
 
-// uses are those of all Machines that are made with Secrets.
-func (k *keeper) uses(ctx context.Context) (map[string]*use, error) {
+// uses are Machines that have a VM or may have, and are made with Secrets: by namespace, and of those
+// that are made from the same only one.
+func (k *keeper) uses(ctx context.Context) (map[string]map[string]*clusterv1alpha1.Machine, error) {
 	var machines clusterv1alpha1.MachineList
 	if err := k.cache.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Machines that are made with Secrets: %w", err)
 	}
-	found := map[string]*use{}
+	found := map[string]map[string]*clusterv1alpha1.Machine{}
 	for i := range machines.Items {
 		m := &machines.Items[i]
+		if m.Status.LastOperation == nil && m.Status.ProviderID == "" {
+			continue
+		}
 		own := specresolver.Effective{Spec: m.Spec.ProviderSpec.Value.CloudProviderSpec.Raw}
 		if _, secretless := specresolver.Secretless(own.Written(m.Status.ProviderSpec)); secretless && !specresolver.Inherits(&m.Spec) {
 			continue
@@ -136,62 +150,34 @@ func (k *keeper) uses(ctx context.Context) (map[string]*use, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the spec of Machine %s/%s: %w", m.Namespace, m.Name, err)
 		}
-		known, has := found[string(key)]
-		if !has {
-			known = &use{machine: m}
-			found[string(key)] = known
+		if found[m.Namespace] == nil {
+			found[m.Namespace] = map[string]*clusterv1alpha1.Machine{}
 		}
-		// Nothing is read for a Machine that another system works on.
-		known.begun = known.begun || !marked && (m.Status.LastOperation != nil || m.Status.ProviderID != "")
+		found[m.Namespace][string(key)] = m
 	}
 	return found, nil
 }
 
-// sources are the Secrets of a use: by what was written down of its Machines, and by what they would
-// be made from now.
-func (k *keeper) sources(ctx context.Context, u *use) ([]specresolver.Source, error) {
-	inherited, err := specresolver.Inherit(ctx, k.cache, u.machine.Namespace, &u.machine.Spec)
+// renew has copies hold what the Secrets of a Machine hold, once the rules have passed for it, and
+// returns which Secrets these are. With an error copies may be out of date, or not be there.
+func (k *keeper) renew(ctx context.Context, m *clusterv1alpha1.Machine, home types.UID) ([]specresolver.Source, error) {
+	effective, err := specresolver.Inherit(ctx, k.cache, m.Namespace, &m.Spec)
 	if err != nil {
 		return nil, err
 	}
-	now, err := k.Specs.Sources(ctx, inherited)
-	if err != nil {
-		return now, err
-	}
-	written, err := k.Specs.Sources(ctx, inherited.Written(u.machine.Status.ProviderSpec))
-	return append(now, written...), err
-}
-
-// renew has the copies of a use hold what its Secrets hold, once the rules have passed for it.
-func (k *keeper) renew(ctx context.Context, u *use) error {
-	if !u.begun {
-		return nil
-	}
-	m := u.machine
-	effective, err := specresolver.Inherit(ctx, k.cache, m.Namespace, &m.Spec)
-	if err != nil {
-		return unlessShown(err)
-	}
 	effective = effective.Written(m.Status.ProviderSpec)
-	d, err := k.Drivers.For(effective.Provider)
-	if err != nil {
-		return nil //nolint:nilerr // the Machine shows it
+	sources, err := specresolver.Sources(effective, home)
+	if err != nil || len(sources) == 0 || foreign.Of(m) != (foreign.Mark{}) {
+		// Nothing is read for what another system works on.
+		return sources, err
 	}
-	var known specresolver.Schema
-	if known.Known, known.Why, err = d.SpecSchema(); err != nil {
-		return nil //nolint:nilerr // the driver was not reached yet
+	known, err := k.Schema(effective.Provider)
+	if err != nil {
+		return sources, err
 	}
 	checked, err := k.Specs.Check(ctx, effective, known)
-	if err == nil {
-		err = checked.Keep(ctx)
+	if err != nil {
+		return sources, err
 	}
-	return unlessShown(err)
-}
-
-// unlessShown returns nil for what Machines show.
-func unlessShown(err error) error {
-	if _, is := errors.AsType[*instance.Failure](err); is {
-		return nil
-	}
-	return err
+	return sources, checked.Renew(ctx)
 }

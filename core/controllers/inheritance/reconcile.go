@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -38,12 +39,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	err = r.settle(ctx, parent, used)
+	held, err := r.settle(ctx, parent, used)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
 	}
+	if held {
+		return ctrl.Result{RequeueAfter: heldPause}, err
+	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
+
+// heldPause lies between two tries to release Secrets that may not be patched.
+const heldPause = time.Minute
 
 // used says whether anything names the object.
 func (r *reconciler) used(ctx context.Context, parent client.Object) (bool, error) {
@@ -62,24 +69,25 @@ func (r *reconciler) used(ctx context.Context, parent client.Object) (bool, erro
 	return false, nil
 }
 
-func (r *reconciler) settle(ctx context.Context, parent client.Object, used bool) error {
+// settle sets or removes the finalizer and writes the status. held: the object stays for the Secrets that it names in there.
+func (r *reconciler) settle(ctx context.Context, parent client.Object, used bool) (held bool, err error) {
 	if used && parent.GetDeletionTimestamp().IsZero() {
 		if err := r.finalize(ctx, parent, true); err != nil {
-			return err
+			return false, err
 		}
 	}
 	status := statusOf(parent)
-	held, err := r.release(ctx, parent.GetNamespace(), status.ProtectedSecrets)
+	secrets, err := r.release(ctx, parent.GetNamespace(), status.ProtectedSecrets)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := r.report(ctx, parent, status, used, held); err != nil {
-		return err
+	if err := r.report(ctx, parent, status, used, secrets); err != nil {
+		return false, err
 	}
-	if used {
-		return nil
+	if used || len(secrets) > 0 {
+		return len(secrets) > 0, nil
 	}
-	return r.finalize(ctx, parent, false)
+	return false, r.finalize(ctx, parent, false)
 }
 
 // release takes the finalizer off Secrets to which earlier versions gave one, and returns those that it may not change.
@@ -130,6 +138,10 @@ func (r *reconciler) report(ctx context.Context, parent client.Object, status *c
 	if used {
 		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1alpha1.ReasonNamedByMachines
 		condition.Message = "MachineDeployments, MachineSets or Machines name it: it is not deleted as long as they do."
+	}
+	if len(held) > 0 {
+		condition.Message += fmt.Sprintf(" An earlier version has left a finalizer on Secret %s, which Millwright may not patch: "+
+			"bind its ServiceAccount to the ClusterRole millwright-credentials there.", held[0].Name)
 	}
 	apimeta.SetStatusCondition(&status.Conditions, condition)
 	status.ObservedGeneration, status.ProtectedSecrets = parent.GetGeneration(), held

@@ -31,6 +31,7 @@ type cloud struct {
 	made    map[string]int
 	creates []*driverv1alpha1.CreateMachineRequest
 	deletes int
+	specs   []string        // the specs that deletes came with
 	named   map[string]bool // providerIDs that looks and deletes came with
 	blind   error           // every look fails with it
 	refuse  error           // every create and, with refuseAll, every call fails with it
@@ -125,6 +126,7 @@ func (c *cloud) DeleteMachine(_ context.Context, r *driverv1alpha1.DeleteMachine
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deletes++
+	c.specs = append(c.specs, string(r.GetProvider().GetProviderSpec()))
 	c.named[r.GetProviderId()] = true
 	delete(c.vms, r.GetMachine().GetUid())
 	return &driverv1alpha1.DeleteMachineResponse{}, nil

@@ -59,10 +59,11 @@ func (r *reconciler) provision(ctx context.Context, s *subject) error {
 	m, p := s.machine, &s.provision
 	effective, err := specresolver.Inherit(ctx, r.client, m.Namespace, &m.Spec)
 	p.inherited = effective
-	if !s.unmade() {
+	if !m.DeletionTimestamp.IsZero() || !s.unmade() {
+		// What is deleted is looked for where it may have been made.
 		effective = effective.Written(m.Status.ProviderSpec)
 	}
-	effective.MayExist = begun(m) || providerID(m) != ""
+	effective.MayExist = begun(m)
 	p.effective = effective
 	if err != nil {
 		return p.inTrouble(err)

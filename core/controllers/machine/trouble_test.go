@@ -7,6 +7,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -47,6 +49,41 @@ func TestQuota(t *testing.T) {
 	}
 	b.remove(m)
 	b.awaitGone(m)
+}
+
+// A Machine whose create was refused is deleted by the spec of that create, whatever its class says
+// since: what the create may have left behind lies in the account of then.
+func TestLIFE9_ADeleteIsToldWhatTheCreateWas(t *testing.T) {
+	b := newBench(t)
+	b.cloud.refuse = refusal(codes.ResourceExhausted, "QUOTA_EXCEEDED", "Quota exceeded for cores: 40 of 40")
+	b.serve()
+	b.startCore()
+	class := &clusterv1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "moving"}, Provider: provider,
+		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"region":"old"}`)},
+	}
+	b.check(server.user.Create(t.Context(), class))
+	m := b.newMachine("a", func(m *clusterv1alpha1.Machine) {
+		m.Spec.ProviderSpec = clusterv1alpha1.ProviderSpec{
+			Value:     clusterv1alpha1.ProviderSpecValue{OperatingSystem: clusterv1alpha1.OperatingSystemUbuntu},
+			ValueFrom: &clusterv1alpha1.ProviderSpecSource{MachineClass: clusterv1alpha1.LocalReference{Name: class.Name}},
+		}
+	})
+	b.awaitReason(m, clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonQuotaExceeded)
+	class.ProviderSpec.Raw = []byte(`{"region":"new"}`)
+	b.check(server.user.Update(t.Context(), class))
+	b.remove(m)
+	b.awaitGone(m)
+	b.cloud.change(func() {
+		if len(b.cloud.specs) == 0 {
+			t.Error("nothing was asked for to be deleted")
+		}
+		for _, spec := range b.cloud.specs {
+			if spec != `{"region":"old"}` {
+				t.Errorf("a delete was told %s", spec)
+			}
+		}
+	})
 }
 
 // TestSpecInvalid: a refused spec fails the machine, and every wrong field is named by its whole path.
