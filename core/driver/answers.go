@@ -41,11 +41,12 @@ func (r reader) machine(asked Machine, m *driverv1alpha1.Machine) (*instance.Ins
 	return toInstance(m, state), nil
 }
 
-// looked reads what a look found. A VM of the uid that was made for a machine of another name is not the one that was asked about.
+// looked reads what a look found. A VM of the uid that was made for a machine of another name is not
+// the one that was asked about. That name is the driver's word, and may hold a secret: it is not told.
 func (r reader) looked(asked Machine, m *driverv1alpha1.Machine) (*instance.Instance, *instance.Failure) {
 	ref := m.GetRef()
 	if ref.GetUid() == asked.UID && (ref.GetNamespace() != asked.Namespace || ref.GetName() != asked.Name) {
-		return nil, nameTaken(fmt.Sprintf("spec.machineUID is that of a VM of machine %s/%s", bounded(ref.GetNamespace(), maxAddress), bounded(ref.GetName(), maxAddress)))
+		return nil, nameTaken("spec.machineUID is that of a VM that was made for a machine of another name")
 	}
 	return r.machine(asked, m)
 }
