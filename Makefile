@@ -20,7 +20,7 @@ packages  = $(patsubst %,./%/...,$(1))
 # The modules whose tests run whole clusters: never cached. test/e2e takes longer than all their other packages together: these tests of it go
 # with the others, beside the rest.
 E2E_MODULES  := localcluster test
-BESIDE       := TestDRV|TestAPI9|OpenStack
+BESIDE       := TestDRV|TestAPI9|TestOPS11|OpenStack
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.

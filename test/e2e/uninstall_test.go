@@ -28,6 +28,14 @@ func (u *user) operator() *user {
 	return &operator
 }
 
+// administrator returns the same user as who works in no namespace: an overlay says of each object in
+// which it is.
+func (u *user) administrator() *user {
+	administrator := *u
+	administrator.namespace = ""
+	return &administrator
+}
+
 // The OpenStack overlay is deleted with 20 machines up: all VMs stay. It is applied again: nothing is replaced, and scaling works. No kubelet
 // here plays the manager's pods with a manager in them, so its process is stopped where Kubernetes would end the pods, and is started with a
 // token of the new ServiceAccount.
@@ -35,7 +43,7 @@ func TestOPS11_OpenStackOverlayIsDeletedAndAppliedAgain(t *testing.T) {
 	const machines = 20
 	u := newOpenStackUser(t)
 	overlay := filepath.Join(deployDir, "openstack")
-	u.operator().kubectl("apply", "--server-side", "--force-conflicts", "-k", overlay)
+	u.administrator().kubectl("apply", "--server-side", "--force-conflicts", "-k", overlay)
 	// The manager's pods run on its own Machines here, and their budget holds up the drain of the last of these.
 	t.Cleanup(func() { u.operator().kubectl("delete", "deployment,poddisruptionbudget", "millwright-manager") })
 	u.apply(u.onMetaKube("kept", machines, ""))
@@ -43,7 +51,7 @@ func TestOPS11_OpenStackOverlayIsDeletedAndAppliedAgain(t *testing.T) {
 	uids, servers := u.uids(), u.serverIDs()
 
 	manager := u.Process(stack.Manager)
-	u.operator().kubectl("delete", "-k", overlay, "--timeout="+waitLimit.String())
+	u.administrator().kubectl("delete", "-k", overlay, "--timeout="+waitLimit.String())
 	if err := manager.Stop(time.Minute); err != nil {
 		t.Fatalf("end the manager: %v", err)
 	}
@@ -57,7 +65,7 @@ func TestOPS11_OpenStackOverlayIsDeletedAndAppliedAgain(t *testing.T) {
 	}
 	u.checkKept(uids)
 
-	u.operator().kubectl("apply", "--server-side", "-k", overlay)
+	u.administrator().kubectl("apply", "--server-side", "-k", overlay)
 	if err := u.KubeconfigForServiceAccount(t.Context(), leaseNamespace, "millwright-manager", u.ManagerKubeconfig()); err != nil {
 		t.Fatal(err)
 	}

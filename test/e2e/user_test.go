@@ -82,7 +82,7 @@ func (u *user) leave() {
 func (u *user) try(stdin []byte, args ...string) (string, error) {
 	command := exec.Command(filepath.Join(binDir, "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+u.Kubeconfig())
-	if args[0] != "create" || args[1] != "namespace" {
+	if u.namespace != "" && (args[0] != "create" || args[1] != "namespace") {
 		command.Args = append(command.Args, "--namespace="+u.namespace)
 	}
 	command.Stdin = bytes.NewReader(stdin)
