@@ -82,8 +82,8 @@ unit: build ## Run the tests of packages; some start an API server.
 .PHONY: e2e
 e2e: build racing previous example-node ## Run the tests of whole processes on a real cluster.
 	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
-	  ( $(GOTEST) -count=1 -p 1 -timeout 30m $$others && $(GOTEST) -count=1 -timeout 30m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
-	  code=0; $(GOTEST) -count=1 -timeout 30m -skip '$(BESIDE)' ./test/e2e || code=$$?; \
+	  ( $(GOTEST) -count=1 -p 1 -timeout 40m $$others && $(GOTEST) -count=1 -timeout 40m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
+	  code=0; $(GOTEST) -count=1 -timeout 40m -skip '$(BESIDE)' ./test/e2e || code=$$?; \
 	  wait $$beside || code=$$?; exit $$code
 
 .PHONY: chaos
