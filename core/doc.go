@@ -14,10 +14,12 @@
 // The packages that do I/O for them:
 //
 //	driver       the client of drivers: handshake, deadlines, one mutating call per uid, shared status polling, error classes
-//	specresolver  a machine's spec with all that it inherits; secrets for it, once the operator's rules have passed
+//	specresolver  a machine's spec with all that it inherits; secrets for it, once the operator's rules have passed,
+//	             from their Secrets or from the copies of those
 //	bootstrap    user data
 //	drain        cordon and evict
-//	controllers  one package per kind: observe, plan, apply; orphan collects VMs without a Machine, readonly replaces all others
+//	controllers  one package per kind: observe, plan, apply; orphan collects VMs without a Machine, credentials keeps copies
+//	             of Secrets, readonly replaces all others
 //	manager      wiring: client, caches, the leader's Lease
 //
 // To follow a Machine: controllers/machineset creates it, controllers/machine observes it, lifecycle.Next says what is next,
