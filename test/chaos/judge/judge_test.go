@@ -208,6 +208,19 @@ func toldToGo(t *tale, later time.Duration) {
 	t.at(wanted.Add(later + 1900*time.Millisecond))
 }
 
+// userTakes is a deployment of which one may be missing: its user takes one, and core another one later.
+func userTakes(t *tale, later time.Duration) {
+	t.deployment(3, 1, 1)
+	for _, name := range []string{"a", "b", "c"} {
+		t.made(name)
+	}
+	t.byHand("a")
+	t.deleted("a")
+	taken := t.now
+	t.deleted("b")
+	t.at(taken.Add(later))
+}
+
 func TestGoodHistories(t *testing.T) {
 	for name, tell := range map[string]func(*tale){
 		"machines come": three,
@@ -230,6 +243,9 @@ func TestGoodHistories(t *testing.T) {
 			t.deleted("a")
 			t.byHand("b")
 			t.deleted("b")
+		},
+		"a user deletes one a moment before core deletes another": func(t *tale) {
+			userTakes(t, time.Second)
 		},
 		"a user wants fewer": func(t *tale) {
 			three(t)
@@ -366,6 +382,7 @@ func TestBadHistories(t *testing.T) {
 			t.made("e")
 		}, []string{Surge}},
 		"the last that serve are deleted by core":         {func(t *tale) { three(t); t.deleted("a") }, []string{Availability}},
+		"a user has deleted one for long when core deletes another": {func(t *tale) { userTakes(t, 3*time.Second) }, []string{Availability}},
 		"a set is told what its user has long taken back": {func(t *tale) { toldToGo(t, 3*time.Second) }, []string{Availability}},
 		"too few, as one has stopped to serve a minute before": {func(t *tale) {
 			three(t)

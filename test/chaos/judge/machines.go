@@ -92,13 +92,20 @@ func readySince(m *clusterv1alpha1.Machine) (time.Time, bool) {
 
 // available says whether the Machine serves at an instant, or did so at some time from another instant on.
 func (m *machine) available(minReady time.Duration, from, at time.Time) bool {
-	if !m.deleted.IsZero() {
-		return false
-	}
+	return m.deleted.IsZero() && m.serves(minReady, from, at)
+}
+
+// serves is available of a Machine that may be on its way out.
+func (m *machine) serves(minReady time.Duration, from, at time.Time) bool {
 	if since, ready := readySince(m.Machine); ready && !since.Add(minReady).After(at) {
 		return true
 	}
 	return !m.unready.IsZero() && !m.unready.Before(from) && !m.since.Add(minReady).After(m.unready)
+}
+
+// justTaken says whether a user has taken the Machine away after an instant, until when it was available.
+func (j *Judge) justTaken(m *machine, minReady time.Duration, from time.Time) bool {
+	return !m.deleted.IsZero() && !m.deleted.Before(from) && j.byHand(m) && m.serves(minReady, from, m.deleted)
 }
 
 // appeared: never more Machines than replicas and surge, those on their way out included.
@@ -144,7 +151,7 @@ func (j *Judge) departs(m *machine, at time.Time) {
 	}
 	left := 0
 	for _, other := range d.machines {
-		if other != m && other.available(minReady, from, at) {
+		if other != m && (other.available(minReady, from, at) || j.justTaken(other, minReady, from)) {
 			left++
 		}
 	}
