@@ -381,9 +381,9 @@ func TestBadHistories(t *testing.T) {
 			t.deleted("b")
 			t.made("e")
 		}, []string{Surge}},
-		"the last that serve are deleted by core":         {func(t *tale) { three(t); t.deleted("a") }, []string{Availability}},
+		"the last that serve are deleted by core":                   {func(t *tale) { three(t); t.deleted("a") }, []string{Availability}},
 		"a user has deleted one for long when core deletes another": {func(t *tale) { userTakes(t, 3*time.Second) }, []string{Availability}},
-		"a set is told what its user has long taken back": {func(t *tale) { toldToGo(t, 3*time.Second) }, []string{Availability}},
+		"a set is told what its user has long taken back":           {func(t *tale) { toldToGo(t, 3*time.Second) }, []string{Availability}},
 		"too few, as one has stopped to serve a minute before": {func(t *tale) {
 			three(t)
 			t.madeBy("new", "d")
