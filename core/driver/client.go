@@ -63,7 +63,7 @@ type callRecord struct {
 	// machine holds the uid, unless it is free.
 	machine  types.NamespacedName
 	underWay bool
-	outcome  *Outcome
+	outcome  *instance.Outcome
 	// free: the machine was forgotten while its call was under way; whoever comes next holds the uid.
 	free bool
 	// dropped: nobody is to have the outcome of the call under way.
@@ -136,7 +136,7 @@ func (d *Driver) Capabilities() Capabilities {
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an intent, so that the
 // call follows the intent at once instead of queueing behind it. nil means that it is set aside for 30 s, unless the driver
 // goes away meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is not checked.
-func (d *Driver) Reserve(m Machine, op Operation) error {
+func (d *Driver) Reserve(m Machine, op instance.Operation) error {
 	_, err := d.mutationTimeout()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,18 +151,18 @@ func (d *Driver) Reserve(m Machine, op Operation) error {
 }
 
 // Collect returns how far the mutation of the machine with that uid is. With Ended it hands the outcome over, once.
-func (d *Driver) Collect(machine types.NamespacedName, uid string) (Outcome, Progress) {
+func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Outcome, Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	record, held := d.held(machine, uid)
 	if !held {
-		return Outcome{}, Idle
+		return instance.Outcome{}, Idle
 	}
 	if record.underWay {
-		return Outcome{}, UnderWay
+		return instance.Outcome{}, UnderWay
 	}
 	if record.outcome == nil {
-		return Outcome{}, Idle
+		return instance.Outcome{}, Idle
 	}
 	outcome := *record.outcome
 	record.outcome = nil
@@ -192,11 +192,11 @@ func (d *Driver) Untrack(machine types.NamespacedName, uid string) {
 }
 
 // Observed returns what the last look found; false before the first one.
-func (d *Driver) Observed(machine types.NamespacedName, uid string) (Observation, bool) {
+func (d *Driver) Observed(machine types.NamespacedName, uid string) (instance.Observation, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, held := d.held(machine, uid); !held {
-		return Observation{}, false
+		return instance.Observation{}, false
 	}
 	return d.watch.observed(uid)
 }
@@ -242,7 +242,7 @@ func (d *Driver) held(machine types.NamespacedName, uid string) (*callRecord, bo
 
 // admissible returns why no such mutation of m can start now; overtime is what mutationTimeout said. Call it with the lock
 // held.
-func (d *Driver) admissible(m Machine, op Operation, overtime error) error {
+func (d *Driver) admissible(m Machine, op instance.Operation, overtime error) error {
 	record, mine := d.claim(m)
 	if !mine {
 		return uidTaken(record.machine)

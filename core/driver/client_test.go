@@ -38,14 +38,14 @@ func TestCreateHandsItsOutcomeOverOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome := r.outcome(t, m)
-	want := Outcome{Operation: Create, Instance: &instance.Instance{
+	want := instance.Outcome{Operation: instance.Create, Instance: &instance.Instance{
 		ProviderID:     prefix + m.UID,
 		State:          instance.Running,
 		PollAfter:      3 * time.Second,
 		LastKnownState: []byte("new"),
 		Addresses:      []instance.Address{{Type: "InternalIP", Address: "10.0.0.7"}},
 	}}
-	if diff := cmp.Diff(want, outcome, cmpopts.IgnoreFields(Outcome{}, "Started", "Ended")); diff != "" {
+	if diff := cmp.Diff(want, outcome, cmpopts.IgnoreFields(instance.Outcome{}, "Started", "Ended")); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 	if outcome.Started.IsZero() || outcome.Ended.Before(outcome.Started) {
@@ -95,7 +95,7 @@ func TestDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			outcome := r.outcome(t, machine("a"))
-			if outcome.Operation != Delete || outcome.Failure != nil {
+			if outcome.Operation != instance.Delete || outcome.Failure != nil {
 				t.Errorf("outcome %+v", outcome)
 			}
 			if diff := cmp.Diff(test.want, outcome.Instance); diff != "" {
@@ -123,7 +123,7 @@ func TestOneMutationPerMachine(t *testing.T) {
 	}
 	<-entered
 	for name, err := range map[string]error{
-		"create": r.StartCreate(t.Context(), m, nil, nil), "delete": r.StartDelete(t.Context(), m), "reserve": r.Reserve(m, Create),
+		"create": r.StartCreate(t.Context(), m, nil, nil), "delete": r.StartDelete(t.Context(), m), "reserve": r.Reserve(m, instance.Create),
 	} {
 		if !errors.Is(err, ErrBusy) {
 			t.Errorf("%s beside a create: %v, want ErrBusy", name, err)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -151,7 +152,7 @@ func TestADriversCarelessAnswersStopAtTheClient(t *testing.T) {
 	r.awaitReady(t)
 	m := accountWithSecrets("a")
 	r.Track(m, Pending)
-	seen := r.observed(t, m, func(Observation) bool { return true })
+	seen := r.observed(t, m, func(instance.Observation) bool { return true })
 	mustNotTell(t, "a look", fmt.Sprintf("%+v %+v", seen.Instance, seen.Failure))
 	if seen.Instance == nil || seen.Instance.ProviderID != prefix+m.UID || !strings.Contains(seen.Instance.Message, "it failed with") {
 		t.Errorf("the look found %+v, want what is no secret", seen.Instance)

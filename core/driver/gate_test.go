@@ -96,7 +96,7 @@ func (q *quotaRig) ask(t *testing.T, all []Machine) (held map[instance.Class]int
 			if has {
 				continue
 			}
-			err := q.Reserve(m, Create)
+			err := q.Reserve(m, instance.Create)
 			if err == nil {
 				err = q.StartCreate(t.Context(), m, nil, nil)
 			}
@@ -171,7 +171,7 @@ func TestSAFE7_RefusedCredentialsAreTriedAHandfulOfTimes(t *testing.T) {
 	// Other credentials are another account.
 	renewed := all[1]
 	renewed.Secrets = map[string][]byte{"key": []byte("new")}
-	if err := q.Reserve(renewed, Create); err != nil {
+	if err := q.Reserve(renewed, instance.Create); err != nil {
 		t.Errorf("with new credentials: %v", err)
 	}
 	q.Forget(renewed.key(), renewed.UID)
@@ -197,7 +197,7 @@ func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := q.Reserve(last, Create); !errors.Is(err, ErrThrottled) {
+	if err := q.Reserve(last, instance.Create); !errors.Is(err, ErrThrottled) {
 		t.Fatalf("one more: %v, want that there are too many", err)
 	}
 	close(refused)
@@ -210,7 +210,7 @@ func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
 			t.Fatal("it was never woken")
 		}
 	}
-	if err := q.Reserve(last, Create); !isHeld(err, instance.Credentials) {
+	if err := q.Reserve(last, instance.Create); !isHeld(err, instance.Credentials) {
 		t.Errorf("woken, it gets %v, want the cloud's refusal", err)
 	}
 }

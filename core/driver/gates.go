@@ -24,11 +24,11 @@ func (e *HeldError) Error() string {
 // nothing from being deleted, and a flavor that is out of stock keeps no other from being created.
 type gateKey struct {
 	account   account
-	operation Operation
+	operation instance.Operation
 }
 
 // pass lets m through its gate, or returns why not. Call it with the lock held.
-func (d *Driver) pass(m Machine, op Operation) error {
+func (d *Driver) pass(m Machine, op instance.Operation) error {
 	key, now := gateKey{accountOf(m), op}, d.cfg.Clock.Now()
 	mine, known := d.gates[key]
 	if !known {
@@ -59,7 +59,7 @@ func (d *Driver) pass(m Machine, op Operation) error {
 }
 
 // learn tells m's gate how its call ended. Call it with the lock held.
-func (d *Driver) learn(m Machine, o Outcome) {
+func (d *Driver) learn(m Machine, o instance.Outcome) {
 	class := "OK"
 	if o.Failure != nil {
 		class = string(o.Failure.Class)

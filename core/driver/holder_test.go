@@ -39,7 +39,7 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 
 	for _, other := range []Machine{stranger, elsewhere} {
 		for name, err := range map[string]error{
-			"reserve": r.Reserve(other, Create), "create": r.StartCreate(t.Context(), other, nil, nil), "delete": r.StartDelete(t.Context(), other),
+			"reserve": r.Reserve(other, instance.Create), "create": r.StartCreate(t.Context(), other, nil, nil), "delete": r.StartDelete(t.Context(), other),
 		} {
 			if !isTaken(err, m) {
 				t.Errorf("%s for %s: %v, want NameTaken with the holder's name", name, other.key(), err)
@@ -61,10 +61,10 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 	}
 
 	r.Forget(m.key(), m.UID)
-	if err := r.Reserve(stranger, Create); err != nil {
+	if err := r.Reserve(stranger, instance.Create); err != nil {
 		t.Errorf("after Forget: %v, want the uid free", err)
 	}
-	if err := r.Reserve(m, Create); !isTaken(err, stranger) {
+	if err := r.Reserve(m, instance.Create); !isTaken(err, stranger) {
 		t.Errorf("the old holder: %v, want NameTaken", err)
 	}
 }

@@ -2,11 +2,8 @@ package driver
 
 import (
 	"errors"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/millwright-dev/millwright/core/instance"
 )
 
 // What Reserve, StartCreate and StartDelete return, besides *instance.Failure and *HeldError, when nothing was started.
@@ -37,27 +34,6 @@ func (m Machine) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
 
-// Operation is a mutation of a machine.
-type Operation string
-
-// The operations.
-const (
-	Create Operation = "Create"
-	Delete Operation = "Delete"
-)
-
-// Outcome is how a mutation ended.
-type Outcome struct {
-	Operation Operation
-	// Instance is the driver's answer. nil after a failure, and after a Delete that left nothing: then, and only then,
-	// is the machine gone.
-	Instance *instance.Instance
-	// Failure is nil after a success. Class Unavailable says that the request never left.
-	Failure *instance.Failure
-	// Started is when the request was handed to the transport, Ended when its outcome was known.
-	Started, Ended time.Time
-}
-
 // Progress is how far a machine's mutation is.
 type Progress string
 
@@ -81,17 +57,3 @@ const (
 	// Settled: nothing is; a look now and then notices what was done from outside.
 	Settled Pace = "Settled"
 )
-
-// Observation is what the last look at a machine found.
-type Observation struct {
-	// Instance is the VM as last seen; nil when it was never seen and when the last look found none.
-	Instance *instance.Instance
-	// Failure is how the last look failed, nil when it did not. Class NotFound always comes from a GetMachineStatus
-	// of this very uid, never from its absence in a list.
-	Failure *instance.Failure
-	// At is when the last look began: what happened before it is in it.
-	At time.Time
-	// Looks counts how many looks in a row found the same, from 1. The first and the second NotFound wake the machine, so
-	// that one can confirm the other.
-	Looks int
-}

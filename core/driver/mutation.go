@@ -38,7 +38,7 @@ func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, ta
 	if len(violations) > 0 {
 		return invalidRequest(violations)
 	}
-	return d.start(ctx, mutation{m, Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+	return d.start(ctx, mutation{m, instance.Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
 		answer, err := s.machines.CreateMachine(ctx, request)
 		// A create that succeeds must say what it made: reader refuses an answer without a machine.
 		return answer.GetMachine(), err
@@ -57,7 +57,7 @@ func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
 	if violations := contract.CheckRequest(request); len(violations) > 0 {
 		return invalidRequest(violations)
 	}
-	return d.start(ctx, mutation{m, Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
+	return d.start(ctx, mutation{m, instance.Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
 		answer, err := s.machines.DeleteMachine(ctx, request)
 		return answer.GetMachine(), err
 	}})
@@ -66,7 +66,7 @@ func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
 // mutation is a create or delete. call makes it and returns the machine in the driver's answer.
 type mutation struct {
 	machine   Machine
-	operation Operation
+	operation instance.Operation
 	call      func(context.Context, *session) (*driverv1alpha1.Machine, error)
 }
 
@@ -94,12 +94,12 @@ func (d *Driver) start(traced context.Context, do mutation) error {
 }
 
 // mutate makes the call and waits for its end.
-func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout time.Duration) Outcome {
+func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout time.Duration) instance.Outcome {
 	m, op := do.machine, do.operation
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, departed := watchDeparture(ctx)
-	outcome := Outcome{Operation: op, Started: d.cfg.Clock.Now()}
+	outcome := instance.Outcome{Operation: op, Started: d.cfg.Clock.Now()}
 	// The deadline runs from now on. A process that was stopped since it last looked at its Lease may have lost it.
 	if !d.fits(timeout) {
 		outcome.Ended, outcome.Failure = outcome.Started, leaseExpiring()
@@ -116,7 +116,7 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout ti
 		}
 		return outcome
 	}
-	if op == Delete && answer == nil {
+	if op == instance.Delete && answer == nil {
 		return outcome
 	}
 	outcome.Instance, outcome.Failure = d.reader(s).machine(m, answer)
@@ -124,7 +124,7 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout ti
 }
 
 // finish keeps the outcome for Collect and wakes the machine.
-func (d *Driver) finish(m Machine, outcome Outcome) {
+func (d *Driver) finish(m Machine, outcome instance.Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slots.release()
@@ -144,7 +144,7 @@ func (d *Driver) finish(m Machine, outcome Outcome) {
 }
 
 // keep keeps an outcome, which is a look, too. Call it with the lock held.
-func (d *Driver) keep(record *callRecord, m Machine, outcome Outcome) {
+func (d *Driver) keep(record *callRecord, m Machine, outcome instance.Outcome) {
 	record.outcome = &outcome
 	pause := d.cfg.Polling.Interval
 	if outcome.Instance != nil {
@@ -153,7 +153,7 @@ func (d *Driver) keep(record *callRecord, m Machine, outcome Outcome) {
 	}
 	d.watch.told(m.UID, outcome.Ended, outcome.Instance)
 	record.nextLook = outcome.Ended.Add(pause)
-	if outcome.Operation == Delete && outcome.Instance == nil && outcome.Failure == nil {
+	if outcome.Operation == instance.Delete && outcome.Instance == nil && outcome.Failure == nil {
 		// Nothing is left to look at, however long its Machine takes to hear of it.
 		d.watch.untrack(m.UID)
 	}

@@ -34,7 +34,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 	<-entered
 	server.Stop()
 	r.await(t, "the loss of the driver", func() bool {
-		err := r.Reserve(asking, Create)
+		err := r.Reserve(asking, instance.Create)
 		r.alarm.ring(asking.key())
 		return failureClass(err) == instance.Unavailable
 	})
@@ -44,7 +44,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 		}
 	}
 	var failure *instance.Failure
-	if err := r.Reserve(asking, Create); !errors.As(err, &failure) || failure.Message != notConnected {
+	if err := r.Reserve(asking, instance.Create); !errors.As(err, &failure) || failure.Message != notConnected {
 		t.Errorf("a call meanwhile: %v, want %q", err, notConnected)
 	}
 	newFakeDriver().serve(t, path)
@@ -71,12 +71,12 @@ func TestARateLimitShrinksWhatTheDriverGets(t *testing.T) {
 	if got := r.outcome(t, a); got.Failure == nil || got.Failure.Class != instance.RateLimited {
 		t.Fatalf("outcome %+v, want RateLimited", got)
 	}
-	if err := r.Reserve(b, Create); !isHeld(err, instance.RateLimited) {
+	if err := r.Reserve(b, instance.Create); !isHeld(err, instance.RateLimited) {
 		t.Errorf("a call at once: %v, want it held back", err)
 	}
 	clock.Step(time.Second)
-	r.await(t, "b's turn", func() bool { return r.Reserve(b, Create) == nil })
-	if err := r.Reserve(c, Create); err == nil {
+	r.await(t, "b's turn", func() bool { return r.Reserve(b, instance.Create) == nil })
+	if err := r.Reserve(c, instance.Create); err == nil {
 		t.Error("two requests are set aside for a driver whose rate is limited")
 	}
 }
@@ -100,7 +100,7 @@ func TestAListThatBreaksTheContractIsNotBelieved(t *testing.T) {
 				r.Track(m, Pending)
 			}
 			for _, m := range machines(6) {
-				got := r.observed(t, m, func(o Observation) bool { return o.Failure != nil })
+				got := r.observed(t, m, func(o instance.Observation) bool { return o.Failure != nil })
 				if got.Failure.Class != instance.OutcomeUnknown || got.Failure.Reason != "InvalidAnswer" {
 					t.Errorf("%s: %v, want an unknown outcome", m.Name, got.Failure)
 				}

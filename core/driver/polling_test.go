@@ -85,8 +85,8 @@ func (c *cloud) set(uid string, state driverv1alpha1.MachineState) {
 	c.states[uid] = state
 }
 
-func inState(state instance.State) func(Observation) bool {
-	return func(o Observation) bool { return o.Instance != nil && o.Instance.State == state }
+func inState(state instance.State) func(instance.Observation) bool {
+	return func(o instance.Observation) bool { return o.Instance != nil && o.Instance.State == state }
 }
 
 // drain returns what was asked since it was last called.
@@ -159,7 +159,7 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 	}
 	clock.Step(time.Second)
 	r.observed(t, stale, inState(instance.Creating))
-	first := r.observed(t, lost, func(o Observation) bool { return o.Failure != nil })
+	first := r.observed(t, lost, func(o instance.Observation) bool { return o.Failure != nil })
 	if first.Failure.Class != instance.NotFound || first.Looks != 1 || first.Instance != nil {
 		t.Errorf("observation %+v, want one NotFound", first)
 	}
@@ -167,7 +167,7 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 		t.Errorf("asked %v, want one list and the two machines that it did not show", asked)
 	}
 	clock.Step(time.Second)
-	r.observed(t, lost, func(o Observation) bool { return o.Looks == 2 })
+	r.observed(t, lost, func(o instance.Observation) bool { return o.Looks == 2 })
 }
 
 func TestAMachineOfWhichNothingIsLeftIsNotLookedAt(t *testing.T) {
@@ -262,7 +262,7 @@ func TestALookThatFailsIsToldAndForgivesItself(t *testing.T) {
 			refuse.Store(true)
 			clock.Step(2 * time.Second)
 			for _, m := range all {
-				got := r.observed(t, m, func(o Observation) bool { return o.Failure != nil })
+				got := r.observed(t, m, func(o instance.Observation) bool { return o.Failure != nil })
 				if got.Failure.Class != instance.Credentials || !inState(instance.Creating)(got) {
 					t.Errorf("%s: %+v, want refused credentials beside what was last seen", m.Name, got)
 				}
@@ -270,7 +270,7 @@ func TestALookThatFailsIsToldAndForgivesItself(t *testing.T) {
 			refuse.Store(false)
 			c.set(all[0].UID, driverv1alpha1.MachineState_MACHINE_STATE_RUNNING)
 			clock.Step(4 * time.Second)
-			r.observed(t, all[0], func(o Observation) bool { return o.Failure == nil && inState(instance.Running)(o) })
+			r.observed(t, all[0], func(o instance.Observation) bool { return o.Failure == nil && inState(instance.Running)(o) })
 		})
 	}
 }

@@ -187,14 +187,14 @@ func (r *rig) await(t *testing.T, what string, done func() bool) {
 func (r *rig) awaitReady(t *testing.T) {
 	t.Helper()
 	asking := machine("asking")
-	r.await(t, "a ready driver", func() bool { return r.Reserve(asking, Create) == nil })
+	r.await(t, "a ready driver", func() bool { return r.Reserve(asking, instance.Create) == nil })
 	r.Forget(asking.key(), asking.UID)
 }
 
 // outcome waits for the end of m's mutation.
-func (r *rig) outcome(t *testing.T, m Machine) Outcome {
+func (r *rig) outcome(t *testing.T, m Machine) instance.Outcome {
 	t.Helper()
-	var outcome Outcome
+	var outcome instance.Outcome
 	r.await(t, "the end of the call", func() bool {
 		got, progress := r.Collect(m.key(), m.UID)
 		if progress == Idle {
@@ -207,9 +207,9 @@ func (r *rig) outcome(t *testing.T, m Machine) Outcome {
 }
 
 // observed waits for an observation of m that satisfies want.
-func (r *rig) observed(t *testing.T, m Machine, want func(Observation) bool) Observation {
+func (r *rig) observed(t *testing.T, m Machine, want func(instance.Observation) bool) instance.Observation {
 	t.Helper()
-	var seen Observation
+	var seen instance.Observation
 	r.await(t, "the observation", func() bool {
 		got, ok := r.Observed(m.key(), m.UID)
 		seen = got

@@ -148,7 +148,7 @@ func TestAMachineRefusedForWantOfALeaseIsWoken(t *testing.T) {
 	r.awaitReady(t)
 	held.Store(false)
 	m := machine("a")
-	if err := r.Reserve(m, Create); !isReason(err, "NotLeading") {
+	if err := r.Reserve(m, instance.Create); !isReason(err, "NotLeading") {
 		t.Fatalf("%v, want NotLeading", err)
 	}
 	held.Store(true)
@@ -165,7 +165,7 @@ func TestAMachineRefusedForWantOfALeaseIsWoken(t *testing.T) {
 		}
 		break
 	}
-	if err := r.Reserve(m, Create); err != nil {
+	if err := r.Reserve(m, instance.Create); err != nil {
 		t.Errorf("with a Lease: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ type watched struct {
 	pace    Pace
 	due     time.Time
 	looking bool
-	seen    Observation
+	seen    instance.Observation
 	// last is when a look last began; zero before the first.
 	last time.Time
 	// answer is what the last call for the machine was answered with, and answered when.
@@ -207,10 +207,10 @@ func (w *watchlist) dueOf(a account, now time.Time) []string {
 }
 
 // observed returns what the last look at uid found; false before the first.
-func (w *watchlist) observed(uid string) (Observation, bool) {
+func (w *watchlist) observed(uid string) (instance.Observation, bool) {
 	m, tracked := w.watched[uid]
 	if !tracked || m.seen.Looks == 0 {
-		return Observation{}, false
+		return instance.Observation{}, false
 	}
 	return m.seen, true
 }
@@ -238,7 +238,7 @@ func (w *watchlist) found(uid string, l look) bool {
 		return false
 	}
 	previous := m.seen
-	m.seen = Observation{Instance: l.instance, Failure: l.failure, At: l.began, Looks: 1}
+	m.seen = instance.Observation{Instance: l.instance, Failure: l.failure, At: l.began, Looks: 1}
 	if l.failure != nil && !gone(l) {
 		m.seen.Instance = previous.Instance
 	}

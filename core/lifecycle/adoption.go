@@ -196,7 +196,7 @@ func (p *plan) asked() bool {
 	v := p.view()
 	named := v.instance != nil && v.instance.ProviderID != ""
 	last := p.Memory.Last
-	if named || last != nil && last.Operation == clusterv1alpha1.OperationDelete || p.Driver.UnderWay {
+	if named || last != nil && last.Operation == instance.Delete || p.Driver.UnderWay {
 		return false
 	}
 	if p.denied(v) {

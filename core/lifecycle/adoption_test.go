@@ -20,7 +20,7 @@ func born(s *State) {
 
 func lookFailed(class instance.Class) func(*State) {
 	return func(s *State) {
-		s.Driver.Seen = &Look{Failure: &instance.Failure{Class: class, Reason: string(class), Message: "its words"}, At: s.Now, Looks: 1}
+		s.Driver.Seen = &instance.Observation{Failure: &instance.Failure{Class: class, Reason: string(class), Message: "its words"}, At: s.Now, Looks: 1}
 	}
 }
 
@@ -127,7 +127,7 @@ func TestLeavingUnadopted(t *testing.T) {
 	vm := instance.Instance{ProviderID: "cloud:///1", State: instance.Running}
 	deletedByUID := func(s *State) {
 		s.Memory = Next(*s).Memory
-		succeeded(opDelete, nil)(s)
+		succeeded(instance.Delete, nil)(s)
 	}
 	decide(t, map[string]decision{
 		"the driver is asked first": {
@@ -144,13 +144,13 @@ func TestLeavingUnadopted(t *testing.T) {
 		"another VM carried the uid of one that ran, and is deleted: its Node stays": {
 			given: all(running, deleting, seen(instance.Instance{ProviderID: "cloud:///2", State: instance.Running}), func(s *State) {
 				// Its create was answered before.
-				s.Memory.Last = &Outcome{Operation: opCreate, Ended: s.Now.Add(-time.Minute), Instance: &vm}
+				s.Memory.Last = &instance.Outcome{Operation: instance.Create, Ended: s.Now.Add(-time.Minute), Instance: &vm}
 				for range 2 {
 					s.Memory = Next(*s).Memory
 					s.Driver.Seen, s.Driver.UnderWay = nil, true
 				}
 				s.Driver.UnderWay = false
-				succeeded(opDelete, nil)(s)
+				succeeded(instance.Delete, nil)(s)
 			}), do: Release, wake: deletePatience, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"another VM carries the uid: it is deleted": {
@@ -177,7 +177,7 @@ func TestLeavingUnadopted(t *testing.T) {
 		"a delete that the driver does not understand, of nothing": {
 			given: all(born, deleting, missing(2), func(s *State) {
 				s.Memory = Next(*s).Memory
-				ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})(s)
+				ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})(s)
 			}), do: Release, watch: Closely, wake: deletePatience, silent: true,
 		},
 	})

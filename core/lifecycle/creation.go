@@ -69,7 +69,7 @@ func (p *plan) absent(v view) bool {
 // halfWay says whether the create failed half-way, yet told a providerID: it is taken up again.
 func (p *plan) halfWay() bool {
 	last := p.Memory.Last
-	return last != nil && last.Operation == clusterv1alpha1.OperationCreate && last.Failure != nil &&
+	return last != nil && last.Operation == instance.Create && last.Failure != nil &&
 		!p.Memory.Witnessed && !p.settled()
 }
 
@@ -129,7 +129,7 @@ func (p *plan) create(v view) bool {
 	if p.Machine.Status.LastOperation != nil && p.Memory.Last == nil {
 		p.Memory.Possible, p.Memory.Doubt = true, p.Driver.LeadingSince
 	}
-	p.Memory.Attempted, p.Memory.AttemptedAt = clusterv1alpha1.OperationCreate, p.Now
+	p.Memory.Attempted, p.Memory.AttemptedAt = instance.Create, p.Now
 	return p.act(Create)
 }
 
@@ -152,7 +152,7 @@ func (p *plan) createAccepted(v view) bool {
 // createFailed shows how the last create failed; true when there is no other now.
 func (p *plan) createFailed() bool {
 	last := p.Memory.Last
-	if last == nil || last.Failure == nil || last.Operation != clusterv1alpha1.OperationCreate {
+	if last == nil || last.Failure == nil || last.Operation != instance.Create {
 		return false
 	}
 	if terminal(last.Failure.Class) {

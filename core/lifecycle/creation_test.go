@@ -12,7 +12,7 @@ import (
 func halfWay(s *State) {
 	intended(s)
 	s.Machine.ProviderID = "cloud:///1"
-	s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
+	s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
 }
 
 // TestCreationAtTheBounds shows on which side of each bound a create falls.
@@ -31,25 +31,25 @@ func TestCreationAtTheBounds(t *testing.T) {
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"nor after a delete that failed": {
-			given: all(halfWay, func(s *State) { s.Memory.Last.Operation = opDelete }), watch: Closely, wake: driverPatience, silent: true,
+			given: all(halfWay, func(s *State) { s.Memory.Last.Operation = instance.Delete }), watch: Closely, wake: driverPatience, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create whose VM one look missed waits": {
-			given: all(intended, succeeded(opCreate, nil), missing(1)), wake: recheck, watch: Closely, silent: true,
+			given: all(intended, succeeded(instance.Create, nil), missing(1)), wake: recheck, watch: Closely, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create is repeated when the time has come": {
-			given: all(intended, succeeded(opCreate, nil), func(s *State) { s.Memory, s.Driver.Outcome = Next(*s).Memory, nil }, later(recheck)),
+			given: all(intended, succeeded(instance.Create, nil), func(s *State) { s.Memory, s.Driver.Outcome = Next(*s).Memory, nil }, later(recheck)),
 			do:    Create, watch: Closely, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a create that failed is repeated when the time has come": {
 			given: all(intended, func(s *State) {
-				s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+				s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
 				s.Memory.RetryAt = s.Now
 			}), do: Create, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a failure half-way that tells the known providerID again": {
-			given: all(halfWay, ended(opCreate, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", ProviderID: "cloud:///1"})),
+			given: all(halfWay, ended(instance.Create, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", ProviderID: "cloud:///1"})),
 			wake:  5 * time.Second, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"while nobody has looked at a VM that ran, its Node tells of the machine": {
@@ -88,7 +88,7 @@ func TestDoubtAboutEarlierCreates(t *testing.T) {
 		"a new machine":                         {func(*State) {}, false},
 		"an intent that this process only read": {intended, true},
 		"an intent whose end this process saw": {all(intended, func(s *State) {
-			s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+			s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
 		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,16 +124,16 @@ func TestLastKnownState(t *testing.T) {
 			old := func(s *State) { s.Machine.Status.LastKnownState = []byte("old") }
 			going := func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseDeleting }
 			for what, s := range map[string]State{
-				"a machine":             given(intended, old, ended(opCreate, f)),
-				"one that is deleted":   given(intended, deleting, old, ended(opCreate, f)),
-				"one that is on the go": given(intended, deleting, going, old, ended(opCreate, f)),
+				"a machine":             given(intended, old, ended(instance.Create, f)),
+				"one that is deleted":   given(intended, deleting, old, ended(instance.Create, f)),
+				"one that is on the go": given(intended, deleting, going, old, ended(instance.Create, f)),
 			} {
 				step := Next(s)
 				if got := string(step.Status.LastKnownState); got != c.want || c.want == "new" && !step.Write {
 					t.Errorf("%s keeps %q, written %t; want %q", what, got, step.Write, c.want)
 				}
 				s.Memory = step.Memory
-				ended(opDelete, instance.Failure{Class: instance.AccountChanged})(&s)
+				ended(instance.Delete, instance.Failure{Class: instance.AccountChanged})(&s)
 				if got := string(Next(s).Memory.LastKnownState); got != c.brought {
 					t.Errorf("%s then remembers %q, want %q", what, got, c.brought)
 				}

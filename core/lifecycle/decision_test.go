@@ -53,24 +53,24 @@ func joined(ready metav1.ConditionStatus) func(*State) {
 }
 
 func seen(vm instance.Instance) func(*State) {
-	return func(s *State) { s.Driver.Seen = &Look{Instance: &vm, At: s.Now, Looks: 1} }
+	return func(s *State) { s.Driver.Seen = &instance.Observation{Instance: &vm, At: s.Now, Looks: 1} }
 }
 
 func missing(looks int) func(*State) {
 	return func(s *State) {
-		s.Driver.Seen = &Look{Failure: &instance.Failure{Class: instance.NotFound}, At: s.Now, Looks: looks}
+		s.Driver.Seen = &instance.Observation{Failure: &instance.Failure{Class: instance.NotFound}, At: s.Now, Looks: looks}
 	}
 }
 
-func ended(op clusterv1alpha1.OperationType, f instance.Failure) func(*State) {
+func ended(op instance.Operation, f instance.Failure) func(*State) {
 	return func(s *State) {
-		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Failure: &f}
+		s.Driver.Outcome = &instance.Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Failure: &f}
 	}
 }
 
-func succeeded(op clusterv1alpha1.OperationType, vm *instance.Instance) func(*State) {
+func succeeded(op instance.Operation, vm *instance.Instance) func(*State) {
 	return func(s *State) {
-		s.Driver.Outcome = &Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Instance: vm}
+		s.Driver.Outcome = &instance.Outcome{Operation: op, Started: s.Now.Add(-time.Second), Ended: s.Now, Instance: vm}
 	}
 }
 

@@ -151,7 +151,7 @@ func (p *plan) deleted() bool {
 	}
 	last := p.Memory.Last
 	p.keep()
-	if last == nil || last.Operation != clusterv1alpha1.OperationDelete {
+	if last == nil || last.Operation != instance.Delete {
 		p.deleting("The VM is being deleted.")
 		return p.delete()
 	}
@@ -166,7 +166,7 @@ func (p *plan) deleted() bool {
 
 // deleteRefused: the delete has failed. One that the spec keeps from being understood is no obstacle where nothing was
 // ever made: every create met such a refusal, or the cloud knows nothing of the machine.
-func (p *plan) deleteRefused(last *Outcome) bool {
+func (p *plan) deleteRefused(last *instance.Outcome) bool {
 	p.refused(last.Failure)
 	if !p.Confirmed() && terminal(last.Failure.Class) {
 		p.watch = Closely
@@ -180,7 +180,7 @@ func (p *plan) deleteRefused(last *Outcome) bool {
 }
 
 // leftNothing: a delete left nothing. That counts if it was sent after every doubt had settled.
-func (p *plan) leftNothing(last *Outcome) bool {
+func (p *plan) leftNothing(last *instance.Outcome) bool {
 	settled := p.settleBy()
 	if settled.IsZero() || !last.Started.Before(settled) {
 		p.Memory.Gone = true
@@ -193,7 +193,7 @@ func (p *plan) leftNothing(last *Outcome) bool {
 // dying: the cloud has accepted the delete. Another one follows as soon as a look finds anything but a VM on its way out:
 // nothing, which is confirmed by it, or what the VM has left behind, which is removed by it. One that changed nothing is
 // not repeated at once.
-func (p *plan) dying(last *Outcome) bool {
+func (p *plan) dying(last *instance.Outcome) bool {
 	p.watch = Closely
 	p.deleting(words("The VM is being deleted", last.Instance))
 	v, again := p.view(), p.Memory.RetryAt
@@ -250,7 +250,7 @@ func (p *plan) delete() bool {
 	if p.Driver.Held != nil {
 		return p.held()
 	}
-	p.Memory.Attempted, p.Memory.AttemptedAt = clusterv1alpha1.OperationDelete, p.Now
+	p.Memory.Attempted, p.Memory.AttemptedAt = instance.Delete, p.Now
 	return p.act(Delete)
 }
 

@@ -107,61 +107,61 @@ func TestDeparture(t *testing.T) {
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True NoNode",
 		},
 		"a VM that appeared too late is known first": {
-			given: all(intended, deleting, succeeded(opCreate, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
+			given: all(intended, deleting, succeeded(instance.Create, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
 			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a VM that dies is watched": {
-			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), unseen),
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), unseen),
 			watch: Closely, wake: recheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "bye",
 		},
 		"a VM that is gone is deleted once more": {
-			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
 			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"what a VM left behind is deleted at once": {
-			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
 				seen(instance.Instance{State: instance.Failed})),
 			do: Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"but less and less often while that changes nothing": {
 			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
-				succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
+				succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
 				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
 			watch: Closely, wake: time.Minute, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a VM that is gone though its deletes are answered with it": {
 			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
-				succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
+				succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
 			watch: Closely, wake: repeatDelete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a VM that does not die is deleted again": {
-			given: all(provisioned, deleting, succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), unseen, patient),
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), unseen, patient),
 			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a create in doubt is waited for": {
-			given: all(intended, deleting, func(s *State) { s.Driver.LeadingSince = s.Now }, succeeded(opDelete, nil)), wake: repeatDelete,
+			given: all(intended, deleting, func(s *State) { s.Driver.LeadingSince = s.Now }, succeeded(instance.Delete, nil)), wake: repeatDelete,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "outcome is unknown",
 		},
 		"a create beyond doubt is not": {
-			given: all(intended, deleting, succeeded(opDelete, nil)), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			given: all(intended, deleting, succeeded(instance.Delete, nil)), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning,
 			silent: true, wake: deletePatience,
 		},
 		"a protected VM is shown": {
-			given: all(provisioned, deleting, ended(opDelete, instance.Failure{Class: instance.Precondition, Reason: "DeletionProtected"})),
+			given: all(provisioned, deleting, ended(instance.Delete, instance.Failure{Class: instance.Precondition, Reason: "DeletionProtected"})),
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DeletionProtected", wake: 10 * time.Second,
 		},
 		"a spec that never made anything does not hold the machine": {
 			given: all(func(s *State) {
 				s.Machine.Status = Status{Phase: "Failed", LastOperation: &Operation{Type: opCreate, State: clusterv1alpha1.OperationFailed}}
-			}, deleting, ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
+			}, deleting, ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
 			do: Release, watch: Closely, wake: deletePatience, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
 		},
 		"a spec that may have made something does": {
-			given: all(intended, deleting, ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
+			given: all(intended, deleting, ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
 			watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False SpecInvalid", wake: 30 * time.Second,
 		},
 		"a driver that has lost what it knew is not asked to delete": {
-			given: all(provisioned, deleting, ended(opDelete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), unseen),
+			given: all(provisioned, deleting, ended(instance.Delete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), unseen),
 			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DataLoss",
 		},
 		"nor one that lost it before this process": {
@@ -242,8 +242,8 @@ func TestDrainAtTheBounds(t *testing.T) {
 
 // TestDeleteAtTheBounds shows on which side of each bound a delete falls.
 func TestDeleteAtTheBounds(t *testing.T) {
-	refused := ended(opDelete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})
-	accepted := succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})
+	refused := ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})
+	accepted := succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})
 	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState) func(*State) {
 		return func(s *State) { s.Machine.Status.LastOperation = &Operation{Type: op, State: state} }
 	}
@@ -260,7 +260,7 @@ func TestDeleteAtTheBounds(t *testing.T) {
 		"of one whose delete failed, and not its create": given(stays, intended, operation(opDelete, "Failed"), deleting, refused),
 		"of one whose creates this process saw refused":  given(goes, intended, deleting, func(s *State) { s.Memory.Refused = true }, refused),
 		"a quota that is no obstacle to what is there": {
-			given: all(intended, operation(opCreate, "Failed"), deleting, ended(opDelete, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"})),
+			given: all(intended, operation(opCreate, "Failed"), deleting, ended(instance.Delete, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"})),
 			wake:  5 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False QuotaExceeded",
 		},
 		"a spec that is not understood, of a machine that had its VM": {
@@ -276,15 +276,15 @@ func TestDeleteAtTheBounds(t *testing.T) {
 				s.Driver.Seen.Failure = &instance.Failure{Class: instance.Internal}
 			}),
 		"an answer is no look": given(waits, provisioned, deleting,
-			succeeded(opDelete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), unseen),
+			succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), unseen),
 		"a look that failed": given(waits, provisioned, deleting, accepted, refusedLook(instance.Internal, false)),
 		"a delete that began when the doubt had settled": {
-			given: all(intended, deleting, succeeded(opDelete, nil), func(s *State) {
+			given: all(intended, deleting, succeeded(instance.Delete, nil), func(s *State) {
 				s.Driver.LeadingSince = s.Driver.Outcome.Started.Add(-settle)
 			}), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true, wake: deletePatience,
 		},
 		"a doubt that settles sooner than the next delete": {
-			given: all(intended, deleting, succeeded(opDelete, nil), func(s *State) { s.Driver.LeadingSince = s.Now.Add(time.Second - settle) }),
+			given: all(intended, deleting, succeeded(instance.Delete, nil), func(s *State) { s.Driver.LeadingSince = s.Now.Add(time.Second - settle) }),
 			wake:  time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"ruins without a providerID are not written down": {

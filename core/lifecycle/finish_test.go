@@ -63,7 +63,7 @@ func TestReadyOnTheWayOut(t *testing.T) {
 // TestWrittenAtOnce: what is told, and when it is written.
 func TestWrittenAtOnce(t *testing.T) {
 	lost := func(s *State) {
-		s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.OutcomeUnknown, Reason: "OutcomeUnknown"}}
+		s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.OutcomeUnknown, Reason: "OutcomeUnknown"}}
 	}
 	for name, c := range map[string]struct {
 		given  func(*State)
@@ -101,7 +101,7 @@ func TestStamp(t *testing.T) {
 		t.Fatalf("the first operation is dated %+v, want %s", first, want)
 	}
 	s := given(intended, later(settle), func(s *State) {
-		s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+		s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
 	})
 	if again := Next(s).Status.LastOperation; !again.At.Equal(first.At) {
 		t.Errorf("the same operation is dated %s, was %s", again.At, first.At)

@@ -26,7 +26,7 @@ func TestForgetting(t *testing.T) {
 		},
 		"VMs that must not be are told of, too": {
 			given: all(running, deleting, toForget, func(s *State) {
-				s.Driver.Seen = &Look{At: s.Now, Looks: 1, Instance: &instance.Instance{
+				s.Driver.Seen = &instance.Observation{At: s.Now, Looks: 1, Instance: &instance.Instance{
 					ProviderID: "cloud:///1", State: instance.Running, DuplicateProviderIDs: []string{"cloud:///2", "cloud:///3"},
 				}}
 			}), wake: tellPause, phase: deletingPhase,

@@ -13,7 +13,7 @@ const recheck = 30 * time.Second
 // hear takes into memory what the driver wants to be told again: from its last answer or the last look, whichever is newer.
 func (p *plan) hear() {
 	if last := p.Memory.Last; last != nil {
-		p.heard(last.lastKnownState(), last.Ended)
+		p.heard(last.LastKnownState(), last.Ended)
 	}
 	if seen := p.Driver.Seen; seen != nil && seen.Instance != nil {
 		p.heard(seen.Instance.LastKnownState, seen.At)
@@ -50,7 +50,7 @@ func (p *plan) learn() {
 	if m.Attempted == "" || p.Driver.UnderWay {
 		return
 	}
-	p.remember(Outcome{
+	p.remember(instance.Outcome{
 		Operation: m.Attempted, Started: m.AttemptedAt, Ended: p.Now,
 		Failure: &instance.Failure{
 			Class: instance.OutcomeUnknown, Reason: clusterv1alpha1.ReasonOutcomeUnknown, Message: "The call's outcome was lost.",
@@ -58,18 +58,18 @@ func (p *plan) learn() {
 	})
 }
 
-func (p *plan) remember(o Outcome) {
+func (p *plan) remember(o instance.Outcome) {
 	m := &p.Memory
 	repeated := m.Last != nil && m.Last.Failure != nil && o.Failure != nil && m.Last.Failure.Class == o.Failure.Class
 	m.Attempted, m.AttemptedAt, m.Last = "", time.Time{}, &o
 	m.RetryAt = o.Ended.Add(recheck)
 	m.Deletes++
-	if o.Operation != clusterv1alpha1.OperationDelete || o.Instance == nil {
+	if o.Operation != instance.Delete || o.Instance == nil {
 		m.Deletes = 0
 	}
 	if o.Failure == nil {
 		m.Failures = 0
-		m.Possible = m.Possible || o.Operation == clusterv1alpha1.OperationCreate
+		m.Possible = m.Possible || o.Operation == instance.Create
 		return
 	}
 	if !repeated {
@@ -77,7 +77,7 @@ func (p *plan) remember(o Outcome) {
 	}
 	m.Failures++
 	m.RetryAt = o.Ended.Add(after(o.Failure, m.Failures, p.Machine.UID))
-	if o.Operation != clusterv1alpha1.OperationCreate {
+	if o.Operation != instance.Create {
 		return
 	}
 	m.Refused = terminal(o.Failure.Class) && !m.Possible && o.Failure.LastKnownState == nil

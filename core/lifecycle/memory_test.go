@@ -9,7 +9,7 @@ import (
 )
 
 // remembered is the memory after outcomes, a second apart.
-func remembered(outcomes ...Outcome) Memory {
+func remembered(outcomes ...instance.Outcome) Memory {
 	p := &plan{State: given()}
 	for n, o := range outcomes {
 		o.Ended = epoch.Add(time.Duration(n) * time.Second)
@@ -18,8 +18,8 @@ func remembered(outcomes ...Outcome) Memory {
 	return p.Memory
 }
 
-func failed(op clusterv1alpha1.OperationType, class instance.Class) Outcome {
-	return Outcome{Operation: op, Failure: &instance.Failure{Class: class}}
+func failed(op instance.Operation, class instance.Class) instance.Outcome {
+	return instance.Outcome{Operation: op, Failure: &instance.Failure{Class: class}}
 }
 
 // TestRemember: what a row of outcomes leaves.
@@ -30,26 +30,26 @@ func TestRemember(t *testing.T) {
 		doubt             int // which outcome; 0 for none
 	}
 	some := &instance.Instance{State: instance.Deleting}
-	accepted, left := Outcome{Operation: opDelete, Instance: some}, Outcome{Operation: opDelete}
+	accepted, left := instance.Outcome{Operation: instance.Delete, Instance: some}, instance.Outcome{Operation: instance.Delete}
 	for name, c := range map[string]struct {
-		outcomes []Outcome
+		outcomes []instance.Outcome
 		want     memory
 	}{
-		"a create":                             {[]Outcome{{Operation: opCreate, Instance: some}}, memory{possible: true}},
-		"a delete that left nothing":           {[]Outcome{left}, memory{}},
-		"a delete that left something":         {[]Outcome{accepted}, memory{deletes: 1}},
-		"three of them":                        {[]Outcome{accepted, accepted, accepted}, memory{deletes: 3}},
-		"one after one that left nothing":      {[]Outcome{accepted, left, accepted}, memory{deletes: 1}},
-		"a create after them":                  {[]Outcome{accepted, {Operation: opCreate, Instance: some}}, memory{possible: true}},
-		"a failure":                            {[]Outcome{failed(opCreate, instance.Quota)}, memory{failures: 1}},
-		"the same again":                       {[]Outcome{failed(opCreate, instance.Quota), failed(opCreate, instance.Quota)}, memory{failures: 2}},
-		"another":                              {[]Outcome{failed(opCreate, instance.Quota), failed(opCreate, instance.Quota), failed(opCreate, instance.Capacity)}, memory{failures: 1}},
-		"a success between":                    {[]Outcome{failed(opDelete, instance.Quota), left, failed(opDelete, instance.Quota)}, memory{failures: 1}},
-		"a create whose outcome is unknown":    {[]Outcome{failed(opCreate, instance.Quota), failed(opCreate, instance.OutcomeUnknown)}, memory{failures: 1, possible: true, doubt: 2}},
-		"a delete whose outcome is unknown":    {[]Outcome{failed(opDelete, instance.OutcomeUnknown)}, memory{failures: 1}},
-		"a create refused for good":            {[]Outcome{failed(opCreate, instance.SpecInvalid)}, memory{failures: 1, refused: true}},
-		"one after one of unknown outcome":     {[]Outcome{failed(opCreate, instance.OutcomeUnknown), failed(opCreate, instance.SpecInvalid)}, memory{failures: 1, possible: true, doubt: 1}},
-		"a delete refused after such a create": {[]Outcome{failed(opCreate, instance.SpecInvalid), failed(opDelete, instance.SpecInvalid)}, memory{failures: 2, refused: true}},
+		"a create":                             {[]instance.Outcome{{Operation: instance.Create, Instance: some}}, memory{possible: true}},
+		"a delete that left nothing":           {[]instance.Outcome{left}, memory{}},
+		"a delete that left something":         {[]instance.Outcome{accepted}, memory{deletes: 1}},
+		"three of them":                        {[]instance.Outcome{accepted, accepted, accepted}, memory{deletes: 3}},
+		"one after one that left nothing":      {[]instance.Outcome{accepted, left, accepted}, memory{deletes: 1}},
+		"a create after them":                  {[]instance.Outcome{accepted, {Operation: instance.Create, Instance: some}}, memory{possible: true}},
+		"a failure":                            {[]instance.Outcome{failed(instance.Create, instance.Quota)}, memory{failures: 1}},
+		"the same again":                       {[]instance.Outcome{failed(instance.Create, instance.Quota), failed(instance.Create, instance.Quota)}, memory{failures: 2}},
+		"another":                              {[]instance.Outcome{failed(instance.Create, instance.Quota), failed(instance.Create, instance.Quota), failed(instance.Create, instance.Capacity)}, memory{failures: 1}},
+		"a success between":                    {[]instance.Outcome{failed(instance.Delete, instance.Quota), left, failed(instance.Delete, instance.Quota)}, memory{failures: 1}},
+		"a create whose outcome is unknown":    {[]instance.Outcome{failed(instance.Create, instance.Quota), failed(instance.Create, instance.OutcomeUnknown)}, memory{failures: 1, possible: true, doubt: 2}},
+		"a delete whose outcome is unknown":    {[]instance.Outcome{failed(instance.Delete, instance.OutcomeUnknown)}, memory{failures: 1}},
+		"a create refused for good":            {[]instance.Outcome{failed(instance.Create, instance.SpecInvalid)}, memory{failures: 1, refused: true}},
+		"one after one of unknown outcome":     {[]instance.Outcome{failed(instance.Create, instance.OutcomeUnknown), failed(instance.Create, instance.SpecInvalid)}, memory{failures: 1, possible: true, doubt: 1}},
+		"a delete refused after such a create": {[]instance.Outcome{failed(instance.Create, instance.SpecInvalid), failed(instance.Delete, instance.SpecInvalid)}, memory{failures: 2, refused: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := remembered(c.outcomes...)
@@ -62,7 +62,7 @@ func TestRemember(t *testing.T) {
 			}
 		})
 	}
-	again := remembered(failed(opCreate, instance.Quota), failed(opCreate, instance.Quota))
+	again := remembered(failed(instance.Create, instance.Quota), failed(instance.Create, instance.Quota))
 	if wait := again.RetryAt.Sub(again.Last.Ended); wait < 8*time.Second || wait > 10*time.Second {
 		t.Errorf("the second failure pauses for %s", wait)
 	}
@@ -127,7 +127,7 @@ func TestFrozen(t *testing.T) {
 		s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
 	}
 	said := func(s *State) {
-		s.Memory.Last = &Outcome{Operation: opDelete, Ended: s.Now, Failure: &instance.Failure{Class: instance.DataLoss, Reason: "X"}}
+		s.Memory.Last = &instance.Outcome{Operation: instance.Delete, Ended: s.Now, Failure: &instance.Failure{Class: instance.DataLoss, Reason: "X"}}
 	}
 	vm := seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})
 	for name, c := range map[string]struct {

@@ -38,7 +38,7 @@ func TestNext(t *testing.T) {
 		"user data that cannot be rendered any more after an attempt that failed": {
 			given: all(intended, func(s *State) {
 				s.BootstrapError = "label is wrong"
-				s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+				s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
 			}),
 			condition: "BootstrapReady False BootstrapInvalid", message: "label is wrong",
 			phase: clusterv1alpha1.MachinePhaseProvisioning, wake: bootstrapPause,
@@ -78,38 +78,38 @@ func TestNext(t *testing.T) {
 			condition: "InstanceReady False DriverUnavailable", message: "gone", phase: clusterv1alpha1.MachinePhasePending,
 		},
 		"a create under way is waited for": {
-			given: all(intended, func(s *State) { s.Driver.UnderWay, s.Memory.Attempted = true, opCreate }), silent: true,
+			given: all(intended, func(s *State) { s.Driver.UnderWay, s.Memory.Attempted = true, instance.Create }), silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a create whose outcome got lost is repeated soon": {
-			given: all(intended, func(s *State) { s.Memory.Attempted = opCreate }), silent: true, wake: time.Second,
+			given: all(intended, func(s *State) { s.Memory.Attempted = instance.Create }), silent: true, wake: time.Second,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"the VM is known by its providerID": {
-			given: all(intended, succeeded(opCreate, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})), do: Record,
+			given: all(intended, succeeded(instance.Create, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})), do: Record,
 			phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
 		},
 		"a failure half-way tells the providerID": {
-			given: all(intended, ended(opCreate, instance.Failure{Class: instance.Internal, ProviderID: "cloud:///1", LastKnownState: []byte("x")})),
+			given: all(intended, ended(instance.Create, instance.Failure{Class: instance.Internal, ProviderID: "cloud:///1", LastKnownState: []byte("x")})),
 			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"what was made half-way is taken up again": {
 			given: all(intended, func(s *State) {
 				s.Machine.ProviderID = "cloud:///1"
-				s.Memory.Last = &Outcome{Operation: opCreate, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
+				s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
 			}),
 			do: Create, condition: "InstanceReady False ProviderInternal", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create that shows no VM waits": {
-			given: all(intended, succeeded(opCreate, nil)), wake: recheck, watch: Closely, silent: true,
+			given: all(intended, succeeded(instance.Create, nil)), wake: recheck, watch: Closely, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create whose VM is nowhere is repeated": {
-			given: all(intended, succeeded(opCreate, nil), missing(2)), do: Create, watch: Closely,
+			given: all(intended, succeeded(instance.Create, nil), missing(2)), do: Create, watch: Closely,
 			phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
 		},
 		"an accepted create that left ruins waits": {
-			given: all(intended, succeeded(opCreate, &instance.Instance{State: instance.Failed, Message: "no port"})), wake: recheck, watch: Closely,
+			given: all(intended, succeeded(instance.Create, &instance.Instance{State: instance.Failed, Message: "no port"})), wake: recheck, watch: Closely,
 			condition: "InstanceReady False Failed", message: "no port", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a VM that boots is not worth a write": {
@@ -137,7 +137,7 @@ func TestNext(t *testing.T) {
 		"a VM that cannot be looked at": {
 			given: all(intended, func(s *State) {
 				s.Machine.ProviderID = "cloud:///1"
-				s.Driver.Seen = &Look{Failure: &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid"}, At: s.Now, Looks: 1}
+				s.Driver.Seen = &instance.Observation{Failure: &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid"}, At: s.Now, Looks: 1}
 			}, patient),
 			condition: "InstanceReady False CredentialsInvalid", phase: clusterv1alpha1.MachinePhaseProvisioning, watch: Closely,
 		},
@@ -149,7 +149,7 @@ func TestNext(t *testing.T) {
 				s.Machine.ProviderID = "cloud:///1"
 				missing(2)(s)
 				s.Driver.Seen.At = s.Now.Add(-time.Second)
-			}, succeeded(opCreate, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
+			}, succeeded(instance.Create, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
 			watch: Closely, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning, condition: "InstanceReady False Creating",
 		},
 		"a VM that was gone at two looks is gone": {

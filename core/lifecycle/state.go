@@ -100,9 +100,9 @@ type Driver struct {
 	// UnderWay: a mutation of this machine has no outcome yet.
 	UnderWay bool
 	// Outcome is that of the mutation that ended last, the one time that it is handed over.
-	Outcome *Outcome
+	Outcome *instance.Outcome
 	// Seen is what the last look at the VM found; nil when there was none.
-	Seen *Look
+	Seen *instance.Observation
 }
 
 // unknownReason is the condition's reason where there is no driver.
@@ -111,40 +111,6 @@ func (d Driver) unknownReason() string {
 		return clusterv1alpha1.ReasonDriverNotFound
 	}
 	return d.UnknownReason
-}
-
-// Outcome is how a mutation ended.
-type Outcome struct {
-	// Operation is OperationCreate or OperationDelete.
-	Operation clusterv1alpha1.OperationType
-	// Instance is nil after a failure, and after a delete that left nothing.
-	Instance *instance.Instance
-	// Failure is nil after a success.
-	Failure        *instance.Failure
-	Started, Ended time.Time
-}
-
-// lastKnownState is what the driver handed over to be told again; nil for nothing.
-func (o *Outcome) lastKnownState() []byte {
-	switch {
-	case o.Failure != nil:
-		return o.Failure.LastKnownState
-	case o.Instance != nil:
-		return o.Instance.LastKnownState
-	}
-	return nil
-}
-
-// Look is what was found when the driver was last asked for the machine.
-type Look struct {
-	// Instance is the VM as last seen; nil when none was found.
-	Instance *instance.Instance
-	// Failure is how the look failed; class NotFound says that the cloud knows nothing of the uid.
-	Failure *instance.Failure
-	// At is when the look began.
-	At time.Time
-	// Looks counts how many in a row found the same.
-	Looks int
 }
 
 // Node is the Node that fits the machine.
@@ -203,11 +169,11 @@ type Drain struct {
 // Memory is what one process remembers of a machine between steps. Losing it is safe at any time.
 type Memory struct {
 	// Attempted is the mutation that was started and whose outcome has not been seen; empty when there is none.
-	Attempted clusterv1alpha1.OperationType
+	Attempted instance.Operation
 	// AttemptedAt is when it was started.
 	AttemptedAt time.Time
 	// Last is the outcome that was seen last; nil before the first.
-	Last *Outcome
+	Last *instance.Outcome
 	// LastKnownState is what the driver last wanted to be told again, at HeardAt; nil where this process has heard nothing.
 	LastKnownState []byte
 	HeardAt        time.Time

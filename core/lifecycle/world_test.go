@@ -31,8 +31,8 @@ type world struct {
 	leading time.Time
 	sawEnd  bool // the process has seen the deletion
 	call    *call
-	outcome *Outcome
-	look    *Look
+	outcome *instance.Outcome
+	look    *instance.Observation
 	clock   Clock          // of the process
 	dark    bool           // the API server is away
 	blind   instance.Class // looks fail so; empty when they do not
@@ -70,7 +70,7 @@ type world struct {
 }
 
 type call struct {
-	op      clusterv1alpha1.OperationType
+	op      instance.Operation
 	started time.Time
 }
 
@@ -324,9 +324,9 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 	case step.Do == Create && w.cache.ProviderID != "" && w.vm == nil:
 		w.breaks("create for a machine that had a VM")
 	}
-	op := clusterv1alpha1.OperationCreate
+	op := instance.Create
 	if step.Do == Delete {
-		op = clusterv1alpha1.OperationDelete
+		op = instance.Delete
 	}
 	w.call = &call{op: op, started: w.now}
 	return true
@@ -360,7 +360,7 @@ func (w *world) release(s *State, lose func() fate) {
 
 // crash ends the process; another takes over. A call that was under way may have reached the cloud, or may yet.
 func (w *world) crash() {
-	if w.call != nil && w.call.op == clusterv1alpha1.OperationCreate && w.vm == nil {
+	if w.call != nil && w.call.op == instance.Create && w.vm == nil {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
 	}
 	w.memory, w.call, w.outcome, w.look, w.claims = Memory{}, nil, nil, nil, nil
@@ -424,20 +424,20 @@ func (w *world) answer(class instance.Class, reached bool) {
 		return
 	}
 	w.call = nil
-	if terminal(class) && c.op == clusterv1alpha1.OperationCreate {
+	if terminal(class) && c.op == instance.Create {
 		reached = false
 	}
-	o := &Outcome{Operation: c.op, Started: c.started, Ended: w.now}
+	o := &instance.Outcome{Operation: c.op, Started: c.started, Ended: w.now}
 	if class != "" {
 		o.Failure = &instance.Failure{Class: class, Reason: string(class), Message: "the cloud's words"}
 	}
 	if class == "" || reached {
 		w.act(c.op)
 	}
-	if o.Failure != nil && reached && c.op == clusterv1alpha1.OperationCreate && w.version%2 == 0 {
+	if o.Failure != nil && reached && c.op == instance.Create && w.version%2 == 0 {
 		o.Failure.LastKnownState = w.vm.LastKnownState
 	}
-	if class == instance.OutcomeUnknown && !reached && c.op == clusterv1alpha1.OperationCreate {
+	if class == instance.OutcomeUnknown && !reached && c.op == instance.Create {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
 	}
 	if class == "" && w.vm != nil {
@@ -448,8 +448,8 @@ func (w *world) answer(class instance.Class, reached bool) {
 	w.outcome = o
 }
 
-func (w *world) act(op clusterv1alpha1.OperationType) {
-	if op == clusterv1alpha1.OperationCreate {
+func (w *world) act(op instance.Operation) {
+	if op == instance.Create {
 		w.boot()
 		return
 	}
@@ -463,7 +463,7 @@ func (w *world) act(op clusterv1alpha1.OperationType) {
 
 // observe looks at the VM.
 func (w *world) observe() {
-	next := &Look{At: w.now, Looks: 1}
+	next := &instance.Observation{At: w.now, Looks: 1}
 	switch {
 	case w.away:
 		return

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -111,7 +112,7 @@ func (r *rig) remove(t *testing.T) string {
 
 func (r *rig) outcome(t *testing.T, m driver.Machine) string {
 	t.Helper()
-	var outcome driver.Outcome
+	var outcome instance.Outcome
 	r.await(t, "the end of a call", func() bool {
 		got, progress := r.driver.Collect(keyOf(m), m.UID)
 		outcome = got
@@ -125,7 +126,7 @@ func (r *rig) look(t *testing.T) string {
 	m := asked()
 	r.driver.Track(m, driver.Pending)
 	defer r.driver.Untrack(keyOf(m), m.UID)
-	var seen driver.Observation
+	var seen instance.Observation
 	r.await(t, "a look", func() bool {
 		got, looked := r.driver.Observed(keyOf(m), m.UID)
 		seen = got

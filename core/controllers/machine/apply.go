@@ -218,20 +218,21 @@ func (s *subject) notStarted(step lifecycle.Step, err error) error {
 	case failed && failure.Class == instance.Unavailable:
 		known.Ready, known.Unready = false, failure.Message
 	case failed:
-		operation := clusterv1alpha1.OperationType(operationOf(step))
-		known.Outcome = &lifecycle.Outcome{Operation: operation, Failure: failure, Started: s.state.Now, Ended: s.state.Now}
+		known.Outcome = &instance.Outcome{
+			Operation: operationOf(step), Failure: failure, Started: s.state.Now, Ended: s.state.Now,
+		}
 	default:
 		return err
 	}
 	return nil
 }
 
-// operationOf is the driver's name for a Create or a Delete.
-func operationOf(step lifecycle.Step) driver.Operation {
+// operationOf is the operation that a step starts; the step is a Create or a Delete.
+func operationOf(step lifecycle.Step) instance.Operation {
 	if step.Do == lifecycle.Delete {
-		return driver.Delete
+		return instance.Delete
 	}
-	return driver.Create
+	return instance.Create
 }
 
 // forgetAttempt takes back what was remembered of a call that was not started.

@@ -188,17 +188,14 @@ func (r *reconciler) observeDriver(s *subject) error {
 	outcome, progress := d.Collect(s.key(), uid)
 	known.UnderWay = progress == driver.UnderWay
 	if progress == driver.Ended {
-		known.Outcome = &lifecycle.Outcome{
-			Operation: clusterv1alpha1.OperationType(outcome.Operation), Instance: outcome.Instance, Failure: outcome.Failure,
-			Started: outcome.Started, Ended: outcome.Ended,
-		}
+		known.Outcome = &outcome
 	}
 	if seen, looked := d.Observed(s.key(), uid); looked {
-		known.Seen = &lifecycle.Look{Instance: seen.Instance, Failure: seen.Failure, At: seen.At, Looks: seen.Looks}
+		known.Seen = &seen
 	}
 	if p.refused() {
 		// Nobody is asked about it: that is all there is to see.
-		known.Seen = &lifecycle.Look{Failure: p.trouble, At: s.state.Now}
+		known.Seen = &instance.Observation{Failure: p.trouble, At: s.state.Now}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/orphan"
 )
 
@@ -191,7 +192,7 @@ func (s *search) delete(ctx context.Context, h holding, vms []orphan.VM) (failed
 }
 
 // ended tells how a delete ended, and returns 1 if it came to nothing.
-func (s *search) ended(account uint64, m driver.Machine, o driver.Outcome) int {
+func (s *search) ended(account uint64, m driver.Machine, o instance.Outcome) int {
 	if o.Failure != nil {
 		s.tell(m, corev1.EventTypeWarning, "OrphanNotDeleted", o.Failure.Error())
 		return 1
