@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/utils/clock"
 
+	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 )
 
@@ -90,7 +91,7 @@ func (c Config) withDefaults() Config {
 		ListPage: contract.DefaultListPageDeadline,
 	})
 	orDefault(&c.MaxConcurrentRequests, contract.DefaultMaxConcurrentRequests)
-	orDefault(&c.CredentialRetry, DefaultCredentialRetry)
+	orDefault(&c.CredentialRetry, instance.DefaultCredentialRetry)
 	orDefault(&c.ReconnectDelay, 500*time.Millisecond)
 	orDefault(&c.ProbeInterval, 10*time.Second)
 	orDefault(&c.Polling.Interval, time.Second)

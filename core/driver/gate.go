@@ -41,18 +41,6 @@ const (
 	gateTurn = 10 * time.Second
 )
 
-// DefaultCredentialRetry is how long refused credentials are left alone.
-const DefaultCredentialRetry = 5 * time.Minute
-
-// pauses of a closed gate, from the first to the last. Source of Credentials: the contract's table of codes. Of a quota or a
-// shortage nobody can say when it ends; one call in half a minute is bearable for any cloud.
-var pauses = map[instance.Class]struct{ first, last time.Duration }{
-	instance.Credentials: {DefaultCredentialRetry, DefaultCredentialRetry},
-	instance.Quota:       {5 * time.Second, 30 * time.Second},
-	instance.Capacity:    {5 * time.Second, 30 * time.Second},
-	instance.RateLimited: {time.Second, 30 * time.Second},
-}
-
 func newGate(patience time.Duration) *gate {
 	return &gate{window: firstWindow, patience: patience, turns: map[string]time.Time{}, queued: map[string]struct{}{}}
 }
@@ -114,17 +102,17 @@ func (g *gate) ended(uid string, began, now time.Time, failure *instance.Failure
 		g.window = min(g.window+1, maxWindow)
 		return
 	}
-	pause, refused := pauses[failure.Class]
-	if !refused {
+	pause, opens := failure.Class.BreakerBackoff()
+	if !opens {
 		return
 	}
 	if failure.Class == instance.Credentials {
-		pause.first, pause.last = g.patience, g.patience
+		pause = instance.Backoff{First: g.patience, Last: g.patience}
 	}
 	if g.why == nil || g.why.Class != failure.Class {
 		g.refusals = 0
 	}
-	wait := max(backoff(pause.first, pause.last, g.refusals), failure.RetryAfter)
+	wait := max(pause.Nth(g.refusals+1), failure.RetryAfter)
 	g.refusals++
 	g.closed, g.until = now, now.Add(wait)
 	// What else came with the failure is the business of the machine whose it was.

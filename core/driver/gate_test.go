@@ -241,7 +241,7 @@ func TestSAFE7_Gate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			g, at := newGate(DefaultCredentialRetry), now
+			g, at := newGate(instance.DefaultCredentialRetry), now
 			for i, failure := range tc.failures {
 				uid := fmt.Sprint(i)
 				if _, ok := g.ask(uid, at); !ok {
@@ -289,7 +289,7 @@ func begin(t *testing.T, g *gate, uid string, now time.Time) {
 // A call that began before the gate was closed says nothing new: many that fail at once are one failure.
 func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(DefaultCredentialRetry)
+	g := newGate(instance.DefaultCredentialRetry)
 	for i := range firstWindow {
 		begin(t, g, fmt.Sprint(i), now)
 	}
@@ -306,7 +306,7 @@ func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 // Whose turn has come and who does not come loses it to the next.
 func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(DefaultCredentialRetry)
+	g := newGate(instance.DefaultCredentialRetry)
 	begin(t, g, "first", now)
 	g.ended("first", now, now, &instance.Failure{Class: instance.Quota})
 	for _, uid := range []string{"a", "b", "c"} {
@@ -340,7 +340,7 @@ func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 // After a rest the next calls feel their way again.
 func TestSAFE7_SuccessesAreForgotten(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(DefaultCredentialRetry)
+	g := newGate(instance.DefaultCredentialRetry)
 	for i := range 20 {
 		begin(t, g, fmt.Sprint(i), now)
 		g.ended(fmt.Sprint(i), now, now, nil)
@@ -358,7 +358,7 @@ func TestSAFE7_SuccessesAreForgotten(t *testing.T) {
 
 func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(DefaultCredentialRetry)
+	g := newGate(instance.DefaultCredentialRetry)
 	g.window, g.used = 16, now
 	for i := range 16 {
 		begin(t, g, fmt.Sprint(i), now)

@@ -88,7 +88,7 @@ func (d *Driver) countGates() {
 			shut[g.why.Class]++
 		}
 	}
-	for class := range pauses {
+	for _, class := range instance.BreakerClasses() {
 		d.metrics.breakers.WithLabelValues(d.name, string(class)).Set(float64(shut[class]))
 	}
 }

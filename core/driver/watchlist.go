@@ -284,7 +284,7 @@ func (w *watchlist) pause(m *watched, l look) time.Duration {
 		return pause
 	}
 	if l.oneByOne || l.failure != nil {
-		pause = backoff(w.polling.Interval, w.polling.MaxInterval, m.seen.Looks-1)
+		pause = instance.Backoff{First: w.polling.Interval, Last: w.polling.MaxInterval}.Nth(m.seen.Looks)
 	}
 	if m.pace == Settled {
 		pause = w.polling.SettledInterval
@@ -294,7 +294,7 @@ func (w *watchlist) pause(m *watched, l look) time.Duration {
 	}
 	// What failed is tried again soon, then ever later.
 	if l.failure != nil && !gone(l) {
-		pause = backoff(w.polling.Interval, pause, m.seen.Looks-1)
+		pause = instance.Backoff{First: w.polling.Interval, Last: pause}.Nth(m.seen.Looks)
 	}
 	if l.instance != nil {
 		pause = max(pause, l.instance.PollAfter)
@@ -307,16 +307,6 @@ func (w *watchlist) pause(m *watched, l look) time.Duration {
 
 // settledAlone is how many times rarer settled machines are looked at where each costs a call.
 const settledAlone = 5
-
-func backoff(from, to time.Duration, steps int) time.Duration {
-	for range steps {
-		if from >= to {
-			break
-		}
-		from *= 2
-	}
-	return min(from, to)
-}
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -5,22 +5,24 @@ import (
 	"time"
 )
 
-// Class is what core does about a failed call: the rows of the contract's table of codes. No code outside
-// core/driver looks at a gRPC code.
+// Class is what core does about a failed call. It follows from the gRPC code and the reason that
+// errors.proto in proto/millwright/driver/v1alpha1 defines. Only core/driver looks at a gRPC code.
 type Class string
 
 // The classes of failure.
 const (
-	// OutcomeUnknown: the call may have taken effect. Keep the finalizer, retry the same uid with backoff,
-	// never replace, never forget.
+	// OutcomeUnknown: the call may have taken effect. Keep the finalizer, retry the same uid with
+	// backoff, never replace, never forget.
 	OutcomeUnknown Class = "OutcomeUnknown"
-	// Unavailable: the request never left core (no such driver yet, not connected, not ready). Nothing happened; wait.
+	// Unavailable: the request never left core (no such driver yet, not connected, not ready).
+	// Nothing happened; wait.
 	Unavailable Class = "Unavailable"
 	// SpecInvalid is terminal for this spec.
 	SpecInvalid Class = "SpecInvalid"
 	// NotFound: the cloud knows nothing of the uid.
 	NotFound Class = "NotFound"
-	// Conflict: a foreign VM holds the name, or immutable fields differ. This machine fails; adopt and delete nothing.
+	// Conflict: a foreign VM holds the name, or immutable fields differ. This machine fails; adopt
+	// and delete nothing.
 	Conflict Class = "Conflict"
 	// Credentials: refused or lacking a permission. Not the machine's fault: never remediate.
 	Credentials Class = "Credentials"
@@ -49,15 +51,18 @@ const (
 // Failure is how a call to a driver failed. It is an error.
 type Failure struct {
 	Class Class
-	// Reason is the driver's ErrorInfo.reason in CamelCase, fit for a condition; the class where there was none.
+	// Reason is the driver's ErrorInfo.reason in CamelCase, fit for a condition. It is the class
+	// where the driver gave none.
 	Reason string
 	// Message is the cloud's own words, free of secrets, stable from attempt to attempt.
 	Message string
 	// Fields name what is wrong in the provider spec, where the driver said so.
 	Fields []Field
-	// RetryAfter is the driver's wish; 0 leaves it to core.
+	// RetryAfter is how long the driver asks core to wait before the next call; 0 leaves it to
+	// core.
 	RetryAfter time.Duration
-	// ProviderID and LastKnownState survive a call that failed half-way; stored like a success's.
+	// ProviderID and LastKnownState come with a call that failed half-way. They are stored as after
+	// a success.
 	ProviderID     string
 	LastKnownState []byte
 }

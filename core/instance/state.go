@@ -29,19 +29,22 @@ type Instance struct {
 	// Reason is one CamelCase word, Message the cloud's own words.
 	Reason, Message string
 	Addresses       []Address
-	// PollAfter is how long the driver asks core to wait before the next look; 0 leaves it to core.
+	// PollAfter is how long the driver asks core to wait before the next poll; 0 leaves it to core.
 	PollAfter time.Duration
 	// LastKnownState goes back to the driver with the next call; core never looks inside.
 	LastKnownState []byte
-	// DuplicateProviderIDs are other VMs that carry the same uid: a broken promise that must be shown.
+	// DuplicateProviderIDs are other VMs that carry the same uid: a broken promise that must be
+	// shown.
 	DuplicateProviderIDs []string
-	// ProviderIDAliases are other ids that the Node of this VM may have; the driver vouches for them.
+	// ProviderIDAliases are other ids that the Node of this VM may have; the driver vouches for
+	// them.
 	ProviderIDAliases []string
 }
 
 // Has says whether id names this VM, or another one that carries the same uid.
 func (i *Instance) Has(id string) bool {
-	return id != "" && (id == i.ProviderID || slices.Contains(i.ProviderIDAliases, id) || slices.Contains(i.DuplicateProviderIDs, id))
+	return id != "" && (id == i.ProviderID || slices.Contains(i.ProviderIDAliases, id) ||
+		slices.Contains(i.DuplicateProviderIDs, id))
 }
 
 // Address is one address of a VM; Type is as in corev1.NodeAddressType.

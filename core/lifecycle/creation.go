@@ -155,7 +155,7 @@ func (p *plan) createFailed() bool {
 	if last == nil || last.Failure == nil || last.Operation != instance.Create {
 		return false
 	}
-	if terminal(last.Failure.Class) {
+	if last.Failure.Class.IsTerminal() {
 		message, state := explain(last.Failure), clusterv1alpha1.OperationFailed
 		if !p.Memory.Refused {
 			// Whoever deletes the machine has to know that there may be a VM.
@@ -218,7 +218,7 @@ func (p *plan) present(vm *instance.Instance) bool {
 		return p.afoot()
 	case instance.Creating:
 	}
-	if f := p.view().failure; f != nil && unverifiable(f.Class) && !p.settled() {
+	if f := p.view().failure; f != nil && f.Class.IsUnverifiable() && !p.settled() {
 		p.refused(f)
 		return p.waitUntil(time.Time{})
 	}
@@ -273,7 +273,7 @@ func (p *plan) unverified(v view) {
 	is := p.status.Condition(clusterv1alpha1.ConditionInstanceReady)
 	switch {
 	case is.Status != metav1.ConditionTrue:
-	case v.failure != nil && unverifiable(v.failure.Class):
+	case v.failure != nil && v.failure.Class.IsUnverifiable():
 		p.condition(is.Type, is.Status, reasonOf(v.failure), "The VM ran when it was last seen. It cannot be looked at: "+explain(v.failure))
 	case p.Driver.Trouble != nil && p.Driver.Trouble.Class == instance.Precondition:
 		p.condition(is.Type, is.Status, reasonOf(p.Driver.Trouble), "The VM ran when it was last seen. It cannot be looked at: "+explain(p.Driver.Trouble))

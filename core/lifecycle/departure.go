@@ -11,13 +11,13 @@ import (
 )
 
 // Pauses between two passes of a drain: short at first, for most pods stop within seconds.
-var drainPauses = pause{first: time.Second, last: 10 * time.Second}
+var drainBackoff = instance.Backoff{First: time.Second, Last: 10 * time.Second}
 
 // Pauses between deletes of a VM that does not go.
-var deletePauses = pause{first: time.Second, last: time.Minute}
+var deleteBackoff = instance.Backoff{First: time.Second, Last: time.Minute}
 
 // Pauses between deletes of a VM that looks show to be on its way out.
-var dyingPauses = pause{first: time.Minute, last: 5 * time.Minute}
+var dyingBackoff = instance.Backoff{First: time.Minute, Last: 5 * time.Minute}
 
 // blockedPause is the pause while a PodDisruptionBudget is in the way.
 const blockedPause = 5 * time.Second
@@ -95,7 +95,7 @@ func (p *plan) drainPassed(left time.Duration) bool {
 	}
 	p.Memory.Passes++
 	p.Memory.Remaining = d.Remaining
-	wait := drainPauses.nth(p.Memory.Passes)
+	wait := drainBackoff.Nth(p.Memory.Passes)
 	if complete && d.Blocked != "" {
 		wait = blockedPause
 	}
@@ -168,7 +168,7 @@ func (p *plan) deleted() bool {
 // ever made: every create met such a refusal, or the cloud knows nothing of the machine.
 func (p *plan) deleteRefused(last *instance.Outcome) bool {
 	p.refused(last.Failure)
-	if !p.Confirmed() && terminal(last.Failure.Class) {
+	if !p.Confirmed() && last.Failure.Class.IsTerminal() {
 		p.watch = Closely
 		operation := p.Machine.Status.LastOperation
 		refused := operation != nil && operation.Type == clusterv1alpha1.OperationCreate && operation.State == clusterv1alpha1.OperationFailed
@@ -203,7 +203,7 @@ func (p *plan) dying(last *instance.Outcome) bool {
 	case v.looked && v.instance != nil && v.instance.State != instance.Deleting:
 		again = last.Ended.Add(p.repeated())
 	case v.looked && v.instance != nil && v.failure == nil:
-		again = last.Ended.Add(dyingPauses.nth(p.Memory.Deletes))
+		again = last.Ended.Add(dyingBackoff.Nth(p.Memory.Deletes))
 	}
 	return p.deleteAt(again)
 }
@@ -213,7 +213,7 @@ func (p *plan) repeated() time.Duration {
 	if p.Memory.Deletes <= 1 {
 		return 0
 	}
-	return deletePauses.nth(p.Memory.Deletes - 1)
+	return deleteBackoff.Nth(p.Memory.Deletes - 1)
 }
 
 // deleting shows that the VM is on its way out.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
 )
 
 // node gets the Node: it is found, claimed, and Ready.
@@ -56,7 +57,7 @@ const (
 	claimWindow   = 10 * time.Minute
 )
 
-var claimPauses = pause{first: time.Second, last: 5 * time.Minute}
+var claimBackoff = instance.Backoff{First: time.Second, Last: 5 * time.Minute}
 
 // claims sets on the Node what core sets there, unless that was done too often of late; true when there is nothing else to
 // do now. A Node that was claimed once is judged meanwhile.
@@ -66,7 +67,7 @@ func (p *plan) claims() bool {
 		m.Claims = 0
 	}
 	if m.Claims >= patientClaims {
-		if again := m.ClaimedAt.Add(claimPauses.nth(m.Claims - patientClaims + 1)); p.Now.Before(again) {
+		if again := m.ClaimedAt.Add(claimBackoff.Nth(m.Claims - patientClaims + 1)); p.Now.Before(again) {
 			p.waitUntil(again)
 			return p.status.Phase != clusterv1alpha1.MachinePhaseRunning
 		}

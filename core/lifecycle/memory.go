@@ -76,12 +76,12 @@ func (p *plan) remember(o instance.Outcome) {
 		m.Failures = 0
 	}
 	m.Failures++
-	m.RetryAt = o.Ended.Add(after(o.Failure, m.Failures, p.Machine.UID))
+	m.RetryAt = o.Ended.Add(o.Failure.RetryAfterNth(m.Failures, p.Machine.UID))
 	if o.Operation != instance.Create {
 		return
 	}
-	m.Refused = terminal(o.Failure.Class) && !m.Possible && o.Failure.LastKnownState == nil
-	if uncertain(o.Failure.Class) {
+	m.Refused = o.Failure.Class.IsTerminal() && !m.Possible && o.Failure.LastKnownState == nil
+	if o.Failure.Class.IsUncertain() {
 		m.Doubt, m.Possible = o.Ended, true
 	}
 }

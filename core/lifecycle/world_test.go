@@ -424,7 +424,7 @@ func (w *world) answer(class instance.Class, reached bool) {
 		return
 	}
 	w.call = nil
-	if terminal(class) && c.op == instance.Create {
+	if class.IsTerminal() && c.op == instance.Create {
 		reached = false
 	}
 	o := &instance.Outcome{Operation: c.op, Started: c.started, Ended: w.now}
