@@ -89,7 +89,8 @@ func (t *trial) remote() remote {
 	return remote{address: address, folder: values.Get("tls"), peer: mtls.Identity(identity)}
 }
 
-// showing are credentials that show this certificate, whomever the server trusts; an empty one shows none.
+// showing are credentials that show this certificate, whomever the server trusts; an empty one
+// shows none.
 func (r remote) showing(shown tls.Certificate) (credentials.TransportCredentials, error) {
 	config, err := mtls.Client(r.folder, r.peer)
 	if err != nil {
@@ -162,7 +163,8 @@ func load(folder string) (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
 }
 
-// forged is like the certificate in a folder, but for its key and that of the CA which seems to have issued it.
+// forged is like the certificate in a folder, but for its key and that of the CA which seems to
+// have issued it.
 func forged(folder string) (tls.Certificate, error) {
 	good, err := load(folder)
 	if err != nil {

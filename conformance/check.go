@@ -7,7 +7,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// Level is how much a rule binds. A driver conforms when it passes each check of level Must that can be run.
+// Level is how much a rule binds. A driver conforms when it passes each check of level Must that
+// can be run.
 type Level string
 
 // The levels, as in RFC 2119.
@@ -19,7 +20,8 @@ const (
 // Tier says what a check does to the driver.
 type Tier string
 
-// The tiers: Core calls the driver, Fault has it, its cloud or its caller fail in the middle of a call.
+// The tiers: Core calls the driver, Fault has it, its cloud or its caller fail in the middle of a
+// call.
 const (
 	Core  Tier = "core"
 	Fault Tier = "fault"
@@ -35,7 +37,8 @@ type Check struct {
 	Feature driverv1alpha1.Feature
 	// Hooks says that the check has to look into the cloud.
 	Hooks bool
-	// Launch says that the check has to end the driver's process, so that the harness must have started it.
+	// Launch says that the check has to end the driver's process, so that the harness must have
+	// started it.
 	Launch bool
 	// Rule is what the contract says, for people.
 	Rule string

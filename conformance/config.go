@@ -16,12 +16,14 @@ import (
 
 // Config says which driver is tried, and with what. As JSON, or YAML, it has the names in the tags.
 type Config struct {
-	// Endpoint is where the driver serves, as unix:///path or dns:///host:port?tls=/folder, or how it is started, as exec:///path.
-	// Required.
+	// Endpoint is where the driver serves, as unix:///path or dns:///host:port?tls=/folder, or how
+	// it is started, as exec:///path. Required.
 	Endpoint string `json:"endpoint"`
-	// Backend is where the test cloud serves its hooks, as unix:///path. Without it checks that look into the cloud are not run.
+	// Backend is where the test cloud serves its hooks, as unix:///path. Without it checks that
+	// look into the cloud are not run.
 	Backend string `json:"backend,omitempty"`
-	// ProviderSpec is a cloudProviderSpec of which machines can be made. Required. Small ones cost less.
+	// ProviderSpec is a cloudProviderSpec of which machines can be made. Required. Small ones cost
+	// less.
 	ProviderSpec json.RawMessage `json:"providerSpec"`
 	// ConflictingSpec differs from it in a field that cannot be changed on a VM.
 	ConflictingSpec json.RawMessage `json:"conflictingSpec,omitempty"`
@@ -33,10 +35,11 @@ type Config struct {
 	OtherSecrets map[string]Secret `json:"otherSecrets,omitempty"`
 	// Timeouts are how long the cloud may take.
 	Timeouts Timeouts `json:"timeouts"`
-	// Cycles is how many machines are made and deleted to see whether the driver leaks; 0: none, and that is not tried.
+	// Cycles is how many machines are made and deleted to see whether the driver leaks; 0: none,
+	// and that is not tried.
 	Cycles int `json:"cycles,omitempty"`
-	// Crowd is how many machines are made at once, within the quota of the cloud; 0: 100 with Backend, without it none, and that is
-	// not tried.
+	// Crowd is how many machines are made at once, within the quota of the cloud; 0: 100 with
+	// Backend, without it none, and that is not tried.
 	Crowd int `json:"crowd,omitempty"`
 	// Tier chooses checks of one tier; empty: both.
 	Tier Tier `json:"tier,omitempty"`
@@ -44,15 +47,18 @@ type Config struct {
 	Focus []string `json:"focus,omitempty"`
 	// Waive are checks that may fail, and why.
 	Waive map[string]string `json:"waive,omitempty"`
-	// State is the folder in which journals of runs are kept. Default: driver-conformance in the user's cache.
+	// State is the folder in which journals of runs are kept. Default: driver-conformance in the
+	// user's cache.
 	State string `json:"state,omitempty"`
-	// DriverLog is the file that the driver writes its log to, where the harness has not started it: it is searched for secrets.
+	// DriverLog is the file that the driver writes its log to, where the harness has not started
+	// it: it is searched for secrets.
 	DriverLog string `json:"driverLog,omitempty"`
-	// DriverFiles are the folders that the driver writes to: they are searched for secrets, beside the one for temporary files of a
-	// driver that the harness starts, and stay writable where the rest is not.
+	// DriverFiles are the folders that the driver writes to: they are searched for secrets, beside
+	// the one for temporary files of a driver that the harness starts, and stay writable where the
+	// rest is not.
 	DriverFiles []string `json:"driverFiles,omitempty"`
-	// ExpiredCertificate is a folder with tls.crt and tls.key: a certificate of core's, of the CA that a driver on TCP trusts, that
-	// has expired.
+	// ExpiredCertificate is a folder with tls.crt and tls.key: a certificate of core's, of the CA
+	// that a driver on TCP trusts, that has expired.
 	ExpiredCertificate string `json:"expiredCertificate,omitempty"`
 	// Output gets what a driver writes that the harness has started; nil: nobody.
 	Output io.Writer `json:"-"`

@@ -11,8 +11,9 @@ import (
 	"github.com/millwright-dev/millwright/transport/launch"
 )
 
-// noSecretsOnDisk looks for the secrets of a machine's whole life, and of one that fails, in the files of the driver: in the folders
-// that the config names, and in the one that a driver which the harness starts gets for its temporary files.
+// noSecretsOnDisk looks for the secrets of a machine's whole life, and of one that fails, in the
+// files of the driver: in the folders that the config names, and in the one that a driver which the
+// harness starts gets for its temporary files.
 func noSecretsOnDisk(ctx context.Context, t *trial) {
 	folders := slices.Clone(t.config.DriverFiles)
 	if t.driver.Process() == nil && len(folders) == 0 {
@@ -38,7 +39,8 @@ func (t *trial) folder() string {
 	return folder
 }
 
-// keepIn has a driver write its temporary files, and its own if it is told of no other home, into a folder.
+// keepIn has a driver write its temporary files, and its own if it is told of no other home, into a
+// folder.
 func keepIn(c *launch.Command, folder string) {
 	c.Env = append([]string{"HOME=" + folder}, c.Env...)
 	c.Env = append(c.Env, "TMPDIR="+folder)

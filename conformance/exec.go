@@ -46,7 +46,8 @@ func (t *trial) command() launch.Command {
 	return c
 }
 
-// another starts one more process of the driver, otherwise than the first, and has the check call that one until restore is called.
+// another starts one more process of the driver, otherwise than the first, and has the check call
+// that one until restore is called.
 func (t *trial) another(ctx context.Context, change func(*launch.Command)) (restore func()) {
 	command := t.command()
 	change(&command)
@@ -104,8 +105,9 @@ func execHandshake(ctx context.Context, t *trial) {
 	}
 }
 
-// readOnly is a shell script that starts what follows -- in its arguments where all is read-only but TMPDIR, the folder in which core
-// wants the socket, and the folders before --. It takes a mount namespace of its own.
+// readOnly is a shell script that starts what follows -- in its arguments where all is read-only
+// but TMPDIR, the folder in which core wants the socket, and the folders before --. It takes a
+// mount namespace of its own.
 const readOnly = `set -e
 set -- "$TMPDIR" "${PLUGIN_UNIX_SOCKET_DIR:-$TMPDIR}" "$@"
 writable=:
@@ -124,8 +126,8 @@ $(cat /proc/self/mountinfo)
 END
 exec "$@"`
 
-// confine has a command be started by readOnly, in namespaces that need no privileges where the system allows them. It may write to
-// folder, its TMPDIR, and to more.
+// confine has a command be started by readOnly, in namespaces that need no privileges where the
+// system allows them. It may write to folder, its TMPDIR, and to more.
 func confine(c *launch.Command, folder string, more []string) error {
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {

@@ -111,7 +111,8 @@ func (t *trial) struck(ctx context.Context, m *machine, wanted func(*backendv1al
 	}
 }
 
-// hold begins what begin does, and returns when the cloud holds the operation at the point. wait returns when it has ended, and how.
+// hold begins what begin does, and returns when the cloud holds the operation at the point. wait
+// returns when it has ended, and how.
 func (t *trial) hold(ctx context.Context, m *machine, at place, begin func(context.Context) error) (wait func() error) {
 	t.strike(ctx, m, at.operation, &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: at.point})
 	ended := make(chan error, 1)
@@ -138,7 +139,8 @@ func places(operations []string) []place {
 	return all
 }
 
-// killAt kills the driver while the cloud holds a call, lets the call go on, and has another driver take over.
+// killAt kills the driver while the cloud holds a call, lets the call go on, and has another driver
+// take over.
 func (t *trial) killAt(ctx context.Context, m *machine, at place, begin func(context.Context) error) {
 	wait := t.hold(ctx, m, at, begin)
 	if err := t.driver.Process().Kill(); err != nil {
@@ -160,7 +162,8 @@ func (m *machine) createOnly(ctx context.Context) error {
 	return err
 }
 
-// removeUntilError asks until nothing is left, or until the first error: a driver need not make all of the cloud's calls in one.
+// removeUntilError asks until nothing is left, or until the first error: a driver need not make all
+// of the cloud's calls in one.
 func (m *machine) removeUntilError(ctx context.Context) error {
 	for {
 		now, err := m.remove(ctx)
@@ -407,7 +410,8 @@ func terminated(ctx context.Context, t *trial) {
 	t.exactlyOne(ctx, m, "after SIGTERM")
 }
 
-// stale does something with a machine that is made while one of the cloud's lists is behind, for each of them.
+// stale does something with a machine that is made while one of the cloud's lists is behind, for
+// each of them.
 func (t *trial) stale(ctx context.Context, do func(m *machine, operation string)) {
 	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// journal is the file in which a run writes what it is about to make, one JSON object a line, and what is gone again. It holds
-// no secret. It is safe for concurrent use.
+// journal is the file in which a run writes what it is about to make, one JSON object a line, and
+// what is gone again. It holds no secret. It is safe for concurrent use.
 type journal struct {
 	file *os.File
 }
@@ -65,7 +65,8 @@ func (j *journal) add(e entry) error {
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
-	// One write, so that lines of concurrent checks do not mix; and it ends what a run that was killed has left half.
+	// One write, so that lines of concurrent checks do not mix; and it ends what a run that was
+	// killed has left half.
 	if _, err := fmt.Fprintf(j.file, "\n%s\n", line); err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
@@ -88,7 +89,8 @@ func readJournal(state, runID string) ([]entry, error) {
 	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
 		var e entry
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			// Empty, or the last line of a run that was killed: what it was about to say was not done.
+			// Empty, or the last line of a run that was killed: what it was about to say was not
+			// done.
 			continue
 		}
 		if gone[e.UID] = e.Gone; !e.Gone {

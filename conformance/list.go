@@ -133,7 +133,8 @@ func listBadToken(ctx context.Context, t *trial) {
 	t.expect("a list with an unknown token", err, driverv1alpha1.ErrorReason_ERROR_REASON_PAGE_TOKEN_EXPIRED)
 }
 
-// halfMade has a create fail at the cloud's last call, if it makes several, and returns the machine.
+// halfMade has a create fail at the cloud's last call, if it makes several, and returns the
+// machine.
 func (t *trial) halfMade(ctx context.Context) *machine {
 	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
 	if err != nil {

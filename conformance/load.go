@@ -142,7 +142,8 @@ func leak(ctx context.Context, t *trial) {
 	}
 }
 
-// usage is how many files the driver has open, and how many bytes of its memory are resident, as Linux tells.
+// usage is how many files the driver has open, and how many bytes of its memory are resident, as
+// Linux tells.
 func (t *trial) usage() (files, memory int) {
 	folder := filepath.Join("/proc", strconv.Itoa(t.driver.Process().Pid))
 	open, err := os.ReadDir(filepath.Join(folder, "fd"))

@@ -15,7 +15,8 @@ import (
 // machine is a machine that a check asks for, and what core would remember of it.
 type machine struct {
 	t *trial
-	// ref, cluster, spec, secrets, userData and tags go into each call; a check may change them before the first.
+	// ref, cluster, spec, secrets, userData and tags go into each call; a check may change them
+	// before the first.
 	ref      *driverv1alpha1.MachineRef
 	cluster  string
 	spec     []byte
@@ -180,9 +181,10 @@ const (
 	longestPoll  = 5 * time.Second
 )
 
-// until calls step, in turn and no sooner than the driver wants to be asked again, until it returns nil. As core does, it waits for an
-// operation that is pending, and for as long as a rate limit says; any other error ends the check. The limit is the cloud's: waiting
-// for a turn does not count.
+// until calls step, in turn and no sooner than the driver wants to be asked again, until it returns
+// nil. As core does, it waits for an operation that is pending, and for as long as a rate limit
+// says; any other error ends the check. The limit is the cloud's: waiting for a turn does not
+// count.
 func (m *machine) until(ctx context.Context, what string, limit time.Duration, step func(context.Context) (time.Duration, error)) {
 	began := time.Now()
 	for {

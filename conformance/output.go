@@ -67,7 +67,8 @@ func forms(secret string) map[string]string {
 	}
 }
 
-// live has a machine with the canaries live its whole life, and one fail. meanwhile is called when the VM runs.
+// live has a machine with the canaries live its whole life, and one fail. meanwhile is called when
+// the VM runs.
 func (t *trial) live(ctx context.Context, c canaries, meanwhile func()) {
 	m := t.machine()
 	m.userData = []byte("#cloud-config\n# " + c.userData)
@@ -86,7 +87,8 @@ func (t *trial) live(ctx context.Context, c canaries, meanwhile func()) {
 	m.gone(ctx)
 }
 
-// noSecretsInOutput looks for the secrets of a machine's whole life, and of one that fails, in what the driver has written.
+// noSecretsInOutput looks for the secrets of a machine's whole life, and of one that fails, in what
+// the driver has written.
 func noSecretsInOutput(ctx context.Context, t *trial) {
 	if t.driver.Process() == nil && t.config.DriverLog == "" {
 		t.notRun("it has to read what the driver writes: name its log as driverLog, or have it started, by an endpoint exec:///path")

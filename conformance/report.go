@@ -129,7 +129,8 @@ type (
 	}
 )
 
-// WriteJUnit writes the report for CI systems. A broken SHOULD is no failure there, as it is none of the driver's.
+// WriteJUnit writes the report for CI systems. A broken SHOULD is no failure there, as it is none
+// of the driver's.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junitSuite{Name: r.Driver, Tests: len(r.Results), Failures: r.Count(Must, Failed), Time: r.Duration.Seconds()}
 	for _, one := range r.Results {

@@ -30,9 +30,10 @@ type Observer struct {
 	Done func(Result)
 }
 
-// Execute runs the checks that the config chooses, one after the other, and reports what they found. The error says why it could
-// not: what is wrong with the config, or why the driver cannot be reached. A check that fails is in the report alone. When
-// ctx ends, the check under way cleans up, and no other begins.
+// Execute runs the checks that the config chooses, one after the other, and reports what they
+// found. The error says why it could not: what is wrong with the config, or why the driver cannot
+// be reached. A check that fails is in the report alone. When ctx ends, the check under way cleans
+// up, and no other begins.
 func Execute(ctx context.Context, c Config, o Observer) (*Report, error) {
 	s, err := begin(ctx, c)
 	if err != nil {
@@ -142,8 +143,8 @@ func (c Config) chosen() []Check {
 	return slices.DeleteFunc(Checks(), func(check Check) bool { return !c.wants(check) })
 }
 
-// Clean deletes what a run has left, also one that was killed, and returns how many machines it asked the driver about. It is safe
-// to repeat.
+// Clean deletes what a run has left, also one that was killed, and returns how many machines it
+// asked the driver about. It is safe to repeat.
 func Clean(ctx context.Context, c Config, runID string) (int, error) {
 	c, err := c.complete()
 	if err != nil {
@@ -171,8 +172,8 @@ func Clean(ctx context.Context, c Config, runID string) (int, error) {
 	return len(left), s.settle()
 }
 
-// Run runs the checks as subtests of a Go test: "group/name". A MUST that is broken fails its test, a SHOULD is logged, and what
-// cannot be run is skipped.
+// Run runs the checks as subtests of a Go test: "group/name". A MUST that is broken fails its test,
+// a SHOULD is logged, and what cannot be run is skipped.
 func Run(t *testing.T, c Config) {
 	t.Helper()
 	s, err := begin(t.Context(), c)

@@ -15,7 +15,8 @@ func settleChecks() []Check {
 	}}
 }
 
-// settle has each of the cloud's calls of a create land after the create was given up and a delete has left nothing.
+// settle has each of the cloud's calls of a create land after the create was given up and a delete
+// has left nothing.
 func settle(ctx context.Context, t *trial) {
 	creates, _ := t.operations(ctx)
 	for _, operation := range creates {

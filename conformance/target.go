@@ -39,7 +39,8 @@ type target struct {
 
 	info         *handshakev1.GetPluginInfoResponse
 	capabilities *driverv1alpha1.GetCapabilitiesResponse
-	// turns holds as many elements as calls of inTurn are under way, and has room for as many as the driver takes.
+	// turns holds as many elements as calls of inTurn are under way, and has room for as many as
+	// the driver takes.
 	turns chan struct{}
 }
 
@@ -71,7 +72,8 @@ func connect(ctx context.Context, c Config) (*target, error) {
 // comeBack is how long a driver may take to be there, or there again.
 const comeBack = 30 * time.Second
 
-// reach connects as core does, unless the connection is there. It waits for a driver that is not there yet.
+// reach connects as core does, unless the connection is there. It waits for a driver that is not
+// there yet.
 func (t *target) reach(ctx context.Context) error {
 	if t.driver != nil {
 		if t.driver.GetState() == connectivity.Ready {
@@ -188,7 +190,8 @@ func (t *target) maxRequests() int {
 	return contract.DefaultMaxConcurrentRequests
 }
 
-// inTurn has call make one request as soon as fewer than maxRequests are under way in this manner, and returns how long that took.
+// inTurn has call make one request as soon as fewer than maxRequests are under way in this manner,
+// and returns how long that took.
 func (t *target) inTurn(call func()) (queued time.Duration) {
 	began := time.Now()
 	t.turns <- struct{}{}

@@ -150,7 +150,8 @@ func pending(err error) bool {
 	return status.Code(err) == codes.Aborted && reasonOf(err) == contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
 }
 
-// rateLimited says whether the driver, for the cloud, asks to be left alone for a while, and how long; false where it does not say.
+// rateLimited says whether the driver, for the cloud, asks to be left alone for a while, and how
+// long; false where it does not say.
 func rateLimited(err error) (time.Duration, bool) {
 	if reasonOf(err) != contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED) {
 		return 0, false

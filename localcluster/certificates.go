@@ -18,7 +18,8 @@ import (
 // keyPair names the PEM files of a certificate and its key.
 type keyPair struct{ cert, key string }
 
-// authority signs certificates and keeps all of its files in one folder. It is for one run: nothing is ever renewed.
+// authority signs certificates and keeps all of its files in one folder. It is for one run: nothing
+// is ever renewed.
 type authority struct {
 	dir  string
 	pair keyPair
@@ -97,7 +98,8 @@ func (a *authority) write(file string, der []byte, key *ecdsa.PrivateKey) (keyPa
 	return pair, writePEM(pair.key, "PRIVATE KEY", keyDER)
 }
 
-// writeSigningKey makes the key pair that ServiceAccount tokens are signed and checked with; cert is its public key.
+// writeSigningKey makes the key pair that ServiceAccount tokens are signed and checked with; cert
+// is its public key.
 func writeSigningKey(dir string) (keyPair, error) {
 	pair := keyPair{cert: filepath.Join(dir, "service-accounts.pub"), key: filepath.Join(dir, "service-accounts.key")}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

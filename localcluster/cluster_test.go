@@ -23,7 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// starterDir, when set, makes the test binary the starter of a cluster in that directory: it waits to be killed.
+// starterDir, when set, makes the test binary the starter of a cluster in that directory: it waits
+// to be killed.
 const starterDir = "LOCALCLUSTER_TEST_DIR"
 
 func TestMain(m *testing.M) {

@@ -19,7 +19,8 @@ const (
 type layout struct {
 	options Options
 	ports   portBlock
-	// apiPKI signs whom the API server trusts, etcdPKI whom etcd trusts: an API client is no client of etcd.
+	// apiPKI signs whom the API server trusts, etcdPKI whom etcd trusts: an API client is no client
+	// of etcd.
 	apiPKI      *authority
 	etcdPKI     *authority
 	serving     keyPair
@@ -71,7 +72,8 @@ func (l *layout) apiServer() supervisor.Command {
 		"--etcd-keyfile=" + l.etcdClient.key,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", l.ports.port(apiServerPort)),
-		// A machine without a default route has no other address to advertise, and nobody reads the endpoint.
+		// A machine without a default route has no other address to advertise, and nobody reads the
+		// endpoint.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceCIDR,

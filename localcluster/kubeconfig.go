@@ -13,16 +13,19 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The name of the file of those who come from outside, and of the simulated kubelets; components have theirs by name.
+// The name of the file of those who come from outside, and of the simulated kubelets; components
+// have theirs by name.
 const (
 	adminFile      = "admin"
 	simKubeletFile = "sim-kubelet"
 )
 
-// tokenLife is how long a ServiceAccount's kubeconfig works: longer than anybody leaves a local cluster running.
+// tokenLife is how long a ServiceAccount's kubeconfig works: longer than anybody leaves a local
+// cluster running.
 const tokenLife = 90 * 24 * time.Hour
 
-// writeKubeconfigs makes a client certificate and a kubeconfig for everybody that talks to the API server.
+// writeKubeconfigs makes a client certificate and a kubeconfig for everybody that talks to the API
+// server.
 func (l *layout) writeKubeconfigs() error {
 	users := []struct {
 		file, user string
@@ -60,7 +63,8 @@ func (l *layout) kubeconfigPath(file string) string {
 	return l.path("config", file+".kubeconfig")
 }
 
-// writeKubeconfig writes a file that works from anywhere on this machine, readable by its owner alone.
+// writeKubeconfig writes a file that works from anywhere on this machine, readable by its owner
+// alone.
 func (l *layout) writeKubeconfig(path, user string, info *clientcmdapi.AuthInfo) error {
 	const name = "local"
 	ca, err := os.ReadFile(l.apiPKI.pair.cert)
@@ -83,8 +87,8 @@ func (l *layout) writeKubeconfig(path, user string, info *clientcmdapi.AuthInfo)
 	return nil
 }
 
-// adminConfig returns the administrator's configuration for clients in this process, without a client-side rate limit:
-// fairness is the API server's to keep.
+// adminConfig returns the administrator's configuration for clients in this process, without a
+// client-side rate limit: fairness is the API server's to keep.
 func (l *layout) adminConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfigPath(adminFile))
 	if err != nil {
@@ -100,11 +104,12 @@ func (c *Cluster) Kubeconfig() string { return c.layout.kubeconfigPath(adminFile
 // SimKubeletKubeconfig returns the path of the kubeconfig for the process that plays the kubelets.
 func (c *Cluster) SimKubeletKubeconfig() string { return c.layout.kubeconfigPath(simKubeletFile) }
 
-// RESTConfig returns a copy of the administrator's configuration for clients in this process, without a rate limit.
+// RESTConfig returns a copy of the administrator's configuration for clients in this process,
+// without a rate limit.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
-// KubeconfigForServiceAccount writes a kubeconfig to path with which a process acts as an existing ServiceAccount, and has
-// that account's rights and no others. It works for 90 days.
+// KubeconfigForServiceAccount writes a kubeconfig to path with which a process acts as an existing
+// ServiceAccount, and has that account's rights and no others. It works for 90 days.
 func (c *Cluster) KubeconfigForServiceAccount(ctx context.Context, namespace, name, path string) error {
 	seconds := int64(tokenLife.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}

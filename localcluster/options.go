@@ -11,30 +11,35 @@ import (
 
 // Options say how to run a cluster. BinDir and Dir are required.
 type Options struct {
-	// BinDir holds the executables etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok.
+	// BinDir holds the executables etcd, kube-apiserver, kube-controller-manager, kube-scheduler
+	// and kwok.
 	BinDir string
-	// Dir is made if need be, and holds all that the cluster writes. It belongs to one cluster at a time.
+	// Dir is made if need be, and holds all that the cluster writes. It belongs to one cluster at a
+	// time.
 	Dir string
 	// Log gets a line per step, and one for each component that ends by itself. Nil discards them.
 	Log *slog.Logger
-	// AuditLog makes the API server write a line for each write request to [Cluster.AuditLogPath], with who made it.
+	// AuditLog makes the API server write a line for each write request to [Cluster.AuditLogPath],
+	// with who made it.
 	AuditLog bool
-	// AuditBodies puts into each of those lines what was written, too: enough to write it once more.
+	// AuditBodies puts into each of those lines what was written, too: enough to write it once
+	// more.
 	AuditBodies bool
-	// Fsync makes etcd survive the machine's crash, and slower. A crash of etcd alone loses nothing either way.
+	// Fsync makes etcd survive the machine's crash, and slower. A crash of etcd alone loses nothing
+	// either way.
 	Fsync bool
 	// Controllers are those that kube-controller-manager runs; nil means [DefaultControllers].
 	Controllers []string
-	// NodeGracePeriod is how long a Node may be silent before its Ready condition becomes Unknown; 0 means
-	// [DefaultNodeGracePeriod]. It has to exceed the simulated kubelets' lease duration.
+	// NodeGracePeriod is how long a Node may be silent before its Ready condition becomes Unknown;
+	// 0 means [DefaultNodeGracePeriod]. It has to exceed the simulated kubelets' lease duration.
 	NodeGracePeriod time.Duration
 }
 
 // DefaultNodeGracePeriod is what kube-controller-manager has by default, for leases of 40 s.
 const DefaultNodeGracePeriod = 50 * time.Second
 
-// DefaultControllers returns the controllers that kube-controller-manager runs when nothing else is asked for: those that
-// machines, Nodes, the pods on them and TLS bootstrap depend on.
+// DefaultControllers returns the controllers that kube-controller-manager runs when nothing else is
+// asked for: those that machines, Nodes, the pods on them and TLS bootstrap depend on.
 func DefaultControllers() []string {
 	return []string{
 		"bootstrap-signer-controller",

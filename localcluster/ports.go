@@ -7,9 +7,10 @@ import (
 	"net"
 )
 
-// Ports are taken in blocks, the first of which this process listens on as long as the cluster lives, and nobody connects
-// to. It is the claim on the others: clusters side by side never share a block, not even while a component restarts and
-// its port is free for a moment. Blocks lie below the ports that kernels hand out for outgoing connections.
+// Ports are taken in blocks, the first of which this process listens on as long as the cluster
+// lives, and nobody connects to. It is the claim on the others: clusters side by side never share a
+// block, not even while a component restarts and its port is free for a moment. Blocks lie below
+// the ports that kernels hand out for outgoing connections.
 const (
 	firstPort = 20000
 	lastPort  = 29999
@@ -34,7 +35,8 @@ type portBlock struct {
 	first int
 }
 
-// claimPorts returns a block none of whose ports anybody listens on. The error means that there is none.
+// claimPorts returns a block none of whose ports anybody listens on. The error means that there is
+// none.
 func claimPorts() (portBlock, error) {
 	const blocks = (lastPort - firstPort + 1) / blockSize
 	start := rand.IntN(blocks)
@@ -76,8 +78,8 @@ func (b portBlock) url(place int) string { return "https://" + b.address(place) 
 
 func (b portBlock) port(place int) int { return b.first + place }
 
-// SpareAddress returns an address on this machine that is this cluster's alone: for a process beside it. Each call returns another;
-// the error means that there are no more.
+// SpareAddress returns an address on this machine that is this cluster's alone: for a process
+// beside it. Each call returns another; the error means that there are no more.
 func (c *Cluster) SpareAddress() (string, error) {
 	place := firstSparePort + int(c.spares.Add(1)) - 1
 	if place >= blockSize {

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// prepare makes everything that the components need to start: an empty place, ports, keys, kubeconfigs.
+// prepare makes everything that the components need to start: an empty place, ports, keys,
+// kubeconfigs.
 func (l *layout) prepare() error {
 	for _, name := range []string{"etcd", "pki", "config", "kubeconfig"} {
 		if err := os.RemoveAll(l.path(name)); err != nil {

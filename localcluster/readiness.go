@@ -21,9 +21,9 @@ const (
 	readyTimeout  = 2 * time.Second
 )
 
-// WaitReady returns when the cluster is of use: every component says it is ready, and the namespace default and its
-// ServiceAccount exist, so that pods are admitted. It fails when ctx ends, saying what was missing last, or when a
-// component ends meanwhile.
+// WaitReady returns when the cluster is of use: every component says it is ready, and the namespace
+// default and its ServiceAccount exist, so that pods are admitted. It fails when ctx ends, saying
+// what was missing last, or when a component ends meanwhile.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	steps := []struct {
 		name  string
@@ -63,7 +63,8 @@ func (c *Cluster) await(ctx context.Context, name string, ready func(context.Con
 	}
 }
 
-// explainEnd finds the report of a component's end. It takes those of others out on its way: they are logged.
+// explainEnd finds the report of a component's end. It takes those of others out on its way: they
+// are logged.
 func (c *Cluster) explainEnd(name string) error {
 	for {
 		select {
@@ -110,7 +111,8 @@ func (c *Cluster) kwokReady(ctx context.Context) error {
 	return getOK(ctx, nil, "http://"+c.layout.ports.address(kwokPort)+"/readyz")
 }
 
-// controllerManagerReady takes the account, which a controller makes, for the proof that controllers work.
+// controllerManagerReady takes the account, which a controller makes, for the proof that
+// controllers work.
 func (c *Cluster) controllerManagerReady(ctx context.Context) error {
 	if err := c.getOK(ctx, c.layout.ports.url(controllerManagerPort)+"/healthz"); err != nil {
 		return err

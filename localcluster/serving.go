@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// ServingCertificate makes a certificate for a server on this machine: tls.crt and tls.key in dir, which must not exist. It
-// returns the certificate of the authority that vouches for it, as PEM.
+// ServingCertificate makes a certificate for a server on this machine: tls.crt and tls.key in dir,
+// which must not exist. It returns the certificate of the authority that vouches for it, as PEM.
 func ServingCertificate(dir string) (authority []byte, err error) {
 	ca, err := newAuthority(dir, "local webhooks")
 	if err != nil {

@@ -19,10 +19,12 @@ import (
 //go:embed config
 var configFiles embed.FS
 
-// startTimeout bounds Start. Three seconds are usual; a machine with better things to do takes longer.
+// startTimeout bounds Start. Three seconds are usual; a machine with better things to do takes
+// longer.
 const startTimeout = 2 * time.Minute
 
-// stopGrace is what a component gets to end by itself. Nothing depends on it: no state outlives the cluster.
+// stopGrace is what a component gets to end by itself. Nothing depends on it: no state outlives the
+// cluster.
 const stopGrace = 2 * time.Second
 
 // Cluster is a running cluster. It is safe for concurrent use.
@@ -35,11 +37,13 @@ type Cluster struct {
 	spares atomic.Int32
 }
 
-// Start brings a fresh cluster up and returns when it is ready (see [Cluster.WaitReady]), within two minutes.
-// What an earlier cluster left in the directory is removed, its processes included. When Start fails, nothing is left
-// running, and the error holds the end of the log of the component that ended, if one did; logs stay in Dir/logs.
+// Start brings a fresh cluster up and returns when it is ready (see [Cluster.WaitReady]), within
+// two minutes. What an earlier cluster left in the directory is removed, its processes included.
+// When Start fails, nothing is left running, and the error holds the end of the log of the
+// component that ended, if one did; logs stay in Dir/logs.
 //
-// Ending ctx aborts Start, and has no bearing on the Cluster afterwards: only [Cluster.Stop] ends it.
+// Ending ctx aborts Start, and has no bearing on the Cluster afterwards: only [Cluster.Stop] ends
+// it.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -104,19 +108,20 @@ func (c *Cluster) run(ctx context.Context, command supervisor.Command, ready fun
 	return c.await(ctx, command.Name, ready)
 }
 
-// Stop ends all processes of the cluster and returns when they are gone. What it wrote stays, for whoever wants to read
-// its logs. A second Stop does nothing.
+// Stop ends all processes of the cluster and returns when they are gone. What it wrote stays, for
+// whoever wants to read its logs. A second Stop does nothing.
 func (c *Cluster) Stop() error {
 	err := c.supervisor.Close(stopGrace)
 	return errors.Join(err, c.layout.ports.release())
 }
 
-// Process returns a component, by the names Etcd, APIServer, ControllerManager, Scheduler and Kwok, or nil. Started again
-// after a Kill, it has the same address and the same data; [Cluster.WaitReady] says when it is of use.
+// Process returns a component, by the names Etcd, APIServer, ControllerManager, Scheduler and Kwok,
+// or nil. Started again after a Kill, it has the same address and the same data;
+// [Cluster.WaitReady] says when it is of use.
 func (c *Cluster) Process(name string) *supervisor.Process { return c.supervisor.Process(name) }
 
-// Launch runs another program of the cluster's owner under the same supervision: it ends with the cluster, before the
-// cluster's own components, and never outlives this process.
+// Launch runs another program of the cluster's owner under the same supervision: it ends with the
+// cluster, before the cluster's own components, and never outlives this process.
 func (c *Cluster) Launch(command supervisor.Command) (*supervisor.Process, error) {
 	return c.supervisor.Start(command)
 }
@@ -124,11 +129,12 @@ func (c *Cluster) Launch(command supervisor.Command) (*supervisor.Process, error
 // Exits delivers the end of each process, launched ones included, that nobody asked to end.
 func (c *Cluster) Exits() <-chan *supervisor.ExitError { return c.supervisor.Exits() }
 
-// AuditLogPath returns the file with a line of JSON (audit.k8s.io/v1 Event) for each write, if Options.AuditLog is set.
+// AuditLogPath returns the file with a line of JSON (audit.k8s.io/v1 Event) for each write, if
+// Options.AuditLog is set.
 func (c *Cluster) AuditLogPath() string { return c.layout.auditLogPath() }
 
-// EtcdAccess returns how to reach etcd, whose history has each change of each object, in order, whatever becomes of the
-// API server meanwhile.
+// EtcdAccess returns how to reach etcd, whose history has each change of each object, in order,
+// whatever becomes of the API server meanwhile.
 func (c *Cluster) EtcdAccess() (url string, config *tls.Config, err error) {
 	config, err = c.layout.etcdConfig()
 	return c.layout.ports.url(etcdClientPort), config, err

@@ -20,10 +20,11 @@ import (
 // ErrorOption adds a detail to an error.
 type ErrorOption func(*contractError)
 
-// NewError returns an error in the contract's terms: the reason's one code, and an ErrorInfo whose domain Serve fills
-// in. message is the cloud's own words where it said something; stable from call to call (no request ids, no times)
-// and free of secrets. It may be wrapped: core then sees the whole text with this reason. A reason that this
-// version does not know counts as PROVIDER_INTERNAL.
+// NewError returns an error in the contract's terms: the reason's one code, and an ErrorInfo whose
+// domain Serve fills in. message is the cloud's own words where it said something; stable from call
+// to call (no request ids, no times) and free of secrets. It may be wrapped: core then sees the
+// whole text with this reason. A reason that this version does not know counts as
+// PROVIDER_INTERNAL.
 func NewError(reason driverv1alpha1.ErrorReason, message string, options ...ErrorOption) error {
 	code, known := contract.Code(reason)
 	if !known {
@@ -36,9 +37,10 @@ func NewError(reason driverv1alpha1.ErrorReason, message string, options ...Erro
 	return e
 }
 
-// NewUnknownOutcome returns an error that says: nobody knows whether the cloud has done, or may yet do, what was asked. It
-// is for clouds that do not answer in time or break off. Core keeps the machine and asks again; the code is UNAVAILABLE,
-// the reason OUTCOME_UNKNOWN. When the call's own context has ended, returning the context's error does the same.
+// NewUnknownOutcome returns an error that says: nobody knows whether the cloud has done, or may yet
+// do, what was asked. It is for clouds that do not answer in time or break off. Core keeps the
+// machine and asks again; the code is UNAVAILABLE, the reason OUTCOME_UNKNOWN. When the call's own
+// context has ended, returning the context's error does the same.
 func NewUnknownOutcome(message string, options ...ErrorOption) error {
 	return NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, message, options...)
 }
@@ -48,22 +50,24 @@ func WithRetryAfter(wait time.Duration) ErrorOption {
 	return func(e *contractError) { e.retry = &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)} }
 }
 
-// WithField names a field that is wrong (BadRequest): its path below cloudProviderSpec, e.g. "networks[0].subnet", and
-// what would be right. It may be given several times. description must not repeat a secret's value.
+// WithField names a field that is wrong (BadRequest): its path below cloudProviderSpec, e.g.
+// "networks[0].subnet", and what would be right. It may be given several times. description must
+// not repeat a secret's value.
 func WithField(path, description string) ErrorOption {
 	violation := &errdetails.BadRequest_FieldViolation{Field: path, Description: description}
 	return func(e *contractError) { e.fields = append(e.fields, violation) }
 }
 
-// WithQuota names a quota that is used up (QuotaFailure): of what, and the cloud's own words. It may be given several
-// times.
+// WithQuota names a quota that is used up (QuotaFailure): of what, and the cloud's own words. It
+// may be given several times.
 func WithQuota(subject, description string) ErrorOption {
 	violation := &errdetails.QuotaFailure_Violation{Subject: subject, Description: description}
 	return func(e *contractError) { e.quotas = append(e.quotas, violation) }
 }
 
-// WithPartialState hands over what must survive a call that failed half-way (PartialState). Either may be empty. A state
-// of more than contract.MaxPartialStateBytes is left out: the driver has to find its resources by uid all the same.
+// WithPartialState hands over what must survive a call that failed half-way (PartialState). Either
+// may be empty. A state of more than contract.MaxPartialStateBytes is left out: the driver has to
+// find its resources by uid all the same.
 func WithPartialState(providerID string, state []byte) ErrorOption {
 	partial := &driverv1alpha1.PartialState{ProviderId: shorten(providerID, maxDetailText)}
 	if len(state) <= contract.MaxPartialStateBytes {
@@ -72,8 +76,9 @@ func WithPartialState(providerID string, state []byte) ErrorOption {
 	return func(e *contractError) { e.partial = partial }
 }
 
-// AddDetails returns err with more details, for what only the end of a method knows. Of RetryInfo and PartialState, of which there is
-// one, the later counts. What is not an error of NewError, nor wraps one, is returned as it is: make one of it first.
+// AddDetails returns err with more details, for what only the end of a method knows. Of RetryInfo
+// and PartialState, of which there is one, the later counts. What is not an error of NewError, nor
+// wraps one, is returned as it is: make one of it first.
 func AddDetails(err error, options ...ErrorOption) error {
 	own, ok := errors.AsType[*contractError](err)
 	if !ok {
@@ -106,12 +111,14 @@ type contractError struct {
 // Error returns the message.
 func (e *contractError) Error() string { return e.message }
 
-// GRPCStatus returns the status with its details, but without the domain, which only the server knows.
+// GRPCStatus returns the status with its details, but without the domain, which only the server
+// knows.
 func (e *contractError) GRPCStatus() *status.Status {
 	return compose(e.code, e.message, e.details(""))
 }
 
-// details are in the order of their worth: what does not fit is left out from the end. The caller may change them.
+// details are in the order of their worth: what does not fit is left out from the end. The caller
+// may change them.
 func (e *contractError) details(domain string) []protoadapt.MessageV1 {
 	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: domain, Reason: e.reason}}
 	if e.partial != nil {

@@ -30,8 +30,9 @@ func offers[T any](d Driver) bool {
 	return ok
 }
 
-// features returns what d offers, in the order of the contract. It fails when d has a method of an optional interface's
-// name but not its signature: the feature would be off, and nobody would know why.
+// features returns what d offers, in the order of the contract. It fails when d has a method of an
+// optional interface's name but not its signature: the feature would be off, and nobody would know
+// why.
 func features(d Driver) ([]driverv1alpha1.Feature, error) {
 	var found []driverv1alpha1.Feature
 	for _, o := range optionals {

@@ -31,8 +31,8 @@ type guard struct {
 	leaders leaders
 }
 
-// intercept checks the request, calls the driver, turns what it returns into what the contract allows, without the secrets
-// that came with the call, and logs the call.
+// intercept checks the request, calls the driver, turns what it returns into what the contract
+// allows, without the secrets that came with the call, and logs the call.
 func (g *guard) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if !strings.HasPrefix(info.FullMethod, contractServices) {
 		return handler(ctx, request)
@@ -87,7 +87,8 @@ func (g *guard) check(request any) error {
 	return NewError(reason, violations.Error(), fields...)
 }
 
-// describe says what a panic was about. Only the runtime's own words are safe: any other value may hold a request.
+// describe says what a panic was about. Only the runtime's own words are safe: any other value may
+// hold a request.
 func describe(cause any) string {
 	if err, ok := cause.(runtime.Error); ok {
 		return err.Error()
@@ -107,7 +108,8 @@ type ended struct {
 	secrets *redact.Secrets
 }
 
-// level is Warn for what somebody has to look into, Info for what may have changed the cloud, else Debug.
+// level is Warn for what somebody has to look into, Info for what may have changed the cloud, else
+// Debug.
 func (e ended) level() slog.Level {
 	switch status.Code(e.err) {
 	case codes.Internal, codes.Unknown, codes.DataLoss:

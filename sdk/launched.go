@@ -18,7 +18,8 @@ func startedByCore() bool {
 	return os.Getenv(launch.Handshake.MagicCookieKey) == launch.Handshake.MagicCookieValue
 }
 
-// launched serves where core waits, which go-plugin tells it on stdout. It answers for health itself, under its own name alone.
+// launched serves where core waits, which go-plugin tells it on stdout. It answers for health
+// itself, under its own name alone.
 func (s *server) launched(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	began := false

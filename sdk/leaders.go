@@ -6,15 +6,16 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// leaders remember the newest leader of each cluster, so that a deposed one that shares the driver is refused. They need
-// not outlive the process: a new process has no connections of old leaders' calls. The zero value is ready, and safe for
-// concurrent use.
+// leaders remember the newest leader of each cluster, so that a deposed one that shares the driver
+// is refused. They need not outlive the process: a new process has no connections of old leaders'
+// calls. The zero value is ready, and safe for concurrent use.
 type leaders struct {
 	mu     sync.Mutex
 	newest map[string]int64
 }
 
-// admit returns STALE_EPOCH for a mutation of a leader that is not the newest. Epoch 0 is unknown and passes.
+// admit returns STALE_EPOCH for a mutation of a leader that is not the newest. Epoch 0 is unknown
+// and passes.
 func (l *leaders) admit(request any) error {
 	r, ok := request.(interface {
 		GetMeta() *driverv1alpha1.RequestMeta

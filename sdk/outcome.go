@@ -27,10 +27,11 @@ const (
 	maxViolations = 32
 )
 
-// outcome returns the status that goes over the wire for the error that a driver's method returned in a call with ctx.
-// domain is the driver's name. The result fits into contract.MaxStatusBytes, holds none of the secrets, and has no ErrorInfo
-// only when the call itself was given up: then nobody knows how it ended. Secrets are taken out before anything is shortened:
-// of one that is cut off not all could be found.
+// outcome returns the status that goes over the wire for the error that a driver's method returned
+// in a call with ctx. domain is the driver's name. The result fits into contract.MaxStatusBytes,
+// holds none of the secrets, and has no ErrorInfo only when the call itself was given up: then
+// nobody knows how it ended. Secrets are taken out before anything is shortened: of one that is cut
+// off not all could be found.
 func outcome(ctx context.Context, domain string, err error, secrets *redact.Secrets) *status.Status {
 	if absent, ok := errors.AsType[notOffered](err); ok {
 		return absent.GRPCStatus()
@@ -56,7 +57,8 @@ func outcome(ctx context.Context, domain string, err error, secrets *redact.Secr
 	}})
 }
 
-// gaveUp says whether err is what a cancelled or late context makes of a call, also of a gRPC call to a cloud.
+// gaveUp says whether err is what a cancelled or late context makes of a call, also of a gRPC call
+// to a cloud.
 func gaveUp(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -65,8 +67,9 @@ func gaveUp(err error) bool {
 	return code == codes.Canceled || code == codes.DeadlineExceeded
 }
 
-// ownDetails returns the details of a status that a driver made by other means than NewError, ErrorInfo first; nil when
-// core would not believe it: without an ErrorInfo of the driver's own domain, or with a reason under a foreign code.
+// ownDetails returns the details of a status that a driver made by other means than NewError,
+// ErrorInfo first; nil when core would not believe it: without an ErrorInfo of the driver's own
+// domain, or with a reason under a foreign code.
 func ownDetails(s *status.Status, domain string) []protoadapt.MessageV1 {
 	var info *errdetails.ErrorInfo
 	var rest []protoadapt.MessageV1
@@ -96,8 +99,8 @@ func cleaned(details []protoadapt.MessageV1, secrets *redact.Secrets) []protoada
 	})
 }
 
-// compose makes a status that fits: it shortens texts, then lists of violations, and last leaves out details from the end.
-// The first detail, the ErrorInfo, always stays. It changes details.
+// compose makes a status that fits: it shortens texts, then lists of violations, and last leaves
+// out details from the end. The first detail, the ErrorInfo, always stays. It changes details.
 func compose(code codes.Code, message string, details []protoadapt.MessageV1) *status.Status {
 	for _, detail := range details {
 		keepViolations(detail, maxViolations)
@@ -160,7 +163,8 @@ func longestList(details []protoadapt.MessageV1) protoadapt.MessageV1 {
 	return slices.MaxFunc(details, func(a, b protoadapt.MessageV1) int { return violations(a) - violations(b) })
 }
 
-// keepViolations cuts a detail's list to its first n, where n is at least 1; false when there was nothing to cut.
+// keepViolations cuts a detail's list to its first n, where n is at least 1; false when there was
+// nothing to cut.
 func keepViolations(detail protoadapt.MessageV1, n int) bool {
 	if n < 1 || violations(detail) <= n {
 		return false

@@ -20,9 +20,10 @@ const (
 	pageAfter = "after:"
 )
 
-// Page returns the page that a request asks for, out of all machines of its cluster. Pages follow the order of uids, and a page
-// token says all there is to know: any driver goes on from any other's, and a machine that is there throughout is on exactly one
-// page. A page stays far below the size of a message. A token that Page has not made is PAGE_TOKEN_EXPIRED. It changes nothing
+// Page returns the page that a request asks for, out of all machines of its cluster. Pages follow
+// the order of uids, and a page token says all there is to know: any driver goes on from any
+// other's, and a machine that is there throughout is on exactly one page. A page stays far below
+// the size of a message. A token that Page has not made is PAGE_TOKEN_EXPIRED. It changes nothing
 // in all; the answer shares its machines.
 func Page(r *driverv1alpha1.ListMachinesRequest, all []*driverv1alpha1.Machine) (*driverv1alpha1.ListMachinesResponse, error) {
 	after, ours := strings.CutPrefix(r.GetPageToken(), pageAfter)

@@ -18,7 +18,8 @@ func listed(uid string, state int) *driverv1alpha1.Machine {
 	return &driverv1alpha1.Machine{Ref: &driverv1alpha1.MachineRef{Uid: uid}, LastKnownState: make([]byte, state)}
 }
 
-// Over all pages, a machine that is there throughout is listed exactly once, whatever comes and goes between two pages.
+// Over all pages, a machine that is there throughout is listed exactly once, whatever comes and
+// goes between two pages.
 func TestPagesHoldWhatIsThereThroughoutOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uids := rapid.SliceOfDistinct(rapid.StringMatching(`[a-z0-9:,%é-]{1,4}`), rapid.ID[string])

@@ -6,8 +6,9 @@ import (
 	"github.com/millwright-dev/millwright/proto/redact"
 )
 
-// Redacted returns a message in a form that may be logged: fields marked debug_redact are replaced, and of any other
-// bytes only their number is told. It is the only way in which this package logs a message, with the call's secrets taken out
-// of its texts as well; no Go printer honours debug_redact. What is not a message is told by its type. The work is done only if
-// the value is really logged.
+// Redacted returns a message in a form that may be logged: fields marked debug_redact are replaced,
+// and of any other bytes only their number is told. It is the only way in which this package logs a
+// message, with the call's secrets taken out of its texts as well; no Go printer honours
+// debug_redact. What is not a message is told by its type. The work is done only if the value is
+// really logged.
 func Redacted(message any) slog.LogValuer { return (*redact.Secrets)(nil).Message(message) }

@@ -163,7 +163,8 @@ type served struct {
 	stopped chan error
 }
 
-// serve serves driver on a socket of its own until the test or stop ends it; it returns when calls are accepted.
+// serve serves driver on a socket of its own until the test or stop ends it; it returns when calls
+// are accepted.
 func serve(t *testing.T, driver sdk.Driver, o sdk.Options) *served {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

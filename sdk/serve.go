@@ -42,24 +42,28 @@ const (
 	defaultStopTimeout = 25 * time.Second
 	// tracesTimeout is how long the last spans may take to be sent.
 	tracesTimeout = 2 * time.Second
-	// minPingInterval is how often core may ask whether the connection is alive; gRPC would take 5 min for abuse.
+	// minPingInterval is how often core may ask whether the connection is alive; gRPC would take 5
+	// min for abuse.
 	minPingInterval = 5 * time.Second
 )
 
 // Options are how a driver is served. The zero value is good.
 type Options struct {
-	// Endpoint is unix:///absolute/path, or tcp://host:port together with TLS; empty means the environment's
-	// MILLWRIGHT_ENDPOINT. A driver that core has started is served where core expects it, whatever stands here.
+	// Endpoint is unix:///absolute/path, or tcp://host:port together with TLS; empty means the
+	// environment's MILLWRIGHT_ENDPOINT. A driver that core has started is served where core
+	// expects it, whatever stands here.
 	Endpoint string
-	// TLS secures TCP; the zero value means the environment's MILLWRIGHT_TLS_FOLDER and MILLWRIGHT_TLS_CLIENT.
+	// TLS secures TCP; the zero value means the environment's MILLWRIGHT_TLS_FOLDER and
+	// MILLWRIGHT_TLS_CLIENT.
 	TLS TLS
-	// Log gets what happens; nil means slog.Default(). It must not write to stdout. Requests and answers are logged at
-	// level Debug, redacted.
+	// Log gets what happens; nil means slog.Default(). It must not write to stdout. Requests and
+	// answers are logged at level Debug, redacted.
 	Log *slog.Logger
 	// StopTimeout bounds how long calls under way may take to end once ctx has; 0 means 25 s.
 	StopTimeout time.Duration
-	// TracingEndpoint is the collector that gets OpenTelemetry spans of calls: see tracing.New. Empty means the environment's
-	// MILLWRIGHT_TRACING_ENDPOINT, and if that is empty, too, no spans. A driver finds the span of a call in its context.
+	// TracingEndpoint is the collector that gets OpenTelemetry spans of calls: see tracing.New.
+	// Empty means the environment's MILLWRIGHT_TRACING_ENDPOINT, and if that is empty, too, no
+	// spans. A driver finds the span of a call in its context.
 	TracingEndpoint string
 	// Ready, if set, is called once, as soon as calls are accepted.
 	Ready func()
@@ -67,18 +71,20 @@ type Options struct {
 
 // TLS says by which files a driver on TCP shows who it is, and who may call it.
 type TLS struct {
-	// Folder holds tls.crt, tls.key and ca.crt. They are read again for each connection, so that they can be replaced
-	// while the driver runs.
+	// Folder holds tls.crt, tls.key and ca.crt. They are read again for each connection, so that
+	// they can be replaced while the driver runs.
 	Folder string
 	// Client is whose certificate a caller has to show: a DNS name or a SPIFFE id.
 	Client string
 }
 
-// Serve serves driver until ctx ends. Then it takes no more calls, waits up to Options.StopTimeout for those under way,
-// and returns nil when they have ended, else an error that says that they were cut off. A driver whose Info breaks the
-// contract, or an endpoint that cannot be served, is an error at once: socket.ErrInUse among them.
+// Serve serves driver until ctx ends. Then it takes no more calls, waits up to Options.StopTimeout
+// for those under way, and returns nil when they have ended, else an error that says that they were
+// cut off. A driver whose Info breaks the contract, or an endpoint that cannot be served, is an
+// error at once: socket.ErrInUse among them.
 //
-// A process that core has started serves on the connection that core has prepared. It is ended by core, and ends with it.
+// A process that core has started serves on the connection that core has prepared. It is ended by
+// core, and ends with it.
 func Serve(ctx context.Context, driver Driver, o Options) error {
 	id, err := identityOf(driver)
 	if err != nil {
@@ -224,8 +230,8 @@ func (s *server) register(ctx context.Context, creds credentials.TransportCreden
 	return grpcServer
 }
 
-// endingWith makes streams end with stop: one that watches the health would hold up a graceful stop for as long as it
-// likes. The contract itself has no streams.
+// endingWith makes streams end with stop: one that watches the health would hold up a graceful stop
+// for as long as it likes. The contract itself has no streams.
 func endingWith(stop context.Context) grpc.StreamServerInterceptor {
 	return func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx, cancel := context.WithCancel(stream.Context())

@@ -96,8 +96,8 @@ func (s *identityService) Probe(ctx context.Context, _ *driverv1alpha1.ProbeRequ
 	return &driverv1alpha1.ProbeResponse{Reason: reason}, nil
 }
 
-// notOffered is the answer in place of a driver that lacks a method. Nothing that a driver returns becomes UNIMPLEMENTED:
-// core would take it that the feature is off.
+// notOffered is the answer in place of a driver that lacks a method. Nothing that a driver returns
+// becomes UNIMPLEMENTED: core would take it that the feature is off.
 type notOffered string
 
 func (n notOffered) Error() string { return "this driver does not offer " + string(n) }
@@ -228,7 +228,8 @@ func (s *specService) GetInstanceTemplate(
 	return present(d.GetInstanceTemplate(ctx, r))
 }
 
-// present refuses an answer that is nil: on the wire it would be an empty one, and an empty list says that no VM is left.
+// present refuses an answer that is nil: on the wire it would be an empty one, and an empty list
+// says that no VM is left.
 func present[T any](answer *T, err error) (*T, error) {
 	if err == nil && answer == nil {
 		return nil, fmt.Errorf("the driver returned neither %T nor an error", answer)

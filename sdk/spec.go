@@ -17,10 +17,11 @@ import (
 // wholeSpec stands for the path of what is wrong with all of a spec.
 const wholeSpec = "cloudProviderSpec"
 
-// ReadSpec reads a cloudProviderSpec into the struct that into points at, by its json tags and as strictly as the contract:
-// SPEC_INVALID names every field that the struct does not have, that holds something of another type, or that is missing while
-// its tag says neither omitempty nor omitzero. A field that may come from a Secret needs one of those, since it is absent from
-// the spec then. Names are compared exactly; null is like a field that is missing.
+// ReadSpec reads a cloudProviderSpec into the struct that into points at, by its json tags and as
+// strictly as the contract: SPEC_INVALID names every field that the struct does not have, that
+// holds something of another type, or that is missing while its tag says neither omitempty nor
+// omitzero. A field that may come from a Secret needs one of those, since it is absent from the
+// spec then. Names are compared exactly; null is like a field that is missing.
 func ReadSpec(raw []byte, into any) error {
 	var value any
 	err := json.Unmarshal(raw, &value)
@@ -42,7 +43,8 @@ func ReadSpec(raw []byte, into any) error {
 	return nil
 }
 
-// flaw is what is wrong with a field. It does not hold the field's value, which may be a secret in the wrong place.
+// flaw is what is wrong with a field. It does not hold the field's value, which may be a secret in
+// the wrong place.
 type flaw struct{ path, description string }
 
 func specInvalid(flaws []flaw) error {
@@ -114,8 +116,8 @@ type specField struct {
 	required bool
 }
 
-// specFields returns the fields of a struct by their names in JSON. Those of an embedded struct are its own, unless that has a name
-// in JSON, or none on purpose.
+// specFields returns the fields of a struct by their names in JSON. Those of an embedded struct are
+// its own, unless that has a name in JSON, or none on purpose.
 func specFields(t reflect.Type) map[string]specField {
 	fields := map[string]specField{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -186,7 +188,8 @@ func shapeFor(t reflect.Type) string {
 	return aNumber
 }
 
-// below returns the path of a key in the object at path, written as the contract writes the names of secrets.
+// below returns the path of a key in the object at path, written as the contract writes the names
+// of secrets.
 func below(path, key string) string {
 	switch {
 	case key == "" || strings.ContainsAny(key, `.[]"`):

@@ -17,7 +17,8 @@ import (
 	"github.com/millwright-dev/millwright/sdk/socket"
 )
 
-// slowSaw is a driver whose creates wait: entered tells of each, and each ends with what release gives it.
+// slowSaw is a driver whose creates wait: entered tells of each, and each ends with what release
+// gives it.
 type slowSaw struct {
 	sawmill
 	entered chan struct{}

@@ -12,11 +12,12 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Transport reaches one driver. A driver may be away at any time: Open fails then, and can be called again. One connection is
-// open at a time.
+// Transport reaches one driver. A driver may be away at any time: Open fails then, and can be
+// called again. One connection is open at a time.
 type Transport interface {
-	// Open opens one connection. An error that wraps ErrAway says that nobody is there now, which passes by itself; any other
-	// names what a person has to mend, in words that stay the same while the cause lasts.
+	// Open opens one connection. An error that wraps ErrAway says that nobody is there now, which
+	// passes by itself; any other names what a person has to mend, in words that stay the same
+	// while the cause lasts.
 	Open(ctx context.Context) (*Wire, error)
 }
 
@@ -34,8 +35,8 @@ type Wire struct {
 	release func()
 }
 
-// Close closes the connection and ends what Open has started for it: it may take as long as a driver may to end. It may be called
-// more than once.
+// Close closes the connection and ends what Open has started for it: it may take as long as a
+// driver may to end. It may be called more than once.
 func (w *Wire) Close() {
 	// Whatever closing it says, nothing uses the connection any more.
 	_ = w.Conn.Close()
@@ -62,10 +63,11 @@ func dial(ctx context.Context, d net.Dialer, network, address string) (net.Conn,
 type Options struct {
 	// Log gets what a driver that was started writes, and how it ends; nil means slog.Default().
 	Log *slog.Logger
-	// Clean takes out of what a driver that was started writes what nobody may read; nil: nothing. It must be safe for use by
-	// several goroutines.
+	// Clean takes out of what a driver that was started writes what nobody may read; nil: nothing.
+	// It must be safe for use by several goroutines.
 	Clean func(text string) string
-	// Eager starts a driver again at once however soon it has ended: for those who end it on purpose.
+	// Eager starts a driver again at once however soon it has ended: for those who end it on
+	// purpose.
 	Eager bool
 }
 
@@ -76,7 +78,8 @@ var schemes = map[string]func(rest string, o Options) (Transport, error){
 	"exec": parseExec,
 }
 
-// Parse returns the transport of an address; an error says what to write instead. It reaches nobody yet.
+// Parse returns the transport of an address; an error says what to write instead. It reaches nobody
+// yet.
 func Parse(address string, o Options) (Transport, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()

@@ -20,8 +20,8 @@ import (
 // ErrAway is what errors wrap that say that nobody answers at an address now.
 var ErrAway = errors.New("nobody answers")
 
-// ErrPaused is an ErrAway: a driver that has ended too soon too often is not started yet. It says nothing of why that was: what was
-// told of the last attempt still holds.
+// ErrPaused is an ErrAway: a driver that has ended too soon too often is not started yet. It says
+// nothing of why that was: what was told of the last attempt still holds.
 var ErrPaused = away(errors.New("the driver has ended too soon too often; it is started again later"))
 
 // away marks err as one that passes by itself.
@@ -34,8 +34,9 @@ type Conn struct {
 	close sync.Once
 }
 
-// Connect opens a connection and waits until calls can be made on it, up to timeout once the driver is there. Each side takes
-// messages of up to 8 MiB; nothing is retried. Errors are those of Transport.Open, or say what is wrong with the connection.
+// Connect opens a connection and waits until calls can be made on it, up to timeout once the driver
+// is there. Each side takes messages of up to 8 MiB; nothing is retried. Errors are those of
+// Transport.Open, or say what is wrong with the connection.
 func Connect(ctx context.Context, t Transport, timeout time.Duration, options ...grpc.DialOption) (*Conn, error) {
 	wire, err := t.Open(ctx)
 	if err != nil {
@@ -57,8 +58,8 @@ func (c *Conn) Lost(ctx context.Context) { c.WaitForStateChange(ctx, connectivit
 // Process is the driver's, where it was started for this connection; else nil. It may have ended.
 func (c *Conn) Process() *os.Process { return c.wire.Process }
 
-// Close ends the connection, and a driver that was started for it: it returns when that has ended. Let the calls under way end
-// first. It may be called more than once.
+// Close ends the connection, and a driver that was started for it: it returns when that has ended.
+// Let the calls under way end first. It may be called more than once.
 func (c *Conn) Close() error {
 	var err error
 	c.close.Do(func() {
@@ -112,7 +113,8 @@ func speak(ctx context.Context, wire *Wire, options []grpc.DialOption) (*grpc.Cl
 	return conn, nil
 }
 
-// shaken are credentials whose handshake is over: its errors reach whoever connects, and not only gRPC's log.
+// shaken are credentials whose handshake is over: its errors reach whoever connects, and not only
+// gRPC's log.
 type shaken struct {
 	credentials.TransportCredentials
 	conn net.Conn
@@ -127,8 +129,8 @@ func (s shaken) ClientHandshake(context.Context, string, net.Conn) (net.Conn, cr
 // Clone implements credentials.TransportCredentials.
 func (s shaken) Clone() credentials.TransportCredentials { return s }
 
-// hearing is a connection that remembers how reading from it ended: with TLS 1.3 a peer that refuses a certificate says so
-// only after the handshake.
+// hearing is a connection that remembers how reading from it ended: with TLS 1.3 a peer that
+// refuses a certificate says so only after the handshake.
 type hearing struct {
 	net.Conn
 	mu  sync.Mutex
@@ -155,8 +157,8 @@ func (h *hearing) ended() error {
 	return h.end
 }
 
-// refusal says that a driver is there and does not talk. What it says of that, if anything, may be lost with the connection and
-// differs between attempts: it is the cause, for the log.
+// refusal says that a driver is there and does not talk. What it says of that, if anything, may be
+// lost with the connection and differs between attempts: it is the cause, for the log.
 type refusal struct{ cause error }
 
 // Error is the same for each attempt.

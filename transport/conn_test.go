@@ -61,7 +61,8 @@ func ends(t *testing.T, driverFor time.Duration) (core, driver string) {
 	return core, driver
 }
 
-// remote serves health on TCP to whom the driver's folder and peer allow it, and returns the address for a core of that folder.
+// remote serves health on TCP to whom the driver's folder and peer allow it, and returns the
+// address for a core of that folder.
 func remote(t *testing.T, driver, core, peer string) string {
 	t.Helper()
 	config, err := mtls.Server(driver, mtls.Identity(peer))
@@ -80,7 +81,8 @@ func tcpAddress(listener net.Listener, core string) string {
 	return "dns:///" + listener.Addr().String() + "?" + url.Values{"tls": {core}, "identity": {"driver"}}.Encode()
 }
 
-// TestWhatIsInTheWay is told in words that are the same the next time, since they are shown on each Machine.
+// TestWhatIsInTheWay is told in words that are the same the next time, since they are shown on each
+// Machine.
 func TestWhatIsInTheWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		address func(t *testing.T) string
@@ -170,7 +172,8 @@ func TestAConnectionDoesNotReconnect(t *testing.T) {
 	}
 }
 
-// TestAKilledDriverIsStartedLater: not at once when it has ended soon again and again, unless that is wanted.
+// TestAKilledDriverIsStartedLater: not at once when it has ended soon again and again, unless that
+// is wanted.
 func TestAKilledDriverIsStartedLater(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "driver")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {

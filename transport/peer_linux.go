@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveUpAfter has the kernel give a connection up on which nothing that was sent is acknowledged for so long.
+// giveUpAfter has the kernel give a connection up on which nothing that was sent is acknowledged
+// for so long.
 func giveUpAfter(limit time.Duration) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var set error

@@ -21,8 +21,9 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// observer follows the cluster by watches of its own, tells what changes, and keeps the worst it has seen. A watch
-// delivers the changes of one kind in the order in which they happened, so no dip in a count is missed.
+// observer follows the cluster by watches of its own, tells what changes, and keeps the worst it
+// has seen. A watch delivers the changes of one kind in the order in which they happened, so no dip
+// in a count is missed.
 type observer struct {
 	out   io.Writer
 	start time.Time
@@ -153,7 +154,8 @@ func (o *observer) note() {
 	o.changed = make(chan struct{})
 }
 
-// keepWorst starts to keep the lowest counts of available Nodes and healthy pods, from the present ones.
+// keepWorst starts to keep the lowest counts of available Nodes and healthy pods, from the present
+// ones.
 func (o *observer) keepWorst() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,8 +183,8 @@ func (o *observer) machinesEver() int {
 	return len(o.everUIDs)
 }
 
-// await returns when met holds; it is asked after each change, with o.mu held. The error of a wait that took too long
-// tells what the Machines say.
+// await returns when met holds; it is asked after each change, with o.mu held. The error of a wait
+// that took too long tells what the Machines say.
 func (o *observer) await(ctx context.Context, what string, met func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

@@ -30,8 +30,8 @@ type Options struct {
 	Keep bool
 }
 
-// Run plays the demo on a cluster of its own. It fails when anything that it shows is not so; the last line that it
-// prints is its result.
+// Run plays the demo on a cluster of its own. It fails when anything that it shows is not so; the
+// last line that it prints is its result.
 func Run(ctx context.Context, o Options) (err error) {
 	d := &demo{Options: o, observer: newObserver(o.Out)}
 	d.title("A Kubernetes control plane, Millwright's manager, a cloud, its driver and simulated kubelets start")

@@ -1,5 +1,6 @@
-// Command driver-conformance shows whether a driver keeps to the contract, in whatever language it is written: `run` tries it,
-// `list` says what is tried, `cleanup` deletes what a run has left that was killed.
+// Command driver-conformance shows whether a driver keeps to the contract, in whatever language it
+// is written: `run` tries it, `list` says what is tried, `cleanup` deletes what a run has left that
+// was killed.
 package main
 
 import (
@@ -25,7 +26,8 @@ func main() {
 	os.Exit(code)
 }
 
-// execute does what the arguments say, and returns the exit code: 0, 1 for a driver that does not conform, 2 for what could not be done.
+// execute does what the arguments say, and returns the exit code: 0, 1 for a driver that does not
+// conform, 2 for what could not be done.
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	root := &cobra.Command{
 		Use:           "driver-conformance",

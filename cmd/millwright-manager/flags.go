@@ -24,7 +24,8 @@ type settings struct {
 	options    manager.Options
 }
 
-// maxVerbosity is the highest at which client-go logs no bodies of requests and answers, among which are Secrets.
+// maxVerbosity is the highest at which client-go logs no bodies of requests and answers, among
+// which are Secrets.
 const maxVerbosity = 7
 
 func parse(args []string) (settings, error) {

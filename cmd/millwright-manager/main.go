@@ -1,4 +1,5 @@
-// Command millwright-manager turns MachineDeployments, MachineSets and Machines into VMs, through drivers.
+// Command millwright-manager turns MachineDeployments, MachineSets and Machines into VMs, through
+// drivers.
 package main
 
 import (
@@ -17,8 +18,9 @@ import (
 	"github.com/millwright-dev/millwright/core/manager"
 )
 
-// garbagePercent is how much garbage may lie beside what lives, where $GOGC does not say. What lives are mostly caches:
-// with Go's default of 100, memory would be twice the fleet's. docs/benchmarks.md has what it costs.
+// garbagePercent is how much garbage may lie beside what lives, where $GOGC does not say. What
+// lives are mostly caches: with Go's default of 100, memory would be twice the fleet's.
+// docs/benchmarks.md has what it costs.
 const garbagePercent = 30
 
 func main() {

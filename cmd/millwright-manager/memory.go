@@ -5,11 +5,12 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// memoryShare is how much of its cgroup's memory Go may use. The rest is for what Go does not count, and for the moment in which
-// garbage is collected.
+// memoryShare is how much of its cgroup's memory Go may use. The rest is for what Go does not
+// count, and for the moment in which garbage is collected.
 const memoryShare = 0.9
 
-// limitMemory has Go collect garbage more often before the kernel ends the process for want of memory, unless $GOMEMLIMIT says when.
+// limitMemory has Go collect garbage more often before the kernel ends the process for want of
+// memory, unless $GOMEMLIMIT says when.
 func limitMemory(log logr.Logger, cgroup memlimit.Provider) {
 	limit, err := memlimit.Set(memlimit.WithRatio(memoryShare), memlimit.WithProvider(cgroup))
 	if err != nil {

@@ -39,7 +39,8 @@ func driversCommand() *cobra.Command {
 	return command
 }
 
-// listDrivers prints what the manager in a namespace has published of its drivers, and warns where nobody keeps that up to date.
+// listDrivers prints what the manager in a namespace has published of its drivers, and warns where
+// nobody keeps that up to date.
 func listDrivers(ctx context.Context, c client.Client, namespace string, out, warnings io.Writer) error {
 	published := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: roster.ConfigMapName}, published)

@@ -1,6 +1,7 @@
-// Command millwright is Millwright at hand: `rollout` for those who have MachineDeployments, `drivers` and `uninstall` for those who run the
-// manager, `dev` and `demo` to run all of it on this machine, `driver init` to begin a driver. Under the name
-// kubectl-millwright it is a plugin of kubectl.
+// Command millwright is Millwright at hand: `rollout` for those who have MachineDeployments,
+// `drivers` and `uninstall` for those who run the manager, `dev` and `demo` to run all of it on
+// this machine, `driver init` to begin a driver. Under the name kubectl-millwright it is a plugin
+// of kubectl.
 package main
 
 import (

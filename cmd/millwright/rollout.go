@@ -46,7 +46,8 @@ func rolloutCommand() *cobra.Command {
 	return command
 }
 
-// rollout returns the rollout of the MachineDeployment of that name, which may be given as kubectl prints it.
+// rollout returns the rollout of the MachineDeployment of that name, which may be given as kubectl
+// prints it.
 func (f *clusterFlags) rollout(name string) (rollout.Rollout, error) {
 	var none rollout.Rollout
 	if kind, rest, ok := strings.Cut(name, "/"); ok {

@@ -52,7 +52,8 @@ func (r Rollout) Restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The clock here may be behind that of the API server, and a time before the sets were made would replace nothing.
+	// The clock here may be behind that of the API server, and a time before the sets were made
+	// would replace nothing.
 	after := metav1.Now()
 	if last := md.Spec.RolloutAfter; last != nil && !after.After(last.Time) {
 		after = metav1.NewTime(last.Add(time.Second))

@@ -44,8 +44,9 @@ func (r Rollout) History(ctx context.Context) error {
 	return w.Flush()
 }
 
-// Undo returns to the template of a former revision, or, for 0, of the one before the current. What reaches machines in
-// place, labels, annotations, taints and timeouts, belongs to no revision and stays as it is.
+// Undo returns to the template of a former revision, or, for 0, of the one before the current. What
+// reaches machines in place, labels, annotations, taints and timeouts, belongs to no revision and
+// stays as it is.
 func (r Rollout) Undo(ctx context.Context, to int64) error {
 	md, err := r.get(ctx)
 	if err != nil {
@@ -94,7 +95,8 @@ func sameTemplate(a, b *clusterv1alpha1.MachineTemplateSpec) (bool, error) {
 	return bytes.Equal(one, other), nil
 }
 
-// find returns the set of a revision, which it may have had before, or, for 0, the last but one. The sets are sorted.
+// find returns the set of a revision, which it may have had before, or, for 0, the last but one.
+// The sets are sorted.
 func find(sets []clusterv1alpha1.MachineSet, to int64) (*clusterv1alpha1.MachineSet, error) {
 	if to == 0 {
 		if len(sets) < 2 {

@@ -14,8 +14,8 @@ import (
 // look is how often a rollout is looked at.
 const look = 500 * time.Millisecond
 
-// Status tells how the rollout gets on until it is complete; once only if watch is false. A rollout whose progress
-// deadline is exceeded is an error.
+// Status tells how the rollout gets on until it is complete; once only if watch is false. A rollout
+// whose progress deadline is exceeded is an error.
 func (r Rollout) Status(ctx context.Context, watch bool) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()

@@ -10,8 +10,8 @@ import (
 // modules is the path under which Millwright's modules lie, each named after its folder.
 const modules = "github.com/millwright-dev/millwright/"
 
-// FindCheckout returns the first checkout of Millwright that one of the folders is, or lies in; empty for none. The folders' paths
-// are absolute.
+// FindCheckout returns the first checkout of Millwright that one of the folders is, or lies in;
+// empty for none. The folders' paths are absolute.
 func FindCheckout(folders ...string) string {
 	for _, folder := range folders {
 		for parent := filepath.Dir(folder); ; folder, parent = parent, filepath.Dir(parent) {

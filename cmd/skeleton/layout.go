@@ -26,12 +26,13 @@ type Skeleton struct {
 	Dir string
 	// Module is the path of its Go module.
 	Module string
-	// Checkout is the checkout of Millwright from which it gets the modules that are not tagged yet.
+	// Checkout is the checkout of Millwright from which it gets the modules that are not tagged
+	// yet.
 	Checkout string
 }
 
-// Write lays the driver out. Where anything is wrong with the skeleton nothing is written, and the error names the argument or the
-// flag of `millwright driver init` and says what to do.
+// Write lays the driver out. Where anything is wrong with the skeleton nothing is written, and the
+// error names the argument or the flag of `millwright driver init` and says what to do.
 func (s Skeleton) Write() error {
 	if err := s.complete(); err != nil {
 		return err
@@ -52,7 +53,8 @@ func (s Skeleton) Write() error {
 	return nil
 }
 
-// complete makes the paths absolute, and says all that is wrong; of a wrong name only that, since the rest may follow from it.
+// complete makes the paths absolute, and says all that is wrong; of a wrong name only that, since
+// the rest may follow from it.
 func (s *Skeleton) complete() error {
 	if !contract.ValidDriverName(s.Name) {
 		return fmt.Errorf("NAME: %q cannot name a driver: give at most 63 small letters, digits and dashes, a letter first and no dash last, such as my-cloud", s.Name)
@@ -87,7 +89,8 @@ func (s *Skeleton) room() error {
 	return nil
 }
 
-// readme is filled in without text/template: with that Go's linker drops no method that nobody calls, and the command grows by half.
+// readme is filled in without text/template: with that Go's linker drops no method that nobody
+// calls, and the command grows by half.
 //
 //go:embed README.md.tmpl
 var readme string

@@ -124,7 +124,8 @@ func (u Uninstall) releasePolicy(ctx context.Context, kind schema.GroupVersionKi
 	return u.delete(ctx, policy)
 }
 
-// delete deletes what is kept. The client cannot read the answer about a kind that is not in its scheme but as an unstructured object.
+// delete deletes what is kept. The client cannot read the answer about a kind that is not in its
+// scheme but as an unstructured object.
 func (u Uninstall) delete(ctx context.Context, o *metav1.PartialObjectMetadata) error {
 	bare := &unstructured.Unstructured{}
 	bare.SetGroupVersionKind(o.GroupVersionKind())

@@ -43,7 +43,8 @@ var kinds = []string{
 	clusterv1alpha1.MachineClassKind, clusterv1alpha1.ClusterKind,
 }
 
-// makers is how many of the kinds stand for machines. The others are what machines are made from, and go after the last of them.
+// makers is how many of the kinds stand for machines. The others are what machines are made from,
+// and go after the last of them.
 const makers = 3
 
 // Show tells what would be deleted.
@@ -60,8 +61,8 @@ func (u Uninstall) Show(ctx context.Context) error {
 	return nil
 }
 
-// Run deletes all objects of ours, waits until none is left, and deletes the CRDs and what protects them. It can be run again
-// at any point. No CRD is touched while any object is there.
+// Run deletes all objects of ours, waits until none is left, and deletes the CRDs and what protects
+// them. It can be run again at any point. No CRD is touched while any object is there.
 func (u Uninstall) Run(ctx context.Context) error {
 	if err := u.refuseOthers(ctx); err != nil {
 		return err
@@ -82,7 +83,8 @@ func (u Uninstall) Run(ctx context.Context) error {
 	return nil
 }
 
-// refuseOthers returns an error where another system works on objects of our kinds: they and their CRDs are that system's, too.
+// refuseOthers returns an error where another system works on objects of our kinds: they and their
+// CRDs are that system's, too.
 func (u Uninstall) refuseOthers(ctx context.Context) error {
 	for _, kind := range kinds {
 		objects, err := u.list(ctx, kind)
@@ -136,7 +138,8 @@ func cutShort(ctx context.Context, told string) error {
 	return fmt.Errorf("%w: %s. The CRDs were not touched: run it again", ctx.Err(), cmp.Or(told, "nothing was deleted"))
 }
 
-// deleteObjects deletes what is not being deleted yet, and returns what is there. What machines are made from goes after them.
+// deleteObjects deletes what is not being deleted yet, and returns what is there. What machines are
+// made from goes after them.
 func (u Uninstall) deleteObjects(ctx context.Context) (remaining, error) {
 	var left remaining
 	for i, kind := range kinds {

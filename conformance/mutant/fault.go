@@ -46,8 +46,8 @@ func ofFaults() []Mutant {
 	}
 }
 
-// unchanged is a driver whose process or endpoint alone behaves badly. Mutants that are processes do not wait for calls when they get
-// SIGTERM, and need no handshake of core's.
+// unchanged is a driver whose process or endpoint alone behaves badly. Mutants that are processes
+// do not wait for calls when they get SIGTERM, and need no handshake of core's.
 func unchanged(next handler) handler { return next }
 
 // ignoringSIGTERM does not end when it is asked to.
@@ -56,7 +56,8 @@ func ignoringSIGTERM(next handler) handler {
 	return next
 }
 
-// namingByProcess derives what it makes from its own process, so that the next one does not find it.
+// namingByProcess derives what it makes from its own process, so that the next one does not find
+// it.
 func namingByProcess(next handler) handler {
 	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
 		return under(r.GetMachine().GetUid()+"-"+strconv.Itoa(os.Getpid()), r, next)

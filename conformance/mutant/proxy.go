@@ -21,22 +21,25 @@ type Mutant struct {
 	Name string
 	// Check is the ID of the check that has to catch it.
 	Check string
-	// Launch says that it takes a driver that the harness has started, and that ends together with the mutant.
+	// Launch says that it takes a driver that the harness has started, and that ends together with
+	// the mutant.
 	Launch bool
 	// Socket is the mode of its unix socket; 0: a good one.
 	Socket fs.FileMode
-	// TCP is how it secures TCP with the tls.crt, tls.key and ca.crt in a folder; nil: it is not on TCP.
+	// TCP is how it secures TCP with the tls.crt, tls.key and ca.crt in a folder; nil: it is not on
+	// TCP.
 	TCP func(folder string) (credentials.TransportCredentials, error)
 
-	// mutate returns what answers in place of next. It is called once per server, and may keep state.
+	// mutate returns what answers in place of next. It is called once per server, and may keep
+	// state.
 	mutate func(next handler) handler
 }
 
 // handler answers a call.
 type handler func(ctx context.Context, method string, request proto.Message) (proto.Message, error)
 
-// NewServer returns a server that passes everything on to the driver behind conn, but for what the mutant changes. The caller
-// serves and stops it.
+// NewServer returns a server that passes everything on to the driver behind conn, but for what the
+// mutant changes. The caller serves and stops it.
 func NewServer(m Mutant, conn *grpc.ClientConn, options ...grpc.ServerOption) *grpc.Server {
 	handle := m.mutate(forward(conn))
 	return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(2*contract.MaxMessageBytes), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
@@ -67,7 +70,8 @@ func forward(conn *grpc.ClientConn) handler {
 	}
 }
 
-// messagesOf returns empty messages of the types that a method, as /package.Service/Method, takes and returns.
+// messagesOf returns empty messages of the types that a method, as /package.Service/Method, takes
+// and returns.
 func messagesOf(method string) (request, answer proto.Message, err error) {
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)

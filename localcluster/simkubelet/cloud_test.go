@@ -43,7 +43,8 @@ func newCloud() *cloud {
 	return &cloud{vms: map[string]*backendv1alpha1.VM{}, ever: map[string]bool{}, changed: make(chan struct{})}
 }
 
-// set makes a VM, or changes its state; the user data of its first mention stays. Its id is its name.
+// set makes a VM, or changes its state; the user data of its first mention stays. Its id is its
+// name.
 func (c *cloud) set(name string, state backendv1alpha1.VMState, userData string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,10 +21,11 @@ import (
 type Options struct {
 	// Log gets a line for each kubelet that starts, stops or refuses to. Nil discards them.
 	Log *slog.Logger
-	// ClusterUID restricts the fleet to VMs of one cluster; empty means all VMs whose user data starts a kubelet.
+	// ClusterUID restricts the fleet to VMs of one cluster; empty means all VMs whose user data
+	// starts a kubelet.
 	ClusterUID string
-	// LeaseDuration is how long a Lease is good for; it is renewed after a quarter of that. 0 means the real kubelet's
-	// 40 s. Longer ones suit large fleets: each renewal is a write.
+	// LeaseDuration is how long a Lease is good for; it is renewed after a quarter of that. 0 means
+	// the real kubelet's 40 s. Longer ones suit large fleets: each renewal is a write.
 	LeaseDuration time.Duration
 	// KubeletVersion is what Nodes report whose user data does not say; empty means v1.36.3.
 	KubeletVersion string
@@ -72,8 +73,8 @@ type Fleet struct {
 	leases  leaseWheel
 
 	mu sync.Mutex
-	// machines holds all VMs by the cloud's id. A VM's own worker, of which the queue runs one at a time, is the only one
-	// to change what is behind machine.kubelet.
+	// machines holds all VMs by the cloud's id. A VM's own worker, of which the queue runs one at a
+	// time, is the only one to change what is behind machine.kubelet.
 	machines map[string]*machine
 	// registered holds what earlier processes registered, by provider id, until a VM claims it.
 	registered map[string]*corev1.Node
@@ -84,7 +85,8 @@ type machine struct {
 	vm *backendv1alpha1.VM
 	// kubelet is nil until the VM has registered a Node.
 	kubelet *kubelet
-	// interrupted says that the VM was seen in another state than running since the kubelet started.
+	// interrupted says that the VM was seen in another state than running since the kubelet
+	// started.
 	interrupted bool
 }
 
@@ -107,8 +109,8 @@ func New(client kubernetes.Interface, backend backendv1alpha1.BackendServiceClie
 	}
 }
 
-// Run plays until ctx ends. It waits for an API server and a cloud that are not there yet, or not there any more. Nodes
-// stay as they are. A Fleet runs once.
+// Run plays until ctx ends. It waits for an API server and a cloud that are not there yet, or not
+// there any more. Nodes stay as they are. A Fleet runs once.
 func (f *Fleet) Run(ctx context.Context) {
 	if !f.listRegistered(ctx) {
 		return
@@ -127,8 +129,8 @@ func (f *Fleet) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// listRegistered remembers the Nodes there are, so that taking over thousands costs no write. It returns false when ctx
-// ended before it could.
+// listRegistered remembers the Nodes there are, so that taking over thousands costs no write. It
+// returns false when ctx ended before it could.
 func (f *Fleet) listRegistered(ctx context.Context) bool {
 	f.registered = map[string]*corev1.Node{}
 	options := metav1.ListOptions{ResourceVersion: "0"} // From the cache: claims are checked again before each write.

@@ -27,7 +27,8 @@ import (
 	"github.com/millwright-dev/millwright/localcluster"
 )
 
-// cluster is one for all tests of the package: each has VMs with names of its own. It declares a Node Unknown after 6 s.
+// cluster is one for all tests of the package: each has VMs with names of its own. It declares a
+// Node Unknown after 6 s.
 var cluster *localcluster.Cluster
 
 func TestMain(m *testing.M) {
@@ -102,7 +103,8 @@ func (b *logBuffer) clear() {
 	b.buf.Reset()
 }
 
-// runFleet plays c's kubelets as their own user until the test ends or the returned function is called.
+// runFleet plays c's kubelets as their own user until the test ends or the returned function is
+// called.
 func runFleet(t *testing.T, c *cloud, lease time.Duration) (log *logBuffer, stop func()) {
 	t.Helper()
 	return runFleetThrough(t, c, lease, func(way http.RoundTripper) http.RoundTripper { return way })
@@ -176,7 +178,8 @@ func eventually(t *testing.T, what string, done func() error) {
 	t.Fatalf("%s: %v", what, last)
 }
 
-// waitForNode waits until a Node's Ready condition has the status and kwok plays its pods or does not, and returns it.
+// waitForNode waits until a Node's Ready condition has the status and kwok plays its pods or does
+// not, and returns it.
 func waitForNode(t *testing.T, name string, ready corev1.ConditionStatus, played bool) *corev1.Node {
 	t.Helper()
 	var node *corev1.Node
@@ -244,7 +247,8 @@ func TestReadyAgainAfterItWasUnknown(t *testing.T) {
 	waitForNode(t, "late-1", corev1.ConditionUnknown, true)
 	shut.Store(false)
 	waitForNode(t, "late-1", corev1.ConditionTrue, true)
-	// node-lifecycle may go by an older Lease than there is: it says so of a Node whose Lease is renewed in time.
+	// node-lifecycle may go by an older Lease than there is: it says so of a Node whose Lease is
+	// renewed in time.
 	const unknown = `{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`
 	if _, err := admin(t).CoreV1().Nodes().Patch(t.Context(), "late-1", types.StrategicMergePatchType, []byte(unknown), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)

@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// followWait is how long the cloud may keep a question that it has no news for, and followSlack what an answer takes.
+	// followWait is how long the cloud may keep a question that it has no news for, and followSlack
+	// what an answer takes.
 	followWait  = 20 * time.Second
 	followSlack = 30 * time.Second
 	// pageSize and maxPage fit each other: user data has at most 64 KiB.
 	pageSize = 200
 	maxPage  = 32 << 20
-	// goneDelay is how long the Node of a VM that is gone keeps its pods played: whoever removed the VM on purpose removes
-	// the Node as well, and spares us the write.
+	// goneDelay is how long the Node of a VM that is gone keeps its pods played: whoever removed
+	// the VM on purpose removes the Node as well, and spares us the write.
 	goneDelay = time.Second
 )
 
-// follow sees every change of the cloud's VMs until ctx ends. After any failure it looks at all of them again, since the
-// cloud may be another one by then, with revisions of its own.
+// follow sees every change of the cloud's VMs until ctx ends. After any failure it looks at all of
+// them again, since the cloud may be another one by then, with revisions of its own.
 func (f *Fleet) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		var revision int64
@@ -45,7 +46,8 @@ func (f *Fleet) follow(ctx context.Context) {
 	}
 }
 
-// listAll sees all VMs, takes those that it knew and that are not there for gone, and returns the last revision.
+// listAll sees all VMs, takes those that it knew and that are not there for gone, and returns the
+// last revision.
 func (f *Fleet) listAll(ctx context.Context) (int64, error) {
 	var revision int64
 	seen := map[string]bool{}
@@ -96,7 +98,8 @@ func (f *Fleet) observePage(page *backendv1alpha1.ListVMsResponse, revision int6
 	return revision
 }
 
-// replaceLocked notes a VM as it is now, and queues it when there may be something to do. It needs f.mu held.
+// replaceLocked notes a VM as it is now, and queues it when there may be something to do. It needs
+// f.mu held.
 func (f *Fleet) replaceLocked(vm *backendv1alpha1.VM) {
 	m, known := f.machines[vm.GetId()]
 	gone := vm.GetState() == backendv1alpha1.VMState_VM_STATE_GONE

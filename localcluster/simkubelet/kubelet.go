@@ -25,7 +25,8 @@ type kubelet struct {
 	lease *coordinationv1.Lease
 	// renewed is when the Lease was last written, or before that the Node. Only the wheel uses it.
 	renewed time.Time
-	// looked is when it was looked last whether the Node has become Unknown. Only the wheel uses it.
+	// looked is when it was looked last whether the Node has become Unknown. Only the wheel uses
+	// it.
 	looked time.Time
 }
 
@@ -51,7 +52,8 @@ func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) er
 	return nil
 }
 
-// needsStart says whether the VM has started since its kubelet did: it may have stopped only for a moment.
+// needsStart says whether the VM has started since its kubelet did: it may have stopped only for a
+// moment.
 func (f *Fleet) needsStart(m *machine) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,8 +71,8 @@ func (f *Fleet) started(m *machine, k *kubelet) {
 	}
 }
 
-// register makes sure that the Node is there and shows a kubelet that runs, and returns it as it is then. A Node that is
-// there already has to be this VM's.
+// register makes sure that the Node is there and shows a kubelet that runs, and returns it as it is
+// then. A Node that is there already has to be this VM's.
 func (f *Fleet) register(ctx context.Context, m *machine, node *corev1.Node) (*corev1.Node, error) {
 	if found := f.claim(node.Spec.ProviderID); found != nil && m.kubelet == nil && found.Name == node.Name && kubeletRuns(found) {
 		return found, nil
@@ -104,8 +106,8 @@ func (f *Fleet) claim(providerID string) *corev1.Node {
 	return node
 }
 
-// shutDown ends a VM's kubelet. Conditions are its last words; without any it never got to say them, and the Node only
-// tells kwok.
+// shutDown ends a VM's kubelet. Conditions are its last words; without any it never got to say
+// them, and the Node only tells kwok.
 func (f *Fleet) shutDown(ctx context.Context, m *machine, vm *backendv1alpha1.VM, conditions []corev1.NodeCondition) error {
 	k := m.kubelet
 	if k == nil {
@@ -135,8 +137,8 @@ func (f *Fleet) shutDown(ctx context.Context, m *machine, vm *backendv1alpha1.VM
 	return nil
 }
 
-// stopPods declares the pods of a Node not Ready. For a Node that went silent, node-lifecycle does so; for one that said
-// goodbye, it is up to the kubelet.
+// stopPods declares the pods of a Node not Ready. For a Node that went silent, node-lifecycle does
+// so; for one that said goodbye, it is up to the kubelet.
 func (f *Fleet) stopPods(ctx context.Context, node string) error {
 	pods, err := f.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -165,7 +167,8 @@ func (f *Fleet) patch(ctx context.Context, ref nodeRef, running bool, conditions
 	return node, nil
 }
 
-// isGone says whether a write failed because the very Node it was for is gone, even where there is another of its name now.
+// isGone says whether a write failed because the very Node it was for is gone, even where there is
+// another of its name now.
 func isGone(err error) bool {
 	if apierrors.IsNotFound(err) {
 		return true

@@ -16,11 +16,13 @@ import (
 	"github.com/millwright-dev/millwright/localcluster"
 )
 
-// wheelSlots spread the renewals evenly over the interval, whatever the moments of registration were.
+// wheelSlots spread the renewals evenly over the interval, whatever the moments of registration
+// were.
 const wheelSlots = 64
 
-// leaseWheel holds the kubelets whose Leases are renewed, each in the slot that its Node's name says. A kubelet's first
-// Lease is written when its slot's turn comes, within the interval: until then the Node's own condition says it is alive.
+// leaseWheel holds the kubelets whose Leases are renewed, each in the slot that its Node's name
+// says. A kubelet's first Lease is written when its slot's turn comes, within the interval: until
+// then the Node's own condition says it is alive.
 type leaseWheel struct {
 	duration time.Duration
 	mu       *sync.Mutex
@@ -37,7 +39,8 @@ func newLeaseWheel(duration time.Duration) leaseWheel {
 	return w
 }
 
-// tick is the time between two slots: a turn of the wheel takes a quarter of a Lease's duration, as with a real kubelet.
+// tick is the time between two slots: a turn of the wheel takes a quarter of a Lease's duration, as
+// with a real kubelet.
 func (w leaseWheel) tick() time.Duration { return w.duration / 4 / wheelSlots }
 
 // doubt has all kubelets look at their Nodes for a while, and doubted says whether they do.
@@ -76,7 +79,8 @@ func (w leaseWheel) inSlot(i int) []*kubelet {
 	return kubelets
 }
 
-// renewLeases turns the wheel until ctx ends. When the API server is slow the wheel turns slower; no slot is passed over.
+// renewLeases turns the wheel until ctx ends. When the API server is slow the wheel turns slower;
+// no slot is passed over.
 func (f *Fleet) renewLeases(ctx context.Context) {
 	ticker := time.NewTicker(f.leases.tick())
 	defer ticker.Stop()
@@ -111,8 +115,9 @@ func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet) {
 	}
 }
 
-// A real kubelet looks every ten seconds whether its Node is what it reports. Here that is done for as long as a Node may become
-// Unknown though its Lease is renewed: after an outage of the API server node-lifecycle sees Leases again later than Nodes.
+// A real kubelet looks every ten seconds whether its Node is what it reports. Here that is done for
+// as long as a Node may become Unknown though its Lease is renewed: after an outage of the API
+// server node-lifecycle sees Leases again later than Nodes.
 const (
 	doubtTime   = 2 * time.Minute
 	lookAtNodes = 10 * time.Second
@@ -136,7 +141,8 @@ func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 		k.renewed = now
 		return nil
 	}
-	// A Lease that is gone answers with a conflict as well: its uid, which an update carries, is not there any more.
+	// A Lease that is gone answers with a conflict as well: its uid, which an update carries, is
+	// not there any more.
 	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return err
 	}
@@ -153,8 +159,9 @@ func (f *Fleet) renew(ctx context.Context, k *kubelet) error {
 	return nil
 }
 
-// reportReady makes a Node Ready that has become Unknown, since nothing was heard of its kubelet for so long: a Lease alone
-// does not. It leaves the Node of a VM that has stopped meanwhile as it is.
+// reportReady makes a Node Ready that has become Unknown, since nothing was heard of its kubelet
+// for so long: a Lease alone does not. It leaves the Node of a VM that has stopped meanwhile as it
+// is.
 func (f *Fleet) reportReady(ctx context.Context, ref nodeRef, now time.Time) error {
 	node, err := f.client.CoreV1().Nodes().Get(ctx, ref.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && (node.UID != ref.uid || node.Labels[localcluster.KubeletLabel] == "" || kubeletRuns(node)) {
@@ -170,8 +177,8 @@ func (f *Fleet) reportReady(ctx context.Context, ref nodeRef, now time.Time) err
 	return nil
 }
 
-// writeLease renews the Lease that was written last, or takes one: a new one, or the one that is there. It goes with the
-// Node, by garbage collection.
+// writeLease renews the Lease that was written last, or takes one: a new one, or the one that is
+// there. It goes with the Node, by garbage collection.
 func (f *Fleet) writeLease(ctx context.Context, k *kubelet, now time.Time) error {
 	leases := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if k.lease == nil {

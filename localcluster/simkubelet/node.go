@@ -17,8 +17,9 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// newNode returns the Node that a VM registers: what the kubelet says of itself, and what a cloud controller manager would
-// add. A Node's status is honoured on create, so that one write makes it Ready.
+// newNode returns the Node that a VM registers: what the kubelet says of itself, and what a cloud
+// controller manager would add. A Node's status is honoured on create, so that one write makes it
+// Ready.
 func (f *Fleet) newNode(vm *backendv1alpha1.VM, config kubeletConfig, now time.Time) *corev1.Node {
 	name := cmp.Or(config.nodeName, vm.GetName())
 	labels := map[string]string{
@@ -98,16 +99,17 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	}
 }
 
-// nodeRef is a Node as it once was; uid tells it from a later one of the same name, version, unless empty, from itself at a
-// later time.
+// nodeRef is a Node as it once was; uid tells it from a later one of the same name, version, unless
+// empty, from itself at a later time.
 type nodeRef struct {
 	name    string
 	uid     types.UID
 	version string
 }
 
-// kubeletPatch returns a strategic merge patch of a Node's status that says whether its kubelet runs, and leaves alone
-// conditions that are not given. The API server refuses it for another Node of the same name: see isGone.
+// kubeletPatch returns a strategic merge patch of a Node's status that says whether its kubelet
+// runs, and leaves alone conditions that are not given. The API server refuses it for another Node
+// of the same name: see isGone.
 func kubeletPatch(ref nodeRef, running bool, conditions []corev1.NodeCondition) ([]byte, error) {
 	var label any // null takes it off.
 	if running {

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// deploy makes a Deployment whose pods run on Nodes with the label pool=NAME only, one on each while there is room.
+// deploy makes a Deployment whose pods run on Nodes with the label pool=NAME only, one on each
+// while there is room.
 func deploy(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -58,7 +59,8 @@ func deploy(t *testing.T, name string, replicas int32) {
 	})
 }
 
-// waitForPods waits until exactly that many pods of a Deployment exist, all of them Ready, and returns them.
+// waitForPods waits until exactly that many pods of a Deployment exist, all of them Ready, and
+// returns them.
 func waitForPods(t *testing.T, name string, count int) []corev1.Pod {
 	t.Helper()
 	var pods *corev1.PodList
@@ -97,8 +99,8 @@ func evict(t *testing.T, pod *corev1.Pod) error {
 	return admin(t).PolicyV1().Evictions(pod.Namespace).Evict(t.Context(), eviction)
 }
 
-// podLease is short enough for Nodes with pods to stay Ready in a cluster of that NodeGracePeriod, however long a test takes: a pod whose Node
-// was lost for a moment is not Ready again.
+// podLease is short enough for Nodes with pods to stay Ready in a cluster of that NodeGracePeriod,
+// however long a test takes: a pod whose Node was lost for a moment is not Ready again.
 const podLease = 4 * time.Second
 
 func TestPodsRunAreEvictedAndComeUpElsewhere(t *testing.T) {
@@ -139,7 +141,8 @@ func TestPodsRunAreEvictedAndComeUpElsewhere(t *testing.T) {
 	})
 }
 
-// setBudget keeps that many pods of the Deployment evict available, and returns when the budget is in force.
+// setBudget keeps that many pods of the Deployment evict available, and returns when the budget is
+// in force.
 func setBudget(t *testing.T, minAvailable int) {
 	t.Helper()
 	budgets := admin(t).PolicyV1().PodDisruptionBudgets("default")

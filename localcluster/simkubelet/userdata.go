@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletFile is where distributions of the kubelet take arguments from, and kubeletArgs the variable in it. versionFile
-// names the version of the kubelet that is to be installed, which the image's own has to do for when it is absent.
+// kubeletFile is where distributions of the kubelet take arguments from, and kubeletArgs the
+// variable in it. versionFile names the version of the kubelet that is to be installed, which the
+// image's own has to do for when it is absent.
 const (
 	kubeletFile = "/etc/default/kubelet"
 	kubeletArgs = "KUBELET_EXTRA_ARGS"
@@ -47,8 +48,8 @@ type configFile struct {
 	Encoding string `json:"encoding"`
 }
 
-// parseUserData reads user data as cloud-init and then the kubelet would. The error is errNoKubelet when there is nothing
-// to run, else the reason why the real ones would not run it.
+// parseUserData reads user data as cloud-init and then the kubelet would. The error is errNoKubelet
+// when there is nothing to run, else the reason why the real ones would not run it.
 func parseUserData(data []byte) (kubeletConfig, error) {
 	var config cloudConfig
 	if !strings.HasPrefix(string(data), "#cloud-config\n") {
@@ -105,7 +106,8 @@ func (c cloudConfig) file(path string) (content string, found bool, err error) {
 	return "", false, nil
 }
 
-// variable returns a variable's value from a file of KEY=value lines, with or without quotes, as systemd reads it.
+// variable returns a variable's value from a file of KEY=value lines, with or without quotes, as
+// systemd reads it.
 func variable(content, name string) (string, bool) {
 	value, found := "", false
 	for line := range strings.Lines(content) {
@@ -184,7 +186,8 @@ func isKubernetesLabel(key string) bool {
 	})
 }
 
-// parseTaints reads key=value:Effect and key:Effect, and refuses what the kubelet's flag of that type refuses.
+// parseTaints reads key=value:Effect and key:Effect, and refuses what the kubelet's flag of that
+// type refuses.
 func parseTaints(value string) ([]corev1.Taint, error) {
 	var taints []corev1.Taint
 	for text := range strings.SplitSeq(value, ",") {

@@ -30,21 +30,26 @@ type Options struct {
 	Provider Provider
 	// Driver is the name of the driver's executable; empty: the cloud's own driver.
 	Driver string
-	// CloudArgs, KubeletArgs and ManagerArgs are added to the command lines of the test cloud, the simulated kubelets and
-	// the manager.
+	// CloudArgs, KubeletArgs and ManagerArgs are added to the command lines of the test cloud, the
+	// simulated kubelets and the manager.
 	CloudArgs, KubeletArgs, ManagerArgs []string
-	// NodeGracePeriod is how long a Node may be silent before it counts as lost; 0: the control plane's default.
+	// NodeGracePeriod is how long a Node may be silent before it counts as lost; 0: the control
+	// plane's default.
 	NodeGracePeriod time.Duration
-	// KeepCloud has the cloud go on with what an earlier stack's had in the same Dir, as where a cluster is restored from a backup.
+	// KeepCloud has the cloud go on with what an earlier stack's had in the same Dir, as where a
+	// cluster is restored from a backup.
 	KeepCloud bool
 	// Fsync makes etcd write to the disk what it acknowledges.
 	Fsync bool
-	// Detour, if set, is told each address at which the manager would reach something else, and returns the one that the
-	// manager is given instead: of localcluster.APIServer, as host:port, and of Driver, as unix:///path.
+	// Detour, if set, is told each address at which the manager would reach something else, and
+	// returns the one that the manager is given instead: of localcluster.APIServer, as host:port,
+	// and of Driver, as unix:///path.
 	Detour func(to, address string) (string, error)
-	// Ended, if set, is told of each process that ended by itself, before the stack does about it what it does.
+	// Ended, if set, is told of each process that ended by itself, before the stack does about it
+	// what it does.
 	Ended func(*supervisor.ExitError)
-	// ReviveControlPlane has the control plane's processes, too, started again when they end by themselves.
+	// ReviveControlPlane has the control plane's processes, too, started again when they end by
+	// themselves.
 	ReviveControlPlane bool
 }
 

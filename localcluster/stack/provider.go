@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Provider is a test cloud with its driver: what differs between the clouds that a stack can run. See [Providers].
+// Provider is a test cloud with its driver: what differs between the clouds that a stack can run.
+// See [Providers].
 type Provider interface {
 	// Name is the cloudProvider that Machines name to come to this cloud.
 	Name() string
@@ -23,12 +24,13 @@ func Providers() []Provider { return []Provider{Fake(), OpenStack()} }
 // Fake returns the fake cloud, whose API is its driver's own.
 func Fake() Provider { return fake{} }
 
-// OpenStack returns the simulator of OpenStack, with the project and the user demo for the driver. Its world holds what the manifests
-// of MetaKube's users name.
+// OpenStack returns the simulator of OpenStack, with the project and the user demo for the driver.
+// Its world holds what the manifests of MetaKube's users name.
 func OpenStack() Provider { return openStack{} }
 
-// OpenStackServices returns real services of OpenStack, with the project of a member for the driver. A file in JSON names them, as
-// openstacksim's flag --upstream takes it: openstacksim stands before them. What others have in the project has to be gone before.
+// OpenStackServices returns real services of OpenStack, with the project of a member for the
+// driver. A file in JSON names them, as openstacksim's flag --upstream takes it: openstacksim
+// stands before them. What others have in the project has to be gone before.
 func OpenStackServices(file string) Provider { return openStack{upstream: file} }
 
 // places are where a cloud and its driver serve, and where the cloud keeps what it holds.
@@ -36,8 +38,8 @@ type places struct {
 	// hooks is the endpoint of millwright.backend.v1alpha1, driver that of the driver.
 	hooks, driver string
 	state         string
-	// address returns an address on this machine that nobody else has, as host:port: another one each time. Who ends and is started again
-	// finds it free.
+	// address returns an address on this machine that nobody else has, as host:port: another one
+	// each time. Who ends and is started again finds it free.
 	address func() (string, error)
 }
 
@@ -45,7 +47,8 @@ type places struct {
 type serving struct {
 	cloud, driver         string // the executables
 	cloudArgs, driverArgs []string
-	// environment is what clients of the cloud's own API, the driver among them, are told by their environment.
+	// environment is what clients of the cloud's own API, the driver among them, are told by their
+	// environment.
 	environment map[string]string
 }
 
@@ -65,7 +68,8 @@ type openStack struct{ upstream string }
 
 func (openStack) Name() string { return "openstack" }
 
-// serving chooses the address of the APIs itself: a cloud that is started again is found where it was.
+// serving chooses the address of the APIs itself: a cloud that is started again is found where it
+// was.
 func (o openStack) serving(at places) (serving, error) {
 	address, err := at.address()
 	if err != nil {
@@ -114,8 +118,9 @@ func (o openStack) member() (member, error) {
 	return as, nil
 }
 
-// variables returns the environment as KEY=value, sorted. What this process has inherited under a like name is emptied: credentials of
-// a real cloud, in the shell of whoever tries this out, must not reach the driver of a test cloud.
+// variables returns the environment as KEY=value, sorted. What this process has inherited under a
+// like name is emptied: credentials of a real cloud, in the shell of whoever tries this out, must
+// not reach the driver of a test cloud.
 func (s serving) variables() []string {
 	all := map[string]string{}
 	for _, inherited := range os.Environ() {

@@ -16,7 +16,8 @@ func at(address string) places {
 	return places{hooks: "unix:///h", driver: "unix:///d", state: "/s", address: func() (string, error) { return address, nil }}
 }
 
-// Whoever tries this out may have credentials of a real cloud in his shell: no driver of a test cloud gets to see them.
+// Whoever tries this out may have credentials of a real cloud in his shell: no driver of a test
+// cloud gets to see them.
 func TestNoCredentialsAreInherited(t *testing.T) {
 	t.Setenv("OS_CLOUD", "production")
 	t.Setenv("OS_PASSWORD", "real")

@@ -52,10 +52,11 @@ type Stack struct {
 	environment map[string]string
 }
 
-// Start brings everything up and returns when the manager is ready. A process of Millwright's that ends by itself is
-// started again, as a kubelet would; one of the control plane's ends up in [Stack.Failed], unless it is to be revived as
-// well. Whoever ends a process through [Stack.Process] starts it again himself. When Start fails, nothing is left running.
-// Ending ctx aborts Start and has no bearing afterwards.
+// Start brings everything up and returns when the manager is ready. A process of Millwright's that
+// ends by itself is started again, as a kubelet would; one of the control plane's ends up in
+// [Stack.Failed], unless it is to be revived as well. Whoever ends a process through
+// [Stack.Process] starts it again himself. When Start fails, nothing is left running. Ending ctx
+// aborts Start and has no bearing afterwards.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -111,7 +112,8 @@ func (s *Stack) bringUp(ctx context.Context) error {
 func (s *Stack) launchCloud() error {
 	o := s.options
 	state := filepath.Join(o.Dir, "cloud.state")
-	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes back.
+	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes
+	// back.
 	if !o.KeepCloud {
 		if err := os.RemoveAll(state); err != nil {
 			return fmt.Errorf("remove the state of an earlier cloud: %w", err)
@@ -161,7 +163,8 @@ func (s *Stack) launchManager(health string, w webhook) error {
 	return err
 }
 
-// writeManagerKubeconfig gives the manager its ServiceAccount's rights, and the way to the API server.
+// writeManagerKubeconfig gives the manager its ServiceAccount's rights, and the way to the API
+// server.
 func (s *Stack) writeManagerKubeconfig(ctx context.Context) error {
 	path := s.ManagerKubeconfig()
 	if err := s.KubeconfigForServiceAccount(ctx, managerNamespace, managerServiceAccount, path); err != nil {
@@ -209,7 +212,8 @@ func (s *Stack) kubectlWith(ctx context.Context, manifest []byte, args ...string
 	return nil
 }
 
-// restartDelay is how long a process stays down that ended by itself: long enough not to spin, short for who waits.
+// restartDelay is how long a process stays down that ended by itself: long enough not to spin,
+// short for who waits.
 const restartDelay = time.Second
 
 func (s *Stack) restartEnded() {
@@ -261,11 +265,12 @@ func (s *Stack) Backend() backendv1alpha1.BackendServiceClient {
 // Provider returns the test cloud that the stack runs.
 func (s *Stack) Provider() Provider { return s.options.Provider }
 
-// CloudEnvironment returns the environment variables with which clients of the cloud's own API reach it, as its driver does; nil where
-// no client needs any.
+// CloudEnvironment returns the environment variables with which clients of the cloud's own API
+// reach it, as its driver does; nil where no client needs any.
 func (s *Stack) CloudEnvironment() map[string]string { return maps.Clone(s.environment) }
 
-// ManagerKubeconfig returns the path of the kubeconfig with which the manager works: its ServiceAccount's, no more.
+// ManagerKubeconfig returns the path of the kubeconfig with which the manager works: its
+// ServiceAccount's, no more.
 func (s *Stack) ManagerKubeconfig() string { return filepath.Join(s.options.Dir, "manager.kubeconfig") }
 
 // Stop ends everything and returns when it is gone. A second Stop does nothing.

@@ -33,7 +33,8 @@ func (s *Stack) prepareWebhook() (webhook, error) {
 	return w, err
 }
 
-// installWebhook applies the shipped configuration with the local address in the place of a Service.
+// installWebhook applies the shipped configuration with the local address in the place of a
+// Service.
 func (s *Stack) installWebhook(ctx context.Context, w webhook) error {
 	raw, err := os.ReadFile(filepath.Join(s.options.DeployDir, "webhook", "validating_webhook.yaml"))
 	if err != nil {

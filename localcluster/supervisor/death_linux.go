@@ -9,13 +9,15 @@ import (
 	"syscall"
 )
 
-// processAttributes makes the kernel kill the child with its parent, and keeps it out of the terminal's process group:
-// Ctrl-C reaches the parent alone, which then stops the children in order.
+// processAttributes makes the kernel kill the child with its parent, and keeps it out of the
+// terminal's process group: Ctrl-C reaches the parent alone, which then stops the children in
+// order.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// identify returns the identity of a running process. The error is fs.ErrNotExist when there is none, or only its zombie.
+// identify returns the identity of a running process. The error is fs.ErrNotExist when there is
+// none, or only its zombie.
 func identify(pid int) (identity, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -29,7 +31,8 @@ func identify(pid int) (identity, error) {
 	if err != nil {
 		return identity{}, errors.Join(err, os.ErrNotExist) // A zombie has none.
 	}
-	// The second field is the command in parentheses and may hold anything; the start is field 22, see proc(5).
+	// The second field is the command in parentheses and may hold anything; the start is field 22,
+	// see proc(5).
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const startField = 22 - 3
 	if len(fields) <= startField {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// processAttributes keeps the child out of the terminal's process group. This kernel has no death signal: children of a
-// parent that is killed with SIGKILL stay.
+// processAttributes keeps the child out of the terminal's process group. This kernel has no death
+// signal: children of a parent that is killed with SIGKILL stay.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -11,14 +11,16 @@ import (
 	"time"
 )
 
-// note is what is written down of a running process. Its pid alone proves nothing, since pids are used again.
+// note is what is written down of a running process. Its pid alone proves nothing, since pids are
+// used again.
 type note struct {
 	Name     string   `json:"name"`
 	Pid      int      `json:"pid"`
 	Identity identity `json:"identity"`
 }
 
-// identity tells a process from every other one that has had or will have its pid. It is comparable.
+// identity tells a process from every other one that has had or will have its pid. It is
+// comparable.
 type identity struct {
 	// Boot is the kernel's id of this boot, and StartTicks the start of the process since then.
 	Boot       string `json:"boot"`
@@ -27,7 +29,8 @@ type identity struct {
 	Executable string `json:"executable"`
 }
 
-// writeNote notes a process that has just been started. Where identities cannot be had, it notes nothing.
+// writeNote notes a process that has just been started. Where identities cannot be had, it notes
+// nothing.
 func writeNote(path string, c Command, pid int) error {
 	id, err := identify(pid)
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +50,8 @@ func writeNote(path string, c Command, pid int) error {
 	return os.Rename(path+".new", path)
 }
 
-// endLeftovers kills the processes that are noted in dir and proven to be the noted ones, and removes the notes.
+// endLeftovers kills the processes that are noted in dir and proven to be the noted ones, and
+// removes the notes.
 func endLeftovers(dir string, log *slog.Logger) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -90,7 +94,8 @@ func endLeftover(path string, log *slog.Logger) error {
 	return waitGone(n)
 }
 
-// goneTimeout bounds the wait for a killed process. The kernel needs milliseconds, unless it sits in a broken disk.
+// goneTimeout bounds the wait for a killed process. The kernel needs milliseconds, unless it sits
+// in a broken disk.
 const goneTimeout = 10 * time.Second
 
 // waitGone returns when a process that is not our child, and so cannot be waited for, is no more.

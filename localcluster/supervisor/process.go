@@ -30,7 +30,8 @@ type Process struct {
 	supervisor *Supervisor
 	logPath    string
 
-	// turn is held through a whole Start or Stop: there is never more than one child, and Stop misses none that is coming up.
+	// turn is held through a whole Start or Stop: there is never more than one child, and Stop
+	// misses none that is coming up.
 	turn sync.Mutex
 
 	mu       sync.Mutex
@@ -175,7 +176,8 @@ func (p *Process) notePath() string {
 	return filepath.Join(p.supervisor.notesDir, p.command.Name+".json")
 }
 
-// Signal sends a signal to the run under way, whose end then still counts as its own. It fails when there is none.
+// Signal sends a signal to the run under way, whose end then still counts as its own. It fails when
+// there is none.
 func (p *Process) Signal(sig os.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,11 +187,12 @@ func (p *Process) Signal(sig os.Signal) error {
 	return p.cmd.Process.Signal(sig)
 }
 
-// Kill ends the process with SIGKILL and returns when it is gone. It does nothing to one that does not run.
+// Kill ends the process with SIGKILL and returns when it is gone. It does nothing to one that does
+// not run.
 func (p *Process) Kill() error { return p.Stop(0) }
 
-// Stop ends the process with SIGTERM, and with SIGKILL when it is still there after grace, and returns when it is gone.
-// It does nothing to one that does not run.
+// Stop ends the process with SIGTERM, and with SIGKILL when it is still there after grace, and
+// returns when it is gone. It does nothing to one that does not run.
 func (p *Process) Stop(grace time.Duration) error {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -218,7 +221,8 @@ func (p *Process) Stop(grace time.Duration) error {
 	return nil
 }
 
-// The part of a log that an error carries: enough for a panic's first frames or a usage error, short enough to read.
+// The part of a log that an error carries: enough for a panic's first frames or a usage error,
+// short enough to read.
 const (
 	tailBytes = 4096
 	tailLines = 12

@@ -16,7 +16,8 @@ import (
 // ErrInUse is returned by [New] when another live process supervises the same directory.
 var ErrInUse = errors.New("directory is in use by another process")
 
-// Supervisor starts processes and sees them to their end. Make one with [New]; it is safe for concurrent use.
+// Supervisor starts processes and sees them to their end. Make one with [New]; it is safe for
+// concurrent use.
 type Supervisor struct {
 	notesDir string
 	logsDir  string
@@ -37,8 +38,9 @@ type fork struct {
 	done  chan<- error
 }
 
-// New takes the directory, ends what an earlier Supervisor of it left running, and returns a Supervisor of it.
-// Logs go to dir/logs, notes of processes to dir/run. The error is [ErrInUse] when the directory is taken.
+// New takes the directory, ends what an earlier Supervisor of it left running, and returns a
+// Supervisor of it. Logs go to dir/logs, notes of processes to dir/run. The error is [ErrInUse]
+// when the directory is taken.
 func New(dir string, log *slog.Logger) (*Supervisor, error) {
 	s := &Supervisor{
 		notesDir: filepath.Join(dir, "run"),
@@ -76,8 +78,9 @@ func (s *Supervisor) takeDir(dir string) error {
 	return nil
 }
 
-// forkAll starts every child from one thread: a child dies with the thread that forked it, and the Go runtime ends
-// threads as it likes, but for one that a goroutine has locked. It returns, and the thread ends, after Close.
+// forkAll starts every child from one thread: a child dies with the thread that forked it, and the
+// Go runtime ends threads as it likes, but for one that a goroutine has locked. It returns, and the
+// thread ends, after Close.
 func (s *Supervisor) forkAll() {
 	runtime.LockOSThread()
 	for {
@@ -129,8 +132,9 @@ func (s *Supervisor) Process(name string) *Process {
 // Exits delivers the end of each process that nobody asked to end.
 func (s *Supervisor) Exits() <-chan *ExitError { return s.exits }
 
-// Close stops all processes, the last one started first, each with SIGTERM and, when grace is over, SIGKILL, and gives the
-// directory back. Afterwards no process is left. A second Close does nothing.
+// Close stops all processes, the last one started first, each with SIGTERM and, when grace is over,
+// SIGKILL, and gives the directory back. Afterwards no process is left. A second Close does
+// nothing.
 func (s *Supervisor) Close(grace time.Duration) error {
 	s.mu.Lock()
 	if s.closed {
@@ -149,7 +153,8 @@ func (s *Supervisor) Close(grace time.Duration) error {
 	return errors.Join(append(errs, s.lock.Close())...)
 }
 
-// run executes start on the forking thread. It excludes Close, so that no child starts behind Close's back.
+// run executes start on the forking thread. It excludes Close, so that no child starts behind
+// Close's back.
 func (s *Supervisor) run(start func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +166,8 @@ func (s *Supervisor) run(start func() error) error {
 	return <-done
 }
 
-// report tells of a process that ended by itself. A reader that does not keep up loses reports, never the log line.
+// report tells of a process that ended by itself. A reader that does not keep up loses reports,
+// never the log line.
 func (s *Supervisor) report(e *ExitError) {
 	s.log.Error("Process ended by itself", "process", e.Process, "state", e.State, "log", e.LogPath, "tail", e.Tail)
 	select {

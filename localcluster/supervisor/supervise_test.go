@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// starterDir, when set, makes the test binary a starter: it starts one child and waits to be killed.
+// starterDir, when set, makes the test binary a starter: it starts one child and waits to be
+// killed.
 const starterDir = "SUPERVISOR_TEST_DIR"
 
 func TestMain(m *testing.M) {

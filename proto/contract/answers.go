@@ -13,12 +13,14 @@ import (
 
 var driverName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ValidDriverName says whether name may name a driver; the rule stands on GetPluginInfoResponse.name.
+// ValidDriverName says whether name may name a driver; the rule stands on
+// GetPluginInfoResponse.name.
 func ValidDriverName(name string) bool {
 	return driverName.MatchString(name)
 }
 
-// CheckAnswer checks any answer of a driver; messages without rules pass. A nil message breaks every rule of its type.
+// CheckAnswer checks any answer of a driver; messages without rules pass. A nil message breaks
+// every rule of its type.
 func CheckAnswer(answer any) Violations {
 	var c checker
 	switch a := answer.(type) {

@@ -14,17 +14,19 @@ import (
 
 // Exchange is one call of a driver and what came back.
 type Exchange struct {
-	// Driver is the name that the driver gave itself, ProviderIDPrefix what it announced; empty: not known yet.
+	// Driver is the name that the driver gave itself, ProviderIDPrefix what it announced; empty:
+	// not known yet.
 	Driver, ProviderIDPrefix string
 	// Request and Answer are the messages; Answer counts only where Err is nil.
 	Request, Answer any
-	// Err is what the call ended with, as gRPC returned it. It must come from the driver: an error that the caller's own
-	// side made (a deadline, a broken connection) has no ErrorInfo and would be taken for a breach.
+	// Err is what the call ended with, as gRPC returned it. It must come from the driver: an error
+	// that the caller's own side made (a deadline, a broken connection) has no ErrorInfo and would
+	// be taken for a breach.
 	Err error
 }
 
-// CheckExchange returns the breaches of the contract that a request and its answer show by themselves, for people; none when the
-// driver kept to it.
+// CheckExchange returns the breaches of the contract that a request and its answer show by
+// themselves, for people; none when the driver kept to it.
 func CheckExchange(e Exchange) []string {
 	if e.Err != nil {
 		return e.failure(status.Convert(e.Err))
@@ -62,7 +64,8 @@ func (e Exchange) reason(s *status.Status) []string {
 	return nil
 }
 
-// ErrorInfo returns the status's ErrorInfo; nil when it has none, which means that no driver made it.
+// ErrorInfo returns the status's ErrorInfo; nil when it has none, which means that no driver made
+// it.
 func ErrorInfo(s *status.Status) *errdetails.ErrorInfo {
 	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok {

@@ -26,8 +26,8 @@ const (
 	DefaultMaxUserDataBytes = 64 << 10
 )
 
-// DefaultMaxConcurrentRequests is how many requests core has under way at once where a driver sets no
-// Limits.max_concurrent_requests.
+// DefaultMaxConcurrentRequests is how many requests core has under way at once where a driver sets
+// no Limits.max_concurrent_requests.
 const DefaultMaxConcurrentRequests = 64
 
 // Deadlines of core's calls where neither the operator nor the driver sets others.
@@ -38,12 +38,12 @@ const (
 	DefaultListPageDeadline = 60 * time.Second
 )
 
-// DefaultCreateSettle holds where a driver sets no Limits.create_settle: a VM that comes late costs more than a Machine that
-// goes late. An explicit 0 is a promise that none comes late.
+// DefaultCreateSettle holds where a driver sets no Limits.create_settle: a VM that comes late costs
+// more than a Machine that goes late. An explicit 0 is a promise that none comes late.
 const DefaultCreateSettle = 5 * time.Minute
 
-// CreateSettle returns how long after a create of unknown outcome its VM may still appear, as a driver with these limits means it;
-// limits may be nil.
+// CreateSettle returns how long after a create of unknown outcome its VM may still appear, as a
+// driver with these limits means it; limits may be nil.
 func CreateSettle(limits *driverv1alpha1.Limits) time.Duration {
 	if limits.GetCreateSettle() == nil {
 		return DefaultCreateSettle
@@ -51,8 +51,10 @@ func CreateSettle(limits *driverv1alpha1.Limits) time.Duration {
 	return limits.GetCreateSettle().AsDuration()
 }
 
-// MaxCreateSettle bounds Limits.create_settle: more is a wrong unit, and would keep machines from ever being forgotten.
+// MaxCreateSettle bounds Limits.create_settle: more is a wrong unit, and would keep machines from
+// ever being forgotten.
 const MaxCreateSettle = 24 * time.Hour
 
-// DriverPackage is the package of the contract that this module generates, as GetPluginInfo announces it.
+// DriverPackage is the package of the contract that this module generates, as GetPluginInfo
+// announces it.
 const DriverPackage = "millwright.driver.v1alpha1"

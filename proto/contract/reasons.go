@@ -10,8 +10,8 @@ import (
 
 const reasonPrefix = "ERROR_REASON_"
 
-// ReasonName returns what ErrorInfo.reason holds for r, e.g. "QUOTA_EXCEEDED"; empty for UNSPECIFIED and for
-// values that this version does not know.
+// ReasonName returns what ErrorInfo.reason holds for r, e.g. "QUOTA_EXCEEDED"; empty for
+// UNSPECIFIED and for values that this version does not know.
 func ReasonName(r driverv1alpha1.ErrorReason) string {
 	name, known := driverv1alpha1.ErrorReason_name[int32(r)]
 	if !known || r == driverv1alpha1.ErrorReason_ERROR_REASON_UNSPECIFIED {
@@ -25,8 +25,8 @@ func ParseReason(name string) driverv1alpha1.ErrorReason {
 	return driverv1alpha1.ErrorReason(driverv1alpha1.ErrorReason_value[reasonPrefix+name])
 }
 
-// Code returns the one code that a reason travels with. ok is false for a reason that core does not interpret:
-// such a reason may come with any code.
+// Code returns the one code that a reason travels with. ok is false for a reason that core does not
+// interpret: such a reason may come with any code.
 func Code(r driverv1alpha1.ErrorReason) (code codes.Code, ok bool) {
 	switch r {
 	case driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,

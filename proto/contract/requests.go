@@ -8,8 +8,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// CheckRequest checks any request of MachineService and ProviderSpecService; messages without rules pass.
-// A nil message breaks every rule of its type.
+// CheckRequest checks any request of MachineService and ProviderSpecService; messages without rules
+// pass. A nil message breaks every rule of its type.
 func CheckRequest(request any) Violations {
 	var c checker
 	switch r := request.(type) {
@@ -49,7 +49,8 @@ func CheckRequest(request any) Violations {
 	return c.found
 }
 
-// CheckUserData checks user data against a driver's own limit; 0 stands for DefaultMaxUserDataBytes.
+// CheckUserData checks user data against a driver's own limit; 0 stands for
+// DefaultMaxUserDataBytes.
 func CheckUserData(userData []byte, limit int64) Violations {
 	if limit == 0 {
 		limit = DefaultMaxUserDataBytes

@@ -32,7 +32,8 @@ func (v Violations) Err() error {
 	return v
 }
 
-// TooLarge says whether every violation is about a size: such a request is REQUEST_TOO_LARGE, not SPEC_INVALID.
+// TooLarge says whether every violation is about a size: such a request is REQUEST_TOO_LARGE, not
+// SPEC_INVALID.
 func (v Violations) TooLarge() bool {
 	for _, one := range v {
 		if !one.Size {

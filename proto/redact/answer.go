@@ -8,8 +8,9 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// Answer returns a driver's answer without the secrets in what it says to people: the messages and reasons of machines, what is
-// wrong with a spec, why a probe fails. It returns the answer itself where there is none, else a copy.
+// Answer returns a driver's answer without the secrets in what it says to people: the messages and
+// reasons of machines, what is wrong with a spec, why a probe fails. It returns the answer itself
+// where there is none, else a copy.
 func (s *Secrets) Answer(answer any) any {
 	message, ok := answer.(proto.Message)
 	if !ok || s == nil || len(s.all) == 0 || !slices.ContainsFunc(spoken(message), func(text *string) bool { return s.in(*text) }) {

@@ -19,17 +19,19 @@ const (
 	maxHead = 12
 	// minWord is the shortest part of a document that is looked for by itself.
 	minWord = 12
-	// maxDisguised is the longest value that is looked for in each form. Of a longer one, such as user data, the words and base64
-	// are enough.
+	// maxDisguised is the longest value that is looked for in each form. Of a longer one, such as
+	// user data, the words and base64 are enough.
 	maxDisguised = 4 << 10
 )
 
-// headOf is how many bytes of a form of n bytes are enough to know it by: a cut-off secret is most of a secret.
+// headOf is how many bytes of a form of n bytes are enough to know it by: a cut-off secret is most
+// of a secret.
 func headOf(n int) int {
 	return min(maxHead, max(minSecret, n*3/4))
 }
 
-// formsOf are the ways in which a secret gets into a text, each once. Those that Mark holds are left out.
+// formsOf are the ways in which a secret gets into a text, each once. Those that Mark holds are
+// left out.
 func formsOf(value string) []string {
 	all := append(wordsOf(value), value)
 	for shift := range 3 {
@@ -49,16 +51,17 @@ func formsOf(value string) []string {
 	})
 }
 
-// inBase64 is what a secret looks like in the base64 of a text in which it begins shift bytes after a multiple of three, as a
-// password does after "user:". The characters at its ends, which depend on its neighbours, are left out.
+// inBase64 is what a secret looks like in the base64 of a text in which it begins shift bytes after
+// a multiple of three, as a password does after "user:". The characters at its ends, which depend
+// on its neighbours, are left out.
 func inBase64(encoding *base64.Encoding, secret string, shift int) string {
 	padded := append(make([]byte, shift), secret...)
 	const bits = 6
 	return encoding.EncodeToString(padded)[(shift*8+bits-1)/bits : len(padded)*8/bits]
 }
 
-// wordsOf are the parts of a document that may be secrets by themselves: a token in user data, a line of a key, a password in a
-// configuration file.
+// wordsOf are the parts of a document that may be secrets by themselves: a token in user data, a
+// line of a key, a password in a configuration file.
 func wordsOf(document string) []string {
 	lines := strings.NewReplacer(`\n`, "\n", `\r`, "\n", `\t`, "\n").Replace(document)
 	words := strings.FieldsFunc(lines, func(r rune) bool {

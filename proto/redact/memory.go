@@ -8,16 +8,17 @@ const (
 	maxRememberedBytes = 8 << 10
 )
 
-// Memory remembers the latest secrets that went with requests, for what is said where none did: a driver may repeat in its
-// answer to a probe what it was told a minute ago. The zero value is ready; safe for use by several goroutines.
+// Memory remembers the latest secrets that went with requests, for what is said where none did: a
+// driver may repeat in its answer to a probe what it was told a minute ago. The zero value is
+// ready; safe for use by several goroutines.
 type Memory struct {
 	mu     sync.Mutex
 	known  map[string]*secret
 	latest []*secret
 }
 
-// Of returns the secrets of a request, and remembers those of its ProviderContext. Of a request without any it returns what is
-// remembered.
+// Of returns the secrets of a request, and remembers those of its ProviderContext. Of a request
+// without any it returns what is remembered.
 func (m *Memory) Of(request any) *Secrets {
 	values := valuesOf(request)
 	m.mu.Lock()

@@ -9,9 +9,10 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// Message returns a message in a form that may be logged: fields marked debug_redact are replaced, of any other bytes only
-// their number is told, and the secrets are taken out of all texts. No Go printer honours debug_redact. What is not a message is
-// told by its type. The work is done only if the value is really logged. nil Secrets are none.
+// Message returns a message in a form that may be logged: fields marked debug_redact are replaced,
+// of any other bytes only their number is told, and the secrets are taken out of all texts. No Go
+// printer honours debug_redact. What is not a message is told by its type. The work is done only if
+// the value is really logged. nil Secrets are none.
 func (s *Secrets) Message(message any) slog.LogValuer { return loggable{message, s} }
 
 type loggable struct {

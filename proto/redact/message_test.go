@@ -14,8 +14,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// nested is a message that holds debug_redact wherever it can stand: in a message, in a list and a map of messages, on a
-// list, on a map and on a message.
+// nested is a message that holds debug_redact wherever it can stand: in a message, in a list and a
+// map of messages, on a list, on a map and on a message.
 func nested(t *testing.T) proto.Message {
 	t.Helper()
 	file := &descriptorpb.FileDescriptorProto{}

@@ -24,8 +24,8 @@ type secret struct {
 	forms []string
 }
 
-// Of returns the secrets of a request: the values of its ProviderContext.secrets, and its user data with all long words in it.
-// Values of less than 6 bytes are none: they would be found everywhere.
+// Of returns the secrets of a request: the values of its ProviderContext.secrets, and its user data
+// with all long words in it. Values of less than 6 bytes are none: they would be found everywhere.
 func Of(request any) *Secrets {
 	s := &Secrets{}
 	for _, value := range valuesOf(request) {
@@ -59,8 +59,8 @@ func valuesOf(request any) [][]byte {
 	return values
 }
 
-// Text returns text with Mark in the place of each secret, in whatever form; also of one that is cut off, for clouds and
-// drivers shorten what they say.
+// Text returns text with Mark in the place of each secret, in whatever form; also of one that is
+// cut off, for clouds and drivers shorten what they say.
 func (s *Secrets) Text(text string) string {
 	found := s.find(text)
 	if len(found) == 0 {

@@ -13,11 +13,12 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// maxMessage bounds how much of a status's message is looked through: many times what the contract allows, in bytes.
+// maxMessage bounds how much of a status's message is looked through: many times what the contract
+// allows, in bytes.
 const maxMessage = 16 * contract.MaxStatusBytes
 
-// Status returns a status without the secrets: its message as by Text, its details as by Detail. Details that cannot be read are
-// left out.
+// Status returns a status without the secrets: its message as by Text, its details as by Detail.
+// Details that cannot be read are left out.
 func (s *Secrets) Status(of *status.Status) *status.Status {
 	if s == nil || len(s.all) == 0 {
 		return of
@@ -41,9 +42,10 @@ func (s *Secrets) Status(of *status.Status) *status.Status {
 	return status.FromProto(clean)
 }
 
-// Detail takes the secrets out of the texts of an error detail, in place, and says whether it may stay. What core acts on
-// stays: an ErrorInfo's domain and, where it is the contract's, its reason, and a PartialState's provider_id. A last_known_state
-// that holds a secret is left out; losing it breaks nothing.
+// Detail takes the secrets out of the texts of an error detail, in place, and says whether it may
+// stay. What core acts on stays: an ErrorInfo's domain and, where it is the contract's, its reason,
+// and a PartialState's provider_id. A last_known_state that holds a secret is left out; losing it
+// breaks nothing.
 func (s *Secrets) Detail(detail proto.Message) (stays bool) {
 	if s == nil || len(s.all) == 0 {
 		return true
@@ -68,7 +70,8 @@ func (s *Secrets) Detail(detail proto.Message) (stays bool) {
 	return true
 }
 
-// texts cleans all texts of a message, at any depth, and drops fields that this version does not know.
+// texts cleans all texts of a message, at any depth, and drops fields that this version does not
+// know.
 func (s *Secrets) texts(m protoreflect.Message) {
 	m.SetUnknown(nil)
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -101,7 +104,8 @@ func (s *Secrets) items(field protoreflect.FieldDescriptor, list protoreflect.Li
 	}
 }
 
-// entries cleans a map by clearing it where a key or value holds a secret: no detail has one whose parts matter.
+// entries cleans a map by clearing it where a key or value holds a secret: no detail has one whose
+// parts matter.
 func (s *Secrets) entries(m protoreflect.Message, field protoreflect.FieldDescriptor) {
 	dirty := false
 	m.Get(field).Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {

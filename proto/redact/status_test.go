@@ -20,7 +20,8 @@ import (
 const canary = "canary-7f3a"
 
 func TestStatusKeepsWhatCoreActsOn(t *testing.T) {
-	// The Secret also holds what is part of the driver's name and of its ids, and a reason of the contract.
+	// The Secret also holds what is part of the driver's name and of its ids, and a reason of the
+	// contract.
 	secrets := Of(with(canary, "sawmill", "QUOTA_EXCEEDED"))
 	s, err := status.New(codes.ResourceExhausted, "sawmill says: "+canary).WithDetails(
 		&errdetails.ErrorInfo{Domain: "sawmill", Reason: "QUOTA_EXCEEDED", Metadata: map[string]string{"login": canary}},

@@ -1,4 +1,5 @@
-// Package example holds the sources of the example driver, of which `millwright driver init` makes others.
+// Package example holds the sources of the example driver, of which `millwright driver init` makes
+// others.
 package example
 
 import "embed"

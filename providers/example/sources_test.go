@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheExampleIsSmall holds the driver to what the guide says of it: nobody copies what takes an evening to read.
+// TestTheExampleIsSmall holds the driver to what the guide says of it: nobody copies what takes an
+// evening to read.
 func TestTheExampleIsSmall(t *testing.T) {
 	const most = 200
 	lines := 0

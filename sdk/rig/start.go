@@ -18,9 +18,9 @@ import (
 // stopTimeout is how long calls that a test has left under way may hold up its end.
 const stopTimeout = 10 * time.Second
 
-// Start serves driver until the test ends and returns a connection to it, as core would make it: 8 MiB both ways, no
-// retry. A driver that cannot be served fails the test at once. Each call may use a connection of its own: two drivers
-// on one cloud are two Starts.
+// Start serves driver until the test ends and returns a connection to it, as core would make it: 8
+// MiB both ways, no retry. A driver that cannot be served fails the test at once. Each call may use
+// a connection of its own: two drivers on one cloud are two Starts.
 func Start(tb testing.TB, driver sdk.Driver) *grpc.ClientConn {
 	tb.Helper()
 	// A test's own folder has the test's name in it, which may be too long for a socket.

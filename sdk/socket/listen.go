@@ -43,8 +43,9 @@ func Path(endpoint string) (string, error) {
 	return path, nil
 }
 
-// Listen listens on an endpoint. A socket that a process left behind is taken over; one that is served is refused with
-// ErrInUse, and so is a path that holds anything else than a socket. Closing the listener removes the socket.
+// Listen listens on an endpoint. A socket that a process left behind is taken over; one that is
+// served is refused with ErrInUse, and so is a path that holds anything else than a socket. Closing
+// the listener removes the socket.
 func Listen(endpoint string) (net.Listener, error) {
 	path, err := Path(endpoint)
 	if err != nil {
@@ -128,8 +129,8 @@ type owned struct {
 	lock *lock
 }
 
-// Close stops listening and removes the socket, unless another one has taken its place. Connections that were accepted
-// live on.
+// Close stops listening and removes the socket, unless another one has taken its place. Connections
+// that were accepted live on.
 func (o *owned) Close() error {
 	if err := o.UnixListener.Close(); err != nil {
 		return err

@@ -44,7 +44,8 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// release removes the file and unlocks it, in this order: nobody can lock it in between and have it removed.
+// release removes the file and unlocks it, in this order: nobody can lock it in between and have it
+// removed.
 func (l *lock) release() {
 	_ = os.Remove(l.file.Name())
 	l.file.Close()

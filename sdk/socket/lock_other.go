@@ -2,7 +2,8 @@
 
 package socket
 
-// lock does nothing where files cannot be locked: a live socket is then found by connecting to it alone.
+// lock does nothing where files cannot be locked: a live socket is then found by connecting to it
+// alone.
 type lock struct{}
 
 func acquire(string) (*lock, error) { return &lock{}, nil }

@@ -1,10 +1,13 @@
-// Package testcloud is what clouds for tests have in common, so that an author who simulates one writes its API and its state alone: a
-// [Front] notes every call in a [Ledger] and lets each [Fault] strike that matches it, [Hooks] tell of both as millwright.backend.v1alpha1 wants it, and a
-// [Journal] has the cloud outlive its process.
+// Package testcloud is what clouds for tests have in common, so that an author who simulates one
+// writes its API and its state alone: a [Front] notes every call in a [Ledger] and lets each
+// [Fault] strike that matches it, [Hooks] tell of both as millwright.backend.v1alpha1 wants it, and
+// a [Journal] has the cloud outlive its process.
 //
 // A call goes so:
 //
-//	turn := front.Begin(testcloud.Arrival{Operation: "CreateVM", Machines: []string{uid}, CreatesVM: true, Creates: true})
+//	turn := front.Begin(testcloud.Arrival{
+//		Operation: "CreateVM", Machines: []string{uid}, CreatesVM: true, Creates: true,
+//	})
 //	err := front.Run(ctx, turn, testcloud.Errors(cloud.error), func() error {
 //		return front.TakeEffect(turn, func() error { … })
 //	})

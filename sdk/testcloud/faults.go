@@ -41,8 +41,9 @@ type Arrival struct {
 	Resource           string
 	// CreatesVM says that it would make a VM, Creates that it would make anything.
 	CreatesVM, Creates bool
-	// Request is the same for a call that is repeated, and Token tells credentials apart: clients that are refused for these log in
-	// again and repeat the call, and that does not use up a fault a second time. Empty where clients do not.
+	// Request is the same for a call that is repeated, and Token tells credentials apart: clients
+	// that are refused for these log in again and repeat the call, and that does not use up a fault
+	// a second time. Empty where clients do not.
 	Request, Token string
 }
 
@@ -55,7 +56,8 @@ type Fault struct {
 	// since is the number of the last resource that was there when the fault came.
 	since   int64
 	removed chan struct{}
-	// refused are the requests that were refused for their credentials, and the token with which they came.
+	// refused are the requests that were refused for their credentials, and the token with which
+	// they came.
 	refused map[string]string
 }
 
@@ -128,7 +130,8 @@ func (f *Fault) matches(a Arrival, aliases func(string) []string) bool {
 		named(a.Clusters, m.GetClusterUid(), aliases) && named(a.Machines, m.GetMachineUid(), aliases)
 }
 
-// named says whether a uid is among those that a call names, as itself or by an alias; an empty one always is.
+// named says whether a uid is among those that a call names, as itself or by an alias; an empty one
+// always is.
 func named(all []string, uid string, aliases func(string) []string) bool {
 	if uid == "" || slices.Contains(all, uid) {
 		return true
@@ -139,7 +142,8 @@ func named(all []string, uid string, aliases func(string) []string) bool {
 // Matches says whether got is what is wanted; an empty wish is for anything.
 func Matches(wanted, got string) bool { return wanted == "" || wanted == got }
 
-// repeated says whether the call is the one that the fault refused for its credentials, with others.
+// repeated says whether the call is the one that the fault refused for its credentials, with
+// others.
 func (f *Fault) repeated(a Arrival) bool {
 	before, refused := f.refused[a.Request]
 	return refused && before != a.Token
@@ -201,7 +205,8 @@ func (f *Fault) forList() bool {
 
 func (f *Fault) usedUp() bool { return f.GetTimes() > 0 && f.struck >= f.GetTimes() }
 
-// waits says whether somebody may still come back to the fault when it is used up: a call that it holds, or one that will be repeated.
+// waits says whether somebody may still come back to the fault when it is used up: a call that it
+// holds, or one that will be repeated.
 func (f *Fault) waits() bool {
 	switch f.GetEffect() {
 	case backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, backendv1alpha1.FaultEffect_FAULT_EFFECT_HANG:

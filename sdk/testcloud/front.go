@@ -24,23 +24,28 @@ var (
 
 // Options are how a front works.
 type Options struct {
-	// Operations are those of the cloud's own API, as the ledger and faults name them; Effects those of faults that it supports.
+	// Operations are those of the cloud's own API, as the ledger and faults name them; Effects
+	// those of faults that it supports.
 	Operations []string
 	Effects    []backendv1alpha1.FaultEffect
-	// Aliases are what else may stand for a uid where calls name it, such as a hash of one that is too long; nil for nothing.
+	// Aliases are what else may stand for a uid where calls name it, such as a hash of one that is
+	// too long; nil for nothing.
 	Aliases func(uid string) []string
-	// MinLatency and MaxLatency are how long each call takes at least, in equal parts before and after its effect.
+	// MinLatency and MaxLatency are how long each call takes at least, in equal parts before and
+	// after its effect.
 	MinLatency, MaxLatency time.Duration
 	// Save has a call outlive the cloud, with what it has changed. It is called under the lock.
 	Save func(*Call) error
-	// Newest is the number of the newest resource: a list that is behind knows of none beyond. It is called under the lock.
+	// Newest is the number of the newest resource: a list that is behind knows of none beyond. It
+	// is called under the lock.
 	Newest func() int64
 	// Log is told what could not be saved.
 	Log *slog.Logger
 }
 
-// Front is what every call to a test cloud goes through: it is noted, faults strike it before and after its effect, and who waits for
-// news hears of it. It is the lock of the cloud behind it, too: effects take it, and nobody waits under it.
+// Front is what every call to a test cloud goes through: it is noted, faults strike it before and
+// after its effect, and who waits for news hears of it. It is the lock of the cloud behind it, too:
+// effects take it, and nobody waits under it.
 type Front struct {
 	sync.Mutex
 	// Ledger has the calls. The lock guards it.
@@ -102,8 +107,9 @@ func (f *Front) Begin(a Arrival) *Turn {
 // Errors are the cloud's own, as faults ask for them.
 type Errors func(*backendv1alpha1.FaultError) error
 
-// Run lets the call take effect once, with what strikes it before and after. Only the end of the cloud keeps a call from its effect; the end of
-// ctx does not. ErrBroken, and the status of a ctx that has ended, mean that the caller gets no answer.
+// Run lets the call take effect once, with what strikes it before and after. Only the end of the
+// cloud keeps a call from its effect; the end of ctx does not. ErrBroken, and the status of a ctx
+// that has ended, mean that the caller gets no answer.
 func (f *Front) Run(ctx context.Context, t *Turn, injected Errors, effect func() error) error {
 	stop := context.AfterFunc(ctx, func() { f.abandon(t) })
 	defer stop()
@@ -255,7 +261,8 @@ func (f *Front) Wake() {
 	f.changed = make(chan struct{})
 }
 
-// Poll calls look, under the lock, until it returns true, the wait is over, or the caller or the cloud goes.
+// Poll calls look, under the lock, until it returns true, the wait is over, or the caller or the
+// cloud goes.
 func (f *Front) Poll(ctx context.Context, wait time.Duration, look func() bool) {
 	timer := time.NewTimer(max(wait, 0))
 	defer timer.Stop()
@@ -278,7 +285,8 @@ func (f *Front) Poll(ctx context.Context, wait time.Duration, look func() bool) 
 	}
 }
 
-// Close ends every wait, without the effect of what waited for it, and says whether this was the first Close. The caller holds the lock.
+// Close ends every wait, without the effect of what waited for it, and says whether this was the
+// first Close. The caller holds the lock.
 func (f *Front) Close() bool {
 	if f.IsClosed() {
 		return false

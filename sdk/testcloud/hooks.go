@@ -6,14 +6,15 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// maxPage is the most that a hook returns at once, and maxPageBytes the most user data: answers have to stay below the size that gRPC
-// receives by default.
+// maxPage is the most that a hook returns at once, and maxPageBytes the most user data: answers
+// have to stay below the size that gRPC receives by default.
 const (
 	maxPage      = 1000
 	maxPageBytes = 2 << 20
 )
 
-// Hooks serve what the front knows: calls and faults. What a cloud knows besides, its own hooks serve around these.
+// Hooks serve what the front knows: calls and faults. What a cloud knows besides, its own hooks
+// serve around these.
 type Hooks struct {
 	backendv1alpha1.UnimplementedBackendServiceServer
 	Front *Front
@@ -63,8 +64,9 @@ func (h *Hooks) RemoveFaults(_ context.Context, r *backendv1alpha1.RemoveFaultsR
 	return &backendv1alpha1.RemoveFaultsResponse{}, nil
 }
 
-// Page returns what show makes of changes, without those of which it makes nothing: as much as a hook returns at once, at most limit of
-// them where that is above 0. more says that some were left out. show tells the bytes of user data in it, too.
+// Page returns what show makes of changes, without those of which it makes nothing: as much as a
+// hook returns at once, at most limit of them where that is above 0. more says that some were left
+// out. show tells the bytes of user data in it, too.
 func Page[T comparable](changes []Change, limit int32, show func(Change) (one T, bytes int)) (page []T, more bool) {
 	most, size := maxPage, 0
 	if limit > 0 {

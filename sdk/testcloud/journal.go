@@ -15,8 +15,8 @@ type Journal[E any] struct {
 	file *os.File
 }
 
-// ReadJournal hands over the entries of a journal, one by one. A file that is not there has none; an entry without its end of line was torn, and
-// has had no effect that anybody saw.
+// ReadJournal hands over the entries of a journal, one by one. A file that is not there has none;
+// an entry without its end of line was torn, and has had no effect that anybody saw.
 func ReadJournal[E any](path string, restore func(E) error) error {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -45,7 +45,8 @@ func ReadJournal[E any](path string, restore func(E) error) error {
 	}
 }
 
-// NewJournal puts a journal of these entries into the place of an old one, and leaves it open for more.
+// NewJournal puts a journal of these entries into the place of an old one, and leaves it open for
+// more.
 func NewJournal[E any](path string, entries []E) (*Journal[E], error) {
 	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -63,7 +64,8 @@ func NewJournal[E any](path string, entries []E) (*Journal[E], error) {
 	return j, nil
 }
 
-// Append adds entries, in one write: a process that is killed leaves all of them or, at worst, one torn line at the end.
+// Append adds entries, in one write: a process that is killed leaves all of them or, at worst, one
+// torn line at the end.
 func (j *Journal[E]) Append(entries ...E) error {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)

@@ -24,7 +24,8 @@ type Call struct {
 	Sequence  int64  `json:"sequence"`
 	Revision  int64  `json:"revision"`
 	Operation string `json:"operation"`
-	// Clusters and Machines are the uids that the call names: several, where one list asks for several machines.
+	// Clusters and Machines are the uids that the call names: several, where one list asks for
+	// several machines.
 	Clusters []string                     `json:"clusters,omitempty"`
 	Machines []string                     `json:"machines,omitempty"`
 	Resource string                       `json:"resource,omitempty"`

@@ -22,7 +22,8 @@ const (
 	uninstallIt = "run `millwright uninstall`"
 )
 
-// applyCRDs applies deploy/crds as an administrator does, and waits until its policies are in force.
+// applyCRDs applies deploy/crds as an administrator does, and waits until its policies are in
+// force.
 func applyCRDs(u *user) {
 	u.t.Helper()
 	u.do("", "apply", "--server-side", "--force-conflicts", "-k", crdsDir)
@@ -36,7 +37,8 @@ func applyCRDs(u *user) {
 	})
 }
 
-// Whoever deletes a CRD, by whatever way, is refused and told what to do instead. Everything of ours is still there afterwards.
+// Whoever deletes a CRD, by whatever way, is refused and told what to do instead. Everything of
+// ours is still there afterwards.
 func TestOPS11_DeletingACRDIsRefused(t *testing.T) {
 	u := newUser(t)
 	applyCRDs(u)
@@ -121,7 +123,8 @@ func restorePolicies(u *user) {
 	}
 }
 
-// The verb forget, the delete and the machineUID are what it takes to have a Machine forgotten; each refusal says which of them is missing.
+// The verb forget, the delete and the machineUID are what it takes to have a Machine forgotten;
+// each refusal says which of them is missing.
 func TestOPS11_ForgettingTakesTheVerb(t *testing.T) {
 	u := newUser(t)
 	applyCRDs(u)
@@ -175,7 +178,8 @@ func (u *user) letGo(name string) {
 	}
 }
 
-// await asks until what was expected is so: the API server learns of a policy or a right a moment after it was written.
+// await asks until what was expected is so: the API server learns of a policy or a right a moment
+// after it was written.
 func (u *user) await(what string, met func() bool) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), time.Minute)

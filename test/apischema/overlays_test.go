@@ -18,8 +18,8 @@ var kept = []string{
 	"CustomResourceDefinition", "Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 }
 
-// Every kustomization in deploy can be built, a component on top of an overlay. What outlives the manager is in deploy/crds alone, and
-// the API server takes all of it.
+// Every kustomization in deploy can be built, a component on top of an overlay. What outlives the
+// manager is in deploy/crds alone, and the API server takes all of it.
 func TestOPS5_EveryOverlayBuilds(t *testing.T) {
 	u := newUser(t)
 	applyCRDs(u)
@@ -117,7 +117,8 @@ func kindsIn(t *testing.T, manifest string) []string {
 	return kinds
 }
 
-// The manager finds a place in a cluster that has nothing but its control plane, is spread, and keeps a leader while Nodes are drained.
+// The manager finds a place in a cluster that has nothing but its control plane, is spread, and
+// keeps a leader while Nodes are drained.
 func TestOPS5_TheManagerFindsAPlace(t *testing.T) {
 	u := newUser(t)
 	manifest := u.do("", "kustomize", overlayWith(t, "sizes/10000"))
@@ -139,7 +140,8 @@ func TestOPS5_TheManagerFindsAPlace(t *testing.T) {
 	}
 }
 
-// A driver is code of somebody else's, and all containers of a pod get the token of its ServiceAccount unless somebody says otherwise.
+// A driver is code of somebody else's, and all containers of a pod get the token of its
+// ServiceAccount unless somebody says otherwise.
 func TestOPS5_OnlyTheManagerHasItsToken(t *testing.T) {
 	const token = "/var/run/secrets/kubernetes.io/serviceaccount"
 	u := newUser(t)

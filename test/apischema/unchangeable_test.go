@@ -36,7 +36,8 @@ func TestMachineChanges(t *testing.T) {
 	})
 }
 
-// TestProviderIDTakesTheFormsThatAreItsOwn changes a providerID to what core has written down as another form of it, and to nothing else.
+// TestProviderIDTakesTheFormsThatAreItsOwn changes a providerID to what core has written down as
+// another form of it, and to nothing else.
 func TestProviderIDTakesTheFormsThatAreItsOwn(t *testing.T) {
 	u := newUser(t)
 	u.do(machineManifest, "apply", "-f", "-")
@@ -51,10 +52,10 @@ func TestProviderIDTakesTheFormsThatAreItsOwn(t *testing.T) {
 	})
 }
 
-// TestRenamedFieldSlipsThrough records what the API server cannot see: it
-// compares free-form objects by the keys they share and by their number of keys,
-// so that a renamed key passes for no change. The webhook refuses it. Should this test fail one day, the
-// API server has learned it: add the case to TestMachineChanges.
+// TestRenamedFieldSlipsThrough records what the API server cannot see: it compares free-form
+// objects by the keys they share and by their number of keys, so that a renamed key passes for no
+// change. The webhook refuses it. Should this test fail one day, the API server has learned it: add
+// the case to TestMachineChanges.
 func TestRenamedFieldSlipsThrough(t *testing.T) {
 	u := newUser(t)
 	u.do(machineManifest, "apply", "-f", "-")

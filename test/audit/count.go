@@ -29,7 +29,8 @@ func CountFile(path, user string, since time.Time) (Writes, error) {
 	return countFile(path, user, since, (*event).carriedOut)
 }
 
-// CountFailures counts the writes of user since an instant that the API server answered with an error of its own.
+// CountFailures counts the writes of user since an instant that the API server answered with an
+// error of its own.
 func CountFailures(path, user string, since time.Time) (Writes, error) {
 	return countFile(path, user, since, (*event).failed)
 }
@@ -43,7 +44,8 @@ func countFile(path, user string, since time.Time, counts func(*event) bool) (wr
 	return count(file, user, since, counts)
 }
 
-// Count counts the writes that user made since an instant. A last line that is not whole yet is left out.
+// Count counts the writes that user made since an instant. A last line that is not whole yet is
+// left out.
 func Count(log io.Reader, user string, since time.Time) (Writes, error) {
 	return count(log, user, since, (*event).carriedOut)
 }
@@ -61,8 +63,9 @@ func count(log io.Reader, user string, since time.Time, counts func(*event) bool
 	return writes, nil
 }
 
-// Budgeted says whether the write counts towards core's budget: all do but its Lease, its Events and evictions, and but
-// the questions about who may read its metrics, which are asked by POST and write nothing.
+// Budgeted says whether the write counts towards core's budget: all do but its Lease, its Events
+// and evictions, and but the questions about who may read its metrics, which are asked by POST and
+// write nothing.
 func (w Write) Budgeted() bool {
 	switch w.Resource {
 	case "leases", "events", "pods/eviction", "tokenreviews", "subjectaccessreviews":

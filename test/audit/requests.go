@@ -12,13 +12,15 @@ import (
 	"time"
 )
 
-// Request is one write that the API server has carried out. It has a body where the audit policy keeps bodies.
+// Request is one write that the API server has carried out. It has a body where the audit policy
+// keeps bodies.
 type Request struct {
 	Write
 	User string
 	// URI is path and query.
 	URI string
-	// Group, Namespace and Name are the object's. The name of one that the API server named itself is empty.
+	// Group, Namespace and Name are the object's. The name of one that the API server named itself
+	// is empty.
 	Group, Namespace, Name string
 	// Received and Answered are when the API server got the request, and when it was done with it.
 	Received, Answered time.Time
@@ -81,8 +83,8 @@ type event struct {
 	size int64
 }
 
-// events yields the lines of a log. A last line that is not whole yet is left out. One that an API server left unfinished
-// when it was killed yields an event of nothing.
+// events yields the lines of a log. A last line that is not whole yet is left out. One that an API
+// server left unfinished when it was killed yields an event of nothing.
 func events(log io.Reader) iter.Seq2[*event, error] {
 	return func(yield func(*event, error) bool) {
 		lines := bufio.NewReader(log)
@@ -113,7 +115,8 @@ func events(log io.Reader) iter.Seq2[*event, error] {
 // carriedOut says whether the event is the end of a write that took effect.
 func (e *event) carriedOut() bool { return e.writes() && e.ResponseStatus.Code < 300 }
 
-// failed says whether the event is the end of a write that the API server answered with an error of its own.
+// failed says whether the event is the end of a write that the API server answered with an error of
+// its own.
 func (e *event) failed() bool { return e.writes() && e.ResponseStatus.Code >= 500 }
 
 // writes says whether the event is the end of a write.

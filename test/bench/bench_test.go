@@ -61,7 +61,8 @@ func checkReport(t *testing.T, path string, machines float64) {
 			t.Errorf("%s is %v, want a number from %v to %v", field, from[field], least, most)
 		}
 	}
-	// A floor of zero seconds would be one that wrote nothing; writes are what the limits allow, and some for the fleet as such.
+	// A floor of zero seconds would be one that wrote nothing; writes are what the limits allow,
+	// and some for the fleet as such.
 	for name, want := range map[string]struct{ leastWrites, mostWrites, peak, available float64 }{
 		"scale_up":   {5, 7, machines, 0},
 		"rollout":    {10, 20, machines * 1.1, machines},

@@ -30,7 +30,8 @@ type Boundary struct {
 	P99Microseconds float64 `json:"p99_microseconds"`
 }
 
-// AsDriver is the environment variable that makes the benchmark's own executable the driver that does nothing: see ServeNothing.
+// AsDriver is the environment variable that makes the benchmark's own executable the driver that
+// does nothing: see ServeNothing.
 const AsDriver = "MILLWRIGHT_BENCH_AS_DRIVER"
 
 // ServeNothing serves a driver that does nothing until ctx ends.
@@ -66,8 +67,8 @@ const (
 	boundaryCallers = 16
 )
 
-// boundary measures a status call over each transport. executable is one that serves a driver when AsDriver is set; what is
-// written lies in dir.
+// boundary measures a status call over each transport. executable is one that serves a driver when
+// AsDriver is set; what is written lies in dir.
 func boundary(ctx context.Context, executable, dir string, calls int) ([]Boundary, error) {
 	r := &driverv1alpha1.GetMachineStatusRequest{
 		Meta:     &driverv1alpha1.RequestMeta{RequestId: "r", ClusterUid: "c"},

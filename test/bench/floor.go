@@ -15,10 +15,12 @@ import (
 // stopGrace is what a process gets to end before the floor is measured.
 const stopGrace = 10 * time.Second
 
-// floor measures how long the API server alone needs for the writes of each phase, and puts it into the report.
+// floor measures how long the API server alone needs for the writes of each phase, and puts it into
+// the report.
 //
-// Everything but the API server and etcd is stopped before: nobody reacts to the writes. What was written while a phase was
-// timed is timed again; what came in between, so that the objects are as they were.
+// Everything but the API server and etcd is stopped before: nobody reacts to the writes. What was
+// written while a phase was timed is timed again; what came in between, so that the objects are as
+// they were.
 func (r *run) floor(ctx context.Context, windows []window) error {
 	if err := r.stopAllButServer(); err != nil {
 		return err
@@ -105,8 +107,8 @@ func (r *run) stopAllButServer() error {
 	return nil
 }
 
-// capped returns the writes without those of core's that are beyond its budget: status writes of Machines, evenly, since
-// the objects live and die without them all the same.
+// capped returns the writes without those of core's that are beyond its budget: status writes of
+// Machines, evenly, since the objects live and die without them all the same.
 func capped(requests []audit.Request, budget int) []audit.Request {
 	budgeted, spare := 0, 0
 	for i := range requests {

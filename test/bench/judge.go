@@ -11,7 +11,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// judge says what was wrong with the run itself: VMs that were made twice or are left, and limits that were exceeded.
+// judge says what was wrong with the run itself: VMs that were made twice or are left, and limits
+// that were exceeded.
 func (r *run) judge(ctx context.Context, windows []window) error {
 	totals, err := r.stack.Backend().GetTotals(ctx, &backendv1alpha1.GetTotalsRequest{})
 	if err != nil {
@@ -80,7 +81,8 @@ func (r *run) vms(ctx context.Context) ([]*backendv1alpha1.VM, error) {
 	return all, nil
 }
 
-// peakVMs is the most VMs that existed at an instant of a span of time, by when the cloud made and dropped them.
+// peakVMs is the most VMs that existed at an instant of a span of time, by when the cloud made and
+// dropped them.
 func peakVMs(vms []*backendv1alpha1.VM, from, to time.Time) int {
 	type step struct {
 		at time.Time

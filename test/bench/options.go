@@ -14,10 +14,11 @@ type Options struct {
 	BinDir, DeployDir string
 	// Dir holds all that is written. Sockets lie in it, so its path has to be short.
 	Dir string
-	// Idle is how long the idle fleet is left to settle, and then how long its writes are counted; 0 means 60 s.
+	// Idle is how long the idle fleet is left to settle, and then how long its writes are counted;
+	// 0 means 60 s.
 	Idle time.Duration
-	// Profiles is a folder that gets the manager's CPU profiles of each phase, of 2 s each, its heap when idle, and the API
-	// server's metrics after each phase. Empty: none.
+	// Profiles is a folder that gets the manager's CPU profiles of each phase, of 2 s each, its
+	// heap when idle, and the API server's metrics after each phase. Empty: none.
 	Profiles string
 	// ManagerArgs are added to the manager's command line.
 	ManagerArgs []string

@@ -14,7 +14,8 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// The namespaces of the run and of the floor have names of the same size, and so have what they hold.
+// The namespaces of the run and of the floor have names of the same size, and so have what they
+// hold.
 const (
 	namespace      = "bench"
 	floorNamespace = "floor"
@@ -26,8 +27,8 @@ const (
 	newKubelet = "1.36.2"
 )
 
-// What core may write per machine. A rollout makes and deletes one for each, and may note on its Node that it is outdated,
-// and that it is not to be scaled down.
+// What core may write per machine. A rollout makes and deletes one for each, and may note on its
+// Node that it is outdated, and that it is not to be scaled down.
 const (
 	upLimit      = 6
 	downLimit    = 5

@@ -39,7 +39,8 @@ func since(before, now map[string]float64) map[string]float64 {
 	return used
 }
 
-// clockTicks is what a second of CPU time counts in /proc; it is 100 on every Linux that Go runs on.
+// clockTicks is what a second of CPU time counts in /proc; it is 100 on every Linux that Go runs
+// on.
 const clockTicks = 100
 
 // cpuSeconds is 0 for a process that is not there.
@@ -58,7 +59,8 @@ func cpuSeconds(pid int) float64 {
 	return (user + system) / clockTicks
 }
 
-// peakMemory is the most that a process has held in memory so far, in MiB; 0 for one that is not there.
+// peakMemory is the most that a process has held in memory so far, in MiB; 0 for one that is not
+// there.
 func peakMemory(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

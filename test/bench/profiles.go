@@ -12,8 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startProfile has the manager profile itself, if that is wanted, until the result is called. The server answers only when
-// a profile's time is over: there is a file for each few seconds, and the tool adds them up.
+// startProfile has the manager profile itself, if that is wanted, until the result is called. The
+// server answers only when a profile's time is over: there is a file for each few seconds, and the
+// tool adds them up.
 func (r *run) startProfile(ctx context.Context, phase string) (end func() error) {
 	if r.options.Profiles == "" {
 		return func() error { return nil }
@@ -58,7 +59,8 @@ func (r *run) saveProfile(ctx context.Context, phase, kind string) error {
 	return r.save(phase+"."+name+".pprof", answer.Body)
 }
 
-// saveServerMetrics saves what the API server says of itself: how often everything was read, and how long that took.
+// saveServerMetrics saves what the API server says of itself: how often everything was read, and
+// how long that took.
 func (r *run) saveServerMetrics(ctx context.Context, phase string) error {
 	if r.options.Profiles == "" {
 		return nil

@@ -23,7 +23,8 @@ import (
 // writers is how many writes of the floor are under way at once.
 const writers = 32
 
-// replay writes once more what was written, without waiting for anything but the write before to the same object.
+// replay writes once more what was written, without waiting for anything but the write before to
+// the same object.
 type replay struct {
 	client *http.Client
 	server string
@@ -50,7 +51,8 @@ func newReplay(config *rest.Config, log *slog.Logger) (*replay, error) {
 	return &replay{client: client, server: config.Host, log: log, objects: map[string]*object{}}, nil
 }
 
-// write makes the writes, as many at once as may be, and returns how long that took. Encoding them takes no time of that.
+// write makes the writes, as many at once as may be, and returns how long that took. Encoding them
+// takes no time of that.
 func (r *replay) write(ctx context.Context, requests []audit.Request) (time.Duration, error) {
 	q := queue{}
 	// The log has them in the order of their answers, and a watch may be quicker than the answer.
@@ -75,8 +77,8 @@ func (r *replay) write(ctx context.Context, requests []audit.Request) (time.Dura
 	return time.Since(began), ctx.Err()
 }
 
-// begun is when the write can have taken effect: not before it was received. A deletion that came together with other writes
-// came after them, since they did not fail.
+// begun is when the write can have taken effect: not before it was received. A deletion that came
+// together with other writes came after them, since they did not fail.
 func begun(w audit.Request) time.Time {
 	if w.Verb == "delete" {
 		return w.Answered
@@ -172,7 +174,8 @@ func (r *replay) do(ctx context.Context, w *write, body []byte) ([]byte, error) 
 // protobufMagic is how protobuf answers of an API server begin.
 var protobufMagic = []byte("k8s\x00")
 
-// metaOf reads the metadata of an answer, be it protobuf or JSON. Metadata is field 1 of every kind.
+// metaOf reads the metadata of an answer, be it protobuf or JSON. Metadata is field 1 of every
+// kind.
 func metaOf(answer []byte) (metav1.ObjectMeta, error) {
 	var found metav1.PartialObjectMetadata
 	raw, isProtobuf := bytes.CutPrefix(answer, protobufMagic)

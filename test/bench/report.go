@@ -19,7 +19,8 @@ type Report struct {
 	// ManagerPeakRSSMiB and ManagerCPUSeconds are of the whole run.
 	ManagerPeakRSSMiB float64 `json:"manager_peak_rss_mib"`
 	ManagerCPUSeconds float64 `json:"manager_cpu_seconds"`
-	// IdleWritesPerMinute are core's, as its budget counts them; IdleCPUPercent is the manager's, of one core.
+	// IdleWritesPerMinute are core's, as its budget counts them; IdleCPUPercent is the manager's,
+	// of one core.
 	IdleWritesPerMinute float64 `json:"idle_writes_per_minute"`
 	IdleCPUPercent      float64 `json:"idle_cpu_percent"`
 	IdleSeconds         float64 `json:"idle_seconds"`
@@ -38,27 +39,30 @@ type Phase struct {
 	Machines     int     `json:"machines"`
 	Seconds      float64 `json:"seconds"`
 	FloorSeconds float64 `json:"floor_seconds"`
-	// Ratio is Seconds by FloorSeconds. CPURatio is the same of CPU seconds, of all processes: it does not depend on what
-	// else the machine does.
+	// Ratio is Seconds by FloorSeconds. CPURatio is the same of CPU seconds, of all processes: it
+	// does not depend on what else the machine does.
 	Ratio    float64 `json:"ratio"`
 	CPURatio float64 `json:"cpu_ratio"`
 	// MillisecondsPerMachine is to be compared between fleets of different sizes.
 	MillisecondsPerMachine float64 `json:"milliseconds_per_machine"`
-	// APIWritesPerMachine are core's without its Lease and its Events, which stand apart, until the fleet has settled.
+	// APIWritesPerMachine are core's without its Lease and its Events, which stand apart, until the
+	// fleet has settled.
 	APIWritesPerMachine float64 `json:"api_writes_per_machine"`
 	WritesLimit         float64 `json:"writes_limit"`
 	EventsPerMachine    float64 `json:"events_per_machine"`
-	// DriverCallsPerMachine are core's calls to the driver, CloudCallsPerMachine the driver's to the cloud.
+	// DriverCallsPerMachine are core's calls to the driver, CloudCallsPerMachine the driver's to
+	// the cloud.
 	DriverCallsPerMachine float64 `json:"driver_calls_per_machine"`
 	CloudCallsPerMachine  float64 `json:"cloud_calls_per_machine"`
-	// PeakMachines is the most Machines at an instant, those being deleted included, as a watch saw them; PeakVMs the
-	// most VMs that were alive in the cloud. PeakLimit holds for both.
+	// PeakMachines is the most Machines at an instant, those being deleted included, as a watch saw
+	// them; PeakVMs the most VMs that were alive in the cloud. PeakLimit holds for both.
 	PeakMachines int `json:"peak_machines"`
 	PeakVMs      int `json:"peak_vms"`
 	PeakLimit    int `json:"peak_limit"`
 	// LowestAvailable is the fewest Machines that were Ready and not being deleted.
 	LowestAvailable int `json:"lowest_available"`
-	// CoreWrites, AllWrites and FloorWrites count requests: of core, of everybody while the time was taken, and of the floor.
+	// CoreWrites, AllWrites and FloorWrites count requests: of core, of everybody while the time
+	// was taken, and of the floor.
 	CoreWrites  map[string]int `json:"core_writes"`
 	AllWrites   int            `json:"all_writes"`
 	FloorWrites int            `json:"floor_writes"`

@@ -17,7 +17,8 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
-// Nodes stay as they are for longer than a run takes: renewals of Leases would be most of the writes.
+// Nodes stay as they are for longer than a run takes: renewals of Leases would be most of the
+// writes.
 const (
 	leaseDuration   = 6 * time.Hour
 	nodeGracePeriod = 12 * time.Hour
@@ -36,7 +37,8 @@ type run struct {
 	report   *Report
 }
 
-// Run measures, and writes the table. The report is there also when the error says that the run was wrong.
+// Run measures, and writes the table. The report is there also when the error says that the run was
+// wrong.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
 	o = o.withDefaults()
 	r := &run{options: o, tally: newTally(), report: &Report{Machines: o.Machines, Wrong: []string{}}}

@@ -15,8 +15,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// tally counts Machines by a watch of its own. A watch delivers every change of one kind in the order in which they
-// happened, so that no dip and no peak is missed.
+// tally counts Machines by a watch of its own. A watch delivers every change of one kind in the
+// order in which they happened, so that no dip and no peak is missed.
 type tally struct {
 	mu       sync.Mutex
 	changed  chan struct{}

@@ -47,7 +47,8 @@ var methods = map[string]string{
 	"create": http.MethodPost, "update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete,
 }
 
-// prepare makes of a write in the log one that can be made again; nil for what is none: questions, and tokens.
+// prepare makes of a write in the log one that can be made again; nil for what is none: questions,
+// and tokens.
 func (r *replay) prepare(ctx context.Context, was *audit.Request) (*write, error) {
 	method, known := methods[was.Verb]
 	switch was.Resource {
@@ -82,7 +83,8 @@ func (r *replay) prepare(ctx context.Context, was *audit.Request) (*write, error
 	return w, w.encode(was)
 }
 
-// objectOf returns the object that the write is to. Of one that was there before the run its version is looked up.
+// objectOf returns the object that the write is to. Of one that was there before the run its
+// version is looked up.
 func (r *replay) objectOf(ctx context.Context, was *audit.Request, body map[string]any) (*object, error) {
 	resource, _, _ := strings.Cut(was.Resource, "/")
 	name := was.Name
@@ -122,8 +124,8 @@ func metadata(body map[string]any) map[string]any {
 	return m
 }
 
-// move puts what the floor creates into a namespace of its own, whose name is of the same size. An Event about an object
-// without a namespace has to stay in its own: it gets another name.
+// move puts what the floor creates into a namespace of its own, whose name is of the same size. An
+// Event about an object without a namespace has to stay in its own: it gets another name.
 func (w *write) move(was *audit.Request, body map[string]any) {
 	if was.Namespace == "" {
 		return
@@ -185,7 +187,8 @@ func (w *write) encode(was *audit.Request) error {
 	return nil
 }
 
-// patchType is how the patch was meant: core merges, but for Events; others merge strategically where the kind allows it.
+// patchType is how the patch was meant: core merges, but for Events; others merge strategically
+// where the kind allows it.
 func patchType(was *audit.Request, body []byte) types.PatchType {
 	switch {
 	case bytes.HasPrefix(body, []byte("[")):

@@ -136,7 +136,8 @@ func (c *careless) Probe(context.Context) error {
 	return errors.New("login with " + secret + " failed")
 }
 
-// asked is the machine that goes with the canaries; its Secret also holds what is part of the driver's own words.
+// asked is the machine that goes with the canaries; its Secret also holds what is part of the
+// driver's own words.
 func asked() driver.Machine {
 	return driver.Machine{
 		Namespace: "ns", Name: "m", UID: "uid", Spec: []byte(`{"size":"s"}`), LastKnownState: []byte(state),

@@ -1,5 +1,6 @@
-// Package canaries sends secrets from core's client to a driver that the SDK serves, which fails in every way, and looks for them
-// in all that either side says: in no log at its highest level, in no failure, in no metric.
+// Package canaries sends secrets from core's client to a driver that the SDK serves, which fails in
+// every way, and looks for them in all that either side says: in no log at its highest level, in no
+// failure, in no metric.
 package canaries
 
 import (
@@ -24,7 +25,8 @@ const (
 	internal    = driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
 )
 
-// manners are the ways in which a driver repeats what it was told; say is what it was told, in one form or another.
+// manners are the ways in which a driver repeats what it was told; say is what it was told, in one
+// form or another.
 func manners(say string) map[string]manner {
 	fails := func(err error) manner { return manner{fail: func() error { return err }} }
 	return map[string]manner{

@@ -16,8 +16,8 @@ const (
 	deployDir = "../../deploy"
 )
 
-// A short campaign of a seed that does not change: as much as there is time for in every run of the tests. Longer ones
-// are `make chaos`.
+// A short campaign of a seed that does not change: as much as there is time for in every run of the
+// tests. Longer ones are `make chaos`.
 func TestSAFE5_ShortCampaign(t *testing.T) {
 	// Sockets lie in it: its path has to be short.
 	dir, err := os.MkdirTemp("", "mw-chaos-")

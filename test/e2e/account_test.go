@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// otherAccount is an account of the cloud that nobody uses, otherKey the key to it. The driver sends an empty key, which opens
-// the default account unless it is this one's.
+// otherAccount is an account of the cloud that nobody uses, otherKey the key to it. The driver
+// sends an empty key, which opens the default account unless it is this one's.
 const (
 	otherAccount = "blue"
 	otherKey     = "key-of-blue"
@@ -26,7 +26,8 @@ const (
 
 func otherKeyFile(dir string) string { return filepath.Join(dir, "other.key") }
 
-// rekey restarts the cloud with another key for otherAccount, and the manager, which then looks at every VM at once.
+// rekey restarts the cloud with another key for otherAccount, and the manager, which then looks at
+// every VM at once.
 func (u *user) rekey(key string) {
 	u.t.Helper()
 	victims := []string{stack.Cloud, stack.Manager}
@@ -51,8 +52,8 @@ func (u *user) awaitInstance(reason string) {
 	})
 }
 
-// A Secret holds the key of an account: machines are made and deleted there, whether their own spec names the Secret or their
-// Cluster does, and nobody else gets to see it.
+// A Secret holds the key of an account: machines are made and deleted there, whether their own spec
+// names the Secret or their Cluster does, and nobody else gets to see it.
 func TestAPI4_API6_MachinesInTheAccountOfASecret(t *testing.T) {
 	u := newUser(t)
 	u.mayReadSecrets()
@@ -75,8 +76,8 @@ func TestAPI4_API6_MachinesInTheAccountOfASecret(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// Credentials that open another account, in which every VM looks gone: nothing is replaced or deleted, one condition says why, and
-// goes when they are mended.
+// Credentials that open another account, in which every VM looks gone: nothing is replaced or
+// deleted, one condition says why, and goes when they are mended.
 func TestLIFE8_CredentialsOfAnotherAccount(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("moved", 2, map[string]string{"spec": "\n      nodeStartupTimeout: 5s"}))

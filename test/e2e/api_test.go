@@ -14,7 +14,8 @@ import (
 // seeds are the manifests that users of MetaKube have, as they have them.
 const seeds = "../apischema/testdata/seeds"
 
-// A manifest of MetaKube's documentation applies unchanged. Nothing serves its cloudProvider: its Machines say so, by name.
+// A manifest of MetaKube's documentation applies unchanged. Nothing serves its cloudProvider: its
+// Machines say so, by name.
 func TestAPI1_SeedAppliesUnchanged(t *testing.T) {
 	u := newUser(t)
 	manifest, err := os.ReadFile(filepath.Join(seeds, "metakube-2024.yaml"))
@@ -86,7 +87,8 @@ func TestAPI2_ReplicasAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// kubectl wait works on the conditions of every kind, and kubectl get shows what an operator wants to know.
+// kubectl wait works on the conditions of every kind, and kubectl get shows what an operator wants
+// to know.
 func TestAPI8_ConditionsAndColumns(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("told", 2, nil))
@@ -133,7 +135,8 @@ spec:
 	u.kubectl("delete", "machine", "single")
 }
 
-// A Machine that lost its labels is let go and replaced; one that matches and has no owner is taken in.
+// A Machine that lost its labels is let go and replaced; one that matches and has no owner is taken
+// in.
 func TestSET3_ReleaseAndAdoption(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("owned", 2, nil))
@@ -154,7 +157,8 @@ func TestSET3_ReleaseAndAdoption(t *testing.T) {
 	u.awaitRunning(2)
 }
 
-// What the manager may not read, it cannot read: it works as its ServiceAccount with the shipped RBAC.
+// What the manager may not read, it cannot read: it works as its ServiceAccount with the shipped
+// RBAC.
 func TestOPS5_ManagerHasNoMoreRightsThanItNeeds(t *testing.T) {
 	u := newUser(t)
 	u.kubectl("create", "secret", "generic", "private", "--from-literal=key=value")

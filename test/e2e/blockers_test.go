@@ -15,7 +15,8 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
-// A pod that may run on a cordoned Node comes straight back when it is evicted: it goes with its Node.
+// A pod that may run on a cordoned Node comes straight back when it is evicted: it goes with its
+// Node.
 func TestLIFE10_PodThatComesBack(t *testing.T) {
 	u := newUser(t)
 	u.apply(standalone("lone", ""))
@@ -69,8 +70,8 @@ spec:
 `, namespace, name)
 }
 
-// In a namespace that is being deleted no eviction is admitted. The pods there are named and waited for; of the others each
-// gets what is due to it.
+// In a namespace that is being deleted no eviction is admitted. The pods there are named and waited
+// for; of the others each gets what is due to it.
 func TestLIFE10_RefusedEviction(t *testing.T) {
 	u := newUser(t)
 	ending := u.namespace + "-ending"

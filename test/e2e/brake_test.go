@@ -33,7 +33,8 @@ spec:
 `, name, replicas)
 }
 
-// Far more machines are there than there may be, since the cloud is slow to delete them: none is made on top.
+// Far more machines are there than there may be, since the cloud is slow to delete them: none is
+// made on top.
 func TestSAFE2_OvershootFreezesCreation(t *testing.T) {
 	const before = 8
 	u := newUser(t)

@@ -14,7 +14,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// application renders a Deployment of pods that stay away from each other, and its PodDisruptionBudget.
+// application renders a Deployment of pods that stay away from each other, and its
+// PodDisruptionBudget.
 func application(replicas, minAvailable int) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -36,7 +37,8 @@ spec:
 `, replicas, minAvailable)
 }
 
-// A drain that a PodDisruptionBudget blocks waits, names the budget, and goes on when the budget allows it.
+// A drain that a PodDisruptionBudget blocks waits, names the budget, and goes on when the budget
+// allows it.
 func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("drained", 2, nil))
@@ -69,7 +71,8 @@ func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 	u.kubectl("delete", "deployment/app", "poddisruptionbudget/app")
 }
 
-// The only machine of a pool is replaced before it is gone: its pods have nowhere else to go, and their budget holds.
+// The only machine of a pool is replaced before it is gone: its pods have nowhere else to go, and
+// their budget holds.
 func TestLIFE9_ReplacedBeforeItIsGone(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("full", 1, nil))
@@ -118,7 +121,8 @@ func (u *user) find(name string) (*clusterv1alpha1.Machine, bool) {
 	return &machine, err == nil
 }
 
-// kubectl delete machine is safe at any moment, also before the VM exists and while it is being made.
+// kubectl delete machine is safe at any moment, also before the VM exists and while it is being
+// made.
 func TestLIFE9_DeletedBeforeTheVMExists(t *testing.T) {
 	u := newUser(t)
 	hold := u.hold(u.createVM(), backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT)

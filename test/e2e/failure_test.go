@@ -15,7 +15,8 @@ import (
 // driverAbsence is how long the driver stays away under load.
 const driverAbsence = 30 * time.Second
 
-// The driver goes away in the middle of a scale-up and of deletions: nothing fails, nothing is replaced, work goes on.
+// The driver goes away in the middle of a scale-up and of deletions: nothing fails, nothing is
+// replaced, work goes on.
 func TestDRV1_DriverAwayUnderLoad(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("steady", 2, nil))
@@ -121,7 +122,8 @@ func TestSAFE5_LostAnswers(t *testing.T) {
 	u.awaitGone()
 }
 
-// A VM that can never run makes its Machine Failed, with the cloud's words, and its set replaces it.
+// A VM that can never run makes its Machine Failed, with the cloud's words, and its set replaces
+// it.
 func TestLIFE1_FailedVMIsReplaced(t *testing.T) {
 	u := newUser(t)
 	u.inject(&backendv1alpha1.Fault{
@@ -158,8 +160,8 @@ func (u *user) createVM() string {
 	return operations[len(operations)-1]
 }
 
-// A VM that dies is noticed and replaced; one that is switched off is only shown. There are enough machines for one
-// shared list to look after them, which comes once a minute.
+// A VM that dies is noticed and replaced; one that is switched off is only shown. There are enough
+// machines for one shared list to look after them, which comes once a minute.
 func TestLIFE8_VMsThatDieAndStop(t *testing.T) {
 	u := newUser(t)
 	const machines = 6
@@ -196,8 +198,8 @@ func (u *user) change(providerID string, change backendv1alpha1.VMChange) {
 	}
 }
 
-// Many machines against a small quota: the cloud is asked a few times, every machine says so in its words, and when it is raised
-// all of them are there soon.
+// Many machines against a small quota: the cloud is asked a few times, every machine says so in its
+// words, and when it is raised all of them are there soon.
 func TestSAFE7_ManyMachinesAgainstAQuota(t *testing.T) {
 	const machines, fit = 40, 5
 	u := newUser(t)
@@ -225,7 +227,8 @@ func TestSAFE7_ManyMachinesAgainstAQuota(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// Credentials that are refused are tried a handful of times, by whomever; what changes them goes on at once.
+// Credentials that are refused are tried a handful of times, by whomever; what changes them goes on
+// at once.
 func TestSAFE7_Credentials(t *testing.T) {
 	const machines = 20
 	u := newUser(t)

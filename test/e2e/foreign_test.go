@@ -18,7 +18,8 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
-// What machine-controller puts on its Machines: the first before it makes the VM, the second once there is a Node.
+// What machine-controller puts on its Machines: the first before it makes the VM, the second once
+// there is a Node.
 const (
 	theirFinalizer     = "machine-delete-finalizer"
 	theirNodeFinalizer = "machine-node-delete-finalizer"
@@ -33,7 +34,8 @@ type neighbour struct {
 	md *clusterv1alpha1.MachineDeployment
 }
 
-// newNeighbour begins with a MachineDeployment that has one set of two Machines, whose VMs and Nodes are the neighbour's.
+// newNeighbour begins with a MachineDeployment that has one set of two Machines, whose VMs and
+// Nodes are the neighbour's.
 func newNeighbour(u *user) *neighbour {
 	u.t.Helper()
 	n := &neighbour{user: u}
@@ -52,7 +54,8 @@ func newNeighbour(u *user) *neighbour {
 	return n
 }
 
-// leave deletes what there is, and takes the neighbour's finalizers away, so that the test's namespace can go.
+// leave deletes what there is, and takes the neighbour's finalizers away, so that the test's
+// namespace can go.
 func (n *neighbour) leave() {
 	_, _ = n.try(nil, "delete", "machinedeployments,machinesets,machines", "--all", "--wait=false")
 	for _, m := range n.machines() {
@@ -93,7 +96,8 @@ func (n *neighbour) makeSet(name string, replicas int32, annotations ...string) 
 	return set
 }
 
-// makeMachine makes a Machine of a set. It has no finalizer yet when the neighbour has just made it.
+// makeMachine makes a Machine of a set. It has no finalizer yet when the neighbour has just made
+// it.
 func (n *neighbour) makeMachine(set *clusterv1alpha1.MachineSet, name string, finalizers ...string) {
 	n.create(&clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -131,7 +135,8 @@ func (u *user) awaitLeftAlone(names ...string) {
 	})
 }
 
-// checkOnlyConditions fails the test if the manager has written anything but conditions since an instant.
+// checkOnlyConditions fails the test if the manager has written anything but conditions since an
+// instant.
 func (u *user) checkOnlyConditions(since time.Time) {
 	u.t.Helper()
 	for write, n := range u.writes(since) {
@@ -144,7 +149,8 @@ func (u *user) checkOnlyConditions(since time.Time) {
 	}
 }
 
-// What another system works on is left to it: nothing is written but a condition, whatever happens to it, and to what owns it.
+// What another system works on is left to it: nothing is written but a condition, whatever happens
+// to it, and to what owns it.
 func TestSAFE8_AnotherSystemsMachinesAreLeftAlone(t *testing.T) {
 	u := newUser(t)
 	before, since := len(u.vmsEver()), time.Now()
@@ -153,7 +159,8 @@ func TestSAFE8_AnotherSystemsMachinesAreLeftAlone(t *testing.T) {
 	u.get("theirs-a-0", node)
 	u.kubectl("annotate", "machinedeployment/theirs", "machineset/theirs-a", clusterv1alpha1.PausedAnnotation+"-")
 	u.awaitLeftAlone("machinedeployment/theirs", "machineset/theirs-a", "machine/theirs-a-0", "machine/theirs-a-1")
-	// It is scaled, rolled out, and deleted in parts; the neighbour makes another set, and a Machine that it has not marked yet.
+	// It is scaled, rolled out, and deleted in parts; the neighbour makes another set, and a
+	// Machine that it has not marked yet.
 	u.kubectl("scale", "machinedeployment", "theirs", "--replicas=4")
 	u.kubectl("patch", "machinedeployment", "theirs", "--type=merge", "-p", `{"spec":{"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}}`)
 	n.makeMachine(n.makeSet("theirs-b", 2), "theirs-b-0")
@@ -209,7 +216,8 @@ func (n *neighbour) checkUntouched(vms int, node *corev1.Node) {
 	}
 }
 
-// awaitNotice waits until a manager that began at that time has said that it sees another system's Machines.
+// awaitNotice waits until a manager that began at that time has said that it sees another system's
+// Machines.
 func (u *user) awaitNotice(since time.Time) {
 	u.t.Helper()
 	eventually(u.t, "a notice of the other system", func(ctx context.Context) error {
@@ -230,7 +238,8 @@ func (u *user) awaitNotice(since time.Time) {
 	})
 }
 
-// A machine that both systems work on is left alone, and goes on, or goes, once the other one has let go of it.
+// A machine that both systems work on is left alone, and goes on, or goes, once the other one has
+// let go of it.
 func TestSAFE8_AMachineOfTwoSystemsWaitsForTheOther(t *testing.T) {
 	u := newUser(t)
 	n := &neighbour{user: u}

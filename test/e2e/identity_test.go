@@ -18,14 +18,15 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
-// What is written in the API, as text: these tests also run against releases that do not have it yet.
+// What is written in the API, as text: these tests also run against releases that do not have it
+// yet.
 const (
 	notAdopted      = "NotAdopted"
 	machineUIDTaken = "MachineUIDTaken"
 )
 
-// A Machine that somebody makes with the providerID of a Node which is none of Millwright's: that Node is never written to, neither while
-// the Machine is there nor when it is deleted.
+// A Machine that somebody makes with the providerID of a Node which is none of Millwright's: that
+// Node is never written to, neither while the Machine is there nor when it is deleted.
 func TestSAFE8_AForeignNodeIsNeverTouched(t *testing.T) {
 	u := newUser(t)
 	const id = "fake:///fake-1a/control-plane-1"
@@ -55,7 +56,8 @@ func TestSAFE8_AForeignNodeIsNeverTouched(t *testing.T) {
 	}
 }
 
-// Two Machines with one machineUID, as a copied manifest makes them: the first keeps its VM and its Node, the second goes without a trace.
+// Two Machines with one machineUID, as a copied manifest makes them: the first keeps its VM and its
+// Node, the second goes without a trace.
 func TestSAFE8_OneMachineUIDTwice(t *testing.T) {
 	u := newUser(t)
 	uid := string(uuid.NewUUID())
@@ -78,7 +80,8 @@ func TestSAFE8_OneMachineUIDTwice(t *testing.T) {
 	}
 }
 
-// A Node that has another of its VM's ids, as the driver declares them, is the Machine's, and the Machine takes the Node's form over.
+// A Node that has another of its VM's ids, as the driver declares them, is the Machine's, and the
+// Machine takes the Node's form over.
 func TestLIFE4_NodeWithAnotherIDOfItsVM(t *testing.T) {
 	u := newUser(t)
 	u.apply(machineOf("aliased", string(uuid.NewUUID()), "fake"))
@@ -111,7 +114,8 @@ func TestLIFE4_NodeWithAnotherIDOfItsVM(t *testing.T) {
 	}
 }
 
-// makeNode makes a Node that is Ready, as a kubelet would that is none of the simulated ones. It goes with the test.
+// makeNode makes a Node that is Ready, as a kubelet would that is none of the simulated ones. It
+// goes with the test.
 func (u *user) makeNode(name, providerID string) {
 	u.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: providerID}}

@@ -29,8 +29,8 @@ func (u *user) eachNode(what string, check func(*clusterv1alpha1.Machine, *corev
 	})
 }
 
-// A label, an annotation, a taint and a timeout of a MachineDeployment reach its Machines and their Nodes, and go again;
-// none is replaced, and what is foreign stays.
+// A label, an annotation, a taint and a timeout of a MachineDeployment reach its Machines and their
+// Nodes, and go again; none is replaced, and what is foreign stays.
 func TestROL3_TemplateReachesTheNodes(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("dressed", 2, nil))
@@ -83,8 +83,8 @@ func heldAndTainted(node *corev1.Node) (held, outdated bool) {
 	return node.Annotations[clusterv1alpha1.ScaleDownDisabledAnnotation] == "true", tainted(node, clusterv1alpha1.OutdatedTaint)
 }
 
-// Old Nodes of a rollout are tainted, and no Node of it is scaled down, also while it is paused and the manager was
-// killed; afterwards all of that is gone.
+// Old Nodes of a rollout are tainted, and no Node of it is scaled down, also while it is paused and
+// the manager was killed; afterwards all of that is gone.
 func TestROL6_NodesOfARollout(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("marked", 2, map[string]string{"kubelet": "1.36.1"}))

@@ -16,8 +16,9 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// Millwright's processes are killed with SIGKILL while one call to the cloud is held before or after its effect, for each
-// mutating call of a create and of a delete. The ledger proves that the call was there when they died.
+// Millwright's processes are killed with SIGKILL while one call to the cloud is held before or
+// after its effect, for each mutating call of a create and of a delete. The ledger proves that the
+// call was there when they died.
 func TestSAFE5_KilledAtEachCall(t *testing.T) {
 	info, err := shared.Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
 	if err != nil {
@@ -127,9 +128,10 @@ func (u *user) removeFaults(ids ...string) {
 	}
 }
 
-// killAt waits until a call is held, kills the victims, lets the call go on, and starts the victims again. That the call
-// was held when they died, the ledger shows: it had come this far, and it ended only after they were gone. Whether the cloud
-// notices before it answers that nobody listens any more is left to chance.
+// killAt waits until a call is held, kills the victims, lets the call go on, and starts the victims
+// again. That the call was held when they died, the ledger shows: it had come this far, and it
+// ended only after they were gone. Whether the cloud notices before it answers that nobody listens
+// any more is left to chance.
 func (u *user) killAt(hold string, point backendv1alpha1.FaultPoint, victims []string) {
 	u.t.Helper()
 	reached := backendv1alpha1.CallProgress_CALL_PROGRESS_RECEIVED
@@ -169,7 +171,8 @@ func (u *user) revive(victims []string) {
 	}
 }
 
-// awaitCall waits until the ledger has a call that met the fault and has come as far as one of these.
+// awaitCall waits until the ledger has a call that met the fault and has come as far as one of
+// these.
 func (u *user) awaitCall(fault string, progress ...backendv1alpha1.CallProgress) *backendv1alpha1.Call {
 	u.t.Helper()
 	var found *backendv1alpha1.Call

@@ -19,8 +19,8 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// A leader is stopped for longer than its Lease lasts while there is work, another one takes over, and the first wakes up again:
-// it sends nothing any more and exits, and every Machine has one VM.
+// A leader is stopped for longer than its Lease lasts while there is work, another one takes over,
+// and the first wakes up again: it sends nothing any more and exits, and every Machine has one VM.
 func TestSAFE6_DeposedLeader(t *testing.T) {
 	u := newUser(t)
 	u.kill([]string{stack.Manager})

@@ -1,5 +1,6 @@
-// Package e2e tests Millwright as its users meet it: whole processes on a real control plane, the manager under the
-// shipped RBAC, kubectl as the user's hand. The id in a test's name is that of the behaviour it shows.
+// Package e2e tests Millwright as its users meet it: whole processes on a real control plane, the
+// manager under the shipped RBAC, kubectl as the user's hand. The id in a test's name is that of
+// the behaviour it shows.
 package e2e
 
 import (
@@ -32,10 +33,12 @@ const (
 	deployDir = "../../deploy"
 )
 
-// raceDir holds Millwright's executables built with the race detector: what they race is found in their logs at the end.
+// raceDir holds Millwright's executables built with the race detector: what they race is found in
+// their logs at the end.
 const raceDir = "../../bin/race"
 
-// shared is the stack of all tests of this package but those on OpenStack, which run one after the other, each in a namespace of its own.
+// shared is the stack of all tests of this package but those on OpenStack, which run one after the
+// other, each in a namespace of its own.
 var shared *fixture
 
 // fixture is a stack and the ways into it.
@@ -70,7 +73,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// end stops the stack, and removes what it has written unless something is wrong. It returns the exit code.
+// end stops the stack, and removes what it has written unless something is wrong. It returns the
+// exit code.
 func (f *fixture) end(code int) int {
 	if err := f.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop the cluster:", err)
@@ -183,7 +187,8 @@ func patience() time.Duration {
 // lookInterval is how often a wait looks again.
 const lookInterval = 100 * time.Millisecond
 
-// eventually asks until check returns nil; after waitLimit it ends the test with check's last error.
+// eventually asks until check returns nil; after waitLimit it ends the test with check's last
+// error.
 func eventually(t *testing.T, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)

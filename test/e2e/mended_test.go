@@ -10,7 +10,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// inheriting renders a MachineSet whose template has all it is made from of a MachineClass, and of a Cluster.
+// inheriting renders a MachineSet whose template has all it is made from of a MachineClass, and of
+// a Cluster.
 func inheriting(name string, replicas int) string {
 	const own = "        value:\n          cloudProvider: fake\n          cloudProviderSpec: {flavor: small, image: ubuntu-24.04}\n"
 	set := aloneSet(name, replicas)
@@ -18,8 +19,8 @@ func inheriting(name string, replicas int) string {
 	return strings.Replace(set, "    spec:\n", "    spec:\n      clusterRef: {name: "+name+"}\n", 1)
 }
 
-// A set whose MachineClass or Cluster is wrong makes one machine and no more. It goes on once that is mended, also after the manager
-// was away; a change that mends nothing costs one more machine.
+// A set whose MachineClass or Cluster is wrong makes one machine and no more. It goes on once that
+// is mended, also after the manager was away; a change that mends nothing costs one more machine.
 func TestAPI5_API6_AMendedClassOrClusterIsTriedAgain(t *testing.T) {
 	const class = `{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: mended}, provider: fake, providerSpec: {%s}}`
 	const cluster = `{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: mended}, spec: {providerSpec: {value: {cloudProvider: fake, cloudProviderSpec: {%s}}}}}`

@@ -104,8 +104,9 @@ func TestOPS11_TheCredentialsOfANamespaceOutliveIt(t *testing.T) {
 	u.awaitCopies(deleted, 0)
 }
 
-// The copy is there before the first VM is asked for. The leader is killed during that create, and the
-// Secret is gone when the next one comes: nothing is created with the copy, and the VM is deleted.
+// The copy is there before the first VM is asked for. The leader is killed during that create, and
+// the Secret is gone when the next one comes: nothing is created with the copy, and the VM is
+// deleted.
 func TestOPS11_ACopyIsThereBeforeTheFirstVM(t *testing.T) {
 	u := newUser(t)
 	u.mayReadSecrets()
@@ -132,8 +133,8 @@ func TestOPS11_ACopyIsThereBeforeTheFirstVM(t *testing.T) {
 	u.awaitCopies(u.namespace, 0)
 }
 
-// A copy follows its Secret, serves Machines that may have a VM and no other, and goes with the last
-// of them. Nobody can refer to it.
+// A copy follows its Secret, serves Machines that may have a VM and no other, and goes with the
+// last of them. Nobody can refer to it.
 func TestOPS11_ACopyOfCredentialsIsForDeletesOnly(t *testing.T) {
 	u := newUser(t)
 	u.team(1)

@@ -12,7 +12,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// standalone renders a Machine that no set owns. spec is added to its spec, line by line with four spaces less than that has.
+// standalone renders a Machine that no set owns. spec is added to its spec, line by line with four
+// spaces less than that has.
 func standalone(name, spec string) string {
 	return fmt.Sprintf(`apiVersion: cluster.k8s.io/v1alpha1
 kind: Machine
@@ -40,7 +41,8 @@ func (u *user) nodeOf(machine string) (*corev1.Node, error) {
 	return node, err
 }
 
-// A Node follows its Machine: what comes is set, what was Millwright's and is gone goes, what is foreign stays.
+// A Node follows its Machine: what comes is set, what was Millwright's and is gone goes, what is
+// foreign stays.
 func TestLIFE6_NodeFollowsItsMachine(t *testing.T) {
 	u := newUser(t)
 	u.apply(standalone("followed", "  metadata:\n    annotations: {example.com/first: \"1\"}\n"+

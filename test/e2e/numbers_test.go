@@ -10,17 +10,20 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
-// What core may write for a Machine until it runs, and until it is gone: the budget that the architecture promises.
+// What core may write for a Machine until it runs, and until it is gone: the budget that the
+// architecture promises.
 const (
 	budgetUp   = 6
 	budgetDown = 5
 )
 
-// settling is the longest that core waits before it writes what has come to rest: the roster of its drivers, which it
-// writes at most every 5 s; the counts of a MachineDeployment follow their Machines within milliseconds.
+// settling is the longest that core waits before it writes what has come to rest: the roster of its
+// drivers, which it writes at most every 5 s; the counts of a MachineDeployment follow their
+// Machines within milliseconds.
 const settling = 6 * time.Second
 
-// How much a Machine costs, from the audit log. Times are reported; only a broken promise about writes fails.
+// How much a Machine costs, from the audit log. Times are reported; only a broken promise about
+// writes fails.
 func TestOPS9_WritesPerMachine(t *testing.T) {
 	const machines = 40
 	u := newUser(t)

@@ -28,8 +28,8 @@ func onSimulator(t *testing.T) {
 	}
 }
 
-// A server that ran and is in ERROR after a resize that failed is shown with Nova's words and counts as unavailable. It is not
-// replaced, and goes on by itself once it is up again.
+// A server that ran and is in ERROR after a resize that failed is shown with Nova's words and
+// counts as unavailable. It is not replaced, and goes on by itself once it is up again.
 func TestLIFE8_OpenStackServerBreaksAfterItRan(t *testing.T) {
 	const machines = 3
 	const novasWords = "Resize error: not able to execute ssh command: Unexpected error while running command."
@@ -69,7 +69,8 @@ func TestLIFE8_OpenStackServerBreaksAfterItRan(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// A 400 of a proxy says nothing of the spec: the Machine is not Failed, and goes on once the proxy takes requests again.
+// A 400 of a proxy says nothing of the spec: the Machine is not Failed, and goes on once the proxy
+// takes requests again.
 func TestSAFE7_OpenStackProxyRefusesRequests(t *testing.T) {
 	onSimulator(t)
 	proxy := newRefusingProxy(t)
@@ -93,14 +94,16 @@ func TestSAFE7_OpenStackProxyRefusesRequests(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// refusingProxy stands before all services of a cloud. While it refuses it takes no port: it answers 400, and not a word more.
+// refusingProxy stands before all services of a cloud. While it refuses it takes no port: it
+// answers 400, and not a word more.
 type refusingProxy struct {
 	*httptest.Server
 	refuses atomic.Bool
 	onward  atomic.Pointer[httputil.ReverseProxy]
 }
 
-// newRefusingProxy starts one that serves until the test and all clean-up that is registered later have ended.
+// newRefusingProxy starts one that serves until the test and all clean-up that is registered later
+// have ended.
 func newRefusingProxy(t *testing.T) *refusingProxy {
 	p := &refusingProxy{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,8 +117,9 @@ func newRefusingProxy(t *testing.T) *refusingProxy {
 	return p
 }
 
-// standBefore has it refuse, until the test ends, what is sent to the cloud that Keystone is at. It returns where Keystone is behind it;
-// who comes that way is told to come to the other services that way.
+// standBefore has it refuse, until the test ends, what is sent to the cloud that Keystone is at. It
+// returns where Keystone is behind it; who comes that way is told to come to the other services
+// that way.
 func (p *refusingProxy) standBefore(t *testing.T, keystone string) string {
 	t.Helper()
 	at, err := url.Parse(keystone)

@@ -29,8 +29,9 @@ type trouble struct {
 	replaces bool
 }
 
-// Whatever goes wrong with the real services while Machines are made, it is said in the services' words, and ends well by itself once
-// they are well again: those that ran stay, each Machine has one server, and nothing is left behind.
+// Whatever goes wrong with the real services while Machines are made, it is said in the services'
+// words, and ends well by itself once they are well again: those that ran stay, each Machine has
+// one server, and nothing is left behind.
 func TestSAFE7_OpenStackServicesFail(t *testing.T) {
 	d := services.Open(t)
 	const compute, network = "18774", "19696"
@@ -174,7 +175,8 @@ func loggedOut(t *testing.T, u *openStackUser, _ *services.Deployment) {
 	u.revive([]string{stack.Driver})
 }
 
-// A server that cannot be destroyed at first goes at the next attempt; one whose build hangs goes with the host's next start.
+// A server that cannot be destroyed at first goes at the next attempt; one whose build hangs goes
+// with the host's next start.
 func TestLIFE7_OpenStackServersThatStick(t *testing.T) {
 	d := services.Open(t)
 	t.Run("destruction fails", func(t *testing.T) {

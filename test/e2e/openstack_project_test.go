@@ -27,8 +27,8 @@ import (
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
 )
 
-// onOpenStack is the stack of the tests on OpenStack; nil until the first of them. It is the simulator, or real services where
-// services.Variable names them: see make test-openstack.
+// onOpenStack is the stack of the tests on OpenStack; nil until the first of them. It is the
+// simulator, or real services where services.Variable names them: see make test-openstack.
 var onOpenStack *fixture
 
 // openStackUser is a user of that stack, who also looks into his project by OpenStack's own APIs.
@@ -136,7 +136,8 @@ func (u *openStackUser) groupID(name string) string {
 	return ""
 }
 
-// inventory is what there is in the project, by "kind id": what it is called, and what it is used for.
+// inventory is what there is in the project, by "kind id": what it is called, and what it is used
+// for.
 func (u *openStackUser) inventory(ctx context.Context) map[string]string {
 	u.t.Helper()
 	all := map[string]string{}
@@ -192,7 +193,8 @@ func (u *openStackUser) floatingIPs(ctx context.Context) []floatingips.FloatingI
 	return found
 }
 
-// machineServer is a server as OpenStack's APIs show it to who asks for each part: names where users write names.
+// machineServer is a server as OpenStack's APIs show it to who asks for each part: names where
+// users write names.
 type machineServer struct {
 	Name, Status, Flavor, Image, Zone string
 	Metadata                          map[string]string
@@ -343,8 +345,9 @@ func (u *openStackUser) serverGroups() []servergroups.ServerGroup {
 	return all
 }
 
-// strangers makes what a person could have made by hand in the same project: a server on a port of its own with a floating IP, and a port
-// that nothing uses. It goes when the test ends, and only then.
+// strangers makes what a person could have made by hand in the same project: a server on a port of
+// its own with a floating IP, and a port that nothing uses. It goes when the test ends, and only
+// then.
 func (u *openStackUser) strangers() {
 	u.t.Helper()
 	ctx := u.t.Context()
@@ -400,7 +403,8 @@ func (u *openStackUser) removeStrangers(server, floatingIP string, made []ports.
 	}
 }
 
-// manifestOf returns a MachineDeployment of MetaKube's users as they have it, but for what no API server takes and where the cloud is.
+// manifestOf returns a MachineDeployment of MetaKube's users as they have it, but for what no API
+// server takes and where the cloud is.
 func (u *openStackUser) manifestOf(seed string) string {
 	u.t.Helper()
 	manifest, err := os.ReadFile(seeds + "/" + seed + ".yaml")
@@ -413,7 +417,8 @@ func (u *openStackUser) manifestOf(seed string) string {
 	).Replace(string(manifest)))
 }
 
-// credentials writes the Secret from which the tests' Cluster takes its credentials: the environment's, changed.
+// credentials writes the Secret from which the tests' Cluster takes its credentials: the
+// environment's, changed.
 func (u *openStackUser) credentials(change map[string]string) {
 	u.t.Helper()
 	all := u.CloudEnvironment()

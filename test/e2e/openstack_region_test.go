@@ -6,11 +6,13 @@ import (
 	"testing"
 )
 
-// regionWithIDs is the region of the simulator whose cloud controller manager runs with OS_CCM_REGIONAL=true.
+// regionWithIDs is the region of the simulator whose cloud controller manager runs with
+// OS_CCM_REGIONAL=true.
 const regionWithIDs = "RegionOne"
 
-// Where a Node's providerID names the region it is its server's all the same: the Machine joins, has the Node's form of the id, and
-// goes with its Node. Other tests see to the form without the region.
+// Where a Node's providerID names the region it is its server's all the same: the Machine joins,
+// has the Node's form of the id, and goes with its Node. Other tests see to the form without the
+// region.
 func TestLIFE4_OpenStackNodesNameTheRegion(t *testing.T) {
 	const machines = 2
 	onSimulator(t)

@@ -21,7 +21,8 @@ import (
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
 )
 
-// onMetaKube renders a MachineDeployment with the spec of MetaKube's users of today. extra goes below its spec.template.spec.
+// onMetaKube renders a MachineDeployment with the spec of MetaKube's users of today. extra goes
+// below its spec.template.spec.
 func (u *openStackUser) onMetaKube(name string, replicas int, extra string) string {
 	return u.ids.Replace(fmt.Sprintf(`apiVersion: cluster.k8s.io/v1alpha1
 kind: MachineDeployment
@@ -53,7 +54,8 @@ spec:
 `, name, replicas, extra))
 }
 
-// The manifests of MetaKube's users become servers as they ask for them, field by field, in what OpenStack's own APIs show.
+// The manifests of MetaKube's users become servers as they ask for them, field by field, in what
+// OpenStack's own APIs show.
 func TestDRV3_OpenStackServersAreAsAsked(t *testing.T) {
 	kubermatic := machineServer{
 		Flavor: "m1.micro", Metadata: map[string]string{"kubermatic-cluster": "92r62cx8j6"},
@@ -94,8 +96,8 @@ func TestDRV3_OpenStackServersAreAsAsked(t *testing.T) {
 	}
 }
 
-// complete returns what is wanted of the Machine's server: what its manifest asks for, and what is so for each. Addresses are OpenStack's to
-// choose; the Machine has to know them.
+// complete returns what is wanted of the Machine's server: what its manifest asks for, and what is
+// so for each. Addresses are OpenStack's to choose; the Machine has to know them.
 func (u *openStackUser) complete(want machineServer, m *clusterv1alpha1.Machine) machineServer {
 	u.t.Helper()
 	cluster, uid := u.clusterUID(), *m.Spec.MachineUID
@@ -128,7 +130,8 @@ func (u *openStackUser) complete(want machineServer, m *clusterv1alpha1.Machine)
 	return want
 }
 
-// 20 machines come and go, and leave the project as it was: what others have in it is not touched, also not by the scan for orphans.
+// 20 machines come and go, and leave the project as it was: what others have in it is not touched,
+// also not by the scan for orphans.
 func TestDRV5_OpenStackIsLeftAsItWas(t *testing.T) {
 	const machines = 20
 	u := newOpenStackUser(t)
@@ -149,7 +152,8 @@ func TestDRV5_OpenStackIsLeftAsItWas(t *testing.T) {
 	}
 }
 
-// A server that somebody deletes in OpenStack is replaced, and takes its port and its floating IP along.
+// A server that somebody deletes in OpenStack is replaced, and takes its port and its floating IP
+// along.
 func TestLIFE8_OpenStackServerDeletedByHand(t *testing.T) {
 	const machines = 3
 	u := newOpenStackUser(t)
@@ -171,7 +175,8 @@ func TestLIFE8_OpenStackServerDeletedByHand(t *testing.T) {
 	}
 }
 
-// deleteServer deletes a server as a person would: with OpenStack's own client where real services are, and it with them.
+// deleteServer deletes a server as a person would: with OpenStack's own client where real services
+// are, and it with them.
 func (u *openStackUser) deleteServer(id string) {
 	u.t.Helper()
 	if os.Getenv(services.Variable) == "" {
@@ -215,7 +220,8 @@ func TestROL1_OpenStackRollingUpdate(t *testing.T) {
 	}
 }
 
-// Nova's quota: the Machine that does not fit says so in Nova's words, and goes on by itself when it is raised.
+// Nova's quota: the Machine that does not fit says so in Nova's words, and goes on by itself when
+// it is raised.
 func TestSAFE7_OpenStackQuota(t *testing.T) {
 	const novasWords = "Quota exceeded for instances: Requested 1, but already used 2 of 2 instances"
 	u := newOpenStackUser(t)
@@ -248,9 +254,9 @@ func TestSAFE7_OpenStackQuota(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// The credentials in a Secret change while machines run. Wrong ones: each Machine says so, nothing is replaced, and Keystone is not
-// hammered. Those of another project, where every server looks gone: AccountChanged, and nothing is replaced or deleted. The right
-// ones again: it goes on.
+// The credentials in a Secret change while machines run. Wrong ones: each Machine says so, nothing
+// is replaced, and Keystone is not hammered. Those of another project, where every server looks
+// gone: AccountChanged, and nothing is replaced or deleted. The right ones again: it goes on.
 func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 	const machines = 2
 	u := newOpenStackUser(t)
@@ -296,8 +302,9 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// What OpenStack is asked for each of a hundred machines that are wanted at once, while they run and nothing happens, and until they are
-// gone: the budget of DRV4, lookups and logins included. The list that all machines share comes by the clock, and is not counted.
+// What OpenStack is asked for each of a hundred machines that are wanted at once, while they run
+// and nothing happens, and until they are gone: the budget of DRV4, lookups and logins included.
+// The list that all machines share comes by the clock, and is not counted.
 func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 	const (
 		machines             = 100
@@ -381,8 +388,9 @@ func (t tally) all() (n int64) {
 	return n
 }
 
-// lookAnew has every Machine looked at with what its Secret holds now. A manager that has just been started does so at once; one that
-// runs reads the Secrets of Machines that are well again within minutes.
+// lookAnew has every Machine looked at with what its Secret holds now. A manager that has just been
+// started does so at once; one that runs reads the Secrets of Machines that are well again within
+// minutes.
 func (u *openStackUser) lookAnew() {
 	u.t.Helper()
 	u.kill([]string{stack.Manager})
@@ -400,7 +408,8 @@ func (u *openStackUser) snapshot() snapshot {
 	return snapshot{u.uids(), u.inventory(u.t.Context())}
 }
 
-// checkNothingHappens watches for a while: the Machines stay as they are, and so does what the project holds.
+// checkNothingHappens watches for a while: the Machines stay as they are, and so does what the
+// project holds.
 func (u *openStackUser) checkNothingHappens(long time.Duration, before snapshot) {
 	u.t.Helper()
 	u.watchFor(long, func(m *clusterv1alpha1.Machine) {
@@ -413,7 +422,8 @@ func (u *openStackUser) checkNothingHappens(long time.Duration, before snapshot)
 	}
 }
 
-// checkLogins fails the test unless Keystone has refused a login since then, but no more than one in each minute.
+// checkLogins fails the test unless Keystone has refused a login since then, but no more than one
+// in each minute.
 func (u *openStackUser) checkLogins(since time.Time) {
 	u.t.Helper()
 	calls, err := u.calls(u.t.Context())

@@ -20,11 +20,12 @@ import (
 // scanInterval is the manager's --orphan-interval in these tests.
 const scanInterval = 2 * time.Second
 
-// strangersCluster is another cluster that has VMs in the same account. They are nobody's to delete, and not left behind.
+// strangersCluster is another cluster that has VMs in the same account. They are nobody's to
+// delete, and not left behind.
 const strangersCluster = "somebody-elses-cluster"
 
-// VMs that no Machine names: those of this cluster go when they are old enough; a stranger's, a young one and one that a
-// Machine names stay.
+// VMs that no Machine names: those of this cluster go when they are old enough; a stranger's, a
+// young one and one that a Machine names stay.
 func TestSAFE1_Orphans(t *testing.T) {
 	u := newUser(t)
 	// Only an account that an object names is looked through.
@@ -74,7 +75,8 @@ func TestSAFE1_Orphans(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// A Machine is lost without its finalizer having run, and comes back from a backup: it finds the VM that it had.
+// A Machine is lost without its finalizer having run, and comes back from a backup: it finds the VM
+// that it had.
 func TestSAFE1_RestoredMachineKeepsItsVM(t *testing.T) {
 	u := newUser(t)
 	uid := string(uuid.NewUUID())

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// apiServerAway is how long the API server is stopped; others are silent for nodesSilent after it.
+	// apiServerAway is how long the API server is stopped; others are silent for nodesSilent after
+	// it.
 	apiServerAway, nodesSilent = time.Minute, 15 * time.Second
 	// unreachableAfter is less than either.
 	unreachableAfter = 10 * time.Second
@@ -29,7 +30,8 @@ const (
 	grace = 100 * time.Second
 )
 
-// newWatchfulUser returns a user of a stack of its own, in which Nodes are called silent, and unreachable, within seconds.
+// newWatchfulUser returns a user of a stack of its own, in which Nodes are called silent, and
+// unreachable, within seconds.
 func newWatchfulUser(t *testing.T) *user {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mw-out-")
@@ -54,7 +56,8 @@ func newWatchfulUser(t *testing.T) *user {
 	return newUserOf(t, f)
 }
 
-// lasting renders a Deployment of pods that take all of their grace to end, one on each Node, and its PodDisruptionBudget.
+// lasting renders a Deployment of pods that take all of their grace to end, one on each Node, and
+// its PodDisruptionBudget.
 func lasting(name string, replicas, minAvailable int, grace time.Duration) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -85,8 +88,8 @@ spec:
 `, name, replicas, minAvailable, int(grace.Seconds()), localcluster.UsesGraceAnnotation)
 }
 
-// The API server is stopped for a minute under 20 drains, and kubelets are silent for a while after it: no pod is killed in
-// its grace, no budget broken, and all drains end afterwards.
+// The API server is stopped for a minute under 20 drains, and kubelets are silent for a while after
+// it: no pod is killed in its grace, no budget broken, and all drains end afterwards.
 func TestSAFE3_APIServerAwayWhileDraining(t *testing.T) {
 	const drains = 20
 	u := newWatchfulUser(t)
@@ -154,7 +157,8 @@ func TestLIFE10_UnreachableNode(t *testing.T) {
 	u.kubectl("delete", "deployment,poddisruptionbudget", "--all")
 }
 
-// signal sends a signal to one of the stack's processes. One that is stopped goes on at the test's end.
+// signal sends a signal to one of the stack's processes. One that is stopped goes on at the test's
+// end.
 func (u *user) signal(process string, sig syscall.Signal) {
 	u.t.Helper()
 	if sig == syscall.SIGSTOP {
@@ -180,7 +184,8 @@ func (u *user) keepsVMs(when string, want int, until time.Time) {
 	}
 }
 
-// reportReady has the pods of an app be Ready again after their Nodes were silent, as their kubelets would. kwok does not.
+// reportReady has the pods of an app be Ready again after their Nodes were silent, as their
+// kubelets would. kwok does not.
 func (u *user) reportReady(app string) {
 	u.t.Helper()
 	const ready = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]}}`
@@ -250,7 +255,8 @@ func alive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning
 }
 
-// ended says whether a pod that is gone had all of its grace, up to the second that its deletionTimestamp is rounded to.
+// ended says whether a pod that is gone had all of its grace, up to the second that its
+// deletionTimestamp is rounded to.
 func ended(pod *corev1.Pod, at time.Time) bool {
 	return pod.DeletionTimestamp != nil && !at.Before(metav1.Time.Add(*pod.DeletionTimestamp, -time.Second))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
 )
 
-// podStory is what became of a namespace's pods, and of the machines under them, as etcd tells it: nothing is missed while the
-// API server is away.
+// podStory is what became of a namespace's pods, and of the machines under them, as etcd tells it:
+// nothing is missed while the API server is away.
 type podStory struct {
 	namespace string
 
@@ -105,8 +105,8 @@ func (s *podStory) allUp(app string, n int) {
 	s.fewest[app] = n
 }
 
-// judge fails the test for each pod that was killed, each budget that was broken, and each drain that was given up. least are
-// the budgets, by app.
+// judge fails the test for each pod that was killed, each budget that was broken, and each drain
+// that was given up. least are the budgets, by app.
 func (s *podStory) judge(u *user, least map[string]int) {
 	u.t.Helper()
 	deletes := s.deletes(u)

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// `millwright dev` says when it is ready and ends all it started: on SIGTERM, and also when it is killed.
+// `millwright dev` says when it is ready and ends all it started: on SIGTERM, and also when it is
+// killed.
 func TestOPS1_DevLeavesNothingBehind(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {

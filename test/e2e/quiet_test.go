@@ -16,7 +16,8 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
-// A Node whose container runtime hangs says something else with each heartbeat. Its Machine is not written to for that.
+// A Node whose container runtime hangs says something else with each heartbeat. Its Machine is not
+// written to for that.
 func TestOPS2_AKubeletsChangingWordsAreNotWritten(t *testing.T) {
 	const heartbeats = 60
 	u := newUser(t)
@@ -70,7 +71,8 @@ func (u *user) heartbeat(machine, message string) {
 	u.kubectl("patch", "node", node.Name, "--subresource=status", "--type=strategic", "-p", string(patch))
 }
 
-// brokenEvents has the API server answer each request about Events of a namespace with an error of its own.
+// brokenEvents has the API server answer each request about Events of a namespace with an error of
+// its own.
 const brokenEvents = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
@@ -87,7 +89,8 @@ webhooks:
       - {apiGroups: ["", events.k8s.io], apiVersions: ["*"], operations: ["*"], resources: [events]}
 `
 
-// Events that the API server answered with an error of its own are there once it has none any more, and once each.
+// Events that the API server answered with an error of its own are there once it has none any more,
+// and once each.
 func TestOPS2_EventsOutlastAnErrorOfTheAPIServer(t *testing.T) {
 	u := newUser(t)
 	u.apply(fmt.Sprintf(brokenEvents, u.namespace))

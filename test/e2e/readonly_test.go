@@ -15,7 +15,8 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// A manager with --read-only changes nothing, says so, and the one after it goes on where the one before it stopped.
+// A manager with --read-only changes nothing, says so, and the one after it goes on where the one
+// before it stopped.
 func TestOPS10_ReadOnly(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("braked", 2, nil))
@@ -59,7 +60,8 @@ func TestOPS10_ReadOnly(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// awaitPaused waits until a MachineDeployment shows, for its spec as it is, that the manager only looks on, or does not.
+// awaitPaused waits until a MachineDeployment shows, for its spec as it is, that the manager only
+// looks on, or does not.
 func (u *user) awaitPaused(name string, want bool) {
 	u.t.Helper()
 	eventually(u.t, "the condition Paused", func(ctx context.Context) error {

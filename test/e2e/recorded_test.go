@@ -102,8 +102,8 @@ const (
 	elsewhere  = ", endpoint: https://cloud.example.evil"
 )
 
-// tempt applies, in as many ways as there are, specs that would have the Cluster's credentials sent to
-// an address of the tenant's own.
+// tempt applies, in as many ways as there are, specs that would have the Cluster's credentials sent
+// to an address of the tenant's own.
 func (u *recordedUser) tempt() {
 	u.t.Helper()
 	lure := map[string]string{"spec": ofBlue, "extra": elsewhere}
@@ -133,8 +133,8 @@ spec:
 `, name, extra, elsewhere)
 }
 
-// A tenant has a Cluster's credentials sent to an address of his own. The rules refuse his specs, and
-// no call to the driver comes with a secret: no create, look, list, scan for orphans, delete or
+// A tenant has a Cluster's credentials sent to an address of his own. The rules refuse his specs,
+// and no call to the driver comes with a secret: no create, look, list, scan for orphans, delete or
 // question about a spec. Once the specs are mended, everything works.
 func TestSAFE8_API4_NoSecretLeavesBeforeTheRulesHavePassed(t *testing.T) {
 	for name, args := range map[string][]string{"by default": nil, "with a list": {"--allow-endpoint=" + allowedEndpoints}} {
@@ -179,7 +179,8 @@ func (u *recordedUser) awaitRefused(name string) {
 	})
 }
 
-// standTempted keeps Machines coming and going, refused as they are, and checks that there is traffic.
+// standTempted keeps Machines coming and going, refused as they are, and checks that there is
+// traffic.
 func (u *recordedUser) standTempted() {
 	u.t.Helper()
 	before := u.recorder.Calls()
@@ -221,7 +222,8 @@ func (u *recordedUser) mend() {
 	if !slices.ContainsFunc(entrusted, func(r recorder.Request) bool { return r.Method == "ListMachines" }) {
 		u.t.Log("no list has been asked for with the credentials yet")
 	}
-	// The Machine that was born with a providerID goes as soon as its Cluster gives it nothing to lose.
+	// The Machine that was born with a providerID goes as soon as its Cluster gives it nothing to
+	// lose.
 	u.kubectl("patch", "cluster.cluster.k8s.io", "blue", "--type=merge", "--patch", `{"spec":{"credentialsSecretRef":null}}`)
 	u.kubectl("wait", "machine/born", "--for=delete", "--timeout=90s")
 	u.kubectl("patch", "cluster.cluster.k8s.io", "blue", "--type=merge", "--patch", `{"spec":{"credentialsSecretRef":{"name":"cloud"}}}`)

@@ -15,8 +15,9 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// A fleet of 20, which is all there is. One that fails is replaced. Eight that worked and fail at once are not, and a condition
-// says why; when two of them have been taken away by hand and made anew, the other six are replaced one at a time.
+// A fleet of 20, which is all there is. One that fails is replaced. Eight that worked and fail at
+// once are not, and a condition says why; when two of them have been taken away by hand and made
+// anew, the other six are replaced one at a time.
 func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 	const fleet = 20
 	for _, tc := range []struct {
@@ -70,8 +71,8 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 	}
 }
 
-// One tenant's template is broken: none of his machines ever came up, and they are most of the fleet. A machine of another
-// tenant that worked and dies is replaced all the same.
+// One tenant's template is broken: none of his machines ever came up, and they are most of the
+// fleet. A machine of another tenant that worked and dies is replaced all the same.
 func TestSAFE4_ABrokenTemplateKeepsNobodyElseFromRepair(t *testing.T) {
 	const machines, broken = 2, 5
 	u := newUser(t)

@@ -15,8 +15,9 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// A cluster is lost and restored from a backup into a fresh API server, twice, while its cloud goes on. Without the old --cluster-id
-// nothing is adopted, made or deleted. With it each Machine keeps its VM, and everything works on.
+// A cluster is lost and restored from a backup into a fresh API server, twice, while its cloud goes
+// on. Without the old --cluster-id nothing is adopted, made or deleted. With it each Machine keeps
+// its VM, and everything works on.
 func TestOPS11_RestoreIntoAFreshAPIServer(t *testing.T) {
 	const machines = 4
 	dir, err := os.MkdirTemp("", "mw-restore-")
@@ -88,7 +89,8 @@ func TestOPS11_RestoreIntoAFreshAPIServer(t *testing.T) {
 	}
 }
 
-// startToRestore starts a cluster of its own, fresh but for the cloud where that is kept; the manager is not running then.
+// startToRestore starts a cluster of its own, fresh but for the cloud where that is kept; the
+// manager is not running then.
 func startToRestore(t *testing.T, dir string, keepCloud bool, managerArgs ...string) *user {
 	t.Helper()
 	options := stackOptions(dir)
@@ -132,7 +134,8 @@ type backup struct {
 	machines    []clusterv1alpha1.Machine
 }
 
-// backUp saves all but what a new API server gives anew: uids, the owners that are named by them, and status.
+// backUp saves all but what a new API server gives anew: uids, the owners that are named by them,
+// and status.
 func (u *user) backUp() backup {
 	u.t.Helper()
 	var deployments clusterv1alpha1.MachineDeploymentList
@@ -180,7 +183,8 @@ func (u *user) restore(b backup) {
 	u.revive([]string{stack.Manager})
 }
 
-// checkUntouched fails the test unless exactly the saved Machines are there, and their VMs, and no VM was made.
+// checkUntouched fails the test unless exactly the saved Machines are there, and their VMs, and no
+// VM was made.
 func (u *user) checkUntouched(b backup, ever int) {
 	u.t.Helper()
 	saved := map[string]bool{}

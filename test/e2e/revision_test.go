@@ -17,7 +17,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// millwright runs the command of that name as the user, in the user's namespace unless args name another, and returns what it prints.
+// millwright runs the command of that name as the user, in the user's namespace unless args name
+// another, and returns what it prints.
 func (u *user) millwright(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(u.t.Context(), waitLimit)
 	defer cancel()
@@ -47,7 +48,8 @@ func (u *user) kubelets() string {
 	return strings.Join(kubelets, " ")
 }
 
-// A rollout is undone, to the revision before or to a named one; what reaches machines in place stays as it is.
+// A rollout is undone, to the revision before or to a named one; what reaches machines in place
+// stays as it is.
 func TestROL4_HistoryAndUndo(t *testing.T) {
 	u := newUser(t)
 	spec := map[string]string{"kubelet": "1.36.1"}
@@ -82,7 +84,8 @@ func TestROL4_HistoryAndUndo(t *testing.T) {
 	}
 }
 
-// Paused, a rollout waits, and scaling works; resumed, it goes on. The commands work as a plugin of kubectl.
+// Paused, a rollout waits, and scaling works; resumed, it goes on. The commands work as a plugin of
+// kubectl.
 func TestROL4_PauseAndResume(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("paused", 2, nil))
@@ -128,7 +131,8 @@ func (u *user) plugin(args ...string) {
 	}
 }
 
-// A restart replaces every machine by one of the same template, within the bounds; rolloutAfter does when its time comes.
+// A restart replaces every machine by one of the same template, within the bounds; rolloutAfter
+// does when its time comes.
 func TestROL4_RestartAndRolloutAfter(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("restarted", 2, nil))

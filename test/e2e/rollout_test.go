@@ -50,8 +50,9 @@ func TestROL1_RollingUpdate(t *testing.T) {
 	}
 }
 
-// keepExtremes counts machines at each change. Its result ends that, and returns the most machines that there were,
-// those being deleted included, and the fewest that were Running and not being deleted.
+// keepExtremes counts machines at each change. Its result ends that, and returns the most machines
+// that there were, those being deleted included, and the fewest that were Running and not being
+// deleted.
 func (u *user) keepExtremes() func() (most, least int) {
 	ctx, stop := context.WithCancel(u.t.Context())
 	machines := map[string]bool{}
@@ -91,7 +92,8 @@ func available(m *clusterv1alpha1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && m.Status.Phase == clusterv1alpha1.MachinePhaseRunning
 }
 
-// A template that can never come up takes no old machine beyond maxUnavailable, and rolling back ends it.
+// A template that can never come up takes no old machine beyond maxUnavailable, and rolling back
+// ends it.
 func TestROL1_BrokenTemplateKeepsOldMachines(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("careful", 3, nil))

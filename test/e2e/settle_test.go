@@ -19,7 +19,8 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// late is a driver of which no create is answered, and whose VMs come after that: in this process, so that a test says when.
+// late is a driver of which no create is answered, and whose VMs come after that: in this process,
+// so that a test says when.
 const late = "late"
 
 func lateEndpoint(dir string) string { return "unix://" + filepath.Join(dir, "late.sock") }
@@ -103,7 +104,8 @@ func (c *lateCloud) serve(t *testing.T, endpoint string) (end func()) {
 	return end
 }
 
-// awaitUnknownOutcome waits until a Machine says that nobody knows what came of its create, and says text. None may fail for it.
+// awaitUnknownOutcome waits until a Machine says that nobody knows what came of its create, and
+// says text. None may fail for it.
 func (u *user) awaitUnknownOutcome(text string) {
 	u.t.Helper()
 	eventually(u.t, "an outcome to be unknown: "+text, func(context.Context) error {
@@ -120,8 +122,9 @@ func (u *user) awaitUnknownOutcome(text string) {
 	})
 }
 
-// A driver that does not say how long a create may land late has not promised that none does: after a delete that left nothing, its
-// Machine stays for five minutes, and the VM that comes meanwhile goes with it. A driver that promises has its Machine go at once.
+// A driver that does not say how long a create may land late has not promised that none does: after
+// a delete that left nothing, its Machine stays for five minutes, and the VM that comes meanwhile
+// goes with it. A driver that promises has its Machine go at once.
 func TestSAFE5_AVMThatComesAfterItsDelete(t *testing.T) {
 	u := newUser(t)
 	cloud := &lateCloud{asked: map[string]*driverv1alpha1.MachineRef{}, vms: map[string]*driverv1alpha1.MachineRef{}}

@@ -14,15 +14,17 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// previousDir holds core and driver of the release before this one, and previousCommit says which that is.
+// previousDir holds core and driver of the release before this one, and previousCommit says which
+// that is.
 const (
 	previousDir    = "../../bin/previous"
 	previousCommit = "../../tools/previous/COMMIT"
 )
 
-// Core and driver are upgraded one at a time, in either order, and rolled back, while Machines are created. The CRDs and the
-// webhook's configuration are of this release all along, as in the middle of an upgrade. Each pair creates VMs, one for each
-// Machine, and the one that is left in the end deletes them.
+// Core and driver are upgraded one at a time, in either order, and rolled back, while Machines are
+// created. The CRDs and the webhook's configuration are of this release all along, as in the middle
+// of an upgrade. Each pair creates VMs, one for each Machine, and the one that is left in the end
+// deletes them.
 func TestDRV1_CoreAndDriverAreUpgradedInEitherOrder(t *testing.T) {
 	for _, tc := range []struct{ name, first, second string }{
 		{"driver first", stack.Driver, stack.Manager},
@@ -33,7 +35,8 @@ func TestDRV1_CoreAndDriverAreUpgradedInEitherOrder(t *testing.T) {
 }
 
 func upgradeAndRollBack(t *testing.T, first, second string) {
-	// At each step so many more Machines are asked for, and so many of them have VMs when a process ends.
+	// At each step so many more Machines are asked for, and so many of them have VMs when a process
+	// ends.
 	const batch, made = 8, 2
 	// As a kubelet ends a container. What is rolled back is killed.
 	const grace = 30 * time.Second
@@ -53,7 +56,8 @@ func upgradeAndRollBack(t *testing.T, first, second string) {
 		older := machines
 		machines += batch
 		u.kubectl("scale", "machinedeployment", "skewed", fmt.Sprintf("--replicas=%d", machines))
-		// More than there were Machines when the last process ended: the pair that runs since then has made them.
+		// More than there were Machines when the last process ended: the pair that runs since then
+		// has made them.
 		vms := u.awaitVMs(before+older+made) - before
 		if vms < machines {
 			underWay++
@@ -80,8 +84,8 @@ func upgradeAndRollBack(t *testing.T, first, second string) {
 	}
 }
 
-// beginAtPrevious has core and driver be of the release before this one. Core is given only what both releases understand: that
-// one reaches drivers on unix sockets alone.
+// beginAtPrevious has core and driver be of the release before this one. Core is given only what
+// both releases understand: that one reaches drivers on unix sockets alone.
 func (u *user) beginAtPrevious() {
 	u.t.Helper()
 	core := u.Process(stack.Manager)
@@ -98,7 +102,8 @@ func (u *user) beginAtPrevious() {
 	u.roll(stack.Manager, previousDir, 0)
 }
 
-// roll ends a process, with SIGKILL if it is still there after grace, and starts its executable from dir.
+// roll ends a process, with SIGKILL if it is still there after grace, and starts its executable
+// from dir.
 func (u *user) roll(name, dir string, grace time.Duration) {
 	u.t.Helper()
 	process := u.Process(name)

@@ -34,7 +34,8 @@ spec:
 `, name, ref, class, spec)
 }
 
-// mayReadSecrets binds the manager to the role for credentials in the test's namespace, as docs/operating.md says.
+// mayReadSecrets binds the manager to the role for credentials in the test's namespace, as
+// docs/operating.md says.
 func (u *user) mayReadSecrets() {
 	u.t.Helper()
 	u.kubectl("create", "rolebinding", "millwright-credentials", "--clusterrole=millwright-credentials",
@@ -47,7 +48,8 @@ func (u *user) applied(name string) string {
 	return u.kubectl("get", "machine", name, "-o", "jsonpath={.status.providerSpec.cloudProviderSpec}")
 }
 
-// A class and a Cluster give what a Machine does not say itself; a class that comes later is waited for.
+// A class and a Cluster give what a Machine does not say itself; a class that comes later is waited
+// for.
 func TestAPI5_MachineClass(t *testing.T) {
 	u := newUser(t)
 	u.apply(classed("early", "large", "", ""))
@@ -98,7 +100,8 @@ func TestAPI6_Cluster(t *testing.T) {
 // canary is a secret that must be seen nowhere but by the cloud.
 const canary = "canary-secret-2f6b"
 
-// Each string may come from elsewhere; secrets only where the driver expects them, and from where the operator allows it.
+// Each string may come from elsewhere; secrets only where the driver expects them, and from where
+// the operator allows it.
 func TestAPI4_References(t *testing.T) {
 	u := newUser(t)
 	spec := func(extra string) map[string]string { return map[string]string{"extra": extra} }
@@ -133,13 +136,15 @@ func TestAPI4_References(t *testing.T) {
 	u.noCanaryInLogs()
 }
 
-// secretNamespace and allowedEndpoints are what the operator of the shared stack allows to all namespaces.
+// secretNamespace and allowedEndpoints are what the operator of the shared stack allows to all
+// namespaces.
 const (
 	secretNamespace  = "shared-secrets"
 	allowedEndpoints = "*.cloud.example"
 )
 
-// Secrets of another namespace and addresses of a cloud are taken where the operator allows them, and nowhere else.
+// Secrets of another namespace and addresses of a cloud are taken where the operator allows them,
+// and nowhere else.
 func TestAPI4_WhatTheOperatorAllows(t *testing.T) {
 	u := newUser(t)
 	u.kubectl("create", "namespace", secretNamespace)
@@ -176,8 +181,8 @@ func (u *user) noCanaryInLogs() {
 	}
 }
 
-// refusedOrShown applies a deployment whose spec is wrong. With the webhook it is refused; without it, its Machine shows
-// the same.
+// refusedOrShown applies a deployment whose spec is wrong. With the webhook it is refused; without
+// it, its Machine shows the same.
 func (u *user) refusedOrShown(manifest, field, text string) {
 	u.t.Helper()
 	out, err := u.try([]byte(manifest), "apply", "-f", "-")
@@ -229,8 +234,8 @@ func TestAPI9_NewDefaultReplacesNothing(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// A wrong spec is refused when it is applied, with the path of the field, whatever object it is in; and what a rule of the CRD
-// cannot see is refused as well.
+// A wrong spec is refused when it is applied, with the path of the field, whatever object it is in;
+// and what a rule of the CRD cannot see is refused as well.
 func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
 	u := newUser(t)
 	for _, tc := range []struct{ name, manifest, field, text string }{
@@ -307,7 +312,8 @@ func (u *user) webhookJudges(group string) {
 	}
 }
 
-// A class stays as long as a Machine needs it, and goes when that is gone. Its Secret may go before: there is a copy of it.
+// A class stays as long as a Machine needs it, and goes when that is gone. Its Secret may go
+// before: there is a copy of it.
 func TestAPI5_ClassIsKeptWhileInUse(t *testing.T) {
 	u := newUser(t)
 	u.mayReadSecrets()

@@ -10,7 +10,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// A machine that somebody wants to go now goes, asked for on the Machine or its Node, and is replaced.
+// A machine that somebody wants to go now goes, asked for on the Machine or its Node, and is
+// replaced.
 func TestLIFE12_DeleteNow(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("dismissed", 2, nil))

@@ -59,7 +59,8 @@ func TestLIFE7_JoinTimeout(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// A Node that is deleted while its VM runs is waited for as long as a new one; then its Machine is replaced.
+// A Node that is deleted while its VM runs is waited for as long as a new one; then its Machine is
+// replaced.
 func TestLIFE8_DeletedNode(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("unregistered", 1, map[string]string{"spec": "\n      nodeStartupTimeout: 6s"}))

@@ -23,7 +23,8 @@ import (
 	"github.com/millwright-dev/millwright/transport/mtls/mtlstest"
 )
 
-// Besides the sidecar the manager has two more drivers of the same cloud: one that it starts itself, and one on TCP.
+// Besides the sidecar the manager has two more drivers of the same cloud: one that it starts
+// itself, and one on TCP.
 const (
 	started = "started"
 	remote  = "remote"
@@ -52,8 +53,9 @@ func moreDrivers(dir string) (flags []string, address string, err error) {
 	}, address, nil
 }
 
-// belowOutgoing returns an address that nobody listens on, and whose port no connection from this machine gets meanwhile: kernels
-// give them ports from 32768 on, local clusters have those below 30000.
+// belowOutgoing returns an address that nobody listens on, and whose port no connection from this
+// machine gets meanwhile: kernels give them ports from 32768 on, local clusters have those below
+// 30000.
 func belowOutgoing() (string, error) {
 	for port := 30000; port < 32768; port++ {
 		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -86,7 +88,8 @@ func (u *user) certify() {
 	}
 }
 
-// serveRemote starts the driver on TCP, until the test ends or the returned function is called, which ends it gracefully.
+// serveRemote starts the driver on TCP, until the test ends or the returned function is called,
+// which ends it gracefully.
 func (u *user) serveRemote() (stop func()) {
 	u.t.Helper()
 	log, err := os.OpenFile(filepath.Join(u.dir, "logs", "remote.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -133,7 +136,8 @@ func TestDRV1_MixedTransports(t *testing.T) {
 	stop()
 }
 
-// A driver that the manager has started is killed again and again while machines are made: each gets one VM.
+// A driver that the manager has started is killed again and again while machines are made: each
+// gets one VM.
 func TestDRV1_AStartedDriverIsKilledAgainAndAgain(t *testing.T) {
 	const machines, kills = 60, 5
 	u := newUser(t)
@@ -171,7 +175,8 @@ func (u *user) awaitMoreVMs(n int64) {
 	u.awaitVMs(u.vmsCreated() + n)
 }
 
-// awaitVMs waits until the cloud has made so many VMs as long as it lives, and returns how many it has made then.
+// awaitVMs waits until the cloud has made so many VMs as long as it lives, and returns how many it
+// has made then.
 func (u *user) awaitVMs(want int64) int64 {
 	u.t.Helper()
 	var made int64
@@ -206,7 +211,8 @@ func TestDRV1_NoDriverOutlivesItsManager(t *testing.T) {
 	u.awaitRunning(2)
 }
 
-// startedDrivers are the processes of the driver that the manager has started: one for machines, and one for the webhook's questions.
+// startedDrivers are the processes of the driver that the manager has started: one for machines,
+// and one for the webhook's questions.
 func (u *user) startedDrivers() []int {
 	u.t.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -228,8 +234,8 @@ func (u *user) startedDrivers() []int {
 	return pids
 }
 
-// Certificates and CA change while machines are made over TCP, and no call fails. A driver that is started afterwards is reached
-// with the new ones.
+// Certificates and CA change while machines are made over TCP, and no call fails. A driver that is
+// started afterwards is reached with the new ones.
 func TestDRV1_CertificatesRotateUnderLoad(t *testing.T) {
 	u := newUser(t)
 	u.certify()
@@ -288,8 +294,8 @@ func (u *user) awaitDriver(name, pattern string) {
 	})
 }
 
-// failedCalls counts the calls of a driver that the manager saw fail, by method and code. That the driver knows nothing of a
-// machine is an answer.
+// failedCalls counts the calls of a driver that the manager saw fail, by method and code. That the
+// driver knows nothing of a machine is an answer.
 func (u *user) failedCalls(name string) map[string]uint64 {
 	u.t.Helper()
 	failed := map[string]uint64{}

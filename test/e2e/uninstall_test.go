@@ -28,23 +28,25 @@ func (u *user) operator() *user {
 	return &operator
 }
 
-// administrator returns the same user as who works in no namespace: an overlay says of each object in
-// which it is.
+// administrator returns the same user as who works in no namespace: an overlay says of each object
+// in which it is.
 func (u *user) administrator() *user {
 	administrator := *u
 	administrator.namespace = ""
 	return &administrator
 }
 
-// The OpenStack overlay is deleted with 20 machines up: all VMs stay. It is applied again: nothing is replaced, and scaling works. No kubelet
-// here plays the manager's pods with a manager in them, so its process is stopped where Kubernetes would end the pods, and is started with a
-// token of the new ServiceAccount.
+// The OpenStack overlay is deleted with 20 machines up: all VMs stay. It is applied again: nothing
+// is replaced, and scaling works. No kubelet here plays the manager's pods with a manager in them,
+// so its process is stopped where Kubernetes would end the pods, and is started with a token of the
+// new ServiceAccount.
 func TestOPS11_OpenStackOverlayIsDeletedAndAppliedAgain(t *testing.T) {
 	const machines = 20
 	u := newOpenStackUser(t)
 	overlay := filepath.Join(deployDir, "openstack")
 	u.administrator().kubectl("apply", "--server-side", "--force-conflicts", "-k", overlay)
-	// The manager's pods run on its own Machines here, and their budget holds up the drain of the last of these.
+	// The manager's pods run on its own Machines here, and their budget holds up the drain of the
+	// last of these.
 	t.Cleanup(func() { u.operator().kubectl("delete", "deployment,poddisruptionbudget", "millwright-manager") })
 	u.apply(u.onMetaKube("kept", machines, ""))
 	u.awaitRunning(machines)
@@ -96,7 +98,8 @@ func (u *openStackUser) serverIDs() []string {
 	return ids
 }
 
-// Who uninstalls for good is told how many Machines are left until there are none, and no VM is left. No CRD goes before.
+// Who uninstalls for good is told how many Machines are left until there are none, and no VM is
+// left. No CRD goes before.
 func TestOPS11_UninstallingForGoodLeavesNoVM(t *testing.T) {
 	u := newUserOfOwnStack(t)
 	u.apply(deployment("workers", 4, nil))
@@ -199,8 +202,8 @@ func newUserOfOwnStack(t *testing.T) *user {
 	return u
 }
 
-// A Machine whose cloud will never answer again is forgotten by who holds the verb, and by nobody else. What it leaves behind stands in its
-// condition and in Events; the audit log has who did it.
+// A Machine whose cloud will never answer again is forgotten by who holds the verb, and by nobody
+// else. What it leaves behind stands in its condition and in Events; the audit log has who did it.
 func TestOPS11_AMachineIsForgotten(t *testing.T) {
 	u := newUser(t)
 	uid := string(uuid.NewUUID())
@@ -245,7 +248,8 @@ func TestOPS11_AMachineIsForgotten(t *testing.T) {
 		t.Errorf("the audit log has no %s", want)
 	}
 
-	// The account opens again: the Machine comes back, takes over its VM, and lets the test end as it began.
+	// The account opens again: the Machine comes back, takes over its VM, and lets the test end as
+	// it began.
 	u.removeFaults(held)
 	u.apply(machineOf("stranded", uid, "fake"))
 	eventually(t, "the Machine to know its VM", func(context.Context) error {

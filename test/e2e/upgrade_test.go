@@ -13,8 +13,9 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// Each part is upgraded and rolled back in turn while 50 machines run. After each step a label of the template still
-// reaches each Machine and Node, so everything was looked at again, and nothing is replaced.
+// Each part is upgraded and rolled back in turn while 50 machines run. After each step a label of
+// the template still reaches each Machine and Node, so everything was looked at again, and nothing
+// is replaced.
 func TestAPI9_AnUpgradeReplacesNothing(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("kept", 50, nil))

@@ -22,8 +22,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// user is somebody who works in a namespace of his own. What he leaves behind is deleted at the end of the test,
-// which fails if anything of it stays in the cloud.
+// user is somebody who works in a namespace of his own. What he leaves behind is deleted at the end
+// of the test, which fails if anything of it stays in the cloud.
 type user struct {
 	*fixture
 	t *testing.T
@@ -154,7 +154,8 @@ func (u *user) awaitGone() {
 	})
 }
 
-// awaitCondition waits until every Machine has the condition with status and reason, and says text in it.
+// awaitCondition waits until every Machine has the condition with status and reason, and says text
+// in it.
 func (u *user) awaitCondition(kind, reason, text string) {
 	u.t.Helper()
 	eventually(u.t, fmt.Sprintf("condition %s, %s, %q", kind, reason, text), func(context.Context) error {
@@ -195,7 +196,8 @@ func (u *user) checkKept(uids []string) {
 	}
 }
 
-// resources counts by kind what exists in the cloud under this namespace's machines, past and present.
+// resources counts by kind what exists in the cloud under this namespace's machines, past and
+// present.
 func (u *user) resources(ctx context.Context) map[string]int {
 	listed, err := u.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{})
 	if err != nil {
@@ -264,7 +266,8 @@ func words(conditions []metav1.Condition) string {
 	return b.String()
 }
 
-// deployment renders a MachineDeployment. change replaces values by their names below: "flavor" → "large".
+// deployment renders a MachineDeployment. change replaces values by their names below: "flavor" →
+// "large".
 func deployment(name string, replicas int, change map[string]string) string {
 	values := map[string]string{
 		"kubelet": "1.36.3", "provider": "fake", "flavor": "small", "extra": "", "spec": "", "surge": "1", "unavailable": "0",

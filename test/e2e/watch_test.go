@@ -12,12 +12,14 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// eachEvent calls look with each Machine as it is and at each change of it, until ctx ends; gone says that it is the last.
+// eachEvent calls look with each Machine as it is and at each change of it, until ctx ends; gone
+// says that it is the last.
 func (u *user) eachEvent(ctx context.Context, look func(m *clusterv1alpha1.Machine, gone bool)) {
 	u.eachEventSince(ctx, "", look)
 }
 
-// eachEventSince is eachEvent from a version on: whatever happened after it is seen, however late this begins.
+// eachEventSince is eachEvent from a version on: whatever happened after it is seen, however late
+// this begins.
 func (u *user) eachEventSince(ctx context.Context, version string, look func(m *clusterv1alpha1.Machine, gone bool)) {
 	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
 	changes, err := u.client.Watch(ctx, &clusterv1alpha1.MachineList{}, client.InNamespace(u.namespace), since)

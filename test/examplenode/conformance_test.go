@@ -1,5 +1,5 @@
-// Package examplenode proves that the example driver in TypeScript, providers/example-node, keeps to the contract: as a
-// process of its own, built by `make example-node`.
+// Package examplenode proves that the example driver in TypeScript, providers/example-node, keeps
+// to the contract: as a process of its own, built by `make example-node`.
 package examplenode
 
 import (

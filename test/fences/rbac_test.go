@@ -36,8 +36,9 @@ func TestNoWildcardInRBAC(t *testing.T) {
 	}
 }
 
-// most is the most that the manager may do, by namespace ("" for all), API group and resource. What is not in it leads further: to
-// Secrets, to pods of one's own, to other identities, to the policies that hold the manager itself.
+// most is the most that the manager may do, by namespace ("" for all), API group and resource. What
+// is not in it leads further: to Secrets, to pods of one's own, to other identities, to the
+// policies that hold the manager itself.
 var most = map[right]string{
 	{"", "", "nodes"}:         "get list watch patch delete",
 	{"", "", "pods"}:          "list",
@@ -78,7 +79,8 @@ type rbacObject struct {
 	Subjects []struct{ Kind, Name, Namespace string }
 }
 
-// A thief of the manager's token gets no further than docs/operating.md says. Roles that an operator is to bind are bound to nobody.
+// A thief of the manager's token gets no further than docs/operating.md says. Roles that an
+// operator is to bind are bound to nobody.
 func TestOPS5_TheManagersRightsLeadNoFurther(t *testing.T) {
 	roles, bindings := shippedRBAC(t)
 	held := 0

@@ -26,8 +26,8 @@ func commands(t *testing.T, first string) string {
 	return first + block
 }
 
-// follow runs commands in a folder, in a shell with job control as at a terminal, and returns what they print. Whatever they leave
-// running is ended.
+// follow runs commands in a folder, in a shell with job control as at a terminal, and returns what
+// they print. Whatever they leave running is ended.
 func follow(t *testing.T, folder, commands string) string {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join(top, "bin"))
@@ -60,7 +60,8 @@ func read(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-// From an empty folder the guide leads to a driver that keeps to the contract, by the command and as a Go test.
+// From an empty folder the guide leads to a driver that keeps to the contract, by the command and
+// as a Go test.
 func TestDRV2_FromAnEmptyFolderToAGreenReport(t *testing.T) {
 	// Not t.TempDir: a socket's path has to be short.
 	work, err := os.MkdirTemp("", "guide")
@@ -93,7 +94,8 @@ func requirements(t *testing.T, dir string) string {
 	return rest
 }
 
-// A driver that breaks the contract does not get by: here one that takes another cluster's VMs for its own.
+// A driver that breaks the contract does not get by: here one that takes another cluster's VMs for
+// its own.
 func TestDRV2_ABrokenDriverGetsARedReport(t *testing.T) {
 	work, err := os.MkdirTemp("", "guide")
 	if err != nil {

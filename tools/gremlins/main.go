@@ -1,11 +1,12 @@
-// Command mutate breaks the pure packages of a module in many small ways, one at a time, and says which of these mutants
-// their tests do not notice. It runs gremlins and judges what gremlins reports:
+// Command mutate breaks the pure packages of a module in many small ways, one at a time, and says
+// which of these mutants their tests do not notice. It runs gremlins and judges what gremlins
+// reports:
 //
 //	mutate MODULE PACKAGE...
 //
-// A mutant that survives has to stand in MODULE/survivors.txt, with the reason why it is equivalent: that is, why no test
-// could tell it from the original. mutate fails when one is not listed, when one is listed that does not survive, and when
-// fewer than 90 % are killed.
+// A mutant that survives has to stand in MODULE/survivors.txt, with the reason why it is
+// equivalent: that is, why no test could tell it from the original. mutate fails when one is not
+// listed, when one is listed that does not survive, and when fewer than 90 % are killed.
 package main
 
 import (
@@ -71,9 +72,10 @@ func run(module string, packages []string) error {
 	return errors.Join(errs...)
 }
 
-// prepare makes what gremlins needs in dir. It copies a module elsewhere, so its siblings are named by absolute paths, and
-// its tests must not be answered from a cache, for the time they take bounds each mutant's. They are the short ones: a mutant
-// that is noticed in one of thousands of histories only lacks a test.
+// prepare makes what gremlins needs in dir. It copies a module elsewhere, so its siblings are named
+// by absolute paths, and its tests must not be answered from a cache, for the time they take bounds
+// each mutant's. They are the short ones: a mutant that is noticed in one of thousands of histories
+// only lacks a test.
 func prepare(module, dir string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		raw, err := os.ReadFile(filepath.Join(module, name))
@@ -107,9 +109,10 @@ func prepare(module, dir string) error {
 // realGo names the variable that holds the path of the real go.
 const realGo = "MUTATE_GO"
 
-// coverage runs go. A profile that it writes is made to cover whole files. gremlins mutates only what is covered, and a
-// profile consists of blocks of statements, so the conditions of a switch and the values of constants would never be
-// mutated. In packages of which every statement is covered, everything is.
+// coverage runs go. A profile that it writes is made to cover whole files. gremlins mutates only
+// what is covered, and a profile consists of blocks of statements, so the conditions of a switch
+// and the values of constants would never be mutated. In packages of which every statement is
+// covered, everything is.
 func coverage(args []string) int {
 	command := exec.Command(os.Getenv(realGo), args...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -181,7 +184,8 @@ func unleash(module, name, dir string) ([]mutant, error) {
 	return found, nil
 }
 
-// judge prints the score of a package. A mutant under which the tests do not end counts as killed: the tests notice it.
+// judge prints the score of a package. A mutant under which the tests do not end counts as killed:
+// the tests notice it.
 func judge(name string, found []mutant, equivalent map[string]int) error {
 	counts := map[string]int{}
 	var errs []error
@@ -212,7 +216,8 @@ func judge(name string, found []mutant, equivalent map[string]int) error {
 	return errors.Join(errs...)
 }
 
-// readSurvivors reads lines of the form "file | mutation | source line | why" and counts each of them.
+// readSurvivors reads lines of the form "file | mutation | source line | why" and counts each of
+// them.
 func readSurvivors(path string) (map[string]int, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 )
 
-// pipeGrace is how long what a process wrote is read after its end: somebody who has left its group may hold the pipes.
+// pipeGrace is how long what a process wrote is read after its end: somebody who has left its group
+// may hold the pipes.
 const pipeGrace = time.Second
 
 // group is a process and those that it starts, as go-plugin runs it.
@@ -33,7 +34,8 @@ type group struct {
 	process atomic.Pointer[os.Process]
 	// killed: it was killed here. asked: it was asked to end here.
 	killed, asked atomic.Bool
-	// reaping is held while the process is killed or its end is taken note of, which reaped is: its number may be another's then.
+	// reaping is held while the process is killed or its end is taken note of, which reaped is: its
+	// number may be another's then.
 	reaping sync.Mutex
 	reaped  bool
 	// done is closed when the process has ended; err is valid then.
@@ -86,7 +88,8 @@ func (c Command) verify() error {
 func (g *group) Start(context.Context) error {
 	started := make(chan error)
 	go func() {
-		// The kernel ends the process together with the thread that has started it: this one stays until then.
+		// The kernel ends the process together with the thread that has started it: this one stays
+		// until then.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := g.command.Start()
@@ -118,7 +121,8 @@ func (g *group) await() {
 	time.AfterFunc(pipeGrace, func() { _ = errors.Join(g.stdout.Close(), g.stderr.Close()) })
 }
 
-// endedByItself says whether the process has ended, or does so just now, and not because it was killed here.
+// endedByItself says whether the process has ended, or does so just now, and not because it was
+// killed here.
 func (g *group) endedByItself() bool {
 	if g.process.Load() == nil {
 		return false
@@ -134,7 +138,8 @@ func (g *group) endedByItself() bool {
 // fate says how the process ended.
 func (g *group) fate() string { return g.command.ProcessState.String() }
 
-// end asks the process to end, and ends it with force when it does not in time. It returns when it has ended.
+// end asks the process to end, and ends it with force when it does not in time. It returns when it
+// has ended.
 func (g *group) end() {
 	process := g.process.Load()
 	if process == nil {

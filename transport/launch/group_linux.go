@@ -23,7 +23,8 @@ func (g *group) reap() error {
 	return g.command.Wait()
 }
 
-// untilEnded returns when a process has ended. It leaves it a zombie, so that nobody else gets its group's number meanwhile.
+// untilEnded returns when a process has ended. It leaves it a zombie, so that nobody else gets its
+// group's number meanwhile.
 func untilEnded(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// Other systems than Linux run no managers, but command-line tools: there a driver that is started may outlive a parent that was
-// killed, and what it has started itself.
+// Other systems than Linux run no managers, but command-line tools: there a driver that is started
+// may outlive a parent that was killed, and what it has started itself.
 
 func together(*exec.Cmd) {}
 

@@ -25,7 +25,8 @@ import (
 	"github.com/hashicorp/go-plugin"
 )
 
-// TestMain plays the driver, and who starts it, where a test has started this program as one of them.
+// TestMain plays the driver, and who starts it, where a test has started this program as one of
+// them.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(Handshake.MagicCookieKey) == Handshake.MagicCookieValue:

@@ -17,7 +17,8 @@ const (
 // Log is where what a driver writes goes.
 type Log struct {
 	*slog.Logger
-	// Clean takes out what nobody may read; nil: nothing. It must be safe for use by several goroutines.
+	// Clean takes out what nobody may read; nil: nothing. It must be safe for use by several
+	// goroutines.
 	Clean func(text string) string
 }
 
@@ -28,8 +29,8 @@ func (l Log) clean(text string) string {
 	return l.Clean(text)
 }
 
-// output logs what a driver writes, a line at a time. A line that is a JSON object, as structured loggers write them, is logged as
-// one, at its level. It is safe for concurrent use.
+// output logs what a driver writes, a line at a time. A line that is a JSON object, as structured
+// loggers write them, is logged as one, at its level. It is safe for concurrent use.
 type output struct {
 	log Log
 

@@ -51,9 +51,9 @@ type Process struct {
 // ErrEnded is what errors of Start wrap when the driver ended before it served.
 var ErrEnded = errors.New("it ended before it served")
 
-// Start starts a driver and returns when it serves. What it writes goes to log, a line at a time, and how it ends, if it does so by
-// itself. The caller stops it. An error says why it does not serve, in words that stay the same while that lasts; nothing of it is
-// left then.
+// Start starts a driver and returns when it serves. What it writes goes to log, a line at a time,
+// and how it ends, if it does so by itself. The caller stops it. An error says why it does not
+// serve, in words that stay the same while that lasts; nothing of it is left then.
 func Start(ctx context.Context, c Command, log Log) (*Process, error) {
 	if err := c.verify(); err != nil {
 		return nil, fmt.Errorf("start the driver %s: %w", c.Path, err)
@@ -82,7 +82,8 @@ func Start(ctx context.Context, c Command, log Log) (*Process, error) {
 				return nil, err
 			}
 			p.group.Store(g)
-			// Whoever does not want it any more may have said so before there was something to kill.
+			// Whoever does not want it any more may have said so before there was something to
+			// kill.
 			return g, ctx.Err()
 		},
 	}
@@ -137,8 +138,8 @@ func writable(dir string) error {
 // Process is the one that was started, for those who would signal it or look at it.
 func (p *Process) Process() *os.Process { return p.group.Load().process.Load() }
 
-// Stop ends the process, and whatever it has started: gracefully, and with force when that takes too long. It returns when all is
-// over, and may be called more than once.
+// Stop ends the process, and whatever it has started: gracefully, and with force when that takes
+// too long. It returns when all is over, and may be called more than once.
 func (p *Process) Stop() {
 	if g := p.group.Load(); g != nil {
 		g.end()

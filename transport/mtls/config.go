@@ -23,7 +23,8 @@ const (
 	Files = certFile + ", " + keyFile + " and " + caFile
 )
 
-// Identity is who the other side has to be: a DNS name, an IP address or a SPIFFE id, which stands in its certificate.
+// Identity is who the other side has to be: a DNS name, an IP address or a SPIFFE id, which stands
+// in its certificate.
 type Identity string
 
 // ParseIdentity reads an identity; an error says what to write.
@@ -94,7 +95,8 @@ func read(folder string) (material, error) {
 	return m, nil
 }
 
-// config is what both sides have in common. Whom it talks to is judged by peer alone, so that names and SPIFFE ids go one way.
+// config is what both sides have in common. Whom it talks to is judged by peer alone, so that names
+// and SPIFFE ids go one way.
 func (m material) config(peer Identity, usage x509.ExtKeyUsage) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -107,7 +109,8 @@ func (m material) config(peer Identity, usage x509.ExtKeyUsage) *tls.Config {
 	}
 }
 
-// Client returns the configuration of one connection, from what the folder holds now. The server has to be peer.
+// Client returns the configuration of one connection, from what the folder holds now. The server
+// has to be peer.
 func Client(folder string, peer Identity) (*tls.Config, error) {
 	m, err := read(folder)
 	if err != nil {
@@ -116,8 +119,9 @@ func Client(folder string, peer Identity) (*tls.Config, error) {
 	return m.config(peer, x509.ExtKeyUsageServerAuth), nil
 }
 
-// Server returns the configuration of a server. The folder is read again for each connection; while it cannot be read, as in
-// the middle of a change, what it held last counts. Clients have to be peer.
+// Server returns the configuration of a server. The folder is read again for each connection; while
+// it cannot be read, as in the middle of a change, what it held last counts. Clients have to be
+// peer.
 func Server(folder string, peer Identity) (*tls.Config, error) {
 	last, err := read(folder)
 	if err != nil {

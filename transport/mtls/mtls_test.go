@@ -151,8 +151,8 @@ func TestWhoMayTalk(t *testing.T) {
 	})
 }
 
-// TestRotation: what is in the folder counts for the next connection, also another CA, and a folder that is being changed serves
-// with what it held.
+// TestRotation: what is in the folder counts for the next connection, also another CA, and a folder
+// that is being changed serves with what it held.
 func TestRotation(t *testing.T) {
 	const driverName, coreName = "driver.example", "core.example"
 	before, after := newAuthority(t), newAuthority(t)

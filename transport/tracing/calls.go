@@ -41,7 +41,8 @@ func Client(provider trace.TracerProvider, driver string) grpc.UnaryClientInterc
 	}
 }
 
-// serversFault are the codes that are a server's errors. Source: OpenTelemetry's "Semantic conventions for gRPC".
+// serversFault are the codes that are a server's errors. Source: OpenTelemetry's "Semantic
+// conventions for gRPC".
 var serversFault = []codes.Code{codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss}
 
 // Server makes a span of each call of core's, below core's own.

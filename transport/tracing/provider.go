@@ -24,12 +24,14 @@ type Provider struct {
 	close func(context.Context) error
 }
 
-// New returns a provider that sends spans to the collector at endpoint by OTLP over gRPC: https://host:port, or
-// unix:///absolute/path. With an empty endpoint its spans go nowhere and cost nothing. service and version say whose they are.
+// New returns a provider that sends spans to the collector at endpoint by OTLP over gRPC:
+// https://host:port, or unix:///absolute/path. With an empty endpoint its spans go nowhere and cost
+// nothing. service and version say whose they are.
 //
-// A collector that is away is no error: spans are kept for a while, then dropped, and log is told. The environment variables
-// OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_* hold as far as endpoint does not say otherwise.
-// Source: the OpenTelemetry specification's "Environment Variable Specification".
+// A collector that is away is no error: spans are kept for a while, then dropped, and log is told.
+// The environment variables OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_RESOURCE_ATTRIBUTES and
+// OTEL_EXPORTER_OTLP_* hold as far as endpoint does not say otherwise. Source: the OpenTelemetry
+// specification's "Environment Variable Specification".
 func New(ctx context.Context, endpoint, service, version string, log *slog.Logger) (*Provider, error) {
 	if endpoint == "" {
 		return &Provider{TracerProvider: noop.NewTracerProvider(), close: func(context.Context) error { return nil }}, nil

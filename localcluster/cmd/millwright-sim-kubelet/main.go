@@ -1,4 +1,5 @@
-// Command millwright-sim-kubelet plays the kubelets of all VMs of a test cloud: see package simkubelet.
+// Command millwright-sim-kubelet plays the kubelets of all VMs of a test cloud: see package
+// simkubelet.
 package main
 
 import (

@@ -131,7 +131,8 @@ func (inv *inventory[T]) list(q query) (items []T, more bool) {
 	return items, false
 }
 
-// candidates returns a superset of what matches, ordered by Seq: those of the rarest tag, or everything after q.after.
+// candidates returns a superset of what matches, ordered by Seq: those of the rarest tag, or
+// everything after q.after.
 func (inv *inventory[T]) candidates(q query) []T {
 	start, _ := inv.position(q.after + 1)
 	rest := inv.ordered[start:]

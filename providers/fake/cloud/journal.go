@@ -37,7 +37,8 @@ func (c *Cloud) write(entries ...entry) error {
 	return c.journal.Append(entries...)
 }
 
-// openJournal reads the journal, writes it anew without what is superseded, and leaves it open for more.
+// openJournal reads the journal, writes it anew without what is superseded, and leaves it open for
+// more.
 func (c *Cloud) openJournal() error {
 	if c.options.Journal == "" {
 		return nil

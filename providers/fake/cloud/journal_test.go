@@ -96,7 +96,8 @@ func TestBrokenJournalIsRefused(t *testing.T) {
 	}
 }
 
-// A call under way when the cloud is killed is abandoned; what it had done stays done. A boot goes on.
+// A call under way when the cloud is killed is abandoned; what it had done stays done. A boot goes
+// on.
 func TestKilledInTheMiddle(t *testing.T) {
 	path := journalPath(t)
 	synctest.Test(t, func(t *testing.T) {

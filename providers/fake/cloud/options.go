@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// Options say how the cloud behaves. The zero value is a cloud that does everything at once and forgets it all.
+// Options say how the cloud behaves. The zero value is a cloud that does everything at once and
+// forgets it all.
 type Options struct {
-	// Journal is the file that keeps the cloud's state; empty: memory only. No two clouds may share one.
+	// Journal is the file that keeps the cloud's state; empty: memory only. No two clouds may share
+	// one.
 	Journal string
 	// BootLatency is how long a VM stays BUILDING; DeleteLatency how long it stays DELETING.
 	BootLatency, DeleteLatency time.Duration
-	// MinCallLatency and MaxCallLatency bound how long a call of the cloud's own API takes. Half of it passes before
-	// the call takes effect, half of it after.
+	// MinCallLatency and MaxCallLatency bound how long a call of the cloud's own API takes. Half of
+	// it passes before the call takes effect, half of it after.
 	MinCallLatency, MaxCallLatency time.Duration
-	// Quota limits the resources of each account by kind, "vm" and "nic". A kind that is not in it is not limited.
-	// What a hook has set goes before it, also after a restart.
+	// Quota limits the resources of each account by kind, "vm" and "nic". A kind that is not in it
+	// is not limited. What a hook has set goes before it, also after a restart.
 	Quota map[string]int64
-	// Accounts are the names of accounts by the key that opens them. The empty key opens the account "default",
-	// unless it is given here.
+	// Accounts are the names of accounts by the key that opens them. The empty key opens the
+	// account "default", unless it is given here.
 	Accounts map[string]string
 	// Log gets what the cloud's owner should know; nil discards it.
 	Log *slog.Logger

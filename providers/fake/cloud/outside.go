@@ -38,7 +38,8 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 	return &backendv1alpha1.ChangeVMResponse{Vm: v.hooked()}, err
 }
 
-// anyVM finds a VM that is not gone by its id or provider id, whosever it is; nil when there is none.
+// anyVM finds a VM that is not gone by its id or provider id, whosever it is; nil when there is
+// none.
 func (c *Cloud) anyVM(id string) *vm {
 	if v := c.alive.byID[id]; v != nil {
 		return v
@@ -51,8 +52,8 @@ func (c *Cloud) anyVM(id string) *vm {
 	return nil
 }
 
-// CreateForeignVM implements the service. The VM has a NIC with the same tags, and belongs to the account that is open
-// to all.
+// CreateForeignVM implements the service. The VM has a NIC with the same tags, and belongs to the
+// account that is open to all.
 func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateForeignVMRequest) (*backendv1alpha1.CreateForeignVMResponse, error) {
 	c, wanted := h.cloud, r.GetVm()
 	c.front.Lock()

@@ -47,7 +47,8 @@ type vm struct {
 	Image   string    `json:"image,omitempty"`
 	Zone    string    `json:"zone,omitempty"`
 	Deleted time.Time `json:"deleted,omitzero"`
-	// Request is what was asked for, to tell a repeated request from another one with the same token.
+	// Request is what was asked for, to tell a repeated request from another one with the same
+	// token.
 	Request string `json:"request,omitempty"`
 	// Due is when the state changes by itself; zero: never.
 	Due time.Time `json:"due,omitzero"`
@@ -230,7 +231,8 @@ func (c *Cloud) next(v *vm) vmState {
 	return v.State
 }
 
-// arm lets the state change when it is due. The runtime keeps timers in a heap: a thousand of them cost no goroutine.
+// arm lets the state change when it is due. The runtime keeps timers in a heap: a thousand of them
+// cost no goroutine.
 func (c *Cloud) arm(v *vm) {
 	due := v.Due
 	time.AfterFunc(time.Until(due), func() {
@@ -247,7 +249,8 @@ func (c *Cloud) arm(v *vm) {
 // bootsForever as a BootFault stands for a VM that never leaves BUILDING.
 const bootsForever = "\x00"
 
-// requestOf is what has to be the same in a repeated request: neither the user data, which rotates, nor the NIC.
+// requestOf is what has to be the same in a repeated request: neither the user data, which rotates,
+// nor the NIC.
 func requestOf(r *fakecloudv1alpha1.CreateVMRequest) string {
 	return fmt.Sprintf("%q %q %q %q", r.GetName(), r.GetFlavor(), r.GetImage(), r.GetZone())
 }

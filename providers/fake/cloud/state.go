@@ -83,7 +83,8 @@ func (c *Cloud) RegisterHooks(s grpc.ServiceRegistrar) {
 	backendv1alpha1.RegisterBackendServiceServer(s, newHooks(c))
 }
 
-// Close ends every wait, without the effect of what waited for it, and closes the journal. The second Close does nothing.
+// Close ends every wait, without the effect of what waited for it, and closes the journal. The
+// second Close does nothing.
 func (c *Cloud) Close() error {
 	c.front.Lock()
 	defer c.front.Unlock()

@@ -41,8 +41,9 @@ func (t *turn) plan(v *vm) {
 	}
 }
 
-// do makes a call: it notes it, lets faults strike, and calls effect once, under the lock. It returns the account that
-// the key opens. Only the end of the cloud keeps a call from its effect; the end of ctx does not.
+// do makes a call: it notes it, lets faults strike, and calls effect once, under the lock. It
+// returns the account that the key opens. Only the end of the cloud keeps a call from its effect;
+// the end of ctx does not.
 func (c *Cloud) do(ctx context.Context, r request, effect func(*turn) error) (string, error) {
 	t := c.receive(r)
 	err := c.front.Run(ctx, t.Turn, injected, func() error {

@@ -28,7 +28,8 @@ func (d *Driver) GetProviderSpecSchema(
 	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: schema, Version: "1"}, nil
 }
 
-// DefaultProviderSpec implements sdk.SpecDefaulter. What is wrong with the spec is not its business.
+// DefaultProviderSpec implements sdk.SpecDefaulter. What is wrong with the spec is not its
+// business.
 func (d *Driver) DefaultProviderSpec(
 	_ context.Context, r *driverv1alpha1.DefaultProviderSpecRequest,
 ) (*driverv1alpha1.DefaultProviderSpecResponse, error) {
@@ -47,8 +48,8 @@ func (d *Driver) DefaultProviderSpec(
 	return &driverv1alpha1.DefaultProviderSpecResponse{ProviderSpec: filled}, nil
 }
 
-// ValidateProviderSpec implements sdk.SpecValidator. Online it finds out whether the key opens an account; what is sold
-// this cloud does not tell before somebody buys.
+// ValidateProviderSpec implements sdk.SpecValidator. Online it finds out whether the key opens an
+// account; what is sold this cloud does not tell before somebody buys.
 func (d *Driver) ValidateProviderSpec(
 	ctx context.Context, r *driverv1alpha1.ValidateProviderSpecRequest,
 ) (*driverv1alpha1.ValidateProviderSpecResponse, error) {

@@ -65,10 +65,11 @@ func (s subject) tags(more map[string]string) map[string]string {
 	return all
 }
 
-// find returns all that the cloud holds for the machine. An account that is not the machine's is an error: there,
-// everything would look gone.
+// find returns all that the cloud holds for the machine. An account that is not the machine's is an
+// error: there, everything would look gone.
 //
-// The VMs are asked for first. A VM that is made in between then shows by its NIC, which says that it is used.
+// The VMs are asked for first. A VM that is made in between then shows by its NIC, which says that
+// it is used.
 func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
 	vms, account, err := d.vms(ctx, one.key, one.marks())
 	if err != nil {

@@ -148,7 +148,8 @@ func (h *holding) describeVM(m *driverv1alpha1.Machine) {
 	}
 }
 
-// regional is the VM's id in the longer form, which names its region: fake://REGION/ZONE/ID. A Node may have it.
+// regional is the VM's id in the longer form, which names its region: fake://REGION/ZONE/ID. A Node
+// may have it.
 func regional(vm *fakecloudv1alpha1.VM) string {
 	return "fake://" + vm.GetRegion() + "/" + strings.TrimPrefix(vm.GetProviderId(), providerIDPrefix)
 }

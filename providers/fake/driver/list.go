@@ -21,8 +21,9 @@ const (
 	tokenPrefix = "after:"
 )
 
-// ListMachines implements sdk.Lister. Pages follow the order of uids, so that a page token says all there is to know:
-// whichever driver gets it, a machine that is there throughout appears exactly once.
+// ListMachines implements sdk.Lister. Pages follow the order of uids, so that a page token says all
+// there is to know: whichever driver gets it, a machine that is there throughout appears exactly
+// once.
 func (d *Driver) ListMachines(
 	ctx context.Context, r *driverv1alpha1.ListMachinesRequest,
 ) (*driverv1alpha1.ListMachinesResponse, error) {
@@ -79,8 +80,9 @@ type listing struct{ key, cluster string }
 // listKept is how long the rest of a list is good for.
 const listKept = 10 * time.Second
 
-// lists remember what is left of the last list, so that its next page does not read everything once more. Nothing depends
-// on that: a page that is not remembered is read. They are safe for concurrent use; the zero value is empty.
+// lists remember what is left of the last list, so that its next page does not read everything once
+// more. Nothing depends on that: a page that is not remembered is read. They are safe for
+// concurrent use; the zero value is empty.
 type lists struct {
 	mu    sync.Mutex
 	of    listing
@@ -105,8 +107,8 @@ func (l *lists) keep(of listing, from string, rest []listed) {
 	l.of, l.from, l.rest, l.until = of, from, rest, time.Now().Add(listKept)
 }
 
-// all returns what the cloud holds for each machine of the cluster, by uid. The VMs are asked for first, for the reason
-// that find gives.
+// all returns what the cloud holds for each machine of the cluster, by uid. The VMs are asked for
+// first, for the reason that find gives.
 func (d *Driver) all(ctx context.Context, key, cluster string) (map[string]*holding, error) {
 	marks := map[string]string{tags.Cluster: cluster}
 	vms, account, err := d.vms(ctx, key, marks)

@@ -58,8 +58,8 @@ func New(version string, cloud fakecloudv1alpha1.CloudServiceClient, options ...
 	return d
 }
 
-// createSettle is how long the cloud may go on with a create whose caller is gone. It has to exceed the longest latency
-// that the cloud is given.
+// createSettle is how long the cloud may go on with a create whose caller is gone. It has to exceed
+// the longest latency that the cloud is given.
 const createSettle = 5 * time.Second
 
 // Info implements sdk.Driver.
@@ -82,7 +82,8 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		return nil, err
 	}
 	if found.vm() == nil {
-		// The cloud remembers client tokens: where this uid had a VM that is gone, the answer is that one.
+		// The cloud remembers client tokens: where this uid had a VM that is gone, the answer is
+		// that one.
 		if found, err = d.create(ctx, one, want, r, found); err != nil {
 			return nil, err
 		}
@@ -93,7 +94,8 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	return found.machine(), nil
 }
 
-// create makes what is missing: the NIC, then the VM. An error says in which account there may be something of the machine.
+// create makes what is missing: the NIC, then the VM. An error says in which account there may be
+// something of the machine.
 func (d *Driver) create(
 	ctx context.Context, one subject, want spec, r *driverv1alpha1.CreateMachineRequest, found *holding,
 ) (*holding, error) {
@@ -152,7 +154,8 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 	return d.delete(ctx, one, found)
 }
 
-// delete removes every VM, and the NICs once nobody uses them. It returns what is still there, nil when nothing is.
+// delete removes every VM, and the NICs once nobody uses them. It returns what is still there, nil
+// when nothing is.
 func (d *Driver) delete(ctx context.Context, one subject, found *holding) (*driverv1alpha1.Machine, error) {
 	if found.empty() {
 		return nil, nil

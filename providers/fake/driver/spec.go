@@ -19,7 +19,8 @@ type spec struct {
 	Zone string
 }
 
-// defaultZone is written down here, not left to the cloud: a default is part of the spec that is compared.
+// defaultZone is written down here, not left to the cloud: a default is part of the spec that is
+// compared.
 const defaultZone = "fake-1a"
 
 // parseSpec returns the spec with its defaults, or an error that names every field that is wrong.
@@ -60,7 +61,8 @@ func readSpec(raw []byte, zone string) (s spec, wrong map[string]string) {
 	return s, wrong
 }
 
-// keyOf is the key to the cloud: from a Secret, else from the spec. Without one the driver sends none.
+// keyOf is the key to the cloud: from a Secret, else from the spec. Without one the driver sends
+// none.
 func keyOf(provider *driverv1alpha1.ProviderContext) string {
 	if key, given := provider.GetSecrets()[keySecret]; given {
 		return string(key)

@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// translate returns the contract's error for one of the cloud's, in the cloud's own words. An error in which the cloud
-// did not speak means that nobody knows what it did.
+// translate returns the contract's error for one of the cloud's, in the cloud's own words. An error
+// in which the cloud did not speak means that nobody knows what it did.
 func translate(err error) error {
 	s, said := status.Convert(err), cloudError(err)
 	if s.Code() == codes.Canceled || s.Code() == codes.DeadlineExceeded {
@@ -63,7 +63,8 @@ func cloudError(err error) *fakecloudv1alpha1.CloudError {
 	return nil
 }
 
-// isRefused says whether the cloud answered that it does not do what it was asked for: it neither was silent nor broke down over it.
+// isRefused says whether the cloud answered that it does not do what it was asked for: it neither
+// was silent nor broke down over it.
 func isRefused(err error) bool {
 	said := cloudError(err)
 	return said != nil && said.GetCode() != fakecloudv1alpha1.ErrorCode_ERROR_CODE_UNAVAILABLE &&

@@ -9,7 +9,8 @@ import (
 
 var _ sdk.Updater = (*Driver)(nil)
 
-// UpdateMachine implements sdk.Updater. This cloud changes nothing on a VM that exists: another spec takes another VM.
+// UpdateMachine implements sdk.Updater. This cloud changes nothing on a VM that exists: another
+// spec takes another VM.
 func (d *Driver) UpdateMachine(ctx context.Context, r *driverv1alpha1.UpdateMachineRequest) (*driverv1alpha1.UpdateMachineResponse, error) {
 	want, err := d.parseSpec(r.GetProvider().GetProviderSpec())
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Reads gathers questions about keys that have something in common, a scope. A question waits a moment for company; those that come
-// while it is asked wait for that answer and then go together. An answer was asked for after the question: it is never older. The zero
-// value is not usable; see New. It is safe for concurrent use.
+// Reads gathers questions about keys that have something in common, a scope. A question waits a
+// moment for company; those that come while it is asked wait for that answer and then go together.
+// An answer was asked for after the question: it is never older. The zero value is not usable; see
+// New. It is safe for concurrent use.
 type Reads[S comparable, V any] struct {
 	most int
 	wait time.Duration
@@ -35,8 +36,9 @@ type round[V any] struct {
 	err     error
 }
 
-// New returns a Reads that asks for up to most keys at once, and for fewer after a wait. What load does not have in its answer is the zero value. load gets a
-// context of its own, which ends with nobody's: many wait for it, so it has to bound itself.
+// New returns a Reads that asks for up to most keys at once, and for fewer after a wait. What load
+// does not have in its answer is the zero value. load gets a context of its own, which ends with
+// nobody's: many wait for it, so it has to bound itself.
 func New[S comparable, V any](
 	most int, wait time.Duration, load func(ctx context.Context, scope S, keys []string) (map[string]V, error),
 ) *Reads[S, V] {
@@ -58,7 +60,8 @@ func (r *Reads[S, V]) Get(ctx context.Context, scope S, key string) (V, error) {
 	}
 }
 
-// join puts the key into the next round that has room, unless it is in one that nobody has asked yet, and begins to ask when nobody does.
+// join puts the key into the next round that has room, unless it is in one that nobody has asked
+// yet, and begins to ask when nobody does.
 func (r *Reads[S, V]) join(ctx context.Context, scope S, key string) *round[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()

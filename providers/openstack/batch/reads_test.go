@@ -106,7 +106,8 @@ func TestCompany(t *testing.T) {
 	}
 }
 
-// A question is never answered by an older answer: what comes while one is under way waits for the next.
+// A question is never answered by an older answer: what comes while one is under way waits for the
+// next.
 func TestNeverOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}

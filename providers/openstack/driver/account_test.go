@@ -38,7 +38,8 @@ func handed(err error) string {
 	return ""
 }
 
-// A create that failed half-way says where: another project is not asked for the rest, and does not look as if there was nothing.
+// A create that failed half-way says where: another project is not asked for the rest, and does not
+// look as if there was nothing.
 func TestACreateThatFailedHalfWay(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	other := map[string]any{"username": "alt", "projectName": "alt", "network": "alt-net"}
@@ -85,8 +86,8 @@ func TestACreateThatMadeNothing(t *testing.T) {
 	}
 }
 
-// Who owns a network is shown what other projects have on it, and an administrator all floating IPs: those are other machines' business, which
-// may run well on servers that he is not shown.
+// Who owns a network is shown what other projects have on it, and an administrator all floating
+// IPs: those are other machines' business, which may run well on servers that he is not shown.
 func TestAnotherProjectsMachinesAreNotListed(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	one := w.created("one", nil)

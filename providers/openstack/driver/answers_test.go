@@ -14,7 +14,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 )
 
-// A proxy that does not find the services, or takes no request, says nothing about machines and their specs.
+// A proxy that does not find the services, or takes no request, says nothing about machines and
+// their specs.
 func TestNothingIsGoneBehindAProxyThatIsAstray(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"it finds nothing":    http.NotFound,
@@ -43,7 +44,8 @@ func TestNothingIsGoneBehindAProxyThatIsAstray(t *testing.T) {
 	}
 }
 
-// A proxy that answers 400 for Nova may have handed the request on: what there may be is handed over, and waited for.
+// A proxy that answers 400 for Nova may have handed the request on: what there may be is handed
+// over, and waited for.
 func TestAServerBehindAProxyThatRefuses(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Hour})
 	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -86,7 +88,8 @@ func TestANeutronWithoutRouters(t *testing.T) {
 	}
 }
 
-// A server that has come since the list of its machine's was asked for is waited for: another one is not made.
+// A server that has come since the list of its machine's was asked for is waited for: another one
+// is not made.
 func TestAServerThatHasJustCome(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	made := w.created("one", nil)

@@ -10,9 +10,11 @@ import (
 
 // attempts are the requests for servers that this process has sent, by the ports that they named.
 //
-// Nova takes two requests for one port at the same time, and in failing the second takes the port away from the first. So a server is asked
-// for again only once an earlier request must have been answered. Whether there was one nobody but who sent it can tell: of a port
-// that this process has not made itself, or that another leader's may have used since, somebody may have asked for the server until now.
+// Nova takes two requests for one port at the same time, and in failing the second takes the port
+// away from the first. So a server is asked for again only once an earlier request must have been
+// answered. Whether there was one nobody but who sent it can tell: of a port that this process has
+// not made itself, or that another leader's may have used since, somebody may have asked for the
+// server until now.
 type attempts struct {
 	settle time.Duration
 	clock  func() time.Time
@@ -37,10 +39,12 @@ type attempt struct {
 	epoch int64
 }
 
-// remembered is for how many times as long as a request may be on its way an attempt is known. One that is forgotten only costs a wait.
+// remembered is for how many times as long as a request may be on its way an attempt is known. One
+// that is forgotten only costs a wait.
 const remembered = 10
 
-// place returns where this process may have made something of a machine, and whether, as far as it remembers.
+// place returns where this process may have made something of a machine, and whether, as far as it
+// remembers.
 func (a *attempts) place(o marks.Owner) (where place, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

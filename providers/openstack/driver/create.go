@@ -36,7 +36,8 @@ type creation struct {
 	exists bool
 }
 
-// ensure returns the machine's server, and makes it where there is none. An error says in which project there may be something of it.
+// ensure returns the machine's server, and makes it where there is none. An error says in which
+// project there may be something of it.
 func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, err error) {
 	_, c.exists = c.attempts.place(c.Owner)
 	if !c.exists {
@@ -58,9 +59,9 @@ func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, er
 // asked takes in what came of a request that makes something.
 func (c *creation) asked(err error) { c.exists = c.exists || !session.IsRefused(err) }
 
-// begin makes a machine of which there is nothing yet, as of nearly every one of which this process has not made anything before: it looks for
-// servers that have come or gone lately, and has Neutron refuse its first port where there is one. It returns nothing where one has to look
-// closer.
+// begin makes a machine of which there is nothing yet, as of nearly every one of which this process
+// has not made anything before: it looks for servers that have come or gone lately, and has Neutron
+// refuse its first port where there is one. It returns nothing where one has to look closer.
 func (c *creation) begin(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	if !slices.ContainsFunc(c.want.Ports, isOwn) {
 		return nil, nil
@@ -126,8 +127,8 @@ func (c *creation) lookUp(ctx context.Context) (err error) {
 	return err
 }
 
-// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which drivers that know nothing of each other can
-// leave, the oldest stays.
+// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which
+// drivers that know nothing of each other can leave, the oldest stays.
 func (c *creation) keep(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
 	if err := found.nameTaken(c.Owner); err != nil {
 		return nil, err
@@ -189,7 +190,8 @@ func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 // epoch is the leader's who asks.
 func (c *creation) epoch() int64 { return c.request.GetMeta().GetLeaderEpoch() }
 
-// known are the ports that there are before this call: its own that were found, and those that the spec brings.
+// known are the ports that there are before this call: its own that were found, and those that the
+// spec brings.
 func (c *creation) known(found []port) []string {
 	var ids []string
 	for _, p := range found {
@@ -203,8 +205,8 @@ func (c *creation) known(found []port) []string {
 	return ids
 }
 
-// floatingIP makes the floating IP of the first port that the driver made. A port takes one: a second one is refused. One that was made for
-// a port which is gone is taken along.
+// floatingIP makes the floating IP of the first port that the driver made. A port takes one: a
+// second one is refused. One that was made for a port which is gone is taken along.
 func (c *creation) floatingIP(ctx context.Context, ports []string) error {
 	if c.want.FloatingIPPool == "" {
 		return nil
@@ -233,7 +235,8 @@ func (c *creation) floatingIP(ctx context.Context, ports []string) error {
 	return c.explain(err)
 }
 
-// explain returns the contract's error. What the cloud did not find may have been looked up long ago, and is looked up again.
+// explain returns the contract's error. What the cloud did not find may have been looked up long
+// ago, and is looked up again.
 func (c *creation) explain(err error) error {
 	if err == nil {
 		return nil
@@ -245,8 +248,8 @@ func (c *creation) explain(err error) error {
 	return explained
 }
 
-// explainServer is explain for the request for the server. That another server has a port of the spec's is not over in a moment, as other
-// conflicts are.
+// explainServer is explain for the request for the server. That another server has a port of the
+// spec's is not over in a moment, as other conflicts are.
 func (c *creation) explainServer(err error) error {
 	explained := c.explain(err)
 	for _, p := range c.want.Ports {
@@ -283,7 +286,8 @@ func (b body) ToServerCreateMap() (map[string]any, error) {
 // hints are scheduler hints as the user wrote them.
 type hints map[string]any
 
-// ToSchedulerHintsMap implements servers.SchedulerHintOptsBuilder: what goes beside the server in the request.
+// ToSchedulerHintsMap implements servers.SchedulerHintOptsBuilder: what goes beside the server in
+// the request.
 func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
 	if len(h) == 0 {
 		return nil, nil
@@ -304,7 +308,8 @@ func (c *creation) server(ctx context.Context) (body, error) {
 	b := body{
 		CreateOpts: servers.CreateOpts{
 			Name: c.ServerName(), FlavorRef: flavor.ID, ImageRef: image, AvailabilityZone: c.want.AvailabilityZone,
-			// Base64 here: gophercloud would take user data that happens to look like base64 for what it is not.
+			// Base64 here: gophercloud would take user data that happens to look like base64 for
+			// what it is not.
 			UserData: []byte(base64.StdEncoding.EncodeToString(c.request.GetUserData())),
 			Metadata: c.metadata(), ConfigDrive: c.want.ConfigDrive, Tags: c.tags(),
 			BlockDevice: blockDevices(c.want, image),
@@ -342,7 +347,8 @@ func (c *creation) metadata() map[string]string {
 // maxMetadata is the longest key and the longest value of metadata that Nova takes.
 const maxMetadata = 255
 
-// metadataKey is a key of the request's tags as Nova takes it: an underscore stands for what it refuses, such as '/'.
+// metadataKey is a key of the request's tags as Nova takes it: an underscore stands for what it
+// refuses, such as '/'.
 func metadataKey(key string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_:. ", r)) {
@@ -358,7 +364,8 @@ func (c *creation) tags() []string {
 	return append(slices.Clone(c.want.Tags), marks.ClusterTag(c.Cluster), marks.MachineTag(c.UID))
 }
 
-// blockDevices are the disks of a server that does not boot from its flavor's disk alone. Nova makes them, and deletes them with the server.
+// blockDevices are the disks of a server that does not boot from its flavor's disk alone. Nova
+// makes them, and deletes them with the server.
 func blockDevices(want spec.Spec, image string) []servers.BlockDevice {
 	var devices []servers.BlockDevice
 	switch root := want.RootDisk; {
@@ -381,13 +388,15 @@ func blockDevices(want spec.Spec, image string) []servers.BlockDevice {
 	return devices
 }
 
-// conflict returns an error where the server differs from the spec in what cannot be changed on a server.
+// conflict returns an error where the server differs from the spec in what cannot be changed on a
+// server.
 func (c *creation) conflict(ctx context.Context, have server) error {
 	var fields []sdk.ErrorOption
 	differs := func(field, value string) {
 		fields = append(fields, sdk.WithField(field, "The server has "+value+", which cannot be changed."))
 	}
-	// What has left the catalog since can still be what the server was made from: then there is nothing to compare with.
+	// What has left the catalog since can still be what the server was made from: then there is
+	// nothing to compare with.
 	flavor, err := c.Flavor(ctx, "flavor", c.want.Flavor)
 	if err != nil && status.Code(err) != codes.FailedPrecondition {
 		return err

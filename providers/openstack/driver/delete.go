@@ -20,7 +20,8 @@ type removal struct {
 	now   time.Time
 }
 
-// proceed takes the next step: the servers, and once they are gone what they needed. It returns what is still there, nil when nothing is.
+// proceed takes the next step: the servers, and once they are gone what they needed. It returns
+// what is still there, nil when nothing is.
 func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	if r.found.empty() {
 		return nil, nil
@@ -51,8 +52,8 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	return nil, nil
 }
 
-// server asks Nova to delete a server, unless it is at it. A server whose deletion has failed is in ERROR, and asked for again; one
-// that Nova keeps for a while, to restore it, is deleted for good.
+// server asks Nova to delete a server, unless it is at it. A server whose deletion has failed is in
+// ERROR, and asked for again; one that Nova keeps for a while, to restore it, is deleted for good.
 func (r *removal) server(ctx context.Context, s server) error {
 	if s.Status == statusSoftDeleted {
 		return done(servers.ForceDelete(ctx, r.Compute, s.ID).ExtractErr())

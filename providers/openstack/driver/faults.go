@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
 
-// faults are why servers failed. Of those in ERROR that no host has had, Nova tells it only when they are asked for alone, and they stay
-// for as long as nobody deletes them: it is asked for once.
+// faults are why servers failed. Of those in ERROR that no host has had, Nova tells it only when
+// they are asked for alone, and they stay for as long as nobody deletes them: it is asked for once.
 type faults struct {
 	clock func() time.Time
 
@@ -76,7 +76,8 @@ func (f *faults) of(s server) (said fault, known bool) {
 	return last.why, known
 }
 
-// keep remembers what Nova has said of a server, if that is why it failed, or that there is no reason to be had.
+// keep remembers what Nova has said of a server, if that is why it failed, or that there is no
+// reason to be had.
 func (f *faults) keep(s server) {
 	now := f.clock()
 	if s.Status != statusError || s.Fault.Message == "" && now.Sub(s.Updated) < faultDelay {

@@ -21,9 +21,11 @@ import (
 const (
 	// most is how many machines are asked for at once: their names have to fit in a URL.
 	most = 25
-	// waitsPerPoll says for how long who asks about a machine waits for others: that many such waits make a poll interval.
+	// waitsPerPoll says for how long who asks about a machine waits for others: that many such
+	// waits make a poll interval.
 	waitsPerPoll = 10
-	// latelyFor is how much longer ago than a create may take to settle is still lately: clocks differ.
+	// latelyFor is how much longer ago than a create may take to settle is still lately: clocks
+	// differ.
 	latelyFor = 5 * time.Minute
 )
 
@@ -98,13 +100,15 @@ func floatingIPsOf(ctx context.Context, where scope, descriptions []string) (map
 	}), nil
 }
 
-// portsListed lists ports of the project. Who owns a network is shown all ports on it, also those of machines of another project.
+// portsListed lists ports of the project. Who owns a network is shown all ports on it, also those
+// of machines of another project.
 func portsListed(ctx context.Context, in *session.Session, query url.Values) ([]port, error) {
 	query.Set("project_id", in.ProjectID)
 	return listing[port](ctx, in.Network, "ports", "ports", query)
 }
 
-// floatingIPsListed lists floating IPs of the project: an administrator is shown all. A Neutron without routers has none.
+// floatingIPsListed lists floating IPs of the project: an administrator is shown all. A Neutron
+// without routers has none.
 func floatingIPsListed(ctx context.Context, in *session.Session, query url.Values) ([]floatingIP, error) {
 	query.Set("project_id", in.ProjectID)
 	found, err := listing[floatingIP](ctx, in.Network, "floatingips", "floatingips", query)
@@ -130,7 +134,8 @@ func (d *Driver) holding(owner marks.Owner) *holding {
 	return &holding{Owner: owner, poll: d.options.PollInterval}
 }
 
-// find returns the machine's servers, and only without one what else there is of it: until the server is gone, nobody needs to know.
+// find returns the machine's servers, and only without one what else there is of it: until the
+// server is gone, nobody needs to know.
 func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
 	found := d.holding(one.Owner)
 	var err error
@@ -154,8 +159,9 @@ func (d *Driver) findPorts(ctx context.Context, one subject, found *holding) err
 	return err
 }
 
-// unlisted returns the machine's servers that Nova leaves out of its lists but whose ids are known: those that it has given up for
-// deletion and may still restore, and those in a cell that is down. Both keep their ports; a server that is gone has let go of them.
+// unlisted returns the machine's servers that Nova leaves out of its lists but whose ids are known:
+// those that it has given up for deletion and may still restore, and those in a cell that is down.
+// Both keep their ports; a server that is gone has let go of them.
 func unlisted(ctx context.Context, one subject, ports []port) ([]server, error) {
 	ids := map[string]bool{}
 	for _, p := range ports {
@@ -203,8 +209,9 @@ func latelyKey(o marks.Owner) string { return nameAndDescription(o.ServerName(),
 
 func nameAndDescription(name, description string) string { return name + "\x00" + description }
 
-// latelyOf returns the servers of machines that have come, changed or gone lately, by key. Nova lists the deleted ones without metadata and tags,
-// but with name and description. Its filter of names is a regular expression without alternatives, and there is none of descriptions for
+// latelyOf returns the servers of machines that have come, changed or gone lately, by key. Nova
+// lists the deleted ones without metadata and tags, but with name and description. Its filter of
+// names is a regular expression without alternatives, and there is none of descriptions for
 // ordinary users: so what the names of all have in common is asked for.
 func (c changes) latelyOf(ctx context.Context, where scope, keys []string) (map[string][]server, error) {
 	since := c.Clock().Add(-c.CreateSettle - latelyFor)

@@ -37,10 +37,12 @@ func (d *Driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachine
 	return page, err
 }
 
-// listLife is how long the pages of a list may take to be asked for before the rest is looked up anew.
+// listLife is how long the pages of a list may take to be asked for before the rest is looked up
+// anew.
 const listLife = time.Minute
 
-// lists are those whose pages core is reading. Without them each page would cost all of the list; no page depends on them.
+// lists are those whose pages core is reading. Without them each page would cost all of the list;
+// no page depends on them.
 type lists struct {
 	mu   sync.Mutex
 	last map[scope]list
@@ -106,7 +108,8 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 			h.ports = append(h.ports, p)
 		}
 	}
-	// Neutron finds a description by all of it: a project's floating IPs, which are few, are looked through.
+	// Neutron finds a description by all of it: a project's floating IPs, which are few, are looked
+	// through.
 	floatingIPs, err := floatingIPsListed(ctx, in, url.Values{})
 	if err != nil {
 		return nil, err

@@ -13,7 +13,8 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// pageSize is what Nova and Neutron give at most, unless configured otherwise: they are asked for more until they have no more.
+// pageSize is what Nova and Neutron give at most, unless configured otherwise: they are asked for
+// more until they have no more.
 const pageSize = 1000
 
 // identified is a resource in a list.

@@ -20,17 +20,21 @@ import (
 const (
 	// Name is the cloudProvider that selects this driver, and the domain of its errors.
 	Name = "openstack"
-	// providerIDPrefix is what the cloud controller manager of OpenStack begins Node.spec.providerID with; the server's id follows.
+	// providerIDPrefix is what the cloud controller manager of OpenStack begins
+	// Node.spec.providerID with; the server's id follows.
 	providerIDPrefix = providerIDScheme + "/"
-	// providerIDScheme begins it where that names the region, which the manager does with OS_CCM_REGIONAL=true; "REGION/" follows.
+	// providerIDScheme begins it where that names the region, which the manager does with
+	// OS_CCM_REGIONAL=true; "REGION/" follows.
 	providerIDScheme = "openstack://"
 	// maxUserData is how many bytes make the 65,535 of base64 that Nova takes.
 	maxUserData = 65535 / 4 * 3
 	// defaultPollInterval suits servers that take half a minute to boot.
 	defaultPollInterval = 2 * time.Second
-	// mutationDeadline leaves a create time for two requests of a cloud that has much to do: one that is broken off has to be looked for.
+	// mutationDeadline leaves a create time for two requests of a cloud that has much to do: one
+	// that is broken off has to be looked for.
 	mutationDeadline = time.Minute
-	// defaultCreateSettle is how long Nova or Neutron may go on with a request whose caller is gone.
+	// defaultCreateSettle is how long Nova or Neutron may go on with a request whose caller is
+	// gone.
 	defaultCreateSettle = time.Minute
 )
 
@@ -42,10 +46,11 @@ type Options struct {
 	Version string
 	// Environment is what holds where a spec gives no credentials.
 	Environment spec.Environment
-	// CreateSettle is how long after a lost create the cloud may still bring forth what was asked for; 0 means a minute.
+	// CreateSettle is how long after a lost create the cloud may still bring forth what was asked
+	// for; 0 means a minute.
 	CreateSettle time.Duration
-	// PollInterval is when it is worth asking again about a server that is on its way; 0 means 2 s. Who asks about a machine waits a
-	// tenth of it for others, and they ask together.
+	// PollInterval is when it is worth asking again about a server that is on its way; 0 means 2 s.
+	// Who asks about a machine waits a tenth of it for others, and they ask together.
 	PollInterval time.Duration
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
@@ -134,8 +139,8 @@ func (p place) encode() []byte {
 	return state
 }
 
-// open returns the subject of a call. A project that is not the machine's is an error: there, everything would look gone. Where core has not
-// been told yet, this process may remember.
+// open returns the subject of a call. A project that is not the machine's is an error: there,
+// everything would look gone. Where core has not been told yet, this process may remember.
 func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, apiVersion string) (subject, error) {
 	opened, err := d.sessions.Open(ctx, account, apiVersion)
 	if err != nil {
@@ -157,7 +162,8 @@ func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, 
 	return one, one.elsewhere(made)
 }
 
-// elsewhere returns an error where the machine was made in another project or region than the credentials open.
+// elsewhere returns an error where the machine was made in another project or region than the
+// credentials open.
 func (s subject) elsewhere(made place) error {
 	var message string
 	switch {
@@ -171,7 +177,8 @@ func (s subject) elsewhere(made place) error {
 	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED, message, sdk.WithPartialState("", made.encode()))
 }
 
-// serverIDOf returns the id of the server that a request names, in either form; empty where it names none that could be one.
+// serverIDOf returns the id of the server that a request names, in either form; empty where it
+// names none that could be one.
 func serverIDOf(r machineCall) string {
 	named, _ := r.(interface{ GetProviderId() string })
 	if named == nil {
@@ -185,7 +192,8 @@ func serverIDOf(r machineCall) string {
 	return id
 }
 
-// regionalIDs returns the other form of a server's provider_id, which names the region; none where a region cannot stand in one.
+// regionalIDs returns the other form of a server's provider_id, which names the region; none where
+// a region cannot stand in one.
 func regionalIDs(region, id string) []string {
 	if region == "" || strings.ContainsFunc(region, func(r rune) bool { return r == '/' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
 		return nil
@@ -193,7 +201,8 @@ func regionalIDs(region, id string) []string {
 	return []string{providerIDScheme + region + "/" + id}
 }
 
-// existing opens the subject of a call about a machine that may exist: only the account of its spec matters.
+// existing opens the subject of a call about a machine that may exist: only the account of its spec
+// matters.
 func (d *Driver) existing(ctx context.Context, r machineCall, provider *driverv1alpha1.ProviderContext) (subject, error) {
 	account, err := spec.ReadAccount(provider.GetProviderSpec(), provider.GetSecrets(), d.options.Environment)
 	if err != nil {

@@ -54,7 +54,8 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 	}
 }
 
-// A hundred machines that are asked for at once cost a call for each thing that they are made of, and a share of a few lists.
+// A hundred machines that are asked for at once cost a call for each thing that they are made of,
+// and a share of a few lists.
 func TestCallsOfManyMachines(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -109,7 +110,8 @@ func sum(calls map[string]int64) (all int64) {
 	return all
 }
 
-// The answer of each call that makes something is lost in turn: the next create goes on, and there is one of each.
+// The answer of each call that makes something is lost in turn: the next create goes on, and there
+// is one of each.
 func TestLostAnswers(t *testing.T) {
 	spec := map[string]any{"floatingIpPool": "ext-net"}
 	for _, operation := range []string{"CreatePort", "CreateFloatingIP", "CreateServer"} {
@@ -153,7 +155,8 @@ func TestTombstone(t *testing.T) {
 	}
 }
 
-// Machines that are asked for at once are told apart by what they have had, whatever their names have in common.
+// Machines that are asked for at once are told apart by what they have had, whatever their names
+// have in common.
 func TestTombstonesOfMany(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	had := map[string]bool{"set-one": true, "set-two": true, "other": true, "set": false, "set-three": false, "set-one-more": false}
@@ -211,7 +214,8 @@ func TestOldServersAreFound(t *testing.T) {
 	}
 }
 
-// What others made is never deleted: a port that the spec names, and all that carries no marks of this machine.
+// What others made is never deleted: a port that the spec names, and all that carries no marks of
+// this machine.
 func TestForeignThingsStay(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	w.created("other", nil)
@@ -227,7 +231,8 @@ func TestForeignThingsStay(t *testing.T) {
 	}
 }
 
-// What a create that died has left is listed as failed, under the machine's name, and goes with the next delete.
+// What a create that died has left is listed as failed, under the machine's name, and goes with the
+// next delete.
 func TestLeftovers(t *testing.T) {
 	for _, dies := range []string{"CreateFloatingIP", "CreateServer"} {
 		t.Run("before "+dies, func(t *testing.T) {
@@ -285,7 +290,8 @@ func TestDeletedFromOutside(t *testing.T) {
 	w.refused("its status once all is gone", err, driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND)
 }
 
-// What the spec names and the cloud has not is found before anything is made, by the name of its field.
+// What the spec names and the cloud has not is found before anything is made, by the name of its
+// field.
 func TestWhatIsNotThere(t *testing.T) {
 	for field, more := range map[string]map[string]any{
 		"flavor":            {"flavor": "m9.none"},
@@ -348,8 +354,9 @@ func TestResolveVolumes(t *testing.T) {
 	}
 }
 
-// 2,000 machines are listed by a few calls, page by page, and of what was read nothing is kept: 50 passes leave no more than 10 do. The
-// simulator's heap is in this process, too; its ledger grows by half a KiB with each call.
+// 2,000 machines are listed by a few calls, page by page, and of what was read nothing is kept: 50
+// passes leave no more than 10 do. The simulator's heap is in this process, too; its ledger grows
+// by half a KiB with each call.
 func TestManyMachinesAreListed(t *testing.T) {
 	const machines = 2000
 	passes := 50

@@ -23,8 +23,9 @@ import (
 // isOwn says whether a port is the machine's own: one that the driver makes.
 func isOwn(p spec.Port) bool { return p.ID == "" }
 
-// claim makes the machine's first own port, of which there is one. It returns none where one has to look: where Neutron refuses the address, which
-// it does when there is such a port, or lets nobody choose it.
+// claim makes the machine's first own port, of which there is one. It returns none where one has to
+// look: where Neutron refuses the address, which it does when there is such a port, or lets nobody
+// choose it.
 func (c *creation) claim(ctx context.Context) ([]port, error) {
 	first := &c.plans[slices.IndexFunc(c.want.Ports, isOwn)]
 	c.attempts.begin(c.Owner, placeOf(c.Session))
@@ -41,7 +42,8 @@ func (c *creation) claim(ctx context.Context) ([]port, error) {
 	return []port{{ID: made.ID, NetworkID: made.NetworkID, MAC: first.mac}}, nil
 }
 
-// ports returns the ids of the ports for the server, in the order of the spec, those that were missing made.
+// ports returns the ids of the ports for the server, in the order of the spec, those that were
+// missing made.
 func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
 	var ids []string
 	left := slices.Clone(found)
@@ -80,7 +82,8 @@ type portPlan struct {
 	securityGroups []string
 }
 
-// fits says whether a port of the machine is the one of the plan: by its address, or where that could not be chosen by its network.
+// fits says whether a port of the machine is the one of the plan: by its address, or where that
+// could not be chosen by its network.
 func (c *creation) fits(p portPlan, have port) bool {
 	return have.MAC == p.mac || have.NetworkID == p.network && !slices.Contains(c.addresses(), have.MAC)
 }
@@ -197,8 +200,8 @@ func (c *creation) port(ctx context.Context, p portPlan, others []string) (*port
 	return made, c.trunk(ctx, p, port{ID: made.ID})
 }
 
-// taken says who has the machine's address: another call for it, which has been faster, or a port that is no longer, or not yet, this
-// machine's by name.
+// taken says who has the machine's address: another call for it, which has been faster, or a port
+// that is no longer, or not yet, this machine's by name.
 func (c *creation) taken(ctx context.Context, p portPlan) error {
 	holders, err := listing[port](ctx, c.Network, "ports", "ports", url.Values{"mac_address": {p.mac}, "network_id": {p.network}})
 	if err != nil {
@@ -215,8 +218,9 @@ func (c *creation) taken(ctx context.Context, p portPlan) error {
 		"A port with the address "+p.mac+", which is this machine's, has just been made in the network "+p.network+".")
 }
 
-// withoutMAC makes a port where addresses must not be chosen. Who then sees another one takes his own away: of two who ask at the same time,
-// at most the first is alone when he looks. That needs no clocks, and where both give way they come again.
+// withoutMAC makes a port where addresses must not be chosen. Who then sees another one takes his
+// own away: of two who ask at the same time, at most the first is alone when he looks. That needs
+// no clocks, and where both give way they come again.
 func (c *creation) withoutMAC(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, "")).Extract()
 	c.asked(err)

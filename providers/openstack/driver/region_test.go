@@ -8,7 +8,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 )
 
-// A cloud controller manager with OS_CCM_REGIONAL names the region in a Node's providerID: both forms are the machine's.
+// A cloud controller manager with OS_CCM_REGIONAL names the region in a Node's providerID: both
+// forms are the machine's.
 func TestBothFormsOfTheProviderID(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	if _, err := w.create("a", nil); err != nil {

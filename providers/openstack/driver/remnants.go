@@ -8,16 +8,17 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
 )
 
-// remnantLife is how old a list may be by which what is left of a machine is deleted: core asks for that as soon as a list has shown it, if
-// the cloud lets it.
+// remnantLife is how old a list may be by which what is left of a machine is deleted: core asks for
+// that as soon as a list has shown it, if the cloud lets it.
 const remnantLife = 10 * time.Second
 
-// remnants are what the last list of a cluster has shown of machines that have ports and no server: of one that is being deleted, what
-// goes next. To ask for it again would cost three calls for nearly every machine, since servers go one by one.
+// remnants are what the last list of a cluster has shown of machines that have ports and no server:
+// of one that is being deleted, what goes next. To ask for it again would cost three calls for
+// nearly every machine, since servers go one by one.
 //
-// A list is older than a question of its own, so it counts only where nothing can have come since: this process has ended a call for
-// the machine's deletion before it, and neither it nor another one, for an earlier leader, a call for its creation within the time that one
-// may take to settle.
+// A list is older than a question of its own, so it counts only where nothing can have come since:
+// this process has ended a call for the machine's deletion before it, and neither it nor another
+// one, for an earlier leader, a call for its creation within the time that one may take to settle.
 type remnants struct {
 	settle time.Duration
 	clock  func() time.Time
@@ -25,7 +26,8 @@ type remnants struct {
 	started time.Time
 
 	mu sync.Mutex
-	// terms are the clusters' leaders: what an earlier one has asked for, of another process too, settles as well.
+	// terms are the clusters' leaders: what an earlier one has asked for, of another process too,
+	// settles as well.
 	terms map[string]term
 	lists map[scope]remnantList
 	// created and deleted are when calls for machines have ended.

@@ -47,7 +47,8 @@ type fault struct {
 	Message string `json:"message"`
 }
 
-// serverImage is the id of a server's image; empty for one that boots from a volume, of which Nova says "" instead of an object.
+// serverImage is the id of a server's image; empty for one that boots from a volume, of which Nova
+// says "" instead of an object.
 type serverImage struct{ ID string }
 
 func (s server) identity() string { return s.ID }

@@ -14,14 +14,16 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
 
-// another returns a second driver of the world's cloud, as another process would be: with nothing remembered.
+// another returns a second driver of the world's cloud, as another process would be: with nothing
+// remembered.
 func (w *world) another(o Options) *world {
 	other := *w
 	other.Driver = New(session.NewPool(session.Options{}), o)
 	return &other
 }
 
-// A port that another process has made may have had a request for a server, which may still be on its way: it is waited for, once.
+// A port that another process has made may have had a request for a server, which may still be on
+// its way: it is waited for, once.
 func TestARequestOfAnotherProcessIsWaitedFor(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Hour})
 	w.inject(&backendv1alpha1.Fault{
@@ -61,7 +63,8 @@ func TestARefusalIsNotWaitedFor(t *testing.T) {
 	w.created("one", nil)
 }
 
-// Two drivers, such as those of two leaders, that are asked for one machine at the same time make it once.
+// Two drivers, such as those of two leaders, that are asked for one machine at the same time make
+// it once.
 func TestTwoDriversMakeOneServer(t *testing.T) {
 	for name, more := range map[string]map[string]any{
 		"own network": nil, "network of another project": {"network": "shared"},
@@ -102,7 +105,8 @@ func TestTwoDriversMakeOneServer(t *testing.T) {
 	}
 }
 
-// Two ports in a network of another project, where addresses must not be chosen, are no rivals of each other.
+// Two ports in a network of another project, where addresses must not be chosen, are no rivals of
+// each other.
 func TestTwoPortsInASharedNetwork(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	more := map[string]any{"network": "", "ports": []map[string]any{{"network": "shared"}, {"network": "shared"}}}
@@ -124,7 +128,8 @@ func TestAnotherRegion(t *testing.T) {
 	w.refused("a delete in another region", err, driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED)
 }
 
-// A uid whose port was made for another name is told of, also while its server cannot be seen: nothing can be made beside it.
+// A uid whose port was made for another name is told of, also while its server cannot be seen:
+// nothing can be made beside it.
 func TestAPortOfAnotherName(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	w.created("one", nil)

@@ -41,7 +41,8 @@ func (d *Driver) DefaultProviderSpec(
 	return &driverv1alpha1.DefaultProviderSpecResponse{ProviderSpec: filled}, nil
 }
 
-// ValidateProviderSpec implements sdk.SpecValidator. Online it finds out whether all that the spec names is there.
+// ValidateProviderSpec implements sdk.SpecValidator. Online it finds out whether all that the spec
+// names is there.
 func (d *Driver) ValidateProviderSpec(
 	ctx context.Context, r *driverv1alpha1.ValidateProviderSpecRequest,
 ) (*driverv1alpha1.ValidateProviderSpecResponse, error) {
@@ -133,7 +134,8 @@ func (d *Driver) GetInstanceTemplate(
 	return &driverv1alpha1.GetInstanceTemplateResponse{Template: template(opened, want, flavor)}, nil
 }
 
-// template describes a server of a flavor. The architecture is Nova's default: it does not tell before an image is booted.
+// template describes a server of a flavor. The architecture is Nova's default: it does not tell
+// before an image is booted.
 func template(in *session.Session, want spec.Spec, flavor session.Flavor) *driverv1alpha1.InstanceTemplate {
 	disk := flavor.DiskGB
 	if want.RootDisk != nil {

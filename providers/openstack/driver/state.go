@@ -7,7 +7,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// The statuses of servers that the driver tells apart: https://docs.openstack.org/api-guide/compute/server_concepts.html.
+// The statuses of servers that the driver tells apart:
+// https://docs.openstack.org/api-guide/compute/server_concepts.html.
 const (
 	statusActive      = "ACTIVE"
 	statusBuild       = "BUILD"
@@ -16,11 +17,13 @@ const (
 	statusSoftDeleted = "SOFT_DELETED"
 )
 
-// taskDeleting is the task of a server whose deletion Nova has accepted. It stays when a host is lost before it has heard of it.
+// taskDeleting is the task of a server whose deletion Nova has accepted. It stays when a host is
+// lost before it has heard of it.
 const taskDeleting = "deleting"
 
-// finishing is how long a server may take to go: be deleted by its host, and DELETED and still listed while Nova counts what it has set free. One
-// that takes longer may have lost its host, and only another request, once Nova knows that, makes an end of it. Otherwise Nova ignores it.
+// finishing is how long a server may take to go: be deleted by its host, and DELETED and still
+// listed while Nova counts what it has set free. One that takes longer may have lost its host, and
+// only another request, once Nova knows that, makes an end of it. Otherwise Nova ignores it.
 const finishing = 5 * time.Minute
 
 // leaving says whether Nova is deleting the server and needs no other request for it.
@@ -28,11 +31,12 @@ func (s server) leaving(now time.Time) bool {
 	return (s.TaskState == taskDeleting || s.Status == statusDeleted) && now.Sub(s.Updated) < finishing
 }
 
-// hasRun says whether the server ever ran. Nova sets launched_at when a server is spawned, rescued, resized or restored, and never clears it.
+// hasRun says whether the server ever ran. Nova sets launched_at when a server is spawned, rescued,
+// resized or restored, and never clears it.
 func (s server) hasRun() bool { return s.Launched != nil && *s.Launched != "" }
 
-// states are the statuses in which a server is neither on its way nor gone. Whatever does not run the machine's own system but
-// could do so again is STOPPED: only a health check replaces it.
+// states are the statuses in which a server is neither on its way nor gone. Whatever does not run
+// the machine's own system but could do so again is STOPPED: only a health check replaces it.
 var states = map[string]driverv1alpha1.MachineState{
 	statusActive:        driverv1alpha1.MachineState_MACHINE_STATE_RUNNING,
 	statusBuild:         driverv1alpha1.MachineState_MACHINE_STATE_CREATING,
@@ -63,7 +67,8 @@ var stopping = map[string]bool{
 	"shelving_image_uploading": true, "shelving_offloading": true, "rescuing": true,
 }
 
-// state is the server's state in the contract's terms, with the word and, where it failed, the words of Nova for it.
+// state is the server's state in the contract's terms, with the word and, where it failed, the
+// words of Nova for it.
 func (s server) state() (state driverv1alpha1.MachineState, reason, message string) {
 	if strings.Contains(s.TaskState, taskDeleting) { // soft-deleting is one, too
 		return driverv1alpha1.MachineState_MACHINE_STATE_DELETING, "", ""
@@ -76,8 +81,8 @@ func (s server) state() (state driverv1alpha1.MachineState, reason, message stri
 	case !known:
 		return driverv1alpha1.MachineState_MACHINE_STATE_UPDATING, "StatusUnknown", "Nova says that the server is " + s.Status + "."
 	case s.Status == statusError && s.hasRun():
-		// A resize or a migration went wrong: the server has its disk and its ports, may well be running, and is up again after a reset
-		// of its state or a hard reboot.
+		// A resize or a migration went wrong: the server has its disk and its ports, may well be
+		// running, and is up again after a reset of its state or a hard reboot.
 		return driverv1alpha1.MachineState_MACHINE_STATE_STOPPED, s.Fault.reason(), "The server ran, and is in ERROR now. " + s.Fault.words()
 	case s.Status == statusError:
 		return state, s.Fault.reason(), s.Fault.words()
@@ -87,7 +92,8 @@ func (s server) state() (state driverv1alpha1.MachineState, reason, message stri
 	return state, "", ""
 }
 
-// faultOfQuota is the code of the fault of a server that Nova took before it saw, when it came to build it, that others had used up the quota.
+// faultOfQuota is the code of the fault of a server that Nova took before it saw, when it came to
+// build it, that others had used up the quota.
 const faultOfQuota = 413
 
 // reason is the kind of the failure.

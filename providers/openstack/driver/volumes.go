@@ -6,7 +6,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// cinderDrivers are the names under which a cluster knows Cinder's volumes: the CSI driver, and the plugin in tree before it.
+// cinderDrivers are the names under which a cluster knows Cinder's volumes: the CSI driver, and the
+// plugin in tree before it.
 var cinderDrivers = map[string]bool{"cinder.csi.openstack.org": true, "kubernetes.io/cinder": true}
 
 // ResolveVolumes implements sdk.VolumeResolver. A volume's handle is its id in Cinder.

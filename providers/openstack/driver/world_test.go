@@ -32,7 +32,8 @@ type world struct {
 	*Driver
 	identityEndpoint string
 	hooks            backendv1alpha1.BackendServiceClient
-	// before answers a request in place of the cloud, where it says that it has; nil passes all of them on.
+	// before answers a request in place of the cloud, where it says that it has; nil passes all of
+	// them on.
 	before *atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 }
 

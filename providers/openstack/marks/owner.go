@@ -1,11 +1,12 @@
-// Package marks says how resources in OpenStack tell whose they are. Every resource carries its marks from its birth, in
-// what each API takes at creation and finds again by an exact filter:
+// Package marks says how resources in OpenStack tell whose they are. Every resource carries its
+// marks from its birth, in what each API takes at creation and finds again by an exact filter:
 //
 //	server       metadata with each mark, two tags, and a description that outlives the server
 //	port         name: the machine; description: the cluster; MAC address: follows from both
 //	floating IP  description: the machine and the cluster
 //
-// A tag of Neutron would be clearer, but takes a second call, between which and the first a process can die.
+// A tag of Neutron would be clearer, but takes a second call, between which and the first a process
+// can die.
 package marks
 
 import (
@@ -29,7 +30,8 @@ const (
 const (
 	// maxTag is the longest tag of a server that Nova takes.
 	maxTag = 60
-	// maxText is the longest name or description that Neutron takes, and value of metadata that Nova takes.
+	// maxText is the longest name or description that Neutron takes, and value of metadata that
+	// Nova takes.
 	maxText = 255
 )
 
@@ -62,7 +64,8 @@ func tag(key, value string) string {
 	return key + "#" + hex.EncodeToString(sum[:16])
 }
 
-// Description is that of the machine's servers and floating IPs. Nova keeps a server's when it is deleted.
+// Description is that of the machine's servers and floating IPs. Nova keeps a server's when it is
+// deleted.
 func (o Owner) Description() string {
 	return "machine " + shortened(o.UID) + " of " + ClusterDescription(o.Cluster)
 }
@@ -70,8 +73,9 @@ func (o Owner) Description() string {
 // ClusterDescription is that of the cluster's ports.
 func ClusterDescription(cluster string) string { return "millwright cluster " + shortened(cluster) }
 
-// FromDescription returns the cluster's machine that a floating IP or a deleted server is of; false when it is none of this cluster's.
-// Its namespace and name, which a description has no room for, are its uid, as the contract has it for leftovers.
+// FromDescription returns the cluster's machine that a floating IP or a deleted server is of; false
+// when it is none of this cluster's. Its namespace and name, which a description has no room for,
+// are its uid, as the contract has it for leftovers.
 func FromDescription(cluster, description string) (Owner, bool) {
 	uid, ours := strings.CutSuffix(description, " of "+ClusterDescription(cluster))
 	if !ours {
@@ -91,8 +95,9 @@ func shortened(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// PortName is the name of the machine's ports: all three parts of its ref, or where they do not fit the uid. An owner that stands for
-// what has room for the uid alone (FromPort, FromDescription) is found by the latter, too.
+// PortName is the name of the machine's ports: all three parts of its ref, or where they do not fit
+// the uid. An owner that stands for what has room for the uid alone (FromPort, FromDescription) is
+// found by the latter, too.
 func (o Owner) PortName() string {
 	whole := o.Namespace + "/" + o.Name + "/" + o.UID
 	if len(whole) > maxText || o.Namespace == o.UID && o.Name == o.UID {
@@ -101,7 +106,8 @@ func (o Owner) PortName() string {
 	return whole
 }
 
-// FromPort returns the cluster's machine that a port is of, by the port's name and description; false when it is none of this cluster's.
+// FromPort returns the cluster's machine that a port is of, by the port's name and description;
+// false when it is none of this cluster's.
 func FromPort(cluster, name, description string) (Owner, bool) {
 	parts := strings.Split(name, "/")
 	if description != ClusterDescription(cluster) || len(parts) != 3 || parts[2] == "" {
@@ -114,8 +120,9 @@ func FromPort(cluster, name, description string) (Owner, bool) {
 	return o, true
 }
 
-// MAC is the address of the machine's port of an index. Neutron holds it unique in a network, so that a second port of the same
-// machine is refused, whoever asks for it: see Owner.PortName for how the first one is found.
+// MAC is the address of the machine's port of an index. Neutron holds it unique in a network, so
+// that a second port of the same machine is refused, whoever asks for it: see Owner.PortName for
+// how the first one is found.
 func (o Owner) MAC(index int) string {
 	sum := sha256.Sum256([]byte(o.Cluster + "\x00" + o.UID + "\x00" + strconv.Itoa(index)))
 	address := net.HardwareAddr(sum[:6])

@@ -8,7 +8,8 @@ import (
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
-// action is one of POST /servers/{id}/action that puts a server into another state. Here that happens at once.
+// action is one of POST /servers/{id}/action that puts a server into another state. Here that
+// happens at once.
 type action struct {
 	// operation is what the ledger has; method is Nova's name for it.
 	operation, method string

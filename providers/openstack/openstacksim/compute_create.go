@@ -94,7 +94,8 @@ func ownerOfServer(s *server) owner {
 	return o
 }
 
-// groupNamesAsked are the security groups that the answer to a creation shows: those that were asked for.
+// groupNamesAsked are the security groups that the answer to a creation shows: those that were
+// asked for.
 func (c *Cloud) groupNamesAsked(r *serverRequest) []object {
 	var names []object
 	for _, g := range r.SecurityGroups {
@@ -198,7 +199,8 @@ func (c *Cloud) joinGroup(t *turn, r *serverRequest, s *server) error {
 	return nil
 }
 
-// serverAttributes are those of a server in POST /servers, with the microversion from which on there are.
+// serverAttributes are those of a server in POST /servers, with the microversion from which on
+// there are.
 var serverAttributes = map[string]microversion{
 	"name": 1, "imageRef": 1, "flavorRef": 1, "networks": 1, "metadata": 1, "user_data": 1, "availability_zone": 1, "config_drive": 1, "key_name": 1,
 	"security_groups": 1, "block_device_mapping_v2": 1, "adminPass": 1, "min_count": 1, "max_count": 1, "OS-DCF:diskConfig": 1,

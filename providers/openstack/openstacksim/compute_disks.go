@@ -43,7 +43,8 @@ func bootsFromVolume(r *serverRequest) bool {
 
 const wrongBootSequence = "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not valid."
 
-// attachRequested gives a new server the volumes that it was asked for with, and makes those that there are not yet.
+// attachRequested gives a new server the volumes that it was asked for with, and makes those that
+// there are not yet.
 func (c *Cloud) attachRequested(t *turn, r *serverRequest, s *server) error {
 	if err := checkDisks(t, r); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (c *Cloud) attachRequested(t *turn, r *serverRequest, s *server) error {
 	return nil
 }
 
-// withoutCinder is what becomes of a server with volumes where there is no block storage: Nova takes one whose volumes it would have to make, and
-// fails then.
+// withoutCinder is what becomes of a server with volumes where there is no block storage: Nova
+// takes one whose volumes it would have to make, and fails then.
 func (c *Cloud) withoutCinder(r *serverRequest, s *server) error {
 	if slices.ContainsFunc(r.Disks, func(d diskRequest) bool { return d.Source == "volume" }) {
 		return usualInternal(false)
@@ -83,7 +84,8 @@ func (c *Cloud) withoutCinder(r *serverRequest, s *server) error {
 
 func deviceName(n int) string { return "/dev/vd" + string(rune('a'+n)) }
 
-// checkDisks says whether the disks can be together. Clients have to name the image's disk among the others; Nova adds it only where there are none.
+// checkDisks says whether the disks can be together. Clients have to name the image's disk among
+// the others; Nova adds it only where there are none.
 func checkDisks(t *turn, r *serverRequest) error {
 	roots := 0
 	for _, d := range r.Disks {
@@ -150,7 +152,8 @@ func notAvailable(v *volume) error {
 		v.ID, v.Status)
 }
 
-// volumeFor makes a volume as Nova does on the way to a server: without name and marks of its own, so that it counts as its server's.
+// volumeFor makes a volume as Nova does on the way to a server: without name and marks of its own,
+// so that it counts as its server's.
 func (c *Cloud) volumeFor(r *serverRequest, s *server, d diskRequest) *volume {
 	v := &volume{record: c.newRecord(s.Project, ""), UserID: s.UserID, Size: int(d.Size), Metadata: map[string]string{}, Owner: s.Owner}
 	v.Type, _ = c.typeNamed(d.Type) // it was checked

@@ -15,7 +15,8 @@ const hostCPUs = 1024
 // noValidHost is what Nova's scheduler says of a flavor that fits nowhere, blank included.
 const noValidHost = "No valid host was found. "
 
-// crowded says whether the server is of a group whose servers must not share hosts, and each host of its zone has as many of them as it may.
+// crowded says whether the server is of a group whose servers must not share hosts, and each host
+// of its zone has as many of them as it may.
 func (c *Cloud) crowded(s *server) bool {
 	g := c.serverGroups.byID[s.Group]
 	if g == nil || g.Policy != "anti-affinity" {
@@ -119,7 +120,8 @@ func (c *Cloud) fail(s *server, message string) {
 	s.Due, s.Updated = time.Time{}, testcloud.Now()
 	s.Fault = &serverFault{Code: http.StatusInternalServerError, Message: message, Created: s.Updated}
 	if strings.HasPrefix(message, "Quota exceeded") {
-		// As where several servers were asked for at once, and Nova sees only then that they are too many.
+		// As where several servers were asked for at once, and Nova sees only then that they are
+		// too many.
 		s.Fault.Code = http.StatusRequestEntityTooLarge
 	}
 }
@@ -136,7 +138,8 @@ func (c *Cloud) abort(s *server, message string) {
 	c.releasePorts(s, false)
 }
 
-// releasePorts has the server's ports forget it, and with force also those that others have. Those that Nova made go.
+// releasePorts has the server's ports forget it, and with force also those that others have. Those
+// that Nova made go.
 func (c *Cloud) releasePorts(s *server, force bool) {
 	for _, i := range s.Interfaces {
 		if p := c.ports.byID[i.Port]; p != nil && (p.DeviceID == s.ID || force) {
@@ -145,7 +148,8 @@ func (c *Cloud) releasePorts(s *server, force bool) {
 	}
 }
 
-// arm lets the state change when it is due. The runtime keeps timers in a heap: a thousand of them cost no goroutine.
+// arm lets the state change when it is due. The runtime keeps timers in a heap: a thousand of them
+// cost no goroutine.
 func (c *Cloud) arm(s *server) {
 	due := s.Due
 	time.AfterFunc(time.Until(due), func() {
@@ -169,7 +173,8 @@ func (c *Cloud) remove(s *server) {
 	c.schedule(s, c.options.DeleteLatency/2)
 }
 
-// bury takes a server away, with the ports that Nova made for it and the volumes that end with it. Ports that were there before stay.
+// bury takes a server away, with the ports that Nova made for it and the volumes that end with it.
+// Ports that were there before stay.
 func (c *Cloud) bury(s *server) {
 	at := testcloud.Now()
 	c.releasePorts(s, false)

@@ -16,7 +16,8 @@ type serverFilter struct {
 	exact   string
 	isExact bool
 	states  []string
-	// tags have to be there in full, anyTag in part; notTags must not be there in full, notAny not in part.
+	// tags have to be there in full, anyTag in part; notTags must not be there in full, notAny not
+	// in part.
 	tags, anyTag, notTags, notAny []string
 	image, flavor                 string
 	ip                            *regexp.Regexp
@@ -34,7 +35,8 @@ var statuses = map[string]string{
 	"soft_deleted": "", "shelved": "",
 }
 
-// readServerFilter reads a query. What Nova does not know, or does not let members ask for, it passes over in silence.
+// readServerFilter reads a query. What Nova does not know, or does not let members ask for, it
+// passes over in silence.
 func readServerFilter(t *turn) (*serverFilter, error) {
 	f := &serverFilter{until: t.Horizon(), image: t.query.Get("image"), flavor: t.query.Get("flavor")}
 	if names := t.query["name"]; len(names) > 0 && names[len(names)-1] != "" {
@@ -271,7 +273,8 @@ func (c *Cloud) hasAddress(s *server, ip *regexp.Regexp) bool {
 	return false
 }
 
-// sortKeys are what servers can be sorted by, as Nova lists them. What it does not sort by in spite of that is the same for all here.
+// sortKeys are what servers can be sorted by, as Nova lists them. What it does not sort by in spite
+// of that is the same for all here.
 var sortKeys = []string{
 	"access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_zone", "config_drive", "created_at", "display_description", "display_name", "host",
 	"hostname", "image_ref", "instance_type_id", "kernel_id", "key_name", "launch_index", "launched_at", "locked_by", "node", "power_state", "progress",
@@ -283,7 +286,8 @@ var sortKeys = []string{
 
 type serverOrder func(a, b *server) int
 
-// listOrder is the order in which Nova lists servers: the newest first, and by id those of one second, unless the query has another one.
+// listOrder is the order in which Nova lists servers: the newest first, and by id those of one
+// second, unless the query has another one.
 func listOrder(t *turn) (serverOrder, error) {
 	var order []serverOrder
 	directions := t.query["sort_dir"]

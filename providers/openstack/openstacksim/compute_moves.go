@@ -23,7 +23,8 @@ func isMove(operation string) bool {
 	return false
 }
 
-// change puts a server into another state. On its way to another host it fails as a fault wants: it is in ERROR then, and has still been launched.
+// change puts a server into another state. On its way to another host it fails as a fault wants: it
+// is in ERROR then, and has still been launched.
 func (c *Cloud) change(t *turn, s *server, a action, name string, argument json.RawMessage) error {
 	flavor := s.Flavor
 	if name == resizeAction {

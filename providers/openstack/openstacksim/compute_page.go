@@ -53,8 +53,8 @@ func novaQuery(query url.Values, marker string) string {
 	return rest.Encode()
 }
 
-// literal returns the one text that an expression of Nova's finds; false where it finds others too. Nova escapes every |, so that there are no
-// alternatives.
+// literal returns the one text that an expression of Nova's finds; false where it finds others too.
+// Nova escapes every |, so that there are no alternatives.
 func literal(expression string) (string, bool) {
 	inner, begins := strings.CutPrefix(expression, "^")
 	inner, ends := strings.CutSuffix(inner, "$")

@@ -68,8 +68,8 @@ func (w interfaceRequest) read() (networkInterface, error) {
 	return networkInterface{}, refuse(http.StatusBadRequest, "Bad network format: missing 'uuid'")
 }
 
-// checkInterfaces returns an error when the server cannot have the ports and networks that it was asked for with. Nova sees whether a port is
-// used, and marks it as used only later.
+// checkInterfaces returns an error when the server cannot have the ports and networks that it was
+// asked for with. Nova sees whether a port is used, and marks it as used only later.
 func (c *Cloud) checkInterfaces(t *turn, s *server) error {
 	if s.Interfaces == nil {
 		return c.chooseNetwork(t, s)
@@ -126,8 +126,9 @@ func (c *Cloud) chooseNetwork(t *turn, s *server) error {
 	return nil
 }
 
-// bind has the server's ports know of it, and makes those that were asked for by their network. Where two servers were asked for with one port
-// before either was bound, the second one fails, and takes the port from the first: that one runs then, without addresses.
+// bind has the server's ports know of it, and makes those that were asked for by their network.
+// Where two servers were asked for with one port before either was bound, the second one fails, and
+// takes the port from the first: that one runs then, without addresses.
 func (c *Cloud) bind(s *server) error {
 	for n := range s.Interfaces {
 		i := &s.Interfaces[n]
@@ -152,7 +153,8 @@ func (c *Cloud) bind(s *server) error {
 	return nil
 }
 
-// outrun says whether another server has got the port since this one was asked for, also if it has lost it again.
+// outrun says whether another server has got the port since this one was asked for, also if it has
+// lost it again.
 func (c *Cloud) outrun(s *server, p *port) bool {
 	if c.options.BindLatency <= 0 {
 		return false

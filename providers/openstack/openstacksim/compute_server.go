@@ -66,7 +66,8 @@ type server struct {
 	Disks  []attachment `json:"disks,omitempty"`
 	Locked bool         `json:"locked,omitempty"`
 	Fault  *serverFault `json:"fault,omitempty"`
-	// Hostless says that it was never on a host: then only the server itself tells its fault, no list does.
+	// Hostless says that it was never on a host: then only the server itself tells its fault, no
+	// list does.
 	Hostless   bool      `json:"hostless,omitempty"`
 	Launched   time.Time `json:"launched,omitzero"`
 	Terminated time.Time `json:"terminated,omitzero"`
@@ -76,7 +77,8 @@ type server struct {
 	BootFault string `json:"bootFault,omitempty"`
 	Revision  int64  `json:"revision"`
 	Owner     owner  `json:"owner,omitzero"`
-	// userData is as it came: base64. It is journaled once, beside the server: it is big and never changes.
+	// userData is as it came: base64. It is journaled once, beside the server: it is big and never
+	// changes.
 	userData string
 }
 
@@ -90,7 +92,8 @@ type serverFlavor struct {
 	Specs map[string]string `json:"specs,omitempty"`
 }
 
-// networkInterface is one that a server was asked for with: by a port, or by a network in which Nova makes a port.
+// networkInterface is one that a server was asked for with: by a port, or by a network in which
+// Nova makes a port.
 type networkInterface struct {
 	Port    string `json:"port,omitempty"`
 	Network string `json:"network,omitempty"`
@@ -143,7 +146,8 @@ func (s *server) status() string {
 	return "UNKNOWN"
 }
 
-// hooked is the state as tests see it: what is neither building, running nor gone, nor has failed before it ran, is stopped.
+// hooked is the state as tests see it: what is neither building, running nor gone, nor has failed
+// before it ran, is stopped.
 func (s *server) hooked() backendv1alpha1.VMState {
 	if s.deleting() {
 		return backendv1alpha1.VMState_VM_STATE_DELETING

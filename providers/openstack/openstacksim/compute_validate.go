@@ -25,7 +25,8 @@ var (
 	metadataKeyForm = regexp.MustCompile(`^[a-zA-Z0-9-_:. ]{1,255}$`)
 )
 
-// invalid is what Nova says of a value that its schema does not take. It repeats the value, whatever that is.
+// invalid is what Nova says of a value that its schema does not take. It repeats the value,
+// whatever that is.
 func invalid(field, value, why string) error {
 	return refuse(http.StatusBadRequest, "Invalid input for field/attribute %s. Value: %s. %s", field, value, why)
 }
@@ -78,7 +79,8 @@ func checkServerTexts(r *serverRequest) error {
 	return nil
 }
 
-// isBase64 says whether Nova can decode a text. It passes over all characters that base64 does not have.
+// isBase64 says whether Nova can decode a text. It passes over all characters that base64 does not
+// have.
 func isBase64(text string) bool {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	have, padding := 0, 0

@@ -10,7 +10,8 @@ import (
 // beforeAll is below the number of everything that was ever made.
 const beforeAll = -1 << 40
 
-// givenRecord is that of a resource of the world. Its number does not depend on what was made: the world may be another one the next time.
+// givenRecord is that of a resource of the world. Its number does not depend on what was made: the
+// world may be another one the next time.
 func (c *Cloud) givenRecord(kind, id, name, project string) record {
 	c.given++
 	at := testcloud.Now()
@@ -63,8 +64,8 @@ func (c *Cloud) foundNetwork(w Network) error {
 	return nil
 }
 
-// foundRouters gives each project a router to each external network, on all its subnets: the first as their gateway, the others at an address of
-// their own.
+// foundRouters gives each project a router to each external network, on all its subnets: the first
+// as their gateway, the others at an address of their own.
 func (c *Cloud) foundRouters() {
 	var external []*network
 	for _, n := range c.networks.ordered {

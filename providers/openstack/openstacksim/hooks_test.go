@@ -108,7 +108,8 @@ func TestForeignServers(t *testing.T) {
 	}
 }
 
-// A cloud controller manager with OS_CCM_REGIONAL writes the region into a Node's providerID; hooks take both forms.
+// A cloud controller manager with OS_CCM_REGIONAL writes the region into a Node's providerID; hooks
+// take both forms.
 func TestRegionalProviderIDs(t *testing.T) {
 	w := open(t, Options{RegionalIDs: []string{"RegionOne"}})
 	_, id := w.machine("a")

@@ -177,7 +177,8 @@ func (c *Cloud) user(wanted reference) *account {
 	return nil
 }
 
-// credentialed returns the application credential of a request, which is named by its id, or by its name and its user.
+// credentialed returns the application credential of a request, which is named by its id, or by its
+// name and its user.
 func (c *Cloud) credentialed(r *loginRequest) (*credential, error) {
 	wanted := r.Auth.Identity.Credential
 	if wanted.ID != "" {
@@ -202,8 +203,8 @@ func (n *reference) isDefault() bool {
 	return n != nil && (n.ID == domainID || n.ID == "" && n.Name == domainName)
 }
 
-// scoped says whether the login is for the account's project. One for another project is refused. An application credential is always for its
-// project.
+// scoped says whether the login is for the account's project. One for another project is refused.
+// An application credential is always for its project.
 func scoped(who *account, r *loginRequest) (bool, error) {
 	if slices.Contains(r.Auth.Identity.Methods, "application_credential") {
 		return true, nil

@@ -85,7 +85,8 @@ func listCredentials(c *Cloud, t *turn) (reply, error) {
 	return ok(object{"application_credentials": views, "links": object{"self": t.base() + t.request.URL.Path, "previous": nil, "next": nil}})
 }
 
-// deleteCredential implements DELETE /v3/users/{user}/application_credentials/{credential}. Tokens that it has given are good no more.
+// deleteCredential implements DELETE /v3/users/{user}/application_credentials/{credential}. Tokens
+// that it has given are good no more.
 func deleteCredential(c *Cloud, t *turn) (reply, error) {
 	who, err := t.self()
 	if err != nil {

@@ -7,11 +7,12 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// defaultRetryAfter is how long callers are told to wait that were too fast, unless a fault says otherwise.
+// defaultRetryAfter is how long callers are told to wait that were too fast, unless a fault says
+// otherwise.
 const defaultRetryAfter = time.Second
 
-// injected returns the error that a fault asks for, as the service that was called would say it, with the fault's words instead of
-// the service's own where it has some.
+// injected returns the error that a fault asks for, as the service that was called would say it,
+// with the fault's words instead of the service's own where it has some.
 func (t *turn) injected(e *backendv1alpha1.FaultError) error {
 	r := usual(t, e.GetName())
 	if e.GetMessage() != "" {

@@ -117,8 +117,8 @@ func (inv *inventory[T]) count(attribute string, values ...string) int {
 	return n
 }
 
-// narrowed returns those with one of the values of the rarest wish, all where there is none: a superset of what fulfils
-// all wishes, ordered by Seq.
+// narrowed returns those with one of the values of the rarest wish, all where there is none: a
+// superset of what fulfils all wishes, ordered by Seq.
 func (inv *inventory[T]) narrowed(wishes map[string][]string) []T {
 	best, rarest := "", len(inv.ordered)
 	for attribute, values := range wishes {

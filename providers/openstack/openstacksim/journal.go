@@ -109,7 +109,8 @@ func (c *Cloud) saveUserData(s *server) {
 	})
 }
 
-// flush appends a line with what has changed, in one write: a process that is killed leaves all of it or, at worst, a torn line at the end.
+// flush appends a line with what has changed, in one write: a process that is killed leaves all of
+// it or, at worst, a torn line at the end.
 func (c *Cloud) flush() error {
 	if c.journal == nil || !c.journal.dirty {
 		return nil
@@ -122,7 +123,8 @@ func (c *Cloud) flush() error {
 	return c.journal.Append(line)
 }
 
-// openJournal reads the journal, writes it anew without what is superseded, and leaves it open for more.
+// openJournal reads the journal, writes it anew without what is superseded, and leaves it open for
+// more.
 func (c *Cloud) openJournal() error {
 	if c.options.Journal == "" {
 		return nil

@@ -136,7 +136,8 @@ func restoreInto[T any, P interface {
 	return nil
 }
 
-// restoreServer takes in a server as it was written. User data is written once, and goes with the server.
+// restoreServer takes in a server as it was written. User data is written once, and goes with the
+// server.
 func (c *Cloud) restoreServer(i item, userData map[string]string) error {
 	s := &server{userData: userData[i.ID]}
 	if err := json.Unmarshal(i.Raw, s); err != nil {

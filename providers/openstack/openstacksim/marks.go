@@ -10,7 +10,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
 )
 
-// owner is whose a resource is, by the uids of its cluster and machine; empty for what nobody has marked.
+// owner is whose a resource is, by the uids of its cluster and machine; empty for what nobody has
+// marked.
 type owner struct {
 	Cluster string `json:"cluster,omitempty"`
 	Machine string `json:"machine,omitempty"`
@@ -55,7 +56,8 @@ func ownerOfTag(tag string) owner {
 	return owner{}
 }
 
-// describedMachine is what descriptions say of a machine, and describedCluster what they say of a cluster.
+// describedMachine is what descriptions say of a machine, and describedCluster what they say of a
+// cluster.
 var (
 	describedMachine = regexp.MustCompile(`^machine (\S+) of `)
 	describedCluster = regexp.MustCompile(regexp.QuoteMeta(marks.ClusterDescription("")) + `(\S+)$`)
@@ -73,8 +75,8 @@ func ownerOfDescription(description string) owner {
 	return found
 }
 
-// ownerOfText reads the name and the description of what Neutron holds. A name says more than it may only where the description says that
-// it is ours.
+// ownerOfText reads the name and the description of what Neutron holds. A name says more than it
+// may only where the description says that it is ours.
 func ownerOfText(name, description string) owner {
 	found := ownerOfDescription(description)
 	if found.Cluster == "" || found.Machine != "" {

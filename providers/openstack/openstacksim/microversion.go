@@ -11,7 +11,8 @@ import (
 // microversion is the second number of a version of Nova's API; the first is 2.
 type microversion int
 
-// The microversions that Nova of the release Zed speaks, and those from which on something is different.
+// The microversions that Nova of the release Zed speaks, and those from which on something is
+// different.
 const (
 	leastVersion microversion = 1
 	mostVersion  microversion = 93
@@ -43,7 +44,8 @@ const (
 
 var versionForm = regexp.MustCompile(`^([1-9]\d*)\.([1-9]\d*|0)$`)
 
-// readMicroversion returns what the headers of a request ask for, and how it is to be repeated; the least where they ask for none.
+// readMicroversion returns what the headers of a request ask for, and how it is to be repeated; the
+// least where they ask for none.
 func readMicroversion(h http.Header) (version microversion, repeated string, err error) {
 	wanted := h.Get(legacyVersionHeader)
 	for _, one := range h.Values(versionHeader) {

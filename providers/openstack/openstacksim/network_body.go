@@ -12,7 +12,8 @@ import (
 // attributes are those of one thing in a body of Neutron.
 type attributes map[string]json.RawMessage
 
-// readAttributes reads the body of a creation or an update. Attributes that are not known are refused.
+// readAttributes reads the body of a creation or an update. Attributes that are not known are
+// refused.
 func readAttributes(t *turn, one string, known []string) (attributes, error) {
 	var body map[string]json.RawMessage
 	if err := json.Unmarshal(t.body, &body); err != nil {

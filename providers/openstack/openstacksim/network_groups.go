@@ -8,7 +8,8 @@ import (
 // defaultGroup is the name of the security group that every project has.
 const defaultGroup = "default"
 
-// securityGroup is a security group of Neutron. Its rules allow what goes out, and nothing else: nothing here sends packets.
+// securityGroup is a security group of Neutron. Its rules allow what goes out, and nothing else:
+// nothing here sends packets.
 type securityGroup struct {
 	record
 	Revised int `json:"revised,omitempty"`

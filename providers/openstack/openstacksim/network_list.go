@@ -24,7 +24,8 @@ const (
 type collection[T resource] struct {
 	one, many string
 	inventory func(*Cloud) *inventory[T]
-	// filters are the attributes that a list can be narrowed by; the indexed ones among them are keys of the inventory.
+	// filters are the attributes that a list can be narrowed by; the indexed ones among them are
+	// keys of the inventory.
 	filters, indexed []string
 	// sortable are those that it can be sorted by, beside those that everything can.
 	sortable []string
@@ -272,7 +273,8 @@ func neutronPage(t *turn) (portion, error) {
 	return portion{limit: n, marker: t.query.Get("marker"), reverse: isTrue(t.query.Get("page_reverse"))}, nil
 }
 
-// cut returns the part of what was found. Where the marker is not among that, the part begins at the beginning.
+// cut returns the part of what was found. Where the marker is not among that, the part begins at
+// the beginning.
 func (p portion) cut(found []object) []object {
 	if p.limit == 0 {
 		return found

@@ -257,7 +257,8 @@ func (c *Cloud) findSubnet(t *turn, id string) (*subnet, error) {
 	return s, nil
 }
 
-// seesSubnet says whether the caller sees a subnet: his own, or one of a network that is shared. Those of external networks are for administrators.
+// seesSubnet says whether the caller sees a subnet: his own, or one of a network that is shared.
+// Those of external networks are for administrators.
 func (c *Cloud) seesSubnet(t *turn, s *subnet) bool {
 	n := c.networks.byID[s.Network]
 	return t.sees(s.Project) || n != nil && n.Shared

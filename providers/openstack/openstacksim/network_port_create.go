@@ -66,7 +66,8 @@ func createPort(c *Cloud, t *turn) (reply, error) {
 	return with(http.StatusCreated, object{"port": c.portView(t, p)})
 }
 
-// checkPolicy says what the caller may not choose, because the network is another project's or because he is no administrator.
+// checkPolicy says what the caller may not choose, because the network is another project's or
+// because he is no administrator.
 func (c *Cloud) checkPolicy(t *turn, a attributes, n *network) error {
 	if n.External && !n.Shared && !t.sees(n.Project) {
 		return refuseAs(http.StatusForbidden, "HTTPForbidden", "Tenant %s not allowed to create port on this network", t.project())
@@ -129,7 +130,8 @@ func (c *Cloud) describePort(t *turn, a attributes, p *port, rule string) error 
 	return pair(a, p)
 }
 
-// secure gives the port its security groups: those that are asked for, or the project's default one.
+// secure gives the port its security groups: those that are asked for, or the project's default
+// one.
 func (c *Cloud) secure(t *turn, a attributes, p *port) error {
 	var groups []string
 	if err := a.read("security_groups", &groups); err != nil {
@@ -202,7 +204,8 @@ func (c *Cloud) identify(a attributes, p *port) error {
 	return nil
 }
 
-// address gives the port the IP addresses that are wished, or one of any subnet. When it fails nothing is taken.
+// address gives the port the IP addresses that are wished, or one of any subnet. When it fails
+// nothing is taken.
 func (c *Cloud) address(p *port, wishes []ipWish) error {
 	if len(wishes) == 0 {
 		wishes = []ipWish{{}}

@@ -44,7 +44,8 @@ func (c *Cloud) routerView(_ *turn, r *router) object {
 	return view
 }
 
-// routerBetween returns the router between a subnet and an external network; false when there is none.
+// routerBetween returns the router between a subnet and an external network; false when there is
+// none.
 func (c *Cloud) routerBetween(subnet, external string) (string, bool) {
 	for _, r := range c.routers.ordered {
 		if r.External == external && slices.Contains(r.Subnets, subnet) {
@@ -129,7 +130,8 @@ func updateRouter(c *Cloud, t *turn) (reply, error) {
 	return ok(object{"router": c.routerView(t, r)})
 }
 
-// changeInterface implements PUT /v2.0/routers/{id}/add_router_interface and remove_router_interface.
+// changeInterface implements PUT /v2.0/routers/{id}/add_router_interface and
+// remove_router_interface.
 func changeInterface(c *Cloud, t *turn) (reply, error) {
 	r, err := routers.find(c, t, t.path("id"))
 	if err != nil {

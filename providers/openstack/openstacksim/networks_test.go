@@ -77,7 +77,8 @@ func TestAddressesRunOut(t *testing.T) {
 		Networks: []Network{{Name: "demo-net", Project: "demo", Subnets: []Subnet{{Name: "s", CIDR: "10.0.0.0/29"}}}},
 	}})
 	var ids []string
-	// Of eight addresses one is the network's, one the gateway's, one for DHCP, and one the broadcast's.
+	// Of eight addresses one is the network's, one the gateway's, one for DHCP, and one the
+	// broadcast's.
 	for n := range 4 {
 		p, err := w.createPort(uid(n))
 		if err != nil {

@@ -41,7 +41,8 @@ func (c *Cloud) vm(s *server) *backendv1alpha1.VM {
 	}
 }
 
-// regionOf is the region in which a server is, as far as its zone tells: all services are the same in all regions.
+// regionOf is the region in which a server is, as far as its zone tells: all services are the same
+// in all regions.
 func (c *Cloud) regionOf(s *server) string {
 	for _, region := range c.options.World.Regions {
 		if strings.HasPrefix(s.Zone, region) {
@@ -121,8 +122,9 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 	return &backendv1alpha1.ChangeVMResponse{Vm: c.vm(s)}, c.flush()
 }
 
-// CreateForeignVM implements the service. The server has a port of its own, and belongs to the first project. With the uids of a machine it is
-// as a driver would have made it; the tags become metadata.
+// CreateForeignVM implements the service. The server has a port of its own, and belongs to the
+// first project. With the uids of a machine it is as a driver would have made it; the tags become
+// metadata.
 func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateForeignVMRequest) (*backendv1alpha1.CreateForeignVMResponse, error) {
 	c, wanted := h.cloud, r.GetVm()
 	c.front.Lock()

@@ -66,7 +66,8 @@ func TestPagesAsClientsTurnThem(t *testing.T) {
 	}
 }
 
-// TestTwoThousandServers reads no more of each than its id: reading it all takes longer than to write it.
+// TestTwoThousandServers reads no more of each than its id: reading it all takes longer than to
+// write it.
 func TestTwoThousandServers(t *testing.T) {
 	const all = 2000
 	w := open(t, Options{})

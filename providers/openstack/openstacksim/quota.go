@@ -21,8 +21,8 @@ var neutronQuotas = map[string]int64{
 
 const unlimited = -1
 
-// limit is how many of a kind a project may have: what an administrator has set, else what the hooks have set for all, else any number. A negative
-// one is none.
+// limit is how many of a kind a project may have: what an administrator has set, else what the
+// hooks have set for all, else any number. A negative one is none.
 func (c *Cloud) limit(project, kind string) int64 {
 	if limit, set := c.projectQuotas[project][kind]; set {
 		return limit
@@ -33,7 +33,8 @@ func (c *Cloud) limit(project, kind string) int64 {
 	return unlimited
 }
 
-// exceeds says whether more than there are of a kind are too many. The limits of the hooks do not count what the world had from the beginning.
+// exceeds says whether more than there are of a kind are too many. The limits of the hooks do not
+// count what the world had from the beginning.
 func (c *Cloud) exceeds(project, kind string, used, more int64) bool {
 	limit := c.limit(project, kind)
 	if _, set := c.projectQuotas[project][kind]; !set && kind == kindPort {
@@ -42,7 +43,8 @@ func (c *Cloud) exceeds(project, kind string, used, more int64) bool {
 	return limit >= 0 && used+more > limit
 }
 
-// portsGiven counts the ports of a project that the world had from the beginning: those of its routers.
+// portsGiven counts the ports of a project that the world had from the beginning: those of its
+// routers.
 func (c *Cloud) portsGiven(project string) int64 {
 	given := int64(0)
 	for _, p := range c.ports.with(byDeviceOwner, routerInterface) {

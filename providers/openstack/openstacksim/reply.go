@@ -71,7 +71,8 @@ func (r *reply) write(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// writePage sends an error to one who does not ask for JSON: as a page, or as text to one who does not ask for pages either.
+// writePage sends an error to one who does not ask for JSON: as a page, or as text to one who does
+// not ask for pages either.
 func (r *reply) writePage(w http.ResponseWriter, request *http.Request) {
 	kind, page := "text/html", r.page
 	if accept := request.Header.Get("Accept"); !strings.Contains(accept, "text/html") && !strings.Contains(accept, "*/*") {

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// The operations on which faults of their own strike, or that the driver's creates and deletes are made of.
+// The operations on which faults of their own strike, or that the driver's creates and deletes are
+// made of.
 const (
 	opCreateServer = "CreateServer"
 	opDeleteServer = "DeleteServer"

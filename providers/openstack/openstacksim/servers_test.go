@@ -150,7 +150,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A server whose resize fails is in ERROR, and still has been launched; one that could not be built has not.
+// A server whose resize fails is in ERROR, and still has been launched; one that could not be built
+// has not.
 func TestAFailedResizeLeavesTheServer(t *testing.T) {
 	w := open(t, Options{})
 	port, id := w.machine("a")

@@ -60,11 +60,13 @@ type Cloud struct {
 	// dice draw MAC addresses.
 	dice *mathrand.Rand
 
-	// owners remember whose each resource was, also when it is gone; nameOwners whose a name or MAC address is.
+	// owners remember whose each resource was, also when it is gone; nameOwners whose a name or MAC
+	// address is.
 	owners, nameOwners map[string]owner
 }
 
-// New returns a cloud in memory. It panics where Options name a world that cannot be, or a journal that cannot be read: see Open.
+// New returns a cloud in memory. It panics where Options name a world that cannot be, or a journal
+// that cannot be read: see Open.
 func New(o Options) *Cloud {
 	c, err := Open(o)
 	if err != nil {
@@ -73,8 +75,8 @@ func New(o Options) *Cloud {
 	return c
 }
 
-// Open returns a cloud in the state that its journal holds, a new one where there is none. Errors: a world or a quota that cannot be, a journal
-// that cannot be read or written.
+// Open returns a cloud in the state that its journal holds, a new one where there is none. Errors:
+// a world or a quota that cannot be, a journal that cannot be read or written.
 func Open(o Options) (*Cloud, error) {
 	o = o.withDefaults()
 	c := &Cloud{
@@ -137,7 +139,8 @@ func (c *Cloud) hooks() backendv1alpha1.BackendServiceServer {
 	return newHooks(c)
 }
 
-// Close ends every wait, without the effect of what waited for it, and closes the journal. The second Close does nothing.
+// Close ends every wait, without the effect of what waited for it, and closes the journal. The
+// second Close does nothing.
 func (c *Cloud) Close() error {
 	c.front.Lock()
 	defer c.front.Unlock()
@@ -147,7 +150,8 @@ func (c *Cloud) Close() error {
 	return c.journal.Close()
 }
 
-// effects are those of faults that the cloud supports. What real services do by themselves it cannot change.
+// effects are those of faults that the cloud supports. What real services do by themselves it
+// cannot change.
 func (c *Cloud) effects() []backendv1alpha1.FaultEffect {
 	return slices.DeleteFunc(testcloud.AllEffects(), func(e backendv1alpha1.FaultEffect) bool {
 		return c.options.Upstream != nil &&

@@ -62,8 +62,8 @@ func (t *turn) fingerprint() string {
 	return t.request.Method + " " + t.request.RequestURI + " " + hex.EncodeToString(sum[:8])
 }
 
-// handle serves one kind of call: it notes it, lets faults strike, and lets the call take effect once. Only the end of the cloud keeps a call
-// from its effect; that the caller goes does not.
+// handle serves one kind of call: it notes it, lets faults strike, and lets the call take effect
+// once. Only the end of the cloud keeps a call from its effect; that the caller goes does not.
 func (c *Cloud) handle(rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

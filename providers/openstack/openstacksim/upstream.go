@@ -18,14 +18,15 @@ import (
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
-// Upstream are real services that a Cloud stands before: it passes the calls of their users on and answers what they answer. It keeps the
-// same ledger of them and has the same faults strike, but for lists that are behind and servers that boot for ever.
+// Upstream are real services that a Cloud stands before: it passes the calls of their users on and
+// answers what they answer. It keeps the same ledger of them and has the same faults strike, but
+// for lists that are behind and servers that boot for ever.
 type Upstream struct {
 	// IdentityEndpoint is Keystone's, and Region where the services are.
 	IdentityEndpoint string `json:"identityEndpoint"`
 	Region           string `json:"region"`
-	// Administrator may see and change all; Member is one whose project the hooks tell of. Both are in a project of their own name, in the
-	// domain Default, with the same Password.
+	// Administrator may see and change all; Member is one whose project the hooks tell of. Both are
+	// in a project of their own name, in the domain Default, with the same Password.
 	Administrator string `json:"administrator"`
 	Member        string `json:"member"`
 	Password      string `json:"password"`
@@ -49,8 +50,8 @@ type upstream struct {
 // place is where a service is: what begins with prefix here begins with root there.
 type place struct{ prefix, root string }
 
-// passed are where this cloud has the services, by their types in the catalog, and where in what the catalog has of them their versions
-// begin.
+// passed are where this cloud has the services, by their types in the catalog, and where in what
+// the catalog has of them their versions begin.
 var passed = map[service]struct{ prefix, version string }{
 	nova: {"/compute", "/v2.1"}, neutron: {"/networking", ""}, glance: {"/image", ""}, cinder: {"/volume", "/v3/"}, keystone: {"", "/v3"},
 }
@@ -87,7 +88,8 @@ func reachUpstream(ctx context.Context, o *Upstream) (*upstream, error) {
 	return u, err
 }
 
-// logIn returns a session of a user, who reaches the services directly: not as the calls come that are passed on.
+// logIn returns a session of a user, who reaches the services directly: not as the calls come that
+// are passed on.
 func (o *Upstream) logIn(ctx context.Context, user string) (*gophercloud.ProviderClient, error) {
 	client, err := openstack.AuthenticatedClient(ctx, gophercloud.AuthOptions{
 		IdentityEndpoint: o.IdentityEndpoint, Username: user, Password: o.Password, DomainName: "Default", AllowReauth: true,
@@ -209,7 +211,8 @@ func (c *Cloud) ownName(name string, o owner) {
 	}
 }
 
-// disturbed is the body of the call with what the driver of the test cloud's hypervisor reads, where the server is to fail.
+// disturbed is the body of the call with what the driver of the test cloud's hypervisor reads,
+// where the server is to fail.
 func (t *turn) disturbed() []byte {
 	for _, f := range t.Struck {
 		if !f.ForVM() {

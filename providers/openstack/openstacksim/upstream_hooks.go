@@ -28,7 +28,8 @@ import (
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
-// upstreamHooks serves the hooks of a cloud that stands before real services: what they hold is an administrator's to see and to change.
+// upstreamHooks serves the hooks of a cloud that stands before real services: what they hold is an
+// administrator's to see and to change.
 type upstreamHooks struct {
 	hooks
 	*mirror
@@ -170,7 +171,8 @@ func told(kind, id, name string, o owner, created time.Time) *backendv1alpha1.Re
 	}
 }
 
-// GetTotals implements the service. VMs that came and went before this cloud was there are not counted.
+// GetTotals implements the service. VMs that came and went before this cloud was there are not
+// counted.
 func (h *upstreamHooks) GetTotals(ctx context.Context, r *backendv1alpha1.GetTotalsRequest) (*backendv1alpha1.GetTotalsResponse, error) {
 	if err := h.cloud.look(ctx); err != nil {
 		return nil, unavailable(err)
@@ -224,8 +226,9 @@ func (h *upstreamHooks) SetQuota(ctx context.Context, r *backendv1alpha1.SetQuot
 	return &backendv1alpha1.SetQuotaResponse{}, nil
 }
 
-// ChangeVM implements the service, and returns when the change is to be seen, or the VM has gone for another reason. A state in which
-// Nova does not take the change is FAILED_PRECONDITION. Of a failure, Nova tells no words.
+// ChangeVM implements the service, and returns when the change is to be seen, or the VM has gone
+// for another reason. A state in which Nova does not take the change is FAILED_PRECONDITION. Of a
+// failure, Nova tells no words.
 func (h *upstreamHooks) ChangeVM(ctx context.Context, r *backendv1alpha1.ChangeVMRequest) (*backendv1alpha1.ChangeVMResponse, error) {
 	id := serverID(r.GetId())
 	var err error
@@ -290,7 +293,8 @@ func (h *upstreamHooks) await(ctx context.Context, id string, wanted backendv1al
 	return vm, nil
 }
 
-// CreateForeignVM implements the service, as far as Nova lets anybody choose: the time of the creation is now.
+// CreateForeignVM implements the service, as far as Nova lets anybody choose: the time of the
+// creation is now.
 func (h *upstreamHooks) CreateForeignVM(ctx context.Context, r *backendv1alpha1.CreateForeignVMRequest) (*backendv1alpha1.CreateForeignVMResponse, error) {
 	wanted := r.GetVm()
 	s, p := &server{record: record{Name: wanted.GetName()}, Metadata: cloneMap(wanted.GetTags())}, &port{record: record{Name: wanted.GetName()}}
@@ -314,7 +318,8 @@ func (h *upstreamHooks) CreateForeignVM(ctx context.Context, r *backendv1alpha1.
 	return &backendv1alpha1.CreateForeignVMResponse{Vm: vm}, err
 }
 
-// ordinary are a network of the project, the flavor of the fewest CPUs and an image: what a machine of no interest is made from.
+// ordinary are a network of the project, the flavor of the fewest CPUs and an image: what a machine
+// of no interest is made from.
 func (h *upstreamHooks) ordinary(ctx context.Context) (network, flavor, image string, err error) {
 	var listed struct {
 		Networks, Flavors, Images []struct{ ID string }

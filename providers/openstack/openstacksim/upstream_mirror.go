@@ -20,22 +20,27 @@ const (
 	mirrorInterval = 2 * time.Second
 	// overlap is how much of the past each look takes in again: clocks, and writes under way.
 	overlap = 5 * time.Second
-	// mirrorVersion is the first of Nova's with all that is read here: description, tags, the flavor's name, volumes that go with a server.
+	// mirrorVersion is the first of Nova's with all that is read here: description, tags, the
+	// flavor's name, volumes that go with a server.
 	mirrorVersion = "2.67"
 )
 
-// mirror is what an administrator sees of a project of real services, and of its servers what he has seen of them.
+// mirror is what an administrator sees of a project of real services, and of its servers what he
+// has seen of them.
 type mirror struct {
 	project, region string
-	// compute, network and volumes are an administrator's; member are Nova and Neutron of one of the project.
+	// compute, network and volumes are an administrator's; member are Nova and Neutron of one of
+	// the project.
 	compute, network, volumes *gophercloud.ServiceClient
 	member                    struct{ compute, network, image *gophercloud.ServiceClient }
 
-	// looking is held by who looks, and guards looked: up to when it is known which servers have gone.
+	// looking is held by who looks, and guards looked: up to when it is known which servers have
+	// gone.
 	looking sync.Mutex
 	looked  time.Time
 
-	// The cloud's lock guards these: all VMs in the order in which they were seen first, and the numbers of them by id.
+	// The cloud's lock guards these: all VMs in the order in which they were seen first, and the
+	// numbers of them by id.
 	vms     []*backendv1alpha1.VM
 	numbers map[string]int64
 }
@@ -137,7 +142,8 @@ func (m *mirror) list(ctx context.Context, o servers.ListOpts) ([]realServer, er
 	return found, servers.ExtractServersInto(pages, &found)
 }
 
-// see takes note of a VM as it is now. One that is gone stays gone: lists do not tell the same at one time.
+// see takes note of a VM as it is now. One that is gone stays gone: lists do not tell the same at
+// one time.
 func (c *Cloud) see(vm *backendv1alpha1.VM) {
 	m := c.upstream.mirror
 	number, known := m.numbers[vm.GetId()]

@@ -8,7 +8,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// openBefore returns a cloud that stands before another one, with one who is logged in to it. The ids of what there is are the other's.
+// openBefore returns a cloud that stands before another one, with one who is logged in to it. The
+// ids of what there is are the other's.
 func openBefore(t *testing.T, behind *world) *world {
 	t.Helper()
 	w := open(t, Options{Upstream: &Upstream{

@@ -90,10 +90,12 @@ func (c *Cloud) volume(t *turn, id string) (*volume, error) {
 	return v, nil
 }
 
-// leastVolumeVersion is the version of Cinder's API for those who ask for none. What it has here is the same in all.
+// leastVolumeVersion is the version of Cinder's API for those who ask for none. What it has here is
+// the same in all.
 const leastVolumeVersion = "3.0"
 
-// speakOfVolumes reads which version of Cinder's API a call speaks; one of another service is refused.
+// speakOfVolumes reads which version of Cinder's API a call speaks; one of another service is
+// refused.
 func (t *turn) speakOfVolumes() error {
 	t.spoken = leastVolumeVersion
 	given := t.request.Header.Get(versionHeader)

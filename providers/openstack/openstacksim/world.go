@@ -8,10 +8,11 @@ import (
 	"slices"
 )
 
-// World is what exists before anybody asks for anything. Ids that are left out follow from the names, so that the same world has the
-// same ids every time.
+// World is what exists before anybody asks for anything. Ids that are left out follow from the
+// names, so that the same world has the same ids every time.
 type World struct {
-	// Regions are those in which every service has endpoints; Zones are those of Nova. The first ones are the defaults.
+	// Regions are those in which every service has endpoints; Zones are those of Nova. The first
+	// ones are the defaults.
 	Regions []string `json:"regions,omitempty"`
 	Zones   []string `json:"zones,omitempty"`
 	// Projects have the names of users that may use them, all with the password Password.
@@ -28,8 +29,9 @@ type World struct {
 // Password is that of every user, as in the recipe for the real services.
 const Password = "secret"
 
-// Project is a project of the domain Default with the user of the same name. Admin lets the user see what all projects have.
-// An application credential named after the project, whose secret is Password, opens it too.
+// Project is a project of the domain Default with the user of the same name. Admin lets the user
+// see what all projects have. An application credential named after the project, whose secret is
+// Password, opens it too.
 type Project struct {
 	Name  string `json:"name"`
 	ID    string `json:"id,omitempty"`
@@ -56,7 +58,8 @@ type Image struct {
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// Network is a network of a project. The subnets of those that are not External have a router to each External one.
+// Network is a network of a project. The subnets of those that are not External have a router to
+// each External one.
 type Network struct {
 	Name     string   `json:"name"`
 	ID       string   `json:"id,omitempty"`
@@ -80,7 +83,8 @@ type SecurityGroup struct {
 	Project string `json:"project"`
 }
 
-// ServerGroup is a server group of a project; Policy is one of affinity, anti-affinity, soft-affinity, soft-anti-affinity.
+// ServerGroup is a server group of a project; Policy is one of affinity, anti-affinity,
+// soft-affinity, soft-anti-affinity.
 type ServerGroup struct {
 	Name    string `json:"name"`
 	ID      string `json:"id,omitempty"`
@@ -121,8 +125,8 @@ func (w World) With(more World) World {
 	}
 }
 
-// DefaultWorld is the cloud of the recipe for the real services, with a network of its own for each project, and what the manifests of
-// MetaKube's users name.
+// DefaultWorld is the cloud of the recipe for the real services, with a network of its own for each
+// project, and what the manifests of MetaKube's users name.
 func DefaultWorld() World {
 	return World{
 		Regions: []string{"RegionOne", "dbl"},
@@ -159,7 +163,8 @@ func DefaultWorld() World {
 	}
 }
 
-// seedNetworks are those that the manifests of MetaKube's users name, with the subnets that they name by id.
+// seedNetworks are those that the manifests of MetaKube's users name, with the subnets that they
+// name by id.
 func seedNetworks() []Network {
 	return []Network{
 		{Name: "kubermatic-92r62cx8j6", Project: "demo", Subnets: []Subnet{

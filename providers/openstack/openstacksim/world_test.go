@@ -20,7 +20,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/marks"
 )
 
-// world is a cloud, served over HTTP, with its hooks called without a wire, and one who is logged in to it.
+// world is a cloud, served over HTTP, with its hooks called without a wire, and one who is logged
+// in to it.
 type world struct {
 	*testing.T
 	cloud    *Cloud

@@ -23,7 +23,8 @@ const (
 	serviceVolume   = "volume"
 )
 
-// serviceTypes are what catalogs call the services, the best first. "volume" was Cinder's v1 once, "volumev2" is not v3.
+// serviceTypes are what catalogs call the services, the best first. "volume" was Cinder's v1 once,
+// "volumev2" is not v3.
 func serviceTypes(service string) []string {
 	switch service {
 	case serviceNetwork:
@@ -38,12 +39,14 @@ func serviceTypes(service string) []string {
 type places struct {
 	// key is the project's, among all clouds.
 	key, project, region string
-	// URLs, with a slash at the end. Those of compute and volume hold their version, the others do not. volume may be empty.
+	// URLs, with a slash at the end. Those of compute and volume hold their version, the others do
+	// not. volume may be empty.
 	compute, network, image, volume string
 }
 
-// locate chooses the endpoints from a catalog, by the account's region and interface. gophercloud would do it with calls of its own, of
-// no context and for each service, to find out versions that are known here.
+// locate chooses the endpoints from a catalog, by the account's region and interface. gophercloud
+// would do it with calls of its own, of no context and for each service, to find out versions that
+// are known here.
 func locate(granted *grant, a spec.Account) (places, error) {
 	l := locator{granted: granted, region: a.Region, kind: a.Interface}
 	if l.kind == "" {
@@ -98,7 +101,8 @@ func (l locator) endpoint(service string) string {
 	return ""
 }
 
-// versioned returns the URL of a service in the form that places has; empty for one of another version or none at all.
+// versioned returns the URL of a service in the form that places has; empty for one of another
+// version or none at all.
 func versioned(service, raw, project string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -117,7 +121,8 @@ func versioned(service, raw, project string) string {
 		case "":
 			path += "/v2.1"
 		case "v2":
-			// The same API without microversions, on which the filters depend by which servers are found.
+			// The same API without microversions, on which the filters depend by which servers are
+			// found.
 			path = strings.Replace(path, "/v2", "/v2.1", 1)
 		}
 	case serviceVolume:

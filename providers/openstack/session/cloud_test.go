@@ -28,7 +28,8 @@ const (
 	login       = "POST /identity/v3/auth/tokens"
 )
 
-// cloud is a Keystone, and what else a test says. It is both a server and a transport, so that tests need no network.
+// cloud is a Keystone, and what else a test says. It is both a server and a transport, so that
+// tests need no network.
 type cloud struct {
 	*testing.T
 	mu sync.Mutex

@@ -14,7 +14,8 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// authOptions says to Keystone who logs in, and for what. Where both the id and the name of a domain are known, the id counts.
+// authOptions says to Keystone who logs in, and for what. Where both the id and the name of a
+// domain are known, the id counts.
 func authOptions(a spec.Account) *tokens.AuthOptions {
 	o := &tokens.AuthOptions{}
 	switch a.Method() {
@@ -73,7 +74,8 @@ func domain(ownID, ownName string, a spec.Account) (id, name string) {
 	return "", ownName
 }
 
-// refused returns the contract's error for a login that did not work. It is a refusal where another try would end the same.
+// refused returns the contract's error for a login that did not work. It is a refusal where another
+// try would end the same.
 func refused(err error, a spec.Account) error {
 	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
 	if !is {

@@ -23,8 +23,8 @@ type verdict struct{ error }
 // Unwrap returns the contract's error.
 func (v *verdict) Unwrap() error { return v.error }
 
-// lost is a request that got no whole answer: nobody knows what came of it. It unwraps to nothing, since a dialer's timeout passes for the
-// end of a context.
+// lost is a request that got no whole answer: nobody knows what came of it. It unwraps to nothing,
+// since a dialer's timeout passes for the end of a context.
 type lost struct{ host, words string }
 
 // Error says why, in words that are the same the next time.
@@ -45,10 +45,11 @@ type contractual interface {
 	GRPCStatus() *status.Status
 }
 
-// Explain returns the contract's error for one of gophercloud's clients, in the cloud's own words. It is nil for nil, and the error itself
-// where that is the contract's already, or the end of the caller's context. What was not answered, or not to its end, is OUTCOME_UNKNOWN.
-// The text is the same from call to call: request ids, times and the ports of connections are left out, and so is user data, which
-// Nova repeats.
+// Explain returns the contract's error for one of gophercloud's clients, in the cloud's own words.
+// It is nil for nil, and the error itself where that is the contract's already, or the end of the
+// caller's context. What was not answered, or not to its end, is OUTCOME_UNKNOWN. The text is the
+// same from call to call: request ids, times and the ports of connections are left out, and so is
+// user data, which Nova repeats.
 func Explain(err error) error {
 	if err == nil {
 		return nil
@@ -77,7 +78,8 @@ func Explain(err error) error {
 	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL, stable(err.Error()))
 }
 
-// unreadable says whether gophercloud got an answer that is not what it should be. What was asked for may well have been done.
+// unreadable says whether gophercloud got an answer that is not what it should be. What was asked
+// for may well have been done.
 func unreadable(err error) bool {
 	_, broken := errors.AsType[*json.SyntaxError](err)
 	_, other := errors.AsType[*json.UnmarshalTypeError](err)
@@ -109,7 +111,8 @@ func explainAnswer(answer gophercloud.ErrUnexpectedResponseCode) error {
 	return sdk.NewError(reason, message, options...)
 }
 
-// reasonFor says what an answer means: by its type where it has one, then by what it says, then by its status.
+// reasonFor says what an answer means: by its type where it has one, then by what it says, then by
+// its status.
 func reasonFor(answer gophercloud.ErrUnexpectedResponseCode, said words) driverv1alpha1.ErrorReason {
 	if reason := reasonOfType(said.kind); reason != 0 {
 		return reason
@@ -148,15 +151,16 @@ func reasonFor(answer gophercloud.ErrUnexpectedResponseCode, said words) driverv
 	return driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
 }
 
-// isOfProxy says whether a proxy, and none of the services, has found a request wanting. It knows nothing of the spec, and may take the same
-// request in a minute.
+// isOfProxy says whether a proxy, and none of the services, has found a request wanting. It knows
+// nothing of the spec, and may take the same request in a minute.
 func isOfProxy(answer gophercloud.ErrUnexpectedResponseCode, said words) bool {
 	return (answer.Actual == http.StatusBadRequest || answer.Actual == http.StatusNotAcceptable) && !said.service
 }
 
-// IsGone says whether Nova or Neutron said that the thing asked for is not there: Nova's itemNotFound, Neutron's PortNotFound and so on. A
-// 404 of a proxy, or of a path that a service does not have, says nothing about the thing: who believed it would forget VMs. Like all of
-// these it knows errors before and after Explain.
+// IsGone says whether Nova or Neutron said that the thing asked for is not there: Nova's
+// itemNotFound, Neutron's PortNotFound and so on. A 404 of a proxy, or of a path that a service
+// does not have, says nothing about the thing: who believed it would forget VMs. Like all of these
+// it knows errors before and after Explain.
 func IsGone(err error) bool {
 	kind := kindOf(err)
 	return isNotFound(err) && strings.HasSuffix(kind, "NotFound") && kind != noSuchPath
@@ -171,7 +175,8 @@ const noSuchPath = "HTTPNotFound"
 // isNotFound says whether anybody answered 404.
 func isNotFound(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusNotFound) }
 
-// IsRefused says whether it is certain that the cloud did nothing: it was not asked, or it found the request wanting, and not a proxy before it.
+// IsRefused says whether it is certain that the cloud did nothing: it was not asked, or it found
+// the request wanting, and not a proxy before it.
 func IsRefused(err error) bool {
 	if _, is := errors.AsType[*verdict](err); is {
 		return true
@@ -195,7 +200,8 @@ func IsPortInUse(err error, id string) bool {
 // IsMACInUse says whether Neutron refused a port because its network has one of that MAC address.
 func IsMACInUse(err error) bool { return kindOf(err) == "MacAddressInUse" }
 
-// IsMACForbidden says whether Neutron's policy forbids to choose a port's MAC address, as it does on another project's network.
+// IsMACForbidden says whether Neutron's policy forbids to choose a port's MAC address, as it does
+// on another project's network.
 func IsMACForbidden(err error) bool {
 	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
 	return is && answer.Actual == http.StatusForbidden && readWords(answer.Body).names("create_port:mac_address")

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// flight is one piece of work that any number of callers wait for. It goes on when they stop waiting.
+// flight is one piece of work that any number of callers wait for. It goes on when they stop
+// waiting.
 type flight[V any] struct {
 	done     chan struct{}
 	value    V
@@ -19,11 +20,13 @@ type flight[V any] struct {
 
 func newFlight[V any]() *flight[V] { return &flight[V]{done: make(chan struct{})} }
 
-// launch starts work that does not end with ctx, whose values it keeps. Each request in it has a timeout of its own.
+// launch starts work that does not end with ctx, whose values it keeps. Each request in it has a
+// timeout of its own.
 func (f *flight[V]) launch(ctx context.Context, work func(context.Context) (V, error)) {
 	go func() {
 		defer close(f.done)
-		// Those who wait panic in its stead: there is somebody to catch it there, and to log where it came from.
+		// Those who wait panic in its stead: there is somebody to catch it there, and to log where
+		// it came from.
 		defer func() {
 			if cause := recover(); cause != nil {
 				f.panicked = fmt.Sprintf("%v\n%s", cause, debug.Stack())
@@ -50,7 +53,8 @@ func (f *flight[V]) wait(ctx context.Context) (V, error) {
 // errPanicked is what came of work that did not come to an end. Nobody sees it.
 var errPanicked = errors.New("panicked")
 
-// memory keeps what was looked up, by name. Whoever asks at the same time for the same name shares one call. Errors are not kept.
+// memory keeps what was looked up, by name. Whoever asks at the same time for the same name shares
+// one call. Errors are not kept.
 type memory[V any] struct {
 	clock func() time.Time
 

@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// firstWrites is how many writes are under way to a service before it has shown how fast it answers.
+// firstWrites is how many writes are under way to a service before it has shown how fast it
+// answers.
 const firstWrites = 4
 
-// lane is what the writes of a project to one service go through, in the order in which they come. How many are under way at once follows
-// the service: half as many after an answer that was slow, one more after one that was not while others wait. A service with one worker would
-// answer sixteen writes one after another, the last of them after their timeout, and what was asked for would be made all the same.
+// lane is what the writes of a project to one service go through, in the order in which they come.
+// How many are under way at once follows the service: half as many after an answer that was slow,
+// one more after one that was not while others wait. A service with one worker would answer sixteen
+// writes one after another, the last of them after their timeout, and what was asked for would be
+// made all the same.
 //
 // Source of the rule: additive increase, multiplicative decrease, as of RFC 5681.
 type lane struct {
@@ -66,7 +69,8 @@ func (l *lane) queue() (turn chan struct{}, mine bool) {
 	return turn, false
 }
 
-// leave gives a place back, and learns from what was under way in between. A write that was not sent teaches nothing: sent is zero then.
+// leave gives a place back, and learns from what was under way in between. A write that was not
+// sent teaches nothing: sent is zero then.
 func (l *lane) leave(sent, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
 
-// slowCloud answers writes to Neutron one after another, as a Neutron of one worker does, and reads at once.
+// slowCloud answers writes to Neutron one after another, as a Neutron of one worker does, and reads
+// at once.
 type slowCloud struct {
 	*cloud
 	*session.Session

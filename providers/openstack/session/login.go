@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// refusedFor is how long a refused login is answered without asking again. Keystones lock accounts out that try more often.
+	// refusedFor is how long a refused login is answered without asking again. Keystones lock
+	// accounts out that try more often.
 	refusedFor = time.Minute
 	// failedFor is the same for a login that failed in another way.
 	failedFor = 2 * time.Second
@@ -49,7 +50,8 @@ type login struct {
 	// failure is what the last login came to, and what all get to hear until then.
 	failure error
 	until   time.Time
-	// distrusted is until when a token that is refused is not renewed: a new one was refused as well.
+	// distrusted is until when a token that is refused is not renewed: a new one was refused as
+	// well.
 	distrusted time.Time
 }
 
@@ -88,7 +90,8 @@ func identityBase(endpoint string) (string, error) {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: path + "/"}).String(), nil
 }
 
-// client returns gophercloud's for one service. It retries nothing, knows no token and renews none: that is the transport's business.
+// client returns gophercloud's for one service. It retries nothing, knows no token and renews none:
+// that is the transport's business.
 func (l *login) client(transport http.RoundTripper) *gophercloud.ProviderClient {
 	client := &gophercloud.ProviderClient{HTTPClient: http.Client{Transport: transport, CheckRedirect: stayAtHome}}
 	if l.options.UserAgent != "" {
@@ -103,7 +106,8 @@ func (l *login) closeIdle() { l.pool.CloseIdleConnections() }
 // grant returns what the login brought; it logs in where nobody has.
 func (l *login) grant(ctx context.Context) (*grant, error) { return l.renew(ctx, nil) }
 
-// renew returns another grant than the stale one, which a service has refused, unless there is no use in asking for one: then the same.
+// renew returns another grant than the stale one, which a service has refused, unless there is no
+// use in asking for one: then the same.
 func (l *login) renew(ctx context.Context, stale *grant) (*grant, error) {
 	l.mu.Lock()
 	now := l.options.Clock()
@@ -133,7 +137,8 @@ func (l *login) renew(ctx context.Context, stale *grant) (*grant, error) {
 	return f.wait(ctx)
 }
 
-// landed notes what a login came to. With a refusal ends what was granted before: whoever comes shall hear of it.
+// landed notes what a login came to. With a refusal ends what was granted before: whoever comes
+// shall hear of it.
 func (l *login) landed(granted *grant, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +157,8 @@ func (l *login) landed(granted *grant, err error) {
 	l.failure, l.until = err, l.options.Clock().Add(wait)
 }
 
-// distrust stops renewals for a while after a service has refused a token that was new: another one will not help.
+// distrust stops renewals for a while after a service has refused a token that was new: another one
+// will not help.
 func (l *login) distrust(granted *grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +173,8 @@ type refusal struct{ error }
 // Unwrap returns the contract's error.
 func (r *refusal) Unwrap() error { return r.error }
 
-// ask logs in. Its errors are the contract's, and free of the account's secrets, whatever Keystone may have said.
+// ask logs in. Its errors are the contract's, and free of the account's secrets, whatever Keystone
+// may have said.
 func (l *login) ask(ctx context.Context, renewal bool) (*grant, error) {
 	var granted *grant
 	var err error
@@ -190,8 +197,8 @@ func (l *login) ask(ctx context.Context, renewal bool) (*grant, error) {
 	return granted, nil
 }
 
-// askWithToken finds out what a token is for. Only where it is not for the account's project is another one asked for: many Keystones
-// do not give one for a token.
+// askWithToken finds out what a token is for. Only where it is not for the account's project is
+// another one asked for: many Keystones do not give one for a token.
 func (l *login) askWithToken(ctx context.Context, renewal bool) (*grant, error) {
 	if renewal {
 		return nil, &refusal{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
@@ -214,7 +221,8 @@ func (l *login) askWithToken(ctx context.Context, renewal bool) (*grant, error) 
 	return read(tokens.Create(ctx, l.identity, authOptions(l.account)))
 }
 
-// opens says whether a token's project, nil for none, is the one that the account names; any, where it names none.
+// opens says whether a token's project, nil for none, is the one that the account names; any, where
+// it names none.
 func opens(project *tokens.Project, a spec.Account) bool {
 	if project == nil || a.TrustID != "" {
 		return false
@@ -222,7 +230,8 @@ func opens(project *tokens.Project, a spec.Account) bool {
 	return (a.ProjectID == "" || a.ProjectID == project.ID) && (a.ProjectName == "" || a.ProjectName == project.Name)
 }
 
-// otherProject returns the error for an application credential whose project is not the one that the account names.
+// otherProject returns the error for an application credential whose project is not the one that
+// the account names.
 func otherProject(opened tokens.Project, a spec.Account) error {
 	field, wanted, got := "projectID", a.ProjectID, opened.ID
 	if wanted == "" {

@@ -30,7 +30,8 @@ func newLookups(clock func() time.Time) lookups {
 	}
 }
 
-// Forget drops all that was looked up. For when the cloud has answered that something is not there any more.
+// Forget drops all that was looked up. For when the cloud has answered that something is not there
+// any more.
 func (s *Session) Forget() {
 	s.lookups.flavors.forget()
 	s.lookups.images.forget()
@@ -60,7 +61,8 @@ type directory[T labelled] struct {
 	byName func(ctx context.Context, name string) ([]T, error)
 }
 
-// find returns the thing of an id or a name. What looks like an id is one, unless there is nothing of it.
+// find returns the thing of an id or a name. What looks like an id is one, unless there is nothing
+// of it.
 func (d directory[T]) find(ctx context.Context, wanted string) (T, error) {
 	if isID.MatchString(wanted) {
 		found, err := d.byID(ctx, wanted)

@@ -18,8 +18,8 @@ type Flavor struct {
 	DiskGB int
 	// EphemeralGB is the second disk's.
 	EphemeralGB int
-	// ExtraSpecs are the operator's, such as the architecture; nil below microversion 2.61 or where policy hides them. Nobody may
-	// change it.
+	// ExtraSpecs are the operator's, such as the architecture; nil below microversion 2.61 or where
+	// policy hides them. Nobody may change it.
 	ExtraSpecs map[string]string
 }
 
@@ -82,8 +82,8 @@ func imageOf(i images.Image) Image {
 	}
 }
 
-// ImageNamed returns the image of a name or an id. Only one that is active is there: others are on their way, or withdrawn.
-// DEPENDENCY_NOT_FOUND names the field.
+// ImageNamed returns the image of a name or an id. Only one that is active is there: others are on
+// their way, or withdrawn. DEPENDENCY_NOT_FOUND names the field.
 func (s *Session) ImageNamed(ctx context.Context, field, nameOrID string) (Image, error) {
 	return ask(ctx, s.lookups.images, directory[Image]{kind: "image", byID: s.imageByID, byName: s.imagesByName}, field, nameOrID)
 }
@@ -129,7 +129,8 @@ func (s *Session) imagesByName(ctx context.Context, name string) ([]Image, error
 	return nil, flaw
 }
 
-// ServerGroupID returns the id of a server group of a name or an id. DEPENDENCY_NOT_FOUND names the field.
+// ServerGroupID returns the id of a server group of a name or an id. DEPENDENCY_NOT_FOUND names the
+// field.
 func (s *Session) ServerGroupID(ctx context.Context, field, nameOrID string) (string, error) {
 	groups := directory[thing]{kind: "server group", byID: s.serverGroupByID, byName: s.allServerGroups}
 	found, err := ask(ctx, s.lookups.serverGroups, groups, field, nameOrID)

@@ -34,8 +34,8 @@ func (s *Session) NetworkID(ctx context.Context, field, nameOrID string) (string
 	return found.ID, err
 }
 
-// ExternalNetworkID returns the id of an external network, which floating IPs come from, of a name or an id. DEPENDENCY_NOT_FOUND names
-// the field.
+// ExternalNetworkID returns the id of an external network, which floating IPs come from, of a name
+// or an id. DEPENDENCY_NOT_FOUND names the field.
 func (s *Session) ExternalNetworkID(ctx context.Context, field, nameOrID string) (string, error) {
 	found, err := ask(ctx, s.lookups.externals, directory[network]{
 		kind: "external network",
@@ -53,8 +53,9 @@ func (s *Session) ExternalNetworkID(ctx context.Context, field, nameOrID string)
 	return found.ID, err
 }
 
-// DefaultNetworkID returns the id of the only network that the project has and that is not external; where it has none of its own, the
-// only one that is shared with it. Otherwise DEPENDENCY_NOT_FOUND names the field, and the networks to choose from.
+// DefaultNetworkID returns the id of the only network that the project has and that is not
+// external; where it has none of its own, the only one that is shared with it. Otherwise
+// DEPENDENCY_NOT_FOUND names the field, and the networks to choose from.
 func (s *Session) DefaultNetworkID(ctx context.Context, field string) (string, error) {
 	const onlyOne = ""
 	found, err := s.lookups.networks.get(ctx, onlyOne, func(ctx context.Context) (network, error) {
@@ -67,7 +68,8 @@ func (s *Session) DefaultNetworkID(ctx context.Context, field string) (string, e
 	return found.ID, lookupError(ctx, err, "look up the project's network", field)
 }
 
-// onlyNetwork returns the one that a project means where it names none. An administrator sees those of other projects as well.
+// onlyNetwork returns the one that a project means where it names none. An administrator sees those
+// of other projects as well.
 func onlyNetwork(all []network, project string) (network, error) {
 	choice := slices.DeleteFunc(slices.Clone(all), func(n network) bool { return n.Project != project })
 	if len(choice) == 0 {
@@ -137,8 +139,9 @@ func (s *Session) subnetsByName(ctx context.Context, name string) ([]Subnet, err
 
 func subnetOf(n subnets.Subnet) Subnet { return Subnet{ID: n.ID, Name: n.Name, NetworkID: n.NetworkID} }
 
-// SecurityGroupIDs returns the ids of security groups of names or ids, in the same order, each once. One list of the project's groups
-// serves all. DEPENDENCY_NOT_FOUND names field[i] of the first that is not there.
+// SecurityGroupIDs returns the ids of security groups of names or ids, in the same order, each
+// once. One list of the project's groups serves all. DEPENDENCY_NOT_FOUND names field[i] of the
+// first that is not there.
 func (s *Session) SecurityGroupIDs(ctx context.Context, field string, namesOrIDs []string) ([]string, error) {
 	var ids []string
 	for i, wanted := range namesOrIDs {
@@ -153,8 +156,9 @@ func (s *Session) SecurityGroupIDs(ctx context.Context, field string, namesOrIDs
 	return ids, nil
 }
 
-// securityGroupID looks among the project's groups first: that they are called "default" in each project confuses only administrators,
-// who see those of all. Groups that are shared with the project are asked for one by one.
+// securityGroupID looks among the project's groups first: that they are called "default" in each
+// project confuses only administrators, who see those of all. Groups that are shared with the
+// project are asked for one by one.
 func (s *Session) securityGroupID(ctx context.Context, field, wanted string) (string, error) {
 	own, err := s.lookups.securityGroups.get(ctx, s.ProjectID, s.ownSecurityGroups)
 	if err != nil {

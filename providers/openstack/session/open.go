@@ -8,8 +8,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 )
 
-// Session is an account's way into its project. It is safe for concurrent use; nobody may change it. Its clients share the token,
-// the project's bounds and the counting; their errors go through [Explain].
+// Session is an account's way into its project. It is safe for concurrent use; nobody may change
+// it. Its clients share the token, the project's bounds and the counting; their errors go through
+// [Explain].
 type Session struct {
 	// ProjectID is the project that the credentials open, by Keystone's answer.
 	ProjectID string

@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// defaultRequestTimeout is how long a request may take. Creating a server takes Nova a second or two; a loaded Neutron ten.
+	// defaultRequestTimeout is how long a request may take. Creating a server takes Nova a second
+	// or two; a loaded Neutron ten.
 	defaultRequestTimeout = 30 * time.Second
-	// defaultMaxConcurrent is how many reads of a project, and how many writes to a service, are under way at most.
+	// defaultMaxConcurrent is how many reads of a project, and how many writes to a service, are
+	// under way at most.
 	defaultMaxConcurrent = 16
 	// idleAfter is how long a session is kept that nobody opens.
 	idleAfter = time.Hour
@@ -21,20 +23,24 @@ const (
 
 // Options are how a pool works. The zero value is good.
 type Options struct {
-	// RequestTimeout bounds each request with its whole answer; 0 means 30 s. gophercloud itself has no timeout.
+	// RequestTimeout bounds each request with its whole answer; 0 means 30 s. gophercloud itself
+	// has no timeout.
 	RequestTimeout time.Duration
-	// MaxConcurrent is how many reads of one project, and how many writes to each of its services, are under way at most; 0 means 16. Further
-	// ones wait for a place. Of writes there are fewer to a service that answers slowly.
+	// MaxConcurrent is how many reads of one project, and how many writes to each of its services,
+	// are under way at most; 0 means 16. Further ones wait for a place. Of writes there are fewer
+	// to a service that answers slowly.
 	MaxConcurrent int
 	// UserAgent is put before gophercloud's own; empty adds nothing.
 	UserAgent string
 	// Log gets a debug line for each request: no headers, no bodies, no queries. nil logs nothing.
 	Log *slog.Logger
-	// Observe is told of each request that was sent; nil tells nobody. It must return quickly and may be called concurrently.
+	// Observe is told of each request that was sent; nil tells nobody. It must return quickly and
+	// may be called concurrently.
 	Observe func(Call)
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
-	// Transport sends all requests instead of connections of the pool's own, which then know of no CA bundle either. For tests.
+	// Transport sends all requests instead of connections of the pool's own, which then know of no
+	// CA bundle either. For tests.
 	Transport http.RoundTripper
 }
 
@@ -50,7 +56,8 @@ type Call struct {
 	Duration time.Duration
 }
 
-// Pool keeps the sessions of a process. It is safe for concurrent use, starts nothing of its own and needs no closing.
+// Pool keeps the sessions of a process. It is safe for concurrent use, starts nothing of its own
+// and needs no closing.
 type Pool struct {
 	options Options
 
@@ -79,16 +86,16 @@ func NewPool(o Options) *Pool {
 	return &Pool{options: o, logins: map[string]*login{}, projects: map[string]*project{}}
 }
 
-// Open returns the session of an account that speaks this version of Nova's API; empty means spec.DefaultComputeAPIVersion. It logs in
-// where nobody has yet, once for all who ask at the same time. One who stops waiting gets his context's error; the login goes on for
-// the others.
+// Open returns the session of an account that speaks this version of Nova's API; empty means
+// spec.DefaultComputeAPIVersion. It logs in where nobody has yet, once for all who ask at the same
+// time. One who stops waiting gets his context's error; the login goes on for the others.
 //
-// The same account and version give the same *Session for as long as its project and its endpoints stay the same and it is opened
-// at least once an hour.
+// The same account and version give the same *Session for as long as its project and its endpoints
+// stay the same and it is opened at least once an hour.
 //
-// Errors are the contract's: CREDENTIALS_INVALID in Keystone's words, without asking Keystone again within a minute; SPEC_INVALID for an
-// account that cannot be one; DEPENDENCY_NOT_FOUND for a project, region or service that is not there; OUTCOME_UNKNOWN for a cloud that
-// does not answer.
+// Errors are the contract's: CREDENTIALS_INVALID in Keystone's words, without asking Keystone again
+// within a minute; SPEC_INVALID for an account that cannot be one; DEPENDENCY_NOT_FOUND for a
+// project, region or service that is not there; OUTCOME_UNKNOWN for a cloud that does not answer.
 func (p *Pool) Open(ctx context.Context, a spec.Account, computeAPIVersion string) (*Session, error) {
 	l, err := p.login(a)
 	if err != nil {
@@ -128,7 +135,8 @@ func (p *Pool) login(a spec.Account) (*login, error) {
 	return l, nil
 }
 
-// dropIdle forgets what nobody has opened for long, such as the sessions of credentials that have been replaced.
+// dropIdle forgets what nobody has opened for long, such as the sessions of credentials that have
+// been replaced.
 func (p *Pool) dropIdle(now time.Time) {
 	for key, l := range p.logins {
 		if now.Sub(l.used) >= idleAfter {
@@ -143,7 +151,8 @@ func (p *Pool) dropIdle(now time.Time) {
 	}
 }
 
-// session returns the login's session for these places and this version, a new one where they have changed.
+// session returns the login's session for these places and this version, a new one where they have
+// changed.
 func (p *Pool) session(l *login, where places, version string) (*Session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

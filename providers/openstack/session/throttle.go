@@ -11,11 +11,12 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// maxPause is the longest that a cloud's Retry-After is obeyed. Beyond that it is more likely a clock that is wrong.
+// maxPause is the longest that a cloud's Retry-After is obeyed. Beyond that it is more likely a
+// clock that is wrong.
 const maxPause = 10 * time.Minute
 
-// slowAnswer is the part of a request's timeout after which an answer is a slow one. With twice as many writes under way, which one more
-// after each answer can lead to, it still comes in time.
+// slowAnswer is the part of a request's timeout after which an answer is a slow one. With twice as
+// many writes under way, which one more after each answer can lead to, it still comes in time.
 const slowAnswer = 3
 
 // project is what all sessions of a project share, whichever credential they use.
@@ -34,10 +35,11 @@ func newProject(o Options) *project {
 	return p
 }
 
-// bounds are what the requests of a project to one service keep within. Reads do not wait for writes: without the list of all machines nobody
-// would hear what has come of them.
+// bounds are what the requests of a project to one service keep within. Reads do not wait for
+// writes: without the list of all machines nobody would hear what has come of them.
 type bounds struct {
-	// reads has a place for each read that may be under way, to any service. It and writes are nil where there is no bound.
+	// reads has a place for each read that may be under way, to any service. It and writes are nil
+	// where there is no bound.
 	reads  chan struct{}
 	writes *lane
 	pause  pause
@@ -69,12 +71,14 @@ func (p *pause) heed(answer *http.Response, now time.Time) {
 	}
 }
 
-// asksToWait says whether Retry-After means something with a status. 413 is what OpenStack had before there was 429.
+// asksToWait says whether Retry-After means something with a status. 413 is what OpenStack had
+// before there was 429.
 func asksToWait(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestEntityTooLarge || status == http.StatusServiceUnavailable
 }
 
-// retryAfter returns what Retry-After asks for, at most maxPause; 0 where it asks for nothing. A date is taken by the cloud's own clock, if it tells it.
+// retryAfter returns what Retry-After asks for, at most maxPause; 0 where it asks for nothing. A
+// date is taken by the cloud's own clock, if it tells it.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil {
@@ -91,8 +95,8 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return max(0, min(at.Sub(now), maxPause))
 }
 
-// enter waits for a place, and returns what gives it back, which is told when the request was sent. It fails at once while the service wants
-// a pause.
+// enter waits for a place, and returns what gives it back, which is told when the request was sent.
+// It fails at once while the service wants a pause.
 func (w *wire) enter(request *http.Request) (leave func(sent time.Time), err error) {
 	if err := w.paused(); err != nil {
 		return nil, err

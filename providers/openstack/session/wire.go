@@ -20,20 +20,22 @@ import (
 const (
 	// connectTimeout is how long the way to a cloud may take, before anything is asked.
 	connectTimeout = 10 * time.Second
-	// idleConnTimeout is how long a connection is kept that is not used. Few servers keep theirs for less, and a request on a
-	// connection that is just being closed is one whose outcome nobody knows.
+	// idleConnTimeout is how long a connection is kept that is not used. Few servers keep theirs
+	// for less, and a request on a connection that is just being closed is one whose outcome nobody
+	// knows.
 	idleConnTimeout = 30 * time.Second
-	// maxAnswer is the longest answer that is read, in bytes: a thousand servers with all their metadata are a tenth of it.
+	// maxAnswer is the longest answer that is read, in bytes: a thousand servers with all their
+	// metadata are a tenth of it.
 	maxAnswer = 64 << 20
 	// maxRedirects is how many redirects of one request are followed.
 	maxRedirects = 3
 )
 
-// newTransport returns connections that trust the system's roots and those of a CA bundle (PEM), which may be empty, and keeps that many
-// of them to a host.
+// newTransport returns connections that trust the system's roots and those of a CA bundle (PEM),
+// which may be empty, and keeps that many of them to a host.
 //
-// HTTP/1.1 only: there net/http sends a POST again only when not a byte of it was written. With HTTP/2 it also believes a server that
-// says it has done nothing.
+// HTTP/1.1 only: there net/http sends a POST again only when not a byte of it was written. With
+// HTTP/2 it also believes a server that says it has done nothing.
 func newTransport(caCert string, most int) (*http.Transport, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -57,7 +59,8 @@ func newTransport(caCert string, most int) (*http.Transport, error) {
 	}, nil
 }
 
-// stayAtHome follows redirects of reads within a server. Elsewhere a request would take its token, or its password, along.
+// stayAtHome follows redirects of reads within a server. Elsewhere a request would take its token,
+// or its password, along.
 func stayAtHome(next *http.Request, sent []*http.Request) error {
 	last := sent[len(sent)-1]
 	if !isRead(last) || len(sent) > maxRedirects || next.URL.Scheme != last.URL.Scheme || next.URL.Host != last.URL.Host {
@@ -66,7 +69,8 @@ func stayAtHome(next *http.Request, sent []*http.Request) error {
 	return nil
 }
 
-// wire carries requests to one service: it keeps them within the project's bounds, reads answers to their end, and counts.
+// wire carries requests to one service: it keeps them within the project's bounds, reads answers to
+// their end, and counts.
 type wire struct {
 	options Options
 	service string
@@ -94,7 +98,8 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// errSlow is the cause of a request's own timeout. A caller's deadline, and a dialer's, are other errors.
+// errSlow is the cause of a request's own timeout. A caller's deadline, and a dialer's, are other
+// errors.
 var errSlow = errors.New("no answer in time")
 
 // exchange sends a request and reads the whole answer, within the timeout of one request.
@@ -143,7 +148,8 @@ func (w *wire) report(request *http.Request, answer *http.Response, err error, t
 		slog.Int("status", call.Code), slog.Duration("took", took), slog.String("request_id", id), slog.String("error", failure))
 }
 
-// bearer sends requests with the token of a login, which it has renewed when a service does not take it any more.
+// bearer sends requests with the token of a login, which it has renewed when a service does not
+// take it any more.
 type bearer struct {
 	login *login
 	// project is whose the session is.
@@ -184,7 +190,8 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// token returns a grant of the session's own project: another one's token would show an empty project, and everything gone.
+// token returns a grant of the session's own project: another one's token would show an empty
+// project, and everything gone.
 func (b *bearer) token(ctx context.Context, ask func(context.Context) (*grant, error)) (*grant, error) {
 	granted, err := ask(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -200,8 +207,9 @@ func (b *bearer) token(ctx context.Context, ask func(context.Context) (*grant, e
 	return granted, nil
 }
 
-// send sends a copy of a request, as a RoundTripper must, with a token. It goes to the service's own address always: the links to the
-// next page of a list name the host by which a service behind a proxy knows itself.
+// send sends a copy of a request, as a RoundTripper must, with a token. It goes to the service's
+// own address always: the links to the next page of a list name the host by which a service behind
+// a proxy knows itself.
 func (b *bearer) send(request *http.Request, granted *grant) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("X-Auth-Token", granted.token)

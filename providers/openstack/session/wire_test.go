@@ -290,7 +290,8 @@ func TestLostAnswers(t *testing.T) {
 			c.on(listServers, say(200, `{"servers": []}`))
 			c.on(createServer, breaking(answer))
 			for asked := range 3 {
-				// The connection is one that has been used: on those net/http repeats what may be repeated.
+				// The connection is one that has been used: on those net/http repeats what may be
+				// repeated.
 				if err := list(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
@@ -330,7 +331,8 @@ func (s *sentTo) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// A request takes a token or a password along: no redirect to another host, port or scheme is followed, and the error names both.
+// A request takes a token or a password along: no redirect to another host, port or scheme is
+// followed, and the error names both.
 func TestSAFE8_NoRedirectToAnotherServerIsFollowed(t *testing.T) {
 	const home = "https://cloud.example.com"
 	for location, server := range map[string]string{

@@ -23,16 +23,18 @@ import (
 
 // words are what a service says about why it refused.
 type words struct {
-	// kind is the class of a Neutron error, what Nova, Cinder and Keystone call theirs (badRequest, overLimit, error), or a title of Glance's.
-	// It is empty where no service has spoken.
+	// kind is the class of a Neutron error, what Nova, Cinder and Keystone call theirs (badRequest,
+	// overLimit, error), or a title of Glance's. It is empty where no service has spoken.
 	kind string
 	// message is stable; empty where nothing was said.
 	message string
-	// service says that the answer has the form of one of the services, and not only some other JSON.
+	// service says that the answer has the form of one of the services, and not only some other
+	// JSON.
 	service bool
 }
 
-// maxPlain is the longest text without any form that is taken for words, in bytes. Longer ones are pages.
+// maxPlain is the longest text without any form that is taken for words, in bytes. Longer ones are
+// pages.
 const maxPlain = 200
 
 // readWords finds the words in an answer. Each service has a form of its own.
@@ -74,8 +76,8 @@ func plain(text string) string {
 	return stable(text)
 }
 
-// or returns the words of a service, or else who answered with which status, and what it said. Of a redirect it always says where that
-// leads.
+// or returns the words of a service, or else who answered with which status, and what it said. Of a
+// redirect it always says where that leads.
 func (w words) or(answer gophercloud.ErrUnexpectedResponseCode) string {
 	who, leads := hostOf(answer.URL), ""
 	if location := answer.ResponseHeader.Get("Location"); location != "" && answer.Actual/100 == 3 {
@@ -104,7 +106,8 @@ func hostOf(raw string) string {
 	return u.Host
 }
 
-// serversOf says which server redirects to which, with their schemes. Paths, queries and users are left out.
+// serversOf says which server redirects to which, with their schemes. Paths, queries and users are
+// left out.
 func serversOf(asked, location string) (from, to string) {
 	at, err := url.Parse(asked)
 	if err != nil || at.Host == "" {
@@ -121,14 +124,16 @@ func serversOf(asked, location string) (from, to string) {
 	return from, next.Scheme + "://" + next.Host
 }
 
-// reasonOfType says what the classes of Neutron's errors mean whose status says too little; 0 for all others.
+// reasonOfType says what the classes of Neutron's errors mean whose status says too little; 0 for
+// all others.
 func reasonOfType(kind string) driverv1alpha1.ErrorReason {
 	switch kind {
 	case "OverQuota":
 		return driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED
 	case "IpAddressGenerationFailure", "IpAddressGenerationFailureAllSubnets", "IpAddressGenerationFailureNoMatchingSubnet",
 		"ExternalIpAddressExhausted", // a 400
-		// An address that the spec chose and that somebody else has: it is no operation that will be over in a second.
+		// An address that the spec chose and that somebody else has: it is no operation that will
+		// be over in a second.
 		"IpAddressInUse", "IpAddressAlreadyAllocated":
 		return driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE
 	}
@@ -145,8 +150,8 @@ type phrase struct {
 	reason driverv1alpha1.ErrorReason
 }
 
-// phrases is the only place where words are read for their meaning: Nova and Cinder have no types. Each is what their sources say, in
-// the releases from Queens to Dalmatian.
+// phrases is the only place where words are read for their meaning: Nova and Cinder have no types.
+// Each is what their sources say, in the releases from Queens to Dalmatian.
 func phrases() []phrase {
 	const (
 		quota    = driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED
@@ -167,7 +172,8 @@ func phrases() []phrase {
 		{nil, conflict, "no valid host", capacity},   // Nova: "No valid host was found. …"
 		{nil, conflict, "no more ip addr", capacity}, // Neutron's, where Nova hands it on
 		{nil, conflict, " is locked", locked},        // Nova: "Instance … is locked"
-		// Nova: "Only volume-backed servers are allowed for flavors with zero disk." It is no permission that is missing.
+		// Nova: "Only volume-backed servers are allowed for flavors with zero disk." It is no
+		// permission that is missing.
 		{nil, []int{http.StatusForbidden}, "only volume-backed servers", wrong},
 		// Of what a server is made of, Nova says 400 when it is not there.
 		{nova, bad, "could not be found", absence},                 // "Flavor … could not be found.", "Port id …", "Network …", "Instance group …"
@@ -196,8 +202,9 @@ func reasonOfPhrase(status int, said words) driverv1alpha1.ErrorReason {
 }
 
 var (
-	// Nova: "Quota exceeded for cores, ram: Requested …". Neutron: "Quota exceeded for resources: ['port']." Cinder: "… exceeded for quota
-	// 'volumes'.", "… exceeds allowed gigabytes quota.". oslo.limit: "Resource servers is over limit of …".
+	// Nova: "Quota exceeded for cores, ram: Requested …". Neutron: "Quota exceeded for resources:
+	// ['port']." Cinder: "… exceeded for quota 'volumes'.", "… exceeds allowed gigabytes quota.".
+	// oslo.limit: "Resource servers is over limit of …".
 	quotaList  = regexp.MustCompile(`Quota exceeded for (?:resources: )?([^:.]+)`)
 	quotaNames = regexp.MustCompile(`for quota '(\w+)'|exceeds allowed (\w+) quota|Resource ([\w:]+) is over limit|Maximum number of ([\w ]+?) exceeds`)
 )
@@ -237,7 +244,8 @@ func stable(text string) string {
 }
 
 const (
-	// schemaFlaw is how Nova begins when a request is not as it should be. It goes on with the whole value, twice.
+	// schemaFlaw is how Nova begins when a request is not as it should be. It goes on with the
+	// whole value, twice.
 	schemaFlaw = "Invalid input for field/attribute "
 	// maxValue is how much of a value people want to see, in bytes.
 	maxValue = 200
@@ -254,7 +262,8 @@ func withoutValue(text string) string {
 	if !secret && len(value) <= maxValue {
 		return text
 	}
-	// What is wrong comes last: "'…' is too long", "{…}. Additional properties are not allowed ('nonsense' was unexpected)".
+	// What is wrong comes last: "'…' is too long", "{…}. Additional properties are not allowed
+	// ('nonsense' was unexpected)".
 	for _, end := range []string{"}. ", "' "} {
 		at := strings.LastIndex(value, end)
 		if at < 0 {
@@ -267,7 +276,8 @@ func withoutValue(text string) string {
 	return head
 }
 
-// wordsOf says why there was no answer, without addresses: the same name has another one tomorrow, and each connection a port of its own.
+// wordsOf says why there was no answer, without addresses: the same name has another one tomorrow,
+// and each connection a port of its own.
 func wordsOf(err error) string {
 	if lookup, is := errors.AsType[*net.DNSError](err); is {
 		return "look up " + lookup.Name + ": " + lookup.Err

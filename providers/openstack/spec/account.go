@@ -10,20 +10,21 @@ import (
 	"strconv"
 )
 
-// Account is who asks which cloud. Accounts compare with ==. It redacts itself wherever it is formatted, logged or marshalled;
-// only its fields hold what must not be shown.
+// Account is who asks which cloud. Accounts compare with ==. It redacts itself wherever it is
+// formatted, logged or marshalled; only its fields hold what must not be shown.
 //
-// An account that Read returns is complete and normal, so that one login is one account however it was written down: DomainName and
-// DomainID are empty, since they have become the domains of user and project; a name is empty where there is an id; a domain is
-// there exactly with the name that it qualifies, and is the one with the id "default" where nothing else is known; Interface is
-// set.
+// An account that Read returns is complete and normal, so that one login is one account however it
+// was written down: DomainName and DomainID are empty, since they have become the domains of user
+// and project; a name is empty where there is an id; a domain is there exactly with the name that
+// it qualifies, and is the one with the id "default" where nothing else is known; Interface is set.
 type Account struct {
-	// IdentityEndpoint is Keystone's URL, with or without its version, and with no slash at its end.
+	// IdentityEndpoint is Keystone's URL, with or without its version, and with no slash at its
+	// end.
 	IdentityEndpoint string
 	// Region is empty where the cloud has only one.
 	Region string
-	// Interface says which of a service's endpoints to take from the catalogue: InterfacePublic, InterfaceInternal or
-	// InterfaceAdmin.
+	// Interface says which of a service's endpoints to take from the catalogue: InterfacePublic,
+	// InterfaceInternal or InterfaceAdmin.
 	Interface string
 
 	// DomainName and DomainID stand for the domains of user and project, where those are not given.
@@ -33,8 +34,8 @@ type Account struct {
 
 	// Username needs a domain, UserID does not.
 	Username, UserID, Password string
-	// ProjectName needs a domain, ProjectID does not. An application credential has its project already, and Keystone takes none at
-	// such a login: then they only say which it should be.
+	// ProjectName needs a domain, ProjectID does not. An application credential has its project
+	// already, and Keystone takes none at such a login: then they only say which it should be.
 	ProjectName, ProjectID string
 	// Token is a token that Keystone has issued. It ends, and cannot be renewed.
 	Token string
@@ -62,7 +63,8 @@ const (
 	MethodNone Method = ""
 	// MethodPassword: user and password.
 	MethodPassword Method = "password"
-	// MethodApplicationCredential: an application credential. Its project is fixed: Keystone refuses a login that names one.
+	// MethodApplicationCredential: an application credential. Its project is fixed: Keystone
+	// refuses a login that names one.
 	MethodApplicationCredential Method = "application credential"
 	// MethodToken: a token, for another project too.
 	MethodToken Method = "token"
@@ -77,7 +79,8 @@ func (a Account) Method() Method {
 	return ways[0]
 }
 
-// methods returns all ways to log in that the account has anything for. A user is part of one by name of application credential.
+// methods returns all ways to log in that the account has anything for. A user is part of one by
+// name of application credential.
 func (a Account) methods() []Method {
 	var ways []Method
 	if a.ApplicationCredentialID != "" || a.ApplicationCredentialName != "" || a.ApplicationCredentialSecret != "" {
@@ -96,8 +99,9 @@ func (a Account) hasUser() bool { return a.Username != "" || a.UserID != "" }
 
 func (a Account) hasProject() bool { return a.ProjectName != "" || a.ProjectID != "" }
 
-// Key is the same for equal accounts and no others: a SHA-256 over all fields, in hexadecimal. It can be a map's key where no
-// secret should lie. It is no secret itself, but who knows it can try passwords against it: do not log it.
+// Key is the same for equal accounts and no others: a SHA-256 over all fields, in hexadecimal. It
+// can be a map's key where no secret should lie. It is no secret itself, but who knows it can try
+// passwords against it: do not log it.
 func (a Account) Key() string {
 	hash := sha256.New()
 	for _, field := range reflect.ValueOf(a).Fields() {

@@ -62,7 +62,8 @@ func (f *fields) rootDisk(found *findings) *RootDisk {
 	return nil
 }
 
-// volumeStorage is the one kind of storage in Cluster API's terms that outlives no server and needs no flavor made for it.
+// volumeStorage is the one kind of storage in Cluster API's terms that outlives no server and needs
+// no flavor made for it.
 const volumeStorage = "Volume"
 
 func (f *fields) volumes(found *findings) []Volume {

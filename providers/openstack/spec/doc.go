@@ -1,27 +1,32 @@
-// Package spec reads the cloudProviderSpec of OpenStack: what a machine is to be, and by which account.
+// Package spec reads the cloudProviderSpec of OpenStack: what a machine is to be, and by which
+// account.
 //
-// It is pure: it calls no cloud and reads no file, no environment and no clock. What the driver's operator gives comes in as an
-// [Environment]; what core resolved for the call, as secrets.
+// It is pure: it calls no cloud and reads no file, no environment and no clock. What the driver's
+// operator gives comes in as an [Environment]; what core resolved for the call, as secrets.
 //
-// The fields are those of MetaKube and of Kubermatic's machine-controller, under their names, and with what these take: an empty
-// string and null mean that a field is not given, and a number or a truth value may be a string. From Cluster API come ports,
-// serverMetadata, schedulerHints and additionalBlockDevices. schema.json describes them all.
+// The fields are those of MetaKube and of Kubermatic's machine-controller, under their names, and
+// with what these take: an empty string and null mean that a field is not given, and a number or a
+// truth value may be a string. From Cluster API come ports, serverMetadata, schedulerHints and
+// additionalBlockDevices. schema.json describes them all.
 //
 // # Which fields may come from a Secret
 //
-// Those are writeOnly in schema.json, and only for them does core resolve references. Kubermatic's own example keeps the whole
-// account in one Secret, the address of the cloud and the names in it included, and the two times for which it waits as well: its
-// manifests would be refused if these were not writeOnly. The price is small: their values are not shown in messages. No
-// description in this package repeats a value of such a field.
+// Those are writeOnly in schema.json, and only for them does core resolve references. Kubermatic's
+// own example keeps the whole account in one Secret, the address of the cloud and the names in it
+// included, and the two times for which it waits as well: its manifests would be refused if these
+// were not writeOnly. The price is small: their values are not shown in messages. No description in
+// this package repeats a value of such a field.
 //
 // # Whose credentials are used
 //
-// Three parties can give them, and one alone does, the first of these that gives any: the spec with the secrets that bear its
-// fields' names; a Secret given as a whole that holds OS_* variables or a clouds.yaml; the driver's environment. Nothing is mixed:
-// half a login is an error, not a hole to be filled by the next.
+// Three parties can give them, and one alone does, the first of these that gives any: the spec with
+// the secrets that bear its fields' names; a Secret given as a whole that holds OS_* variables or a
+// clouds.yaml; the driver's environment. Nothing is mixed: half a login is an error, not a hole to
+// be filled by the next.
 //
-// Credentials go only where who gave them meant them to go. The environment's are used only if the spec and its Secrets name no
-// identityEndpoint or the environment's own, and then with no other CA bundle than the environment's: otherwise whoever may write
-// a spec could have the operator's password sent to himself. A spec may name another project than the environment does: what the
+// Credentials go only where who gave them meant them to go. The environment's are used only if the
+// spec and its Secrets name no identityEndpoint or the environment's own, and then with no other CA
+// bundle than the environment's: otherwise whoever may write a spec could have the operator's
+// password sent to himself. A spec may name another project than the environment does: what the
 // operator's user may do there, Keystone decides.
 package spec

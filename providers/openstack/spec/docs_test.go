@@ -14,7 +14,8 @@ import (
 // documentedField is a row of the tables of fields: | `path` | type |…
 var documentedField = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\|")
 
-// TestEveryFieldIsDocumented holds docs/openstack.md and the schema together: the same fields, and the same of them secret.
+// TestEveryFieldIsDocumented holds docs/openstack.md and the schema together: the same fields, and
+// the same of them secret.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/openstack.md")
 	if err != nil {

@@ -11,21 +11,23 @@ import (
 	"gopkg.in/yaml.v2"
 )
 
-// Environment is what the driver's operator gives for what specs leave out. The zero value gives nothing.
+// Environment is what the driver's operator gives for what specs leave out. The zero value gives
+// nothing.
 type Environment struct {
 	// Account may hold any part of an account; Read says what of it is used when.
 	Account Account
-	// CACertFile names the file that OS_CACERT or clouds.yaml has for the CA bundle. This package reads no files: whoever does puts the
-	// contents into Account.CACert.
+	// CACertFile names the file that OS_CACERT or clouds.yaml has for the CA bundle. This package
+	// reads no files: whoever does puts the contents into Account.CACert.
 	CACertFile string
 }
 
-// EnvironmentFrom reads the variables that OpenStack's own clients read, among them OS_AUTH_URL, OS_USERNAME, OS_PASSWORD,
-// OS_PROJECT_NAME, OS_PROJECT_ID, OS_USER_DOMAIN_NAME, OS_PROJECT_DOMAIN_NAME, OS_REGION_NAME, OS_APPLICATION_CREDENTIAL_ID and
-// _SECRET, OS_TOKEN, OS_AUTH_TYPE, OS_INTERFACE and OS_CACERT, which can also hold the certificates themselves. Where they give
-// neither an address nor credentials, it is the entry of clouds.yaml that OS_CLOUD names, or its only one; OS_REGION_NAME,
-// OS_INTERFACE and OS_CACERT go before that. With none of it the Environment is empty. An error says what to change, and shows
-// nothing of what clouds.yaml holds.
+// EnvironmentFrom reads the variables that OpenStack's own clients read, among them OS_AUTH_URL,
+// OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME, OS_PROJECT_ID, OS_USER_DOMAIN_NAME,
+// OS_PROJECT_DOMAIN_NAME, OS_REGION_NAME, OS_APPLICATION_CREDENTIAL_ID and _SECRET, OS_TOKEN,
+// OS_AUTH_TYPE, OS_INTERFACE and OS_CACERT, which can also hold the certificates themselves. Where
+// they give neither an address nor credentials, it is the entry of clouds.yaml that OS_CLOUD names,
+// or its only one; OS_REGION_NAME, OS_INTERFACE and OS_CACERT go before that. With none of it the
+// Environment is empty. An error says what to change, and shows nothing of what clouds.yaml holds.
 func EnvironmentFrom(getenv func(string) string, cloudsYAML []byte) (Environment, error) {
 	env, authType := fromVariables(getenv)
 	name := getenv("OS_CLOUD")
@@ -56,7 +58,8 @@ func EnvironmentFrom(getenv func(string) string, cloudsYAML []byte) (Environment
 	return env, nil
 }
 
-// fromVariables returns what variables say, and how they want to log in. Of those that mean the same, the first goes before.
+// fromVariables returns what variables say, and how they want to log in. Of those that mean the
+// same, the first goes before.
 func fromVariables(getenv func(string) string) (env Environment, authType string) {
 	first := func(names ...string) string {
 		for _, name := range names {
@@ -89,10 +92,11 @@ func fromVariables(getenv func(string) string) (env Environment, authType string
 	return env, first("OS_AUTH_TYPE")
 }
 
-// fromClouds returns an entry of clouds.yaml, the only one where no name is given, and how it wants to log in.
+// fromClouds returns an entry of clouds.yaml, the only one where no name is given, and how it wants
+// to log in.
 //
-// The parser of gophercloud is not used, only its types: it also reads this process's variables, and every file that the YAML
-// names, which a user's Secret must not make the driver do.
+// The parser of gophercloud is not used, only its types: it also reads this process's variables,
+// and every file that the YAML names, which a user's Secret must not make the driver do.
 func fromClouds(raw []byte, name string) (env Environment, authType string, err error) {
 	var file clouds.Clouds
 	if err := yaml.Unmarshal(raw, &file); err != nil {
@@ -151,8 +155,8 @@ func supported(cloud clouds.Cloud) error {
 // line finds where a YAML parser stopped.
 var line = regexp.MustCompile(`line \d+`)
 
-// unreadable says where YAML is wrong. The parser's own words would show what stands there: a password that begins with '*' is an
-// unknown anchor to it.
+// unreadable says where YAML is wrong. The parser's own words would show what stands there: a
+// password that begins with '*' is an unknown anchor to it.
 func unreadable(err error) error {
 	if at := line.FindString(err.Error()); at != "" {
 		return errors.New("cannot be read at " + at)
@@ -198,9 +202,9 @@ func (a Account) only(authType string) (Account, error) {
 	return kept, nil
 }
 
-// bundled returns what Secrets that are given as a whole hold under names that are no field's: OS_* variables, or a clouds.yaml
-// with the name of its entry as cloud and its CA bundle as cacert, as Cluster API keeps them. What cannot be used is wrong only if
-// it is needed.
+// bundled returns what Secrets that are given as a whole hold under names that are no field's: OS_*
+// variables, or a clouds.yaml with the name of its entry as cloud and its CA bundle as cacert, as
+// Cluster API keeps them. What cannot be used is wrong only if it is needed.
 func bundled(secrets map[string][]byte, needed bool, found *findings) Account {
 	get := func(name string) string { return secretText(secrets[name]) }
 	cloudsYAML := secrets["clouds.yaml"]
@@ -223,7 +227,8 @@ func bundled(secrets map[string][]byte, needed bool, found *findings) Account {
 		return env.Account
 	}
 	if needed {
-		// Written as the contract writes a name with a dot. It is no field, but it is what has to change.
+		// Written as the contract writes a name with a dot. It is no field, but it is what has to
+		// change.
 		found.addSecret(`["clouds.yaml"]`, "the credentials in the Secret cannot be used: %v", err)
 	}
 	return Account{}

@@ -53,8 +53,8 @@ func readManifests(t *testing.T, name string) []manifest {
 	}
 }
 
-// TestExamplesAreRead puts together from the examples in deploy what core would send: what a machine inherits under its own spec, and Secrets
-// beside it.
+// TestExamplesAreRead puts together from the examples in deploy what core would send: what a
+// machine inherits under its own spec, and Secrets beside it.
 func TestExamplesAreRead(t *testing.T) {
 	for _, name := range []string{"machinedeployment.yaml", "cluster.yaml"} {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,8 @@ type volumeFields struct {
 	Type string `json:"type,omitempty"`
 }
 
-// parse reads the spec and puts the secrets that bear its fields' names in their places. The error is SPEC_INVALID.
+// parse reads the spec and puts the secrets that bear its fields' names in their places. The error
+// is SPEC_INVALID.
 func parse(raw []byte, secrets map[string][]byte) (*fields, error) {
 	f := &fields{}
 	if err := sdk.ReadSpec(raw, f); err != nil {
@@ -113,11 +114,12 @@ func parse(raw []byte, secrets map[string][]byte) (*fields, error) {
 	return f, nil
 }
 
-// secretText is a secret without the end of its line, which `kubectl create secret --from-file` and echo leave in it and nobody
-// means.
+// secretText is a secret without the end of its line, which `kubectl create secret --from-file` and
+// echo leave in it and nobody means.
 func secretText(value []byte) string { return strings.TrimRight(string(value), "\r\n") }
 
-// secret are the fields that may come from a Secret, by their names: those that are writeOnly in schema.json.
+// secret are the fields that may come from a Secret, by their names: those that are writeOnly in
+// schema.json.
 func (f *fields) secret() map[string]*string {
 	return map[string]*string{
 		"identityEndpoint":            &f.IdentityEndpoint,

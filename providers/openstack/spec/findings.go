@@ -57,8 +57,9 @@ func (f findings) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// invalid returns an error with every field that is wrong; nil where none is. It is SPEC_INVALID, which is final for a spec, unless all of
-// it can be mended without the spec: CREDENTIALS_INVALID is tried again.
+// invalid returns an error with every field that is wrong; nil where none is. It is SPEC_INVALID,
+// which is final for a spec, unless all of it can be mended without the spec: CREDENTIALS_INVALID
+// is tried again.
 func (f findings) invalid() error {
 	if len(f) == 0 {
 		return nil

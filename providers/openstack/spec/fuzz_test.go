@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// FuzzRead gives any spec, any secrets and any clouds.yaml: nothing panics, the same is read the same, errors have details, and what
-// can be read is found right.
+// FuzzRead gives any spec, any secrets and any clouds.yaml: nothing panics, the same is read the
+// same, errors have details, and what can be read is found right.
 func FuzzRead(f *testing.F) {
 	for _, raw := range []string{
 		metakubeOld, metakubeNew, `{}`, `{"flavor":"f","image":"i","tags":["a",1],"rootDiskSizeGB":"25","configDrive":"true"}`,

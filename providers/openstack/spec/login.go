@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// defaultDomainID is the domain that Keystone comes with, and the one that its other clients fall back to.
+// defaultDomainID is the domain that Keystone comes with, and the one that its other clients fall
+// back to.
 const defaultDomainID = "default"
 
-// resolve puts the account together from what the spec's fields say, what Secrets that are given as a whole hold, and what the
-// environment offers. doc.go says by which rules.
+// resolve puts the account together from what the spec's fields say, what Secrets that are given as
+// a whole hold, and what the environment offers. doc.go says by which rules.
 func (f *fields) resolve(secrets map[string][]byte, env Environment, found *findings) Account {
 	own := f.account(found)
 	own.check(found)
@@ -53,7 +54,8 @@ func (f *fields) resolve(secrets map[string][]byte, env Environment, found *find
 	return account.normal()
 }
 
-// borrow takes the credentials of the environment, if they may be sent where the spec and its Secrets want to go.
+// borrow takes the credentials of the environment, if they may be sent where the spec and its
+// Secrets want to go.
 func (a *Account) borrow(env, own, bundle Account, found *findings) {
 	if a.IdentityEndpoint != "" && !sameEndpoint(a.IdentityEndpoint, env.IdentityEndpoint) {
 		if validEndpoint(a.IdentityEndpoint) {
@@ -128,7 +130,8 @@ func (a Account) normal() Account {
 	return a
 }
 
-// domainOf is the domain that a name needs: one, by its id if there is one, and none without a name.
+// domainOf is the domain that a name needs: one, by its id if there is one, and none without a
+// name.
 func domainOf(qualified, name, id string) (domainName, domainID string) {
 	switch {
 	case qualified == "":
@@ -226,8 +229,8 @@ func validEndpoint(text string) bool {
 		!u.ForceQuery && u.Fragment == ""
 }
 
-// sameEndpoint says whether two URLs lead to one Keystone: by scheme, host, port and path, but for the version at its end, which
-// some leave out. In doubt they do not.
+// sameEndpoint says whether two URLs lead to one Keystone: by scheme, host, port and path, but for
+// the version at its end, which some leave out. In doubt they do not.
 func sameEndpoint(a, b string) bool {
 	if !validEndpoint(a) || !validEndpoint(b) {
 		return false
@@ -245,7 +248,8 @@ func endpointRoot(text string) string {
 	return u.Scheme + "://" + strings.ToLower(u.Host) + path
 }
 
-// validCertificates says whether a text holds at least one certificate in PEM, and nothing else in PEM, such as a key.
+// validCertificates says whether a text holds at least one certificate in PEM, and nothing else in
+// PEM, such as a key.
 func validCertificates(text string) bool {
 	rest, n := []byte(text), 0
 	for {

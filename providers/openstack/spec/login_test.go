@@ -9,7 +9,8 @@ import (
 
 const ownLogin = `"username":"me","password":"mine"`
 
-// TestTheOperatorsCredentials shows when they are used, and that they never leave for another's address.
+// TestTheOperatorsCredentials shows when they are used, and that they never leave for another's
+// address.
 func TestTheOperatorsCredentials(t *testing.T) {
 	noEndpoint := operator()
 	noEndpoint.Account.IdentityEndpoint = ""
@@ -188,7 +189,8 @@ clouds:
     auth: {auth_url: "` + otherEndpoint + `", token: t2}
 `
 
-// TestWholeSecrets are Secrets of a MachineClass or a Cluster, which bring what they hold under their own keys.
+// TestWholeSecrets are Secrets of a MachineClass or a Cluster, which bring what they hold under
+// their own keys.
 func TestWholeSecrets(t *testing.T) {
 	variables := map[string]string{"OS_AUTH_URL": otherEndpoint, "OS_USERNAME": "u", "OS_PASSWORD": "p\n", "OS_PROJECT_ID": "i", "OS_REGION_NAME": "r", "OS_CACERT": otherCertificate}
 	theirs := Account{

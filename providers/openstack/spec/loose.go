@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// The types below read what people and other systems write for one thing in several ways. They never fail: encoding/json would
-// stop at the first that does, and could not say where it is. They keep what is wrong until it is known where they stand.
+// The types below read what people and other systems write for one thing in several ways. They
+// never fail: encoding/json would stop at the first that does, and could not say where it is. They
+// keep what is wrong until it is known where they stand.
 
-// scalar returns the text of a JSON string, number or truth value; empty for null, and known false for anything else.
+// scalar returns the text of a JSON string, number or truth value; empty for null, and known false
+// for anything else.
 func scalar(raw []byte) (text string, known bool) {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
@@ -97,8 +99,8 @@ func (n integer) read(field string, least int, found *findings) *int {
 	return n.value
 }
 
-// tags are Nova's metadata where they are an object, as in Kubermatic's specs, and Nova's tags where they are a list, as in
-// MetaKube's.
+// tags are Nova's metadata where they are an object, as in Kubermatic's specs, and Nova's tags
+// where they are a list, as in MetaKube's.
 type tags struct {
 	pairs map[string]string
 	list  []string

@@ -3,15 +3,19 @@ package spec
 import "time"
 
 const (
-	// DefaultComputeAPIVersion is Nova's microversion where a spec names none: the first with volume types for the root disk.
+	// DefaultComputeAPIVersion is Nova's microversion where a spec names none: the first with
+	// volume types for the root disk.
 	DefaultComputeAPIVersion = "2.67"
-	// MinComputeAPIVersion is the least: the first that tags servers at their creation, by which they are found.
+	// MinComputeAPIVersion is the least: the first that tags servers at their creation, by which
+	// they are found.
 	MinComputeAPIVersion = "2.52"
-	// ReservedPrefix begins the names of tags and metadata that are the driver's own, in whatever case.
+	// ReservedPrefix begins the names of tags and metadata that are the driver's own, in whatever
+	// case.
 	ReservedPrefix = "millwright-"
 	// MaxPorts is how many ports a machine can have.
 	MaxPorts = 8
-	// MaxTags is how many tags a spec can give; Nova has room for 50, and the driver and core need some.
+	// MaxTags is how many tags a spec can give; Nova has room for 50, and the driver and core need
+	// some.
 	MaxTags = 40
 )
 
@@ -21,8 +25,8 @@ const (
 	defaultReadyCheckTimeout = 120 * time.Second
 )
 
-// Spec is what a machine is to be. One that Read returned is valid as far as can be told without the cloud; slices and maps are its
-// own and not shared.
+// Spec is what a machine is to be. One that Read returned is valid as far as can be told without
+// the cloud; slices and maps are its own and not shared.
 type Spec struct {
 	Account Account
 	// ComputeAPIVersion is Nova's microversion, such as "2.67"; never empty.
@@ -35,11 +39,14 @@ type Spec struct {
 	RootDisk *RootDisk
 	// Volumes are disks beside the root disk.
 	Volumes []Volume
-	// Ports has at least one and at most MaxPorts: those of the field ports, one for each; else those of network, networks and subnet.
+	// Ports has at least one and at most MaxPorts: those of the field ports, one for each; else
+	// those of network, networks and subnet.
 	Ports []Port
-	// SecurityGroups are the names or ids of those of each port that has none of its own; empty for the project's default.
+	// SecurityGroups are the names or ids of those of each port that has none of its own; empty for
+	// the project's default.
 	SecurityGroups []string
-	// FloatingIPPool is the name or id of an external network; empty for no floating IP. With it, a port is not foreign.
+	// FloatingIPPool is the name or id of an external network; empty for no floating IP. With it, a
+	// port is not foreign.
 	FloatingIPPool string
 	// ServerGroup is a name or id, or empty.
 	ServerGroup string
@@ -55,7 +62,8 @@ type Spec struct {
 	TrustDevicePath bool
 	// NodeVolumeAttachLimit is for the node's cloud configuration; nil for none.
 	NodeVolumeAttachLimit *int
-	// InstanceReadyCheckPeriod and InstanceReadyCheckTimeout say how often and for how long to look whether a server is up.
+	// InstanceReadyCheckPeriod and InstanceReadyCheckTimeout say how often and for how long to look
+	// whether a server is up.
 	InstanceReadyCheckPeriod, InstanceReadyCheckTimeout time.Duration
 }
 
@@ -79,12 +87,14 @@ type Volume struct {
 
 // Port is one of the server's network interfaces, in their order.
 type Port struct {
-	// ID is an existing port's, somebody else's: it is attached as it is and never changed or deleted, and all below is empty.
+	// ID is an existing port's, somebody else's: it is attached as it is and never changed or
+	// deleted, and all below is empty.
 	ID string
-	// Network and Subnet are names or ids. Either can be empty: the subnet has one network, and the cloud has an only network or
-	// there is an error.
+	// Network and Subnet are names or ids. Either can be empty: the subnet has one network, and the
+	// cloud has an only network or there is an error.
 	Network, Subnet string
-	// FixedIPs is empty where the cloud is to choose, in Subnet if there is one. With it Subnet is empty.
+	// FixedIPs is empty where the cloud is to choose, in Subnet if there is one. With it Subnet is
+	// empty.
 	FixedIPs []FixedIP
 	// SecurityGroups are names or ids; nil for those of the Spec, and empty but not nil for none.
 	SecurityGroups []string
@@ -97,7 +107,8 @@ type Port struct {
 	Profile map[string]any
 	// Trunk: the port is to be the parent of a trunk.
 	Trunk bool
-	// At is what the names of the port's own fields begin with, such as "ports[1]."; empty for one that is not of the field ports.
+	// At is what the names of the port's own fields begin with, such as "ports[1]."; empty for one
+	// that is not of the field ports.
 	At string
 	// NetworkField and SubnetField are where Network and Subnet stand, or would.
 	NetworkField, SubnetField string

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// ports returns the ports as ports says, else one for each network, else one; and what is wrong with them.
+// ports returns the ports as ports says, else one for each network, else one; and what is wrong
+// with them.
 func (f *fields) ports(found *findings) []Port {
 	disabled := f.DisablePortSecurity.isTrue("disablePortSecurity", found)
 	if len(f.Ports) == 0 {
@@ -40,8 +41,9 @@ func (f *fields) ports(found *findings) []Port {
 	return all
 }
 
-// plainPorts are those that networks, network and subnet ask for. As in Kubermatic's driver, network comes first where both are
-// given. The subnet belongs to network, or to the only one of networks.
+// plainPorts are those that networks, network and subnet ask for. As in Kubermatic's driver,
+// network comes first where both are given. The subnet belongs to network, or to the only one of
+// networks.
 func (f *fields) plainPorts(disabled bool, found *findings) []Port {
 	networks := given([]string{f.Network})
 	names := []string{"network"}[:len(networks)]
@@ -120,7 +122,8 @@ func vnicTypes() []string {
 		"accelerator-direct", "accelerator-direct-physical"}
 }
 
-// checkForeign finds what is set for a port that exists already. A value that asks for nothing may be there.
+// checkForeign finds what is set for a port that exists already. A value that asks for nothing may
+// be there.
 func (f *portFields) checkForeign(at string, found *findings) {
 	var quiet findings
 	for _, field := range []struct {
@@ -173,8 +176,8 @@ func (f *portFields) addressPairs(at string, found *findings) []AddressPair {
 	return all
 }
 
-// profile is the port's binding:profile. Cluster API's two words for what is in it become Neutron's; Neutron takes any key in
-// silence, so that they would have no effect as they are.
+// profile is the port's binding:profile. Cluster API's two words for what is in it become
+// Neutron's; Neutron takes any key in silence, so that they would have no effect as they are.
 func (f *portFields) profile(at string, found *findings) map[string]any {
 	profile := map[string]any{}
 	for key, value := range f.Profile {
@@ -200,7 +203,8 @@ func (f *portFields) profile(at string, found *findings) map[string]any {
 	return profile
 }
 
-// validAddress says whether text is an IP address without a zone, which means something on one host only.
+// validAddress says whether text is an IP address without a zone, which means something on one host
+// only.
 func validAddress(text string) bool {
 	address, err := netip.ParseAddr(text)
 	return err == nil && address.Zone() == ""

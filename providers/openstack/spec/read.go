@@ -14,8 +14,10 @@ var schema []byte
 // Schema returns the JSON Schema of cloudProviderSpec, draft 2020-12. It is the caller's own.
 func Schema() []byte { return bytes.Clone(schema) }
 
-// Read returns the spec with its secrets in place and its defaults filled in. The error names every field that is wrong; it is SPEC_INVALID,
-// or CREDENTIALS_INVALID where a Secret or the environment alone can mend it. secrets may be nil; names that are no field's and no part of a whole Secret are passed over.
+// Read returns the spec with its secrets in place and its defaults filled in. The error names every
+// field that is wrong; it is SPEC_INVALID, or CREDENTIALS_INVALID where a Secret or the environment
+// alone can mend it. secrets may be nil; names that are no field's and no part of a whole Secret
+// are passed over.
 func Read(raw []byte, secrets map[string][]byte, env Environment) (Spec, error) {
 	f, err := parse(raw, secrets)
 	if err != nil {
@@ -30,8 +32,9 @@ func Read(raw []byte, secrets map[string][]byte, env Environment) (Spec, error) 
 	return s, nil
 }
 
-// ReadAccount returns only the account that the spec names. Fields that do not exist are refused as by Read; what else is missing
-// or wrong is passed over, so that machines can be listed and deleted by a spec that none can be made from any more.
+// ReadAccount returns only the account that the spec names. Fields that do not exist are refused as
+// by Read; what else is missing or wrong is passed over, so that machines can be listed and deleted
+// by a spec that none can be made from any more.
 func ReadAccount(raw []byte, secrets map[string][]byte, env Environment) (Account, error) {
 	f, err := parse(raw, secrets)
 	if err != nil {
@@ -45,8 +48,9 @@ func ReadAccount(raw []byte, secrets map[string][]byte, env Environment) (Accoun
 	return account, nil
 }
 
-// Validate returns what the request alone proves wrong, in the order of the fields; nil for nothing. What may yet come from a
-// Secret is never found missing, and no rule is applied that a Secret could satisfy: Read applies those.
+// Validate returns what the request alone proves wrong, in the order of the fields; nil for
+// nothing. What may yet come from a Secret is never found missing, and no rule is applied that a
+// Secret could satisfy: Read applies those.
 func Validate(raw []byte, secrets map[string][]byte, env Environment) []*driverv1alpha1.FieldViolation {
 	f, err := parse(raw, secrets)
 	if err != nil {
@@ -58,14 +62,16 @@ func Validate(raw []byte, secrets map[string][]byte, env Environment) []*driverv
 	return found.proven()
 }
 
-// Default fills in defaults without touching fields that are there, be they empty: it is idempotent. The error is SPEC_INVALID for
-// what is no JSON object; what is wrong otherwise stays as it is.
+// Default fills in defaults without touching fields that are there, be they empty: it is
+// idempotent. The error is SPEC_INVALID for what is no JSON object; what is wrong otherwise stays
+// as it is.
 //
-// What it returns is kept with the machine, so it holds only what is the driver's own decision, is seen in the server, and could be
-// decided otherwise by a later version: whether there is a config drive, for which the answer is Kubermatic's. What the cloud, the
-// operator's environment or a MachineClass decides today may be decided anew tomorrow and stays open: region, interface,
-// availability zone, network, port security. So does what belongs to the driver and not to the machine: the microversion, and how
-// often it looks.
+// What it returns is kept with the machine, so it holds only what is the driver's own decision, is
+// seen in the server, and could be decided otherwise by a later version: whether there is a config
+// drive, for which the answer is Kubermatic's. What the cloud, the operator's environment or a
+// MachineClass decides today may be decided anew tomorrow and stays open: region, interface,
+// availability zone, network, port security. So does what belongs to the driver and not to the
+// machine: the microversion, and how often it looks.
 func Default(raw []byte) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &object); err != nil || object == nil {

@@ -152,7 +152,8 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
-// accountIsRight says whether none of the wrong fields has to do with the account, or with how a spec is read at all.
+// accountIsRight says whether none of the wrong fields has to do with the account, or with how a
+// spec is read at all.
 func accountIsRight(wrong string) bool {
 	for _, field := range []string{"colour", "networks", "storage.volume.size", "interface", "identityEndpoint", "tenantID"} {
 		if strings.Contains(wrong, field) {
@@ -178,7 +179,8 @@ func TestNoObject(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotTold gives a canary to every field that may come from a Secret, where it is wrong.
+// TestSecretsAreNotTold gives a canary to every field that may come from a Secret, where it is
+// wrong.
 func TestSecretsAreNotTold(t *testing.T) {
 	const canary = "canary-5f1c"
 	for name := range (&fields{}).secret() {
@@ -223,7 +225,8 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestDefaultsChangeNothingElse: what is read after defaulting is what was read before, but for what the default is about.
+// TestDefaultsChangeNothingElse: what is read after defaulting is what was read before, but for
+// what the default is about.
 func TestDefaultsChangeNothingElse(t *testing.T) {
 	for _, raw := range []string{metakubeOld, metakubeNew, metakubeGrav} {
 		filled, err := Default([]byte(raw))

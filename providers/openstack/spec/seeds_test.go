@@ -79,8 +79,8 @@ func TestMetaKubesSpecsAreRead(t *testing.T) {
 	}
 }
 
-// TestKubermaticsExampleIsRead has the spec of its example as core gives it: all of the account from one Secret, and the strings
-// and nulls that its own defaulting leaves behind.
+// TestKubermaticsExampleIsRead has the spec of its example as core gives it: all of the account
+// from one Secret, and the strings and nulls that its own defaulting leaves behind.
 func TestKubermaticsExampleIsRead(t *testing.T) {
 	raw := `{
 	  "computeAPIVersion": "2.67", "image": "Ubuntu 18.04 amd64", "flavor": "m1.small", "serverGroup": "", "securityGroups": ["external-ssh"],

@@ -19,15 +19,16 @@ import (
 type Options struct {
 	// Cloud is where it happens.
 	Cloud clouds.Cloud
-	// BinDir holds the control plane, CommandDir Millwright's executables, DeployDir is the repository's deploy folder, and
-	// Dir, whose path has to be short, takes all that is written.
+	// BinDir holds the control plane, CommandDir Millwright's executables, DeployDir is the
+	// repository's deploy folder, and Dir, whose path has to be short, takes all that is written.
 	BinDir, CommandDir, DeployDir, Dir string
 	// Seed and Rounds say what happens; First is the first round, 1 if it is 0.
 	Seed          uint64
 	Rounds, First int
 	// Plan bounds what is drawn; its Operations are the cloud's.
 	Plan plan.Options
-	// Slowness is how many times longer things take on this machine than on one that does nothing else; 0 is once.
+	// Slowness is how many times longer things take on this machine than on one that does nothing
+	// else; 0 is once.
 	Slowness int
 	// Out gets each plan before it is carried out, and the verdict.
 	Out io.Writer
@@ -38,7 +39,8 @@ type Options struct {
 // ErrViolated says that a promise was not kept.
 var ErrViolated = errors.New("Millwright broke a promise") //nolint:staticcheck // it is a name
 
-// Run runs a campaign, and ends it at the first round in which a promise is not kept: the world is not the same after.
+// Run runs a campaign, and ends it at the first round in which a promise is not kept: the world is
+// not the same after.
 func Run(ctx context.Context, o Options) (violations []judge.Violation, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -102,7 +104,8 @@ func (a *arena) round(ctx context.Context, p plan.Round) ([]judge.Violation, err
 	return violations, nil
 }
 
-// farewell waits until the strays are gone, deletes all there is, and judges what is left: nothing may be.
+// farewell waits until the strays are gone, deletes all there is, and judges what is left: nothing
+// may be.
 func (a *arena) farewell(ctx context.Context) ([]judge.Violation, error) {
 	// Somebody has to name the account that they are in.
 	if err := a.apply(ctx, plan.Deployments()[0], plan.Shape{Replicas: 1, Surge: 1}); err != nil {

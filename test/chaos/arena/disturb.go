@@ -16,7 +16,8 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
-// carryOut does all that the plan says, each step at its time, and returns when the last of them is over.
+// carryOut does all that the plan says, each step at its time, and returns when the last of them is
+// over.
 func (a *arena) carryOut(ctx context.Context, p plan.Round) error {
 	began := time.Now()
 	errs := make([]error, len(p.Steps))
@@ -47,7 +48,8 @@ func wait(ctx context.Context, long time.Duration) error {
 	}
 }
 
-// impossible says whether a step is a fault that the cloud cannot have: real services are not always to be made to fail.
+// impossible says whether a step is a fault that the cloud cannot have: real services are not
+// always to be made to fail.
 func (a *arena) impossible(s plan.Step) bool {
 	return s.Do == plan.Break && !slices.Contains(a.effects, s.Fault.GetEffect())
 }
@@ -106,7 +108,8 @@ func (a *arena) disturb(ctx context.Context, s plan.Step) error {
 	return err
 }
 
-// rewatch is what a client may take to see the world again after it has lost its watches: it does not ask at once.
+// rewatch is what a client may take to see the world again after it has lost its watches: it does
+// not ask at once.
 const rewatch = 5 * time.Second
 
 func (a *arena) note(act judge.Act) {
@@ -178,8 +181,8 @@ func (a *arena) putRight(ctx context.Context) error {
 	return nil
 }
 
-// awaitControlPlane waits until the API server serves again. Others of the control plane may have ended with it, and are
-// being started again.
+// awaitControlPlane waits until the API server serves again. Others of the control plane may have
+// ended with it, and are being started again.
 func (a *arena) awaitControlPlane(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.options.patiently(settleLimit))
 	defer cancel()

@@ -18,7 +18,8 @@ import (
 // foreignNode is the Node that is nobody's Machine's, and the pod that runs there.
 const foreignNode = "foreign"
 
-// makeForeign makes VMs and a Node with a pod that are none of Millwright's business, and returns the VMs.
+// makeForeign makes VMs and a Node with a pod that are none of Millwright's business, and returns
+// the VMs.
 func (a *arena) makeForeign(ctx context.Context) ([]*backendv1alpha1.VM, error) {
 	var vms []*backendv1alpha1.VM
 	for _, vm := range []*backendv1alpha1.VM{
@@ -47,7 +48,8 @@ func (a *arena) makeForeign(ctx context.Context) ([]*backendv1alpha1.VM, error) 
 	return vms, nil
 }
 
-// claimed are the providerIDs that a Machine made by hand may name: those of foreign VMs, then those of other Machines, by name.
+// claimed are the providerIDs that a Machine made by hand may name: those of foreign VMs, then
+// those of other Machines, by name.
 func (a *arena) claimed() []string {
 	ids := slices.Clone(a.foreignIDs)
 	a.view.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/judge"
 )
 
-// history is what has happened since the last call. What etcd tells is read last: it explains the rest.
+// history is what has happened since the last call. What etcd tells is read last: it explains the
+// rest.
 func (a *arena) history(ctx context.Context) (judge.History, error) {
 	var h judge.History
 	a.mu.Lock()

@@ -30,7 +30,8 @@ func newFinder(dir, auditLog, secret string) *finder {
 		"fatal error: ":         "a panic",
 		secret:                  judge.Canary,
 		hex.EncodeToString(raw): judge.Canary,
-		// In the middle of a longer text base64 has one of three forms; two of them hold these parts.
+		// In the middle of a longer text base64 has one of three forms; two of them hold these
+		// parts.
 		strings.TrimRight(base64.StdEncoding.EncodeToString(raw[:len(raw)/3*3]), "="): judge.Canary,
 	}}
 }

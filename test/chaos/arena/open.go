@@ -49,7 +49,8 @@ type arena struct {
 	foreignIDs []string
 	// effects are what the cloud can be told to do wrong.
 	effects []backendv1alpha1.FaultEffect
-	// vmRevision and callRevision are how far the ledger was read; audit and finder know how far the logs were.
+	// vmRevision and callRevision are how far the ledger was read; audit and finder know how far
+	// the logs were.
 	vmRevision, callRevision int64
 	audit                    *audit.Log
 	finder                   *finder
@@ -64,7 +65,8 @@ type arena struct {
 // strayAge is the least that the manager takes: a create may take as long.
 const strayAge = 8 * time.Second
 
-// managerArgs are flags of the manager: whatever takes minutes by default takes seconds here. Of so few Machines any number may fail.
+// managerArgs are flags of the manager: whatever takes minutes by default takes seconds here. Of so
+// few Machines any number may fail.
 func (o Options) managerArgs() []string {
 	args := []string{
 		"-v=4", "--settled-interval=2s", "--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
@@ -82,7 +84,8 @@ func (o Options) managerArgs() []string {
 	return args
 }
 
-// patiently is how long something takes here that takes so long on a machine that does nothing else.
+// patiently is how long something takes here that takes so long on a machine that does nothing
+// else.
 func (o Options) patiently(long time.Duration) time.Duration {
 	return time.Duration(max(o.Slowness, 1)) * long
 }
@@ -115,7 +118,8 @@ func open(ctx context.Context, o Options) (*arena, error) {
 	return a, nil
 }
 
-// writeDriver writes a script that starts the cloud's driver with the flags that it has here, and returns its name as the stack takes it.
+// writeDriver writes a script that starts the cloud's driver with the flags that it has here, and
+// returns its name as the stack takes it.
 func writeDriver(o Options) (string, error) {
 	commands, err := filepath.Abs(o.CommandDir)
 	if err != nil {

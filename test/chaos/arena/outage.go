@@ -23,8 +23,9 @@ import (
 // applications is the namespace of what runs on the machines.
 const applications = "applications"
 
-// A Node counts as lost when its Lease is as old as nodeGrace. An outage takes longer, and pods take podGrace to end, which is
-// longer still. A drain has drainTimeout: time for pods that end one after the other.
+// A Node counts as lost when its Lease is as old as nodeGrace. An outage takes longer, and pods
+// take podGrace to end, which is longer still. A drain has drainTimeout: time for pods that end one
+// after the other.
 const (
 	leaseDuration = 4 * time.Second
 	nodeGrace     = 8 * time.Second
@@ -32,10 +33,12 @@ const (
 	drainTimeout  = 45 * time.Second
 )
 
-// crowdTime is how long at most an outage waits for pods to run, and for the drain to begin: it may be kept from it.
+// crowdTime is how long at most an outage waits for pods to run, and for the drain to begin: it may
+// be kept from it.
 const crowdTime = 8 * time.Second
 
-// podsPerNode are as many as there are of an application for each Node; half of them may be missing.
+// podsPerNode are as many as there are of an application for each Node; half of them may be
+// missing.
 const podsPerNode = 2
 
 // outage takes the API server away while machines of a deployment are drained.

@@ -34,7 +34,8 @@ func (a *arena) feelPulse(ctx context.Context) {
 	}
 }
 
-// askAPIServer notes when the API server takes long to answer, though nobody hinders it, until ctx ends: whoever depends on it is as late.
+// askAPIServer notes when the API server takes long to answer, though nobody hinders it, until ctx
+// ends: whoever depends on it is as late.
 func (a *arena) askAPIServer(ctx context.Context) {
 	tick := time.NewTicker(tickInterval)
 	defer tick.Stop()

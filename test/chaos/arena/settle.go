@@ -24,7 +24,8 @@ const longWait = 10 * time.Second
 
 const lookInterval = 50 * time.Millisecond
 
-// settle waits until everything is as it should be. It returns what is not when time is up; empty if all is well.
+// settle waits until everything is as it should be. It returns what is not when time is up; empty
+// if all is well.
 func (a *arena) settle(ctx context.Context, farewell bool) string {
 	limit := a.options.patiently(settleLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -97,7 +98,8 @@ func (v *view) unsettledNamespaces() error {
 	return nil
 }
 
-// remaining says what a namespace that is being deleted still holds, and what its Machines have to say.
+// remaining says what a namespace that is being deleted still holds, and what its Machines have to
+// say.
 func (v *view) remaining(n *corev1.Namespace) string {
 	var b strings.Builder
 	for _, c := range n.Status.Conditions {
@@ -129,8 +131,8 @@ func (v *view) unsettledNodes() error {
 	return nil
 }
 
-// unsettledCloud: the cloud holds what each Machine needs, and nothing else of this cluster, but strays that are not
-// old enough to go; at the end these are gone as well.
+// unsettledCloud: the cloud holds what each Machine needs, and nothing else of this cluster, but
+// strays that are not old enough to go; at the end these are gone as well.
 func (a *arena) unsettledCloud(ctx context.Context, farewell bool) error {
 	held, err := a.stack.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: a.view.clusterUID})
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 // credentialsRole is the shipped ClusterRole that lets the manager read a namespace's Secrets.
 const credentialsRole = "millwright-credentials"
 
-// openAccount returns the flags with which the cloud knows the team's account, where it has one of its own.
+// openAccount returns the flags with which the cloud knows the team's account, where it has one of
+// its own.
 func openAccount(o Options) ([]string, error) {
 	if o.Cloud.Name() != stack.Fake().Name() {
 		return nil, nil
@@ -109,7 +110,8 @@ func (a *arena) teamDeployment(replicas int) client.Object {
 // errLeaving says that an object is being deleted: nobody can have it back before it is gone.
 var errLeaving = errors.New("it is being deleted")
 
-// applyTeam makes what is missing of the team, and gives it a size. What is being deleted it leaves alone.
+// applyTeam makes what is missing of the team, and gives it a size. What is being deleted it leaves
+// alone.
 func (a *arena) applyTeam(ctx context.Context, replicas int) error {
 	for _, o := range a.teamObjects(replicas) {
 		err := a.ensure(ctx, o)
@@ -123,7 +125,8 @@ func (a *arena) applyTeam(ctx context.Context, replicas int) error {
 	return a.patchTeam(ctx, replicas)
 }
 
-// ensure makes an object that is not there. The error is errLeaving when it is being deleted, or its namespace is.
+// ensure makes an object that is not there. The error is errLeaving when it is being deleted, or
+// its namespace is.
 func (a *arena) ensure(ctx context.Context, wanted client.Object) error {
 	leaving := false
 	err := a.insist(ctx, func(ctx context.Context) error {
@@ -154,7 +157,8 @@ func (a *arena) patchTeam(ctx context.Context, replicas int) error {
 	return a.patchDeployment(ctx, client.ObjectKey{Namespace: plan.Team, Name: plan.Team}, map[string]any{"spec": map[string]any{"replicas": replicas}})
 }
 
-// deleteManifest deletes what is in the team's namespace: what its machines are deleted with goes before they do.
+// deleteManifest deletes what is in the team's namespace: what its machines are deleted with goes
+// before they do.
 func (a *arena) deleteManifest(ctx context.Context) error {
 	var errs []error
 	for _, o := range a.teamObjects(0)[1:] {

@@ -10,26 +10,31 @@ import (
 // Cloud is a test cloud with its driver.
 type Cloud struct {
 	stack.Provider
-	// Operations are those of the cloud's own that faults are about, each as often as it shall be drawn; "" stands for all. Plans
-	// follow from their order: what is changed here changes what a seed means for this cloud.
+	// Operations are those of the cloud's own that faults are about, each as often as it shall be
+	// drawn; "" stands for all. Plans follow from their order: what is changed here changes what a
+	// seed means for this cloud.
 	Operations []string
 	// Args are the cloud's flags: a VM takes a moment to come and to go.
 	Args []string
-	// Driver is the driver's executable, and DriverArgs are its flags: what takes minutes in earnest takes seconds here.
+	// Driver is the driver's executable, and DriverArgs are its flags: what takes minutes in
+	// earnest takes seconds here.
 	Driver     string
 	DriverArgs []string
-	// Templates are what Machines are made from, by the plan's number. They differ in what cannot be changed in place.
+	// Templates are what Machines are made from, by the plan's number. They differ in what cannot
+	// be changed in place.
 	Templates []Template
-	// Team returns what a team has that brings its own credentials, given the environment in which the cloud's own clients find
-	// it; nil where there can be none.
+	// Team returns what a team has that brings its own credentials, given the environment in which
+	// the cloud's own clients find it; nil where there can be none.
 	Team func(environment map[string]string) Team
 }
 
-// Team is what a team brings: what its Machines inherit from its Cluster and its MachineClass, and its credentials.
+// Team is what a team brings: what its Machines inherit from its Cluster and its MachineClass, and
+// its credentials.
 type Team struct {
 	Template
 
-	// Secret holds its credentials by the names of the fields, and Common is its Cluster's spec, in JSON.
+	// Secret holds its credentials by the names of the fields, and Common is its Cluster's spec, in
+	// JSON.
 	Secret map[string]string
 	Common string
 }
@@ -40,7 +45,8 @@ type Template struct {
 	Kubelet string
 	// Spec is the cloudProviderSpec, in JSON.
 	Spec string
-	// Resources are how many of each kind the cloud holds for one Machine, kinds as the cloud's hooks name them.
+	// Resources are how many of each kind the cloud holds for one Machine, kinds as the cloud's
+	// hooks name them.
 	Resources map[string]int
 }
 
@@ -57,8 +63,8 @@ func Find(name string) (Cloud, bool) {
 	return all[i], true
 }
 
-// Resources returns how many of each kind the cloud holds for a Machine once all has settled; nil for one that was made from none
-// of the templates.
+// Resources returns how many of each kind the cloud holds for a Machine once all has settled; nil
+// for one that was made from none of the templates.
 func (c Cloud) Resources(m *clusterv1alpha1.Machine) map[string]int {
 	templates := c.Templates
 	if c.Team != nil {
@@ -91,14 +97,15 @@ func Fake() Cloud {
 	}
 }
 
-// TeamKey opens the team's account in the fake cloud, and TeamAccount is its name: no other key shows what is in there.
+// TeamKey opens the team's account in the fake cloud, and TeamAccount is its name: no other key
+// shows what is in there.
 const (
 	TeamKey     = "key-of-the-team"
 	TeamAccount = "team"
 )
 
-// OpenStack is its simulator. There is a resource of each kind: every Machine has a floating IP, one template has its root on a
-// volume, and one a trunk and a second volume.
+// OpenStack is its simulator. There is a resource of each kind: every Machine has a floating IP,
+// one template has its root on a volume, and one a trunk and a second volume.
 func OpenStack() Cloud {
 	const place = `"availabilityZone":"nova","image":"tiny-raw","floatingIpPool":"public","securityGroups":["default"]`
 	return Cloud{
@@ -142,7 +149,8 @@ func OpenStack() Cloud {
 	}
 }
 
-// OpenStackServices are real services, which a file in JSON names: see [stack.OpenStackServices]. They take their time.
+// OpenStackServices are real services, which a file in JSON names: see [stack.OpenStackServices].
+// They take their time.
 func OpenStackServices(file string) Cloud {
 	c := OpenStack()
 	c.Provider, c.Args = stack.OpenStackServices(file), nil

@@ -17,7 +17,8 @@ type Link struct {
 
 	mu    sync.Mutex
 	flows map[*flow]struct{}
-	// down: nobody is let in. stalled is closed when what was stalled goes on; nil while nothing is.
+	// down: nobody is let in. stalled is closed when what was stalled goes on; nil while nothing
+	// is.
 	down    bool
 	stalled chan struct{}
 }

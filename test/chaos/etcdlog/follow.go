@@ -34,7 +34,8 @@ type Log struct {
 	objects  map[string]client.Object
 }
 
-// New returns a Log that tells see of each change since the beginning, in order, from one goroutine.
+// New returns a Log that tells see of each change since the beginning, in order, from one
+// goroutine.
 func New(url string, config *tls.Config, see func(Change)) *Log {
 	return &Log{
 		url: url + "/v3/watch", client: &http.Client{Transport: &http.Transport{TLSClientConfig: config}},
@@ -51,8 +52,8 @@ const pause = 50 * time.Millisecond
 // ErrCompacted says that a part of the history is lost.
 var ErrCompacted = errors.New("etcd has dropped changes before they were read")
 
-// Follow follows until ctx ends, and through every absence of etcd. It returns an error when the history has a gap, or
-// cannot be read.
+// Follow follows until ctx ends, and through every absence of etcd. It returns an error when the
+// history has a gap, or cannot be read.
 func (l *Log) Follow(ctx context.Context) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -21,7 +21,8 @@ type History struct {
 	Resources []*backendv1alpha1.Resource
 	// Writes are those of the API server's audit log.
 	Writes []Write
-	// Acts are what chaos did, Ends the processes that ended though nobody asked them to, Finds what their logs held.
+	// Acts are what chaos did, Ends the processes that ended though nobody asked them to, Finds
+	// what their logs held.
 	Acts  []Act
 	Ends  []End
 	Finds []Find

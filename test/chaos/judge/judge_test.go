@@ -18,7 +18,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// tale tells a history by hand. Each call happens a minute after the one before, unless at says otherwise.
+// tale tells a history by hand. Each call happens a minute after the one before, unless at says
+// otherwise.
 type tale struct {
 	History
 
@@ -194,8 +195,8 @@ func three(t *tale) {
 	}
 }
 
-// toldToGo is a deployment that was to go down to none, and then to stay: its set is told the first later than its user
-// said the second, and does it another two seconds later.
+// toldToGo is a deployment that was to go down to none, and then to stay: its set is told the first
+// later than its user said the second, and does it another two seconds later.
 func toldToGo(t *tale, later time.Duration) {
 	t.deployment(1, 1, 0)
 	t.made("a")
@@ -208,7 +209,8 @@ func toldToGo(t *tale, later time.Duration) {
 	t.at(wanted.Add(later + 1900*time.Millisecond))
 }
 
-// userTakes is a deployment of which one may be missing: its user takes one, and core another one later.
+// userTakes is a deployment of which one may be missing: its user takes one, and core another one
+// later.
 func userTakes(t *tale, later time.Duration) {
 	t.deployment(3, 1, 1)
 	for _, name := range []string{"a", "b", "c"} {

@@ -15,8 +15,8 @@ type Options struct {
 	Core string
 	// ClusterUID marks what is this cluster's in the cloud.
 	ClusterUID string
-	// ForeignNodes are the names of Nodes, and ForeignVMs the ids of VMs, that are none of Millwright's business. Foreign are the ids
-	// of all that the cloud has held from the beginning.
+	// ForeignNodes are the names of Nodes, and ForeignVMs the ids of VMs, that are none of
+	// Millwright's business. Foreign are the ids of all that the cloud has held from the beginning.
 	ForeignNodes, ForeignVMs, Foreign []string
 	// Resources returns how many of each kind the cloud holds for a Machine once all has settled.
 	Resources func(*clusterv1alpha1.Machine) map[string]int
@@ -24,7 +24,8 @@ type Options struct {
 	StrayAge time.Duration
 	// DrainTimeout is how long a drain may take. Then the VM goes, whatever pods are left.
 	DrainTimeout time.Duration
-	// Patience is how far Millwright's view of the world may be behind without anybody hindering it.
+	// Patience is how far Millwright's view of the world may be behind without anybody hindering
+	// it.
 	Patience time.Duration
 }
 
@@ -102,8 +103,9 @@ func (j *Judge) change(c Change) {
 	}
 }
 
-// hindered returns the earliest instant that Millwright's view of the world at an instant may stem from: patience before,
-// and more where it, or what it sees the world through, was hindered meanwhile.
+// hindered returns the earliest instant that Millwright's view of the world at an instant may stem
+// from: patience before, and more where it, or what it sees the world through, was hindered
+// meanwhile.
 func (j *Judge) hindered(at time.Time) time.Time {
 	from := at.Add(-j.options.Patience)
 	for again := true; again; {
@@ -120,8 +122,9 @@ func (j *Judge) hindered(at time.Time) time.Time {
 	return from
 }
 
-// told returns the earliest instant that what is done in a set at an instant may stem from: what the set was told a moment
-// ago may still be done, and stems from what its deployment was seen to want then.
+// told returns the earliest instant that what is done in a set at an instant may stem from: what
+// the set was told a moment ago may still be done, and stems from what its deployment was seen to
+// want then.
 func (j *Judge) told(set types.UID, at time.Time) time.Time {
 	from := j.hindered(at)
 	if told := j.world.sizes[set].at; told.After(from) {

@@ -22,7 +22,8 @@ type machine struct {
 	node string
 	// emptied: its VM's deletion was asked for, and what was on the Node then was judged.
 	emptied bool
-	// unready is when it was last Ready before it stopped to be so, and since is since when it had been.
+	// unready is when it was last Ready before it stopped to be so, and since is since when it had
+	// been.
 	unready, since time.Time
 }
 
@@ -90,7 +91,8 @@ func readySince(m *clusterv1alpha1.Machine) (time.Time, bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// available says whether the Machine serves at an instant, or did so at some time from another instant on.
+// available says whether the Machine serves at an instant, or did so at some time from another
+// instant on.
 func (m *machine) available(minReady time.Duration, from, at time.Time) bool {
 	return m.deleted.IsZero() && m.serves(minReady, from, at)
 }
@@ -103,7 +105,8 @@ func (m *machine) serves(minReady time.Duration, from, at time.Time) bool {
 	return !m.unready.IsZero() && !m.unready.Before(from) && !m.since.Add(minReady).After(m.unready)
 }
 
-// justTaken says whether a user has taken the Machine away after an instant, until when it was available.
+// justTaken says whether a user has taken the Machine away after an instant, until when it was
+// available.
 func (j *Judge) justTaken(m *machine, minReady time.Duration, from time.Time) bool {
 	return !m.deleted.IsZero() && !m.deleted.Before(from) && j.byHand(m) && m.serves(minReady, from, m.deleted)
 }

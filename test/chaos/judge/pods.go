@@ -14,7 +14,8 @@ type pod struct {
 	name, node string
 	// bound is when it was first seen on its Node.
 	bound time.Time
-	// evicted: core evicted it. terminating: it was told to end, and has until the instant grace for that.
+	// evicted: core evicted it. terminating: it was told to end, and has until the instant grace
+	// for that.
 	evicted, terminating bool
 	grace                time.Time
 	// ended is when it was first seen to have ended, or to be gone.
@@ -87,8 +88,8 @@ func (j *Judge) judgePods(h History) {
 	}
 }
 
-// mayLosePods says whether a Machine's VM may be deleted whatever pods are on it: it did not run or has no Node any more,
-// by somebody else's doing, or the time for the drain is over.
+// mayLosePods says whether a Machine's VM may be deleted whatever pods are on it: it did not run or
+// has no Node any more, by somebody else's doing, or the time for the drain is over.
 func (j *Judge) mayLosePods(m *machine, v *backendv1alpha1.VM, at time.Time) bool {
 	if m.node == "" || m.deleted.IsZero() {
 		return m.node == ""
@@ -104,7 +105,8 @@ func (j *Judge) mayLosePods(m *machine, v *backendv1alpha1.VM, at time.Time) boo
 	return !at.Before(m.DeletionTimestamp.Add(j.options.DrainTimeout))
 }
 
-// judgeEmpty: the pods that were on the Node when its Machine's deletion began have ended, or had their time.
+// judgeEmpty: the pods that were on the Node when its Machine's deletion began have ended, or had
+// their time.
 func (j *Judge) judgeEmpty(m *machine, at time.Time) {
 	begun := at
 	if !m.deleted.IsZero() {

@@ -113,8 +113,8 @@ func (j *Judge) tellerDied(at time.Time, ends []End) bool {
 	return false
 }
 
-// refused says whether the API server may have answered an event of about then with an error: client-go gives it up then. It
-// repeats one that got no answer at all.
+// refused says whether the API server may have answered an event of about then with an error:
+// client-go gives it up then. It repeats one that got no answer at all.
 func (j *Judge) refused(at time.Time) bool {
 	for _, a := range j.acts {
 		away := (a.Do == Killed || a.Do == Hindered) && (a.Target == localcluster.Etcd || a.Target == localcluster.APIServer)
@@ -147,8 +147,8 @@ const Canary = "a secret"
 // ours are Millwright's processes.
 var ours = map[string]bool{"manager": true, "driver": true, "cloud": true, "kubelets": true}
 
-// cutOff says whether something that a process needs was away at an instant, or a moment before: reason enough to exit in
-// order, and to be started again.
+// cutOff says whether something that a process needs was away at an instant, or a moment before:
+// reason enough to exit in order, and to be started again.
 func (j *Judge) cutOff(at time.Time) bool {
 	for _, a := range j.acts {
 		if (a.Do == Killed || a.Do == Hindered) && !a.At.After(at) && a.Until.After(at.Add(-exitTime)) {

@@ -23,7 +23,8 @@ type world struct {
 	leaving map[types.UID]bool
 	// sizes are what sets were last told to have, and since when.
 	sizes map[types.UID]size
-	// emptied are the times in which a namespace was being deleted, and nodesGone when a Node went last, by name.
+	// emptied are the times in which a namespace was being deleted, and nodesGone when a Node went
+	// last, by name.
 	emptied   map[string][]span
 	nodesGone map[string]time.Time
 }
@@ -169,8 +170,8 @@ func (d *deployment) most(from time.Time) int {
 	return n
 }
 
-// floor is the smallest number of machines that had to be available at some time from an instant on, and minReady the
-// shortest time after which a Ready one counted.
+// floor is the smallest number of machines that had to be available at some time from an instant
+// on, and minReady the shortest time after which a Ready one counted.
 func (d *deployment) floor(from time.Time) (floor int, minReady time.Duration) {
 	for i, w := range d.since(from) {
 		if i == 0 || w.floor() < floor {

@@ -23,9 +23,11 @@ type Options struct {
 	Team bool
 	// Claims lets Machines be made by hand that name somebody else's VM.
 	Claims bool
-	// Outages lets the API server be away, while machines are drained, for so long that their Nodes count as lost.
+	// Outages lets the API server be away, while machines are drained, for so long that their Nodes
+	// count as lost.
 	Outages bool
-	// Operations are the cloud's that faults are about, each as often as it shall be drawn; "" is all of them, and so are none.
+	// Operations are the cloud's that faults are about, each as often as it shall be drawn; "" is
+	// all of them, and so are none.
 	Operations []string
 }
 

@@ -42,7 +42,8 @@ func TestAPlanReads(t *testing.T) {
 	}
 }
 
-// All rounds of a campaign stay what they are. Who changes what is drawn, on purpose, writes down what they are now.
+// All rounds of a campaign stay what they are. Who changes what is drawn, on purpose, writes down
+// what they are now.
 func TestSeedsKeepTheirMeaning(t *testing.T) {
 	for seed, want := range map[uint64]string{
 		1:  "797af4dd26f0f8f7fc2c67a77f0c67d61ec20ee4f8de9f31a9092bf36eb4d09b",

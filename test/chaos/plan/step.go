@@ -16,7 +16,8 @@ type Round struct {
 
 // Step is one thing that happens.
 type Step struct {
-	// At is when it begins, from the beginning of the round, and Lasts how long it takes; 0: it is done at once.
+	// At is when it begins, from the beginning of the round, and Lasts how long it takes; 0: it is
+	// done at once.
 	At, Lasts time.Duration
 	Do        Verb
 	// Target is a deployment, a process or a link, by its name.
@@ -33,7 +34,8 @@ type Step struct {
 // Verb says what a Step does.
 type Verb string
 
-// What users do to the deployment that is the Target. One that does not exist is made by Apply, and left alone by the rest.
+// What users do to the deployment that is the Target. One that does not exist is made by Apply, and
+// left alone by the rest.
 const (
 	// Apply gives the deployment Shape.
 	Apply Verb = "apply"
@@ -41,11 +43,12 @@ const (
 	Scale Verb = "scale"
 	// Delete deletes it.
 	Delete Verb = "delete"
-	// DeleteMachine deletes one of its machines by hand, and Mark marks one to go first: that with the index Number, modulo
-	// their number, of those there are, by name.
+	// DeleteMachine deletes one of its machines by hand, and Mark marks one to go first: that with
+	// the index Number, modulo their number, of those there are, by name.
 	DeleteMachine Verb = "delete machine of"
 	Mark          Verb = "mark machine of"
-	// DeleteNode deletes the Node of one of its machines, as Mark chooses, and Replace asks for one to be replaced.
+	// DeleteNode deletes the Node of one of its machines, as Mark chooses, and Replace asks for one
+	// to be replaced.
 	DeleteNode Verb = "delete node of a machine of"
 	Replace    Verb = "replace machine of"
 	// Pause pauses it, by annotation, for Lasts; Hold pauses its rollout.
@@ -53,23 +56,27 @@ const (
 	Hold  Verb = "hold the rollout of"
 )
 
-// What users do to the team: a namespace with machines, credentials, a MachineClass and a Cluster of its own, all of them
-// called Team.
+// What users do to the team: a namespace with machines, credentials, a MachineClass and a Cluster
+// of its own, all of them called Team.
 const (
-	// ApplyTeam makes what is missing of it, and gives it Number machines. While it is being deleted it is left alone.
+	// ApplyTeam makes what is missing of it, and gives it Number machines. While it is being
+	// deleted it is left alone.
 	ApplyTeam Verb = "apply all of"
 	// DeleteNamespace deletes the namespace with all in it.
 	DeleteNamespace Verb = "delete the namespace of"
-	// DeleteManifest deletes all in the namespace, first what the machines are deleted with, as `kubectl delete -f` does.
+	// DeleteManifest deletes all in the namespace, first what the machines are deleted with, as
+	// `kubectl delete -f` does.
 	DeleteManifest Verb = "delete all of"
 	// DeleteSecret deletes the Secret with the credentials, and makes it anew after Lasts.
 	DeleteSecret Verb = "delete the Secret of" //nolint:gosec // it is a name
-	// DeleteBinding deletes the RoleBinding that lets the manager read the Secret, and makes it anew after Lasts.
+	// DeleteBinding deletes the RoleBinding that lets the manager read the Secret, and makes it
+	// anew after Lasts.
 	DeleteBinding Verb = "delete the RoleBinding of"
 )
 
-// Claim makes a Machine by hand that names a VM which is not its own, by its providerID, and deletes it after Lasts. Number
-// chooses the VM, modulo their number: first those that are foreign, then those of other Machines.
+// Claim makes a Machine by hand that names a VM which is not its own, by its providerID, and
+// deletes it after Lasts. Number chooses the VM, modulo their number: first those that are foreign,
+// then those of other Machines.
 const Claim Verb = "make a machine with a foreign providerID"
 
 // What goes wrong.
@@ -86,10 +93,12 @@ const (
 	Break Verb = "break"
 	// Limit lets there be Number VMs more than there are, until the round's disturbances end.
 	Limit Verb = "limit"
-	// Change does Change to a VM: that with the index Number, modulo their number, of those that run, by name.
+	// Change does Change to a VM: that with the index Number, modulo their number, of those that
+	// run, by name.
 	Change Verb = "change VM"
-	// Outage runs pods on the machines of the deployment Target, deletes some of the machines, and takes the API server away
-	// for Lasts while they are drained. It is left alone where no machine has a Node.
+	// Outage runs pods on the machines of the deployment Target, deletes some of the machines, and
+	// takes the API server away for Lasts while they are drained. It is left alone where no machine
+	// has a Node.
 	Outage Verb = "take the API server away while draining"
 	// Stray leaves a VM of this cluster without a Machine, as one that was lost.
 	Stray Verb = "leave a stray VM"

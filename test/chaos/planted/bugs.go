@@ -10,7 +10,8 @@ import (
 type Bug struct {
 	// Name is what the command calls it, What says what is wrong.
 	Name, What string
-	// Breaks are promises of which it breaks one at the least; which one comes first is a matter of chance.
+	// Breaks are promises of which it breaks one at the least; which one comes first is a matter of
+	// chance.
 	Breaks []string
 	// File is where it is, and New the mistake in place of Old, which stands there once.
 	File, Old, New string

@@ -8,7 +8,8 @@ import (
 
 const root = "../../.."
 
-// Each bug can be planted into the code as it is now. That chaos finds them takes minutes: `make chaos-planted`.
+// Each bug can be planted into the code as it is now. That chaos finds them takes minutes: `make
+// chaos-planted`.
 func TestBugsCanBePlanted(t *testing.T) {
 	for _, b := range Bugs() {
 		t.Run(b.Name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 const manager = "millwright-manager"
 
-// Source returns the file with the bug in it; root is the repository's. It fails where the code is not as it was when the
-// bug was written down.
+// Source returns the file with the bug in it; root is the repository's. It fails where the code is
+// not as it was when the bug was written down.
 func (b Bug) Source(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, b.File))
 	if err != nil {
@@ -26,7 +26,8 @@ func (b Bug) Source(root string) (string, error) {
 	return strings.Replace(string(text), b.Old, b.New, 1), nil
 }
 
-// Build fills the new folder dir with Millwright's executables: those of commands, but the manager, which has the bug.
+// Build fills the new folder dir with Millwright's executables: those of commands, but the manager,
+// which has the bug.
 func (b Bug) Build(ctx context.Context, root, commands, dir string) error {
 	overlay, err := b.overlay(root, dir)
 	if err != nil {

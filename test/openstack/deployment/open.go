@@ -15,7 +15,8 @@ const Variable = "MILLWRIGHT_OPENSTACK"
 type Deployment struct {
 	// Release is OpenStack's, in small letters.
 	Release string `json:"release"`
-	// IdentityEndpoint, Region and Password let the users demo, alt and admin in, each to the project of its name.
+	// IdentityEndpoint, Region and Password let the users demo, alt and admin in, each to the
+	// project of its name.
 	IdentityEndpoint string `json:"identityEndpoint"`
 	Region           string `json:"region"`
 	Password         string `json:"password"`
@@ -44,8 +45,8 @@ func Open(t testing.TB) *Deployment {
 	return d
 }
 
-// Stop ends a process, as ctl.sh calls it; Kill does so at once, Pause stops it where it stands. It is there again when
-// the test is over, or after Up or Resume.
+// Stop ends a process, as ctl.sh calls it; Kill does so at once, Pause stops it where it stands. It
+// is there again when the test is over, or after Up or Resume.
 func (d *Deployment) Stop(t testing.TB, process string) { d.disturb(t, "stop", process, d.Up) }
 
 // Kill ends a process at once. See Stop.

@@ -1,5 +1,5 @@
-// Package faultproxy stands before HTTP services, breaks requests by rules, and remembers all of them: their number is
-// what a driver's calls are counted by.
+// Package faultproxy stands before HTTP services, breaks requests by rules, and remembers all of
+// them: their number is what a driver's calls are counted by.
 //
 // Over HTTP, at an address of its own:
 //

@@ -23,11 +23,13 @@ type Call struct {
 	Broken bool `json:"broken"`
 }
 
-// Proxy is the rules, the calls, and the relays that both are about. The zero value is not ready; see New.
+// Proxy is the rules, the calls, and the relays that both are about. The zero value is not ready;
+// see New.
 type Proxy struct {
 	log   *slog.Logger
 	rules rules
-	// transport opens a connection for each request: what a request meets is the service as it is now.
+	// transport opens a connection for each request: what a request meets is the service as it is
+	// now.
 	transport http.RoundTripper
 
 	mu    sync.Mutex

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// Rule breaks the requests that it matches. The first one that does, and is not used up, rules a request.
+// Rule breaks the requests that it matches. The first one that does, and is not used up, rules a
+// request.
 type Rule struct {
-	// Method, Port and Path say which requests: an HTTP method, the port that they came to, an expression that is found
-	// in the path. Empty ones match all.
+	// Method, Port and Path say which requests: an HTTP method, the port that they came to, an
+	// expression that is found in the path. Empty ones match all.
 	Method string `json:"method,omitempty"`
 	Port   string `json:"port,omitempty"`
 	Path   string `json:"path,omitempty"`
@@ -21,7 +22,8 @@ type Rule struct {
 	Times int `json:"times,omitempty"`
 	// Delay holds a request back before anything else happens. Alone, it does no more than that.
 	Delay Duration `json:"delay,omitempty"`
-	// Drop ends the connection without an answer: "before" the service gets the request, or "after" it has done it.
+	// Drop ends the connection without an answer: "before" the service gets the request, or "after"
+	// it has done it.
 	Drop string `json:"drop,omitempty"`
 	// Status, Header and Body are an answer in the service's place; the service gets nothing.
 	Status int               `json:"status,omitempty"`

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Serve listens at control, and for each relay, LISTEN=TARGET, at LISTEN, until ctx ends. It returns nil then, else why it
-// cannot listen or serve. What is under way when it ends is broken off.
+// Serve listens at control, and for each relay, LISTEN=TARGET, at LISTEN, until ctx ends. It
+// returns nil then, else why it cannot listen or serve. What is under way when it ends is broken
+// off.
 func (p *Proxy) Serve(ctx context.Context, control string, relays []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestConformance holds the driver, as a process of its own, to the contract. What it tries is that of conformance.yaml.
+// TestConformance holds the driver, as a process of its own, to the contract. What it tries is that
+// of conformance.yaml.
 func TestConformance(t *testing.T) {
 	dir, err := os.MkdirTemp("", "driver") // not t.TempDir: a socket's path has to be short
 	if err != nil {

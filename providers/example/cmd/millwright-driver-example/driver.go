@@ -24,12 +24,14 @@ type spec struct { // cloudProviderSpec
 	Size string `json:"size"` // a VM keeps it
 }
 
-// driver has a folder for a cloud: the directory CLUSTER,UID.vm in it is a VM, and CLUSTER,UID.tags, a symbolic link, says whose
-// it is. The disk makes each whole or not at all, and never twice: however many drivers are asked how often, a uid has one VM.
-// One that is killed in between leaves tags alone: list shows them, create goes on from them, delete removes them.
+// driver has a folder for a cloud: the directory CLUSTER,UID.vm in it is a VM, and
+// CLUSTER,UID.tags, a symbolic link, says whose it is. The disk makes each whole or not at all, and
+// never twice: however many drivers are asked how often, a uid has one VM. One that is killed in
+// between leaves tags alone: list shows them, create goes on from them, delete removes them.
 type driver struct{ cloud *os.Root }
 
-// tags are the text of the link. Nothing of it is secret; user data, which a real VM boots, is, and goes nowhere here.
+// tags are the text of the link. Nothing of it is secret; user data, which a real VM boots, is, and
+// goes nowhere here.
 type tags struct {
 	Cluster string
 	Machine *driverv1alpha1.MachineRef
@@ -45,7 +47,8 @@ func (d *driver) Info() sdk.Info {
 	return sdk.Info{Name: name, Version: "dev", ProviderIDPrefix: name + ":///", Limits: settle}
 }
 
-// CreateMachine can be repeated, since each of its steps can. A cloud that takes its time answers CREATING, with poll_after.
+// CreateMachine can be repeated, since each of its steps can. A cloud that takes its time answers
+// CREATING, with poll_after.
 func (d *driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
 	var want spec
 	if err := sdk.ReadSpec(r.GetProvider().GetProviderSpec(), &want); err != nil {
@@ -78,7 +81,8 @@ func (d *driver) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachin
 	return m, err
 }
 
-// DeleteMachine removes all there is. A cloud that takes its time answers the machine, DELETING, until it is gone.
+// DeleteMachine removes all there is. A cloud that takes its time answers the machine, DELETING,
+// until it is gone.
 func (d *driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
 	at := place(r.GetMeta().GetClusterUid(), r.GetMachine().GetUid())
 	if _, err := d.find(at, r.GetMachine()); err != nil {
@@ -112,7 +116,8 @@ func (d *driver) ListMachines(_ context.Context, r *driverv1alpha1.ListMachinesR
 	return sdk.Page(r, all)
 }
 
-// find says in the contract's terms what is at a place, nil for nothing. Where a machine is given, it has to be that one's.
+// find says in the contract's terms what is at a place, nil for nothing. Where a machine is given,
+// it has to be that one's.
 func (d *driver) find(at string, whose *driverv1alpha1.MachineRef) (*driverv1alpha1.Machine, error) {
 	info, err := d.cloud.Lstat(at + ".tags")
 	text, unread := d.cloud.Readlink(at + ".tags")
@@ -152,7 +157,8 @@ func change(ctx context.Context, steps ...func() error) error {
 	return nil
 }
 
-// explain puts what the disk says into the contract's terms. What else goes wrong is PROVIDER_INTERNAL.
+// explain puts what the disk says into the contract's terms. What else goes wrong is
+// PROVIDER_INTERNAL.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):

@@ -150,7 +150,8 @@ func TestNothingChangesOnceTheCallerIsGone(t *testing.T) {
 	expectCloud(t, dir)
 }
 
-// Whatever a cluster and a uid are called, a VM is in the cloud and nowhere else, and whose it is cannot be mistaken.
+// Whatever a cluster and a uid are called, a VM is in the cloud and nowhere else, and whose it is
+// cannot be mistaken.
 func TestNamesThatAreNoFileNames(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "cloud")

@@ -1,4 +1,5 @@
-// Command millwright-driver-example is a driver whose cloud is a folder, and a VM a directory in it.
+// Command millwright-driver-example is a driver whose cloud is a folder, and a VM a directory in
+// it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command fakecloud runs a small cloud in memory for tests and demos, with hooks by which it can be watched and made to
-// misbehave. See package cloud.
+// Command fakecloud runs a small cloud in memory for tests and demos, with hooks by which it can be
+// watched and made to misbehave. See package cloud.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command millwright-driver-fake-doubling is a mutant of the fake driver, for proofs: it breaks the contract's first promise
-// by making two VMs for the first machine that it is asked to create. A demo or a test that does not fail with it proves
-// nothing.
+// Command millwright-driver-fake-doubling is a mutant of the fake driver, for proofs: it breaks the
+// contract's first promise by making two VMs for the first machine that it is asked to create. A
+// demo or a test that does not fail with it proves nothing.
 package main
 
 import (

@@ -41,7 +41,8 @@ func (s *scene) config() conformance.Config {
 	}
 }
 
-// The driver keeps to the contract, however it is reached: as a process of its own on a cloud that serves its hooks.
+// The driver keeps to the contract, however it is reached: as a process of its own on a cloud that
+// serves its hooks.
 func TestConformance(t *testing.T) {
 	for name, reach := range map[string]func(*scene) string{"unix": (*scene).sidecar, "tcp": (*scene).remote, "exec": (*scene).launched} {
 		t.Run(name, func(t *testing.T) {
@@ -218,8 +219,8 @@ func (s *scene) serveMutant(server *grpc.Server, listener net.Listener) {
 	s.Cleanup(server.Stop)
 }
 
-// asMutant makes the test's own executable a mutant of that name, driver and all, to be started by the harness; its argument is
-// where the cloud is.
+// asMutant makes the test's own executable a mutant of that name, driver and all, to be started by
+// the harness; its argument is where the cloud is.
 const asMutant = "DRIVER_FAKE_TEST_AS_MUTANT"
 
 // mutated serves a mutant, and does not return.
@@ -275,7 +276,8 @@ func harness(config string) int {
 	return 0
 }
 
-// A run that is killed while the cloud makes a VM leaves nothing once it was cleaned up after, and nothing else is touched.
+// A run that is killed while the cloud makes a VM leaves nothing once it was cleaned up after, and
+// nothing else is touched.
 func TestNothingIsLeftOfAKilledRun(t *testing.T) {
 	s := newScene(t)
 	s.start()

@@ -1,5 +1,5 @@
-// Command millwright-driver-fake is the driver of the fake cloud: of one that runs as a process of its own (--cloud), or
-// of one in this process, which ends with it.
+// Command millwright-driver-fake is the driver of the fake cloud: of one that runs as a process of
+// its own (--cloud), or of one in this process, which ends with it.
 package main
 
 import (

@@ -189,8 +189,8 @@ func provider() *driverv1alpha1.ProviderContext {
 	return &driverv1alpha1.ProviderContext{ProviderSpec: []byte(`{"flavor":"small","image":"ubuntu-24.04"}`)}
 }
 
-// A driver is killed before and after each of the cloud's calls of a create and of a delete: the next one finishes with
-// exactly one VM, or with nothing.
+// A driver is killed before and after each of the cloud's calls of a create and of a delete: the
+// next one finishes with exactly one VM, or with nothing.
 func TestKilledAtEveryCall(t *testing.T) {
 	for _, operation := range []string{"CreateNIC", "CreateVM", "DeleteVM", "DeleteNIC"} {
 		for _, point := range []backendv1alpha1.FaultPoint{

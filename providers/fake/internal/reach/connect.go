@@ -33,8 +33,8 @@ const maxReconnectDelay = 2 * time.Second
 // grace bounds how long the hooks' calls may take to finish.
 const grace = time.Second
 
-// Cloud returns a client of the cloud, and a function that ends what this began. A cloud that is away is no error: calls
-// fail until it is back.
+// Cloud returns a client of the cloud, and a function that ends what this began. A cloud that is
+// away is no error: calls fail until it is back.
 func Cloud(ctx context.Context, log *slog.Logger, target Target) (fakecloudv1alpha1.CloudServiceClient, func(), error) {
 	if target.Endpoint == "" {
 		return own(ctx, log, target.Hooks)
@@ -52,7 +52,8 @@ func Cloud(ctx context.Context, log *slog.Logger, target Target) (fakecloudv1alp
 	return fakecloudv1alpha1.NewCloudServiceClient(conn), func() { conn.Close() }, nil
 }
 
-// own starts a cloud in this process. A driver has to talk to it as to any other, so it does over a connection.
+// own starts a cloud in this process. A driver has to talk to it as to any other, so it does over a
+// connection.
 func own(ctx context.Context, log *slog.Logger, hooks string) (fakecloudv1alpha1.CloudServiceClient, func(), error) {
 	c, err := cloud.Open(cloud.Options{Log: log})
 	if err != nil {

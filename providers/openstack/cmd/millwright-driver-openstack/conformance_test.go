@@ -11,7 +11,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 )
 
-// The driver keeps to the contract: as a process that the harness starts and kills, against the simulator.
+// The driver keeps to the contract: as a process that the harness starts and kills, against the
+// simulator.
 func TestConformance(t *testing.T) {
 	s := simulate(t, openstacksim.Options{World: openstacksim.DefaultWorld().With(openstacksim.World{Networks: []openstacksim.Network{
 		// Each project has a network of this name.
@@ -24,7 +25,8 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, c)
 }
 
-// The same against the real services, where MILLWRIGHT_OPENSTACK says how to reach them: `make test-openstack`.
+// The same against the real services, where MILLWRIGHT_OPENSTACK says how to reach them: `make
+// test-openstack`.
 func TestConformanceOnRealServices(t *testing.T) {
 	file := os.Getenv("MILLWRIGHT_OPENSTACK")
 	if file == "" {
@@ -53,7 +55,8 @@ func TestConformanceOnRealServices(t *testing.T) {
 	conformance.Run(t, c)
 }
 
-// cloud is what a driver is tried on: by a user, whose project has the same name, with a network of it.
+// cloud is what a driver is tried on: by a user, whose project has the same name, with a network of
+// it.
 type cloud struct{ identityEndpoint, network, user, other, password string }
 
 // config is what the harness tries the driver with.

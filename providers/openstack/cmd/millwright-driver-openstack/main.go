@@ -1,6 +1,7 @@
-// Command millwright-driver-openstack is the driver of OpenStack. Credentials come with each request, from where its
-// cloudProviderSpec says; where it says nothing, from the environment: the variables OS_* that every OpenStack client reads, or the entry
-// of a clouds.yaml that OS_CLOUD names.
+// Command millwright-driver-openstack is the driver of OpenStack. Credentials come with each
+// request, from where its cloudProviderSpec says; where it says nothing, from the environment: the
+// variables OS_* that every OpenStack client reads, or the entry of a clouds.yaml that OS_CLOUD
+// names.
 package main
 
 import (
@@ -47,7 +48,8 @@ func main() {
 	flag.DurationVar(&s.driver.PollInterval, "poll-interval", 0, "when core shall ask again about a server that is on its way (default 2s)")
 	flag.Parse()
 	s.serve.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	// 90 % of the cgroup's memory, unless $GOMEMLIMIT is given. A cgroup that cannot be read is no reason not to serve.
+	// 90 % of the cgroup's memory, unless $GOMEMLIMIT is given. A cgroup that cannot be read is no
+	// reason not to serve.
 	if _, err := memlimit.Set(); err != nil {
 		s.serve.Log.Info("the cgroup's memory limit cannot be read", "error", err)
 	}

@@ -1,5 +1,7 @@
-// Command openstacksim runs an OpenStack cloud in memory for tests, demos and benchmarks, with hooks by which it can be watched and made to
-// misbehave. With --upstream it stands before real services instead. See package openstacksim. When it serves it says where, as one line of JSON on its standard output:
+// Command openstacksim runs an OpenStack cloud in memory for tests, demos and benchmarks, with
+// hooks by which it can be watched and made to misbehave. With --upstream it stands before real
+// services instead. See package openstacksim. When it serves it says where, as one line of JSON on
+// its standard output:
 //
 //	{"identityEndpoint": "http://127.0.0.1:35357/v3"}
 package main
@@ -188,7 +190,8 @@ func readWorld(at places) (openstacksim.World, error) {
 	return openstacksim.DefaultWorld().With(more), nil
 }
 
-// readUpstream returns the real services that a file names; nil where no file is named. What else the file holds is somebody else's.
+// readUpstream returns the real services that a file names; nil where no file is named. What else
+// the file holds is somebody else's.
 func readUpstream(path string) (*openstacksim.Upstream, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // without a file there are none

@@ -11,7 +11,8 @@ func listCases() []apiCase {
 	}
 }
 
-// three makes servers named a, b and c, whose tags the first names; the list of it is ordered by their names.
+// three makes servers named a, b and c, whose tags the first names; the list of it is ordered by
+// their names.
 func (r *run) three() string {
 	r.Helper()
 	tag := r.unique("three")

@@ -66,8 +66,8 @@ func version(v string) option { return func(q *request) { q.version = v } }
 
 func withToken(token string) option { return func(q *request) { q.token = &token } }
 
-// only writes parts of the answer: paths of names with dots between them, which lead into every element of a list; * is the
-// sorted names of an object.
+// only writes parts of the answer: paths of names with dots between them, which lead into every
+// element of a list; * is the sorted names of an object.
 func only(paths ...string) option { return func(q *request) { q.only = paths } }
 
 func quiet() option { return func(q *request) { q.quiet = true } }

@@ -16,7 +16,8 @@ func stateCases() []apiCase {
 	}
 }
 
-// ofState is what tells the state of a server; PAUSED and SUSPENDED have the power state of Nova's fake driver.
+// ofState is what tells the state of a server; PAUSED and SUSPENDED have the power state of Nova's
+// fake driver.
 var ofState = only("server.status", "server.OS-EXT-STS:vm_state", "server.OS-EXT-STS:task_state", "server.fault", "server.*")
 
 func noHost(r *run) {

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 )
 
-// The users of the cases: each has a project of its name. The one whose requests are looked at is not the one that other
-// tests use.
+// The users of the cases: each has a project of its name. The one whose requests are looked at is
+// not the one that other tests use.
 const (
 	member   = "alt"
 	stranger = "demo"

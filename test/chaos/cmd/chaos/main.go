@@ -1,4 +1,5 @@
-// Command chaos runs a campaign of chaos against a whole Millwright on this machine: see docs/chaos.md.
+// Command chaos runs a campaign of chaos against a whole Millwright on this machine: see
+// docs/chaos.md.
 package main
 
 import (
@@ -102,7 +103,8 @@ func campaign(dir string, do func(dir string) error) error {
 	return os.RemoveAll(dir)
 }
 
-// hunt runs a campaign against a manager with a bug, which has to break a promise that the bug is known to break.
+// hunt runs a campaign against a manager with a bug, which has to break a promise that the bug is
+// known to break.
 func hunt(ctx context.Context, o arena.Options, b planted.Bug, dir string) error {
 	fmt.Printf("planted %s: %s\n", b.Name, b.What)
 	commands := filepath.Join(dir, "commands")

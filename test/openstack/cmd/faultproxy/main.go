@@ -1,5 +1,5 @@
-// Command faultproxy stands before the endpoints of the cloud that test/openstack brings up, breaks requests on request,
-// and tells what was asked:
+// Command faultproxy stands before the endpoints of the cloud that test/openstack brings up, breaks
+// requests on request, and tells what was asked:
 //
 //	faultproxy -control 127.0.0.1:15999 127.0.0.1:15000=127.0.0.1:5000 …
 package main
