@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
 func driversCommand() *cobra.Command {
@@ -43,14 +43,14 @@ func driversCommand() *cobra.Command {
 // nobody keeps that up to date.
 func listDrivers(ctx context.Context, c client.Client, namespace string, out, warnings io.Writer) error {
 	published := &corev1.ConfigMap{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: roster.ConfigMapName}, published)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: driverstatus.ConfigMapName}, published)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("no manager has told of its drivers in namespace %s: give the manager's --namespace, or wait until one leads", namespace)
 	}
 	if err != nil {
 		return err
 	}
-	drivers, err := roster.Decode(published.Data)
+	drivers, err := driverstatus.Decode(published.Data)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func listDrivers(ctx context.Context, c client.Client, namespace string, out, wa
 // leads says, as an error, why no manager can be said to lead.
 func leads(ctx context.Context, c client.Client, namespace string, now time.Time) error {
 	lease := &coordinationv1.Lease{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: roster.LeaseName}, lease); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: driverstatus.LeaseName}, lease); err != nil {
 		return fmt.Errorf("the leader's Lease cannot be read: %w", err)
 	}
 	s := lease.Spec

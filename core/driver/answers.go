@@ -11,8 +11,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// reader turns a driver's answers into core's terms, and refuses those that break the contract: what cannot be
-// believed is an unknown outcome, never a success.
+// reader turns a driver's answers into core's terms, and refuses those that break the contract:
+// what cannot be believed is an unknown outcome, never a success.
 type reader struct {
 	clusterUID string
 	prefix     string
@@ -41,9 +41,10 @@ func (r reader) machine(asked Machine, m *driverv1alpha1.Machine) (*instance.Ins
 	return toInstance(m, state), nil
 }
 
-// looked reads what a look found. A VM of the uid that was made for a machine of another name is not
-// the one that was asked about. That name is the driver's word, and may hold a secret: it is not told.
-func (r reader) looked(asked Machine, m *driverv1alpha1.Machine) (*instance.Instance, *instance.Failure) {
+// readPoll reads what a poll found. A VM of the uid that was made for a machine of another name is
+// not the one that was asked about. That name is the driver's word, and may hold a secret: it is
+// not told.
+func (r reader) readPoll(asked Machine, m *driverv1alpha1.Machine) (*instance.Instance, *instance.Failure) {
 	ref := m.GetRef()
 	if ref.GetUid() == asked.UID && (ref.GetNamespace() != asked.Namespace || ref.GetName() != asked.Name) {
 		return nil, nameTaken("spec.machineUID is that of a VM that was made for a machine of another name")
@@ -52,8 +53,8 @@ func (r reader) looked(asked Machine, m *driverv1alpha1.Machine) (*instance.Inst
 }
 
 // failure reads the error of a call; a providerID that is not one of the driver's is dropped.
-func (r reader) failure(name string, err error, left bool) *instance.Failure {
-	f := classify(name, err, left)
+func (r reader) failure(name string, err error, sent bool) *instance.Failure {
+	f := classify(name, err, sent)
 	if !r.announced(f.ProviderID) {
 		f.ProviderID = ""
 	}
@@ -103,7 +104,8 @@ func word(reason string) string {
 	return conditionReason(reason)
 }
 
-// conditionWord is narrower than what the API server accepts as a condition's reason: one CamelCase word.
+// conditionWord is narrower than what the API server accepts as a condition's reason: one CamelCase
+// word.
 var conditionWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
 var states = map[driverv1alpha1.MachineState]instance.State{
@@ -125,7 +127,8 @@ func invalidAnswer(violation string) *instance.Failure {
 	}
 }
 
-// sameInstance says whether a and b tell a reader the same; how soon to look again is no news.
+// sameInstance says whether a and b tell a reader the same; how soon to poll again makes no
+// difference.
 func sameInstance(a, b *instance.Instance) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -24,7 +24,8 @@ func isHeld(err error, class instance.Class) bool {
 	return is && held.Failure.Class == class
 }
 
-// quotaRig is a cloud account with a quota, whom machines ask for VMs as the machine controller does.
+// quotaRig is a cloud account with a quota, whom machines ask for VMs as the machine controller
+// does.
 type quotaRig struct {
 	*rig
 	clock *clocktesting.FakeClock
@@ -76,12 +77,13 @@ func (q *quotaRig) counts() (creates, vms int) {
 	return q.creates, len(q.vms)
 }
 
-// ask lets each machine without a VM ask once, and waits until no call is under way. Who was refused asks again in the same
-// round, as one does that was woken by the end of its call.
+// ask lets each machine without a VM ask once, and waits until no call is under way. Who was
+// refused asks again in the same round, as one does that was woken by the end of its call.
 func (q *quotaRig) ask(t *testing.T, all []Machine) (held map[instance.Class]int) {
 	t.Helper()
 	held = map[instance.Class]int{}
-	// Two rounds in which nobody gets on: the first may give a turn to one that it has passed already.
+	// Two rounds in which nobody gets on: the first may give a turn to one that it has passed
+	// already.
 	for quiet := 0; quiet < 2; quiet++ {
 		again := false
 		clear(held)
@@ -183,7 +185,8 @@ func TestSAFE7_RefusedCredentialsAreTriedAHandfulOfTimes(t *testing.T) {
 	}
 }
 
-// A machine that came when too many called already is told as soon as they are refused, though its turn is far away.
+// A machine that came when too many called already is told as soon as they are refused, though its
+// turn is far away.
 func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
 	refused := make(chan struct{})
 	q := newQuotaRig(t, func(int) error {
@@ -215,7 +218,7 @@ func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
 	}
 }
 
-// table of the gate itself: what each answer does to it.
+// table of the breaker itself: what each answer does to it.
 func TestSAFE7_Gate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	refusal := func(class instance.Class, after time.Duration) *instance.Failure {
@@ -224,7 +227,8 @@ func TestSAFE7_Gate(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		failures []*instance.Failure
-		// shut is for how long nobody may call after the last of them, room how many may call after that.
+		// shut is for how long nobody may call after the last of them, room how many may call after
+		// that.
 		shut time.Duration
 		room int
 	}{
@@ -241,7 +245,7 @@ func TestSAFE7_Gate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			g, at := newGate(instance.DefaultCredentialRetry), now
+			g, at := newBreaker(instance.DefaultCredentialRetry), now
 			for i, failure := range tc.failures {
 				uid := fmt.Sprint(i)
 				if _, ok := g.ask(uid, at); !ok {
@@ -249,14 +253,14 @@ func TestSAFE7_Gate(t *testing.T) {
 				}
 				g.began(uid)
 				g.ended(uid, at, at, failure)
-				if i+1 < len(tc.failures) && g.shut(at) {
+				if i+1 < len(tc.failures) && g.isOpen(at) {
 					at = g.until
 				}
 			}
-			if got := max(0, g.until.Sub(at)); g.shut(at) != (tc.shut > 0) || tc.shut > 0 && got != tc.shut {
+			if got := max(0, g.until.Sub(at)); g.isOpen(at) != (tc.shut > 0) || tc.shut > 0 && got != tc.shut {
 				t.Errorf("it is shut for %s, want %s: %s", got, tc.shut, tc.reason)
 			}
-			if g.shut(at) {
+			if g.isOpen(at) {
 				held, ok := g.ask("asks", at)
 				if ok || held == nil || held.Message != "words" || held.ProviderID != "" || held.LastKnownState != nil {
 					t.Errorf("who asks meanwhile gets %+v, want the words and nothing of another's VM", held)
@@ -278,7 +282,7 @@ func TestSAFE7_Gate(t *testing.T) {
 }
 
 // begin begins a call that may begin.
-func begin(t *testing.T, g *gate, uid string, now time.Time) {
+func begin(t *testing.T, g *breaker, uid string, now time.Time) {
 	t.Helper()
 	if _, ok := g.ask(uid, now); !ok {
 		t.Fatalf("%s may not call", uid)
@@ -286,10 +290,11 @@ func begin(t *testing.T, g *gate, uid string, now time.Time) {
 	g.began(uid)
 }
 
-// A call that began before the gate was closed says nothing new: many that fail at once are one failure.
+// A call that began before the breaker opened says nothing new: many that fail at once are one
+// failure.
 func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(instance.DefaultCredentialRetry)
+	g := newBreaker(instance.DefaultCredentialRetry)
 	for i := range firstWindow {
 		begin(t, g, fmt.Sprint(i), now)
 	}
@@ -298,15 +303,15 @@ func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 		g.ended(fmt.Sprint(i), now, later, &instance.Failure{Class: instance.Quota})
 	}
 	g.ended(fmt.Sprint(firstWindow-1), now, later, nil)
-	if g.why == nil || g.until.Sub(later) != 5*time.Second {
-		t.Errorf("shut for %s by %v, want 5 s", g.until.Sub(later), g.why)
+	if g.cause == nil || g.until.Sub(later) != 5*time.Second {
+		t.Errorf("shut for %s by %v, want 5 s", g.until.Sub(later), g.cause)
 	}
 }
 
 // Whose turn has come and who does not come loses it to the next.
 func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(instance.DefaultCredentialRetry)
+	g := newBreaker(instance.DefaultCredentialRetry)
 	begin(t, g, "first", now)
 	g.ended("first", now, now, &instance.Failure{Class: instance.Quota})
 	for _, uid := range []string{"a", "b", "c"} {
@@ -319,20 +324,20 @@ func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 		t.Errorf("while it is shut: %v, due at %s", next, g.due(now))
 	}
 	now = g.until
-	if next := g.next(now, nobody); !slices.Equal(next, []string{"a"}) || !g.due(now).Equal(now.Add(gateTurn)) {
+	if next := g.next(now, nobody); !slices.Equal(next, []string{"a"}) || !g.due(now).Equal(now.Add(turnLifetime)) {
 		t.Errorf("first comes %v, the next at %s", next, g.due(now))
 	}
-	now = now.Add(gateTurn)
+	now = now.Add(turnLifetime)
 	if next := g.next(now, func(uid string) bool { return uid == "a" }); len(next) > 0 {
 		t.Errorf("while a waits for the driver %v may call, too", next)
 	}
-	now = now.Add(gateTurn)
+	now = now.Add(turnLifetime)
 	if next := g.next(now, nobody); !slices.Equal(next, []string{"b"}) {
 		t.Errorf("after a did not come: %v", next)
 	}
 	g.drop("b")
 	g.drop("c")
-	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).IsZero() || g.idle(now) || !g.idle(now.Add(2*gateMemory)) {
+	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).IsZero() || g.isIdle(now) || !g.isIdle(now.Add(2*breakerMemory)) {
 		t.Error("a gate that nobody waits at is not forgotten after a while")
 	}
 }
@@ -340,25 +345,25 @@ func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 // After a rest the next calls feel their way again.
 func TestSAFE7_SuccessesAreForgotten(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(instance.DefaultCredentialRetry)
+	g := newBreaker(instance.DefaultCredentialRetry)
 	for i := range 20 {
 		begin(t, g, fmt.Sprint(i), now)
 		g.ended(fmt.Sprint(i), now, now, nil)
 	}
 	begin(t, g, "soon", now.Add(windowMemory))
-	if g.room() != firstWindow+20 {
-		t.Errorf("%d may call at once, want one more for each success", g.room())
+	if g.maxCalls() != firstWindow+20 {
+		t.Errorf("%d may call at once, want one more for each success", g.maxCalls())
 	}
 	g.ended("soon", now, now.Add(windowMemory), nil)
 	begin(t, g, "later", now.Add(3*windowMemory))
-	if g.room() != firstWindow {
-		t.Errorf("after a rest %d may call at once, want %d", g.room(), firstWindow)
+	if g.maxCalls() != firstWindow {
+		t.Errorf("after a rest %d may call at once, want %d", g.maxCalls(), firstWindow)
 	}
 }
 
 func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newGate(instance.DefaultCredentialRetry)
+	g := newBreaker(instance.DefaultCredentialRetry)
 	g.window, g.used = 16, now
 	for i := range 16 {
 		begin(t, g, fmt.Sprint(i), now)
@@ -366,8 +371,8 @@ func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
 	for i := range 16 {
 		g.ended(fmt.Sprint(i), now, now.Add(time.Second), &instance.Failure{Class: instance.RateLimited, RetryAfter: 3 * time.Second})
 	}
-	if g.room() != 8 || !g.until.Equal(now.Add(4*time.Second)) {
-		t.Errorf("%d may call from %s on, want 8 after 3 s", g.room(), g.until)
+	if g.maxCalls() != 8 || !g.until.Equal(now.Add(4*time.Second)) {
+		t.Errorf("%d may call from %s on, want 8 after 3 s", g.maxCalls(), g.until)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
 )
 
-// Capabilities are what a driver last said of itself. Of one that was never reached they have no features, and
-// the contract's defaults as limits.
+// Capabilities are what a driver last said of itself. Of one that was never reached they have no
+// features, and the contract's defaults as limits.
 type Capabilities struct {
 	// VendorVersion is for people: on one line, and short.
 	VendorVersion string
@@ -18,14 +18,15 @@ type Capabilities struct {
 	Features []driverv1alpha1.Feature
 	// MaxUserDataBytes is never 0.
 	MaxUserDataBytes int64
-	// CreateSettle is how long after a create of unknown outcome its VM may still appear; never negative. 0 is what a driver
-	// has promised, and never what it left out.
+	// CreateSettle is how long after a create of unknown outcome its VM may still appear; never
+	// negative. 0 is what a driver has promised, and never what it left out.
 	CreateSettle time.Duration
 	// ProviderIDPrefix is what every providerID of this driver begins with.
 	ProviderIDPrefix string
 	// MaxConcurrentRequests is never 0.
 	MaxConcurrentRequests int
-	// Deadlines are those that hold for this driver; none is 0, and none that the driver named exceeds maxWait.
+	// Deadlines are those that hold for this driver; none is 0, and none that the driver named
+	// exceeds maxWait.
 	Deadlines Deadlines
 }
 
@@ -34,7 +35,8 @@ func (c Capabilities) Has(feature driverv1alpha1.Feature) bool {
 	return slices.Contains(c.Features, feature)
 }
 
-// capabilitiesOf reads what a driver said; nil of one that was never reached. What this version of core does not know is left out.
+// capabilitiesOf reads what a driver said; nil of one that was never reached. What this version of
+// core does not know is left out.
 func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha1.GetCapabilitiesResponse, cfg Config) Capabilities {
 	limits := said.GetLimits()
 	caps := Capabilities{

@@ -19,25 +19,27 @@ const (
 	maxReason  = 128
 	maxMessage = 1024
 	maxFields  = 32
-	// maxWait bounds RetryInfo, poll_after and a driver's own deadlines, so that a wrong unit in a driver stops no machine for good.
+	// maxWait bounds RetryInfo, poll_after and a driver's own deadlines, so that a wrong unit in a
+	// driver stops no machine for good.
 	maxWait = time.Hour
 )
 
-// classify turns the error of a call to the driver of that name into what core does about it, and is the only place
-// that looks at codes and details. Only an ErrorInfo of the driver's own domain makes an error the driver's word; without
-// one the outcome is unknown, UNIMPLEMENTED aside. left says whether the request may have left core.
-// The result has a reason fit for a condition and a stable, bounded message. err must not be nil.
-func classify(name string, err error, left bool) *instance.Failure {
+// classify turns the error of a call to the driver of that name into what core does about it, and
+// is the only place that looks at codes and details. Only an ErrorInfo of the driver's own domain
+// makes an error the driver's word; without one the outcome is unknown, UNIMPLEMENTED aside. sent
+// says whether the request may have left core. The result has a reason fit for a condition and a
+// stable, bounded message. err must not be nil.
+func classify(name string, err error, sent bool) *instance.Failure {
 	s := status.Convert(err)
 	details := detailsOf(s, name)
 	failure := details.failure()
 	failure.Class = classOf(s.Code(), details.info)
-	if !left && details.info == nil {
+	if !sent && details.info == nil {
 		failure.Class = instance.Unavailable
 	}
 	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), bounded(s.Message(), maxMessage)
 	if details.info == nil {
-		failure.Reason, failure.Message = withoutDriver(s, left)
+		failure.Reason, failure.Message = withoutDriver(s, sent)
 	}
 	if failure.Reason == "" {
 		failure.Reason = string(failure.Class)
@@ -85,7 +87,8 @@ func classOf(code codes.Code, info *errdetails.ErrorInfo) instance.Class {
 	return instance.OutcomeUnknown
 }
 
-// exhausted tells the three reasons apart; one that core does not interpret is retried slowly, as a quota is.
+// exhausted tells the three reasons apart; one that core does not interpret is retried slowly, as a
+// quota is.
 func exhausted(reason driverv1alpha1.ErrorReason) instance.Class {
 	switch reason {
 	case driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE:
@@ -162,10 +165,10 @@ func (d details) failure() *instance.Failure {
 // connectionLost is the reason of a call whose connection broke under way.
 const connectionLost = "ConnectionLost"
 
-// withoutDriver words an error that the driver did not make. The transport's own text names addresses and changes
-// from attempt to attempt, so it is for logs only.
-func withoutDriver(s *status.Status, left bool) (reason, message string) {
-	if !left {
+// withoutDriver words an error that the driver did not make. The transport's own text names
+// addresses and changes from attempt to attempt, so it is for logs only.
+func withoutDriver(s *status.Status, sent bool) (reason, message string) {
+	if !sent {
 		return "", "the request did not reach the driver"
 	}
 	switch s.Code() {
@@ -181,7 +184,8 @@ func withoutDriver(s *status.Status, left bool) (reason, message string) {
 	return "", bounded("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), maxMessage)
 }
 
-// conditionReason turns QUOTA_EXCEEDED into QuotaExceeded; empty when nothing fit for a condition is left.
+// conditionReason turns QUOTA_EXCEEDED into QuotaExceeded; empty when nothing fit for a condition
+// is left.
 func conditionReason(reason string) string {
 	var b strings.Builder
 	start := true
@@ -204,8 +208,9 @@ func conditionReason(reason string) string {
 	return b.String()
 }
 
-// bounded is text as valid UTF-8 on one line, of at most limit bytes. What does not print, such as a control character or one
-// that turns the direction of writing, becomes a blank: conditions and logs are read in terminals.
+// bounded is text as valid UTF-8 on one line, of at most limit bytes. What does not print, such as
+// a control character or one that turns the direction of writing, becomes a blank: conditions and
+// logs are read in terminals.
 func bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {

@@ -187,7 +187,8 @@ func checkWords(t *testing.T, f *instance.Failure) {
 	}
 }
 
-// legible says whether a text is what people can read on one line, of at most limit bytes, and without blanks around it.
+// legible says whether a text is what people can read on one line, of at most limit bytes, and
+// without blanks around it.
 func legible(text string, limit int) bool {
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) && strings.TrimSpace(text) == text

@@ -19,22 +19,22 @@ import (
 	"github.com/millwright-dev/millwright/transport/tracing"
 )
 
-// Driver is the client of one driver. Its methods return at once, whether the driver is there or not, and are safe
-// for use by several goroutines.
+// Driver is the client of one driver. Its methods return at once, whether the driver is there or
+// not, and are safe for use by several goroutines.
 type Driver struct {
-	name      string
-	cfg       Config
-	connector connector
-	alarm     *alarm
-	news      *news
-	metrics   *metrics
-	log       logr.Logger
-	// sooner tells the look-out that something is due before what it waits for.
-	sooner chan struct{}
+	name          string
+	cfg           Config
+	connector     connector
+	notifier      *notifier
+	statusChanges *statusChanges
+	metrics       *metrics
+	log           logr.Logger
+	// wakeup tells the poller that something is due before what it waits for.
+	wakeup chan struct{}
 
 	mu sync.Mutex
-	// session is nil while the driver is away; why says why it can take no calls, empty when it can. since is from when on it
-	// has, or has not, been able to.
+	// session is nil while the driver is away; why says why it can take no calls, empty when it
+	// can. since is from when on it has, or has not, been able to.
 	session *session
 	why     string
 	since   time.Time
@@ -45,12 +45,12 @@ type Driver struct {
 	schema        *schema.Schema
 	schemaTrouble string
 	prepared      map[string]*preparation
-	slots         *slots
-	watch         *watchlist
-	gates         map[gateKey]*gate
+	limiter       *limiter
+	schedule      *pollSchedule
+	breakers      map[breakerKey]*breaker
 	// shrunk is when the cloud's rate limit was last followed.
 	shrunk time.Time
-	// next is what the look-out waits for; zero while it waits for nothing but news.
+	// next is what the poller waits for; zero while it waits for nothing but a wakeup.
 	next  time.Time
 	calls map[string]*callRecord
 	// waiting are machines to wake when the driver comes back, or at wakeAt; zero for never.
@@ -64,22 +64,24 @@ type callRecord struct {
 	machine  types.NamespacedName
 	underWay bool
 	outcome  *instance.Outcome
-	// free: the machine was forgotten while its call was under way; whoever comes next holds the uid.
+	// free: the machine was forgotten while its call was under way; whoever comes next holds the
+	// uid.
 	free bool
 	// dropped: nobody is to have the outcome of the call under way.
 	dropped bool
-	// nextLook is when the last mutation's answer wants the machine to be looked at.
-	nextLook time.Time
+	// nextPoll is when the last mutation's answer wants the machine to be polled.
+	nextPoll time.Time
 }
 
-// notConnected is all that machines are told of a driver that is away: why is for the log, since it changes while a driver restarts, and
-// each change would be a write to every machine.
+// notConnected is all that machines are told of a driver that is away: why is for the log, since it
+// changes while a driver restarts, and each change would be a write to every machine.
 const notConnected = "the driver is not connected"
 
-// leaseCheck is when a machine that was refused for want of a Lease asks again; the Lease is renewed every few seconds.
+// leaseCheck is when a machine that was refused for want of a Lease asks again; the Lease is
+// renewed every few seconds.
 const leaseCheck = time.Second
 
-func newDriver(cfg Config, target Target, alarm *alarm, news *news, m *metrics) (*Driver, error) {
+func newDriver(cfg Config, target Target, notifier *notifier, statusChanges *statusChanges, m *metrics) (*Driver, error) {
 	log := cfg.Log.WithValues("driver", target.Name)
 	told := &redact.Memory{}
 	way, err := transport.Parse(target.Address, transport.Options{
@@ -95,22 +97,22 @@ func newDriver(cfg Config, target Target, alarm *alarm, news *news, m *metrics) 
 		cfg:  cfg,
 		connector: connector{
 			target: target, transport: way, cfg: cfg, intercept: []grpc.UnaryClientInterceptor{
-				discreet(told, m.meter(target.Name, log, cfg.Clock)), tracing.Client(cfg.Tracing, target.Name),
+				redacting(told, m.meter(target.Name, log, cfg.Clock)), tracing.Client(cfg.Tracing, target.Name),
 			},
 		},
-		alarm:   alarm,
-		news:    news,
-		metrics: m,
-		log:     log,
-		sooner:  make(chan struct{}, 1),
-		why:     notConnected,
-		since:   cfg.Clock.Now(),
-		caps:    caps,
-		slots:   newSlots(caps.MaxConcurrentRequests),
-		watch:   newWatchlist(cfg.Polling),
-		gates:   map[gateKey]*gate{},
-		calls:   map[string]*callRecord{},
-		waiting: map[types.NamespacedName]struct{}{},
+		notifier:      notifier,
+		statusChanges: statusChanges,
+		metrics:       m,
+		log:           log,
+		wakeup:        make(chan struct{}, 1),
+		why:           notConnected,
+		since:         cfg.Clock.Now(),
+		caps:          caps,
+		limiter:       newLimiter(caps.MaxConcurrentRequests),
+		schedule:      newPollSchedule(cfg.Polling),
+		breakers:      map[breakerKey]*breaker{},
+		calls:         map[string]*callRecord{},
+		waiting:       map[types.NamespacedName]struct{}{},
 
 		prepared: map[string]*preparation{},
 	}, nil
@@ -119,38 +121,42 @@ func newDriver(cfg Config, target Target, alarm *alarm, news *news, m *metrics) 
 // Name is the driver's, and the cloudProvider that it serves.
 func (d *Driver) Name() string { return d.name }
 
-// Unready says, for people and in stable words, why the driver takes no calls now; empty when it does.
+// Unready says, for people and in stable words, why the driver takes no calls now; empty when it
+// does.
 func (d *Driver) Unready() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.whyNot()
+	return d.unreadyReason()
 }
 
-// Capabilities are what the driver said of itself when it was last reached; they outlast its absence.
+// Capabilities are what the driver said of itself when it was last reached; they outlast its
+// absence.
 func (d *Driver) Capabilities() Capabilities {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.caps
 }
 
-// Reserve sets a request aside for the machine's next mutation: call it before writing down an intent, so that the
-// call follows the intent at once instead of queueing behind it. nil means that it is set aside for 30 s, unless the driver
-// goes away meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is not checked.
+// Reserve sets a request aside for the machine's next mutation: call it before writing down an
+// intent, so that the call follows the intent at once instead of queueing behind it. nil means that
+// it is set aside for 30 s, unless the driver goes away meanwhile; calling again renews it. Errors
+// are those of StartCreate, but the request itself is not checked.
 func (d *Driver) Reserve(m Machine, op instance.Operation) error {
 	_, err := d.mutationTimeout()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.admissible(m, op, err); err != nil {
+	if err := d.checkAdmission(m, op, err); err != nil {
 		return err
 	}
-	if !d.slots.reserve(m.UID, d.cfg.Clock.Now()) {
+	if !d.limiter.reserve(m.UID, d.cfg.Clock.Now()) {
 		return ErrThrottled
 	}
-	d.lookSooner(d.slots.expiry())
+	d.notifyPoller(d.limiter.expiry())
 	return nil
 }
 
-// Collect returns how far the mutation of the machine with that uid is. With Ended it hands the outcome over, once.
+// Collect returns how far the mutation of the machine with that uid is. With Ended it hands the
+// outcome over, once.
 func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Outcome, Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,9 +175,10 @@ func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Out
 	return outcome, Ended
 }
 
-// Track has the machine looked at until Untrack, and wakes it when what is found changes. Calling it again
-// replaces what the driver is told and the pace; a quicker pace takes effect at once. After a create or delete the first look
-// waits as long as its answer asked for. Where another Machine holds the uid it does nothing.
+// Track has the machine polled until Untrack, and wakes it when what is found changes. Calling it
+// again replaces what the driver is told and the pace; a quicker pace takes effect at once. After a
+// create or delete the first poll waits as long as its answer asked for. Where another Machine
+// holds the uid it does nothing.
 func (d *Driver) Track(m Machine, pace Pace) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,7 +186,7 @@ func (d *Driver) Track(m Machine, pace Pace) {
 	if !mine {
 		return
 	}
-	d.lookSooner(d.watch.track(m, pace, d.cfg.Clock.Now(), record.nextLook))
+	d.notifyPoller(d.schedule.track(m, pace, d.cfg.Clock.Now(), record.nextPoll))
 }
 
 // Untrack ends Track and drops the observation. Without Track it does nothing.
@@ -187,22 +194,23 @@ func (d *Driver) Untrack(machine types.NamespacedName, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, held := d.held(machine, uid); held {
-		d.watch.untrack(uid)
+		d.schedule.untrack(uid)
 	}
 }
 
-// Observed returns what the last look found; false before the first one.
+// Observed returns what the last poll found; false before the first one.
 func (d *Driver) Observed(machine types.NamespacedName, uid string) (instance.Observation, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, held := d.held(machine, uid); !held {
 		return instance.Observation{}, false
 	}
-	return d.watch.observed(uid)
+	return d.schedule.observed(uid)
 }
 
-// Forget drops everything known of a machine and gives its uid up; call it when the machine is gone. A call under way
-// goes on and keeps the uid busy until it ends. Where the machine does not hold the uid it does nothing.
+// Forget drops everything known of a machine and gives its uid up; call it when the machine is
+// gone. A call under way goes on and keeps the uid busy until it ends. Where the machine does not
+// hold the uid it does nothing.
 func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,18 +218,19 @@ func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 	if !held {
 		return
 	}
-	d.watch.untrack(uid)
-	d.slots.drop(uid)
-	d.leaveGates(machine, uid)
+	d.schedule.untrack(uid)
+	d.limiter.drop(uid)
+	d.leaveBreakers(machine, uid)
 	record.outcome, record.free, record.dropped = nil, true, true
 	if !record.underWay {
 		delete(d.calls, uid)
 	}
-	d.handOut()
+	d.grantTurns()
 }
 
-// claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines with one uid, as a copied
-// manifest makes them, the second must never touch the first one's VM. Call it with the lock held.
+// claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines
+// with one uid, as a copied manifest makes them, the second must never touch the first one's VM.
+// Call it with the lock held.
 func (d *Driver) claim(m Machine) (record *callRecord, mine bool) {
 	record, known := d.calls[m.UID]
 	if !known {
@@ -240,9 +249,9 @@ func (d *Driver) held(machine types.NamespacedName, uid string) (*callRecord, bo
 	return record, known && !record.free && record.machine == machine
 }
 
-// admissible returns why no such mutation of m can start now; overtime is what mutationTimeout said. Call it with the lock
-// held.
-func (d *Driver) admissible(m Machine, op instance.Operation, overtime error) error {
+// checkAdmission returns why no such mutation of m can start now; overtime is what mutationTimeout
+// said. Call it with the lock held.
+func (d *Driver) checkAdmission(m Machine, op instance.Operation, overtime error) error {
 	record, mine := d.claim(m)
 	if !mine {
 		return uidTaken(record.machine)
@@ -250,48 +259,49 @@ func (d *Driver) admissible(m Machine, op instance.Operation, overtime error) er
 	if record.underWay {
 		return ErrBusy
 	}
-	if why := d.whyNot(); why != "" {
+	if why := d.unreadyReason(); why != "" {
 		d.waiting[m.key()] = struct{}{}
 		return unavailable("DriverNotReady", why)
 	}
 	if overtime != nil {
 		d.waiting[m.key()] = struct{}{}
 		d.wakeAt = earlier(d.wakeAt, d.cfg.Clock.Now().Add(leaseCheck))
-		d.lookSooner(d.wakeAt)
+		d.notifyPoller(d.wakeAt)
 		return overtime
 	}
-	return d.pass(m, op)
+	return d.passBreaker(m, op)
 }
 
-// whyNot says why no call can be taken now; empty when one can. Call it with the lock held.
-func (d *Driver) whyNot() string {
-	// A connection that broke without serve having noticed yet: serve will, and wakes who waits when it is ready anew.
+// unreadyReason says why no call can be taken now; empty when one can. Call it with the lock held.
+func (d *Driver) unreadyReason() string {
+	// A connection that broke without serve having noticed yet: serve will, and wakes who waits
+	// when it is ready anew.
 	if d.why == "" && !d.session.connected() {
 		return notConnected
 	}
 	return d.why
 }
 
-// handOut gives free requests to those whose turn it is. Call it with the lock held.
-func (d *Driver) handOut() {
-	for _, uid := range d.slots.turns(d.cfg.Clock.Now()) {
+// grantTurns gives free requests to those whose turn it is. Call it with the lock held.
+func (d *Driver) grantTurns() {
+	for _, uid := range d.limiter.turns(d.cfg.Clock.Now()) {
 		if record, known := d.calls[uid]; known {
-			d.alarm.ring(record.machine)
+			d.notifier.enqueue(record.machine)
 		}
 	}
-	due := earlier(d.slots.expiry(), d.gateTurns(d.cfg.Clock.Now()))
+	due := earlier(d.limiter.expiry(), d.breakerTurns(d.cfg.Clock.Now()))
 	if !due.IsZero() {
-		d.lookSooner(due)
+		d.notifyPoller(due)
 	}
 }
 
-// lookSooner tells the look-out of something that is due at an instant. Call it with the lock held.
-func (d *Driver) lookSooner(at time.Time) {
+// notifyPoller tells the poller of something that is due at an instant. Call it with the lock held.
+func (d *Driver) notifyPoller(at time.Time) {
 	if !d.next.IsZero() && !at.Before(d.next) {
 		return
 	}
 	select {
-	case d.sooner <- struct{}{}:
+	case d.wakeup <- struct{}{}:
 	default:
 	}
 }

@@ -266,7 +266,7 @@ func TestAnswersThatBreakTheContractAreUnknownOutcomes(t *testing.T) {
 func TestALookThatFindsAnotherMachinesVMSaysSo(t *testing.T) {
 	m := machine("a")
 	r := reader{clusterUID: clusterUID, prefix: prefix}
-	if found, failure := r.looked(m, running(ref(m))); failure != nil || found.ProviderID == "" {
+	if found, failure := r.readPoll(m, running(ref(m))); failure != nil || found.ProviderID == "" {
 		t.Errorf("its own: %v", failure)
 	}
 	for _, spoil := range []func(*driverv1alpha1.MachineRef){
@@ -274,7 +274,7 @@ func TestALookThatFindsAnotherMachinesVMSaysSo(t *testing.T) {
 	} {
 		other := running(ref(m))
 		spoil(other.Ref)
-		if found, failure := r.looked(m, other); found != nil || failure == nil || failure.Class != instance.Conflict {
+		if found, failure := r.readPoll(m, other); found != nil || failure == nil || failure.Class != instance.Conflict {
 			t.Errorf("got %v, %v, want a conflict", found, failure)
 		}
 	}
@@ -295,8 +295,8 @@ func TestADriverThatKnowsALaterLeaderEndsThisOne(t *testing.T) {
 	}
 	path := socketPath(t)
 	f.serve(t, path)
-	deposed := make(chan struct{}, 1)
-	r := start(t, Config{Deposed: func() { deposed <- struct{}{} }}, path)
+	leadershipLost := make(chan struct{}, 1)
+	r := start(t, Config{LeadershipLost: func() { leadershipLost <- struct{}{} }}, path)
 	r.awaitReady(t)
 	m := machine("a")
 	if err := r.StartDelete(t.Context(), m); err != nil {
@@ -306,7 +306,7 @@ func TestADriverThatKnowsALaterLeaderEndsThisOne(t *testing.T) {
 		t.Errorf("the outcome is %+v, want class StaleEpoch", outcome)
 	}
 	select {
-	case <-deposed:
+	case <-leadershipLost:
 	default:
 		t.Error("nobody was told that this leader is deposed")
 	}

@@ -13,38 +13,43 @@ import (
 	"github.com/millwright-dev/millwright/proto/contract"
 )
 
-// Config is what all drivers have in common. The zero value of every field but ClusterUID is usable.
+// Config is what all drivers have in common. The zero value of every field but ClusterUID is
+// usable.
 type Config struct {
 	// ClusterUID owns the machines; REQUIRED.
 	ClusterUID string
 	// LeaderEpoch grows with every change of leader; nil stands for 0, which means unknown.
 	LeaderEpoch func() int64
-	// MutationBudget returns the instant after which no mutation of this leader may still be under way, and whether
-	// it leads at all. nil: no limit, for programs without leader election.
+	// MutationBudget returns the instant after which no mutation of this leader may still be under
+	// way, and whether it leads at all. nil: no limit, for programs without leader election.
 	MutationBudget func() (latest time.Time, leading bool)
-	// Everywhere keeps drivers connected also while this process does not lead: for questions about specs alone.
+	// Everywhere keeps drivers connected also while this process does not lead: for questions about
+	// specs alone.
 	Everywhere bool
-	// Deposed is called when a driver says that it has seen a later leader (STALE_EPOCH): this process must stop leading.
-	// It may be called more than once, and must return at once. nil: nobody is told.
-	Deposed func()
-	// ShutdownGrace is how long mutations under way may go on after Start's context has ended, if leadership lasts so long;
-	// 0 cancels them at once.
+	// LeadershipLost is called when a driver says that it has seen a later leader (STALE_EPOCH):
+	// this process must stop leading. It may be called more than once, and must return at once.
+	// nil: nobody is told.
+	LeadershipLost func()
+	// ShutdownGrace is how long mutations under way may go on after Start's context has ended, if
+	// leadership lasts so long; 0 cancels them at once.
 	ShutdownGrace time.Duration
-	// Deadlines of calls, where set they replace the contract's defaults; where a driver sets its own, those count.
+	// Deadlines of calls, where set they replace the contract's defaults; where a driver sets its
+	// own, those count.
 	Deadlines Deadlines
 	// MaxConcurrentRequests holds for drivers that name no limit; 0 stands for 64.
 	MaxConcurrentRequests int
 	Polling               Polling
-	// CredentialRetry is how long calls with credentials that the cloud refuses are held back, unless these change; 0 stands
-	// for 5 min.
+	// CredentialRetry is how long calls with credentials that the cloud refuses are held back,
+	// unless these change; 0 stands for 5 min.
 	CredentialRetry time.Duration
-	// ReconnectDelay lies between two attempts to reach a driver; 0 stands for 500 ms. A driver on a socket is found
-	// within that time, and an attempt costs nothing to speak of.
+	// ReconnectDelay lies between two attempts to reach a driver; 0 stands for 500 ms. A driver on
+	// a socket is found within that time, and an attempt costs nothing to speak of.
 	ReconnectDelay time.Duration
 	// ProbeInterval lies between two Probe calls to a connected driver; 0 stands for 10 s.
 	ProbeInterval time.Duration
 	Log           logr.Logger
-	// Clock measures intervals; nil stands for the real one. Deadlines on the wire always run by the real one.
+	// Clock measures intervals; nil stands for the real one. Deadlines on the wire always run by
+	// the real one.
 	Clock clock.WithTicker
 	// Registry takes the metrics; nil registers none.
 	Registry prometheus.Registerer
@@ -52,20 +57,23 @@ type Config struct {
 	Tracing trace.TracerProvider
 }
 
-// Deadlines are the longest that core waits, per kind of call; 0 leaves it to the contract's default.
+// Deadlines are the longest that core waits, per kind of call; 0 leaves it to the contract's
+// default.
 type Deadlines struct {
 	Identity, Status, Mutation, ListPage time.Duration
 }
 
-// Polling says how often tracked machines are looked at. A driver's poll_after can only make it rarer.
+// Polling says how often tracked machines are polled. A driver's poll_after can only make it rarer.
 type Polling struct {
-	// Interval lies between two looks at machines on their way somewhere; 0 stands for 1 s. Machines that are looked
-	// at one by one back off from it to MaxInterval while nothing changes; 0 stands for 10 s.
+	// Interval lies between two polls of machines on their way somewhere; 0 stands for 1 s.
+	// Machines that are polled one by one back off from it to MaxInterval while nothing changes; 0
+	// stands for 10 s.
 	Interval, MaxInterval time.Duration
-	// SettledInterval lies between two looks at machines of which nothing is expected; 0 stands for 60 s. Where the
-	// driver cannot list, each such machine is looked at five times as rarely.
+	// SettledInterval lies between two polls of machines of which nothing is expected; 0 stands for
+	// 60 s. Where the driver cannot list, each such machine is polled five times as rarely.
 	SettledInterval time.Duration
-	// Handful is how many machines are looked at one by one; for more, one ListMachines serves all. 0 stands for 4.
+	// Handful is how many machines are polled one by one; for more, one ListMachines serves all. 0
+	// stands for 4.
 	Handful int
 	// PageSize of ListMachines; 0 stands for 500.
 	PageSize int32
@@ -75,8 +83,8 @@ func (c Config) withDefaults() Config {
 	if c.LeaderEpoch == nil {
 		c.LeaderEpoch = func() int64 { return 0 }
 	}
-	if c.Deposed == nil {
-		c.Deposed = func() {}
+	if c.LeadershipLost == nil {
+		c.LeadershipLost = func() {}
 	}
 	if c.Tracing == nil {
 		c.Tracing = noop.NewTracerProvider()

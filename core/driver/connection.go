@@ -19,8 +19,8 @@ import (
 	"github.com/millwright-dev/millwright/transport"
 )
 
-// session is one connection on which the handshake succeeded. It never reconnects: whoever answers next on the same
-// address has to say first who it is.
+// session is one connection on which the handshake succeeded. It never reconnects: whoever answers
+// next on the same address has to say first who it is.
 type session struct {
 	conn     *transport.Conn
 	identity driverv1alpha1.IdentityServiceClient
@@ -32,9 +32,11 @@ type session struct {
 	schemaTrouble string
 	// calls under way outlive a driver that stops gracefully.
 	calls sync.WaitGroup
-	// mutations is the context of all of them. It ends when this process may not have any under way; it outlives the connection.
+	// mutations is the context of all of them. It ends when this process may not have any under
+	// way; it outlives the connection.
 	mutations context.Context
-	// cannotList is set when ListMachines turned out to be UNIMPLEMENTED: off until the driver reconnects.
+	// cannotList is set when ListMachines turned out to be UNIMPLEMENTED: off until the driver
+	// reconnects.
 	cannotList atomic.Bool
 }
 
@@ -51,7 +53,8 @@ type connector struct {
 	intercept []grpc.UnaryClientInterceptor
 }
 
-// connect opens a connection and shakes hands. Errors are for people, and stable while their cause lasts.
+// connect opens a connection and shakes hands. Errors are for people, and stable while their cause
+// lasts.
 func (c connector) connect(ctx context.Context) (*session, error) {
 	conn, err := c.open(ctx)
 	if err != nil {
@@ -72,7 +75,7 @@ func (c connector) connect(ctx context.Context) (*session, error) {
 // open connects once. Who cannot be reached is told in stable words: see notConnected.
 func (c connector) open(ctx context.Context) (*transport.Conn, error) {
 	conn, err := transport.Connect(ctx, c.transport, c.cfg.Deadlines.Identity,
-		grpc.WithChainUnaryInterceptor(c.intercept...), grpc.WithStatsHandler(departures{}))
+		grpc.WithChainUnaryInterceptor(c.intercept...), grpc.WithStatsHandler(sentHandler{}))
 	if errors.Is(err, transport.ErrAway) {
 		return nil, &awayError{cause: err}
 	}
@@ -138,31 +141,32 @@ func (c connector) probe(ctx context.Context, s *session) string {
 	return "the driver is not ready: " + bounded(answer.GetReason(), maxMessage)
 }
 
-// departures notes which requests may have left core. gRPC reports a request's header once the request is with the transport;
-// before that nobody can have seen it.
-type departures struct{}
+// sentHandler notes which requests may have left core. gRPC reports a request's header once the
+// request is with the transport; before that nobody can have seen it.
+type sentHandler struct{}
 
-type departure struct {
-	left atomic.Bool
+type sentMark struct {
+	sent atomic.Bool
 }
 
-type departureKey struct{}
+type sentKey struct{}
 
-// watchDeparture returns a context for one call, and where to read afterwards whether its request left.
-func watchDeparture(ctx context.Context) (context.Context, *departure) {
-	d := &departure{}
-	return context.WithValue(ctx, departureKey{}, d), d
+// trackSent returns a context for one call, and where to read afterwards whether its request was
+// sent.
+func trackSent(ctx context.Context) (context.Context, *sentMark) {
+	mark := &sentMark{}
+	return context.WithValue(ctx, sentKey{}, mark), mark
 }
 
-func (departures) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (sentHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-func (departures) HandleRPC(ctx context.Context, event stats.RPCStats) {
+func (sentHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	_, isHeader := event.(*stats.OutHeader)
-	if d, watched := ctx.Value(departureKey{}).(*departure); watched && isHeader {
-		d.left.Store(true)
+	if mark, isTracked := ctx.Value(sentKey{}).(*sentMark); isTracked && isHeader {
+		mark.sent.Store(true)
 	}
 }
 
-func (departures) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (sentHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-func (departures) HandleConn(context.Context, stats.ConnStats) {}
+func (sentHandler) HandleConn(context.Context, stats.ConnStats) {}

@@ -116,7 +116,8 @@ func TestAKilledDriverLeavesTheOutcomeUnknownAndIsFoundAgain(t *testing.T) {
 	again.info.VendorVersion = "v2"
 	again.caps.Limits = &driverv1alpha1.Limits{MaxConcurrentRequests: 3, CreateSettle: durationpb.New(time.Minute)}
 	again.serve(t, path)
-	// A call that meets the broken connection before core has noticed is Unavailable, at its start or at its end.
+	// A call that meets the broken connection before core has noticed is Unavailable, at its start
+	// or at its end.
 	for created := false; !created; {
 		r.await(t, "the new driver", func() bool { return r.StartCreate(t.Context(), m, nil, nil) == nil })
 		got := r.outcome(t, m)
@@ -220,12 +221,12 @@ func TestWithoutAConnectionNothingLeaves(t *testing.T) {
 		return nil, nil
 	}
 	stranger.serve(t, path)
-	ctx, departed := watchDeparture(t.Context())
+	ctx, request := trackSent(t.Context())
 	_, err = s.machines.CreateMachine(ctx, &driverv1alpha1.CreateMachineRequest{})
-	if err == nil || departed.left.Load() || called.Load() {
-		t.Fatalf("error %v, left %t, called %t; want an error and nothing sent", err, departed.left.Load(), called.Load())
+	if err == nil || request.sent.Load() || called.Load() {
+		t.Fatalf("error %v, left %t, called %t; want an error and nothing sent", err, request.sent.Load(), called.Load())
 	}
-	if got := classify(driverName, err, departed.left.Load()); got.Class != instance.Unavailable {
+	if got := classify(driverName, err, request.sent.Load()); got.Class != instance.Unavailable {
 		t.Errorf("class %s, want Unavailable", got.Class)
 	}
 }

@@ -12,7 +12,7 @@ import (
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestSlotsAreHandedOutInTurn(t *testing.T) {
-	s := newSlots(1)
+	s := newLimiter(1)
 	if !s.take("a", epoch) {
 		t.Fatal("the first request finds no free slot")
 	}
@@ -34,7 +34,7 @@ func TestSlotsAreHandedOutInTurn(t *testing.T) {
 }
 
 func TestATurnThatIsNotTakenPassesOn(t *testing.T) {
-	s := newSlots(1)
+	s := newLimiter(1)
 	if !s.reserve("a", epoch) || s.reserve("b", epoch) {
 		t.Fatal("a reservation is not exclusive")
 	}
@@ -47,11 +47,11 @@ func TestATurnThatIsNotTakenPassesOn(t *testing.T) {
 }
 
 func TestAReservationSurvivesAShrinkingLimit(t *testing.T) {
-	s := newSlots(2)
+	s := newLimiter(2)
 	s.take("a", epoch)
 	s.reserve("b", epoch)
 	s.reserve("c", epoch)
-	s.shrink()
+	s.halve()
 	if s.take("b", epoch) {
 		t.Fatal("b got a slot beyond what is allowed")
 	}
@@ -70,11 +70,11 @@ func TestAReservationSurvivesAShrinkingLimit(t *testing.T) {
 }
 
 func TestLooksGoFirstAndCanBeAbandoned(t *testing.T) {
-	s := newSlots(2)
+	s := newLimiter(2)
 	s.take("a", epoch)
 	s.take("c", epoch)
 	s.take("b", epoch)
-	first, second := s.look(), s.look()
+	first, second := s.acquirePoll(), s.acquirePoll()
 	s.release()
 	if got := s.turns(epoch); len(got) != 0 {
 		t.Errorf("%v came before a look", got)
@@ -84,8 +84,8 @@ func TestLooksGoFirstAndCanBeAbandoned(t *testing.T) {
 	default:
 		t.Error("the first look was not told of its slot")
 	}
-	s.abandon(second)
-	s.abandon(first)
+	s.abandonPoll(second)
+	s.abandonPoll(first)
 	if diff := cmp.Diff([]string{"b"}, s.turns(epoch)); diff != "" {
 		t.Errorf("turns (-want +got):\n%s", diff)
 	}
@@ -93,18 +93,18 @@ func TestLooksGoFirstAndCanBeAbandoned(t *testing.T) {
 
 func TestLooksThatNeverEndStarveNoMutation(t *testing.T) {
 	for _, limit := range []int{1, 2, 5} {
-		s := newSlots(limit)
+		s := newLimiter(limit)
 		for range 20 * limit {
-			s.look()
+			s.acquirePoll()
 		}
 		if s.take("a", epoch) {
 			t.Fatalf("limit %d: a mutation beside as many looks as may be", limit)
 		}
 		// Each look that ends is followed by another.
 		for ends := 1; ; ends++ {
-			s.releaseLook()
+			s.releasePoll()
 			turns := s.turns(epoch)
-			s.look()
+			s.acquirePoll()
 			if len(turns) > 0 {
 				break
 			}
@@ -119,30 +119,30 @@ func TestLooksThatNeverEndStarveNoMutation(t *testing.T) {
 }
 
 // slotsModel is a driver's requests as a history of calls has them.
-type slotsModel struct {
-	s      *slots
-	now    time.Time
-	under  []string
-	looks  []<-chan struct{}
-	looked int
+type limiterModel struct {
+	s           *limiter
+	now         time.Time
+	under       []string
+	pollWaiters []<-chan struct{}
+	polled      int
 }
 
-func (m *slotsModel) settle() {
+func (m *limiterModel) settle() {
 	var waiting []<-chan struct{}
-	for _, turn := range m.looks {
+	for _, turn := range m.pollWaiters {
 		select {
 		case <-turn:
-			m.looked++
+			m.polled++
 		default:
 			waiting = append(waiting, turn)
 		}
 	}
-	m.looks = waiting
+	m.pollWaiters = waiting
 }
 
 func TestSlotsHoldInEveryHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &slotsModel{s: newSlots(rapid.IntRange(1, 4).Draw(t, "limit")), now: epoch}
+		m := &limiterModel{s: newLimiter(rapid.IntRange(1, 4).Draw(t, "limit")), now: epoch}
 		uid := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 6).Draw(t, "uid")) })
 		t.Repeat(map[string]func(*rapid.T){
 			"reserve": func(t *rapid.T) { m.s.reserve(uid.Draw(t, "who"), m.now) },
@@ -152,11 +152,11 @@ func TestSlotsHoldInEveryHistory(t *testing.T) {
 				}
 			},
 			"look": func(*rapid.T) {
-				if turn := m.s.look(); turn != nil {
-					m.looks = append(m.looks, turn)
+				if turn := m.s.acquirePoll(); turn != nil {
+					m.pollWaiters = append(m.pollWaiters, turn)
 					return
 				}
-				m.looked++
+				m.polled++
 			},
 			"release": func(t *rapid.T) {
 				if len(m.under) == 0 {
@@ -167,29 +167,29 @@ func TestSlotsHoldInEveryHistory(t *testing.T) {
 				m.s.turns(m.now)
 			},
 			"releaseLook": func(t *rapid.T) {
-				if m.looked == 0 {
+				if m.polled == 0 {
 					t.Skip("no look is under way")
 				}
-				m.looked--
-				m.s.releaseLook()
+				m.polled--
+				m.s.releasePoll()
 				m.s.turns(m.now)
 			},
 			"abandon": func(t *rapid.T) {
-				if len(m.looks) == 0 {
+				if len(m.pollWaiters) == 0 {
 					t.Skip("no look waits")
 				}
-				m.s.abandon(m.looks[0])
-				m.looks = m.looks[1:]
+				m.s.abandonPoll(m.pollWaiters[0])
+				m.pollWaiters = m.pollWaiters[1:]
 			},
 			"drop":    func(t *rapid.T) { m.s.drop(uid.Draw(t, "who")) },
 			"dropAll": func(*rapid.T) { m.s.dropAll() },
 			"wait":    func(*rapid.T) { m.now = m.now.Add(reservation / 2); m.s.turns(m.now) },
-			"shrink":  func(*rapid.T) { m.s.shrink() },
+			"shrink":  func(*rapid.T) { m.s.halve() },
 			"grow":    func(*rapid.T) { m.s.grow() },
 			"": func(t *rapid.T) {
 				m.settle()
-				if m.s.used > m.s.limit || m.s.used != len(m.under)+m.looked || m.s.looking != m.looked {
-					t.Fatalf("%d in use of %d; %d mutations and %d looks are under way", m.s.used, m.s.limit, len(m.under), m.looked)
+				if m.s.used > m.s.limit || m.s.used != len(m.under)+m.polled || m.s.polls != m.polled {
+					t.Fatalf("%d in use of %d; %d mutations and %d looks are under way", m.s.used, m.s.limit, len(m.under), m.polled)
 				}
 				if len(m.s.queue) != len(m.s.queued) {
 					t.Fatalf("queue %v and its index %v differ", m.s.queue, m.s.queued)
@@ -201,20 +201,20 @@ func TestSlotsHoldInEveryHistory(t *testing.T) {
 }
 
 // drainAll lets everything end, and expects that everybody who waits gets a turn.
-func (m *slotsModel) drainAll(t *rapid.T) {
+func (m *limiterModel) drainAll(t *rapid.T) {
 	for range 100 {
 		m.settle()
 		for range m.under {
 			m.s.release()
 		}
-		for range m.looked {
-			m.s.releaseLook()
+		for range m.polled {
+			m.s.releasePoll()
 		}
-		m.under, m.looked = nil, 0
+		m.under, m.polled = nil, 0
 		m.now = m.now.Add(reservation)
 		m.s.turns(m.now)
 	}
-	if len(m.s.queue) > 0 || len(m.looks) > 0 {
-		t.Fatalf("%v and %d looks wait for ever", m.s.queue, len(m.looks))
+	if len(m.s.queue) > 0 || len(m.pollWaiters) > 0 {
+		t.Fatalf("%v and %d looks wait for ever", m.s.queue, len(m.pollWaiters))
 	}
 }

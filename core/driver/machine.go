@@ -6,12 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What Reserve, StartCreate and StartDelete return, besides *instance.Failure and *HeldError, when nothing was started.
+// What Reserve, StartCreate and StartDelete return, besides *instance.Failure and *HeldError, when
+// nothing was started.
 var (
 	// ErrBusy: a mutation of this uid is under way. Its end wakes the machine.
 	ErrBusy = errors.New("a call for this machine is under way")
-	// ErrThrottled: as many requests as the driver, or the account, takes are under way. The machine queues and is woken when its
-	// turn has come.
+	// ErrThrottled: as many requests as the driver, or the account, takes are under way. The
+	// machine queues and is woken when its turn has come.
 	ErrThrottled = errors.New("the driver has as many requests under way as it takes")
 )
 
@@ -47,13 +48,13 @@ const (
 	Ended Progress = "Ended"
 )
 
-// Pace is how often a tracked machine is looked at.
+// Pace is how often a tracked machine is polled.
 type Pace string
 
 // The paces.
 const (
 	// Pending: something is expected to change soon.
 	Pending Pace = "Pending"
-	// Settled: nothing is; a look now and then notices what was done from outside.
+	// Settled: nothing is; a poll now and then notices what was done from outside.
 	Settled Pace = "Settled"
 )

@@ -64,7 +64,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// meter measures and logs every call to the driver of that name: its method, code and time, never its payload.
+// meter measures and logs every call to the driver of that name: its method, code and time, never
+// its payload.
 func (m *metrics) meter(name string, log logr.Logger, clock clock.PassiveClock) grpc.UnaryClientInterceptor {
 	inFlight := m.inFlight.WithLabelValues(name)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -81,7 +82,8 @@ func (m *metrics) meter(name string, log logr.Logger, clock clock.PassiveClock) 
 	}
 }
 
-// knownCode is UNKNOWN for a code that gRPC does not define: a driver that makes up codes would make up series without end.
+// knownCode is UNKNOWN for a code that gRPC does not define: a driver that makes up codes would
+// make up series without end.
 func knownCode(code codes.Code) codes.Code {
 	if code > codes.Unauthenticated {
 		return codes.Unknown

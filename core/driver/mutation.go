@@ -12,19 +12,21 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// shortestMutation is the least time that a mutation is given: with less of the Lease left it is not sent, for it would
-// most likely end in doubt.
+// shortestMutation is the least time that a mutation is given: with less of the Lease left it is
+// not sent, for it would most likely end in doubt.
 const shortestMutation = 5 * time.Second
 
-// leaseMargin is how much of the Lease must be left after a mutation: as long as it may take from looking at the Lease until the
-// call's deadline runs.
+// leaseMargin is how much of the Lease must be left after a mutation: as long as it may take from
+// looking at the Lease until the call's deadline runs.
 const leaseMargin = time.Second
 
-// StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes the machine, and
-// Collect has the outcome. Anything else means that nothing was sent: ErrBusy, ErrThrottled, or an *instance.Failure of class
-// Unavailable (not connected, not ready, or not enough of the Lease left; the machine is woken when the driver is back, or a
-// second later), *HeldError, SpecInvalid (the request is malformed or too large) or Conflict (another Machine holds the uid).
-// An outcome that nobody collected is dropped. The call is part of the trace in ctx; it goes on when ctx ends.
+// StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes
+// the machine, and Collect has the outcome. Anything else means that nothing was sent: ErrBusy,
+// ErrThrottled, or an *instance.Failure of class Unavailable (not connected, not ready, or not
+// enough of the Lease left; the machine is woken when the driver is back, or a second later),
+// *HeldError, SpecInvalid (the request is malformed or too large) or Conflict (another Machine
+// holds the uid). An outcome that nobody collected is dropped. The call is part of the trace in
+// ctx; it goes on when ctx ends.
 func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
 		Meta:           d.meta(),
@@ -76,13 +78,13 @@ func (d *Driver) start(traced context.Context, do mutation) error {
 	timeout, err := d.mutationTimeout()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.admissible(m, op, err); err != nil {
+	if err := d.checkAdmission(m, op, err); err != nil {
 		return err
 	}
-	if !d.slots.take(m.UID, d.cfg.Clock.Now()) {
+	if !d.limiter.take(m.UID, d.cfg.Clock.Now()) {
 		return ErrThrottled
 	}
-	d.gates[gateKey{accountOf(m), op}].began(m.UID)
+	d.breakers[breakerKey{accountOf(m), op}].began(m.UID)
 	record := d.calls[m.UID]
 	record.underWay, record.outcome = true, nil
 	s := d.session
@@ -98,9 +100,10 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout ti
 	m, op := do.machine, do.operation
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ctx, departed := watchDeparture(ctx)
+	ctx, request := trackSent(ctx)
 	outcome := instance.Outcome{Operation: op, Started: d.cfg.Clock.Now()}
-	// The deadline runs from now on. A process that was stopped since it last looked at its Lease may have lost it.
+	// The deadline runs from now on. A process that was stopped since it last looked at its Lease
+	// may have lost it.
 	if !d.fits(timeout) {
 		outcome.Ended, outcome.Failure = outcome.Started, leaseExpiring()
 		return outcome
@@ -108,11 +111,11 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout ti
 	answer, err := do.call(ctx, s)
 	outcome.Ended = d.cfg.Clock.Now()
 	if err != nil {
-		outcome.Failure = d.reader(s).failure(d.name, err, departed.left.Load())
+		outcome.Failure = d.reader(s).failure(d.name, err, request.sent.Load())
 		d.log.Info("mutation failed", "operation", op, "machine", m.key(), "uid", m.UID,
 			"class", outcome.Failure.Class, "reason", outcome.Failure.Reason, "message", outcome.Failure.Message)
 		if outcome.Failure.Class == instance.StaleEpoch {
-			d.cfg.Deposed()
+			d.cfg.LeadershipLost()
 		}
 		return outcome
 	}
@@ -127,9 +130,9 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout ti
 func (d *Driver) finish(m Machine, outcome instance.Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.slots.release()
+	d.limiter.release()
 	d.adapt(outcome.Failure, outcome.Started)
-	d.learn(m, outcome)
+	d.recordOutcome(m, outcome)
 	record := d.calls[m.UID]
 	record.underWay = false
 	if !record.dropped {
@@ -139,36 +142,36 @@ func (d *Driver) finish(m Machine, outcome instance.Outcome) {
 	if record.free {
 		delete(d.calls, m.UID)
 	}
-	d.alarm.ring(record.machine)
-	d.handOut()
+	d.notifier.enqueue(record.machine)
+	d.grantTurns()
 }
 
-// keep keeps an outcome, which is a look, too. Call it with the lock held.
+// keep keeps an outcome, which is a poll, too. Call it with the lock held.
 func (d *Driver) keep(record *callRecord, m Machine, outcome instance.Outcome) {
 	record.outcome = &outcome
 	pause := d.cfg.Polling.Interval
 	if outcome.Instance != nil {
 		pause = max(pause, outcome.Instance.PollAfter)
-		d.watch.found(m.UID, look{began: outcome.Started, ended: outcome.Ended, instance: outcome.Instance})
+		d.schedule.found(m.UID, poll{began: outcome.Started, ended: outcome.Ended, instance: outcome.Instance})
 	}
-	d.watch.told(m.UID, outcome.Ended, outcome.Instance)
-	record.nextLook = outcome.Ended.Add(pause)
+	d.schedule.recordAnswer(m.UID, outcome.Ended, outcome.Instance)
+	record.nextPoll = outcome.Ended.Add(pause)
 	if outcome.Operation == instance.Delete && outcome.Instance == nil && outcome.Failure == nil {
-		// Nothing is left to look at, however long its Machine takes to hear of it.
-		d.watch.untrack(m.UID)
+		// Nothing is left to poll, however long its Machine takes to hear of it.
+		d.schedule.untrack(m.UID)
 	}
 }
 
-// adapt follows the cloud's rate limits with what a call tells that began at an instant. Of many calls that were refused at
-// once the first counts. Call it with the lock held.
+// adapt follows the cloud's rate limits with what a call tells that began at an instant. Of many
+// calls that were refused at once the first counts. Call it with the lock held.
 func (d *Driver) adapt(failure *instance.Failure, began time.Time) {
 	if failure == nil {
-		d.slots.grow()
+		d.limiter.grow()
 		return
 	}
 	if failure.Class == instance.RateLimited && began.After(d.shrunk) {
 		d.shrunk = d.cfg.Clock.Now()
-		d.slots.shrink()
+		d.limiter.halve()
 	}
 }
 

@@ -9,66 +9,67 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// alarm hands wake-ups to one reader without ever making a caller wait: wake-ups of one machine that were not read yet are one.
-type alarm struct {
+// notifier hands wake-ups to one reader without ever making a caller wait: wake-ups of one machine
+// that were not read yet are one.
+type notifier struct {
 	events chan event.GenericEvent
 
 	mu      sync.Mutex
 	pending map[types.NamespacedName]struct{}
-	rung    chan struct{}
+	signal  chan struct{}
 }
 
-func newAlarm() *alarm {
-	return &alarm{
+func newNotifier() *notifier {
+	return &notifier{
 		events:  make(chan event.GenericEvent),
 		pending: map[types.NamespacedName]struct{}{},
-		rung:    make(chan struct{}, 1),
+		signal:  make(chan struct{}, 1),
 	}
 }
 
-// ring wakes the machines.
-func (a *alarm) ring(machines ...types.NamespacedName) {
+// enqueue wakes the machines.
+func (n *notifier) enqueue(machines ...types.NamespacedName) {
 	if len(machines) == 0 {
 		return
 	}
-	a.mu.Lock()
+	n.mu.Lock()
 	for _, machine := range machines {
-		a.pending[machine] = struct{}{}
+		n.pending[machine] = struct{}{}
 	}
-	a.mu.Unlock()
+	n.mu.Unlock()
 	select {
-	case a.rung <- struct{}{}:
+	case n.signal <- struct{}{}:
 	default:
 	}
 }
 
 // run passes wake-ups on until ctx ends.
-func (a *alarm) run(ctx context.Context) {
+func (n *notifier) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.rung:
+		case <-n.signal:
 		}
-		for _, machine := range a.take() {
+		for _, machine := range n.take() {
 			object := &metav1.PartialObjectMetadata{}
 			object.Namespace, object.Name = machine.Namespace, machine.Name
 			select {
 			case <-ctx.Done():
 				return
-			case a.events <- event.GenericEvent{Object: object}:
+			case n.events <- event.GenericEvent{Object: object}:
 			}
 		}
 	}
 }
 
-func (a *alarm) take() []types.NamespacedName {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	machines := make([]types.NamespacedName, 0, len(a.pending))
-	for machine := range a.pending {
+func (n *notifier) take() []types.NamespacedName {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	machines := make([]types.NamespacedName, 0, len(n.pending))
+	for machine := range n.pending {
 		machines = append(machines, machine)
 	}
-	clear(a.pending)
+	clear(n.pending)
 	return machines
 }

@@ -35,7 +35,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 	server.Stop()
 	r.await(t, "the loss of the driver", func() bool {
 		err := r.Reserve(asking, instance.Create)
-		r.alarm.ring(asking.key())
+		r.notifier.enqueue(asking.key())
 		return failureClass(err) == instance.Unavailable
 	})
 	for _, m := range []Machine{asking, waiting} {

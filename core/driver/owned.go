@@ -13,13 +13,15 @@ import (
 // ErrCannotList says that a driver has no ListMachines.
 var ErrCannotList = errors.New("the driver cannot list machines")
 
-// Possession is what an account holds for one uid.
-type Possession struct {
-	// Machine is whom it was made for, as it is to be deleted: with the spec and the secrets of the account.
+// OwnedResource is what an account holds for one uid.
+type OwnedResource struct {
+	// Machine is whom it was made for, as it is to be deleted: with the spec and the secrets of the
+	// account.
 	Machine Machine
 	// ClusterUID is the cluster's that it belongs to.
 	ClusterUID string
-	// ProviderIDs are those of all VMs of the uid, in all their forms; there is none where only leftovers are there.
+	// ProviderIDs are those of all VMs of the uid, in all their forms; there is none where only
+	// leftovers are there.
 	ProviderIDs []string
 	// Created is zero where the driver does not say.
 	Created time.Time
@@ -27,29 +29,30 @@ type Possession struct {
 	Busy bool
 }
 
-// Inventory lists all that the account of m's spec and secrets holds of this cluster, whether a Machine is known for it or not.
-// It waits for the driver's answers. An error, ErrCannotList or *instance.Failure, means that nothing is known: a list that is
-// not complete, or that holds anything that it must not, is none.
-func (d *Driver) Inventory(ctx context.Context, m Machine) ([]Possession, error) {
+// ListOwned lists all that the account of m's spec and secrets holds of this cluster, whether a
+// Machine is known for it or not. It waits for the driver's answers. An error, ErrCannotList or
+// *instance.Failure, means that nothing is known: a list that is not complete, or that holds
+// anything that it must not, is none.
+func (d *Driver) ListOwned(ctx context.Context, m Machine) ([]OwnedResource, error) {
 	s, err := d.lister()
 	if err != nil {
 		return nil, err
 	}
-	return d.holdings(ctx, s, m)
+	return d.listOwned(ctx, s, m)
 }
 
-// holdings is Inventory by a session.
-func (d *Driver) holdings(ctx context.Context, s *session, m Machine) ([]Possession, error) {
-	machines, failure := d.pages(ctx, s, m)
+// listOwned is ListOwned by a session.
+func (d *Driver) listOwned(ctx context.Context, s *session, m Machine) ([]OwnedResource, error) {
+	machines, failure := d.listPages(ctx, s, m)
 	if failure != nil && failure.Class == instance.Unimplemented {
 		return nil, ErrCannotList
 	}
 	if failure != nil {
 		return nil, failure
 	}
-	all := make([]Possession, 0, len(machines))
+	all := make([]OwnedResource, 0, len(machines))
 	for uid, listed := range machines {
-		one, failure := d.possession(s, m, listed)
+		one, failure := d.ownedResource(s, m, listed)
 		if failure != nil {
 			return nil, failure
 		}
@@ -66,7 +69,7 @@ func (d *Driver) holdings(ctx context.Context, s *session, m Machine) ([]Possess
 func (d *Driver) lister() (*session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if why := d.whyNot(); why != "" {
+	if why := d.unreadyReason(); why != "" {
 		return nil, unavailable("DriverNotReady", why)
 	}
 	if !d.session.caps.Has(driverv1alpha1.Feature_FEATURE_LIST) || d.session.cannotList.Load() {
@@ -75,15 +78,15 @@ func (d *Driver) lister() (*session, error) {
 	return d.session, nil
 }
 
-func (d *Driver) possession(s *session, account Machine, listed *driverv1alpha1.Machine) (Possession, *instance.Failure) {
+func (d *Driver) ownedResource(s *session, account Machine, listed *driverv1alpha1.Machine) (OwnedResource, *instance.Failure) {
 	account.Namespace, account.Name = listed.GetRef().GetNamespace(), listed.GetRef().GetName()
 	account.UID, account.ProviderID = listed.GetRef().GetUid(), listed.GetProviderId()
 	account.LastKnownState = listed.GetLastKnownState()
 	found, failure := d.reader(s).machine(account, listed)
 	if failure != nil {
-		return Possession{}, failure
+		return OwnedResource{}, failure
 	}
-	one := Possession{Machine: account, ClusterUID: listed.GetClusterUid(), ProviderIDs: found.DuplicateProviderIDs}
+	one := OwnedResource{Machine: account, ClusterUID: listed.GetClusterUid(), ProviderIDs: found.DuplicateProviderIDs}
 	if found.ProviderID != "" {
 		one.ProviderIDs = slices.Concat([]string{found.ProviderID}, found.ProviderIDAliases, one.ProviderIDs)
 	}
@@ -94,8 +97,8 @@ func (d *Driver) possession(s *session, account Machine, listed *driverv1alpha1.
 	return one, nil
 }
 
-// Account tells accounts apart, as far as core can: two machines with the same spec and secrets are in one. It means nothing
-// outside this process.
+// Account tells accounts apart, as far as core can: two machines with the same spec and secrets are
+// in one. It means nothing outside this process.
 func Account(m Machine) uint64 { return uint64(accountOf(m)) }
 
 // Names are those of the configured drivers, sorted.

@@ -6,7 +6,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// Bounds on a list. They are far beyond any cluster: what exceeds them does not end, or no memory holds it.
+// Bounds on a list. They are far beyond any cluster: what exceeds them does not end, or no memory
+// holds it.
 const (
 	maxPages    = 10_000
 	maxListed   = 1 << 17
@@ -15,20 +16,21 @@ const (
 	maxListPages = 15
 )
 
-// roll is a list that is being read, page by page.
-type roll struct {
+// pagedList is a list that is being read, page by page.
+type pagedList struct {
 	machines map[string]*driverv1alpha1.Machine
 	// tokens are those that led to the pages so far, size is theirs in bytes.
 	tokens map[string]struct{}
 	size   int
 }
 
-func newRoll() *roll {
-	return &roll{machines: map[string]*driverv1alpha1.Machine{}, tokens: map[string]struct{}{"": {}}}
+func newPagedList() *pagedList {
+	return &pagedList{machines: map[string]*driverv1alpha1.Machine{}, tokens: map[string]struct{}{"": {}}}
 }
 
-// add takes over a page. complete says that it was the last; wrong, unless empty, why the list is none.
-func (r *roll) add(page *driverv1alpha1.ListMachinesResponse) (complete bool, wrong string) {
+// add takes over a page. complete says that it was the last; wrong, unless empty, why the list is
+// none.
+func (r *pagedList) add(page *driverv1alpha1.ListMachinesResponse) (complete bool, wrong string) {
 	r.size += proto.Size(page)
 	if r.size > maxListSize || len(r.machines)+len(page.GetMachines()) > maxListed {
 		return false, "machines: there are more than core can hold"

@@ -17,8 +17,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// script is a driver whose lists a string of bytes tells: the upper three bits of each say what, the lower five which. After the
-// last it begins anew, with other machines.
+// script is a driver whose lists a string of bytes tells: the upper three bits of each say what,
+// the lower five which. After the last it begins anew, with other machines.
 type script struct {
 	driverv1alpha1.MachineServiceClient
 	steps []byte
@@ -145,7 +145,7 @@ func offline(tb testing.TB, client driverv1alpha1.MachineServiceClient) (*Driver
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d, err := newDriver(cfg, Target{Name: driverName, Address: "unix:///nowhere"}, newAlarm(), newNews(), m)
+	d, err := newDriver(cfg, Target{Name: driverName, Address: "unix:///nowhere"}, newNotifier(), newStatusChanges(), m)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		said := &script{steps: steps}
 		d, s := offline(t, said)
-		machines, failure := d.pages(t.Context(), s, machine("asking"))
+		machines, failure := d.listPages(t.Context(), s, machine("asking"))
 		if why := said.wrong(); (why == "") != (failure == nil) || (failure == nil) != (machines != nil) {
 			t.Fatalf("%v, although %q", failure, why)
 		}
@@ -181,7 +181,7 @@ func FuzzList(f *testing.F) {
 		}
 		again := &script{steps: steps}
 		d, s = offline(t, again)
-		held, err := d.holdings(t.Context(), s, machine("asking"))
+		held, err := d.listOwned(t.Context(), s, machine("asking"))
 		if (err == nil) != (failure == nil && !again.broken) {
 			t.Fatalf("%v, although %q, and broken is %t", err, again.wrong(), again.broken)
 		}
@@ -191,35 +191,36 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// checkListed tells the watch of a list: machines that it does not show are asked for, and none is declared gone.
+// checkListed tells the watch of a list: machines that it does not show are asked for, and none is
+// declared gone.
 func checkListed(t *testing.T, d *Driver, s *session, machines map[string]*driverv1alpha1.Machine) {
 	t.Helper()
 	now := d.cfg.Clock.Now()
 	var want []string
 	for i := range 8 {
 		m := Machine{Namespace: "ns", Name: "m", UID: fmt.Sprintf("uid-%d-0", i), Spec: []byte(`{}`)}
-		d.watch.track(m, Pending, now.Add(-time.Hour), time.Time{})
+		d.schedule.track(m, Pending, now.Add(-time.Hour), time.Time{})
 		if _, shown := machines[m.UID]; !shown {
 			want = append(want, m.UID)
 		}
 	}
 	var missing []string
-	for _, m := range d.listed(s, accountOf(Machine{Spec: []byte(`{}`)}), machines, look{began: now, ended: now}) {
+	for _, m := range d.recordList(s, accountOf(Machine{Spec: []byte(`{}`)}), machines, poll{began: now, ended: now}) {
 		missing = append(missing, m.UID)
 	}
 	if !slices.Equal(want, missing) {
 		t.Errorf("%v are asked for, want %v", missing, want)
 	}
-	for uid := range d.watch.watched {
-		seen, looked := d.watch.observed(uid)
-		if looked && seen.Failure != nil && seen.Failure.Class != instance.OutcomeUnknown {
+	for uid := range d.schedule.machines {
+		seen, polled := d.schedule.observed(uid)
+		if polled && seen.Failure != nil && seen.Failure.Class != instance.OutcomeUnknown {
 			t.Errorf("%s: a list says %v", uid, seen.Failure)
 		}
 	}
 }
 
-// checkHeld holds an inventory to what core deletes orphans by.
-func checkHeld(t *testing.T, held []Possession, machines map[string]*driverv1alpha1.Machine) {
+// checkHeld holds a listing to what core deletes orphans by.
+func checkHeld(t *testing.T, held []OwnedResource, machines map[string]*driverv1alpha1.Machine) {
 	t.Helper()
 	if len(held) != len(machines) {
 		t.Errorf("%d of %d machines are in the inventory", len(held), len(machines))
@@ -272,7 +273,7 @@ func TestAListThatDoesNotEndIsNone(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d, s := offline(t, &tc.said)
-			machines, failure := d.pages(t.Context(), s, machine("asking"))
+			machines, failure := d.listPages(t.Context(), s, machine("asking"))
 			if machines != nil || failure == nil || failure.Class != instance.OutcomeUnknown || tc.said.pages != tc.pages {
 				t.Errorf("%d machines, %v after %d pages; want a failure after %d", len(machines), failure, tc.said.pages, tc.pages)
 			}
@@ -301,7 +302,7 @@ func TestAListHasADeadlineForAllItsPages(t *testing.T) {
 	said := &hurried{}
 	d, s := offline(t, said)
 	s.caps.Deadlines.ListPage = time.Microsecond
-	if machines, failure := d.pages(t.Context(), s, machine("asking")); machines != nil || failure == nil {
+	if machines, failure := d.listPages(t.Context(), s, machine("asking")); machines != nil || failure == nil {
 		t.Errorf("%d machines, %v", len(machines), failure)
 	}
 	if long := said.latest.Sub(said.began); long > maxListPages*s.caps.Deadlines.ListPage {

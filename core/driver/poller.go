@@ -10,19 +10,19 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// lookOut looks at tracked machines as they fall due, until ctx ends with the connection.
-func (d *Driver) lookOut(ctx context.Context, s *session) {
-	var looks sync.WaitGroup
-	defer looks.Wait()
+// runPoller polls tracked machines as they fall due, until ctx ends with the connection.
+func (d *Driver) runPoller(ctx context.Context, s *session) {
+	var polls sync.WaitGroup
+	defer polls.Wait()
 	for {
-		batches, next := d.dueLooks(s)
+		batches, next := d.duePolls(s)
 		for _, b := range batches {
-			looks.Go(func() {
+			polls.Go(func() {
 				if b.list {
-					d.list(ctx, s, b)
+					d.pollList(ctx, s, b)
 					return
 				}
-				d.lookAt(ctx, s, b.machine)
+				d.pollOne(ctx, s, b.machine)
 			})
 		}
 		if !d.waitUntil(ctx, next) {
@@ -31,25 +31,25 @@ func (d *Driver) lookOut(ctx context.Context, s *session) {
 	}
 }
 
-// dueLooks hands out what is due now, and when to ask again; zero for not before something changes.
-func (d *Driver) dueLooks(s *session) ([]batch, time.Time) {
+// duePolls hands out what is due now, and when to ask again; zero for not before something changes.
+func (d *Driver) duePolls(s *session) ([]batch, time.Time) {
 	canList := s.caps.Has(driverv1alpha1.Feature_FEATURE_LIST) && !s.cannotList.Load()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.cfg.Clock.Now()
-	for _, uid := range d.slots.turns(now) {
+	for _, uid := range d.limiter.turns(now) {
 		if record, known := d.calls[uid]; known {
-			d.alarm.ring(record.machine)
+			d.notifier.enqueue(record.machine)
 		}
 	}
 	if !d.wakeAt.IsZero() && !now.Before(d.wakeAt) {
 		d.wake()
 	}
-	d.next = earlier(earlier(d.slots.expiry(), d.gateTurns(now)), d.wakeAt)
+	d.next = earlier(earlier(d.limiter.expiry(), d.breakerTurns(now)), d.wakeAt)
 	if d.why != "" {
 		return nil, d.next
 	}
-	batches, due := d.watch.due(now, canList)
+	batches, due := d.schedule.due(now, canList)
 	d.next = earlier(d.next, due)
 	return batches, d.next
 }
@@ -70,13 +70,13 @@ func (d *Driver) waitUntil(ctx context.Context, next time.Time) bool {
 	case <-ctx.Done():
 		return false
 	case <-due:
-	case <-d.sooner:
+	case <-d.wakeup:
 	}
 	return true
 }
 
-// lookAt looks at one machine.
-func (d *Driver) lookAt(ctx context.Context, s *session, m Machine) {
+// pollOne polls one machine.
+func (d *Driver) pollOne(ctx context.Context, s *session, m Machine) {
 	request := &driverv1alpha1.GetMachineStatusRequest{
 		Meta:           d.meta(),
 		Machine:        ref(m),
@@ -84,7 +84,7 @@ func (d *Driver) lookAt(ctx context.Context, s *session, m Machine) {
 		ProviderId:     m.ProviderID,
 		LastKnownState: m.LastKnownState,
 	}
-	found := look{began: d.cfg.Clock.Now(), ended: d.cfg.Clock.Now(), oneByOne: true}
+	found := poll{began: d.cfg.Clock.Now(), ended: d.cfg.Clock.Now(), oneByOne: true}
 	if violations := contract.CheckRequest(request); len(violations) > 0 {
 		found.failure = invalidRequest(violations)
 		d.found(m, found)
@@ -98,30 +98,30 @@ func (d *Driver) lookAt(ctx context.Context, s *session, m Machine) {
 	})
 	found.ended = d.cfg.Clock.Now()
 	if found.failure == nil {
-		found.instance, found.failure = d.reader(s).looked(m, answer.GetMachine())
+		found.instance, found.failure = d.reader(s).readPoll(m, answer.GetMachine())
 	}
-	if lost(ctx, found.failure) {
+	if isDriverLost(ctx, found.failure) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.watch.notLooked(m.UID, found.ended)
-		d.lookSooner(found.ended.Add(d.cfg.Polling.Interval))
+		d.schedule.recordLost(m.UID, found.ended)
+		d.notifyPoller(found.ended.Add(d.cfg.Polling.Interval))
 		return
 	}
 	d.found(m, found)
 }
 
-// list looks at all tracked machines of the cluster by the account of one, and confirms the absence of those of the account
-// that it does not show.
-func (d *Driver) list(ctx context.Context, s *session, b batch) {
+// pollList polls all tracked machines of the cluster by the account of one, and confirms the
+// absence of those of the account that it does not show.
+func (d *Driver) pollList(ctx context.Context, s *session, b batch) {
 	began := d.cfg.Clock.Now()
-	machines, failure := d.pages(ctx, s, b.machine)
+	machines, failure := d.listPages(ctx, s, b.machine)
 	ended := d.cfg.Clock.Now()
 	if failure == nil {
-		var looks sync.WaitGroup
-		for _, m := range d.listed(s, b.account, machines, look{began: began, ended: ended}) {
-			looks.Go(func() { d.lookAt(ctx, s, m) })
+		var polls sync.WaitGroup
+		for _, m := range d.recordList(s, b.account, machines, poll{began: began, ended: ended}) {
+			polls.Go(func() { d.pollOne(ctx, s, m) })
 		}
-		looks.Wait()
+		polls.Wait()
 		return
 	}
 	if failure.Class == instance.Unimplemented {
@@ -129,28 +129,28 @@ func (d *Driver) list(ctx context.Context, s *session, b batch) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.lookSooner(ended)
-	defer d.watch.listEnded(b.account, ended)
+	defer d.notifyPoller(ended)
+	defer d.schedule.endList(b.account, ended)
 	if failure.Class == instance.Unimplemented {
 		return
 	}
-	away := lost(ctx, failure)
-	for _, uid := range d.watch.dueOf(b.account, ended) {
+	away := isDriverLost(ctx, failure)
+	for _, uid := range d.schedule.dueOf(b.account, ended) {
 		if away {
-			d.watch.notLooked(uid, ended)
+			d.schedule.recordLost(uid, ended)
 			continue
 		}
-		if d.watch.found(uid, look{began: began, ended: ended, failure: failure}) {
-			d.alarm.ring(d.watch.watched[uid].machine.key())
+		if d.schedule.found(uid, poll{began: began, ended: ended, failure: failure}) {
+			d.notifier.enqueue(d.schedule.machines[uid].machine.key())
 		}
 	}
 }
 
-// pages gets a complete list, or fails.
-func (d *Driver) pages(ctx context.Context, s *session, account Machine) (map[string]*driverv1alpha1.Machine, *instance.Failure) {
+// listPages gets a complete list, or fails.
+func (d *Driver) listPages(ctx context.Context, s *session, account Machine) (map[string]*driverv1alpha1.Machine, *instance.Failure) {
 	ctx, cancel := context.WithTimeout(ctx, maxListPages*s.caps.Deadlines.ListPage)
 	defer cancel()
-	list, token := newRoll(), ""
+	list, token := newPagedList(), ""
 	for {
 		request := &driverv1alpha1.ListMachinesRequest{
 			Meta: d.meta(), Provider: provider(account), PageSize: d.cfg.Polling.PageSize, PageToken: token,
@@ -177,34 +177,34 @@ func (d *Driver) pages(ctx context.Context, s *session, account Machine) (map[st
 	}
 }
 
-// listed records a complete list and returns whom it did not show.
-func (d *Driver) listed(s *session, a account, machines map[string]*driverv1alpha1.Machine, l look) []Machine {
+// recordList records a complete list and returns whom it did not show.
+func (d *Driver) recordList(s *session, a account, machines map[string]*driverv1alpha1.Machine, l poll) []Machine {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.lookSooner(l.ended)
+	defer d.notifyPoller(l.ended)
 	reader := d.reader(s)
 	shown := map[string]struct{}{}
 	for uid, m := range machines {
-		watched, tracked := d.watch.watched[uid]
-		if !tracked {
+		entry, isTracked := d.schedule.machines[uid]
+		if !isTracked {
 			continue
 		}
 		shown[uid] = struct{}{}
-		l.instance, l.failure = reader.looked(watched.machine, m)
-		if d.watch.found(uid, l) {
-			d.alarm.ring(watched.machine.key())
+		l.instance, l.failure = reader.readPoll(entry.machine, m)
+		if d.schedule.found(uid, l) {
+			d.notifier.enqueue(entry.machine.key())
 		}
 	}
 	d.adapt(nil, l.began)
-	missing := d.watch.missing(a, shown, l.ended)
-	d.watch.listEnded(a, l.ended.Add(d.watch.rest(l)))
+	missing := d.schedule.unlisted(a, shown, l.ended)
+	d.schedule.endList(a, l.ended.Add(d.schedule.restAfter(l)))
 	return missing
 }
 
 // ask makes one call that changes nothing, when the driver has room for it.
 func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(context.Context) error) *instance.Failure {
 	d.mu.Lock()
-	turn := d.slots.look()
+	turn := d.limiter.acquirePoll()
 	d.mu.Unlock()
 	if turn != nil {
 		select {
@@ -212,29 +212,30 @@ func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(conte
 		case <-ctx.Done():
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.slots.abandon(turn)
-			d.handOut()
+			d.limiter.abandonPoll(turn)
+			d.grantTurns()
 			return unavailable("DriverNotReady", notConnected)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ctx, departed := watchDeparture(ctx)
+	ctx, request := trackSent(ctx)
 	began := d.cfg.Clock.Now()
 	var failure *instance.Failure
 	if err := call(ctx); err != nil {
-		failure = classify(d.name, err, departed.left.Load())
+		failure = classify(d.name, err, request.sent.Load())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.slots.releaseLook()
+	d.limiter.releasePoll()
 	d.adapt(failure, began)
-	d.handOut()
+	d.grantTurns()
 	return failure
 }
 
-// lost says whether a failure only tells that the driver went away, which those who want a call are told better.
-func lost(ctx context.Context, failure *instance.Failure) bool {
+// isDriverLost says whether a failure only tells that the driver went away, which those who want a
+// call are told better.
+func isDriverLost(ctx context.Context, failure *instance.Failure) bool {
 	if failure == nil {
 		return false
 	}
@@ -242,12 +243,12 @@ func lost(ctx context.Context, failure *instance.Failure) bool {
 	return failure.Class == instance.Unavailable || ctx.Err() != nil || broke
 }
 
-// found records a look and wakes the machine if it should hear of it.
-func (d *Driver) found(m Machine, l look) {
+// found records a poll and wakes the machine if it should hear of it.
+func (d *Driver) found(m Machine, l poll) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.watch.found(m.UID, l) {
-		d.alarm.ring(m.key())
+	if d.schedule.found(m.UID, l) {
+		d.notifier.enqueue(m.key())
 	}
-	d.lookSooner(l.ended.Add(d.cfg.Polling.Interval))
+	d.notifyPoller(l.ended.Add(d.cfg.Polling.Interval))
 }

@@ -19,13 +19,13 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// cloud is what a fakeDriver's looks see, and how it was asked.
+// cloud is what a fakeDriver's polls see, and how it was asked.
 type cloud struct {
 	mu     sync.Mutex
 	states map[string]driverv1alpha1.MachineState
 	// hidden are left out of lists.
 	hidden map[string]bool
-	// asked gets "list" or a uid for each look.
+	// asked gets "list" or a uid for each poll.
 	asked chan string
 }
 

@@ -10,12 +10,13 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-func testWatchlist() *watchlist {
-	return newWatchlist(Config{}.withDefaults().Polling)
+func testPollSchedule() *pollSchedule {
+	return newPollSchedule(Config{}.withDefaults().Polling)
 }
 
-// seconds lists when a lone machine is looked at, in seconds after it was tracked, if each look finds what find says.
-func seconds(w *watchlist, count int, find func(int) look) []int {
+// seconds lists when a lone machine is polled, in seconds after it was tracked, if each poll finds
+// what find says.
+func seconds(w *pollSchedule, count int, find func(int) poll) []int {
 	var at []int
 	now := epoch
 	for len(at) < count {
@@ -28,39 +29,39 @@ func seconds(w *watchlist, count int, find func(int) look) []int {
 		l.began, l.ended, l.oneByOne = now, now, !batches[0].list
 		at = append(at, int(now.Sub(epoch)/time.Second))
 		w.found(batches[0].machine.UID, l)
-		w.listEnded(batches[0].account, now)
+		w.endList(batches[0].account, now)
 	}
 	return at
 }
 
 func TestWhenAMachineIsLookedAt(t *testing.T) {
-	creating := func(int) look { return look{instance: &instance.Instance{State: instance.Creating}} }
+	creating := func(int) poll { return poll{instance: &instance.Instance{State: instance.Creating}} }
 	for _, test := range []struct {
 		name string
 		pace Pace
-		find func(int) look
+		find func(int) poll
 		want []int
 	}{
 		{"alone it backs off while nothing changes", Pending, creating, []int{1, 2, 4, 8, 16, 26, 36}},
-		{"a change is followed closely", Pending, func(n int) look {
-			return look{instance: &instance.Instance{State: instance.Creating, Message: fmt.Sprint(n)}}
+		{"a change is followed closely", Pending, func(n int) poll {
+			return poll{instance: &instance.Instance{State: instance.Creating, Message: fmt.Sprint(n)}}
 		}, []int{1, 2, 3, 4}},
-		{"poll_after makes it rarer", Pending, func(int) look {
-			return look{instance: &instance.Instance{State: instance.Creating, PollAfter: 7 * time.Second}}
+		{"poll_after makes it rarer", Pending, func(int) poll {
+			return poll{instance: &instance.Instance{State: instance.Creating, PollAfter: 7 * time.Second}}
 		}, []int{1, 8, 15, 22, 30}},
-		{"so does RetryInfo", Pending, func(int) look {
-			return look{failure: &instance.Failure{Class: instance.RateLimited, RetryAfter: 30 * time.Second}}
+		{"so does RetryInfo", Pending, func(int) poll {
+			return poll{failure: &instance.Failure{Class: instance.RateLimited, RetryAfter: 30 * time.Second}}
 		}, []int{1, 31, 61}},
 		{"settled alone it costs a call, so rarely", Settled, creating, []int{1, 301, 601}},
-		{"a failed look is repeated, ever later", Settled, func(int) look {
-			return look{failure: &instance.Failure{Class: instance.Internal}}
+		{"a failed look is repeated, ever later", Settled, func(int) poll {
+			return poll{failure: &instance.Failure{Class: instance.Internal}}
 		}, []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812}},
-		{"absence is confirmed soon, whatever the pace", Settled, func(int) look {
-			return look{failure: &instance.Failure{Class: instance.NotFound}}
+		{"absence is confirmed soon, whatever the pace", Settled, func(int) poll {
+			return poll{failure: &instance.Failure{Class: instance.NotFound}}
 		}, []int{1, 2, 302}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := testWatchlist()
+			w := testPollSchedule()
 			w.track(machine("a"), test.pace, epoch, time.Time{})
 			if diff := cmp.Diff(test.want, seconds(w, len(test.want), test.find)); diff != "" {
 				t.Errorf("looks (-want +got):\n%s", diff)
@@ -70,16 +71,16 @@ func TestWhenAMachineIsLookedAt(t *testing.T) {
 }
 
 func TestTheFirstLookWaitsAsLongAsTheLastAnswerAsked(t *testing.T) {
-	w := testWatchlist()
+	w := testPollSchedule()
 	if got, want := w.track(machine("a"), Pending, epoch, epoch.Add(9*time.Second)), epoch.Add(9*time.Second); !got.Equal(want) {
 		t.Errorf("due at %v, want %v", got, want)
 	}
 }
 
 func TestAQuickerPaceTakesEffectAtOnce(t *testing.T) {
-	w := testWatchlist()
+	w := testPollSchedule()
 	w.track(machine("a"), Settled, epoch, time.Time{})
-	seconds(w, 1, func(int) look { return look{instance: &instance.Instance{State: instance.Running}} })
+	seconds(w, 1, func(int) poll { return poll{instance: &instance.Instance{State: instance.Running}} })
 	later := epoch.Add(20 * time.Second)
 	if due := w.track(machine("a"), Pending, later, time.Time{}); due.After(later) {
 		t.Errorf("due at %v, want at once", due)
@@ -90,7 +91,7 @@ func TestAQuickerPaceTakesEffectAtOnce(t *testing.T) {
 }
 
 func TestAnAccountThatHangsHoldsUpNobody(t *testing.T) {
-	w := testWatchlist()
+	w := testPollSchedule()
 	for i, m := range machines(12) {
 		m.Spec = fmt.Appendf(nil, `{"account":%d}`, i%2)
 		w.track(m, Pending, epoch, time.Time{})
@@ -111,7 +112,7 @@ func TestAnAccountThatHangsHoldsUpNobody(t *testing.T) {
 }
 
 func TestOneListServesAllAccountsWhoseMachinesItShows(t *testing.T) {
-	w := testWatchlist()
+	w := testPollSchedule()
 	for i, m := range machines(12) {
 		m.Spec = fmt.Appendf(nil, `{"flavor":%d}`, i%2)
 		w.track(m, Pending, epoch, time.Time{})
@@ -119,9 +120,9 @@ func TestOneListServesAllAccountsWhoseMachinesItShows(t *testing.T) {
 	now := epoch.Add(time.Second)
 	first, _ := w.due(now, true)
 	for _, m := range machines(12) {
-		w.found(m.UID, look{began: now, ended: now, instance: &instance.Instance{State: instance.Creating}})
+		w.found(m.UID, poll{began: now, ended: now, instance: &instance.Instance{State: instance.Creating}})
 	}
-	w.listEnded(first[0].account, now)
+	w.endList(first[0].account, now)
 	if more, _ := w.due(now, true); len(more) != 0 {
 		t.Errorf("after a list of everybody: %+v, want nothing", more)
 	}
@@ -133,14 +134,14 @@ func TestAListThatTookLongIsFollowedByARest(t *testing.T) {
 		time.Second:           5 * time.Second,
 		20 * time.Second:      30 * time.Second,
 	} {
-		w := testWatchlist()
+		w := testPollSchedule()
 		for _, m := range machines(12) {
 			w.track(m, Pending, epoch, time.Time{})
 		}
 		began := epoch.Add(time.Second)
 		ended := began.Add(took)
 		first, _ := w.due(began, true)
-		w.listEnded(first[0].account, ended.Add(w.rest(look{began: began, ended: ended})))
+		w.endList(first[0].account, ended.Add(w.restAfter(poll{began: began, ended: ended})))
 		early, next := w.due(ended, true)
 		if len(early) != 0 || next.Sub(began) != want {
 			t.Errorf("after a list of %v: %+v, the next %v after it began, want it after %v", took, early, next.Sub(began), want)
@@ -152,11 +153,11 @@ func TestAListThatTookLongIsFollowedByARest(t *testing.T) {
 }
 
 func TestLooksThatComeLateAreDropped(t *testing.T) {
-	w := testWatchlist()
+	w := testPollSchedule()
 	m := machine("a")
 	w.track(m, Pending, epoch, time.Time{})
-	newer := look{began: epoch.Add(2), ended: epoch.Add(2), instance: &instance.Instance{State: instance.Running}}
-	older := look{began: epoch.Add(1), ended: epoch.Add(3), instance: &instance.Instance{State: instance.Creating}, oneByOne: true}
+	newer := poll{began: epoch.Add(2), ended: epoch.Add(2), instance: &instance.Instance{State: instance.Running}}
+	older := poll{began: epoch.Add(1), ended: epoch.Add(3), instance: &instance.Instance{State: instance.Creating}, oneByOne: true}
 	if !w.found(m.UID, newer) || w.found(m.UID, older) {
 		t.Error("an older look is news, or a newer one is none")
 	}
@@ -165,33 +166,34 @@ func TestLooksThatComeLateAreDropped(t *testing.T) {
 	}
 	w.untrack(m.UID)
 	w.untrack(m.UID)
-	w.notLooked(m.UID, epoch)
+	w.recordLost(m.UID, epoch)
 	if w.found(m.UID, newer) || len(w.accounts) != 0 {
 		t.Error("something is left of a machine that is not tracked any more")
 	}
 }
 
-// A look beside a call can see more than the call's answer tells. The machine does not believe it, and hears it from the next one.
+// A poll beside a call can see more than the call's answer tells. The machine does not believe it,
+// and hears it from the next one.
 func TestWhatAnAnswerHidIsToldAgain(t *testing.T) {
 	at := func(second int) time.Time { return epoch.Add(time.Duration(second) * time.Second) }
 	deleting, rest := &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}, &instance.Instance{State: instance.Failed}
 	for name, test := range map[string]struct {
-		beside look
+		beside poll
 		after  *instance.Instance
 		want   bool
 	}{
-		"ended before the answer":    {look{began: at(2), ended: at(3), instance: rest}, rest, true},
-		"ended after the answer":     {look{began: at(2), ended: at(6), instance: rest}, rest, true},
-		"saw what was answered":      {look{began: at(2), ended: at(3), instance: deleting}, deleting, false},
-		"the answer came to be true": {look{began: at(2), ended: at(3), instance: &instance.Instance{State: instance.Running}}, deleting, true},
+		"ended before the answer":    {poll{began: at(2), ended: at(3), instance: rest}, rest, true},
+		"ended after the answer":     {poll{began: at(2), ended: at(6), instance: rest}, rest, true},
+		"saw what was answered":      {poll{began: at(2), ended: at(3), instance: deleting}, deleting, false},
+		"the answer came to be true": {poll{began: at(2), ended: at(3), instance: &instance.Instance{State: instance.Running}}, deleting, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := testWatchlist()
+			w := testPollSchedule()
 			m := machine("a")
 			w.track(m, Pending, at(0), time.Time{})
 			answer := func() {
-				w.found(m.UID, look{began: at(1), ended: at(4), instance: deleting})
-				w.told(m.UID, at(4), deleting)
+				w.found(m.UID, poll{began: at(1), ended: at(4), instance: deleting})
+				w.recordAnswer(m.UID, at(4), deleting)
 			}
 			if test.beside.ended.Before(at(4)) {
 				w.found(m.UID, test.beside)
@@ -200,10 +202,10 @@ func TestWhatAnAnswerHidIsToldAgain(t *testing.T) {
 				answer()
 				w.found(m.UID, test.beside)
 			}
-			if got := w.found(m.UID, look{began: at(7), ended: at(8), instance: test.after}); got != test.want {
+			if got := w.found(m.UID, poll{began: at(7), ended: at(8), instance: test.after}); got != test.want {
 				t.Errorf("the first look after the answer is news: %t, want %t", got, test.want)
 			}
-			if w.found(m.UID, look{began: at(9), ended: at(10), instance: test.after}) {
+			if w.found(m.UID, poll{began: at(9), ended: at(10), instance: test.after}) {
 				t.Error("the second look after the answer is news")
 			}
 		})

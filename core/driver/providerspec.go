@@ -22,7 +22,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// ErrPreparing is what Prepare returns while the driver is being asked. The answer wakes the machine.
+// ErrPreparing is what Prepare returns while the driver is being asked. The answer wakes the
+// machine.
 var ErrPreparing = errors.New("the driver is being asked about the spec")
 
 // Question is a spec that a driver is asked about.
@@ -33,16 +34,18 @@ type Question struct {
 	Secrets map[string][]byte
 	// Withheld are the fields that come from Secrets.
 	Withheld []providerspec.Path
-	// Allow, if set, judges the spec with the driver's defaults, before Secrets go with it. Its error
-	// is an *instance.Failure.
+	// Allow, if set, judges the spec with the driver's defaults, before Secrets go with it. Its
+	// error is an *instance.Failure.
 	Allow func(completed []byte) error
 }
 
-// How long an answer about a spec holds. One that rests on nothing but the spec holds as long as the driver is connected.
+// How long an answer about a spec holds. One that rests on nothing but the spec holds as long as
+// the driver is connected.
 const (
 	// onlineKept: what the cloud lacks may appear.
 	onlineKept = 10 * time.Second
-	// refusedKept: credentials that are refused are not tried by each machine; others are another question.
+	// refusedKept: credentials that are refused are not tried by each machine; others are another
+	// question.
 	refusedKept = 30 * time.Second
 	// troubleKept: a call that failed says little.
 	troubleKept = 2 * time.Second
@@ -55,7 +58,8 @@ type preparation struct {
 	done    bool
 	spec    []byte
 	failure *instance.Failure
-	// before is the trouble that the last attempt at the same answer met: it holds until there is one.
+	// before is the trouble that the last attempt at the same answer met: it holds until there is
+	// one.
 	before *instance.Failure
 	// until is how long the answer holds; zero for as long as the connection.
 	until time.Time
@@ -63,9 +67,9 @@ type preparation struct {
 	waiting map[types.NamespacedName]struct{}
 }
 
-// SpecSchema returns the driver's schema as it was when the driver was last reached; nil where it has
-// none, and then, for people, why. The error is an *instance.Failure of class Unavailable: the driver
-// has not been reached yet, and whether it has a schema is not known.
+// SpecSchema returns the driver's schema as it was when the driver was last reached; nil where it
+// has none, and then, for people, why. The error is an *instance.Failure of class Unavailable: the
+// driver has not been reached yet, and whether it has a schema is not known.
 func (d *Driver) SpecSchema() (known *schema.Schema, why string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,15 +84,16 @@ func (d *Driver) SpecSchema() (known *schema.Schema, why string, err error) {
 	return nil, "the driver publishes no schema", nil
 }
 
-// Prepare returns the spec that a new machine is made from: with the driver's defaults, and found right, also by the cloud.
-// The driver is asked once per question and connection, however many machines ask. Anything but nil means that no machine
-// should be made now: ErrPreparing, or an *instance.Failure of class Unavailable, SpecInvalid with the fields that are
-// wrong, Precondition with what the cloud lacks, or that of the call, none of which leaves anything in doubt.
+// Prepare returns the spec that a new machine is made from: with the driver's defaults, and found
+// right, also by the cloud. The driver is asked once per question and connection, however many
+// machines ask. Anything but nil means that no machine should be made now: ErrPreparing, or an
+// *instance.Failure of class Unavailable, SpecInvalid with the fields that are wrong, Precondition
+// with what the cloud lacks, or that of the call, none of which leaves anything in doubt.
 func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
 	key := keyOf(q)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if why := d.whyNot(); why != "" {
+	if why := d.unreadyReason(); why != "" {
 		d.waiting[m.key()] = struct{}{}
 		return nil, unavailable("DriverNotReady", why)
 	}
@@ -120,12 +125,13 @@ func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
 	if p.failure.Class == instance.Unavailable {
 		d.waiting[m.key()] = struct{}{}
 		d.wakeAt = earlier(d.wakeAt, p.until)
-		d.lookSooner(d.wakeAt)
+		d.notifyPoller(d.wakeAt)
 	}
 	return nil, p.failure
 }
 
-// keepPrepared keeps an answer, and drops others where there are too many. Call it with the lock held.
+// keepPrepared keeps an answer, and drops others where there are too many. Call it with the lock
+// held.
 func (d *Driver) keepPrepared(key string, p *preparation) {
 	if len(d.prepared) >= maxPrepared {
 		maps.DeleteFunc(d.prepared, func(_ string, p *preparation) bool { return p.done })
@@ -151,7 +157,7 @@ func (d *Driver) prepare(s *session, p *preparation, q Question) {
 		p.until = now.Add(max(troubleKept, failure.RetryAfter))
 	}
 	for machine := range p.waiting {
-		d.alarm.ring(machine)
+		d.notifier.enqueue(machine)
 	}
 }
 
@@ -164,11 +170,11 @@ func certain(f *instance.Failure) *instance.Failure {
 	return unavailable(f.Reason, "the driver cannot check the spec now: "+f.Message)
 }
 
-// CheckSpec returns what is wrong with a spec as far as can be told without the cloud. An error means that the driver could
-// not be asked. It waits for the driver, as long as ctx allows.
+// CheckSpec returns what is wrong with a spec as far as can be told without the cloud. An error
+// means that the driver could not be asked. It waits for the driver, as long as ctx allows.
 func (d *Driver) CheckSpec(ctx context.Context, q Question) ([]instance.Field, error) {
 	d.mu.Lock()
-	why, s := d.whyNot(), d.session
+	why, s := d.unreadyReason(), d.session
 	if why != "" {
 		d.mu.Unlock()
 		return nil, unavailable("DriverNotReady", why)
@@ -187,8 +193,8 @@ func (d *Driver) CheckSpec(ctx context.Context, q Question) ([]instance.Field, e
 	return nil, failure
 }
 
-// explain has the driver fill in its defaults, and looks for what is wrong with the result: by the schema, by the driver, and if
-// online by the cloud, in this order.
+// explain has the driver fill in its defaults, and looks for what is wrong with the result: by the
+// schema, by the driver, and if online by the cloud, in this order.
 func (d *Driver) explain(ctx context.Context, s *session, q Question, online bool) ([]byte, *instance.Failure) {
 	spec, failure := d.defaulted(ctx, s, q.Spec)
 	if failure != nil {
@@ -298,7 +304,8 @@ func fieldsOf(found providerspec.Problems) []instance.Field {
 	return fields
 }
 
-// wrongFields is the failure of a spec with wrong fields: for good, or as long as the cloud lacks what they name.
+// wrongFields is the failure of a spec with wrong fields: for good, or as long as the cloud lacks
+// what they name.
 func wrongFields(class instance.Class, fields []instance.Field) *instance.Failure {
 	reason := driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
 	if class == instance.Precondition {
@@ -311,7 +318,8 @@ func wrongFields(class instance.Class, fields []instance.Field) *instance.Failur
 	}
 }
 
-// explainSpec reads the driver's schema, where it has one. A schema that cannot be used is none, and s says why.
+// explainSpec reads the driver's schema, where it has one. A schema that cannot be used is none,
+// and s says why.
 func (c connector) explainSpec(ctx context.Context, s *session) error {
 	if !s.caps.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_SCHEMA) {
 		return nil
@@ -349,22 +357,23 @@ func keyOf(q Question) string {
 	return string(h.Sum(nil))
 }
 
-// Connected returns nil when the driver can be asked now, else an *instance.Failure of class Unavailable.
+// Connected returns nil when the driver can be asked now, else an *instance.Failure of class
+// Unavailable.
 func (d *Driver) Connected() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if why := d.whyNot(); why != "" {
+	if why := d.unreadyReason(); why != "" {
 		return unavailable("DriverNotReady", why)
 	}
 	return nil
 }
 
-// Reachable returns nil when the driver can be asked now, else an *instance.Failure of class Unavailable; m is woken when it
-// can.
+// Reachable returns nil when the driver can be asked now, else an *instance.Failure of class
+// Unavailable; m is woken when it can.
 func (d *Driver) Reachable(m Machine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if why := d.whyNot(); why != "" {
+	if why := d.unreadyReason(); why != "" {
 		d.waiting[m.key()] = struct{}{}
 		return unavailable("DriverNotReady", why)
 	}

@@ -17,7 +17,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// specDriver is a fakeDriver that explains its spec; a test decides its answers, and how often it was asked is counted.
+// specDriver is a fakeDriver that explains its spec; a test decides its answers, and how often it
+// was asked is counted.
 type specDriver struct {
 	driverv1alpha1.UnimplementedProviderSpecServiceServer
 
@@ -183,7 +184,8 @@ func TestPrepareAsksAgainAfterAFailure(t *testing.T) {
 		_, err := r.Prepare(machine("m"), small)
 		return failureClass(err) == instance.Unavailable
 	})
-	// While it is asked again, the failure is what is known: a machine that is told something else in between would say nothing.
+	// While it is asked again, the failure is what is known: a machine that is told something else
+	// in between would say nothing.
 	for range 3 {
 		clock.Step(2 * troubleKept)
 		if _, err := r.Prepare(machine("m"), small); failureClass(err) != instance.Unavailable {

@@ -16,17 +16,18 @@ import (
 
 // Drivers are the configured drivers. Make them with New; safe for use by several goroutines.
 type Drivers struct {
-	cfg     Config
-	drivers map[string]*Driver
-	have    []string
-	alarm   *alarm
-	news    *news
+	cfg           Config
+	drivers       map[string]*Driver
+	have          []string
+	notifier      *notifier
+	statusChanges *statusChanges
 	// deposed is closed once a driver has told of a later leader.
-	deposed <-chan struct{}
+	leadershipLost <-chan struct{}
 }
 
-// New makes a client for each target. It connects to none: that is Start's work, so a driver that is not there yet
-// is no error. Two targets of one name, or a target that ParseTarget would refuse, are.
+// New makes a client for each target. It connects to none: that is Start's work, so a driver that
+// is not there yet is no error. Two targets of one name, or a target that ParseTarget would refuse,
+// are.
 func New(cfg Config, targets []Target) (*Drivers, error) {
 	if cfg.ClusterUID == "" {
 		return nil, errors.New("drivers: the cluster's uid is required")
@@ -36,18 +37,18 @@ func New(cfg Config, targets []Target) (*Drivers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drivers: register metrics: %w", err)
 	}
-	deposed, depose := context.WithCancel(context.Background())
-	tell := cfg.Deposed
-	cfg.Deposed = func() {
-		depose()
+	leadershipLost, loseLeadership := context.WithCancel(context.Background())
+	tell := cfg.LeadershipLost
+	cfg.LeadershipLost = func() {
+		loseLeadership()
 		tell()
 	}
-	d := &Drivers{cfg: cfg, drivers: map[string]*Driver{}, alarm: newAlarm(), news: newNews(), deposed: deposed.Done()}
+	d := &Drivers{cfg: cfg, drivers: map[string]*Driver{}, notifier: newNotifier(), statusChanges: newStatusChanges(), leadershipLost: leadershipLost.Done()}
 	for _, target := range targets {
 		if _, twice := d.drivers[target.Name]; twice {
 			return nil, fmt.Errorf("drivers: %q is configured twice", target.Name)
 		}
-		driver, err := newDriver(cfg, target, d.alarm, d.news, metrics)
+		driver, err := newDriver(cfg, target, d.notifier, d.statusChanges, metrics)
 		if err != nil {
 			return nil, fmt.Errorf("driver %q: %w", target.Name, err)
 		}
@@ -57,15 +58,15 @@ func New(cfg Config, targets []Target) (*Drivers, error) {
 	return d, nil
 }
 
-// Start keeps the drivers connected and tracked machines looked at until ctx ends. Then no call begins any more, and
-// mutations under way have as long as Config.ShutdownGrace and the Lease allow, none after a later leader was seen; those
-// that are cancelled have an unknown outcome. It returns nil when the last has ended. It is a controller-runtime Runnable and
-// may be called once.
+// Start keeps the drivers connected and tracked machines polled until ctx ends. Then no call begins
+// any more, and mutations under way have as long as Config.ShutdownGrace and the Lease allow, none
+// after a later leader was seen; those that are cancelled have an unknown outcome. It returns nil
+// when the last has ended. It is a controller-runtime Runnable and may be called once.
 func (d *Drivers) Start(ctx context.Context) error {
 	mutations, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	var waking, serving sync.WaitGroup
-	waking.Go(func() { d.alarm.run(ctx) })
+	waking.Go(func() { d.notifier.run(ctx) })
 	for _, driver := range d.drivers {
 		serving.Go(func() { driver.run(ctx, mutations) })
 	}
@@ -99,12 +100,13 @@ func (d *Drivers) await(ended <-chan struct{}) {
 	defer timer.Stop()
 	select {
 	case <-ended:
-	case <-d.deposed:
+	case <-d.leadershipLost:
 	case <-timer.C():
 	}
 }
 
-// NeedLeaderElection is true, unless Config.Everywhere says otherwise: only a leader calls drivers about machines.
+// NeedLeaderElection is true, unless Config.Everywhere says otherwise: only a leader calls drivers
+// about machines.
 func (d *Drivers) NeedLeaderElection() bool {
 	return !d.cfg.Everywhere
 }
@@ -118,15 +120,15 @@ func (d *Drivers) For(provider string) (*Driver, error) {
 	return driver, nil
 }
 
-// Events wakes machines: each event's object has the namespace and the name of a Machine of which a call ended, an
-// observation changed, a turn came or the driver came back. Events of one machine are merged while nobody reads. There is one
-// channel, for one reader, and it is never closed.
+// Events wakes machines: each event's object has the namespace and the name of a Machine of which a
+// call ended, an observation changed, a turn came or the driver came back. Events of one machine
+// are merged while nobody reads. There is one channel, for one reader, and it is never closed.
 func (d *Drivers) Events() <-chan event.GenericEvent {
-	return d.alarm.events
+	return d.notifier.events
 }
 
-// run keeps the driver connected until ctx ends, and returns when the last call has ended. The context of mutations outlives
-// ctx.
+// run keeps the driver connected until ctx ends, and returns when the last call has ended. The
+// context of mutations outlives ctx.
 func (d *Driver) run(ctx, mutations context.Context) {
 	var closing sync.WaitGroup
 	defer closing.Wait()
@@ -174,7 +176,7 @@ func (d *Driver) serve(ctx context.Context, s *session) {
 	})
 	d.attach(s)
 	defer d.away(notConnected, nil)
-	parts.Go(func() { d.lookOut(ctx, s) })
+	parts.Go(func() { d.runPoller(ctx, s) })
 	probes := d.cfg.Clock.NewTicker(d.cfg.ProbeInterval)
 	defer probes.Stop()
 	for {
@@ -197,9 +199,9 @@ func (d *Driver) attach(s *session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.session, d.caps = s, s.caps
-	d.news.spread()
+	d.statusChanges.notify()
 	d.reached, d.schema, d.schemaTrouble, d.prepared = true, s.schema, s.schemaTrouble, map[string]*preparation{}
-	d.slots.setLimit(s.caps.MaxConcurrentRequests)
+	d.limiter.setLimit(s.caps.MaxConcurrentRequests)
 }
 
 // setReady records what a probe said, and wakes all who waited when it is good news.
@@ -216,10 +218,10 @@ func (d *Driver) setReady(why string) {
 	}
 	d.log.Info("driver is ready")
 	d.wake()
-	for _, watched := range d.watch.watched {
-		d.alarm.ring(watched.machine.key())
+	for _, status := range d.schedule.machines {
+		d.notifier.enqueue(status.machine.key())
 	}
-	d.lookSooner(time.Time{})
+	d.notifyPoller(time.Time{})
 }
 
 // become records why no calls are taken, empty for that they are. Call it with the lock held.
@@ -232,19 +234,20 @@ func (d *Driver) become(why string) {
 	}
 	d.why = why
 	d.metrics.setUp(d.name, why == "")
-	d.news.spread()
+	d.statusChanges.notify()
 }
 
 // wake wakes who waits. Call it with the lock held.
 func (d *Driver) wake() {
 	for machine := range d.waiting {
-		d.alarm.ring(machine)
+		d.notifier.enqueue(machine)
 	}
 	clear(d.waiting)
 	d.wakeAt = time.Time{}
 }
 
-// away records that there is no session, and why; cause is for the log. Who queued is woken when the driver is back.
+// away records that there is no session, and why; cause is for the log. Who queued is woken when
+// the driver is back.
 func (d *Driver) away(why string, cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -254,7 +257,7 @@ func (d *Driver) away(why string, cause error) {
 	d.session = nil
 	d.become(why)
 	d.wakeAt = time.Time{}
-	for _, uid := range d.slots.dropAll() {
+	for _, uid := range d.limiter.dropAll() {
 		if record, known := d.calls[uid]; known {
 			d.waiting[record.machine] = struct{}{}
 		}

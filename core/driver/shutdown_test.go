@@ -119,7 +119,7 @@ func TestALaterLeaderCutsTheGraceShort(t *testing.T) {
 	path := socketPath(t)
 	f.serve(t, path)
 	var r *rig
-	r = start(t, Config{ShutdownGrace: time.Hour, Deposed: func() { r.lead() }}, path)
+	r = start(t, Config{ShutdownGrace: time.Hour, LeadershipLost: func() { r.lead() }}, path)
 	r.awaitReady(t)
 	if err := r.StartCreate(t.Context(), machine("a"), nil, nil); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,8 @@ func isReason(err error, reason string) bool {
 	return errors.As(err, &failure) && failure.Class == instance.Unavailable && failure.Reason == reason
 }
 
-// A process that was stopped between its look at the Lease and the call has lost the Lease meanwhile, and sends nothing.
+// A process that was stopped between its look at the Lease and the call has lost the Lease
+// meanwhile, and sends nothing.
 func TestSAFE6_NothingIsSentAfterAStop(t *testing.T) {
 	f := newFakeDriver()
 	f.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
@@ -186,7 +187,7 @@ func TestSAFE6_NothingIsSentAfterAStop(t *testing.T) {
 	f.serve(t, path)
 	clock := clocktesting.NewFakeClock(time.Now())
 	latest := clock.Now().Add(time.Minute)
-	// The stop comes after the second look from now on.
+	// The stop comes after the second poll from now on.
 	var looks atomic.Int32
 	looks.Store(1000)
 	r := start(t, Config{Clock: clock, MutationBudget: func() (time.Time, bool) {

@@ -8,34 +8,34 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
 func TestTheRosterFollowsTheDriver(t *testing.T) {
 	path := socketPath(t)
 	began := time.Now()
 	r := start(t, Config{}, path)
-	r.awaitRoster(t, roster.Driver{Name: driverName, Address: "unix://" + path, Reason: notConnected})
+	r.awaitStatuses(t, driverstatus.Driver{Name: driverName, Address: "unix://" + path, Reason: notConnected})
 
 	server := newFakeDriver().serve(t, path)
-	r.awaitNews(t)
-	ready := roster.Driver{
+	r.awaitStatusChange(t)
+	ready := driverstatus.Driver{
 		Name: driverName, Address: "unix://" + path, Ready: true, Version: "v1", Features: []string{"LIST"}, MaxConcurrentRequests: 64,
 	}
-	r.awaitRoster(t, ready)
+	r.awaitStatuses(t, ready)
 
 	server.Stop()
-	r.awaitNews(t)
+	r.awaitStatusChange(t)
 	away := ready
 	away.Ready, away.Reason = false, notConnected
-	r.awaitRoster(t, away)
-	if since := r.drivers.Roster()[0].Since.Time; since.Before(began) || since.After(time.Now()) {
+	r.awaitStatuses(t, away)
+	if since := r.drivers.Statuses()[0].Since.Time; since.Before(began) || since.After(time.Now()) {
 		t.Errorf("it is away since %s; the test began at %s", since, began)
 	}
 }
 
-// awaitNews waits until the roster is said to have changed.
-func (r *rig) awaitNews(t *testing.T) {
+// awaitStatusChange waits until the drivers' status is said to have changed.
+func (r *rig) awaitStatusChange(t *testing.T) {
 	t.Helper()
 	select {
 	case <-r.drivers.Changed():
@@ -44,11 +44,11 @@ func (r *rig) awaitNews(t *testing.T) {
 	}
 }
 
-// awaitRoster waits until the roster has this driver alone, since whenever.
-func (r *rig) awaitRoster(t *testing.T, want roster.Driver) {
+// awaitStatuses waits until the drivers' status has this driver alone, since whenever.
+func (r *rig) awaitStatuses(t *testing.T, want driverstatus.Driver) {
 	t.Helper()
 	for {
-		diff := cmp.Diff([]roster.Driver{want}, r.drivers.Roster(), cmpopts.IgnoreTypes(metav1.Time{}))
+		diff := cmp.Diff([]driverstatus.Driver{want}, r.drivers.Statuses(), cmpopts.IgnoreTypes(metav1.Time{}))
 		if diff == "" {
 			return
 		}
@@ -65,7 +65,7 @@ func TestTheRosterTellsNoArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := drivers.Roster()[0].Address; got != "exec:///driver" {
+	if got := drivers.Statuses()[0].Address; got != "exec:///driver" {
 		t.Errorf("address %q", got)
 	}
 }

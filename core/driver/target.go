@@ -12,7 +12,8 @@ import (
 type Target struct {
 	// Name is the driver's name and the value of cloudProvider that selects it.
 	Name string
-	// Address is a scheme and what it reaches, e.g. unix:///run/millwright/mycloud.sock: see transport.Parse.
+	// Address is a scheme and what it reaches, e.g. unix:///run/millwright/mycloud.sock: see
+	// transport.Parse.
 	Address string
 }
 
@@ -36,7 +37,8 @@ func (t Target) String() string {
 	return t.Name + "=" + t.Address
 }
 
-// UnknownError says that no driver is configured for a provider. It stays so until core is started with one.
+// UnknownError says that no driver is configured for a provider. It stays so until core is started
+// with one.
 type UnknownError struct {
 	// Provider is the name that was asked for.
 	Provider string

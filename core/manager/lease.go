@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 
-	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
 // The leader's Lease, unless the operator chose otherwise. Source: rule 8 of the driver contract (60 s, renewed within 40 s).
@@ -43,7 +43,7 @@ func newLease(config *rest.Config, o LeaderElection, clk clock.PassiveClock) (*l
 		return nil, fmt.Errorf("make the client of the leader's Lease: %w", err)
 	}
 	lock := &resourcelock.LeaseLock{Client: leases, LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity}}
-	lock.LeaseMeta.Namespace, lock.LeaseMeta.Name = o.Namespace, roster.LeaseName
+	lock.LeaseMeta.Namespace, lock.LeaseMeta.Name = o.Namespace, driverstatus.LeaseName
 	return &lease{Interface: lock, clock: clk, duration: o.LeaseDuration}, nil
 }
 

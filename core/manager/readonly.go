@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
 // lookOnly lets through only those requests to the API server that a manager with --read-only may make: reads, the leader's
@@ -36,9 +36,9 @@ func allowed(method, path string) bool {
 	case method == http.MethodGet || method == http.MethodHead:
 		return true
 	case strings.HasPrefix(path, "/apis/coordination.k8s.io/"):
-		return strings.HasSuffix(path, "/leases") || strings.HasSuffix(path, "/leases/"+roster.LeaseName)
+		return strings.HasSuffix(path, "/leases") || strings.HasSuffix(path, "/leases/"+driverstatus.LeaseName)
 	case strings.HasPrefix(path, "/api/v1/"):
-		return method == http.MethodPatch && strings.HasSuffix(path, "/configmaps/"+roster.ConfigMapName)
+		return method == http.MethodPatch && strings.HasSuffix(path, "/configmaps/"+driverstatus.ConfigMapName)
 	case strings.HasPrefix(path, "/apis/cluster.k8s.io/"):
 		return method == http.MethodPatch && strings.HasSuffix(path, "/status")
 	case strings.HasPrefix(path, "/apis/authentication.k8s.io/"), strings.HasPrefix(path, "/apis/authorization.k8s.io/"):

@@ -35,7 +35,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/orphan"
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
-	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/core/driverstatus"
 	"github.com/millwright-dev/millwright/core/specresolver"
 	"github.com/millwright-dev/millwright/transport/tracing"
 )
@@ -92,7 +92,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	settings := driverSettings(mgr, o, leader)
-	settings.Tracing, settings.Deposed = traces, func() { stop(errDeposed) }
+	settings.Tracing, settings.LeadershipLost = traces, func() { stop(errDeposed) }
 	if err := addControllers(ctx, mgr, o, settings); err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func regarding(o Options) *corev1.ObjectReference {
 		return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
 	}
 	return &corev1.ObjectReference{
-		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: roster.LeaseName,
+		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.LeaderElection.Namespace, Name: driverstatus.LeaseName,
 	}
 }
 

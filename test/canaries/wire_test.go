@@ -139,7 +139,7 @@ func (r *rig) look(t *testing.T) string {
 
 func (r *rig) list(t *testing.T) string {
 	t.Helper()
-	_, err := r.driver.Inventory(t.Context(), asked())
+	_, err := r.driver.ListOwned(t.Context(), asked())
 	return words(err)
 }
 

@@ -90,7 +90,7 @@ func (s *search) lists(ctx context.Context, accounts map[uint64]driver.Machine) 
 	var failed error
 	seen := map[string]bool{}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		all, err := s.driver.Inventory(ctx, accounts[account])
+		all, err := s.driver.ListOwned(ctx, accounts[account])
 		if errors.Is(err, driver.ErrCannotList) {
 			return nil, nil
 		}

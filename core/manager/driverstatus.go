@@ -12,14 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-dev/millwright/core/driver"
-	"github.com/millwright-dev/millwright/core/roster"
+	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
 // +kubebuilder:rbac:groups="",namespace=millwright-system,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",namespace=millwright-system,resources=configmaps,resourceNames=millwright-drivers,verbs=patch
 
-// rosterPause lies between two writes of the roster: a driver that comes and goes is no reason for more.
-const rosterPause = 5 * time.Second
+// rosterPause lies between two writes of the roster: a driver that comes and goes is no reason for
+// more.
+const publishPause = 5 * time.Second
 
 // publisher keeps the roster of drivers up to date, as long as this process leads.
 type publisher struct {
@@ -68,7 +69,7 @@ func (p *publisher) Start(ctx context.Context) error {
 
 // await waits for rosterPause, less if there are news or ctx ends.
 func (p *publisher) await(ctx context.Context, news <-chan struct{}) {
-	timer := p.clock.NewTimer(rosterPause)
+	timer := p.clock.NewTimer(publishPause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -79,13 +80,13 @@ func (p *publisher) await(ctx context.Context, news <-chan struct{}) {
 
 // publish writes the roster as it is now.
 func (p *publisher) publish(ctx context.Context) error {
-	data, err := roster.Encode(p.drivers.Roster())
+	data, err := driverstatus.Encode(p.drivers.Statuses())
 	if err != nil {
 		return err
 	}
-	published := corev1ac.ConfigMap(roster.ConfigMapName, p.namespace).WithData(data)
+	published := corev1ac.ConfigMap(driverstatus.ConfigMapName, p.namespace).WithData(data)
 	if err := p.client.Apply(ctx, published, client.ForceOwnership); err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, roster.ConfigMapName, err)
+		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, driverstatus.ConfigMapName, err)
 	}
 	return nil
 }

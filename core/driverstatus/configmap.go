@@ -1,5 +1,6 @@
-// Package roster is what the manager that leads publishes of its drivers, in a ConfigMap beside its Lease, and how it is read again.
-package roster
+// Package driverstatus is what the manager that leads publishes of its drivers, in a ConfigMap
+// beside its Lease, and how it is read again.
+package driverstatus
 
 import (
 	"fmt"
@@ -49,7 +50,8 @@ func Encode(drivers []Driver) (map[string]string, error) {
 	return data, nil
 }
 
-// Decode is Encode's inverse; the drivers are sorted by name. What it does not know is left out: a later manager may have said more.
+// Decode is Encode's inverse; the drivers are sorted by name. What it does not know is left out: a
+// later manager may have said more.
 func Decode(data map[string]string) ([]Driver, error) {
 	drivers := make([]Driver, 0, len(data))
 	for name, text := range data {
