@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/machinetemplate"
 )
 
 // changeCause is the annotation in which people say why they changed a template.
@@ -73,7 +73,7 @@ func (r Rollout) Undo(ctx context.Context, to int64) error {
 	}
 	return r.change(ctx, md, fmt.Sprintf("rolled back to revision %d", revision(set)), func(md *clusterv1alpha1.MachineDeployment) {
 		spec := set.Spec.Template.Spec.DeepCopy()
-		fleet.CopyInPlace(spec, &md.Spec.Template.Spec)
+		machinetemplate.CopyInPlace(spec, &md.Spec.Template.Spec)
 		md.Spec.Template.Spec = *spec
 		if cause, ok := set.Annotations[changeCause]; ok {
 			metav1.SetMetaDataAnnotation(&md.ObjectMeta, changeCause, cause)
@@ -84,11 +84,11 @@ func (r Rollout) Undo(ctx context.Context, to int64) error {
 }
 
 func sameTemplate(a, b *clusterv1alpha1.MachineTemplateSpec) (bool, error) {
-	one, err := fleet.CanonicalTemplate(a)
+	one, err := machinetemplate.Canonical(a)
 	if err != nil {
 		return false, fmt.Errorf("read the template: %w", err)
 	}
-	other, err := fleet.CanonicalTemplate(b)
+	other, err := machinetemplate.Canonical(b)
 	if err != nil {
 		return false, fmt.Errorf("read the revision's template: %w", err)
 	}

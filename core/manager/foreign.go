@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/foreign"
 )
 
@@ -24,7 +24,7 @@ type foreignNotice struct {
 	regarding *corev1.ObjectReference
 }
 
-// addForeignNotice adds it to mgr, whose cache has the index of fleet.Foreigners.
+// addForeignNotice adds it to mgr, whose cache has the index of coexistence.AddIndex.
 func addForeignNotice(mgr ctrl.Manager, o Options) error {
 	err := mgr.Add(&foreignNotice{
 		cache: mgr.GetCache(), log: mgr.GetLogger().WithName("foreign"), events: mgr.GetEventRecorder("foreign"), regarding: regarding(o),
@@ -46,7 +46,7 @@ func (n *foreignNotice) Start(ctx context.Context) error {
 		}
 		return fmt.Errorf("fill the cache of Machines: %w", err)
 	}
-	marked, err := fleet.NewForeigners(n.cache).Marked(ctx)
+	marked, err := coexistence.NewReader(n.cache).MarkedMachines(ctx)
 	if err != nil || len(marked) == 0 {
 		return err
 	}

@@ -26,8 +26,8 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/admission"
+	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/controllers/credentials"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/controllers/inheritance"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
@@ -36,7 +36,9 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driverstatus"
+	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/specresolver"
+	"github.com/millwright-dev/millwright/core/surge"
 	"github.com/millwright-dev/millwright/transport/tracing"
 )
 
@@ -221,13 +223,16 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	if err := inheritance.Add(mgr, inheritance.Options{}); err != nil {
 		return err
 	}
-	if err := fleet.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := ownership.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := coexistence.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := addForeignNotice(mgr, o); err != nil {
 		return err
 	}
-	rooms := fleet.NewRooms(clock.RealClock{})
+	rooms := surge.NewAccounts(clock.RealClock{})
 	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Rooms: rooms}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
 	}

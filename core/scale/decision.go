@@ -9,33 +9,6 @@ import (
 	"github.com/millwright-dev/millwright/core/health"
 )
 
-// Machine is what counts about one Machine of the set.
-type Machine struct {
-	Name, UID string
-	// Deleting: on its way out.
-	Deleting bool
-	// Marked: somebody asked for this one to go first when there are to be fewer.
-	Marked bool
-	// Failed: it will never work. FailedSince is since when that is known; zero if only just.
-	Failed      bool
-	FailedSince time.Time
-	// Preserved: it is not replaced when it has failed, and goes after others that are like it.
-	Preserved bool
-	// Stopped: its VM is switched off.
-	Stopped bool
-	// Refused: it failed because of what its spec says, and the set would create the next one from the same spec.
-	Refused bool
-	// Unadopted: it came with the id of a VM that is not its own, or with the uid of another Machine. It will never have a VM.
-	Unadopted bool
-	// HasNode: it has joined the cluster.
-	HasNode bool
-	// Available: ready for long enough to count.
-	Available bool
-	// Priority: those with a lower one go first.
-	Priority int32
-	Created  time.Time
-}
-
 // State is all that Decide looks at. The order of Machines means nothing.
 type State struct {
 	// Desired is how many Machines there should be.

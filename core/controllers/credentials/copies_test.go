@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
 // rig resolves specs with a clock of its own, on a real API server.
 type rig struct {
-	*fleettest.Cluster
+	*controllertest.Cluster
 	t     *testing.T
 	clock *testingclock.FakePassiveClock
 	specs *specresolver.Resolver
@@ -30,7 +30,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: specresolver.CopiesNamespace}}
 	if err := c.Create(t.Context(), home); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
 // Secrets that an earlier version has protected lose its finalizer, whether their class is in use or not.
 func TestAPI5_SecretsOfAnEarlierVersionAreReleased(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: c.Namespace, Name: name} }
 	secret := &corev1.Secret{ObjectMeta: meta("cloud")}
 	secret.Finalizers = []string{clusterv1alpha1.InUseFinalizer, "example.com/other"}

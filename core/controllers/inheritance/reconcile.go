@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/requeue"
 )
 
 // reconciler keeps the objects of one kind.
@@ -41,7 +41,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	held, err := r.settle(ctx, parent, used)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	if held {
 		return ctrl.Result{RequeueAfter: heldPause}, err

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/requeue"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses;clusters,verbs=get;list;watch;patch
@@ -75,7 +75,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 			b = b.Watches(heir, handler.EnqueueRequestsFromMapFunc(r.parentOf))
 		}
 		if err := b.WithEventFilter(comesOrGoes()).WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		}).Complete(r); err != nil {
 			return fmt.Errorf("add the controller of %s: %w", kind, err)
 		}

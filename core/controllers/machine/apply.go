@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/ownership"
 )
 
 // machineTag is the tag that tells, in the cloud's own console, which Machine a VM is.
@@ -282,7 +282,7 @@ func (r *reconciler) listen(ctx context.Context, node *corev1.Node, found *lifec
 
 // release removes the finalizer. Before that it looks for a Node that registered so late that the cache does not have it.
 func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err error) {
-	if err := fleet.MayGo(ctx, r.client, s.machine); err != nil {
+	if err := ownership.CheckRemoval(ctx, r.client, s.machine); err != nil {
 		return false, err
 	}
 	if ids := s.state.KnownIDs(); len(ids) > 0 && s.state.Node.Match == lifecycle.NodeNone {

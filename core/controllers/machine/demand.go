@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/ownership"
 )
 
 // demand is what a Machine wants on its Node.
@@ -74,12 +74,12 @@ func (d demand) met(node *corev1.Node) bool {
 func (d demand) on(node *corev1.Node) *corev1.Node {
 	wanted := *node
 	wanted.Spec.ProviderID = d.providerID
-	annotations, was := d.annotations, fleet.ReadManaged(node)
+	annotations, was := d.annotations, ownership.ReadManaged(node)
 	if d.holds(node, was) {
 		annotations = maps.Clone(annotations)
 		annotations[clusterv1alpha1.ScaleDownDisabledAnnotation] = "true"
 	}
-	fleet.SyncMetadata(&wanted, d.labels, annotations)
+	ownership.SyncMetadata(&wanted, d.labels, annotations)
 	wanted.Spec.Taints = d.taintsOn(node.Spec.Taints, was.Taints)
 	ours := make([]string, 0, len(d.taints))
 	for _, t := range d.taints {
@@ -87,7 +87,7 @@ func (d demand) on(node *corev1.Node) *corev1.Node {
 	}
 	slices.Sort(ours)
 	if ours = slices.Compact(ours); !slices.Equal(ours, was.Taints) {
-		note := fleet.ReadManaged(&wanted)
+		note := ownership.ReadManaged(&wanted)
 		note.Taints = ours
 		note.Write(&wanted)
 	}
@@ -96,7 +96,7 @@ func (d demand) on(node *corev1.Node) *corev1.Node {
 
 // holds says whether the Node is to carry our ScaleDownDisabledAnnotation. One that somebody else has set, in whatever way,
 // is his.
-func (d demand) holds(node *corev1.Node, was fleet.Managed) bool {
+func (d demand) holds(node *corev1.Node, was ownership.Managed) bool {
 	_, there := node.Annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
 	_, templated := d.annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
 	foreign := there && !slices.Contains(was.Annotations, clusterv1alpha1.ScaleDownDisabledAnnotation)
@@ -152,7 +152,7 @@ func (r *reconciler) claimNode(ctx context.Context, node *corev1.Node, d demand)
 
 // rolloutOf is what the RolloutAnnotation of the Machine's set says; empty without a set.
 func (r *reconciler) rolloutOf(ctx context.Context, m *clusterv1alpha1.Machine) (string, error) {
-	owner := fleet.ControllerOf(m, clusterv1alpha1.MachineSetKind)
+	owner := ownership.ControllerOf(m, clusterv1alpha1.MachineSetKind)
 	if owner == nil {
 		return "", nil
 	}
@@ -171,7 +171,7 @@ func (r *reconciler) rolloutOf(ctx context.Context, m *clusterv1alpha1.Machine) 
 func (r *reconciler) machinesIn(ctx context.Context, set client.Object) []reconcile.Request {
 	var machines clusterv1alpha1.MachineList
 	if err := r.client.List(ctx, &machines, client.InNamespace(set.GetNamespace()),
-		client.MatchingFields{fleet.OwnerIndex: string(set.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{ownership.Index: string(set.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(machines.Items))

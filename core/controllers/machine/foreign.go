@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/coexistence"
 )
 
 // leaveAlone does nothing for a Machine that another system works on, but to show why: no driver is asked for it, no Secret read,
@@ -24,9 +24,9 @@ func (r *reconciler) leaveAlone(ctx context.Context, m *clusterv1alpha1.Machine,
 	if mem.driver != nil {
 		mem.driver.Untrack(client.ObjectKeyFromObject(m), mem.uid)
 	}
-	contested := slices.Contains(m.Finalizers, clusterv1alpha1.MachineFinalizer) && !fleet.LeftAlone(m)
+	contested := slices.Contains(m.Finalizers, clusterv1alpha1.MachineFinalizer) && !coexistence.IsLeftAlone(m)
 	version := m.ResourceVersion
-	result, err := fleet.LeaveAlone(ctx, r.client, m, why)
+	result, err := coexistence.LeaveAlone(ctx, r.client, m, why)
 	if err != nil || m.ResourceVersion == version {
 		return result, err
 	}

@@ -30,8 +30,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/ownership"
 )
 
 const (
@@ -171,7 +172,8 @@ func (b *bench) startCore() (stop func()) {
 	}, []driver.Target{{Name: provider, Address: "unix://" + b.socket}})
 	b.check(err)
 	b.check(mgr.Add(drivers))
-	b.check(fleet.IndexOwners(b.Context(), mgr.GetFieldIndexer()))
+	b.check(ownership.AddIndex(b.Context(), mgr.GetFieldIndexer()))
+	b.check(coexistence.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(Add(mgr, Options{Drivers: drivers, MaxConcurrentReconciles: 4, Settle: time.Millisecond}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/metrics"
 )
 
 // measures are the controller's metrics. None has a series for a single Machine.
@@ -21,21 +21,21 @@ var durations = prometheus.ExponentialBucketsRange(1, 7200, 14)
 
 // newMeasures registers the metrics, or takes those that are registered already.
 func newMeasures(registry prometheus.Registerer) (*measures, error) {
-	all := &fleet.Metrics{Registry: registry}
+	all := &metrics.Registration{Registry: registry}
 	m := &measures{
-		startup: fleet.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
+		startup: metrics.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "millwright_machine_startup_duration_seconds", Buckets: durations,
 			Help: "Time from the creation of a Machine until it first was Running.",
 		})),
-		deletion: fleet.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
+		deletion: metrics.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "millwright_machine_deletion_duration_seconds", Buckets: durations,
 			Help: "Time from the deletion of a Machine until nothing of it was left.",
 		})),
-		failures: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
+		failures: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_warnings_total",
 			Help: "Things that got in a Machine's way, by the reason in its condition; Other for a driver's own words.",
 		}, []string{"reason"})),
-		paused: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
+		paused: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_timeouts_paused_seconds_total",
 			Help: "Time in which the timeouts of a driver's Machines stood still, because nobody could have seen them get on.",
 		}, []string{"driver"})),

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/providerspec"
@@ -194,7 +194,7 @@ func (s *subject) note(completed []byte) bool {
 // sees by that whether a class or Cluster has been mended since.
 func (s *subject) noteRefused(step lifecycle.Step) {
 	failed := step.Status.Failure != nil && s.machine.Status.FailureReason == nil
-	if !failed || !fleet.RefusedFor(step.Status.Failure.Reason) || !s.unmade() || !specresolver.Inherits(&s.machine.Spec) {
+	if !failed || !health.IsSpecReason(step.Status.Failure.Reason) || !s.unmade() || !specresolver.Inherits(&s.machine.Spec) {
 		return
 	}
 	p := s.provision

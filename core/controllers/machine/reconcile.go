@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/requeue"
 )
 
 // maxSteps bounds how many steps one reconcile takes; a life has fewer.
@@ -40,7 +41,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if wait, err := r.behind(ctx, m, mem); err != nil || wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	if why, err := r.foreigners.Machine(ctx, m, r.machines); err != nil || why != "" {
+	if why, err := r.foreigners.WhyMachine(ctx, m, r.machines); err != nil || why != "" {
 		return r.leaveAlone(ctx, m, mem, why, err)
 	}
 	s, err := r.observe(ctx, m, mem, since)
@@ -48,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	result, err := r.advance(ctx, s)
-	if errors.Is(err, fleet.ErrUndecided) {
+	if errors.Is(err, ownership.ErrNameNotRecorded) {
 		mem.undecided++
 		return ctrl.Result{RequeueAfter: min(soon<<min(mem.undecided-1, 10), undecidedPause)}, nil
 	}
@@ -109,5 +110,5 @@ func (s *subject) waitFor(step lifecycle.Step) ctrl.Result {
 	if step.Wake.IsZero() {
 		return ctrl.Result{RequeueAfter: s.again()}
 	}
-	return ctrl.Result{RequeueAfter: fleet.Sooner(max(step.Wake.Sub(s.state.Now), time.Millisecond), s.again())}
+	return ctrl.Result{RequeueAfter: requeue.Earlier(max(step.Wake.Sub(s.state.Now), time.Millisecond), s.again())}
 }

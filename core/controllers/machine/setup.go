@@ -23,9 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
@@ -67,7 +68,7 @@ type Options struct {
 	Tracing trace.TracerProvider
 }
 
-// Add adds the controller of Machines to mgr, whose cache has fleet.OwnerIndex.
+// Add adds the controller of Machines to mgr, whose cache has ownership.Index.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults(mgr)
 	if err := addIndexes(mgr.GetFieldIndexer(), o.Workload.GetFieldIndexer()); err != nil {
@@ -106,21 +107,21 @@ func Add(mgr ctrl.Manager, o Options) error {
 		observable:  watch,
 		measures:    measures,
 		specs:       o.Specs,
-		foreigners:  fleet.NewForeigners(mgr.GetClient()),
+		foreigners:  coexistence.NewReader(mgr.GetClient()),
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1alpha1.Machine{}).
 		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(rolloutChanged())).
-		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(fleet.LeftAloneChanges())).
+		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(coexistence.LeftAloneChanged())).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.machinesUnder), builder.WithPredicates(pauseChanged())).
 		Watches(&clusterv1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClassIndex)), builder.WithPredicates(inheritanceChanged())).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClusterIndex)), builder.WithPredicates(inheritanceChanged())).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		}).
 		Complete(&traced{next: r, tracer: o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine")})
 }
@@ -195,7 +196,7 @@ type reconciler struct {
 	// specs reads what specs refer to.
 	specs *specresolver.Resolver
 	// foreigners knows which Machines are another system's.
-	foreigners fleet.Foreigners
+	foreigners coexistence.Reader
 }
 
 // The indexes of the caches.

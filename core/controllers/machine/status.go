@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
@@ -58,7 +58,7 @@ func writeStatus(m *clusterv1alpha1.Machine, s lifecycle.Status, node *corev1.No
 	}
 	for _, c := range s.Conditions {
 		apimeta.SetStatusCondition(&to.Conditions, metav1.Condition{
-			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: fleet.Bounded(c.Message),
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: conditions.TruncateMessage(c.Message),
 			ObservedGeneration: m.Generation, LastTransitionTime: now,
 		})
 	}

@@ -14,14 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/ownership"
 )
 
 // pauseOf says why nothing is to be done for the Machine: it, or its Cluster, is paused.
 func (r *reconciler) pauseOf(ctx context.Context, m *clusterv1alpha1.Machine) (lifecycle.Pause, error) {
-	if fleet.Paused(m) {
-		c := fleet.PausedCondition(m)
+	if annotations.IsPaused(m) {
+		c := conditions.Paused(m)
 		return lifecycle.Pause{Reason: c.Reason, Message: c.Message + "."}, nil
 	}
 	if m.Spec.ClusterRef == nil {
@@ -30,7 +32,7 @@ func (r *reconciler) pauseOf(ctx context.Context, m *clusterv1alpha1.Machine) (l
 	cluster := &clusterv1alpha1.Cluster{}
 	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterRef.Name}
 	err := r.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && !fleet.Paused(cluster) {
+	if apierrors.IsNotFound(err) || err == nil && !annotations.IsPaused(cluster) {
 		return lifecycle.Pause{}, nil
 	}
 	if err != nil {
@@ -46,11 +48,11 @@ func (r *reconciler) pauseOf(ctx context.Context, m *clusterv1alpha1.Machine) (l
 // dismissedOn names the object on which somebody asks for the Machine to be deleted now; empty for none. A template that asks
 // for it is not obeyed: each replacement would be deleted at once.
 func dismissedOn(m *clusterv1alpha1.Machine, node *corev1.Node) string {
-	templated := slices.Contains(fleet.ReadManaged(m).Annotations, clusterv1alpha1.DeleteNowAnnotation)
+	templated := slices.Contains(ownership.ReadManaged(m).Annotations, clusterv1alpha1.DeleteNowAnnotation)
 	switch {
-	case fleet.SwitchedOn(m, clusterv1alpha1.DeleteNowAnnotation) && !templated:
+	case annotations.IsOn(m, clusterv1alpha1.DeleteNowAnnotation) && !templated:
 		return "the Machine"
-	case node != nil && fleet.SwitchedOn(node, clusterv1alpha1.DeleteNowAnnotation):
+	case node != nil && annotations.IsOn(node, clusterv1alpha1.DeleteNowAnnotation):
 		return "Node " + node.Name
 	}
 	return ""
@@ -92,8 +94,10 @@ func (r *reconciler) machinesUnder(ctx context.Context, cluster client.Object) [
 // pauseChanged passes a Cluster that is paused, or goes on.
 func pauseChanged() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return fleet.Paused(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return fleet.Paused(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return fleet.Paused(e.ObjectOld) != fleet.Paused(e.ObjectNew) },
+		CreateFunc: func(e event.CreateEvent) bool { return annotations.IsPaused(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return annotations.IsPaused(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return annotations.IsPaused(e.ObjectOld) != annotations.IsPaused(e.ObjectNew)
+		},
 	}
 }

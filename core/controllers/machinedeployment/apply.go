@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // applied is what came of a plan.
@@ -80,9 +81,9 @@ func (r *reconciler) makeAndDrop(ctx context.Context, o *observation, done *appl
 
 // noteSize notes in the deployment's room that a set was given its size, unless that was refused.
 func (o *observation) noteSize(set *clusterv1alpha1.MachineSet, before string, err error) {
-	if !fleet.Refused(err) {
-		o.room.Sized(set.Name, before, fleet.Size{
-			Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Most: int(o.state.Replicas + o.state.Limits.MaxSurge),
+	if !surge.IsRefused(err) {
+		o.room.SetSize(set.Name, before, surge.Size{
+			Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Max: int(o.state.Replicas + o.state.Limits.MaxSurge),
 		})
 	}
 }
@@ -94,7 +95,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 		return fmt.Errorf("look up the MachineDeployment: %w", err)
 	}
 	if md.UID != o.md.UID || md.Generation != o.md.Generation || !md.DeletionTimestamp.IsZero() {
-		return fleet.ErrStale
+		return requeue.ErrStale
 	}
 	live := &clusterv1alpha1.MachineSetList{}
 	if err := r.live.List(ctx, live, client.InNamespace(o.md.Namespace)); err != nil {
@@ -110,12 +111,12 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 			continue
 		}
 		if generation, ok := cached[live.Items[i].UID]; !ok || generation != live.Items[i].Generation {
-			return fleet.ErrStale
+			return requeue.ErrStale
 		}
 		delete(cached, live.Items[i].UID)
 	}
 	if len(cached) > 0 {
-		return fleet.ErrStale
+		return requeue.ErrStale
 	}
 	return nil
 }

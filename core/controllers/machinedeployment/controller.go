@@ -19,7 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/coexistence"
+	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/requeue"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments,verbs=get;list;watch;patch
@@ -34,18 +38,18 @@ type Options struct {
 	// MaxConcurrentReconciles is how many deployments are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 	// Rooms are shared with the controller of MachineSets. Default: with nobody.
-	Rooms *fleet.Rooms
+	Rooms *surge.Accounts
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
 
-// Add adds the controller of MachineDeployments to mgr, whose cache has fleet.OwnerIndex.
+// Add adds the controller of MachineDeployments to mgr, whose cache has ownership.Index.
 func Add(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Rooms == nil {
-		o.Rooms = fleet.NewRooms(o.Clock)
+		o.Rooms = surge.NewAccounts(o.Clock)
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &clusterv1alpha1.MachineSet{}, namesakeIndex, ownerName); err != nil {
 		return fmt.Errorf("index %s: %w", namesakeIndex, err)
@@ -56,15 +60,15 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machinedeployment"),
-		clock: o.Clock, metrics: counts, rooms: o.Rooms, foreigners: fleet.NewForeigners(mgr.GetClient()),
+		clock: o.Clock, metrics: counts, rooms: o.Rooms, foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
 		For(&clusterv1alpha1.MachineDeployment{}).
-		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.deploymentsOf)).
-		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.deploymentOfMachine)).
+		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(r.deploymentsOf)).
+		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(r.deploymentOfMachine)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		}).
 		Complete(r)
 }
@@ -79,10 +83,10 @@ type reconciler struct {
 	// since is when this process began to look at deployments: the time before does not count against their deadlines.
 	since   time.Time
 	started sync.Once
-	pace    fleet.Pace
-	rooms   *fleet.Rooms
+	pace    requeue.Debounce
+	rooms   *surge.Accounts
 	// foreigners knows what is another system's.
-	foreigners fleet.Foreigners
+	foreigners coexistence.Reader
 }
 
 // Reconcile brings one deployment a step further.
@@ -99,21 +103,21 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	r.started.Do(func() { r.since = r.clock.Now() })
-	if why, err := r.foreigners.Deployment(ctx, md); err != nil || why != "" {
+	if why, err := r.foreigners.WhyDeployment(ctx, md); err != nil || why != "" {
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		return fleet.LeaveAlone(ctx, r.client, md, why)
+		return coexistence.LeaveAlone(ctx, r.client, md, why)
 	}
-	if fleet.Paused(md) {
+	if annotations.IsPaused(md) {
 		return r.leaveAlone(ctx, md)
 	}
 	sets, err := r.claim(ctx, md)
 	if err == nil {
 		err = r.dropLeftovers(ctx, md)
 	}
-	if errors.Is(err, fleet.ErrStale) {
-		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
+	if errors.Is(err, requeue.ErrStale) {
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -128,8 +132,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if errors.Is(done.err, fleet.ErrStale) || apierrors.IsConflict(done.err) {
-		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
+	if errors.Is(done.err, requeue.ErrStale) || apierrors.IsConflict(done.err) {
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	return r.report(ctx, o, done)
 }
@@ -138,25 +142,25 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) act(
 	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet,
 ) (*observation, applied, error) {
-	room := r.rooms.Enter(client.ObjectKeyFromObject(md), md.UID)
-	defer room.Leave()
+	room := r.rooms.Lock(client.ObjectKeyFromObject(md), md.UID)
+	defer room.Unlock()
 	o, err := r.observe(ctx, md, sets, room)
 	if err != nil {
 		return nil, applied{}, err
 	}
-	r.pace.Note(md, int(o.counts.present), r.clock.Now())
+	r.pace.Record(md, int(o.counts.present), r.clock.Now())
 	return o, r.apply(ctx, o), nil
 }
 
 // leaveAlone reports what there is, and does nothing.
 func (r *reconciler) leaveAlone(ctx context.Context, md *clusterv1alpha1.MachineDeployment) (ctrl.Result, error) {
 	sets := &clusterv1alpha1.MachineSetList{}
-	err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{fleet.OwnerIndex: string(md.UID)})
+	err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{ownership.Index: string(md.UID)})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("list MachineSets: %w", err)
 	}
-	room := r.rooms.Enter(client.ObjectKeyFromObject(md), md.UID)
-	defer room.Leave()
+	room := r.rooms.Lock(client.ObjectKeyFromObject(md), md.UID)
+	defer room.Unlock()
 	o, err := r.observe(ctx, md, sets.Items, room)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -167,7 +171,7 @@ func (r *reconciler) leaveAlone(ctx context.Context, md *clusterv1alpha1.Machine
 // size writes the size of a deployment that has none: at first the initial one; later, when somebody dropped the field,
 // for instance to leave it to an autoscaler, the one that its sets were last scaled for.
 func (r *reconciler) size(ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet) error {
-	replicas := fleet.InitialReplicas(md)
+	replicas := annotations.InitialReplicas(md)
 	newest := int64(-1)
 	for i := range sets {
 		planned, ok := planned(&sets[i])
@@ -188,23 +192,23 @@ func (r *reconciler) size(ctx context.Context, md *clusterv1alpha1.MachineDeploy
 }
 
 // claim returns the deployment's sets from the cache, after it has adopted and released some where that was due. When it
-// has adopted any, or somebody else's write kept it from that, it returns fleet.ErrStale: without that set another might
+// has adopted any, or somebody else's write kept it from that, it returns requeue.ErrStale: without that set another might
 // be made in its place.
 func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeployment) ([]clusterv1alpha1.MachineSet, error) {
 	selector, err := md.Spec.Selector.AsSelector()
 	if err != nil {
 		return nil, reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
 	}
-	owner := fleet.Owner{Object: md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind), Selector: selector}
+	owner := ownership.Owner{Object: md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind), Selector: selector}
 	live := func(ctx context.Context) (client.Object, error) {
 		now := &clusterv1alpha1.MachineDeployment{}
 		return now, r.live.Get(ctx, client.ObjectKeyFromObject(md), now)
 	}
 	var ours []clusterv1alpha1.MachineSet
 	adopted := false
-	for _, key := range []string{string(md.UID), fleet.Orphan} {
+	for _, key := range []string{string(md.UID), ownership.NoOwner} {
 		sets := &clusterv1alpha1.MachineSetList{}
-		if err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{fleet.OwnerIndex: key}); err != nil {
+		if err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{ownership.Index: key}); err != nil {
 			return nil, fmt.Errorf("list MachineSets: %w", err)
 		}
 		for i := range sets.Items {
@@ -212,49 +216,49 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 			if err != nil {
 				return nil, err
 			}
-			if err := owner.Settle(ctx, r.client, live, &sets.Items[i], claim); err != nil {
+			if err := owner.Apply(ctx, r.client, live, &sets.Items[i], claim); err != nil {
 				return nil, err
 			}
 			switch claim {
-			case fleet.Keep:
+			case ownership.Keep:
 				ours = append(ours, sets.Items[i])
-			case fleet.Adopt:
+			case ownership.Adopt:
 				adopted = true
-			case fleet.Ignore, fleet.Release:
+			case ownership.Ignore, ownership.Release:
 				// It is not the deployment's, or not any more.
 			}
 		}
 	}
 	if adopted {
-		return nil, fleet.ErrStale
+		return nil, requeue.ErrStale
 	}
 	return ours, nil
 }
 
 // claimOn is owner's claim on the set. It adopts none that has another system's Machines.
-func (r *reconciler) claimOn(ctx context.Context, owner fleet.Owner, set *clusterv1alpha1.MachineSet) (fleet.Claim, error) {
-	claim := owner.Claims(set)
-	if claim != fleet.Adopt {
+func (r *reconciler) claimOn(ctx context.Context, owner ownership.Owner, set *clusterv1alpha1.MachineSet) (ownership.Action, error) {
+	claim := owner.ActionFor(set)
+	if claim != ownership.Adopt {
 		return claim, nil
 	}
-	if why, err := r.foreigners.Set(ctx, set); err != nil || why != "" {
-		return fleet.Ignore, err
+	if why, err := r.foreigners.WhySet(ctx, set); err != nil || why != "" {
+		return ownership.Ignore, err
 	}
 	return claim, nil
 }
 
 // deploymentsOf returns the deployment that a set belongs to, or, if it belongs to nobody, those that would adopt it.
 func (r *reconciler) deploymentsOf(ctx context.Context, set client.Object) []reconcile.Request {
-	return fleet.OwnersOf(set, clusterv1alpha1.MachineDeploymentKind, func() []fleet.Adopter {
+	return ownership.OwnersOf(set, clusterv1alpha1.MachineDeploymentKind, func() []ownership.Adopter {
 		deployments := &clusterv1alpha1.MachineDeploymentList{}
 		err := r.client.List(ctx, deployments, client.InNamespace(set.GetNamespace()), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil
 		}
-		adopters := make([]fleet.Adopter, 0, len(deployments.Items))
+		adopters := make([]ownership.Adopter, 0, len(deployments.Items))
 		for i := range deployments.Items {
 			md := &deployments.Items[i]
-			adopters = append(adopters, fleet.Adopter{Object: md, Selector: md.Spec.Selector})
+			adopters = append(adopters, ownership.Adopter{Object: md, Selector: md.Spec.Selector})
 		}
 		return adopters
 	})
@@ -262,7 +266,7 @@ func (r *reconciler) deploymentsOf(ctx context.Context, set client.Object) []rec
 
 // deploymentOfMachine returns the deployment whose set the Machine belongs to.
 func (r *reconciler) deploymentOfMachine(ctx context.Context, machine client.Object) []reconcile.Request {
-	owner := fleet.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
+	owner := ownership.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
 	if owner == nil {
 		return nil
 	}

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
 )
 
@@ -47,7 +48,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	}
 	same, err := o.current(there)
 	if owner := metav1.GetControllerOf(there); err == nil && same && owner != nil && owner.UID == o.md.UID {
-		return "", fleet.ErrStale
+		return "", requeue.ErrStale
 	}
 	return "", r.noteCollision(ctx, o, set.Name)
 }
@@ -69,7 +70,7 @@ func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv
 	return nil
 }
 
-// noteCollision has the next attempt use another name. It returns fleet.ErrStale when that is written.
+// noteCollision has the next attempt use another name. It returns requeue.ErrStale when that is written.
 func (r *reconciler) noteCollision(ctx context.Context, o *observation, taken string) error {
 	changed := o.md.DeepCopy()
 	count := int32(1)
@@ -81,18 +82,18 @@ func (r *reconciler) noteCollision(ctx context.Context, o *observation, taken st
 	if err := r.client.Status().Patch(ctx, changed, patch); err != nil {
 		return fmt.Errorf("note that %s is taken: %w", taken, err)
 	}
-	return fleet.ErrStale
+	return requeue.ErrStale
 }
 
 // newSet makes the set for the template, without Machines.
 func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 	hash := o.hash()
-	owner := fleet.Owner{Object: o.md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind)}
+	owner := ownership.Owner{Object: o.md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind)}
 	set := &clusterv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       o.md.Namespace,
 			Name:            setName(o.md.Name, hash),
-			OwnerReferences: []metav1.OwnerReference{owner.Ref()},
+			OwnerReferences: []metav1.OwnerReference{owner.Reference()},
 		},
 		Spec: clusterv1alpha1.MachineSetSpec{
 			Selector: *o.md.Spec.Selector.DeepCopy(),

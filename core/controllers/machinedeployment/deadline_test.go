@@ -6,7 +6,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 func deadline(seconds int32) func(*clusterv1alpha1.MachineDeployment) {
@@ -15,13 +15,13 @@ func deadline(seconds int32) func(*clusterv1alpha1.MachineDeployment) {
 
 // A rollout that does not get on says so, and for what it waits; when it gets on, that is over.
 func TestROL5_ProgressDeadline(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 2, deadline(1))
 	complete(t, c, md, 2)
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet == "1.36.0" })
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	progressing(t, c, md, clusterv1alpha1.ReasonProgressDeadlineExceeded)
 	p := apimeta.FindStatusCondition(md.Status.Conditions, clusterv1alpha1.ConditionProgressing)
 	if want := "No progress for 1s: Waiting for Machines of MachineSet " + sets(t, c)[1].Name + " to become available"; p.Message != want || p.Status != "False" {
@@ -31,7 +31,7 @@ func TestROL5_ProgressDeadline(t *testing.T) {
 	stop()
 	manage(t, c)
 	seen := c.Conditions(t, md, clusterv1alpha1.ConditionProgressing)
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.MinReadySeconds = 1 })
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.MinReadySeconds = 1 })
 	c.Eventually(t, func() string {
 		if s := sets(t, c); s[1].Spec.MinReadySeconds != 1 {
 			return "the deployment was not looked at"

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/machinetemplate"
+	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/rollout"
 )
 
@@ -39,14 +40,14 @@ func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64, par
 // it is what their Machines were made from.
 func (o *observation) update(set *clusterv1alpha1.MachineSet) {
 	from, to := &o.md.Spec.Template, &set.Spec.Template
-	fleet.CopyInPlace(&to.Spec, &from.Spec)
+	machinetemplate.CopyInPlace(&to.Spec, &from.Spec)
 	to.Annotations = maps.Clone(from.Annotations)
 	if cause, ok := o.md.Annotations[changeCause]; ok {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, changeCause, cause)
 	}
 	if wanted, ok := labelsFor(set, from.Labels); ok {
 		to.Labels = wanted
-		fleet.SyncMetadata(set, wanted, nil)
+		ownership.SyncMetadata(set, wanted, nil)
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // A deployment that is as it should be costs no write, however often it is looked at.
 func TestNothingIsWrittenWhenNothingHappens(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	var writes atomic.Int64
 	c.Manage(t, interceptor.Funcs{
@@ -48,12 +48,12 @@ func TestNothingIsWrittenWhenNothingHappens(t *testing.T) {
 	})
 	before := writes.Load()
 	touch := func(m *metav1.ObjectMeta) { metav1.SetMetaDataAnnotation(m, "touched", "yes") }
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { touch(&md.ObjectMeta) })
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { touch(&md.ObjectMeta) })
 	for _, s := range sets(t, c) {
-		fleettest.Patch(t, c, &s, func(s *clusterv1alpha1.MachineSet) { touch(&s.ObjectMeta) })
+		controllertest.Patch(t, c, &s, func(s *clusterv1alpha1.MachineSet) { touch(&s.ObjectMeta) })
 	}
 	for _, m := range c.Machines(t) {
-		fleettest.Patch(t, c, &m, func(m *clusterv1alpha1.Machine) { touch(&m.ObjectMeta) })
+		controllertest.Patch(t, c, &m, func(m *clusterv1alpha1.Machine) { touch(&m.ObjectMeta) })
 	}
 	// An object without a size gets one, after what was touched before it has been looked at.
 	barrier := &clusterv1alpha1.MachineSet{

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // furnish gives the template all that reaches Machines in place; bare takes it away again.
@@ -35,16 +35,16 @@ func bare(md *clusterv1alpha1.MachineDeployment) {
 
 // What needs no other VM reaches the current set without a new revision, and goes again; old sets keep their template.
 func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
 	complete(t, c, md, 2)
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	complete(t, c, md, 2)
 	before, audit := sets(t, c), c.Audit(t)
 	current := before[1]
-	fleettest.Patch(t, c, &current, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, &current, func(s *clusterv1alpha1.MachineSet) {
 		metav1.SetMetaDataLabel(&s.ObjectMeta, "foreign", "yes")
 	})
 	want := before[1].Spec
@@ -60,7 +60,7 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 	labels := maps.Clone(before[1].Labels)
 	labels["foreign"] = "yes"
 
-	fleettest.Patch(t, c, md, furnish)
+	controllertest.Patch(t, c, md, furnish)
 	want.MinReadySeconds = 1
 	want.Template = *before[1].Spec.Template.DeepCopy()
 	want.Template.Labels["team"] = "a"
@@ -71,7 +71,7 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 	labels["team"] = "a"
 	reached(labels)
 
-	fleettest.Patch(t, c, md, bare)
+	controllertest.Patch(t, c, md, bare)
 	want = before[1].Spec
 	delete(labels, "team")
 	reached(labels)
@@ -91,7 +91,7 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 
 // A set that selects by more than its deployment keeps what it selects by.
 func TestROL3_AnAdoptedSetKeepsItsSelector(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 1, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.Template.Labels["extra"] = "yes" })
@@ -130,7 +130,7 @@ func TestROL3_AnAdoptedSetKeepsItsSelector(t *testing.T) {
 }
 
 // part returns what each set says of its part in a rollout.
-func parts(t *testing.T, c *fleettest.Cluster) string {
+func parts(t *testing.T, c *controllertest.Cluster) string {
 	t.Helper()
 	var all []string
 	for _, s := range sets(t, c) {
@@ -142,7 +142,7 @@ func parts(t *testing.T, c *fleettest.Cluster) string {
 // While a rollout goes on its sets say so, new ones from the start; afterwards none does, also if the end came while
 // nobody looked.
 func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 2)
@@ -157,20 +157,20 @@ func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 		})
 	}
 	await("")
-	fleettest.Patch(t, c, md, size(3))
+	controllertest.Patch(t, c, md, size(3))
 	complete(t, c, md, 3)
 	await("")
 
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet == "1.36.0" })
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	await("Outdated", "Current")
 	// Back, and on again: the sets change places.
-	fleettest.Patch(t, c, md, kubelet("1.36.0"))
+	controllertest.Patch(t, c, md, kubelet("1.36.0"))
 	complete(t, c, md, 3)
 	await("", "")
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
 		kubelet("1.36.1")(md)
 		bounds("100%", "0")(md)
 	})

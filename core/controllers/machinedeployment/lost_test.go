@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // late loses the answer of one request about a MachineSet, and holds the request itself up until the test lets it arrive.
@@ -80,19 +80,19 @@ func (l *late) sizes() interceptor.Funcs {
 }
 
 // nodesOf is the deployment nodes, yet to be read: the controllers' goroutines must not use the test's.
-func nodesOf(c *fleettest.Cluster) *clusterv1alpha1.MachineDeployment {
+func nodesOf(c *controllertest.Cluster) *clusterv1alpha1.MachineDeployment {
 	return &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "nodes"}}
 }
 
 // The create of a set, whose answer is lost, is carried out after its deployment was given another template and has another set:
 // it brings no Machine of the template that nobody wants any more.
 func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	requests := &late{}
 	manageWith(t, c, requests.creates())
 	audit := c.Audit(t)
-	requests.loses(func() { fleettest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
+	requests.loses(func() { controllertest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
 	md := newDeployment(t, c, 3)
 	complete(t, c, md, 3)
 	err, was := requests.arrive(t.Context())
@@ -108,7 +108,7 @@ func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
 		}
 		return ""
 	})
-	fleettest.Patch(t, c, md, size(4))
+	controllertest.Patch(t, c, md, size(4))
 	complete(t, c, md, 4)
 	if audit.Most() > 4 || audit.Made() != 4 {
 		t.Errorf("there were up to %d Machines, and %d were made, of 4: %v", audit.Most(), audit.Made(), tellSets(t, c))
@@ -117,15 +117,15 @@ func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
 
 // The size of a set is late instead. Nobody makes another set beside it as long as it may come.
 func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	requests := &late{}
 	manageWith(t, c, requests.sizes())
 	md := newDeployment(t, c, 0)
 	complete(t, c, md, 0)
 	audit := c.Audit(t)
-	requests.loses(func() { fleettest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
-	fleettest.Patch(t, c, nodesOf(c), size(3))
+	requests.loses(func() { controllertest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
+	controllertest.Patch(t, c, nodesOf(c), size(3))
 	first := sets(t, c)[0].Name
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {

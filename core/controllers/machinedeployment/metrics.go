@@ -3,7 +3,7 @@ package machinedeployment
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/metrics"
 )
 
 // counters count what the controller did.
@@ -12,12 +12,12 @@ type counters struct {
 }
 
 func newMetrics(registry prometheus.Registerer) (*counters, error) {
-	c := fleet.CountersOf("machinedeployment", registry)
+	c := metrics.NewSubsystem("machinedeployment", registry)
 	made := &counters{
-		setsCreated: c.New("sets_created_total", "MachineSets created for a template."),
-		setsScaled:  c.New("sets_scaled_total", "Changes of a MachineSet's size."),
+		setsCreated: c.Counter("sets_created_total", "MachineSets created for a template."),
+		setsScaled:  c.Counter("sets_scaled_total", "Changes of a MachineSet's size."),
 
-		deadlinesExceeded: c.New("progress_deadlines_exceeded_total", "Rollouts that did not get on for progressDeadlineSeconds."),
+		deadlinesExceeded: c.Counter("progress_deadlines_exceeded_total", "Rollouts that did not get on for progressDeadlineSeconds."),
 	}
 	return made, c.Err
 }

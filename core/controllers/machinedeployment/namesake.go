@@ -9,14 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/requeue"
 )
 
 // namesakeIndex finds sets by the name of the MachineDeployment that controls them.
 const namesakeIndex = "machinedeployment.name-of-owner"
 
 func ownerName(set client.Object) []string {
-	if owner := fleet.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind); owner != nil {
+	if owner := ownership.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind); owner != nil {
 		return []string{owner.Name}
 	}
 	return nil
@@ -33,10 +34,10 @@ func (r *reconciler) dropLeftovers(ctx context.Context, md *clusterv1alpha1.Mach
 	}
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		if owner := fleet.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind); owner.UID == md.UID || !set.DeletionTimestamp.IsZero() {
+		if owner := ownership.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind); owner.UID == md.UID || !set.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if why, err := r.foreigners.Set(ctx, set); err != nil || why != "" {
+		if why, err := r.foreigners.WhySet(ctx, set); err != nil || why != "" {
 			if err != nil {
 				return err
 			}
@@ -49,12 +50,12 @@ func (r *reconciler) dropLeftovers(ctx context.Context, md *clusterv1alpha1.Mach
 			return fmt.Errorf("look up the MachineDeployment: %w", err)
 		}
 		if now.UID != md.UID {
-			return fleet.ErrStale
+			return requeue.ErrStale
 		}
 		// Nor may the set itself have changed hands.
 		err := r.client.Delete(ctx, set.DeepCopy(), client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion})
 		if apierrors.IsConflict(err) {
-			return fleet.ErrStale
+			return requeue.ErrStale
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete MachineSet %s of an earlier deployment: %w", set.Name, err)

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // No garbage collector works here, as after an interrupted watch: a deployment that is made again has nobody else to clear away
 // after the one before.
 func TestADeploymentMadeAgainDropsTheSetsBefore(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)

@@ -13,8 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/machinetemplate"
+	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // observation is a deployment, its sets and their Machines.
@@ -22,7 +27,7 @@ type observation struct {
 	md   *clusterv1alpha1.MachineDeployment
 	sets []clusterv1alpha1.MachineSet
 	// room is the deployment's, of use while nobody else is in it.
-	room *fleet.Room
+	room *surge.Account
 	// template is the deployment's, in the form in which templates are compared.
 	template []byte
 	// fresh is the set of that template; nil if there is none.
@@ -39,8 +44,8 @@ type observation struct {
 
 type counts struct{ present, updated, ready, available int32 }
 
-func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet, room *fleet.Room) (*observation, error) {
-	template, err := fleet.CanonicalTemplate(&md.Spec.Template)
+func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet, room *surge.Account) (*observation, error) {
+	template, err := machinetemplate.Canonical(&md.Spec.Template)
 	if err != nil {
 		return nil, fmt.Errorf("read the template: %w", err)
 	}
@@ -90,14 +95,14 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	}
 	if set != o.fresh && o.growing(set, s.Desired) {
 		s.Observed = false
-		o.next = fleet.Sooner(o.next, fleet.RoomMemory)
+		o.next = requeue.Earlier(o.next, surge.Expiry)
 	}
 	s.PlannedFor, _ = planned(set)
 	s.Part = rollout.Part(set.Annotations[clusterv1alpha1.RolloutAnnotation])
 	machines := &clusterv1alpha1.MachineList{}
 	// The objects are the cache's own: they are only read.
 	if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
-		client.MatchingFields{fleet.OwnerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{ownership.Index: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("list Machines of %s: %w", set.Name, err)
 	}
 	minReady := time.Duration(o.md.Spec.MinReadySeconds) * time.Second
@@ -105,23 +110,23 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		s.Present++
-		available, left := fleet.Available(m, minReady, now)
-		o.next = fleet.Sooner(o.next, left)
+		available, left := health.IsAvailable(m, minReady, now)
+		o.next = requeue.Earlier(o.next, left)
 		o.counts.add(m, s.New, available)
 		if m.DeletionTimestamp.IsZero() {
-			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: fleet.Marked(m)})
+			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: annotations.IsMarkedForDeletion(m)})
 		}
 	}
-	unseen, left := o.room.Unseen(set.UID, machines.Items)
+	unseen, left := o.room.UnseenMachines(set.UID, machines.Items)
 	s.Present += int32(unseen)
-	o.next = fleet.Sooner(o.next, left)
+	o.next = requeue.Earlier(o.next, left)
 	return s, nil
 }
 
 // growing says whether the set of an earlier template was given a larger size that it does not show. It will in a moment, unless
 // the answer was lost: then nobody can tell, until such a request can no longer be under way.
 func (o *observation) growing(set *clusterv1alpha1.MachineSet, shown int32) bool {
-	size, ok := o.room.Given(set.Name, set.ResourceVersion)
+	size, ok := o.room.UnseenSize(set.Name, set.ResourceVersion)
 	return ok && size.Replicas > int(shown)
 }
 
@@ -130,7 +135,7 @@ func (c *counts) add(m *clusterv1alpha1.Machine, updated, available bool) {
 	if updated {
 		c.updated++
 	}
-	if fleet.Ready(m) {
+	if health.IsReady(m) {
 		c.ready++
 	}
 	if available {
@@ -142,7 +147,7 @@ func (c *counts) add(m *clusterv1alpha1.Machine, updated, available bool) {
 // rolloutAfter has passed, not before that. What decides about a template is what it says, not a hash of it: a new field
 // with a default, or another way to hash, must not replace machines.
 func (o *observation) current(set *clusterv1alpha1.MachineSet) (bool, error) {
-	canonical, err := fleet.CanonicalTemplate(&set.Spec.Template)
+	canonical, err := machinetemplate.Canonical(&set.Spec.Template)
 	if err != nil {
 		return false, fmt.Errorf("read the template of %s: %w", set.Name, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 func paused(is bool) func(*clusterv1alpha1.MachineDeployment) {
@@ -18,24 +18,24 @@ func paused(is bool) func(*clusterv1alpha1.MachineDeployment) {
 
 // A paused deployment rolls nothing out, and is scaled all the same.
 func TestROL4_PausedAndResumed(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
 	complete(t, c, md, 2)
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
 		paused(true)(md)
 		kubelet("1.36.1")(md)
 	})
 	progressing(t, c, md, clusterv1alpha1.ReasonDeploymentPaused)
-	fleettest.Patch(t, c, md, size(4))
+	controllertest.Patch(t, c, md, size(4))
 	holding(t, c, 4)
 	if revision(md) != 1 {
 		t.Errorf("revision %d of a template that is not rolled out", revision(md))
 	}
 	resumed := c.Conditions(t, md, clusterv1alpha1.ConditionProgressing)
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet == "1.36.0" })
-	fleettest.Patch(t, c, md, paused(false))
+	controllertest.Patch(t, c, md, paused(false))
 	holding(t, c, 4, 1)
 	c.Eventually(t, func() string {
 		if !resumed.Had(clusterv1alpha1.ReasonDeploymentResumed) {
@@ -44,22 +44,22 @@ func TestROL4_PausedAndResumed(t *testing.T) {
 		return ""
 	})
 	// Paused in the middle: what is there grows by its share, and says still that it is outdated.
-	fleettest.Patch(t, c, md, paused(true))
+	controllertest.Patch(t, c, md, paused(true))
 	progressing(t, c, md, clusterv1alpha1.ReasonDeploymentPaused)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
-	fleettest.Patch(t, c, md, size(9))
+	controllertest.Patch(t, c, md, size(9))
 	holding(t, c, 8, 2)
 	if got := parts(t, c); got != `["Outdated" "Current"]` {
 		t.Errorf("sets say %s", got)
 	}
-	fleettest.Patch(t, c, md, paused(false))
+	controllertest.Patch(t, c, md, paused(false))
 	complete(t, c, md, 9)
 	holding(t, c, 0, 9)
 }
 
 // What is made paused begins when it is resumed.
 func TestROL4_PausedFromBirth(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2, paused(true))
@@ -67,25 +67,25 @@ func TestROL4_PausedFromBirth(t *testing.T) {
 	if n := len(sets(t, c)); n != 0 {
 		t.Errorf("there are %d sets", n)
 	}
-	fleettest.Patch(t, c, md, paused(false))
+	controllertest.Patch(t, c, md, paused(false))
 	complete(t, c, md, 2)
 }
 
 // The brake: nothing is written to the sets of a deployment that carries the annotation.
 func TestOPS10_AnnotatedDeploymentIsLeftAlone(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
 	complete(t, c, md, 2)
 	before := sets(t, c)
 	brake := func(value string) {
-		fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
+		controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
 			md.Annotations[clusterv1alpha1.PausedAnnotation] = value
 		})
 	}
 	brake("true")
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
 		kubelet("1.36.1")(md)
 		furnish(md)
 		md.Spec.Replicas = nil

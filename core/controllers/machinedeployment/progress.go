@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/rollout"
 )
 
@@ -32,7 +32,7 @@ func (o *observation) progress(done applied, since, now time.Time) progress {
 	p.say(metav1.ConditionTrue, clusterv1alpha1.ReasonMachineSetUpdated, waitsFor(done))
 	switch {
 	case done.createErr != nil:
-		p.say(metav1.ConditionFalse, clusterv1alpha1.ReasonMachineSetCreateFailed, fleet.Bounded(done.createErr.Error()))
+		p.say(metav1.ConditionFalse, clusterv1alpha1.ReasonMachineSetCreateFailed, conditions.TruncateMessage(done.createErr.Error()))
 	case o.md.Spec.Paused:
 		p.say(metav1.ConditionUnknown, clusterv1alpha1.ReasonDeploymentPaused, "The rollout is paused")
 	case was.Reason == clusterv1alpha1.ReasonDeploymentPaused:

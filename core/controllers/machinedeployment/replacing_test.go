@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // staying waits until so many Machines are there, so many of them not on their way out.
-func staying(t *testing.T, c *fleettest.Cluster, present, live int) {
+func staying(t *testing.T, c *controllertest.Cluster, present, live int) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		machines, n := c.Machines(t), 0
@@ -25,7 +25,7 @@ func staying(t *testing.T, c *fleettest.Cluster, present, live int) {
 	})
 }
 
-func deleteOne(t *testing.T, c *fleettest.Cluster) {
+func deleteOne(t *testing.T, c *controllertest.Cluster) {
 	t.Helper()
 	for _, m := range c.Machines(t) {
 		if m.DeletionTimestamp.IsZero() {
@@ -40,7 +40,7 @@ func deleteOne(t *testing.T, c *fleettest.Cluster) {
 
 // A rollout that begins while a Machine drains, replaced already, waits for the room that both take up.
 func TestAReplacementUsesTheSurge(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 3)
@@ -49,7 +49,7 @@ func TestAReplacementUsesTheSurge(t *testing.T) {
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
 	deleteOne(t, c)
 	staying(t, c, 4, 3)
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	c.Eventually(t, func() string {
 		all := sets(t, c)
 		if len(all) != 2 || all[1].Status.ObservedGeneration != all[1].Generation {
@@ -67,13 +67,13 @@ func TestAReplacementUsesTheSurge(t *testing.T) {
 
 // No set is scaled by a change of maxSurge alone, and yet it holds for them from then on.
 func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 3)
 	complete(t, c, md, 3)
 	audit := c.Audit(t)
-	fleettest.Patch(t, c, md, bounds("0", "1"))
+	controllertest.Patch(t, c, md, bounds("0", "1"))
 	c.Eventually(t, func() string {
 		if got := sets(t, c)[0].Annotations[clusterv1alpha1.MaxReplicasAnnotation]; got != "3" {
 			return "the set may have " + got
@@ -100,14 +100,14 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 // that the other has taken it.
 func TestARolloutAndAReplacementShareTheSurge(t *testing.T) {
 	const attempts = 6
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 4)
 	complete(t, c, md, 4)
 	audit := c.Audit(t)
 	for i := range attempts {
-		fleettest.Patch(t, c, md, kubelet(fmt.Sprintf("1.36.%d", i+1)))
+		controllertest.Patch(t, c, md, kubelet(fmt.Sprintf("1.36.%d", i+1)))
 		for range 3 {
 			deleteOne(t, c)
 		}

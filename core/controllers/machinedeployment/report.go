@@ -16,39 +16,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/conditions"
+	"github.com/millwright-dev/millwright/core/requeue"
 )
 
 // report writes the status, if it has changed and it is time, and says when to look again.
 func (r *reconciler) report(ctx context.Context, o *observation, done applied) (ctrl.Result, error) {
 	now := r.clock.Now()
 	status, left := o.status(done, r.since, now)
-	again := fleet.Sooner(o.next, left)
+	again := requeue.Earlier(o.next, left)
 	wait, due := r.due(o.md, status)
 	if !due {
-		return fleet.Result(fleet.Sooner(again, wait), done.err)
+		return requeue.Result(requeue.Earlier(again, wait), done.err)
 	}
 	changed := o.md.DeepCopy()
 	changed.Status = *status
 	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
 	switch err := r.client.Status().Patch(ctx, changed, patch); {
 	case apierrors.IsConflict(err):
-		return fleet.Result(fleet.Sooner(again, fleet.Soon), done.err)
+		return requeue.Result(requeue.Earlier(again, requeue.Soon), done.err)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
 	}
 	r.tellProgress(o.md, status)
 	r.reports.note(client.ObjectKeyFromObject(o.md), now)
-	return fleet.Result(again, done.err)
+	return requeue.Result(again, done.err)
 }
 
 // due says whether the status is to be written now; if not, but later, in how long.
 func (r *reconciler) due(md *clusterv1alpha1.MachineDeployment, status *clusterv1alpha1.MachineDeploymentStatus) (time.Duration, bool) {
 	old := &md.Status
 	urgent := old.ObservedGeneration != status.ObservedGeneration || old.Selector != status.Selector ||
-		!fleet.SameVerdicts(old.Conditions, status.Conditions)
+		!conditions.HaveSameReasons(old.Conditions, status.Conditions)
 	written := r.reports.last(client.ObjectKeyFromObject(md))
-	return fleet.Due(!apiequality.Semantic.DeepEqual(old, status), urgent, written, r.clock.Now())
+	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), urgent, written, r.clock.Now())
 }
 
 // status is the status as it should be, and in how long the progress deadline is over if nothing happens; 0 if it does
@@ -70,7 +71,7 @@ func (o *observation) status(done applied, since, now time.Time) (*clusterv1alph
 	}
 	if done.held {
 		// What the spec asks for is not acted on: the generation is not observed, and what was said of progress stays.
-		apimeta.SetStatusCondition(&status.Conditions, fleet.PausedCondition(o.md))
+		apimeta.SetStatusCondition(&status.Conditions, conditions.Paused(o.md))
 		return status, 0
 	}
 	status.ObservedGeneration = o.md.Generation

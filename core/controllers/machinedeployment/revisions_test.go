@@ -7,12 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // A set whose template becomes the current one again gets a new revision and keeps the former in its history.
 func TestROL4_RevisionHistory(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	because := func(cause string, change func(*clusterv1alpha1.MachineDeployment)) func(*clusterv1alpha1.MachineDeployment) {
@@ -25,7 +25,7 @@ func TestROL4_RevisionHistory(t *testing.T) {
 	complete(t, c, md, 1)
 	first := sets(t, c)[0].Name
 	for _, version := range []string{"1.36.1", "1.36.0", "1.36.1", "1.36.0"} {
-		fleettest.Patch(t, c, md, because("to "+version, kubelet(version)))
+		controllertest.Patch(t, c, md, because("to "+version, kubelet(version)))
 		complete(t, c, md, 1)
 	}
 	s := sets(t, c)
@@ -45,7 +45,7 @@ func TestROL4_RevisionHistory(t *testing.T) {
 
 // Once rolloutAfter has passed, Machines that were made before are replaced, once.
 func TestROL4_RolloutAfter(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
@@ -54,7 +54,7 @@ func TestROL4_RolloutAfter(t *testing.T) {
 	audit := c.Audit(t)
 	// It has to wake itself: nothing else happens.
 	after := metav1.NewTime(time.Now().Add(2 * time.Second))
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &after })
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &after })
 	complete(t, c, md, 2)
 	if n := len(sets(t, c)); n != 1 && time.Now().Before(after.Time) {
 		t.Errorf("there are %d sets too early", n)
@@ -67,13 +67,13 @@ func TestROL4_RolloutAfter(t *testing.T) {
 	}
 	// Without it, or with one that has passed before the set was made, the newest of the same template stays.
 	for _, passed := range []*metav1.Time{nil, {Time: first.CreationTimestamp.Add(-time.Hour)}} {
-		fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = passed })
+		controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = passed })
 		complete(t, c, md, 2)
 	}
 	if n := len(sets(t, c)); n != 2 || audit.Made() != 4 {
 		t.Errorf("%d sets, %d Machines were made", n, audit.Made())
 	}
 	// In the second in which a set was made, one that does not say that it was made for it counts as older.
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &sets(t, c)[1].CreationTimestamp })
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &sets(t, c)[1].CreationTimestamp })
 	complete(t, c, md, 2)
 }

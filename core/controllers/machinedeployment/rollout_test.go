@@ -17,23 +17,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
-func manage(t *testing.T, c *fleettest.Cluster) (stop func()) {
+func manage(t *testing.T, c *controllertest.Cluster) (stop func()) {
 	t.Helper()
 	return manageWith(t, c, interceptor.Funcs{})
 }
 
 // manageWith has funcs between the controllers and the API server.
-func manageWith(t *testing.T, c *fleettest.Cluster, funcs interceptor.Funcs) (stop func()) {
+func manageWith(t *testing.T, c *controllertest.Cluster, funcs interceptor.Funcs) (stop func()) {
 	t.Helper()
-	rooms := fleet.NewRooms(clock.RealClock{})
+	rooms := surge.NewAccounts(clock.RealClock{})
 	return c.Manage(t, funcs,
 		func(mgr ctrl.Manager) error {
 			return machinedeployment.Add(mgr, machinedeployment.Options{Rooms: rooms})
@@ -42,7 +42,7 @@ func manageWith(t *testing.T, c *fleettest.Cluster, funcs interceptor.Funcs) (st
 }
 
 // newDeployment makes the deployment nodes, with maxSurge 1 and maxUnavailable 0, but for what change changes.
-func newDeployment(t *testing.T, c *fleettest.Cluster, replicas int32, change ...func(*clusterv1alpha1.MachineDeployment)) *clusterv1alpha1.MachineDeployment {
+func newDeployment(t *testing.T, c *controllertest.Cluster, replicas int32, change ...func(*clusterv1alpha1.MachineDeployment)) *clusterv1alpha1.MachineDeployment {
 	t.Helper()
 	md := &clusterv1alpha1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "nodes"},
@@ -86,7 +86,7 @@ func size(replicas int32) func(*clusterv1alpha1.MachineDeployment) {
 }
 
 // complete waits until the deployment has that many Machines, all of its template and available.
-func complete(t *testing.T, c *fleettest.Cluster, md *clusterv1alpha1.MachineDeployment, replicas int32) {
+func complete(t *testing.T, c *controllertest.Cluster, md *clusterv1alpha1.MachineDeployment, replicas int32) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {
@@ -102,7 +102,7 @@ func complete(t *testing.T, c *fleettest.Cluster, md *clusterv1alpha1.MachineDep
 	})
 }
 
-func sets(t *testing.T, c *fleettest.Cluster) []clusterv1alpha1.MachineSet {
+func sets(t *testing.T, c *controllertest.Cluster) []clusterv1alpha1.MachineSet {
 	t.Helper()
 	list := &clusterv1alpha1.MachineSetList{}
 	if err := c.List(t.Context(), list, client.InNamespace(c.Namespace)); err != nil {
@@ -120,7 +120,7 @@ func revision(o metav1.Object) int {
 	return n
 }
 
-func tellSets(t *testing.T, c *fleettest.Cluster) []string {
+func tellSets(t *testing.T, c *controllertest.Cluster) []string {
 	t.Helper()
 	var all []string
 	for _, s := range sets(t, c) {
@@ -129,7 +129,7 @@ func tellSets(t *testing.T, c *fleettest.Cluster) []string {
 	return all
 }
 
-func within(t *testing.T, audit *fleettest.Audit, most, least int) {
+func within(t *testing.T, audit *controllertest.Audit, most, least int) {
 	t.Helper()
 	if audit.Most() > most {
 		t.Errorf("there were %d Machines at once, more than %d", audit.Most(), most)
@@ -152,7 +152,7 @@ func TestRollingUpdate(t *testing.T) {
 		{"all at once", 4, "100%", "0", 8, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := fleettest.New(t)
+			c := controllertest.New(t)
 			c.Act(t)
 			manage(t, c)
 			md := newDeployment(t, c, tc.replicas, bounds(tc.surge, tc.unavailable))
@@ -165,7 +165,7 @@ func TestRollingUpdate(t *testing.T) {
 				return ""
 			})
 			audit.WatchFloor()
-			fleettest.Patch(t, c, md, kubelet("1.36.1"))
+			controllertest.Patch(t, c, md, kubelet("1.36.1"))
 			complete(t, c, md, tc.replicas)
 			within(t, audit, tc.most, tc.least)
 			if want := 2 * int(tc.replicas); audit.Made() != want {
@@ -181,7 +181,7 @@ func TestRollingUpdate(t *testing.T) {
 }
 
 func TestSetsCarryWhatOthersRead(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 1, func(md *clusterv1alpha1.MachineDeployment) {
@@ -208,7 +208,7 @@ func TestSetsCarryWhatOthersRead(t *testing.T) {
 	if set.Spec.MinReadySeconds != 1 || set.Spec.DeletePolicy != clusterv1alpha1.DeletePolicyOldest {
 		t.Errorf("set: %+v", set.Spec)
 	}
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
 		md.Spec.MinReadySeconds = 0
 		md.Spec.Strategy.RollingUpdate.DeletePolicy = clusterv1alpha1.DeletePolicyNewest
 	})
@@ -222,14 +222,14 @@ func TestSetsCarryWhatOthersRead(t *testing.T) {
 }
 
 func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
 	complete(t, c, md, 2)
 	audit := c.Audit(t)
 	now := "2019-02-18T18:10:57Z"
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
 		md.Spec.Template.CreationTimestamp = &now
 		md.Spec.Template.Spec.Metadata.CreationTimestamp = &now
 		md.Spec.Template.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"disk": 10, "flavor": "small"}`)
@@ -241,7 +241,7 @@ func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
 }
 
 func TestScalingInTheMiddleOfARollout(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 10, bounds("3", "2"))
@@ -261,14 +261,14 @@ func TestScalingInTheMiddleOfARollout(t *testing.T) {
 			return ""
 		})
 	}
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	sizes(8, 5)
-	fleettest.Patch(t, c, md, size(20))
+	controllertest.Patch(t, c, md, size(20))
 	// 8 and 5 of 13 are 14 and 9 of 23.
 	sizes(14, 9)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
 	complete(t, c, md, 20)
-	fleettest.Patch(t, c, md, size(4))
+	controllertest.Patch(t, c, md, size(4))
 	complete(t, c, md, 4)
 	if audit.Most() > 23 {
 		t.Errorf("%d Machines at once", audit.Most())
@@ -276,7 +276,7 @@ func TestScalingInTheMiddleOfARollout(t *testing.T) {
 }
 
 func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 4, bounds("1", "1"))
@@ -291,7 +291,7 @@ func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
 	})
 	audit.WatchFloor()
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet != "1.36.1" })
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {
 			return err.Error()
@@ -325,7 +325,7 @@ func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
 		return ""
 	})
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return true })
-	fleettest.Patch(t, c, md, kubelet("1.36.0"))
+	controllertest.Patch(t, c, md, kubelet("1.36.0"))
 	complete(t, c, md, 4)
 	within(t, audit, 5, 3)
 	s := sets(t, c)
@@ -338,13 +338,13 @@ func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
 }
 
 func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 1)
 	for _, version := range []string{"1.36.1", "1.36.2", "1.36.3"} {
 		complete(t, c, md, 1)
-		fleettest.Patch(t, c, md, kubelet(version))
+		controllertest.Patch(t, c, md, kubelet(version))
 	}
 	complete(t, c, md, 1)
 	c.Eventually(t, func() string {
@@ -357,7 +357,7 @@ func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
 }
 
 func TestSizeLeftOut(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 0, func(md *clusterv1alpha1.MachineDeployment) {
@@ -365,9 +365,9 @@ func TestSizeLeftOut(t *testing.T) {
 		md.Annotations = map[string]string{clusterv1alpha1.NodeGroupMinSizeAnnotation: "2"}
 	})
 	complete(t, c, md, 2)
-	fleettest.Patch(t, c, md, size(3))
+	controllertest.Patch(t, c, md, size(3))
 	complete(t, c, md, 3)
-	fleettest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.Replicas = nil })
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.Replicas = nil })
 	complete(t, c, md, 3)
 	if md.Spec.Replicas == nil || *md.Spec.Replicas != 3 {
 		t.Errorf("replicas: %v", md.Spec.Replicas)
@@ -375,7 +375,7 @@ func TestSizeLeftOut(t *testing.T) {
 }
 
 func TestATakenNameIsAvoided(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 1)
@@ -384,7 +384,7 @@ func TestATakenNameIsAvoided(t *testing.T) {
 	// Somebody takes its set for another group, and that keeps the name.
 	set := sets(t, c)[0]
 	name := set.Name
-	fleettest.Patch(t, c, &set, func(s *clusterv1alpha1.MachineSet) { s.Labels["group"], s.OwnerReferences = "others", nil })
+	controllertest.Patch(t, c, &set, func(s *clusterv1alpha1.MachineSet) { s.Labels["group"], s.OwnerReferences = "others", nil })
 	manage(t, c)
 	c.Eventually(t, func() string {
 		if n := len(sets(t, c)); n != 2 {
@@ -404,14 +404,14 @@ func TestATakenNameIsAvoided(t *testing.T) {
 }
 
 func TestAnOrphanedSetIsAdopted(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 2)
 	complete(t, c, md, 2)
 	stop()
 	set := sets(t, c)[0]
-	fleettest.Patch(t, c, &set, func(s *clusterv1alpha1.MachineSet) { s.OwnerReferences = nil })
+	controllertest.Patch(t, c, &set, func(s *clusterv1alpha1.MachineSet) { s.OwnerReferences = nil })
 	if err := c.Delete(t.Context(), md); err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +426,7 @@ func TestAnOrphanedSetIsAdopted(t *testing.T) {
 
 // The controllers are killed again and again in the middle of a rollout: its bounds hold.
 func TestARolloutSurvivesItsControllers(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 6, bounds("2", "1"))
@@ -439,7 +439,7 @@ func TestARolloutSurvivesItsControllers(t *testing.T) {
 		return ""
 	})
 	audit.WatchFloor()
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	for made := 7; made <= 12; made++ {
 		c.Eventually(t, func() string {
 			if audit.Made() < made {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 func strategy(kind clusterv1alpha1.MachineDeploymentStrategyType) func(*clusterv1alpha1.MachineDeployment) {
@@ -17,7 +17,7 @@ func strategy(kind clusterv1alpha1.MachineDeploymentStrategyType) func(*clusterv
 }
 
 // holding waits until the sets, the oldest first, are to have that many Machines.
-func holding(t *testing.T, c *fleettest.Cluster, want ...int32) {
+func holding(t *testing.T, c *controllertest.Cluster, want ...int32) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		var got []int32
@@ -32,7 +32,7 @@ func holding(t *testing.T, c *fleettest.Cluster, want ...int32) {
 }
 
 // progressing waits for the reason of the condition Progressing.
-func progressing(t *testing.T, c *fleettest.Cluster, md *clusterv1alpha1.MachineDeployment, reason string) {
+func progressing(t *testing.T, c *controllertest.Cluster, md *clusterv1alpha1.MachineDeployment, reason string) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {
@@ -48,14 +48,14 @@ func progressing(t *testing.T, c *fleettest.Cluster, md *clusterv1alpha1.Machine
 
 // To recreate, all old Machines are gone before there is a new one.
 func TestROL2_Recreate(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 3, strategy(clusterv1alpha1.RecreateStrategy))
 	complete(t, c, md, 3)
 	audit := c.Audit(t)
 	actor.Gone(func(m *clusterv1alpha1.Machine) bool { return m.Name != c.Machines(t)[0].Name })
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	staying(t, c, 1, 0)
 	holding(t, c, 0, 0)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return true })
@@ -63,14 +63,14 @@ func TestROL2_Recreate(t *testing.T) {
 	if audit.Most() > 3 || audit.Made() != 6 {
 		t.Errorf("%d Machines at once, %d made", audit.Most(), audit.Made())
 	}
-	fleettest.Patch(t, c, md, size(5))
+	controllertest.Patch(t, c, md, size(5))
 	complete(t, c, md, 5)
 }
 
 // With OnDelete a Machine is replaced when somebody deletes it, and by none of its own template, also if the deployment's
 // controller was away when it went.
 func TestROL2_OnDelete(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 3, strategy(clusterv1alpha1.OnDeleteStrategy))
@@ -80,7 +80,7 @@ func TestROL2_OnDelete(t *testing.T) {
 	for _, m := range c.Machines(t) {
 		old[m.Name] = true
 	}
-	fleettest.Patch(t, c, md, kubelet("1.36.1"))
+	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	progressing(t, c, md, clusterv1alpha1.ReasonDeletionAwaited)
 	c.Eventually(t, func() string {
 		if got := parts(t, c); got != `["Dwindling" ""]` {

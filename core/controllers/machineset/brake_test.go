@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // shows waits until the set has the condition True with that reason; without a reason, until it does not have it.
-func shows(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, kind, reason string) {
+func shows(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, kind, reason string) {
 	t.Helper()
 	until(t, c, set, func() string {
 		found := apimeta.FindStatusCondition(set.Status.Conditions, kind)
@@ -29,7 +29,7 @@ func shows(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, 
 }
 
 func TestSAFE2_AnOvershootFreezesCreation(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	set, sibling := newSetNamed(t, c, "new", 0), newSetNamed(t, c, "old", 8)
 	ofDeployment(t, c, "9", set, sibling)
@@ -64,14 +64,14 @@ func TestSAFE2_AnOvershootFreezesCreation(t *testing.T) {
 }
 
 func TestOPS10_APausedSetIsLeftAlone(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	counted := &patches{}
 	c.Manage(t, counted.funcs(), addAt(later()))
 	audit := c.Audit(t)
 	set := newSet(t, c, 3)
 	settled(t, c, set, 3)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		s.Annotations = map[string]string{clusterv1alpha1.PausedAnnotation: ""}
 	})
 	shows(t, c, set, clusterv1alpha1.ConditionPaused, clusterv1alpha1.ReasonPausedByAnnotation)
@@ -87,15 +87,15 @@ func TestOPS10_APausedSetIsLeftAlone(t *testing.T) {
 	if err := c.Create(t.Context(), stray); err != nil {
 		t.Fatal(err)
 	}
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		s.Spec.Replicas = new(int32(5))
 		s.Spec.Template.Labels["team"] = "a"
 	})
 	// Its numbers go on.
 	has(t, c, set, 2, 1)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = new(int32(0)) })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = new(int32(0)) })
 	has(t, c, set, 2, 1)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = nil })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = nil })
 	has(t, c, set, 2, 1)
 	if set.Spec.Replicas != nil {
 		t.Error("a paused set is given a size")
@@ -104,7 +104,7 @@ func TestOPS10_APausedSetIsLeftAlone(t *testing.T) {
 	if audit.Made() != 4 || len(ours(t, c, set, true)) != 2 {
 		t.Errorf("%d Machines were made, %d are the set's", audit.Made(), len(ours(t, c, set, true)))
 	}
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		s.Spec.Replicas = new(int32(4))
 		s.Annotations[clusterv1alpha1.PausedAnnotation] = "false"
 	})

@@ -19,8 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/requeue"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets,verbs=get;list;watch;patch
@@ -41,7 +45,7 @@ type Options struct {
 	// fate have failed, too. Default 5 s.
 	Settle time.Duration
 	// Rooms are shared with the controller of MachineDeployments. Default: with nobody.
-	Rooms *fleet.Rooms
+	Rooms *surge.Accounts
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -60,7 +64,7 @@ func (o Options) withDefaults() Options {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Rooms == nil {
-		o.Rooms = fleet.NewRooms(o.Clock)
+		o.Rooms = surge.NewAccounts(o.Clock)
 	}
 	return o
 }
@@ -73,7 +77,7 @@ func (o Options) limits() health.Limits {
 	}
 }
 
-// Add adds the controller of MachineSets to mgr, whose cache has fleet.OwnerIndex.
+// Add adds the controller of MachineSets to mgr, whose cache has ownership.Index.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	counts, err := newMetrics(metrics.Registry)
@@ -86,20 +90,20 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machineset"),
-		clock: o.Clock, metrics: counts, limits: o.limits(), rooms: o.Rooms, foreigners: fleet.NewForeigners(mgr.GetClient()),
+		clock: o.Clock, metrics: counts, limits: o.limits(), rooms: o.Rooms, foreigners: coexistence.NewReader(mgr.GetClient()),
 		roster: newRoster(o.Clock, o.MaxUnhealthy, all),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
 		For(&clusterv1alpha1.MachineSet{}).
-		Watches(&clusterv1alpha1.Machine{}, r.roster.before(fleet.ForOwners(r.setsOf))).
-		Watches(&clusterv1alpha1.MachineSet{}, fleet.ForOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
-		Watches(&clusterv1alpha1.Machine{}, fleet.ForOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
-		Watches(&clusterv1alpha1.MachineClass{}, fleet.ForOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1alpha1.Cluster{}, fleet.ForOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1alpha1.MachineDeployment{}, fleet.ForOwners(r.setsUnder), builder.WithPredicates(fleet.LeftAloneChanges())).
+		Watches(&clusterv1alpha1.Machine{}, r.roster.before(ownership.EnqueueOwners(r.setsOf))).
+		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
+		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
+		Watches(&clusterv1alpha1.MachineClass{}, ownership.EnqueueOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1alpha1.Cluster{}, ownership.EnqueueOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1alpha1.MachineDeployment{}, ownership.EnqueueOwners(r.setsUnder), builder.WithPredicates(coexistence.LeftAloneChanged())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: fleet.RateLimiter(),
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		}).
 		Complete(r)
 }
@@ -113,10 +117,10 @@ type reconciler struct {
 	memories memories
 	limits   health.Limits
 	roster   *roster
-	pace     fleet.Pace
-	rooms    *fleet.Rooms
+	pace     requeue.Debounce
+	rooms    *surge.Accounts
 	// foreigners knows which sets are another system's.
-	foreigners fleet.Foreigners
+	foreigners coexistence.Reader
 }
 
 // Reconcile brings one set a step further.
@@ -132,10 +136,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.memories.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if why, err := r.foreigners.Set(ctx, set); err != nil || why != "" {
+	if why, err := r.foreigners.WhySet(ctx, set); err != nil || why != "" {
 		return r.leaveAlone(ctx, set, why, err)
 	}
-	if set.Spec.Replicas == nil && !fleet.Paused(set) {
+	if set.Spec.Replicas == nil && !annotations.IsPaused(set) {
 		return ctrl.Result{}, r.size(ctx, set)
 	}
 	if wait := r.pace.Wait(set, r.clock.Now()); wait > 0 {
@@ -146,11 +150,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.pace.Note(set, len(machines), r.clock.Now())
+	r.pace.Record(set, len(machines), r.clock.Now())
 	mem := r.memories.of(set)
 	o, err := r.observe(ctx, set, mem, machines)
-	if errors.Is(err, fleet.ErrStale) {
-		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
+	if errors.Is(err, requeue.ErrStale) {
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -166,12 +170,12 @@ func (r *reconciler) leaveAlone(ctx context.Context, set *clusterv1alpha1.Machin
 		return ctrl.Result{}, err
 	}
 	r.memories.forget(client.ObjectKeyFromObject(set))
-	return fleet.LeaveAlone(ctx, r.client, set, why)
+	return coexistence.LeaveAlone(ctx, r.client, set, why)
 }
 
 // size writes the size of a set that has none: at first the initial one; later, when the field was dropped, what it has.
 func (r *reconciler) size(ctx context.Context, set *clusterv1alpha1.MachineSet) error {
-	replicas := fleet.InitialReplicas(set)
+	replicas := annotations.InitialReplicas(set)
 	if set.Status.ObservedGeneration > 0 {
 		var err error
 		if replicas, err = r.present(ctx, set); err != nil {
@@ -209,30 +213,30 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 	if err != nil {
 		return nil, reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
 	}
-	owner := fleet.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind), Selector: selector}
+	owner := ownership.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind), Selector: selector}
 	live := func(ctx context.Context) (client.Object, error) {
 		now := &clusterv1alpha1.MachineSet{}
 		return now, r.live.Get(ctx, client.ObjectKeyFromObject(set), now)
 	}
 	var ours []clusterv1alpha1.Machine
-	for _, key := range []string{string(set.UID), fleet.Orphan} {
+	for _, key := range []string{string(set.UID), ownership.NoOwner} {
 		machines := &clusterv1alpha1.MachineList{}
 		// The objects are the cache's own: they are only read.
-		if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace), client.MatchingFields{fleet.OwnerIndex: key},
+		if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace), client.MatchingFields{ownership.Index: key},
 			client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list Machines: %w", err)
 		}
 		// There are thousands, and all but a few are kept: where they stand.
 		kept := machines.Items[:0]
 		for i := range machines.Items {
-			claim := owner.Claims(&machines.Items[i])
-			if claim != fleet.Keep && fleet.Paused(set) {
+			claim := owner.ActionFor(&machines.Items[i])
+			if claim != ownership.Keep && annotations.IsPaused(set) {
 				continue
 			}
-			if err := owner.Settle(ctx, r.client, live, &machines.Items[i], claim); err != nil {
+			if err := owner.Apply(ctx, r.client, live, &machines.Items[i], claim); err != nil {
 				return nil, err
 			}
-			if claim == fleet.Keep {
+			if claim == ownership.Keep {
 				kept = append(kept, machines.Items[i])
 			}
 		}
@@ -247,14 +251,14 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 
 // setsOf returns the set that a Machine belongs to, or, if it belongs to nobody, the sets that would adopt it.
 func (r *reconciler) setsOf(ctx context.Context, machine client.Object) []reconcile.Request {
-	return fleet.OwnersOf(machine, clusterv1alpha1.MachineSetKind, func() []fleet.Adopter {
+	return ownership.OwnersOf(machine, clusterv1alpha1.MachineSetKind, func() []ownership.Adopter {
 		sets := &clusterv1alpha1.MachineSetList{}
 		if err := r.client.List(ctx, sets, client.InNamespace(machine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 			return nil
 		}
-		adopters := make([]fleet.Adopter, 0, len(sets.Items))
+		adopters := make([]ownership.Adopter, 0, len(sets.Items))
 		for i := range sets.Items {
-			adopters = append(adopters, fleet.Adopter{Object: &sets.Items[i], Selector: sets.Items[i].Spec.Selector})
+			adopters = append(adopters, ownership.Adopter{Object: &sets.Items[i], Selector: sets.Items[i].Spec.Selector})
 		}
 		return adopters
 	})

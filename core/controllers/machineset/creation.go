@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/scale"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // outcome is what became of a request to create a Machine.
@@ -43,10 +44,10 @@ func (r *reconciler) post(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 	switch {
 	case err == nil:
 		r.metrics.created.Inc()
-		return outcome{kind: exists, machine: fleet.Facts(m)}
+		return outcome{kind: exists, machine: scale.MachineOf(m)}
 	case apierrors.IsAlreadyExists(err):
 		return r.recognize(ctx, set, name)
-	case fleet.Refused(err):
+	case surge.IsRefused(err):
 		r.metrics.refused.Inc()
 		return outcome{kind: refused, err: fmt.Errorf("create Machine %s: %w", name, err)}
 	default:
@@ -63,25 +64,25 @@ func (r *reconciler) recognize(ctx context.Context, set *clusterv1alpha1.Machine
 	if owner := metav1.GetControllerOf(m); owner == nil || owner.UID != set.UID {
 		return outcome{kind: taken}
 	}
-	return outcome{kind: exists, machine: fleet.Facts(m)}
+	return outcome{kind: exists, machine: scale.MachineOf(m)}
 }
 
 // newMachine makes a Machine from the set's template. It has everything from the start that it needs later: each write
 // less counts, with thousands of Machines.
 func newMachine(set *clusterv1alpha1.MachineSet, name string) *clusterv1alpha1.Machine {
 	template := set.Spec.Template.DeepCopy()
-	owner := fleet.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind)}
+	owner := ownership.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind)}
 	uid := string(uuid.NewUUID())
 	m := &clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       set.Namespace,
 			Name:            name,
 			Finalizers:      []string{clusterv1alpha1.MachineFinalizer},
-			OwnerReferences: []metav1.OwnerReference{owner.Ref()},
+			OwnerReferences: []metav1.OwnerReference{owner.Reference()},
 		},
 		Spec: template.Spec,
 	}
-	fleet.SyncMetadata(m, template.Labels, template.Annotations)
+	ownership.SyncMetadata(m, template.Labels, template.Annotations)
 	// The uid of a VM is random, not made from the name: the first Machine of a name is the one that counts.
 	m.Spec.MachineUID = &uid
 	m.Spec.ProviderID = nil

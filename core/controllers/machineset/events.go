@@ -7,8 +7,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/requeue"
 )
 
 // The reasons of events on MachineSets. There is one event for a batch of Machines, not one each.
@@ -57,7 +57,7 @@ func (r *reconciler) tell(o *observation, done applied) {
 	o.memory.halted = halted
 	known := apimeta.IsStatusConditionTrue(o.set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
 	for _, err := range []error{done.createErr, done.deleteErr, done.updateErr} {
-		if err != nil && !known && !errors.Is(err, fleet.ErrStale) {
+		if err != nil && !known && !errors.Is(err, requeue.ErrStale) {
 			r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventFailed, actionScale, "%v", err)
 		}
 	}

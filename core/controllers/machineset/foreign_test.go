@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // theirs is a finalizer of machine-controller.
 const theirs = "machine-delete-finalizer"
 
 // leftAlone waits until the set says that it is left to another system, or does not say so any more.
-func leftAlone(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, want bool) {
+func leftAlone(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, want bool) {
 	t.Helper()
 	until(t, c, set, func() string {
 		found := apimeta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionPaused)
@@ -30,7 +30,7 @@ func leftAlone(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineS
 
 // A set of which another system works on one Machine is left alone, and so are its siblings. It goes on when that is over.
 func TestSAFE8_ASetWithAnotherSystemsMachineIsLeftAlone(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	counted := &patches{}
 	c.Manage(t, counted.funcs(), add)
@@ -40,7 +40,7 @@ func TestSAFE8_ASetWithAnotherSystemsMachineIsLeftAlone(t *testing.T) {
 	settled(t, c, sibling, 1)
 	ofDeployment(t, c, "9", set, sibling)
 	marked := ours(t, c, set, true)[0]
-	fleettest.Patch(t, c, &marked, func(m *clusterv1alpha1.Machine) { m.Finalizers = append(m.Finalizers, theirs) })
+	controllertest.Patch(t, c, &marked, func(m *clusterv1alpha1.Machine) { m.Finalizers = append(m.Finalizers, theirs) })
 	leftAlone(t, c, set, true)
 	// The deployment's own controller would wake the sibling; here its size does.
 	scaleTo(t, c, sibling, 3)
@@ -64,7 +64,7 @@ func TestSAFE8_ASetWithAnotherSystemsMachineIsLeftAlone(t *testing.T) {
 	if audit.Made() != 5 || len(ours(t, c, set, true)) != 2 {
 		t.Errorf("%d Machines were made, %d are the set's", audit.Made(), len(ours(t, c, set, true)))
 	}
-	fleettest.Patch(t, c, &marked, func(m *clusterv1alpha1.Machine) { m.Finalizers = []string{clusterv1alpha1.MachineFinalizer} })
+	controllertest.Patch(t, c, &marked, func(m *clusterv1alpha1.Machine) { m.Finalizers = []string{clusterv1alpha1.MachineFinalizer} })
 	settled(t, c, set, 5)
 	leftAlone(t, c, set, false)
 }

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/scale"
 )
@@ -57,7 +56,7 @@ func (m *memory) given(template *clusterv1alpha1.MachineTemplateSpec) map[types.
 // shows says whether a cache that has shown this version of a Machine shows all that was written to Machines before the set came to
 // have that generation: a watch keeps the order.
 func (m *memory) shows(seen machineVersion, generation int64) bool {
-	return m.floor != "" && m.floorOf == generation && (seen == m.floor || fleet.Newer(seen, m.floor))
+	return m.floor != "" && m.floorOf == generation && (seen == m.floor || seen.isNewerThan(m.floor))
 }
 
 // memories are safe for concurrent use. The zero value is empty.

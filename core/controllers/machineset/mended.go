@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/core/specresolver"
@@ -22,7 +22,7 @@ func (r *reconciler) inherited(
 ) (*specresolver.Effective, error) {
 	spec, refused := &set.Spec.Template.Spec, false
 	for i := range machines {
-		refused = refused || fleet.SpecRefused(&machines[i])
+		refused = refused || health.IsSpecRefused(&machines[i])
 	}
 	if !refused || !specresolver.Inherits(spec) {
 		return nil, nil

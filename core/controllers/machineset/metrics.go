@@ -3,7 +3,7 @@ package machineset
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/metrics"
 )
 
 // counters count what the controller did.
@@ -12,14 +12,14 @@ type counters struct {
 }
 
 func newMetrics(registry prometheus.Registerer) (*counters, error) {
-	c := fleet.CountersOf("machineset", registry)
+	c := metrics.NewSubsystem("machineset", registry)
 	made := &counters{
-		created: c.New("machines_created_total", "Machines created."),
-		refused: c.New("machines_refused_total", "Machines that the API server refused."),
-		updated: c.New("machines_updated_total", "Machines brought up to their set's template in place."),
-		deleted: c.New("machines_deleted_total", "Machines whose deletion was begun."),
+		created: c.Counter("machines_created_total", "Machines created."),
+		refused: c.Counter("machines_refused_total", "Machines that the API server refused."),
+		updated: c.Counter("machines_updated_total", "Machines brought up to their set's template in place."),
+		deleted: c.Counter("machines_deleted_total", "Machines whose deletion was begun."),
 	}
-	made.frozen = c.New("freezes_total", "How often a set had to stop creating since far too many Machines were there.")
+	made.frozen = c.Counter("freezes_total", "How often a set had to stop creating since far too many Machines were there.")
 	return made, c.Err
 }
 
@@ -29,11 +29,11 @@ type gauges struct {
 }
 
 func newGauges(registry prometheus.Registerer) (gauges, error) {
-	c := fleet.CountersOf("fleet", registry)
+	c := metrics.NewSubsystem("fleet", registry)
 	made := gauges{
-		machines:  c.NewGauge("machines", "Machines that should be healthy."),
-		unhealthy: c.NewGauge("unhealthy_machines", "Machines that should be healthy and are not."),
-		meltdown:  c.NewGauge("meltdown", "1 while so many Machines are unhealthy that none is replaced."),
+		machines:  c.Gauge("machines", "Machines that should be healthy."),
+		unhealthy: c.Gauge("unhealthy_machines", "Machines that should be healthy and are not."),
+		meltdown:  c.Gauge("meltdown", "1 while so many Machines are unhealthy that none is replaced."),
 	}
 	return made, c.Err
 }

@@ -12,7 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/machinetemplate"
+	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/scale"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
@@ -47,7 +50,7 @@ type observation struct {
 // observe looks at the set's Machines as the cache shows them and as this process knows better.
 func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSet, mem *memory, machines []clusterv1alpha1.Machine) (*observation, error) {
 	o := &observation{
-		set: set, memory: mem, machines: machines, paused: fleet.Paused(set),
+		set: set, memory: mem, machines: machines, paused: annotations.IsPaused(set),
 		// A set that is paused before it was given a size keeps what it has.
 		size: int(ptr.Deref(set.Spec.Replicas, int32(len(machines)))),
 	}
@@ -130,13 +133,13 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 	s.Machines = make([]scale.Machine, 0, len(machines))
 	for i := range machines {
 		m := &machines[i]
-		facts := fleet.Facts(m)
+		facts := scale.MachineOf(m)
 		if facts.Failed {
 			facts.FailedSince = r.roster.failedSince(m.UID)
 		}
 		var left time.Duration
-		facts.Available, left = fleet.Available(m, minReady, now)
-		facts.Refused = fleet.SpecRefused(m) && fleet.SameSpec(m, &set.Spec.Template) && !o.mended(m)
+		facts.Available, left = health.IsAvailable(m, minReady, now)
+		facts.Refused = health.IsSpecRefused(m) && machinetemplate.IsSameVM(m, &set.Spec.Template) && !o.mended(m)
 		if left > 0 && (next == 0 || left < next) {
 			next = left
 		}
@@ -156,7 +159,7 @@ func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
 		cached[string(m.UID)] = true
 	}
 	for i := range live {
-		m := fleet.Facts(&live[i])
+		m := scale.MachineOf(&live[i])
 		there[m.Name] = true
 		o.memory.names.Created(m.Name)
 		if !cached[m.UID] {
@@ -173,14 +176,14 @@ func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// confirmSet fails with fleet.ErrStale if the set is not the one in the cache any more.
+// confirmSet fails with requeue.ErrStale if the set is not the one in the cache any more.
 func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
 	set := &clusterv1alpha1.MachineSet{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.set), set); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("look up the MachineSet: %w", err)
 	}
 	if set.UID != o.set.UID || set.Generation != o.set.Generation || !set.DeletionTimestamp.IsZero() {
-		return fleet.ErrStale
+		return requeue.ErrStale
 	}
 	o.memory.names.Raise(set.Status.NextIndex)
 	return nil
@@ -202,7 +205,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, 
 			return scale.State{}, fmt.Errorf("ask how far the Machines are: %w", err)
 		}
 		mem.floor, mem.floorOf = machineVersion(some.ResourceVersion), generation
-		return scale.State{}, fleet.ErrStale
+		return scale.State{}, requeue.ErrStale
 	}
 	machines, err := r.listLive(ctx, o)
 	if err != nil {
@@ -215,7 +218,7 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, 
 // large is from how many Machines on a list of them is worth a moment's waiting.
 const large = 100
 
-// listLive lists the set's Machines as the API server has them now. It fails with fleet.ErrStale if the set itself is not the
+// listLive lists the set's Machines as the API server has them now. It fails with requeue.ErrStale if the set itself is not the
 // one in the cache any more.
 func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
 	set := o.set

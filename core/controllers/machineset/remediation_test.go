@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // later is a clock that is ahead of every pause.
@@ -25,7 +25,7 @@ func later() *offset {
 }
 
 // until waits until check finds no fault with the set.
-func until(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, check func() string) {
+func until(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, check func() string) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -36,7 +36,7 @@ func until(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, 
 }
 
 // eventsOf counts the events of that reason about the set.
-func eventsOf(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, reason string) int32 {
+func eventsOf(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, reason string) int32 {
 	t.Helper()
 	events := &corev1.EventList{}
 	if err := c.List(t.Context(), events, client.InNamespace(c.Namespace)); err != nil {
@@ -52,7 +52,7 @@ func eventsOf(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSe
 }
 
 func TestSAFE4_NothingIsReplacedWhileTooMuchIsUnhealthy(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, addLimited(later(), "33%"))
 	audit := c.Audit(t)
@@ -105,7 +105,7 @@ func TestSAFE4_NothingIsReplacedWhileTooMuchIsUnhealthy(t *testing.T) {
 // One set's template is broken: most of all Machines have failed, and none of them ever came up. A Machine of another set that
 // worked is replaced.
 func TestSAFE4_WhatNeverCameUpHaltsNoRepair(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Labels["group"] != "broken" })
 	c.Manage(t, interceptor.Funcs{}, addLimited(&offset{}, "33%"))
@@ -139,7 +139,7 @@ func TestSAFE4_WhatNeverCameUpHaltsNoRepair(t *testing.T) {
 }
 
 func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
 	clock := &offset{}
@@ -151,7 +151,7 @@ func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
 	passes := func(by time.Duration) {
 		clock.by.Store(int64(by))
 		pokes++
-		fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+		controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 			s.Annotations = map[string]string{"look": fmt.Sprint(pokes)}
 		})
 	}
@@ -198,14 +198,14 @@ func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
 }
 
 func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, addLimited(later(), "1"))
 	audit := c.Audit(t)
 	set := newSet(t, c, 3)
 	settled(t, c, set, 3)
 	kept, other := c.Machines(t)[0], c.Machines(t)[1]
-	fleettest.Patch(t, c, &kept, func(m *clusterv1alpha1.Machine) {
+	controllertest.Patch(t, c, &kept, func(m *clusterv1alpha1.Machine) {
 		m.Annotations[clusterv1alpha1.PreserveMachineAnnotation] = ""
 	})
 	c.Fail(t, kept.Name, "Boom", "to be studied")
@@ -224,7 +224,7 @@ func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
 	if m := c.Machines(t)[0]; m.Name != kept.Name || !m.DeletionTimestamp.IsZero() {
 		t.Fatal("the preserved Machine is replaced")
 	}
-	fleettest.Patch(t, c, &kept, func(m *clusterv1alpha1.Machine) {
+	controllertest.Patch(t, c, &kept, func(m *clusterv1alpha1.Machine) {
 		m.Annotations[clusterv1alpha1.PreserveMachineAnnotation] = "false"
 	})
 	has(t, c, set, 4, 3)
@@ -235,7 +235,7 @@ func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
 
 // A template that inherits from a MachineClass is tried again when that has changed, and not before.
 func TestAPI5_ATemplateIsTriedAgainWhenItsClassIsMended(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
 	class := &clusterv1alpha1.MachineClass{
@@ -270,11 +270,11 @@ func TestAPI5_ATemplateIsTriedAgainWhenItsClassIsMended(t *testing.T) {
 		})
 	}
 	refused(1, `{"flavor":"smal"}`)
-	fleettest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.ProviderSpec.Raw = []byte(`{"flavor":"sml"}`) })
+	controllertest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.ProviderSpec.Raw = []byte(`{"flavor":"sml"}`) })
 	refused(2, `{"flavor":"sml"}`)
-	fleettest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.Labels = map[string]string{"looked": "at"} })
+	controllertest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.Labels = map[string]string{"looked": "at"} })
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
-	fleettest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.ProviderSpec.Raw = []byte(`{"flavor":"small"}`) })
+	controllertest.Patch(t, c, class, func(mc *clusterv1alpha1.MachineClass) { mc.ProviderSpec.Raw = []byte(`{"flavor":"small"}`) })
 	settled(t, c, set, 1)
 	if audit.Made() != 3 {
 		t.Errorf("%d Machines were made, one for each of three classes wanted", audit.Made())

@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 // ofDeployment makes sets those of a MachineDeployment that may have most Machines, and returns it.
-func ofDeployment(t *testing.T, c *fleettest.Cluster, most string, sets ...*clusterv1alpha1.MachineSet) *clusterv1alpha1.MachineDeployment {
+func ofDeployment(t *testing.T, c *controllertest.Cluster, most string, sets ...*clusterv1alpha1.MachineSet) *clusterv1alpha1.MachineDeployment {
 	t.Helper()
 	group := map[string]string{"group": "deployment"}
 	deployment := &clusterv1alpha1.MachineDeployment{
@@ -30,7 +30,7 @@ func ofDeployment(t *testing.T, c *fleettest.Cluster, most string, sets ...*clus
 		t.Fatal(err)
 	}
 	for _, set := range sets {
-		fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+		controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 			s.OwnerReferences = []metav1.OwnerReference{
 				*metav1.NewControllerRef(deployment, clusterv1alpha1.GroupVersion.WithKind("MachineDeployment")),
 			}
@@ -41,7 +41,7 @@ func ofDeployment(t *testing.T, c *fleettest.Cluster, most string, sets ...*clus
 }
 
 // ours returns the Machines of the set; those that stay, if staying.
-func ours(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, staying bool) []clusterv1alpha1.Machine {
+func ours(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, staying bool) []clusterv1alpha1.Machine {
 	t.Helper()
 	var found []clusterv1alpha1.Machine
 	for _, m := range c.Machines(t) {
@@ -53,7 +53,7 @@ func ours(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, s
 }
 
 // has waits until the set has reported that many Machines, and how many of them are available.
-func has(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, replicas, available int32) {
+func has(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, replicas, available int32) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -66,7 +66,7 @@ func has(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, re
 	})
 }
 
-func deleteOne(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet) {
+func deleteOne(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet) {
 	t.Helper()
 	victim := ours(t, c, set, true)[0]
 	if err := c.Delete(t.Context(), &victim); err != nil {
@@ -91,7 +91,7 @@ func TestADeletedMachineIsReplacedBeforeItIsGoneIfThereIsRoom(t *testing.T) {
 		{name: "with a limit that nobody can read", why: "nobody knows how much room there is", most: "many"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := fleettest.New(t)
+			c := controllertest.New(t)
 			actor := c.Act(t)
 			set, sibling := newSet(t, c, 3), newSetNamed(t, c, "sibling", tc.sibling)
 			if tc.most != "" {
@@ -125,7 +125,7 @@ func TestADeletedMachineIsReplacedBeforeItIsGoneIfThereIsRoom(t *testing.T) {
 
 // The sets of a deployment that was deleted go one before the other, and nobody counts the Machines of those that are gone.
 func TestNobodyIsReplacedWhileTheDeploymentGoes(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	set := newSet(t, c, 3)
 	deployment := ofDeployment(t, c, "4", set)
@@ -143,7 +143,7 @@ func TestNobodyIsReplacedWhileTheDeploymentGoes(t *testing.T) {
 
 // No event of the set itself tells that there is room now.
 func TestRoomThatASiblingGivesUpIsUsed(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	set, sibling := newSet(t, c, 3), newSetNamed(t, c, "sibling", 1)
 	ofDeployment(t, c, "4", set, sibling)
@@ -162,7 +162,7 @@ func TestRoomThatASiblingGivesUpIsUsed(t *testing.T) {
 }
 
 func TestScalingWhileMachinesDrain(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
 	audit := c.Audit(t)
@@ -196,7 +196,7 @@ func TestScalingWhileMachinesDrain(t *testing.T) {
 }
 
 func TestASizeLeftOutCountsNoMachineTwice(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
 	set := newSet(t, c, 3)
@@ -204,7 +204,7 @@ func TestASizeLeftOutCountsNoMachineTwice(t *testing.T) {
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
 	deleteOne(t, c, set)
 	has(t, c, set, 4, 3)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = nil })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = nil })
 	has(t, c, set, 4, 3)
 	if set.Spec.Replicas == nil || *set.Spec.Replicas != 3 {
 		t.Errorf("replicas: %v", set.Spec.Replicas)

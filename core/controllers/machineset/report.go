@@ -15,44 +15,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/requeue"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // report writes the status, if it has changed and it is time, and says when to look again.
 func (r *reconciler) report(ctx context.Context, o *observation, done applied) (ctrl.Result, error) {
 	failure := errors.Join(done.createErr, done.deleteErr, done.updateErr)
-	if errors.Is(failure, fleet.ErrStale) {
-		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
+	if errors.Is(failure, requeue.ErrStale) {
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	r.look(o)
-	again := fleet.Sooner(o.nextAvailable, done.decision.Health.Again)
+	again := requeue.Earlier(o.nextAvailable, done.decision.Health.Again)
 	if done.short {
 		// What keeps the room may be a note of something that never came about, and no event tells of that.
-		again = fleet.Sooner(again, fleet.RoomMemory)
+		again = requeue.Earlier(again, surge.Expiry)
 	}
 	if done.decision.Health.Reason == health.TooManyUnhealthy && !r.roster.hold(o.set) {
-		again = fleet.Soon
+		again = requeue.Soon
 	}
 	if len(o.memory.lost) > 0 {
-		again = fleet.Sooner(again, settleAfter)
+		again = requeue.Earlier(again, settleAfter)
 	}
 	if !o.memory.pending.Settled() && failure == nil {
 		// The cache shows in a moment what was done just now. Until then there is nothing certain to report.
-		return ctrl.Result{RequeueAfter: fleet.Sooner(again, lookUpAfter)}, nil
+		return ctrl.Result{RequeueAfter: requeue.Earlier(again, lookUpAfter)}, nil
 	}
 	status := r.status(o, done)
 	wait, due := r.due(o, status)
 	if !due {
-		return fleet.Result(fleet.Sooner(again, wait), failure)
+		return requeue.Result(requeue.Earlier(again, wait), failure)
 	}
 	switch err := r.writeStatus(ctx, o, status); {
 	case apierrors.IsConflict(err):
-		return fleet.Result(fleet.Sooner(again, fleet.Soon), failure)
+		return requeue.Result(requeue.Earlier(again, requeue.Soon), failure)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, fmt.Errorf("write the status: %w", client.IgnoreNotFound(err)))
 	default:
-		return fleet.Result(again, failure)
+		return requeue.Result(again, failure)
 	}
 }
 
@@ -75,7 +77,7 @@ func (r *reconciler) status(o *observation, done applied) *clusterv1alpha1.Machi
 	}
 	for i := range o.machines {
 		status.FullyLabeledReplicas += one(template.Matches(labels.Set(o.machines[i].Labels)))
-		status.ReadyReplicas += one(fleet.Ready(&o.machines[i]))
+		status.ReadyReplicas += one(health.IsReady(&o.machines[i]))
 	}
 	status.Remediation = writeAttempts(o.memory.attempts)
 	setConditions(status, o, done)
@@ -107,7 +109,7 @@ func setConditions(status *clusterv1alpha1.MachineSetStatus, o *observation, don
 	}
 	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: clusterv1alpha1.ConditionReplicaFailure, Status: metav1.ConditionTrue, ObservedGeneration: o.set.Generation,
-		Reason: reason, Message: fleet.Bounded(message),
+		Reason: reason, Message: conditions.TruncateMessage(message),
 	})
 }
 
@@ -129,7 +131,7 @@ func (r *reconciler) setObstacles(status *clusterv1alpha1.MachineSetStatus, o *o
 		Type: clusterv1alpha1.ConditionFrozen, Status: metav1.ConditionTrue,
 		Reason: clusterv1alpha1.ReasonOvershoot, Message: frozen(o),
 	})
-	show(o.paused, fleet.PausedCondition(o.set))
+	show(o.paused, conditions.Paused(o.set))
 }
 
 // frozen says why nothing is created, in words that change with the limit only.
@@ -153,8 +155,8 @@ func failureOf(o *observation, done applied) (reason, message string) {
 	troubled := ""
 	for i := range o.machines {
 		m := &o.machines[i]
-		trouble := fleet.Trouble(m)
-		refused := done.decision.Held && fleet.SpecRefused(m)
+		trouble := health.Problem(m)
+		refused := done.decision.Held && health.IsSpecRefused(m)
 		if trouble == "" || done.decision.Held && !refused || troubled != "" && troubled <= m.Name {
 			continue
 		}
@@ -176,8 +178,8 @@ func failureOf(o *observation, done applied) (reason, message string) {
 func (r *reconciler) due(o *observation, status *clusterv1alpha1.MachineSetStatus) (time.Duration, bool) {
 	old := &o.set.Status
 	urgent := old.ObservedGeneration != status.ObservedGeneration || old.Selector != status.Selector ||
-		!fleet.SameVerdicts(old.Conditions, status.Conditions)
-	return fleet.Due(!apiequality.Semantic.DeepEqual(old, status), urgent, o.memory.reported, r.clock.Now())
+		!conditions.HaveSameReasons(old.Conditions, status.Conditions)
+	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), urgent, o.memory.reported, r.clock.Now())
 }
 
 // writeStatus writes only what has changed, and only if nobody else has changed the set: the number in nextIndex must

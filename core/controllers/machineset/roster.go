@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
 	"github.com/millwright-dev/millwright/core/health"
 )
 
@@ -38,6 +38,12 @@ type roster struct {
 
 // machineVersion is the resourceVersion of a Machine, or of a list of them. It cannot be compared with those of other kinds.
 type machineVersion string
+
+// isNewerThan is false if one of the versions cannot be read.
+func (v machineVersion) isNewerThan(other machineVersion) bool {
+	order, err := resourceversion.CompareResourceVersion(string(v), string(other))
+	return err == nil && order > 0
+}
 
 // entry is one Machine's.
 type entry struct {
@@ -81,12 +87,12 @@ func (r *roster) enter(object client.Object, q queue) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if version := machineVersion(m.ResourceVersion); r.seen == "" || fleet.Newer(version, r.seen) {
+	if version := machineVersion(m.ResourceVersion); r.seen == "" || version.isNewerThan(r.seen) {
 		r.seen = version
 	}
 	was := r.of[m.UID]
-	now := entry{standing: fleet.Signs(m).Standing()}
-	if fleet.Failed(m) {
+	now := entry{standing: health.SignsOf(m).Standing()}
+	if health.HasFailed(m) {
 		now.failed = was.failed
 		if now.failed.IsZero() {
 			now.failed = r.clock.Now()

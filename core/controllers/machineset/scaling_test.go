@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
 func TestMachinesHaveAllTheyNeedAtBirth(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
 	set := newSet(t, c, 2)
@@ -54,7 +54,7 @@ func TestMachinesHaveAllTheyNeedAtBirth(t *testing.T) {
 func apiEqual(a, b clusterv1alpha1.MachineSetStatus) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 func TestScaling(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
 	audit := c.Audit(t)
@@ -71,7 +71,7 @@ func TestScaling(t *testing.T) {
 			kept = append(kept, m.Name)
 			continue
 		}
-		fleettest.Patch(t, c, &m, func(m *clusterv1alpha1.Machine) {
+		controllertest.Patch(t, c, &m, func(m *clusterv1alpha1.Machine) {
 			metav1.SetMetaDataAnnotation(&m.ObjectMeta, clusterv1alpha1.DeleteMachineAnnotation, "true")
 		})
 	}
@@ -116,7 +116,7 @@ func unsteady() interceptor.Funcs {
 }
 
 func TestLostAnswersMakeNoMachineTooMany(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, unsteady(), add)
 	audit := c.Audit(t)
@@ -130,7 +130,7 @@ func TestLostAnswersMakeNoMachineTooMany(t *testing.T) {
 
 // Each leader dies after a few requests, in the middle of a batch, with the last answer lost.
 func TestKilledLeadersMakeNoMachineTooMany(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	audit := c.Audit(t)
 	set := newSet(t, c, 50)
@@ -179,7 +179,7 @@ func TestKilledLeadersMakeNoMachineTooMany(t *testing.T) {
 
 // Two managers that both believe to lead: nothing is made twice.
 func TestTwoLeadersMakeNoMachineTooMany(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	audit := c.Audit(t)
 	c.Manage(t, unsteady(), add)
@@ -193,7 +193,7 @@ func TestTwoLeadersMakeNoMachineTooMany(t *testing.T) {
 }
 
 func TestAdoptionAndRelease(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	orphan := &clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "alone", Labels: map[string]string{"group": "nodes"}},
@@ -221,7 +221,7 @@ func TestAdoptionAndRelease(t *testing.T) {
 	if !ownedBySet("alone") || ownedBySet("foreign") {
 		t.Errorf("owned: alone %t, foreign %t", ownedBySet("alone"), ownedBySet("foreign"))
 	}
-	fleettest.Patch(t, c, orphan, func(m *clusterv1alpha1.Machine) { m.Labels["group"] = "none" })
+	controllertest.Patch(t, c, orphan, func(m *clusterv1alpha1.Machine) { m.Labels["group"] = "none" })
 	c.Eventually(t, func() string {
 		if ownedBySet("alone") {
 			return "not released"
@@ -240,7 +240,7 @@ func TestAdoptionAndRelease(t *testing.T) {
 }
 
 func TestASetThatIsBeingDeletedCreatesNothing(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
 	audit := c.Audit(t)
@@ -269,12 +269,12 @@ func TestASetThatIsBeingDeletedCreatesNothing(t *testing.T) {
 }
 
 func TestMinReadySecondsCount(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
 	set := newSet(t, c, 1)
 	settled(t, c, set, 1)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.MinReadySeconds = 86400 })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.MinReadySeconds = 86400 })
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			return err.Error()
@@ -285,16 +285,16 @@ func TestMinReadySecondsCount(t *testing.T) {
 		return ""
 	})
 	// No event comes when the time is up: the controller wakes by itself.
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.MinReadySeconds = 2 })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.MinReadySeconds = 2 })
 	scaleTo(t, c, set, 2)
 	settled(t, c, set, 2)
 }
 
 func TestSizeLeftOut(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	set := newSetNamed(t, c, "nodes", 1)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		s.Spec.Replicas = nil
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, clusterv1alpha1.NodeGroupMinSizeAnnotation, "2")
 	})
@@ -302,7 +302,7 @@ func TestSizeLeftOut(t *testing.T) {
 	settled(t, c, set, 2)
 	scaleTo(t, c, set, 3)
 	settled(t, c, set, 3)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = nil })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = nil })
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			return err.Error()

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
 func add(mgr ctrl.Manager) error { return addAt(&offset{})(mgr) }
 
@@ -46,7 +46,7 @@ func (o *offset) Now() time.Time { return time.Now().Add(time.Duration(o.by.Load
 func (o *offset) Since(t time.Time) time.Duration { return o.Now().Sub(t) }
 
 // newSet makes the set nodes, of that size.
-func newSet(t *testing.T, c *fleettest.Cluster, replicas int32) *clusterv1alpha1.MachineSet {
+func newSet(t *testing.T, c *controllertest.Cluster, replicas int32) *clusterv1alpha1.MachineSet {
 	t.Helper()
 	return newSetNamed(t, c, "nodes", replicas)
 }
@@ -61,13 +61,13 @@ func machineSpec() clusterv1alpha1.MachineSpec {
 	}
 }
 
-func scaleTo(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, replicas int32) {
+func scaleTo(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, replicas int32) {
 	t.Helper()
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = &replicas })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Replicas = &replicas })
 }
 
 // settled waits until the set has seen its spec, and has that many Machines, all available.
-func settled(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, replicas int32) {
+func settled(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, replicas int32) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -81,21 +81,21 @@ func settled(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet
 	})
 }
 
-func atMost(t *testing.T, audit *fleettest.Audit, n int) {
+func atMost(t *testing.T, audit *controllertest.Audit, n int) {
 	t.Helper()
 	if audit.Most() > n {
 		t.Errorf("there were %d Machines at once, %d should have been the most", audit.Most(), n)
 	}
 }
 
-func newSetNamed(t *testing.T, c *fleettest.Cluster, name string, replicas int32) *clusterv1alpha1.MachineSet {
+func newSetNamed(t *testing.T, c *controllertest.Cluster, name string, replicas int32) *clusterv1alpha1.MachineSet {
 	t.Helper()
 	return newSetWith(t, c, name, replicas, func(*clusterv1alpha1.MachineSet) {})
 }
 
 // newSetWith changes the set before it is made.
 func newSetWith(
-	t *testing.T, c *fleettest.Cluster, name string, replicas int32, change func(*clusterv1alpha1.MachineSet),
+	t *testing.T, c *controllertest.Cluster, name string, replicas int32, change func(*clusterv1alpha1.MachineSet),
 ) *clusterv1alpha1.MachineSet {
 	t.Helper()
 	set := &clusterv1alpha1.MachineSet{
@@ -126,7 +126,7 @@ func failureOf(set *clusterv1alpha1.MachineSet) string {
 	return c.Reason + ": " + c.Message
 }
 
-func hasFailure(t *testing.T, c *fleettest.Cluster, set *clusterv1alpha1.MachineSet, want string) {
+func hasFailure(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, want string) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {

@@ -16,8 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/scale"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // aloneSpare is how many Machines a set of its own may have beyond its size while others are on their way out: as many
@@ -41,8 +42,8 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 		return o.memory.names.Take(n), nil
 	}
 	shared := r.enter(o.set.Namespace, deployment)
-	defer shared.Leave()
-	if own, known := shared.Given(o.set.Name, o.set.ResourceVersion); known && own.Replicas != o.size {
+	defer shared.Unlock()
+	if own, known := shared.UnseenSize(o.set.Name, o.set.ResourceVersion); known && own.Replicas != o.size {
 		// The set has another size by now, of which an event will tell.
 		return nil, nil
 	}
@@ -60,15 +61,15 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 	}
 	names := o.memory.names.Take(max(n, 0))
 	for _, name := range names {
-		shared.Made(o.set.UID, name)
+		shared.AddMachine(o.set.UID, name)
 	}
 	o.memory.noted = true
 	return names, nil
 }
 
 // enter waits until it is in the MachineDeployment's room.
-func (r *reconciler) enter(namespace string, deployment metav1.OwnerReference) *fleet.Room {
-	return r.rooms.Enter(client.ObjectKey{Namespace: namespace, Name: deployment.Name}, deployment.UID)
+func (r *reconciler) enter(namespace string, deployment metav1.OwnerReference) *surge.Account {
+	return r.rooms.Lock(client.ObjectKey{Namespace: namespace, Name: deployment.Name}, deployment.UID)
 }
 
 // forgetNotes takes back all that reserve noted, once the cache shows what became of it.
@@ -78,8 +79,8 @@ func (r *reconciler) forgetNotes(o *observation) {
 		return
 	}
 	shared := r.enter(o.set.Namespace, deployment)
-	defer shared.Leave()
-	shared.Seen(o.set.UID)
+	defer shared.Unlock()
+	shared.RemoveMachines(o.set.UID)
 	o.memory.noted = false
 }
 
@@ -90,10 +91,10 @@ func (r *reconciler) release(o *observation, names []string, outcomes []outcome)
 		return
 	}
 	shared := r.enter(o.set.Namespace, deployment)
-	defer shared.Leave()
+	defer shared.Unlock()
 	for i, out := range outcomes {
 		if out.kind == notSent || out.kind == refused || out.kind == taken {
-			shared.NotMade(o.set.UID, names[i])
+			shared.RemoveMachine(o.set.UID, names[i])
 		}
 	}
 }
@@ -101,7 +102,7 @@ func (r *reconciler) release(o *observation, names []string, outcomes []outcome)
 // room looks what there is room for: of what the set's MachineDeployment may have, what neither it nor its siblings hold
 // is to spare. The cache may be a moment behind; whoever is in the deployment's room, which is shared, knows what it does not
 // show.
-func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, size int, shared *fleet.Room) (room, error) {
+func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, size int, shared *surge.Account) (room, error) {
 	deployment, ok := deploymentOf(set)
 	if !ok {
 		return room{spare: aloneSpare, bound: size + aloneSpare}, nil
@@ -114,8 +115,8 @@ func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 	if err != nil {
 		return room{}, err
 	}
-	found := room{bound: own.Most}
-	left := own.Most - size
+	found := room{bound: own.Max}
+	left := own.Max - size
 	for i := range siblings {
 		if siblings[i].UID == set.UID {
 			continue
@@ -129,13 +130,13 @@ func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 		theirs, _ := given(&siblings[i], shared)
 		present := len(machines)
 		if shared != nil {
-			unseen, _ := shared.Unseen(siblings[i].UID, machines)
+			unseen, _ := shared.UnseenMachines(siblings[i].UID, machines)
 			present += unseen
 		}
 		left -= max(present, theirs.Replicas)
 	}
 	if shared != nil {
-		left -= shared.Unlisted(func(name string) bool {
+		left -= shared.UnseenSets(func(name string) bool {
 			return slices.ContainsFunc(siblings, func(s clusterv1alpha1.MachineSet) bool { return s.Name == name })
 		})
 	}
@@ -144,21 +145,21 @@ func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 }
 
 // given is the set's size, and how many Machines its MachineDeployment may have; false if nobody can read that.
-func given(set *clusterv1alpha1.MachineSet, shared *fleet.Room) (fleet.Size, bool) {
+func given(set *clusterv1alpha1.MachineSet, shared *surge.Account) (surge.Size, bool) {
 	if shared != nil {
-		if size, ok := shared.Given(set.Name, set.ResourceVersion); ok {
+		if size, ok := shared.UnseenSize(set.Name, set.ResourceVersion); ok {
 			return size, true
 		}
 	}
 	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
-	return fleet.Size{Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Most: int(most)}, err == nil
+	return surge.Size{Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Max: int(most)}, err == nil
 }
 
 // machinesOf returns the Machines that the set owns, from the cache. They are the cache's own: for reading only.
 func (r *reconciler) machinesOf(ctx context.Context, set *clusterv1alpha1.MachineSet) ([]clusterv1alpha1.Machine, error) {
 	machines := &clusterv1alpha1.MachineList{}
 	err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
-		client.MatchingFields{fleet.OwnerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{ownership.Index: string(set.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list Machines of %s: %w", set.Name, err)
 	}
@@ -169,7 +170,7 @@ func (r *reconciler) setsOfDeployment(ctx context.Context, namespace string, dep
 	sets := &clusterv1alpha1.MachineSetList{}
 	// The objects are the cache's own: they are only read.
 	err := r.client.List(ctx, sets, client.InNamespace(namespace),
-		client.MatchingFields{fleet.OwnerIndex: string(deployment)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{ownership.Index: string(deployment)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the MachineDeployment's sets: %w", err)
 	}
@@ -178,7 +179,7 @@ func (r *reconciler) setsOfDeployment(ctx context.Context, namespace string, dep
 
 // deploymentOf returns the MachineDeployment that the set belongs to; false if it stands alone.
 func deploymentOf(set client.Object) (metav1.OwnerReference, bool) {
-	owner := fleet.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind)
+	owner := ownership.ControllerOf(set, clusterv1alpha1.MachineDeploymentKind)
 	return ptr.Deref(owner, metav1.OwnerReference{}), owner != nil
 }
 
@@ -230,7 +231,7 @@ func (r *reconciler) siblingsOf(ctx context.Context, set client.Object) []reconc
 
 // siblingsOfOwner returns the siblings of the set that the Machine belongs to.
 func (r *reconciler) siblingsOfOwner(ctx context.Context, machine client.Object) []reconcile.Request {
-	owner := fleet.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
+	owner := ownership.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
 	if owner == nil {
 		return nil
 	}
@@ -249,7 +250,7 @@ func givesRoom() predicate.Predicate {
 			before, wasSet := e.ObjectOld.(*clusterv1alpha1.MachineSet)
 			now, isSet := e.ObjectNew.(*clusterv1alpha1.MachineSet)
 			smaller := wasSet && isSet && ptr.Deref(now.Spec.Replicas, 0) < ptr.Deref(before.Spec.Replicas, 0)
-			return smaller || fleet.OwnerKey(e.ObjectOld)[0] != fleet.OwnerKey(e.ObjectNew)[0]
+			return smaller || ownership.IndexKey(e.ObjectOld)[0] != ownership.IndexKey(e.ObjectNew)[0]
 		},
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/machinetemplate"
+	"github.com/millwright-dev/millwright/core/ownership"
 )
 
 // share is what the set's template gives to Machines that are there already.
@@ -27,10 +28,10 @@ func shareOf(set *clusterv1alpha1.MachineSet) share {
 	template := &set.Spec.Template
 	// A Machine with nothing of its own shows what the template gives.
 	bare := &clusterv1alpha1.Machine{}
-	fleet.SyncMetadata(bare, template.Labels, template.Annotations)
+	ownership.SyncMetadata(bare, template.Labels, template.Annotations)
 	return share{
 		set: set, labels: bare.Labels, annotations: bare.Annotations,
-		note: bare.Annotations[clusterv1alpha1.ManagedAnnotation], spec: fleet.InPlace(&template.Spec),
+		note: bare.Annotations[clusterv1alpha1.ManagedAnnotation], spec: machinetemplate.InPlace(&template.Spec),
 	}
 }
 
@@ -41,7 +42,7 @@ func (s share) reached(m *clusterv1alpha1.Machine) bool {
 	if noted != s.note && (s.note != "" || noted != "{}") {
 		return false
 	}
-	return within(s.labels, m.Labels) && within(s.annotations, m.Annotations) && fleet.SameInPlace(s.spec, fleet.InPlace(&m.Spec))
+	return within(s.labels, m.Labels) && within(s.annotations, m.Annotations) && machinetemplate.IsSameInPlace(s.spec, machinetemplate.InPlace(&m.Spec))
 }
 
 func within(part, whole map[string]string) bool {
@@ -56,8 +57,8 @@ func within(part, whole map[string]string) bool {
 // give returns the Machine with its share. What somebody else put on it stays.
 func (s share) give(m *clusterv1alpha1.Machine) *clusterv1alpha1.Machine {
 	given := m.DeepCopy()
-	fleet.SyncMetadata(given, s.set.Spec.Template.Labels, s.set.Spec.Template.Annotations)
-	fleet.CopyInPlace(&given.Spec, &s.set.Spec.Template.Spec)
+	ownership.SyncMetadata(given, s.set.Spec.Template.Labels, s.set.Spec.Template.Annotations)
+	machinetemplate.CopyInPlace(&given.Spec, &s.set.Spec.Template.Spec)
 	return given
 }
 

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
+	"github.com/millwright-dev/millwright/core/machinetemplate"
 )
 
 // patches counts the patches of Machines, not of their statuses, by name.
@@ -42,7 +42,7 @@ func (p *patches) funcs() interceptor.Funcs {
 }
 
 // are fails the test unless the Machines were patched so many times each, in the order of their names.
-func (p *patches) are(t *testing.T, c *fleettest.Cluster, want ...int) {
+func (p *patches) are(t *testing.T, c *controllertest.Cluster, want ...int) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *patches) are(t *testing.T, c *fleettest.Cluster, want ...int) {
 }
 
 // inTemplate waits until check finds no fault with any Machine that stays.
-func inTemplate(t *testing.T, c *fleettest.Cluster, check func(*clusterv1alpha1.Machine) string) {
+func inTemplate(t *testing.T, c *controllertest.Cluster, check func(*clusterv1alpha1.Machine) string) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		for _, m := range c.Machines(t) {
@@ -69,7 +69,7 @@ func inTemplate(t *testing.T, c *fleettest.Cluster, check func(*clusterv1alpha1.
 }
 
 func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
 	counted := &patches{}
@@ -84,10 +84,10 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, c, set, 4, 3)
-	fleettest.Patch(t, c, &foreign, func(m *clusterv1alpha1.Machine) {
+	controllertest.Patch(t, c, &foreign, func(m *clusterv1alpha1.Machine) {
 		m.Labels["foreign"], m.Annotations["foreign"] = "stays", "stays"
 	})
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		s.Spec.Template.Labels["team"] = "a"
 		s.Spec.Template.Annotations = map[string]string{"owner": "b"}
 		s.Spec.Template.Spec.Metadata.Labels = map[string]string{"node": "c"}
@@ -103,7 +103,7 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 		return cmp.Diff(spec.Metadata, m.Spec.Metadata) + cmp.Diff(spec.Taints, m.Spec.Taints) +
 			cmp.Diff(spec.NodeDrainTimeout, m.Spec.NodeDrainTimeout)
 	})
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		delete(s.Spec.Template.Labels, "team")
 		s.Spec.Template.Annotations = nil
 		s.Spec.Template.Spec = machineSpec()
@@ -130,7 +130,7 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 
 // What needs another VM stays as it is, and a Machine that is adopted gets what the others have.
 func TestROL3_OnlyWhatNeedsNoOtherVMIsChanged(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	stray := &clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -146,7 +146,7 @@ func TestROL3_OnlyWhatNeedsNoOtherVMIsChanged(t *testing.T) {
 	c.Manage(t, counted.funcs(), add)
 	set := newSet(t, c, 1)
 	settled(t, c, set, 1)
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		s.Spec.Template.Spec.Versions.Kubelet = "1.36.4"
 		s.Spec.Template.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"large"}`)
 		s.Spec.Template.Spec.Taints = []clusterv1alpha1.Taint{{Key: "gpu", Effect: "NoSchedule"}}
@@ -155,7 +155,7 @@ func TestROL3_OnlyWhatNeedsNoOtherVMIsChanged(t *testing.T) {
 		if len(m.Spec.Taints) != 1 || m.Annotations["note"] != "kept" || m.Labels["own"] != "1" {
 			return fmt.Sprintf("taints %v, labels %v, annotations %v", m.Spec.Taints, m.Labels, m.Annotations)
 		}
-		if !fleet.SameSpec(m, &clusterv1alpha1.MachineTemplateSpec{Spec: machineSpec()}) {
+		if !machinetemplate.IsSameVM(m, &clusterv1alpha1.MachineTemplateSpec{Spec: machineSpec()}) {
 			return "what needs another VM has changed"
 		}
 		return ""
@@ -166,7 +166,7 @@ func TestROL3_OnlyWhatNeedsNoOtherVMIsChanged(t *testing.T) {
 }
 
 func TestROL3_ARefusedChangeIsShownAndTriedAgain(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	var allowed atomic.Bool
 	c.Manage(t, interceptor.Funcs{
@@ -180,7 +180,7 @@ func TestROL3_ARefusedChangeIsShownAndTriedAgain(t *testing.T) {
 	set := newSet(t, c, 1)
 	settled(t, c, set, 1)
 	name := c.Machines(t)[0].Name
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Template.Labels["team"] = "a" })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Spec.Template.Labels["team"] = "a" })
 	hasFailure(t, c, set, "MachineUpdateFailed: bring Machine "+name+` up to the template: machines "x" is forbidden: a webhook says no`)
 	allowed.Store(true)
 	hasFailure(t, c, set, "")

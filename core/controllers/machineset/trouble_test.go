@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
 func TestAStrangersNameIsSkipped(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	set := newSet(t, c, 0)
 	names := scale.NewNames(set.Name, string(set.UID), 0).Take(3)
@@ -53,7 +53,7 @@ func TestAStrangersNameIsSkipped(t *testing.T) {
 }
 
 func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	ahead := &offset{}
 	ahead.by.Store(int64(time.Minute))
@@ -90,7 +90,7 @@ func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
 }
 
 func TestAMachineThatFailsAtOnceIsReplacedAfterAPause(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t).Up(func(*clusterv1alpha1.Machine) bool { return false })
 	// Behind, so that the pause does not pass by itself.
 	clock := &offset{}
@@ -111,7 +111,7 @@ func TestAMachineThatFailsAtOnceIsReplacedAfterAPause(t *testing.T) {
 		t.Errorf("%s is replaced at once", name)
 	}
 	clock.by.Store(int64(time.Minute))
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Annotations = map[string]string{"look": "again"} })
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) { s.Annotations = map[string]string{"look": "again"} })
 	c.Eventually(t, func() string {
 		if m := c.Machines(t); audit.Made() != 2 || len(m) != 1 || m[0].Name == name {
 			return fmt.Sprintf("%d made", audit.Made())
@@ -128,7 +128,7 @@ func waitingFailed(machines []clusterv1alpha1.Machine) []clusterv1alpha1.Machine
 }
 
 func TestARefusedTemplateIsNotTriedAgain(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
 	c.Manage(t, interceptor.Funcs{}, add)
@@ -159,7 +159,7 @@ func TestARefusedTemplateIsNotTriedAgain(t *testing.T) {
 	}
 	hasFailure(t, c, set, want)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
-	fleettest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
+	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		s.Spec.Template.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"large"}`)
 	})
 	settled(t, c, set, 3)
@@ -168,7 +168,7 @@ func TestARefusedTemplateIsNotTriedAgain(t *testing.T) {
 }
 
 func TestRefusedRequestsAreReportedAndTriedAgain(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	c.Act(t)
 	var allowed atomic.Bool
 	c.Manage(t, interceptor.Funcs{

@@ -78,17 +78,17 @@ func (c *collector) specs(ctx context.Context) (map[string]named, error) {
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		theirs, err := c.foreigners.Deployment(ctx, d)
+		theirs, err := c.foreigners.WhyDeployment(ctx, d)
 		add(d.Namespace, &d.Spec.Template.Spec, theirs, err)
 	}
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		theirs, err := c.foreigners.Set(ctx, set)
+		theirs, err := c.foreigners.WhySet(ctx, set)
 		add(set.Namespace, &set.Spec.Template.Spec, theirs, err)
 	}
 	for i := range machines.Items {
 		m := &machines.Items[i]
-		theirs, err := c.foreigners.Machine(ctx, m, c.live)
+		theirs, err := c.foreigners.WhyMachine(ctx, m, c.live)
 		add(m.Namespace, &m.Spec, theirs, err)
 	}
 	return found, failed

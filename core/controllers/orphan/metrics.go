@@ -3,7 +3,7 @@ package orphan
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/metrics"
 )
 
 // measures are the collector's metrics, by driver.
@@ -21,17 +21,17 @@ const (
 
 // newMeasures registers the metrics, or takes those that are registered already.
 func newMeasures(registry prometheus.Registerer) (*measures, error) {
-	all := &fleet.Metrics{Registry: registry}
+	all := &metrics.Registration{Registry: registry}
 	m := &measures{
-		now: fleet.Register(all, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		now: metrics.Register(all, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millwright_orphans",
 			Help: "VMs of this cluster that belonged to no Machine at the last scan: found, and those of them that are held, not deleted.",
 		}, []string{"driver", "state"})),
-		deleted: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
+		deleted: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_orphans_deleted_total",
 			Help: "Orphans that were deleted and are gone.",
 		}, []string{"driver"})),
-		scans: fleet.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
+		scans: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_orphan_scans_total",
 			Help: "Scans of accounts for orphans, by result: complete, or failed and counting for nothing.",
 		}, []string{"driver", "result"})),

@@ -26,24 +26,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
 // bench is a namespace whose deployment, of no machines, names the cloud's account. All tests have one API server: the
 // uids of Machines that they make must differ.
 type bench struct {
 	*testing.T
-	*fleettest.Cluster
+	*controllertest.Cluster
 	cloud *cloud
 }
 
 func newBench(t *testing.T, vms ...*driverv1alpha1.Machine) *bench {
 	t.Helper()
-	b := &bench{T: t, Cluster: fleettest.New(t), cloud: newCloud(vms...)}
+	b := &bench{T: t, Cluster: controllertest.New(t), cloud: newCloud(vms...)}
 	labels := map[string]string{"pool": "nodes"}
 	b.create(&clusterv1alpha1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "nodes"},
@@ -239,7 +239,7 @@ func (w *waiting) GetInformer(ctx context.Context, o client.Object, options ...c
 
 // A Machine that only the API server knows of, not the cache, keeps its VM: this manager's cache has one namespace only.
 func TestSAFE1_TheAPIServerItselfIsAsked(t *testing.T) {
-	elsewhere := fleettest.New(t)
+	elsewhere := controllertest.New(t)
 	b := newBench(t, aged("known-"+elsewhere.Namespace, time.Hour), aged("old", time.Hour))
 	b.collect(nil)
 	(&bench{T: t, Cluster: elsewhere}).restore("known-" + elsewhere.Namespace)
@@ -282,7 +282,7 @@ func TestSAFE1_AProviderIDNamesAVM(t *testing.T) {
 	b := newBench(t, aged("by-id", time.Hour))
 	b.restore("another-uid")
 	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "m-another-uid"}}
-	fleettest.Patch(t, b.Cluster, m, func(m *clusterv1alpha1.Machine) { m.Spec.ProviderID = new(idPrefix + "by-id") })
+	controllertest.Patch(t, b.Cluster, m, func(m *clusterv1alpha1.Machine) { m.Spec.ProviderID = new(idPrefix + "by-id") })
 	b.collect(nil)
 	b.awaitScans(4)
 	b.untouched()
@@ -346,7 +346,7 @@ func TestSAFE8_AnotherSystemsSpecsLeadToNoAccount(t *testing.T) {
 	if got, want := asked.all(), []string{"ours", "small"}; !slices.Equal(got, want) {
 		t.Errorf("asked for the accounts of %v, want %v", got, want)
 	}
-	fleettest.Patch(t, b.Cluster, marked, func(m *clusterv1alpha1.Machine) { m.Finalizers = nil })
+	controllertest.Patch(t, b.Cluster, marked, func(m *clusterv1alpha1.Machine) { m.Finalizers = nil })
 	want := []string{"marked", "of-deployment", "ours", "shared", "sibling", "small", "unmarked-beside-it"}
 	b.Eventually(t, func() string {
 		if got := asked.all(); !slices.Equal(got, want) {

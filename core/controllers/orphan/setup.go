@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/orphan"
 )
@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Add adds the collector to mgr, whose cache has fleet.OwnerIndex. It works on the leader only, and not before the caches are warm.
+// Add adds the collector to mgr, whose cache has ownership.Index. It works on the leader only, and not before the caches are warm.
 func Add(mgr ctrl.Manager, o Options) error {
 	c, err := newCollector(mgr, o)
 	if err != nil {
@@ -91,7 +91,7 @@ func newCollector(mgr ctrl.Manager, o Options) (*collector, error) {
 		Options:    o.withDefaults(),
 		cache:      mgr.GetCache(),
 		live:       mgr.GetAPIReader(),
-		foreigners: fleet.NewForeigners(mgr.GetCache()),
+		foreigners: coexistence.NewReader(mgr.GetCache()),
 		events:     mgr.GetEventRecorder("orphan"),
 		log:        mgr.GetLogger().WithName("orphan"),
 		measures:   measures,
@@ -104,7 +104,7 @@ type collector struct {
 	cache cache.Cache
 	live  client.Reader
 	// foreigners knows what another system works on.
-	foreigners fleet.Foreigners
+	foreigners coexistence.Reader
 	events     events.EventRecorder
 	log        logr.Logger
 	measures   *measures

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet"
+	"github.com/millwright-dev/millwright/core/requeue"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments;machinesets;machines,verbs=get;list;watch
@@ -75,7 +75,7 @@ func (k *kind) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, erro
 	// Conditions are one list to a merge patch: it must not undo what somebody else has written meanwhile.
 	err := k.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: fleet.Soon}, nil
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

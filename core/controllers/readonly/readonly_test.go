@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/fleet/fleettest"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
 func machineSpec() clusterv1alpha1.MachineSpec {
 	return clusterv1alpha1.MachineSpec{
@@ -32,7 +32,7 @@ func machineSpec() clusterv1alpha1.MachineSpec {
 
 // What nobody controls is marked, once; nothing else is written.
 func TestOPS10_ReadOnlyIsShownWhereSomebodyLooks(t *testing.T) {
-	c := fleettest.New(t)
+	c := controllertest.New(t)
 	labels := map[string]string{"pool": "a"}
 	template := clusterv1alpha1.MachineTemplateSpec{ObjectMeta: clusterv1alpha1.ObjectMeta{Labels: labels}, Spec: machineSpec()}
 	named := func(name string) metav1.ObjectMeta {
@@ -84,7 +84,7 @@ func TestOPS10_ReadOnlyIsShownWhereSomebodyLooks(t *testing.T) {
 	}
 	c.Eventually(t, all)
 	// A change of the spec is followed by the condition, and by nothing else.
-	fleettest.Patch(t, c, deployment, func(d *clusterv1alpha1.MachineDeployment) { d.Spec.Replicas = new(int32(7)) })
+	controllertest.Patch(t, c, deployment, func(d *clusterv1alpha1.MachineDeployment) { d.Spec.Replicas = new(int32(7)) })
 	c.Eventually(t, all)
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(owned), owned); err != nil || len(owned.Status.Conditions) > 0 {
 		t.Errorf("the Machine of a set shows %v, %v", owned.Status.Conditions, err)

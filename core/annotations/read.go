@@ -1,0 +1,54 @@
+package annotations
+
+import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// IsOn says whether the object carries the annotation with any value but "false".
+func IsOn(o metav1.Object, annotation string) bool {
+	value, ok := o.GetAnnotations()[annotation]
+	return ok && value != "false"
+}
+
+// IsPaused says whether somebody asked for the object to be left alone.
+func IsPaused(o metav1.Object) bool {
+	return IsOn(o, clusterv1alpha1.PausedAnnotation)
+}
+
+// IsPreserved says whether the Machine is to be kept after it has failed.
+func IsPreserved(o metav1.Object) bool {
+	return IsOn(o, clusterv1alpha1.PreserveMachineAnnotation)
+}
+
+// IsMarkedForDeletion says whether the Machine is to go first when its set gets smaller. Any value counts.
+func IsMarkedForDeletion(o metav1.Object) bool {
+	_, ok := o.GetAnnotations()[clusterv1alpha1.DeleteMachineAnnotation]
+	return ok
+}
+
+// Priority is the Machine's among its set's; 0 if there is none, or none that can be read.
+func Priority(o metav1.Object) int32 {
+	return integer(o, clusterv1alpha1.MachinePriorityAnnotation)
+}
+
+// InitialReplicas is the size of a deployment or set that has no spec.replicas: its autoscaler's
+// minimum if that is annotated, else 1.
+func InitialReplicas(o metav1.Object) int32 {
+	if _, ok := o.GetAnnotations()[clusterv1alpha1.NodeGroupMinSizeAnnotation]; !ok {
+		return 1
+	}
+	return max(integer(o, clusterv1alpha1.NodeGroupMinSizeAnnotation), 0)
+}
+
+// integer is 0 if the annotation is absent or no integer.
+func integer(o metav1.Object, annotation string) int32 {
+	n, err := strconv.ParseInt(o.GetAnnotations()[annotation], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}

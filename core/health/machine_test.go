@@ -1,0 +1,87 @@
+package health
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+func TestSignsAreReadOffTheMachine(t *testing.T) {
+	condition := func(kind, reason string, status metav1.ConditionStatus) func(*clusterv1alpha1.Machine) {
+		return func(m *clusterv1alpha1.Machine) {
+			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: kind, Reason: reason, Status: status})
+		}
+	}
+	phase := func(p clusterv1alpha1.MachinePhase) func(*clusterv1alpha1.Machine) {
+		return func(m *clusterv1alpha1.Machine) { m.Status.Phase = p }
+	}
+	annotated := func(name, value string) func(*clusterv1alpha1.Machine) {
+		return func(m *clusterv1alpha1.Machine) { m.Annotations = map[string]string{name: value} }
+	}
+	type changes = []func(*clusterv1alpha1.Machine)
+	for _, tc := range []struct {
+		name    string
+		changes changes
+		want    Signs
+	}{
+		{"new", nil, Signs{}},
+		{"booting", changes{phase("Provisioned"), condition("NodeReady", "NodeNotReady", "False")}, Signs{}},
+		{"works", changes{phase("Running"), condition("NodeReady", "NodeReady", "True")}, Signs{CameUp: true, Ready: true}},
+		{"silent", changes{phase("Running"), condition("NodeReady", "NodeUnknown", "Unknown")}, Signs{CameUp: true}},
+		{"changed in place", changes{phase("Updating")}, Signs{CameUp: true}},
+		{"forgotten by its driver before it joined", changes{phase("Unknown")}, Signs{}},
+		{
+			"forgotten by its driver later",
+			changes{phase("Unknown"), func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{} }},
+			Signs{CameUp: true},
+		},
+		{"failed", changes{phase("Failed")}, Signs{Failed: true, CameUp: true}},
+		{
+			"failed before it had a Node", changes{phase("Failed"), func(m *clusterv1alpha1.Machine) { m.Status.FailureReason = new("JoinTimeout") }},
+			Signs{Failed: true},
+		},
+		{
+			"its Node never became Ready",
+			changes{phase("Failed"), condition("NodeReady", "JoinTimeout", "False"), func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{} }},
+			Signs{Failed: true},
+		},
+		{"its Node is gone", changes{phase("Failed"), condition("NodeReady", "JoinTimeout", "False")}, Signs{Failed: true, CameUp: true}},
+		{
+			"its VM is gone",
+			changes{phase("Failed"), condition("NodeReady", "NodeUnknown", "Unknown"), func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{} }},
+			Signs{Failed: true, CameUp: true},
+		},
+		{
+			"refused", changes{phase("Failed"), func(m *clusterv1alpha1.Machine) { m.Status.FailureReason = new("SpecInvalid") }},
+			Signs{Failed: true, Refused: true},
+		},
+		{
+			"switched off, and its Node has not noticed",
+			changes{phase("Running"), condition("NodeReady", "NodeReady", "True"), condition("InstanceReady", "Stopped", "False")}, Signs{CameUp: true},
+		},
+		{"driver away", changes{phase("Running"), condition("InstanceReady", "DriverUnavailable", "Unknown")}, Signs{CameUp: true, DriverAway: true}},
+		{"other account", changes{phase("Running"), condition("InstanceReady", "AccountChanged", "False")}, Signs{CameUp: true, DriverAway: true}},
+		{"paused", changes{annotated("cluster.k8s.io/paused", "")}, Signs{Paused: true}},
+		{"not paused", changes{annotated("cluster.k8s.io/paused", "false")}, Signs{}},
+		{"its cluster is paused", changes{condition("Paused", "PausedByAnnotation", "True")}, Signs{Paused: true}},
+		{
+			"another system's", changes{func(m *clusterv1alpha1.Machine) { m.Finalizers = []string{"machine-delete-finalizer"} }},
+			Signs{Foreign: true},
+		},
+		{"preserved", changes{annotated("cluster.k8s.io/preserve-machine", "true")}, Signs{Preserved: true}},
+		{"going", changes{func(m *clusterv1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }}, Signs{Deleting: true}},
+	} {
+		m := &clusterv1alpha1.Machine{}
+		for _, change := range tc.changes {
+			change(m)
+		}
+		if diff := cmp.Diff(tc.want, SignsOf(m)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tc.name, diff)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package controllertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/coexistence"
+	"github.com/millwright-dev/millwright/core/ownership"
+)
+
+var server *rest.Config
+
+// Run runs the tests of a package with an API server that holds the project's kinds, and returns the exit code.
+func Run(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard())
+	_, here, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(here), "..", "..", "..")
+	bin := filepath.Join(root, "bin")
+	if _, err := os.Stat(filepath.Join(bin, "kube-apiserver")); err != nil {
+		fmt.Fprintln(os.Stderr, "there is no API server to test with: run `make build`:", err)
+		return 1
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory:    bin,
+		CRDDirectoryPaths:        []string{filepath.Join(root, "deploy", "crds")},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: time.Minute,
+	}
+	// They keep the API server from asking for a default route, which a build machine may lack.
+	env.ControlPlane.GetAPIServer().Configure().
+		Set("advertise-address", "127.0.0.1").
+		Set("endpoint-reconciler-type", "none")
+	started, err := env.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the API server:", errors.Join(err, env.Stop()))
+		return 1
+	}
+	started.QPS = -1
+	server = started
+	code := m.Run()
+	if err := env.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+		return 1
+	}
+	return code
+}
+
+// Cluster is a namespace of a test's own, seen by its user.
+type Cluster struct {
+	client.WithWatch
+	Namespace string
+	scheme    *apiruntime.Scheme
+}
+
+// New makes a namespace.
+func New(t *testing.T) *Cluster {
+	t.Helper()
+	scheme := apiruntime.NewScheme()
+	for _, add := range []func(*apiruntime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.NewWithWatch(server, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	return &Cluster{WithWatch: c, Namespace: ns.Name, scheme: scheme}
+}
+
+// Manage runs controllers on the namespace until the test ends or stop is called, which returns once they have stopped.
+// funcs come between them and the API server.
+func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl.Manager) error) (stop func()) {
+	t.Helper()
+	skip := true
+	mgr, err := ctrl.NewManager(server, ctrl.Options{
+		Scheme:     c.scheme,
+		Logger:     logr.Discard(),
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{c.Namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: &skip},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		NewClient: func(cfg *rest.Config, o client.Options) (client.Client, error) {
+			o.FieldOwner = "millwright"
+			inner, err := client.NewWithWatch(cfg, o)
+			if err != nil {
+				return nil, err
+			}
+			return interceptor.NewClient(inner, funcs), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, add := range []func(context.Context, client.FieldIndexer) error{ownership.AddIndex, coexistence.AddIndex} {
+		if err := add(t.Context(), mgr.GetFieldIndexer()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, a := range add {
+		if err := a(mgr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the manager ended with: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// patience is how long Eventually waits. It is long for the sake of slow machines: a test that passes does not wait.
+const patience = 60 * time.Second
+
+// Eventually waits until check returns no problem.
+func (c *Cluster) Eventually(t *testing.T, check func() (problem string)) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		problem := check()
+		if problem == "" {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("still, after %s: %s", patience, problem)
+		case <-tick.C:
+		}
+	}
+}
+
+// Patch changes an object as its user does.
+func Patch[T client.Object](t *testing.T, c *Cluster, obj T, change func(T)) {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	change(obj)
+	if err := c.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Machines returns those of the namespace, in the order of their names.
+func (c *Cluster) Machines(t *testing.T) []clusterv1alpha1.Machine {
+	t.Helper()
+	machines := &clusterv1alpha1.MachineList{}
+	if err := c.List(t.Context(), machines, client.InNamespace(c.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return machines.Items
+}

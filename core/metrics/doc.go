@@ -1,0 +1,2 @@
+// Package metrics registers the metrics of controllers.
+package metrics

@@ -1,0 +1,42 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/scale"
+)
+
+// ErrNameNotRecorded says that a Machine has to stay a moment longer.
+var ErrNameNotRecorded = errors.New("the MachineSet has not recorded yet that the Machine was created")
+
+// CheckRemoval says whether the Machine's last finalizer may be removed: ErrNameNotRecorded until the
+// set's status has recorded that the Machine's name is used up. A set's controller that restarted
+// before that would create the name once more if it did not find the Machine. Machines without a set
+// may always go, and those of a set that is gone or being deleted.
+func CheckRemoval(ctx context.Context, reader client.Reader, m *clusterv1alpha1.Machine) error {
+	owner := ControllerOf(m, clusterv1alpha1.MachineSetKind)
+	if owner == nil {
+		return nil
+	}
+	set := &clusterv1alpha1.MachineSet{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: owner.Name}, set)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up the Machine's set: %w", err)
+	}
+	if set.UID != owner.UID || !set.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if !scale.Decided(set.Name, string(set.UID), m.Name, set.Status.NextIndex) {
+		return ErrNameNotRecorded
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-dev/millwright/core/foreign"
+)
+
+// Owner is an object that owns others by label and controllerRef.
+type Owner struct {
+	client.Object
+	Kind     schema.GroupVersionKind
+	Selector labels.Selector
+}
+
+// Action is what has to happen for an object to have the right owner.
+type Action int
+
+const (
+	// Ignore: the object is not the owner's, nor should it be.
+	Ignore Action = iota
+	// Keep: it is the owner's.
+	Keep
+	// Adopt: it is nobody's, and the owner selects it.
+	Adopt
+	// Release: it is the owner's, which does not select it any more.
+	Release
+)
+
+// ActionFor decides about an object. An object that is being deleted does not change hands, and an
+// owner that is being deleted adopts nothing. Nobody adopts what another system works on.
+func (o Owner) ActionFor(obj client.Object) Action {
+	isSelected := o.Selector.Matches(labels.Set(obj.GetLabels()))
+	isDeleting := !obj.GetDeletionTimestamp().IsZero()
+	ref := metav1.GetControllerOfNoCopy(obj)
+	switch {
+	case ref != nil && ref.UID != o.GetUID():
+		return Ignore
+	case ref != nil && (isSelected || isDeleting):
+		return Keep
+	case ref != nil:
+		return Release
+	case isSelected && !isDeleting && o.GetDeletionTimestamp().IsZero() && foreign.Of(obj) == (foreign.Mark{}):
+		return Adopt
+	default:
+		return Ignore
+	}
+}
+
+// Reference makes o the controller of an object. A foreground deletion of o waits for the object.
+func (o Owner) Reference() metav1.OwnerReference {
+	return *metav1.NewControllerRef(o, o.Kind)
+}
+
+// Apply writes the change that the action asks for. live returns the owner from the API server: only
+// one that still exists may adopt, because the garbage collector deletes what a vanished owner owns. A
+// conflict, or an object that is gone, is no error: an event follows.
+func (o Owner) Apply(
+	ctx context.Context, c client.Client, live func(context.Context) (client.Object, error), obj client.Object, action Action,
+) error {
+	if action == Keep || action == Ignore {
+		return nil // Nearly always. Nothing is copied then.
+	}
+	changed := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	switch action {
+	case Adopt:
+		now, err := live(ctx)
+		if err != nil {
+			return fmt.Errorf("look up the owner before adopting %s: %w", obj.GetName(), err)
+		}
+		if now.GetUID() != o.GetUID() || !now.GetDeletionTimestamp().IsZero() {
+			return nil
+		}
+		changed.SetOwnerReferences(append(changed.GetOwnerReferences(), o.Reference()))
+	case Release:
+		changed.SetOwnerReferences(slices.DeleteFunc(changed.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return r.UID == o.GetUID()
+		}))
+	case Keep, Ignore:
+	}
+	patch := client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, changed, patch); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("change the owner of %s: %w", obj.GetName(), err)
+	}
+	return nil
+}
