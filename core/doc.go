@@ -1,29 +1,56 @@
 // Package core is the map of the generic core. It holds no code: the packages below it do.
 //
-// Everything reads, decides and writes in that order. A controller reads caches into a plain value, a pure function
-// decides, the controller writes what it decided. Only the pure packages think, and they take time as a value:
+// Everything reads, decides and writes in that order. A controller reads caches into a plain value,
+// a pure function decides, the controller writes what it decided. Only the pure packages think, and
+// they take time as a value:
 //
-//	rollout    MachineDeployment: what to do with its MachineSets
-//	scale      MachineSet: whom to create, whom to delete
-//	lifecycle  Machine: the next step, given its spec, its VM, its Node, its pods and the time
-//	providerspec  what a cloudProviderSpec inherits and refers to
-//	orphan     VMs that belong to no Machine: which of them may go now
-//	foreign    which objects of the API group another system works on
-//	instance   what is known of a VM, and how a call to its driver failed
+//	rollout          MachineDeployment: what to do with its MachineSets
+//	scale            MachineSet: whom to create, whom to delete
+//	health           which Machines have failed, and may one be replaced now
+//	lifecycle        Machine: the next step, given its spec, VM, Node, pods and the time
+//	machinetemplate  what of a template needs another VM, and what reaches Machines in place
+//	annotations      what users and autoscalers ask of an object
+//	providerspec     what a cloudProviderSpec inherits and refers to
+//	orphan           VMs that belong to no Machine: which of them may go now
+//	foreign          how another system marks the objects that it works on
+//	instance         what is known of a VM, what came of a call, and how it failed
 //
 // The packages that do I/O for them:
 //
-//	driver       the client of drivers: handshake, deadlines, one mutating call per uid, shared status polling, error classes
-//	specresolver  a machine's spec with all that it inherits; secrets for it, once the operator's rules have passed,
-//	             from their Secrets or from the copies of those
-//	bootstrap    user data
-//	drain        cordon and evict
-//	controllers  one package per kind: observe, plan, apply; orphan collects VMs without a Machine, credentials keeps copies
-//	             of Secrets, readonly replaces all others
-//	manager      wiring: client, caches, the leader's Lease
+//	driver        the client of drivers: handshake, deadlines, one mutating call per uid, polling
+//	driver/schema  the JSON Schema by which a driver explains its specs
+//	roster        how drivers do, as the manager publishes it
+//	specresolver  a machine's spec with all that it inherits; its secrets, once the operator's
+//	              rules have passed, from their Secrets or from the copies of those
+//	bootstrap     user data
+//	drain         cordon and evict
+//	ownership     owners, adoption and synced metadata of MachineSets and Machines
+//	surge         what rollouts and replacements may have beyond a deployment's replicas
+//	coexistence   which objects another system's controllers work on: these are left alone
+//	conditions    conditions in a status: find, compare, bound, write
+//	requeue       when a controller looks again
+//	metrics       the metrics of controllers
+//	admission     the webhook that refuses what could never work
+//	manager       wiring: client, caches, the leader's Lease
 //
-// To follow a Machine: controllers/machineset creates it, controllers/machine observes it, lifecycle.Next says what is next,
-// driver makes the call, and the answer wakes controllers/machine again.
+// The controllers, observe, plan, apply:
+//
+//	controllers/machinedeployment  sets of a deployment
+//	controllers/machineset         Machines of a set
+//	controllers/machine            a Machine's VM and Node
+//	controllers/inheritance        classes and clusters in use are kept
+//	controllers/credentials        copies of Secrets outlive their namespace
+//	controllers/orphan             VMs without a Machine are collected
+//	controllers/readonly           replaces all others where nothing may be written
+//
+// For tests:
+//
+//	internal/controllertest  an API server, and actors that play the other controllers
+//	internal/histories       generated histories
+//
+// To follow a Machine: controllers/machineset creates it, controllers/machine observes it,
+// lifecycle.Next says what is next, driver makes the call, and the answer wakes controllers/machine
+// again.
 //
 // No package here knows a provider by name; differences are capabilities that a driver declares.
 package core

@@ -24,7 +24,8 @@ func IsPreserved(o metav1.Object) bool {
 	return IsOn(o, clusterv1alpha1.PreserveMachineAnnotation)
 }
 
-// IsMarkedForDeletion says whether the Machine is to go first when its set gets smaller. Any value counts.
+// IsMarkedForDeletion says whether the Machine is to go first when its set gets smaller. Any value
+// counts.
 func IsMarkedForDeletion(o metav1.Object) bool {
 	_, ok := o.GetAnnotations()[clusterv1alpha1.DeleteMachineAnnotation]
 	return ok

@@ -20,8 +20,8 @@ import (
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
-// index finds the Machines that carry another system's mark: by the uid of their controller, and all
-// of them by anyOwner. Most clusters have none, so that a look costs nothing.
+// index finds the Machines that carry another system's mark: by the uid of their controller, and
+// all of them by anyOwner. Most clusters have none, so that a look costs nothing.
 const index = "foreign"
 
 const anyOwner = "any"
@@ -41,7 +41,8 @@ func indexKey(o client.Object) []string {
 	return append(ownership.IndexKey(o), anyOwner)
 }
 
-// Reader finds out what another system works on. Its cache has ownership.Index and that of AddIndex.
+// Reader finds out what another system works on. Its cache has ownership.Index and that of
+// AddIndex.
 type Reader struct{ cache client.Reader }
 
 // NewReader reads that cache.
@@ -64,8 +65,8 @@ const (
 )
 
 // WhyMachine says why another system works on the Machine; empty if none does. A Machine without
-// Millwright's finalizer goes with its set: another system's controllers make it first, and mark it a
-// moment later. sets reads the sets that the cache does not show.
+// Millwright's finalizer goes with its set: another system's controllers make it first, and mark it
+// a moment later. sets reads the sets that the cache does not show.
 func (r Reader) WhyMachine(ctx context.Context, m *clusterv1alpha1.Machine, sets client.Reader) (why string, err error) {
 	if mark := foreign.Of(m); mark != (foreign.Mark{}) {
 		return describe("It carries the", mark), nil
@@ -88,8 +89,8 @@ func (r Reader) WhyMachine(ctx context.Context, m *clusterv1alpha1.Machine, sets
 	return r.WhySet(ctx, set)
 }
 
-// WhySet says why another system works on the set; empty if none does. The mark may be on the set, on
-// its MachineDeployment, or on a Machine of any of that one's sets.
+// WhySet says why another system works on the set; empty if none does. The mark may be on the set,
+// on its MachineDeployment, or on a Machine of any of that one's sets.
 func (r Reader) WhySet(ctx context.Context, set *clusterv1alpha1.MachineSet) (why string, err error) {
 	if mark := foreign.Of(set); mark != (foreign.Mark{}) {
 		return describe("It carries the", mark), nil
@@ -116,8 +117,8 @@ func (r Reader) WhySet(ctx context.Context, set *clusterv1alpha1.MachineSet) (wh
 	return describe(onDeployment, mark), err
 }
 
-// WhyDeployment says why another system works on the deployment; empty if none does. The mark may be
-// on the deployment, on one of its sets, or on a Machine of those.
+// WhyDeployment says why another system works on the deployment; empty if none does. The mark may
+// be on the deployment, on one of its sets, or on a Machine of those.
 func (r Reader) WhyDeployment(ctx context.Context, md *clusterv1alpha1.MachineDeployment) (why string, err error) {
 	if mark := foreign.Of(md); mark != (foreign.Mark{}) {
 		return describe("It carries the", mark), nil
@@ -166,8 +167,8 @@ func describe(where string, mark foreign.Mark) string {
 	return fmt.Sprintf("%s %s of %s: nothing is done for it, also when it is deleted, until that is gone", where, mark.What, mark.System)
 }
 
-// LeaveAlone shows on an object that another system works on it, and writes nothing else. The object
-// becomes what was written.
+// LeaveAlone shows on an object that another system works on it, and writes nothing else. The
+// object becomes what was written.
 func LeaveAlone(ctx context.Context, c client.Client, o client.Object, why string) (ctrl.Result, error) {
 	return conditions.Write(ctx, c, o, metav1.Condition{
 		Type: clusterv1alpha1.ConditionPaused, Status: metav1.ConditionTrue,
@@ -181,8 +182,8 @@ func IsLeftAlone(o client.Object) bool {
 	return c != nil && c.Reason == clusterv1alpha1.ReasonManagedByAnother
 }
 
-// LeftAloneChanged passes objects that another system has begun to work on, or has ceased to. What they
-// own follows them, and has no event of its own.
+// LeftAloneChanged passes objects that another system has begun to work on, or has ceased to. What
+// they own follows them, and has no event of its own.
 func LeftAloneChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

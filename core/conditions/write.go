@@ -78,7 +78,8 @@ func HaveSameReasons(a, b []metav1.Condition) bool {
 // maxMessage is how many bytes of a condition's message the API server accepts.
 const maxMessage = 32768
 
-// TruncateMessage returns as much of the message as fits into a condition, cut between two characters.
+// TruncateMessage returns as much of the message as fits into a condition, cut between two
+// characters.
 func TruncateMessage(message string) string {
 	if len(message) <= maxMessage {
 		return message

@@ -20,7 +20,8 @@ const (
 
 // finalizers are those that systems put on what they work on, by their whole name.
 var finalizers = map[string]string{
-	// https://github.com/kubermatic/machine-controller, pkg/controller/machine: before it makes a VM, and once it has a Node.
+	// https://github.com/kubermatic/machine-controller, pkg/controller/machine: before it makes a
+	// VM, and once it has a Node.
 	"machine-delete-finalizer":      machineController,
 	"machine-node-delete-finalizer": machineController,
 	// sigs.k8s.io/cluster-api, v1alpha1, pkg/apis/cluster/v1alpha1: it had this very group.
@@ -34,7 +35,8 @@ var domains = map[string]string{
 	"machine.openshift.io": openShift,
 }
 
-// Notes are labels and annotations with which somebody gives a Machine to one system. Their values are not empty.
+// Notes are labels and annotations with which somebody gives a Machine to one system. Their values
+// are not empty.
 const (
 	// workerLabel names which of several machine-controllers works on a Machine.
 	workerLabel = "machine.k8s.io/controller"
@@ -50,9 +52,9 @@ type Mark struct {
 	What string
 }
 
-// Of returns the object's mark. What somebody wished for in a label or an annotation counts only until Millwright has put its
-// own finalizer on a Machine: templates that were moved in from another cluster may bring such. Of several marks it is always
-// the same one.
+// Of returns the object's mark. What somebody wished for in a label or an annotation counts only
+// until Millwright has put its own finalizer on a Machine: templates that were moved in from
+// another cluster may bring such. Of several marks it is always the same one.
 func Of(o metav1.Object) Mark {
 	names := slices.Clone(o.GetFinalizers())
 	slices.Sort(names)
@@ -87,8 +89,8 @@ func systemOf(finalizer string) string {
 	return ""
 }
 
-// First is the lesser of two marks, so that of many the one to be shown does not depend on their order; none is greater than
-// any.
+// First is the lesser of two marks, so that of many the one to be shown does not depend on their
+// order; none is greater than any.
 func First(a, b Mark) Mark {
 	if a == (Mark{}) || b != (Mark{}) && cmp.Or(cmp.Compare(b.System, a.System), cmp.Compare(b.What, a.What)) < 0 {
 		return b

@@ -46,7 +46,8 @@ func TestSAFE8_WhichMarksAreAnotherSystems(t *testing.T) {
 	}
 }
 
-// The mark of an object, and the one of many objects, do not depend on an order: a message would change with it.
+// The mark of an object, and the one of many objects, do not depend on an order: a message would
+// change with it.
 func TestSAFE8_TheMarkThatIsShownIsAlwaysTheSame(t *testing.T) {
 	all := []string{
 		"machine-delete-finalizer", "machine-node-delete-finalizer", "machine.cluster.k8s.io", "machine.cluster.x-k8s.io",

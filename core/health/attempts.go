@@ -6,8 +6,8 @@ import "time"
 type Attempts struct {
 	// Count is how often Machines were replaced since one came up that was created after Since.
 	Count int
-	// Since is when the newest Machine was created that was there at the last attempt. It is the API server's time, like
-	// that of all creations.
+	// Since is when the newest Machine was created that was there at the last attempt. It is the
+	// API server's time, like that of all creations.
 	Since time.Time
 }
 
@@ -22,8 +22,8 @@ func (a Attempts) After(machines []Machine) Attempts {
 	return a
 }
 
-// Seen returns the attempts as they count when these Machines are seen: none if one has come up that was created after
-// the last.
+// Seen returns the attempts as they count when these Machines are seen: none if one has come up
+// that was created after the last.
 func (a Attempts) Seen(machines []Machine) Attempts {
 	for _, m := range machines {
 		if m.Available && m.Created.After(a.Since) {

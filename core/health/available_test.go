@@ -9,7 +9,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// What is written down is the second in which a Machine became Ready: it may have been at its very end.
+// What is written down is the second in which a Machine became Ready: it may have been at its very
+// end.
 func TestROL5_AvailabilityIsNeverCountedEarly(t *testing.T) {
 	ready := time.Unix(1000, 999_999_999)
 	m := &clusterv1alpha1.Machine{}

@@ -10,18 +10,19 @@ import (
 
 // Limits bound the replacement of failed Machines.
 type Limits struct {
-	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with more nothing is replaced.
+	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with
+	// more nothing is replaced.
 	MaxUnhealthy intstr.IntOrString
-	// MaxInFlight is how many replacements of a set may be under way at once: Machines that are yet to be created, and
-	// those that were and are not available yet.
+	// MaxInFlight is how many replacements of a set may be under way at once: Machines that are yet
+	// to be created, and those that were and are not available yet.
 	MaxInFlight int
-	// Startup is how long a Machine that is not available counts as one that is coming up. One that takes longer stops no
-	// replacement.
+	// Startup is how long a Machine that is not available counts as one that is coming up. One that
+	// takes longer stops no replacement.
 	Startup time.Duration
 	// Settle is how long a Machine must have been seen to have failed.
 	Settle time.Duration
-	// Pause is how long after the newest failed Machine was created the next one is replaced at the soonest. It doubles
-	// with each attempt in vain, to LongestPause.
+	// Pause is how long after the newest failed Machine was created the next one is replaced at the
+	// soonest. It doubles with each attempt in vain, to LongestPause.
 	Pause, LongestPause time.Duration
 }
 
@@ -86,15 +87,17 @@ type Verdict struct {
 	Replace []string
 	// Reason is why none is replaced, though some have failed.
 	Reason Reason
-	// Pause is how long the pause is that Pausing speaks of, from the creation of the newest failed Machine on.
+	// Pause is how long the pause is that Pausing speaks of, from the creation of the newest failed
+	// Machine on.
 	Pause time.Duration
-	// Again is in how long there may be something to replace though nothing has happened; 0 means never.
+	// Again is in how long there may be something to replace though nothing has happened; 0 means
+	// never.
 	Again time.Duration
 }
 
-// Decide says which failed Machines may be replaced now. The newest goes first: where whatever takes its place fails as
-// well, those of before are left as they are. That a Machine on its way out has failed is not to be seen any more, so
-// whatever is missing counts as a replacement.
+// Decide says which failed Machines may be replaced now. The newest goes first: where whatever
+// takes its place fails as well, those of before are left as they are. That a Machine on its way
+// out has failed is not to be seen any more, so whatever is missing counts as a replacement.
 func Decide(s State) Verdict {
 	failed := s.failed()
 	if len(failed) == 0 {
@@ -119,8 +122,8 @@ func Decide(s State) Verdict {
 	}
 }
 
-// failed returns the Machines that could be replaced, the newest first. Of those of one second the order is that of the
-// uids, so that it is always the same.
+// failed returns the Machines that could be replaced, the newest first. Of those of one second the
+// order is that of the uids, so that it is always the same.
 func (s State) failed() []Machine {
 	var failed []Machine
 	for _, m := range s.Machines {
@@ -134,8 +137,8 @@ func (s State) failed() []Machine {
 	return failed
 }
 
-// settled returns which of the failed Machines are known for long enough to have failed; if none is, in how long one
-// will be.
+// settled returns which of the failed Machines are known for long enough to have failed; if none
+// is, in how long one will be.
 func (s State) settled(failed []Machine) (uids []string, wait time.Duration) {
 	for _, m := range failed {
 		left := s.Limits.Settle
@@ -159,8 +162,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// inFlight counts the replacements under way, and says in how long the first of them counts no more though it has not
-// come up; 0 means never.
+// inFlight counts the replacements under way, and says in how long the first of them counts no more
+// though it has not come up; 0 means never.
 func (s State) inFlight() (n int, grown time.Duration) {
 	n = s.Missing
 	for _, m := range s.Machines {

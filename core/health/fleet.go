@@ -36,10 +36,12 @@ type Signs struct {
 	DriverAway bool
 }
 
-// Standing is how the Machine counts. Not counted are those that are on their way out, paused, another system's, or preserved
-// after they have failed; those that never came up, whether they still may or have failed; those that are not Ready while their driver is
-// away; and those whose spec is wrong. A Machine that never worked is a sign of its template, which is one user's, and
-// repairs nothing for anybody else. What worked and does not any more is what a meltdown is made of.
+// Standing is how the Machine counts. Not counted are those that are on their way out, paused,
+// another system's, or preserved after they have failed; those that never came up, whether they
+// still may or have failed; those that are not Ready while their driver is away; and those whose
+// spec is wrong. A Machine that never worked is a sign of its template, which is one user's, and
+// repairs nothing for anybody else. What worked and does not any more is what a meltdown is made
+// of.
 func (s Signs) Standing() Standing {
 	switch {
 	case s.Deleting, s.Paused, s.Foreign, s.Refused, s.Failed && s.Preserved:
@@ -63,8 +65,9 @@ type Fleet struct {
 	Machines, Unhealthy int
 }
 
-// Meltdown says whether so much is unhealthy that nothing may be replaced: more than most of all Machines that should be
-// healthy, a number or a percentage, which is rounded down. One unhealthy Machine is always allowed.
+// Meltdown says whether so much is unhealthy that nothing may be replaced: more than most of all
+// Machines that should be healthy, a number or a percentage, which is rounded down. One unhealthy
+// Machine is always allowed.
 func (f Fleet) Meltdown(most intstr.IntOrString) bool {
 	allowed, err := intstr.GetScaledValueFromIntOrPercent(&most, f.Machines, false)
 	if err != nil {

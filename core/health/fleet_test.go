@@ -101,7 +101,8 @@ func drawSigns(t *rapid.T) Signs {
 	}
 }
 
-// Machines that failed before they came up neither make a meltdown nor hide one, however many there are.
+// Machines that failed before they came up neither make a meltdown nor hide one, however many there
+// are.
 func TestSAFE4_WhatNeverCameUpChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fleet := rapid.SliceOfN(rapid.Custom(drawSigns), 0, 40).Draw(t, "fleet")
@@ -117,8 +118,9 @@ func TestSAFE4_WhatNeverCameUpChangesNothing(t *testing.T) {
 	})
 }
 
-// Where more than the limit of the machines that worked have failed or lost their Nodes, nothing is replaced: whatever else
-// there is. The limit is a share, so that it has to hold of those that count and of nothing else.
+// Where more than the limit of the machines that worked have failed or lost their Nodes, nothing is
+// replaced: whatever else there is. The limit is a share, so that it has to hold of those that
+// count and of nothing else.
 func TestSAFE4_AMeltdownCannotBeHidden(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		up := rapid.IntRange(2, 60).Draw(t, "came up")

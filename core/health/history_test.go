@@ -107,9 +107,10 @@ func drawWard(t *rapid.T) *ward {
 	return w
 }
 
-// Whatever happens: no more than the budget is under way, nothing is replaced in a meltdown, before it has settled or
-// within the pause, nor what is preserved; and where nothing is, there is a reason. Once no more fail and the fleet is
-// well, all that failed is replaced in the end, though nobody looks but when Decide has asked for it.
+// Whatever happens: no more than the budget is under way, nothing is replaced in a meltdown, before
+// it has settled or within the pause, nor what is preserved; and where nothing is, there is a
+// reason. Once no more fail and the fleet is well, all that failed is replaced in the end, though
+// nobody looks but when Decide has asked for it.
 func TestSAFE4_SET4_ReplacementIsPatientButComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWard(t)
@@ -135,7 +136,8 @@ func TestSAFE4_SET4_ReplacementIsPatientButComesToAnEnd(t *testing.T) {
 	})
 }
 
-// A set in which everything fails at once makes few Machines: as many in an hour as doubling pauses allow.
+// A set in which everything fails at once makes few Machines: as many in an hour as doubling pauses
+// allow.
 func TestSET4_ABrokenImageCostsFewMachines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWard(t)

@@ -16,8 +16,8 @@ func IsReady(m *clusterv1alpha1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionReady)
 }
 
-// IsAvailable says whether the Machine has been Ready for minReady. If it is Ready, but not for that
-// long, left is how long it has yet to be; else 0.
+// IsAvailable says whether the Machine has been Ready for minReady. If it is Ready, but not for
+// that long, left is how long it has yet to be; else 0.
 func IsAvailable(m *clusterv1alpha1.Machine, minReady time.Duration, now time.Time) (available bool, left time.Duration) {
 	if !IsReady(m) {
 		return false, 0
@@ -86,8 +86,8 @@ func SignsOf(m *clusterv1alpha1.Machine) Signs {
 	return s
 }
 
-// neverCameUp says whether the Machine, which has failed, never worked. Then it has a failure reason,
-// or still the Node that did not become Ready in time. In doubt it has worked.
+// neverCameUp says whether the Machine, which has failed, never worked. Then it has a failure
+// reason, or still the Node that did not become Ready in time. In doubt it has worked.
 func neverCameUp(m *clusterv1alpha1.Machine) bool {
 	if m.Status.FailureReason != nil {
 		return true

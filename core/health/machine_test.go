@@ -85,3 +85,55 @@ func TestSignsAreReadOffTheMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestProblemIsToldInTheCloudsWords(t *testing.T) {
+	type changes = func(*clusterv1alpha1.Machine)
+	condition := func(kind, reason string, status metav1.ConditionStatus) changes {
+		return func(m *clusterv1alpha1.Machine) {
+			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+				Type: kind, Reason: reason, Status: status, Message: "in the cloud's words",
+			})
+		}
+	}
+	failed := func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed }
+	for _, tc := range []struct {
+		name    string
+		changes []changes
+		want    string
+	}{
+		{"new", nil, ""},
+		{"booting", []changes{condition("InstanceReady", clusterv1alpha1.ReasonInstanceBooting, "False")}, ""},
+		{
+			"without quota", []changes{condition("InstanceReady", "QuotaExceeded", "False")},
+			"QuotaExceeded: in the cloud's words",
+		},
+		{
+			"on its way out", []changes{
+				condition("InstanceReady", "QuotaExceeded", "False"),
+				func(m *clusterv1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+			}, "",
+		},
+		{
+			"failed for good", []changes{failed, func(m *clusterv1alpha1.Machine) { m.Status.FailureMessage = new("no such flavor") }},
+			"no such flavor",
+		},
+		{
+			"failed with a VM that is being deleted", []changes{failed, condition("InstanceReady", clusterv1alpha1.ReasonInstanceDeleting, "False")},
+			clusterv1alpha1.ReasonInstanceDeleting + ": in the cloud's words",
+		},
+		{
+			"failed without its Node", []changes{
+				failed, condition("InstanceReady", clusterv1alpha1.ReasonInstanceRunning, "True"), condition("NodeReady", "JoinTimeout", "False"),
+			}, "JoinTimeout: in the cloud's words",
+		},
+		{"failed, and nothing tells why", []changes{failed}, "failed"},
+	} {
+		m := &clusterv1alpha1.Machine{}
+		for _, change := range tc.changes {
+			change(m)
+		}
+		if got := Problem(m); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}

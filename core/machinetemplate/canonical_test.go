@@ -52,8 +52,8 @@ func TestTemplatesOfTheSameVMAreEqual(t *testing.T) {
 	}
 }
 
-// Each field of a spec reaches Machines in place, needs another VM, or is each Machine's own. Whoever
-// adds a field decides which.
+// Each field of a spec reaches Machines in place, needs another VM, or is each Machine's own.
+// Whoever adds a field decides which.
 func TestEveryFieldIsInPlaceOrNot(t *testing.T) {
 	own := map[string]bool{"MachineUID": true, "ProviderID": true}
 	inPlace := map[string]bool{"Metadata": true, "Taints": true, "NodeDrainTimeout": true, "NodeStartupTimeout": true}

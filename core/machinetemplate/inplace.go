@@ -6,14 +6,15 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// forVM returns the part of a spec that a VM is made from. A change of it replaces Machines. It shares
-// memory with the spec.
+// forVM returns the part of a spec that a VM is made from. A change of it replaces Machines. It
+// shares memory with the spec.
 func forVM(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 	return clusterv1alpha1.MachineSpec{ProviderSpec: spec.ProviderSpec, ClusterRef: spec.ClusterRef, Versions: spec.Versions}
 }
 
 // InPlace returns the part of a spec that reaches Machines that exist already: all but what needs
-// another VM, and what is each Machine's own. What it leaves out is zero. It shares memory with the spec.
+// another VM, and what is each Machine's own. What it leaves out is zero. It shares memory with the
+// spec.
 func InPlace(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 	part := *spec
 	part.ProviderSpec, part.ClusterRef, part.Versions = clusterv1alpha1.ProviderSpec{}, nil, clusterv1alpha1.MachineVersions{}

@@ -29,8 +29,8 @@ func Register[M prometheus.Collector](all *Registration, metric M) M {
 	return metric
 }
 
-// Subsystem makes the metrics of one controller. They have no labels, so that no series outlives its
-// object.
+// Subsystem makes the metrics of one controller. They have no labels, so that no series outlives
+// its object.
 type Subsystem struct {
 	Registration
 	name string

@@ -63,7 +63,8 @@ func Suspects(clusterUID string, vms []VM, named Names) []VM {
 	return suspects
 }
 
-// Memory is what one process remembers of the orphans of one account, by uid. Losing it only makes orphans wait longer.
+// Memory is what one process remembers of the orphans of one account, by uid. Losing it only makes
+// orphans wait longer.
 type Memory map[string]Sighting
 
 // Sighting is what is remembered of one orphan.
@@ -80,8 +81,8 @@ type Scan struct {
 	Now time.Time
 	// VMs is all that was listed.
 	VMs []VM
-	// Named is what Machines named after the list was complete: in the cache, and where the cache left suspects, on the
-	// API server.
+	// Named is what Machines named after the list was complete: in the cache, and where the cache
+	// left suspects, on the API server.
 	Named Names
 }
 
@@ -119,8 +120,8 @@ type Decision struct {
 	Memory Memory
 }
 
-// Decide returns which orphans go. Those whose deletion was tried least often come first, so that one that cannot be
-// deleted holds up no other.
+// Decide returns which orphans go. Those whose deletion was tried least often come first, so that
+// one that cannot be deleted holds up no other.
 func Decide(p Policy, m Memory, s Scan) Decision {
 	d := Decision{Memory: Memory{}}
 	orphans := Suspects(p.ClusterUID, s.VMs, s.Named)

@@ -134,7 +134,8 @@ func (a *account) step(t *rapid.T, now time.Time) {
 	}
 }
 
-// Whatever happens between scans, only what has been nobody's for two scans goes, old enough and few at a time.
+// Whatever happens between scans, only what has been nobody's for two scans goes, old enough and
+// few at a time.
 func TestSAFE1_NothingElseEverGoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := policy()

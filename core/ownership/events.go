@@ -15,8 +15,9 @@ import (
 	"github.com/millwright-dev/millwright/core/requeue"
 )
 
-// EnqueueOwners enqueues the owners of an object, those before a change and those after it. It does so
-// requeue.EventDelay later, so that a thousand Machines that change at once cause a few reconciles.
+// EnqueueOwners enqueues the owners of an object, those before a change and those after it. It does
+// so requeue.EventDelay later, so that a thousand Machines that change at once cause a few
+// reconciles.
 func EnqueueOwners(owners func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, o client.Object, q queue) {
@@ -42,9 +43,9 @@ type Adopter struct {
 	Selector clusterv1alpha1.LabelSelector
 }
 
-// OwnersOf returns whom a change of the object concerns: its controller, if that is of this API group's
-// kind of that name. If the object has no controller, it returns those that would adopt it; adopters
-// is called only then.
+// OwnersOf returns whom a change of the object concerns: its controller, if that is of this API
+// group's kind of that name. If the object has no controller, it returns those that would adopt it;
+// adopters is called only then.
 func OwnersOf(o client.Object, kind string, adopters func() []Adopter) []reconcile.Request {
 	if metav1.GetControllerOf(o) != nil {
 		owner := ControllerOf(o, kind)

@@ -15,10 +15,10 @@ import (
 // ErrNameNotRecorded says that a Machine has to stay a moment longer.
 var ErrNameNotRecorded = errors.New("the MachineSet has not recorded yet that the Machine was created")
 
-// CheckRemoval says whether the Machine's last finalizer may be removed: ErrNameNotRecorded until the
-// set's status has recorded that the Machine's name is used up. A set's controller that restarted
-// before that would create the name once more if it did not find the Machine. Machines without a set
-// may always go, and those of a set that is gone or being deleted.
+// CheckRemoval says whether the Machine's last finalizer may be removed: ErrNameNotRecorded until
+// the set's status has recorded that the Machine's name is used up. A set's controller that
+// restarted before that would create the name once more if it did not find the Machine. Machines
+// without a set may always go, and those of a set that is gone or being deleted.
 func CheckRemoval(ctx context.Context, reader client.Reader, m *clusterv1alpha1.Machine) error {
 	owner := ControllerOf(m, clusterv1alpha1.MachineSetKind)
 	if owner == nil {

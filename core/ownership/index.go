@@ -17,8 +17,8 @@ const Index = "owner"
 // NoOwner is the key of objects that no controller owns.
 const NoOwner = "none"
 
-// AddIndex adds Index to a cache. Several controllers share it, so it has to be there before they are
-// added.
+// AddIndex adds Index to a cache. Several controllers share it, so it has to be there before they
+// are added.
 func AddIndex(ctx context.Context, cache client.FieldIndexer) error {
 	for _, kind := range []client.Object{&clusterv1alpha1.MachineSet{}, &clusterv1alpha1.Machine{}} {
 		if err := cache.IndexField(ctx, kind, Index, IndexKey); err != nil {
@@ -36,8 +36,8 @@ func IndexKey(o client.Object) []string {
 	return []string{NoOwner}
 }
 
-// ControllerOf is the reference to the object's controller if that is of this API group's kind of that
-// name, in any version; else nil. Other API groups have kinds of the same names.
+// ControllerOf is the reference to the object's controller if that is of this API group's kind of
+// that name, in any version; else nil. Other API groups have kinds of the same names.
 func ControllerOf(o client.Object, kind string) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || owner.Kind != kind {

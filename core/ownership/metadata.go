@@ -10,7 +10,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// Managed lists what on an object comes from its owner, or from a Node's Machine. All lists are sorted.
+// Managed lists what on an object comes from its owner, or from a Node's Machine. All lists are
+// sorted.
 type Managed struct {
 	// Labels and Annotations are keys.
 	Labels      []string `json:"labels,omitempty"`
@@ -19,8 +20,8 @@ type Managed struct {
 	Taints []string `json:"taints,omitempty"`
 }
 
-// ReadManaged reads the object's ManagedAnnotation; nothing if it is absent or cannot be read. Nothing
-// is removed from such an object.
+// ReadManaged reads the object's ManagedAnnotation; nothing if it is absent or cannot be read.
+// Nothing is removed from such an object.
 func ReadManaged(o metav1.Object) Managed {
 	var m Managed
 	if json.Unmarshal([]byte(o.GetAnnotations()[clusterv1alpha1.ManagedAnnotation]), &m) != nil {
@@ -46,8 +47,9 @@ func (m Managed) Write(o metav1.Object) {
 }
 
 // SyncMetadata merges labels and annotations into the object, three-way: a wanted value is set, a
-// managed one that is not wanted any more is removed, and all others stay. It records what is managed
-// from then on, and leaves the record of taints. The object's maps are replaced, never changed.
+// managed one that is not wanted any more is removed, and all others stay. It records what is
+// managed from then on, and leaves the record of taints. The object's maps are replaced, never
+// changed.
 func SyncMetadata(o metav1.Object, labels, annotations map[string]string) {
 	was := ReadManaged(o)
 	// A record of itself would change each time, and a Machine is forgotten one at a time.

@@ -60,9 +60,9 @@ func (o Owner) Reference() metav1.OwnerReference {
 	return *metav1.NewControllerRef(o, o.Kind)
 }
 
-// Apply writes the change that the action asks for. live returns the owner from the API server: only
-// one that still exists may adopt, because the garbage collector deletes what a vanished owner owns. A
-// conflict, or an object that is gone, is no error: an event follows.
+// Apply writes the change that the action asks for. live returns the owner from the API server:
+// only one that still exists may adopt, because the garbage collector deletes what a vanished owner
+// owns. A conflict, or an object that is gone, is no error: an event follows.
 func (o Owner) Apply(
 	ctx context.Context, c client.Client, live func(context.Context) (client.Object, error), obj client.Object, action Action,
 ) error {

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// EventDelay is how long changes of what an object owns are collected before the owner is reconciled
-// once for all of them.
+// EventDelay is how long changes of what an object owns are collected before the owner is
+// reconciled once for all of them.
 const EventDelay = 50 * time.Millisecond
 
-// An owner of many objects rests after each reconcile. A look at one object takes some 20 µs, and all
-// of them change all the time while there is much to do. Up to a few hundred objects, EventDelay is
-// rest enough.
+// An owner of many objects rests after each reconcile. A look at one object takes some 20 µs, and
+// all of them change all the time while there is much to do. Up to a few hundred objects,
+// EventDelay is rest enough.
 const (
 	restPerObject = 200 * time.Microsecond
 	longestRest   = time.Second

@@ -1,20 +1,26 @@
-// Package rollout decides how a MachineDeployment gets from the machines it has to those it should have: which
-// MachineSet to make, which to scale and which to drop. It is pure: a value in, values out, no clock and no client.
+// Package rollout decides how a MachineDeployment gets from the machines it has to those it should
+// have: which MachineSet to make, which to scale and which to drop. It is pure: a value in, values
+// out, no clock and no client.
 //
-// Three numbers bound every step, all of them about machines that exist, not about numbers that somebody wrote down:
+// Three numbers bound every step, all of them about machines that exist, not about numbers that
+// somebody wrote down:
 //
-//   - Surge. A set may hold max(desired, present) machines, where present counts those still being deleted, because
-//     their VMs still use up quota. The sum over all sets is never raised above replicas + maxSurge.
-//   - Floor. available machines of the new set plus desired machines of the old sets never fall below
-//     replicas - maxUnavailable by a rolling update. Since a set that a rollout shrinks gives up its unavailable
-//     machines before available ones, the available machines of all sets never fall below it either.
-//   - Order. Old machines that cannot be available go first. They too are bound by the floor, so that a broken new
-//     template leaves enough old machines, however many of these happen to be unavailable for a moment.
+//   - Surge. A set may hold max(desired, present) machines, where present counts those still being
+//     deleted, because their VMs still use up quota. The sum over all sets is never raised above
+//     replicas + maxSurge.
+//   - Floor. available machines of the new set plus desired machines of the old sets never fall
+//     below replicas - maxUnavailable by a rolling update. Since a set that a rollout shrinks gives
+//     up its unavailable machines before available ones, the available machines of all sets never
+//     fall below it either.
+//   - Order. Old machines that cannot be available go first. They too are bound by the floor, so
+//     that a broken new template leaves enough old machines, however many of these happen to be
+//     unavailable for a moment.
 //
-// These are the bounds of a rolling update. Recreate and OnDelete have no surge; Recreate makes no new machine while there is
-// an old one, OnDelete takes none away but those that somebody has deleted. While a deployment is paused only its size is
-// followed, and every set keeps its share.
+// These are the bounds of a rolling update. Recreate and OnDelete have no surge; Recreate makes no
+// new machine while there is an old one, OnDelete takes none away but those that somebody has
+// deleted. While a deployment is paused only its size is followed, and every set keeps its share.
 //
-// Plan acts only when every set is settled: its status has seen its spec, and the machines it no longer wants are on
-// their way out. Without that gate a status that lags behind lets two steps use the same room.
+// Plan acts only when every set is settled: its status has seen its spec, and the machines it no
+// longer wants are on their way out. Without that gate a status that lags behind lets two steps use
+// the same room.
 package rollout

@@ -56,7 +56,8 @@ func pause(paused bool) event {
 	return event{map[bool]string{true: "paused", false: "resumed"}[paused], func(w *world) { w.paused = paused }}
 }
 
-// restart is a new set of the same template: what is made from it is called t1 here, as if it were another.
+// restart is a new set of the same template: what is made from it is called t1 here, as if it were
+// another.
 func restart() event {
 	return event{"restart", func(w *world) { w.retemplate(1) }}
 }
@@ -187,7 +188,8 @@ func TestCanonicalRollouts(t *testing.T) {
 	}
 }
 
-// slowRound is a step of a scenario: what was begun in the step before has an effect, the events happen, everybody acts.
+// slowRound is a step of a scenario: what was begun in the step before has an effect, the events
+// happen, everybody acts.
 func (w *world) slowRound(events []event) (string, error) {
 	for _, e := range events {
 		e.do(w)

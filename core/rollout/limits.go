@@ -14,10 +14,11 @@ type Limits struct {
 	MaxUnavailable int32
 }
 
-// Resolve turns the amounts of a spec into numbers for a deployment of that many replicas. A percentage of surge is
-// rounded up, one of unavailable machines down, and if both come to 0, one machine may be unavailable, for otherwise
-// nothing could ever be replaced. No more machines can be unavailable than there are. This is how Deployments of apps/v1
-// read the same fields (k8s.io/kubernetes/pkg/controller/deployment/util, ResolveFenceposts and MaxUnavailable).
+// Resolve turns the amounts of a spec into numbers for a deployment of that many replicas. A
+// percentage of surge is rounded up, one of unavailable machines down, and if both come to 0, one
+// machine may be unavailable, for otherwise nothing could ever be replaced. No more machines can be
+// unavailable than there are. This is how Deployments of apps/v1 read the same fields
+// (k8s.io/kubernetes/pkg/controller/deployment/util, ResolveFenceposts and MaxUnavailable).
 // Negative numbers count as 0.
 func Resolve(replicas int32, surge, unavailable Amount) Limits {
 	l := Limits{

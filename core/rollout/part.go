@@ -2,7 +2,8 @@ package rollout
 
 import clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 
-// Part is what a set's machines are in a rollout that goes on, in the words of the annotation that tells them.
+// Part is what a set's machines are in a rollout that goes on, in the words of the annotation that
+// tells them.
 type Part string
 
 const (
@@ -12,17 +13,19 @@ const (
 	Outdated Part = clusterv1alpha1.RolloutOutdated
 	// Current: the set's machines replace others.
 	Current Part = clusterv1alpha1.RolloutCurrent
-	// Dwindling: the set's machines are replaced by others when somebody deletes them; the set makes none.
+	// Dwindling: the set's machines are replaced by others when somebody deletes them; the set
+	// makes none.
 	Dwindling Part = clusterv1alpha1.RolloutDwindling
 )
 
-// Part returns the part of a set, or of the set yet to be made, which is New and nothing else. A rollout goes on for as
-// long as an old set holds machines. That can be told from what there is, so that a part is given and taken away again
-// whatever happened in between. Only of a paused deployment whose template has no set yet it cannot be told whether it
-// was in a rollout before: there, sets keep the part that they have.
+// Part returns the part of a set, or of the set yet to be made, which is New and nothing else. A
+// rollout goes on for as long as an old set holds machines. That can be told from what there is, so
+// that a part is given and taken away again whatever happened in between. Only of a paused
+// deployment whose template has no set yet it cannot be told whether it was in a rollout before:
+// there, sets keep the part that they have.
 //
-// With OnDelete a rollout may take as long as its users like: nobody is to avoid the Nodes meanwhile. While it is paused,
-// sets replace their own machines.
+// With OnDelete a rollout may take as long as its users like: nobody is to avoid the Nodes
+// meanwhile. While it is paused, sets replace their own machines.
 func (s State) Part(set *Set) Part {
 	onDelete := s.Strategy == clusterv1alpha1.OnDeleteStrategy
 	switch {

@@ -2,8 +2,8 @@ package rollout
 
 import "slices"
 
-// whilePaused follows a change of the deployment's size, and drops what a rollout that was complete before has left over.
-// The mix of templates stays as it is, but for rounding.
+// whilePaused follows a change of the deployment's size, and drops what a rollout that was complete
+// before has left over. The mix of templates stays as it is, but for rounding.
 func (s State) whilePaused() []Action {
 	if len(s.Sets) == 0 {
 		return nil
@@ -17,8 +17,9 @@ func (s State) whilePaused() []Action {
 	return prune(s)
 }
 
-// withStandIn returns s with one set that takes the part of the new one in scaling: the new one itself if it has machines,
-// else the newest that has, since a template that was not rolled out yet is not what is to grow.
+// withStandIn returns s with one set that takes the part of the new one in scaling: the new one
+// itself if it has machines, else the newest that has, since a template that was not rolled out yet
+// is not what is to grow.
 func (s State) withStandIn() State {
 	s.Sets = slices.Clone(s.Sets)
 	best := 0
@@ -38,10 +39,10 @@ func (s *Set) rank() int {
 	return 2*b2i(s.Desired > 0) + b2i(s.New)
 }
 
-// refill gives the stand-in what a scaling could not give anybody, since there was no room for it then: all that is
-// missing when no other set is to have machines, else what is missing from the floor. Less than that no rollout leaves
-// behind when it is paused, so that nothing is refilled for the pause alone, but where all old machines were already told
-// to go.
+// refill gives the stand-in what a scaling could not give anybody, since there was no room for it
+// then: all that is missing when no other set is to have machines, else what is missing from the
+// floor. Less than that no rollout leaves behind when it is paused, so that nothing is refilled for
+// the pause alone, but where all old machines were already told to go.
 func refill(s State) []Action {
 	standIn, total, target, room := s.newSet(), int32(0), s.Replicas, s.room()
 	for i := range s.Sets {

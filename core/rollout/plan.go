@@ -2,8 +2,8 @@ package rollout
 
 import clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 
-// Plan returns what to do next, or, if there is nothing to do now, what is waited for. Planning again before the
-// actions are applied returns the same actions, and before they are observed none.
+// Plan returns what to do next, or, if there is nothing to do now, what is waited for. Planning
+// again before the actions are applied returns the same actions, and before they are observed none.
 func Plan(s State) ([]Action, Wait) {
 	s = s.sorted()
 	for i := range s.Sets {
@@ -28,7 +28,8 @@ func Plan(s State) ([]Action, Wait) {
 	return nil, s.wait()
 }
 
-// steps are what the strategy does, in this order; the next is taken only when there is nothing to do in those before.
+// steps are what the strategy does, in this order; the next is taken only when there is nothing to
+// do in those before.
 func (s State) steps() []func(State) []Action {
 	switch s.Strategy {
 	case clusterv1alpha1.RecreateStrategy:
@@ -85,9 +86,10 @@ type sized struct {
 	to  int32
 }
 
-// cut lowers the old sets so that available machines of the new set and desired ones of the old together stay at the
-// floor. First go, from the oldest set on, those that are not available: machines, and numbers without a machine. Only
-// when no such is left do available ones go, so that what is left over the floor is then all available.
+// cut lowers the old sets so that available machines of the new set and desired ones of the old
+// together stay at the floor. First go, from the oldest set on, those that are not available:
+// machines, and numbers without a machine. Only when no such is left do available ones go, so that
+// what is left over the floor is then all available.
 func (s State) cut() []sized {
 	var old []sized
 	over := -s.floor()
@@ -110,8 +112,8 @@ func (s State) cut() []sized {
 	return old
 }
 
-// prune drops the oldest empty sets beyond the history limit once a rollout is complete; before, its user may want to
-// go back.
+// prune drops the oldest empty sets beyond the history limit once a rollout is complete; before,
+// its user may want to go back.
 func prune(s State) []Action {
 	if !s.complete() {
 		return nil
@@ -127,7 +129,8 @@ func prune(s State) []Action {
 	return actions
 }
 
-// complete says that all machines there are belong to the new set, which has as many as it should, all available.
+// complete says that all machines there are belong to the new set, which has as many as it should,
+// all available.
 func (s State) complete() bool {
 	if s.newSet() == nil {
 		return false

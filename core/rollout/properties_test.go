@@ -65,7 +65,8 @@ func (w *world) drawSets(t *rapid.T) {
 	w.lowerCeiling()
 }
 
-// drawStep does one random thing. verify is called around each write of the deployment's controller.
+// drawStep does one random thing. verify is called around each write of the deployment's
+// controller.
 func (w *world) drawStep(t *rapid.T, apply func([]Action, int)) {
 	switch rapid.IntRange(0, 17).Draw(t, "step") {
 	case 0:
@@ -150,8 +151,8 @@ func (w *world) mustApply(t *rapid.T) func([]Action, int) {
 	}
 }
 
-// There are never more machines than replicas + maxSurge, those being deleted included; after a scale-down, never more
-// than there were.
+// There are never more machines than replicas + maxSurge, those being deleted included; after a
+// scale-down, never more than there were.
 func TestSurgeIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -164,8 +165,8 @@ func TestSurgeIsNeverExceeded(t *testing.T) {
 	})
 }
 
-// No write of the controller takes available machines below the floor. When the deployment gets smaller, those that the
-// user has marked are not counted: they are his choice.
+// No write of the controller takes available machines below the floor. When the deployment gets
+// smaller, those that the user has marked are not counted: they are his choice.
 func TestAvailabilityStaysAboveTheFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -185,8 +186,9 @@ func TestAvailabilityStaysAboveTheFloor(t *testing.T) {
 	})
 }
 
-// However many machines of the old templates are unavailable, so many of them are left that they make up the floor
-// together with the available ones of the new template; unless the user has chosen others, by marks.
+// However many machines of the old templates are unavailable, so many of them are left that they
+// make up the floor together with the available ones of the new template; unless the user has
+// chosen others, by marks.
 func TestOldMachinesStayWhileTheNewTemplateIsBroken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -220,8 +222,8 @@ func TestOldMachinesStayWhileTheNewTemplateIsBroken(t *testing.T) {
 	})
 }
 
-// Whatever has happened: when nothing more happens, and machines of the new template come up, the rollout ends, even if
-// all old machines stay broken.
+// Whatever has happened: when nothing more happens, and machines of the new template come up, the
+// rollout ends, even if all old machines stay broken.
 func TestGoalIsReachedInAFairWorld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -258,8 +260,8 @@ func TestGoalIsReachedInAFairWorld(t *testing.T) {
 	})
 }
 
-// The same state has the same plan; applying a plan leaves nothing to plan until it is observed; and what is applied and
-// observed, while no machine changes, settles in a few plans.
+// The same state has the same plan; applying a plan leaves nothing to plan until it is observed;
+// and what is applied and observed, while no machine changes, settles in a few plans.
 func TestPlanningAgainAddsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

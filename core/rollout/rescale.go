@@ -7,11 +7,13 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// rescale follows a change of the deployment's size. A set notes the size that it was last scaled for, so that a change
-// shows until it has reached every set that has machines, also when applying a plan was cut short.
+// rescale follows a change of the deployment's size. A set notes the size that it was last scaled
+// for, so that a change shows until it has reached every set that has machines, also when applying
+// a plan was cut short.
 //
-// While a rollout is under way, sets grow and shrink in proportion, so that scaling neither hurries the rollout nor
-// holds it up; what growing leaves over is the new set's, by roll. Without a rollout the new set takes it all.
+// While a rollout is under way, sets grow and shrink in proportion, so that scaling neither hurries
+// the rollout nor holds it up; what growing leaves over is the new set's, by roll. Without a
+// rollout the new set takes it all.
 func rescale(s State) []Action {
 	due := s.newSet().Desired > s.Replicas
 	for i := range s.Sets {
@@ -61,9 +63,10 @@ func fresh(sizes []sized) *sized {
 	return &sizes[slices.IndexFunc(sizes, func(c sized) bool { return c.set.New })]
 }
 
-// grow gives each set that was scaled for another size its share of the present one, rounded to the nearest, the
-// largest set first, while there is room. A set that has its share already, because only a part of the last plan was
-// applied, gets nothing twice. Where old machines are replaced only when they are deleted, none is added to them.
+// grow gives each set that was scaled for another size its share of the present one, rounded to the
+// nearest, the largest set first, while there is room. A set that has its share already, because
+// only a part of the last plan was applied, gets nothing twice. Where old machines are replaced
+// only when they are deleted, none is added to them.
 func (s State) grow(sizes []sized) {
 	room := s.max()
 	for _, c := range sizes {
@@ -86,14 +89,16 @@ func (s State) grow(sizes []sized) {
 	}
 }
 
-// share is set's part of what the deployment may have now, if it had its part of what the deployment might have then.
+// share is set's part of what the deployment may have now, if it had its part of what the
+// deployment might have then.
 func (s State) share(set *Set) int32 {
 	then, now := int64(set.PlannedFor.Max), int64(s.max())
 	return int32((2*int64(set.Desired)*now + then) / (2 * then))
 }
 
-// shrink takes numbers from sizes, one at a time, until there are no more than there may be and the new set is no larger
-// than the deployment. It takes what costs least, wherever that is, and among equals from the set that has most above its share.
+// shrink takes numbers from sizes, one at a time, until there are no more than there may be and the
+// new set is no larger than the deployment. It takes what costs least, wherever that is, and among
+// equals from the set that has most above its share.
 func (s State) shrink(sizes []sized) {
 	left := newLoss(s, sizes)
 	for left.total > left.limit || fresh(sizes).to > s.Replicas {
@@ -111,7 +116,8 @@ type loss struct {
 	was, total int32
 	limit      int32
 	replicas   int32
-	// over is how far available machines of the new set and desired ones of the old are above the floor.
+	// over is how far available machines of the new set and desired ones of the old are above the
+	// floor.
 	over int32
 }
 
@@ -131,8 +137,8 @@ func newLoss(s State, sizes []sized) *loss {
 	return l
 }
 
-// inScalingOrder sorts machines as a set gives them up for reason Scaling: marked ones first, and of each kind the
-// unavailable first.
+// inScalingOrder sorts machines as a set gives them up for reason Scaling: marked ones first, and
+// of each kind the unavailable first.
 func inScalingOrder(machines []Machine) []Machine {
 	sorted := slices.Clone(machines)
 	slices.SortFunc(sorted, func(a, b Machine) int {
@@ -148,7 +154,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// next is the set to take from. A new set that is larger than the deployment comes before all others.
+// next is the set to take from. A new set that is larger than the deployment comes before all
+// others.
 func (l *loss) next() int {
 	best := -1
 	mustBeNew := fresh(l.sizes).to > l.replicas
@@ -177,8 +184,9 @@ func (l *loss) excess(i int) int64 {
 	return int64(l.sizes[i].to)*int64(l.was) - int64(l.desired[i])*int64(l.limit)
 }
 
-// What taking one from a set costs, the cheapest first: a number without a machine that stays, a machine somebody chose,
-// one that is not available, one that is, and an old machine, available or not, that the floor needs.
+// What taking one from a set costs, the cheapest first: a number without a machine that stays, a
+// machine somebody chose, one that is not available, one that is, and an old machine, available or
+// not, that the floor needs.
 const (
 	costsNothing = iota
 	costsMarked

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Which sets give up numbers when there are to be fewer, one at a time: what costs least, but nothing old that the floor needs.
+// Which sets give up numbers when there are to be fewer, one at a time: what costs least, but
+// nothing old that the floor needs.
 func TestShrinkTakesWhatCostsLeast(t *testing.T) {
 	set := func(name string, desired int32, m []Machine) Set {
 		return Set{Name: name, New: name == "new", Desired: desired, Present: desired, Observed: true, Machines: m}
@@ -57,7 +58,8 @@ func TestShrinkTakesWhatCostsLeast(t *testing.T) {
 	}
 }
 
-// A set that is all there is, is refilled to the last machine, whatever the floor; empty old sets do not count.
+// A set that is all there is, is refilled to the last machine, whatever the floor; empty old sets
+// do not count.
 func TestAPausedSetOnItsOwnIsRefilled(t *testing.T) {
 	alone := has("new", true, 2, machines(3, 0, 0, 0))
 	alone.PlannedFor = Size{5, 5}
@@ -68,7 +70,8 @@ func TestAPausedSetOnItsOwnIsRefilled(t *testing.T) {
 	}
 }
 
-// A new set whose size somebody changed, or that was scaled for another one, is scaled; else it is rolled out.
+// A new set whose size somebody changed, or that was scaled for another one, is scaled; else it is
+// rolled out.
 func TestRecreateSaysWhyItScales(t *testing.T) {
 	for _, tc := range []struct {
 		name       string

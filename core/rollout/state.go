@@ -13,10 +13,11 @@ type State struct {
 	Replicas int32
 	// Strategy says how machines of old sets are replaced. The zero value is RollingUpdate.
 	Strategy clusterv1alpha1.MachineDeploymentStrategyType
-	// Limits bound the way there; see Resolve. They are those of a rolling update: with another strategy there is no
-	// surge, and their zero value is right.
+	// Limits bound the way there; see Resolve. They are those of a rolling update: with another
+	// strategy there is no surge, and their zero value is right.
 	Limits Limits
-	// Paused says that no machine is to be replaced, and no set to be made, until it is false again.
+	// Paused says that no machine is to be replaced, and no set to be made, until it is false
+	// again.
 	Paused bool
 	// HistoryLimit is how many empty old sets are kept, so that their templates can be returned to.
 	HistoryLimit int32
@@ -33,13 +34,16 @@ type Set struct {
 	Revision int64
 	// Desired is the set's spec.replicas.
 	Desired int32
-	// Present counts the set's machines, those being deleted included. Where sources differ it is the largest.
+	// Present counts the set's machines, those being deleted included. Where sources differ it is
+	// the largest.
 	Present int32
-	// Observed says that the set's controller has acted on the set's present spec, and that Machines shows the result.
+	// Observed says that the set's controller has acted on the set's present spec, and that
+	// Machines shows the result.
 	Observed bool
 	// Machines are those that are not being deleted.
 	Machines []Machine
-	// PlannedFor is the deployment's size when the set was last scaled; the zero value means that nobody knows.
+	// PlannedFor is the deployment's size when the set was last scaled; the zero value means that
+	// nobody knows.
 	PlannedFor Size
 	// Part is what the set says of itself now.
 	Part Part
@@ -67,8 +71,8 @@ func (s State) max() int32 { return s.Replicas + s.Limits.MaxSurge }
 // floor is how many machines have to be available.
 func (s State) floor() int32 { return s.Replicas - s.Limits.MaxUnavailable }
 
-// Action is one of CreateSet, ScaleSet and DeleteSet. Applying only some of the actions of a plan, in whatever order,
-// is as safe as applying all.
+// Action is one of CreateSet, ScaleSet and DeleteSet. Applying only some of the actions of a plan,
+// in whatever order, is as safe as applying all.
 type Action interface{ action() }
 
 // CreateSet makes the set for the deployment's template.
@@ -77,8 +81,8 @@ type CreateSet struct {
 	Replicas int32
 }
 
-// ScaleSet changes the size of a set, and notes on it the deployment's size. From and To are equal where there is only
-// that to note.
+// ScaleSet changes the size of a set, and notes on it the deployment's size. From and To are equal
+// where there is only that to note.
 type ScaleSet struct {
 	Name string
 	// From is the size that the plan is based on. If the set has another by now, the plan is void.
@@ -98,11 +102,11 @@ func (DeleteSet) action() {}
 type Reason string
 
 const (
-	// Scaling: the deployment's size has changed. The set gives up marked machines first, since whoever lowered the
-	// size may have chosen them.
+	// Scaling: the deployment's size has changed. The set gives up marked machines first, since
+	// whoever lowered the size may have chosen them.
 	Scaling Reason = clusterv1alpha1.ScalingReasonScaling
-	// Rolling: machines of an old template make room for new ones. The set gives up unavailable machines first, marked
-	// or not: the plan counts on it.
+	// Rolling: machines of an old template make room for new ones. The set gives up unavailable
+	// machines first, marked or not: the plan counts on it.
 	Rolling Reason = clusterv1alpha1.ScalingReasonRolling
 )
 
@@ -155,8 +159,8 @@ func (s *Set) live() int32 {
 	return int32(len(s.Machines))
 }
 
-// settled says that what was last asked of the set has begun to happen, so that no machine is counted that the set is
-// about to delete.
+// settled says that what was last asked of the set has begun to happen, so that no machine is
+// counted that the set is about to delete.
 func (s *Set) settled() bool { return s.Observed && s.live() <= s.Desired }
 
 // holds is how many machines the set has or may make without being asked again.

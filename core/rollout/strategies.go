@@ -1,7 +1,7 @@
 package rollout
 
-// recreate shuts all old sets down, and fills the new one when their last machine is gone. A new set that has machines
-// already, since the strategy was another one a moment ago, keeps them.
+// recreate shuts all old sets down, and fills the new one when their last machine is gone. A new
+// set that has machines already, since the strategy was another one a moment ago, keeps them.
 func recreate(s State) []Action {
 	var actions []Action
 	for i := range s.Sets {
@@ -20,7 +20,8 @@ func recreate(s State) []Action {
 	return actions
 }
 
-// follow takes from old sets the machines that somebody has deleted, and lets the new set make as many once they are gone.
+// follow takes from old sets the machines that somebody has deleted, and lets the new set make as
+// many once they are gone.
 func follow(s State) []Action {
 	var actions []Action
 	fresh := s.newSet()

@@ -27,7 +27,8 @@ func TestRecreateMakesNoMachineBesideAnOldOne(t *testing.T) {
 	})
 }
 
-// With OnDelete no set gives up a machine for the template's sake, and there are never more machines than replicas.
+// With OnDelete no set gives up a machine for the template's sake, and there are never more
+// machines than replicas.
 func TestOnDeleteTakesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawSettled(t)
@@ -47,7 +48,8 @@ func TestOnDeleteTakesNothing(t *testing.T) {
 	})
 }
 
-// While a deployment is paused no set is made, and no set changes its size but to follow the deployment's.
+// While a deployment is paused no set is made, and no set changes its size but to follow the
+// deployment's.
 func TestPausedKeepsTheMix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawSettled(t)
@@ -83,8 +85,8 @@ func TestPausedKeepsTheMix(t *testing.T) {
 		}
 		after := map[string]int32{}
 		s, total, totalBefore := w.state(), int32(0), int32(0)
-		// What is more than there may be shrinks in any case: the limit was lowered, or a set has become the new one that is
-		// larger than the deployment.
+		// What is more than there may be shrinks in any case: the limit was lowered, or a set has
+		// become the new one that is larger than the deployment.
 		fits := true
 		for _, n := range before {
 			totalBefore += n

@@ -13,18 +13,19 @@ import (
 type State struct {
 	// Desired is how many Machines there should be.
 	Desired int
-	// Spare is how many Machines there may be beyond Desired while others are on their way out, so that these can be
-	// replaced before they are gone. With 0 each is replaced when it is gone.
+	// Spare is how many Machines there may be beyond Desired while others are on their way out, so
+	// that these can be replaced before they are gone. With 0 each is replaced when it is gone.
 	Spare int
 	// Machines are all that exist, those being deleted included.
 	Machines []Machine
-	// Siblings is how many Machines the other sets of the MachineDeployment have, and Bound how many all of them may
-	// have together; 0 if nobody knows.
+	// Siblings is how many Machines the other sets of the MachineDeployment have, and Bound how
+	// many all of them may have together; 0 if nobody knows.
 	Siblings, Bound int
 	// Frozen: the last decision was Frozen.
 	Frozen bool
 	Order  Order
-	// Repair bounds the replacement of failed Machines, Fleet is how all Machines fare, and Attempts are the set's.
+	// Repair bounds the replacement of failed Machines, Fleet is how all Machines fare, and
+	// Attempts are the set's.
 	Repair   health.Limits
 	Fleet    health.Fleet
 	Attempts health.Attempts
@@ -46,13 +47,16 @@ type Order struct {
 type Decision struct {
 	// Create is how many Machines to create.
 	Create int
-	// Delete are the Machines to delete, the first to go first. None of them is being deleted already.
+	// Delete are the Machines to delete, the first to go first. None of them is being deleted
+	// already.
 	Delete []Machine
 	// Held: because of refused Machines nothing is created or replaced until the spec changes.
 	Held bool
-	// Frozen: there are far more Machines than there may be, see State.overshoots. What is missing is not created.
+	// Frozen: there are far more Machines than there may be, see State.overshoots. What is missing
+	// is not created.
 	Frozen bool
-	// Health says why failed Machines are replaced or not. It is zero while there is something else to do first.
+	// Health says why failed Machines are replaced or not. It is zero while there is something else
+	// to do first.
 	Health health.Verdict
 }
 
@@ -67,12 +71,14 @@ func (s State) Live() int {
 	return n
 }
 
-// Decide compares what there is with what there should be. If more than Desired would stay, the surplus goes in the order
-// of Victims. Otherwise the missing ones are created: as many as are missing among those that stay, but never so many
-// that with those on their way out there are more than Desired and Spare. Failed ones are deleted as package health allows;
-// what is created in their place shows once they are on their way out. While there are more than Desired and Spare, nothing is
-// created or replaced. Nor does the set create any that all sets together may not have, whatever its own size: its deployment may
-// want fewer than when it gave that. While far too many Machines are there, of this set or its siblings, none is created at all.
+// Decide compares what there is with what there should be. If more than Desired would stay, the
+// surplus goes in the order of Victims. Otherwise the missing ones are created: as many as are
+// missing among those that stay, but never so many that with those on their way out there are more
+// than Desired and Spare. Failed ones are deleted as package health allows; what is created in
+// their place shows once they are on their way out. While there are more than Desired and Spare,
+// nothing is created or replaced. Nor does the set create any that all sets together may not have,
+// whatever its own size: its deployment may want fewer than when it gave that. While far too many
+// Machines are there, of this set or its siblings, none is created at all.
 func Decide(s State) Decision {
 	live, present := s.Live(), len(s.Machines)
 	if live > s.Desired {
@@ -96,8 +102,9 @@ func Decide(s State) Decision {
 	return d
 }
 
-// overshoots says whether there are so many Machines, those on their way out included, that nobody can have meant it: more
-// than Bound and a margin, a fifth of it and at least two. Once there were, it holds until there are Bound at most.
+// overshoots says whether there are so many Machines, those on their way out included, that nobody
+// can have meant it: more than Bound and a margin, a fifth of it and at least two. Once there were,
+// it holds until there are Bound at most.
 func (s State) overshoots() bool {
 	if s.Bound == 0 {
 		return false
@@ -133,9 +140,10 @@ func (s State) repair(d *Decision) {
 	}
 }
 
-// Victims returns the Machines in the order in which they go when there are to be fewer: being deleted, marked, unadopted, failed,
-// without a Node, unavailable, not preserved, of lower priority, and then as the policy says. With Order.UnavailableFirst every
-// unavailable one comes before every available one. The order is total: it depends on nothing but the Machines.
+// Victims returns the Machines in the order in which they go when there are to be fewer: being
+// deleted, marked, unadopted, failed, without a Node, unavailable, not preserved, of lower
+// priority, and then as the policy says. With Order.UnavailableFirst every unavailable one comes
+// before every available one. The order is total: it depends on nothing but the Machines.
 func Victims(machines []Machine, o Order) []Machine {
 	sorted := slices.Clone(machines)
 	slices.SortFunc(sorted, func(a, b Machine) int {
@@ -197,9 +205,9 @@ func fnv1a(h uint64, s string) uint64 {
 	return h
 }
 
-// Batch is how many Machines to create next, after the last batch went well: 1, 2, 4 and so on, so that an error that
-// hits all of them costs few requests, and once width are created at once without an error all that are left, width at
-// a time.
+// Batch is how many Machines to create next, after the last batch went well: 1, 2, 4 and so on, so
+// that an error that hits all of them costs few requests, and once width are created at once
+// without an error all that are left, width at a time.
 func Batch(last, left, width int) int {
 	if last >= width {
 		return left

@@ -291,8 +291,8 @@ func TestVictimsAreAnOrder(t *testing.T) {
 	})
 }
 
-// Exactly as many are created or deleted as there are too few or too many; no machine is deleted twice; replacements
-// stay within their budget.
+// Exactly as many are created or deleted as there are too few or too many; no machine is deleted
+// twice; replacements stay within their budget.
 func TestDecideCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)
@@ -334,8 +334,8 @@ func TestDecideCounts(t *testing.T) {
 	})
 }
 
-// Whatever there is to spare: not more are created than are missing among those that stay, nor than there is room for,
-// nor fewer; and whom a smaller set gives up does not depend on it.
+// Whatever there is to spare: not more are created than are missing among those that stay, nor than
+// there is room for, nor fewer; and whom a smaller set gives up does not depend on it.
 func TestSpareBoundsWhatIsCreated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)

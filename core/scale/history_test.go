@@ -16,7 +16,8 @@ type server struct {
 	uids int
 	// next is what was persisted.
 	next int64
-	// lost are names of requests whose answer was lost: carried out, not carried out, or yet to be. True means the last.
+	// lost are names of requests whose answer was lost: carried out, not carried out, or yet to be.
+	// True means the last.
 	lost map[string]bool
 }
 
@@ -39,8 +40,8 @@ func (s *server) post(name string) bool {
 	return true
 }
 
-// possible counts the Machines that there are or that, for all the controller can know, a lost request may yet make; and
-// those of them that stay.
+// possible counts the Machines that there are or that, for all the controller can know, a lost
+// request may yet make; and those of them that stay.
 func (s *server) possible() (all, staying int) {
 	for _, m := range s.machines {
 		all++
@@ -62,7 +63,8 @@ type controller struct {
 	names   *Names
 	pending Pending
 	cache   []Machine
-	// fresh: it has to list the Machines live before it creates any, since it has just started or an answer was lost.
+	// fresh: it has to list the Machines live before it creates any, since it has just started or
+	// an answer was lost.
 	fresh bool
 }
 
@@ -78,7 +80,8 @@ type history struct {
 	desired, spare int
 	// spares: how many there are to spare changes; else there are none.
 	spares bool
-	// ceiling is desired and spare, and most desired, but for what there was when they were lowered.
+	// ceiling is desired and spare, and most desired, but for what there was when they were
+	// lowered.
 	ceiling, most int
 }
 
@@ -166,7 +169,8 @@ func (h *history) create(count int) {
 	}
 }
 
-// lose notes that nobody knows what became of the request. One that was sent before may still be under way.
+// lose notes that nobody knows what became of the request. One that was sent before may still be
+// under way.
 func (h *history) lose(name string) {
 	if _, ok := h.lost[name]; !ok {
 		h.lost[name] = false
@@ -174,8 +178,8 @@ func (h *history) lose(name string) {
 	h.fresh = true
 }
 
-// crash ends the process: its requests in flight are carried out now or never. The successor's cache may be as old as
-// its predecessor's.
+// crash ends the process: its requests in flight are carried out now or never. The successor's
+// cache may be as old as its predecessor's.
 func (h *history) crash() {
 	for _, name := range slices.Sorted(maps.Keys(h.lost)) {
 		if h.lost[name] && rapid.Bool().Draw(h.T, "carried out") {
@@ -215,7 +219,8 @@ func (h *history) step() {
 		for _, name := range names {
 			if h.machines[name].Deleting && Decided("set", "uid", name, h.next) {
 				delete(h.machines, name)
-				// No request is under way for longer than it takes to repeat it, notice the Machine and delete it.
+				// No request is under way for longer than it takes to repeat it, notice the Machine
+				// and delete it.
 				delete(h.lost, name)
 			}
 		}
@@ -235,7 +240,8 @@ func (h *history) step() {
 	h.check()
 }
 
-// refuse lets the controller learn for sure that there is no Machine of that name, nor a request that may make one.
+// refuse lets the controller learn for sure that there is no Machine of that name, nor a request
+// that may make one.
 func (h *history) refuse(name string) {
 	if !h.lost[name] && h.machines[name] == nil {
 		h.names.Refused(name)
@@ -252,14 +258,15 @@ func (h *history) lookUpUnseen() {
 	}
 }
 
-// Over any history of crashes, lost answers, stale caches and changes of mind: never a Machine more than there should
-// be, never a name twice, never one deleted too many; and in the end there are as many as there should be.
+// Over any history of crashes, lost answers, stale caches and changes of mind: never a Machine more
+// than there should be, never a name twice, never one deleted too many; and in the end there are as
+// many as there should be.
 func TestNeverOneTooMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { drawHistory(t, false) })
 }
 
-// The same, while there are sometimes Machines to spare: never more than with these there may be, and of those that stay
-// never more than there should be.
+// The same, while there are sometimes Machines to spare: never more than with these there may be,
+// and of those that stay never more than there should be.
 func TestNeverOneTooManyWithSomeToSpare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { drawHistory(t, true) })
 }

@@ -25,10 +25,11 @@ type Machine struct {
 	Preserved bool
 	// Stopped: its VM is switched off.
 	Stopped bool
-	// Refused: it failed because of its spec, and the set would create the next one from the same spec.
+	// Refused: it failed because of its spec, and the set would create the next one from the same
+	// spec.
 	Refused bool
-	// Unadopted: it came with the id of a VM that is not its own, or with the uid of another Machine.
-	// It will never have a VM.
+	// Unadopted: it came with the id of a VM that is not its own, or with the uid of another
+	// Machine. It will never have a VM.
 	Unadopted bool
 	// HasNode: it has joined the cluster.
 	HasNode bool

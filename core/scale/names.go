@@ -8,16 +8,18 @@ import (
 )
 
 const (
-	// maxName is how long a name of a Machine may be: it becomes a host name, and a label of the Node.
+	// maxName is how long a name of a Machine may be: it becomes a host name, and a label of the
+	// Node.
 	maxName = 63
 	// tagLength makes 2^25 tags, which tell sets of the same name apart.
 	tagLength = 5
-	// indexLength is the room for a number; a set that creates a Machine a second fills it in 300 years.
+	// indexLength is the room for a number; a set that creates a Machine a second fills it in 300
+	// years.
 	indexLength = 10
 )
 
-// Names numbers the Machines of one set; the package comment says why. It is the memory of one process and not safe for
-// concurrent use.
+// Names numbers the Machines of one set; the package comment says why. It is the memory of one
+// process and not safe for concurrent use.
 type Names struct {
 	prefix string
 	next   int64
@@ -28,17 +30,18 @@ type Names struct {
 type numberState int
 
 const (
-	// numberUnknown: if a higher number was tried, then this one may have been as well, by this process or its
-	// predecessor; what became of it is not known.
+	// numberUnknown: if a higher number was tried, then this one may have been as well, by this
+	// process or its predecessor; what became of it is not known.
 	numberUnknown numberState = iota
 	// numberDecided: the Machine was created, or the name is a stranger's.
 	numberDecided
-	// numberRefused: the API server has refused the Machine. The number can be tried again as long as no higher one is
-	// decided.
+	// numberRefused: the API server has refused the Machine. The number can be tried again as long
+	// as no higher one is decided.
 	numberRefused
 )
 
-// NewNames returns the names of the set with that name and uid. next is what was persisted, 0 at first.
+// NewNames returns the names of the set with that name and uid. next is what was persisted, 0 at
+// first.
 func NewNames(set, uid string, next int64) *Names {
 	return &Names{prefix: namePrefix(set, uid), next: next, states: map[int64]numberState{}}
 }
@@ -53,15 +56,17 @@ func namePrefix(set, uid string) string {
 	return set + "-" + tag + "-"
 }
 
-// Raise tells n what was persisted, by this process or another. A lower number than known changes nothing.
+// Raise tells n what was persisted, by this process or another. A lower number than known changes
+// nothing.
 func (n *Names) Raise(next int64) {
 	n.next = max(n.next, next)
 	n.compact()
 }
 
-// Take returns the count names to create Machines under. First come those that may have been tried and whose outcome is
-// not known, so that no Machine is created in place of one that may yet appear; then the lowest others that are not
-// decided. Until their outcome is known, Take returns them again.
+// Take returns the count names to create Machines under. First come those that may have been tried
+// and whose outcome is not known, so that no Machine is created in place of one that may yet
+// appear; then the lowest others that are not decided. Until their outcome is known, Take returns
+// them again.
 func (n *Names) Take(count int) []string {
 	numbers := make([]int64, 0, count)
 	take := func(i int64) {
@@ -123,8 +128,9 @@ func (n *Names) compact() {
 // Next is the number to persist.
 func (n *Names) Next() int64 { return n.next }
 
-// Decided says whether the Machine of that name may be removed for good: only if its number is below next, the
-// persisted one, can it never be created again. Machines with names of another form may.
+// Decided says whether the Machine of that name may be removed for good: only if its number is
+// below next, the persisted one, can it never be created again. Machines with names of another form
+// may.
 func Decided(set, uid, name string, next int64) bool {
 	i, ok := NewNames(set, uid, next).index(name)
 	return !ok || i < next

@@ -41,8 +41,8 @@ func TestSAFE2_Overshoot(t *testing.T) {
 	}
 }
 
-// However the sets of a deployment come to their sizes: none creates beyond the bound, surplus always goes, and in the end
-// nothing is frozen.
+// However the sets of a deployment come to their sizes: none creates beyond the bound, surplus
+// always goes, and in the end nothing is frozen.
 func TestSAFE2_NothingIsCreatedBeyondTheBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Pending is what one process created and deleted of a set and its cache does not show yet. The zero value is empty. It
-// is not safe for concurrent use.
+// Pending is what one process created and deleted of a set and its cache does not show yet. The
+// zero value is empty. It is not safe for concurrent use.
 type Pending struct {
 	// created holds Machines by uid.
 	created map[string]Machine
@@ -36,8 +36,9 @@ func (p *Pending) Gone(uid string) {
 	delete(p.deleted, uid)
 }
 
-// View returns the set's Machines: the cached ones, and those noted that are not among them; and those whose deletion
-// is noted as being deleted. It forgets what the cache shows by now. With nothing noted that is cached itself.
+// View returns the set's Machines: the cached ones, and those noted that are not among them; and
+// those whose deletion is noted as being deleted. It forgets what the cache shows by now. With
+// nothing noted that is cached itself.
 func (p *Pending) View(cached []Machine) []Machine {
 	if p.Settled() {
 		return cached
@@ -67,7 +68,8 @@ func (p *Pending) View(cached []Machine) []Machine {
 	return view
 }
 
-// Unseen returns the noted Machines that the last View's cache did not have, in the order of their uids.
+// Unseen returns the noted Machines that the last View's cache did not have, in the order of their
+// uids.
 func (p *Pending) Unseen() []Machine {
 	var unseen []Machine
 	for _, uid := range slices.Sorted(maps.Keys(p.created)) {

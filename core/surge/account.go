@@ -69,7 +69,8 @@ type Account struct {
 
 type sizeRecord struct {
 	size Size
-	// before is the version of the set that was changed; empty if the set was created with the size.
+	// before is the version of the set that was changed; empty if the set was created with the
+	// size.
 	before string
 	at     time.Time
 }
@@ -105,8 +106,8 @@ func (a *Account) RemoveMachine(set types.UID, name string) { delete(a.machines[
 // RemoveMachines records that the cache shows all Machines of the set that were created.
 func (a *Account) RemoveMachines(set types.UID) { delete(a.machines, set) }
 
-// UnseenMachines counts the set's Machines that were created and are not among the cached ones. None
-// of them counts any more after that delay.
+// UnseenMachines counts the set's Machines that were created and are not among the cached ones.
+// None of them counts any more after that delay.
 func (a *Account) UnseenMachines(set types.UID, cached []clusterv1alpha1.Machine) (count int, left time.Duration) {
 	if len(a.machines[set]) == 0 {
 		return 0, 0
@@ -123,14 +124,14 @@ func (a *Account) UnseenMachines(set types.UID, cached []clusterv1alpha1.Machine
 	return count, left
 }
 
-// SetSize records that a set was given a size, or may have been. before is the version of the set that
-// was changed; empty for one that was created with the size.
+// SetSize records that a set was given a size, or may have been. before is the version of the set
+// that was changed; empty for one that was created with the size.
 func (a *Account) SetSize(name, before string, size Size) {
 	a.sizes[name] = sizeRecord{size: size, before: before, at: a.clock.Now()}
 }
 
-// UnseenSize returns the size that the set was given and that this version of it, from the cache, does
-// not show; false if there is none. It forgets a size that the version shows.
+// UnseenSize returns the size that the set was given and that this version of it, from the cache,
+// does not show; false if there is none. It forgets a size that the version shows.
 func (a *Account) UnseenSize(name, version string) (Size, bool) {
 	record, ok := a.sizes[name]
 	if ok && (record.before == "" || isNewer(version, record.before) || a.hasExpired(record.at)) {
@@ -162,8 +163,8 @@ func isNewer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// IsRefused says that the API server has refused a request, so that it has changed nothing. Of other
-// errors nobody knows.
+// IsRefused says that the API server has refused a request, so that it has changed nothing. Of
+// other errors nobody knows.
 func IsRefused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest &&

@@ -2,6 +2,6 @@
 //
 // A rollout that grows a set and a set that replaces Machines before they are gone draw on the same
 // maxSurge, and neither sees at once in the cache what the other has just done. So each locks the
-// deployment's Account, counts, records what it is about to do, and unlocks. Whoever comes next counts
-// what is recorded until the cache shows it. docs/adr/0003 has the reasons.
+// deployment's Account, counts, records what it is about to do, and unlocks. Whoever comes next
+// counts what is recorded until the cache shows it. docs/adr/0003 has the reasons.
 package surge

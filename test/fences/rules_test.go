@@ -26,7 +26,10 @@ type rule struct {
 }
 
 // pure are the packages that decide and do nothing else.
-var pure = []string{"core/rollout", "core/scale", "core/lifecycle", "core/health", "core/orphan", "core/instance", "core/providerspec", "core/foreign"}
+var pure = []string{
+	"core/rollout", "core/scale", "core/lifecycle", "core/health", "core/orphan", "core/instance", "core/providerspec",
+	"core/foreign", "core/annotations", "core/machinetemplate",
+}
 
 var kubernetes = []string{"k8s.io", "sigs.k8s.io"}
 

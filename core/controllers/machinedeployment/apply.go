@@ -22,7 +22,8 @@ import (
 type applied struct {
 	actions []rollout.Action
 	wait    rollout.Wait
-	// created is the set that was made for the template, found one of before that is used again; empty if none was.
+	// created is the set that was made for the template, found one of before that is used again;
+	// empty if none was.
 	created, found string
 	// createErr is why no set could be made; err the first error of all.
 	createErr, err error
@@ -30,7 +31,8 @@ type applied struct {
 	held bool
 }
 
-// apply carries out what package rollout plans, and keeps on the sets what they have from the deployment.
+// apply carries out what package rollout plans, and keeps on the sets what they have from the
+// deployment.
 func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	var done applied
 	done.actions, done.wait = rollout.Plan(o.state)
@@ -88,7 +90,8 @@ func (o *observation) noteSize(set *clusterv1alpha1.MachineSet, before string, e
 	}
 }
 
-// confirm makes sure that the cache shows the deployment and its sets as the API server has them now.
+// confirm makes sure that the cache shows the deployment and its sets as the API server has them
+// now.
 func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 	md := &clusterv1alpha1.MachineDeployment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.md), md); client.IgnoreNotFound(err) != nil {
@@ -127,7 +130,8 @@ type edit struct {
 	reason   rollout.Reason
 }
 
-// edits returns the sets that have to change: those that are scaled, and those that lack something of the deployment.
+// edits returns the sets that have to change: those that are scaled, and those that lack something
+// of the deployment.
 func (o *observation) edits(actions []rollout.Action) []edit {
 	scaled := map[string]rollout.ScaleSet{}
 	for _, a := range actions {

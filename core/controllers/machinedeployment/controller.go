@@ -80,7 +80,8 @@ type reconciler struct {
 	clock   clock.PassiveClock
 	metrics *counters
 	reports reports
-	// since is when this process began to look at deployments: the time before does not count against their deadlines.
+	// since is when this process began to look at deployments: the time before does not count
+	// against their deadlines.
 	since   time.Time
 	started sync.Once
 	pace    requeue.Debounce
@@ -168,8 +169,9 @@ func (r *reconciler) leaveAlone(ctx context.Context, md *clusterv1alpha1.Machine
 	return r.report(ctx, o, applied{held: true})
 }
 
-// size writes the size of a deployment that has none: at first the initial one; later, when somebody dropped the field,
-// for instance to leave it to an autoscaler, the one that its sets were last scaled for.
+// size writes the size of a deployment that has none: at first the initial one; later, when
+// somebody dropped the field, for instance to leave it to an autoscaler, the one that its sets were
+// last scaled for.
 func (r *reconciler) size(ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet) error {
 	replicas := annotations.InitialReplicas(md)
 	newest := int64(-1)
@@ -191,9 +193,9 @@ func (r *reconciler) size(ctx context.Context, md *clusterv1alpha1.MachineDeploy
 	return nil
 }
 
-// claim returns the deployment's sets from the cache, after it has adopted and released some where that was due. When it
-// has adopted any, or somebody else's write kept it from that, it returns requeue.ErrStale: without that set another might
-// be made in its place.
+// claim returns the deployment's sets from the cache, after it has adopted and released some where
+// that was due. When it has adopted any, or somebody else's write kept it from that, it returns
+// requeue.ErrStale: without that set another might be made in its place.
 func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeployment) ([]clusterv1alpha1.MachineSet, error) {
 	selector, err := md.Spec.Selector.AsSelector()
 	if err != nil {
@@ -247,7 +249,8 @@ func (r *reconciler) claimOn(ctx context.Context, owner ownership.Owner, set *cl
 	return claim, nil
 }
 
-// deploymentsOf returns the deployment that a set belongs to, or, if it belongs to nobody, those that would adopt it.
+// deploymentsOf returns the deployment that a set belongs to, or, if it belongs to nobody, those
+// that would adopt it.
 func (r *reconciler) deploymentsOf(ctx context.Context, set client.Object) []reconcile.Request {
 	return ownership.OwnersOf(set, clusterv1alpha1.MachineDeploymentKind, func() []ownership.Adopter {
 		deployments := &clusterv1alpha1.MachineDeploymentList{}

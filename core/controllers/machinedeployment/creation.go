@@ -25,12 +25,14 @@ const (
 	hashBytes = 5
 )
 
-// createSet makes the set for the deployment's template and returns its name. The name is made from the template, so
-// that a repeat meets the set that an earlier request has made. If another object has it, the next attempt uses another.
+// createSet makes the set for the deployment's template and returns its name. The name is made from
+// the template, so that a repeat meets the set that an earlier request has made. If another object
+// has it, the next attempt uses another.
 //
-// The set is made empty and gets its size with a second request. A create whose answer is lost may be carried out a minute later,
-// when the deployment has another template and another set: by then it brings no Machines. Nor does a size that is late: it
-// is given to the very set that was made, and each set that a rollout leaves behind is written to before the next one is made.
+// The set is made empty and gets its size with a second request. A create whose answer is lost may
+// be carried out a minute later, when the deployment has another template and another set: by then
+// it brings no Machines. Nor does a size that is late: it is given to the very set that was made,
+// and each set that a rollout leaves behind is written to before the next one is made.
 func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.CreateSet) (string, error) {
 	set := o.newSet()
 	err := r.client.Create(ctx, set)
@@ -53,7 +55,8 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	return "", r.noteCollision(ctx, o, set.Name)
 }
 
-// giveSize gives a set that was just made its size. Where somebody has written to the set already, the next plan does.
+// giveSize gives a set that was just made its size. Where somebody has written to the set already,
+// the next plan does.
 func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet, replicas int32) error {
 	if replicas == 0 {
 		return nil
@@ -70,7 +73,8 @@ func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv
 	return nil
 }
 
-// noteCollision has the next attempt use another name. It returns requeue.ErrStale when that is written.
+// noteCollision has the next attempt use another name. It returns requeue.ErrStale when that is
+// written.
 func (r *reconciler) noteCollision(ctx context.Context, o *observation, taken string) error {
 	changed := o.md.DeepCopy()
 	count := int32(1)
@@ -113,8 +117,9 @@ func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 	return set
 }
 
-// hash tells templates apart in names. Whether two are the same is never decided by it. A deployment that is made again under
-// its name gives its sets other names: Kubernetes' garbage collector may take a set for its namesake, see namesake.go.
+// hash tells templates apart in names. Whether two are the same is never decided by it. A
+// deployment that is made again under its name gives its sets other names: Kubernetes' garbage
+// collector may take a set for its namesake, see namesake.go.
 func (o *observation) hash() string {
 	h := sha256.New()
 	_, _ = h.Write(o.template)

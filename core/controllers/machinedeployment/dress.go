@@ -12,13 +12,13 @@ import (
 	"github.com/millwright-dev/millwright/core/rollout"
 )
 
-// changeCause is an annotation in which users say why they changed a template; `rollout history` shows it, as kubectl does
-// that of a Deployment.
+// changeCause is an annotation in which users say why they changed a template; `rollout history`
+// shows it, as kubectl does that of a Deployment.
 const changeCause = "kubernetes.io/change-cause"
 
-// dress puts on a set what it has from the deployment and may change without replacing a machine. cluster-autoscaler
-// wants its label and its annotation both or not at all. A change of maxSurge alone scales no set, but sets replace
-// Machines within it.
+// dress puts on a set what it has from the deployment and may change without replacing a machine.
+// cluster-autoscaler wants its label and its annotation both or not at all. A change of maxSurge
+// alone scales no set, but sets replace Machines within it.
 func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64, part rollout.Part) {
 	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
 	revise(set, revision)
@@ -36,8 +36,8 @@ func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64, par
 	}
 }
 
-// update gives the set of the deployment's template the part of it that reaches Machines in place. Old sets keep theirs:
-// it is what their Machines were made from.
+// update gives the set of the deployment's template the part of it that reaches Machines in place.
+// Old sets keep theirs: it is what their Machines were made from.
 func (o *observation) update(set *clusterv1alpha1.MachineSet) {
 	from, to := &o.md.Spec.Template, &set.Spec.Template
 	machinetemplate.CopyInPlace(&to.Spec, &from.Spec)
@@ -51,8 +51,9 @@ func (o *observation) update(set *clusterv1alpha1.MachineSet) {
 	}
 }
 
-// labelsFor returns the labels that the set's Machines are to have if the template has these: what the set selects by is
-// the set's own. It is false if the set, which somebody else may have made, would not find such Machines.
+// labelsFor returns the labels that the set's Machines are to have if the template has these: what
+// the set selects by is the set's own. It is false if the set, which somebody else may have made,
+// would not find such Machines.
 func labelsFor(set *clusterv1alpha1.MachineSet, template map[string]string) (map[string]string, bool) {
 	wanted := map[string]string{}
 	maps.Copy(wanted, template)

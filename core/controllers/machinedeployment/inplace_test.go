@@ -33,7 +33,8 @@ func bare(md *clusterv1alpha1.MachineDeployment) {
 	md.Spec.MinReadySeconds = 0
 }
 
-// What needs no other VM reaches the current set without a new revision, and goes again; old sets keep their template.
+// What needs no other VM reaches the current set without a new revision, and goes again; old sets
+// keep their template.
 func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
@@ -139,8 +140,8 @@ func parts(t *testing.T, c *controllertest.Cluster) string {
 	return fmt.Sprintf("%q", all)
 }
 
-// While a rollout goes on its sets say so, new ones from the start; afterwards none does, also if the end came while
-// nobody looked.
+// While a rollout goes on its sets say so, new ones from the start; afterwards none does, also if
+// the end came while nobody looked.
 func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
-// late loses the answer of one request about a MachineSet, and holds the request itself up until the test lets it arrive.
+// late loses the answer of one request about a MachineSet, and holds the request itself up until
+// the test lets it arrive.
 type late struct {
 	mu sync.Mutex
 	// meanwhile is called before the loss is noticed; nil where no answer is to be lost.
@@ -79,13 +80,14 @@ func (l *late) sizes() interceptor.Funcs {
 	}
 }
 
-// nodesOf is the deployment nodes, yet to be read: the controllers' goroutines must not use the test's.
+// nodesOf is the deployment nodes, yet to be read: the controllers' goroutines must not use the
+// test's.
 func nodesOf(c *controllertest.Cluster) *clusterv1alpha1.MachineDeployment {
 	return &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "nodes"}}
 }
 
-// The create of a set, whose answer is lost, is carried out after its deployment was given another template and has another set:
-// it brings no Machine of the template that nobody wants any more.
+// The create of a set, whose answer is lost, is carried out after its deployment was given another
+// template and has another set: it brings no Machine of the template that nobody wants any more.
 func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)

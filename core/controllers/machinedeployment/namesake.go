@@ -23,9 +23,10 @@ func ownerName(set client.Object) []string {
 	return nil
 }
 
-// dropLeftovers deletes the sets of an earlier deployment of the same name. So does Kubernetes' garbage collector, unless the
-// deployment was deleted and made again while its watch was interrupted: then it takes the new one for the old, and the sets
-// and their VMs would stay for ever (https://github.com/kubernetes/kubernetes/pull/133565 has the cause).
+// dropLeftovers deletes the sets of an earlier deployment of the same name. So does Kubernetes'
+// garbage collector, unless the deployment was deleted and made again while its watch was
+// interrupted: then it takes the new one for the old, and the sets and their VMs would stay for
+// ever (https://github.com/kubernetes/kubernetes/pull/133565 has the cause).
 func (r *reconciler) dropLeftovers(ctx context.Context, md *clusterv1alpha1.MachineDeployment) error {
 	sets := &clusterv1alpha1.MachineSetList{}
 	if err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{namesakeIndex: md.Name},
@@ -43,8 +44,8 @@ func (r *reconciler) dropLeftovers(ctx context.Context, md *clusterv1alpha1.Mach
 			}
 			continue
 		}
-		// The cache may show an earlier deployment than the set's. The API server has the latest, and whoever owned a set
-		// before is gone then.
+		// The cache may show an earlier deployment than the set's. The API server has the latest,
+		// and whoever owned a set before is gone then.
 		now := &clusterv1alpha1.MachineDeployment{}
 		if err := r.live.Get(ctx, client.ObjectKeyFromObject(md), now); err != nil {
 			return fmt.Errorf("look up the MachineDeployment: %w", err)

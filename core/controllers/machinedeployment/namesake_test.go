@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
-// No garbage collector works here, as after an interrupted watch: a deployment that is made again has nobody else to clear away
-// after the one before.
+// No garbage collector works here, as after an interrupted watch: a deployment that is made again
+// has nobody else to clear away after the one before.
 func TestADeploymentMadeAgainDropsTheSetsBefore(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)

@@ -38,7 +38,8 @@ type observation struct {
 	counts counts
 	// since is spec.rolloutAfter if that has passed: a set that was made before it is old.
 	since *metav1.Time
-	// next is in how long something changes of itself: a Machine becomes available, or rolloutAfter comes. 0 if nothing does.
+	// next is in how long something changes of itself: a Machine becomes available, or rolloutAfter
+	// comes. 0 if nothing does.
 	next time.Duration
 }
 
@@ -87,7 +88,8 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 		Name:     set.Name,
 		New:      set == o.fresh,
 		Revision: revisionOf(set),
-		// The set's controller reports what it has seen only once the cache, which it shares with us, shows what it did.
+		// The set's controller reports what it has seen only once the cache, which it shares with
+		// us, shows what it did.
 		Observed: set.Status.ObservedGeneration >= set.Generation && set.Spec.Replicas != nil && set.DeletionTimestamp.IsZero(),
 	}
 	if set.Spec.Replicas != nil {
@@ -123,8 +125,9 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	return s, nil
 }
 
-// growing says whether the set of an earlier template was given a larger size that it does not show. It will in a moment, unless
-// the answer was lost: then nobody can tell, until such a request can no longer be under way.
+// growing says whether the set of an earlier template was given a larger size that it does not
+// show. It will in a moment, unless the answer was lost: then nobody can tell, until such a request
+// can no longer be under way.
 func (o *observation) growing(set *clusterv1alpha1.MachineSet, shown int32) bool {
 	size, ok := o.room.UnseenSize(set.Name, set.ResourceVersion)
 	return ok && size.Replicas > int(shown)
@@ -143,9 +146,10 @@ func (c *counts) add(m *clusterv1alpha1.Machine, updated, available bool) {
 	}
 }
 
-// current says whether the set's Machines are as the deployment's are to be: made from its template, and, once
-// rolloutAfter has passed, not before that. What decides about a template is what it says, not a hash of it: a new field
-// with a default, or another way to hash, must not replace machines.
+// current says whether the set's Machines are as the deployment's are to be: made from its
+// template, and, once rolloutAfter has passed, not before that. What decides about a template is
+// what it says, not a hash of it: a new field with a default, or another way to hash, must not
+// replace machines.
 func (o *observation) current(set *clusterv1alpha1.MachineSet) (bool, error) {
 	canonical, err := machinetemplate.Canonical(&set.Spec.Template)
 	if err != nil {
@@ -154,9 +158,9 @@ func (o *observation) current(set *clusterv1alpha1.MachineSet) (bool, error) {
 	return bytes.Equal(canonical, o.template) && (o.since == nil || madeSince(set, o.since)), nil
 }
 
-// madeSince says whether the set was made at that time or later. A set that was made because of the time says so: the API
-// server's clock, which stamps the set, may be another than ours. Its stamps are rounded down to the second, so that in
-// the very second one that does not say so may be older.
+// madeSince says whether the set was made at that time or later. A set that was made because of the
+// time says so: the API server's clock, which stamps the set, may be another than ours. Its stamps
+// are rounded down to the second, so that in the very second one that does not say so may be older.
 func madeSince(set *clusterv1alpha1.MachineSet, since *metav1.Time) bool {
 	noted, err := time.Parse(time.RFC3339, set.Annotations[clusterv1alpha1.RolloutAfterAnnotation])
 	if err == nil && !noted.Before(since.Time) {
@@ -165,7 +169,8 @@ func madeSince(set *clusterv1alpha1.MachineSet, since *metav1.Time) bool {
 	return set.CreationTimestamp.After(since.Time)
 }
 
-// limits resolves the amounts of a rolling update; what is left out has the schema's default. Other strategies have none.
+// limits resolves the amounts of a rolling update; what is left out has the schema's default. Other
+// strategies have none.
 func limits(md *clusterv1alpha1.MachineDeployment) rollout.Limits {
 	if kind := md.Spec.Strategy.Type; kind != "" && kind != clusterv1alpha1.RollingUpdateStrategy {
 		return rollout.Limits{}

@@ -21,8 +21,9 @@ type progress struct {
 	left time.Duration
 }
 
-// progress says how the rollout gets on. Once a rollout is complete it stays so until the next one begins: that Machines
-// come and go, because the deployment is scaled or a Machine is replaced, is none. since is when this process began.
+// progress says how the rollout gets on. Once a rollout is complete it stays so until the next one
+// begins: that Machines come and go, because the deployment is scaled or a Machine is replaced, is
+// none. since is when this process began.
 func (o *observation) progress(done applied, since, now time.Time) progress {
 	was := apimeta.FindStatusCondition(o.md.Status.Conditions, clusterv1alpha1.ConditionProgressing)
 	if was == nil {
@@ -66,8 +67,8 @@ func (o *observation) complete(done applied, was *metav1.Condition) bool {
 	return settled || was.Reason == clusterv1alpha1.ReasonNewMachineSetAvailable && o.fresh != nil && !o.state.Rolling()
 }
 
-// await lets the deadline run. It counts from the last progress, which stands in the status so that it outlasts this
-// process, but not from before this process looked: nobody was there to make any.
+// await lets the deadline run. It counts from the last progress, which stands in the status so that
+// it outlasts this process, but not from before this process looked: nobody was there to make any.
 func (p *progress) await(o *observation, was *metav1.Condition, since, now time.Time) {
 	exceeded := was.Reason == clusterv1alpha1.ReasonProgressDeadlineExceeded
 	if o.gotOn(was) {
@@ -90,8 +91,8 @@ func (p *progress) await(o *observation, was *metav1.Condition, since, now time.
 	}
 }
 
-// gotOn says whether the rollout has come further than the status shows, as for a Deployment of apps/v1, or was not under
-// way at all.
+// gotOn says whether the rollout has come further than the status shows, as for a Deployment of
+// apps/v1, or was not under way at all.
 func (o *observation) gotOn(was *metav1.Condition) bool {
 	switch was.Reason {
 	case "", clusterv1alpha1.ReasonNewMachineSetAvailable, clusterv1alpha1.ReasonDeletionAwaited:
@@ -106,7 +107,8 @@ func (o *observation) gotOn(was *metav1.Condition) bool {
 		o.counts.present-o.counts.updated < before.Replicas-before.UpdatedReplicas
 }
 
-// waitsFor says what is waited for. It has no numbers: they stand in the status, and would change with each Machine.
+// waitsFor says what is waited for. It has no numbers: they stand in the status, and would change
+// with each Machine.
 func waitsFor(done applied) string {
 	switch {
 	case len(done.actions) > 0:

@@ -38,7 +38,8 @@ func deleteOne(t *testing.T, c *controllertest.Cluster) {
 	t.Fatal("there is no Machine to delete")
 }
 
-// A rollout that begins while a Machine drains, replaced already, waits for the room that both take up.
+// A rollout that begins while a Machine drains, replaced already, waits for the room that both take
+// up.
 func TestAReplacementUsesTheSurge(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)
@@ -96,8 +97,8 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 	}
 }
 
-// A step of a rollout and the replacement of a deleted Machine both want the same room, and neither sees in the cache at once
-// that the other has taken it.
+// A step of a rollout and the replacement of a deleted Machine both want the same room, and neither
+// sees in the cache at once that the other has taken it.
 func TestARolloutAndAReplacementShareTheSurge(t *testing.T) {
 	const attempts = 6
 	c := controllertest.New(t)

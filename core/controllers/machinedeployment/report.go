@@ -52,8 +52,8 @@ func (r *reconciler) due(md *clusterv1alpha1.MachineDeployment, status *clusterv
 	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), urgent, written, r.clock.Now())
 }
 
-// status is the status as it should be, and in how long the progress deadline is over if nothing happens; 0 if it does
-// not run.
+// status is the status as it should be, and in how long the progress deadline is over if nothing
+// happens; 0 if it does not run.
 func (o *observation) status(done applied, since, now time.Time) (*clusterv1alpha1.MachineDeploymentStatus, time.Duration) {
 	status := o.md.Status.DeepCopy()
 	if selector, err := o.md.Spec.Selector.AsSelector(); err == nil {
@@ -70,7 +70,8 @@ func (o *observation) status(done applied, since, now time.Time) (*clusterv1alph
 		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
 	}
 	if done.held {
-		// What the spec asks for is not acted on: the generation is not observed, and what was said of progress stays.
+		// What the spec asks for is not acted on: the generation is not observed, and what was said
+		// of progress stays.
 		apimeta.SetStatusCondition(&status.Conditions, conditions.Paused(o.md))
 		return status, 0
 	}
@@ -115,7 +116,8 @@ func (o *observation) failure() *metav1.Condition {
 	return nil
 }
 
-// reports remember when a status was last written. They are safe for concurrent use; the zero value is empty.
+// reports remember when a status was last written. They are safe for concurrent use; the zero value
+// is empty.
 type reports struct {
 	mu   sync.Mutex
 	when map[types.NamespacedName]time.Time

@@ -8,8 +8,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// maxHistory is how long, in bytes, the list of a set's former revisions may get. A Deployment of apps/v1 bounds its own
-// likewise.
+// maxHistory is how long, in bytes, the list of a set's former revisions may get. A Deployment of
+// apps/v1 bounds its own likewise.
 const maxHistory = 2000
 
 // revision is the new set's: the highest of all, and no two sets have the same.

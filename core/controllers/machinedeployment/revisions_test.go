@@ -10,7 +10,8 @@ import (
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
-// A set whose template becomes the current one again gets a new revision and keeps the former in its history.
+// A set whose template becomes the current one again gets a new revision and keeps the former in
+// its history.
 func TestROL4_RevisionHistory(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
@@ -65,7 +66,8 @@ func TestROL4_RolloutAfter(t *testing.T) {
 	if s[0].Name != first.Name || *s[0].Spec.Replicas != 0 || revision(md) != 2 || audit.Made() != 4 {
 		t.Errorf("sets: %v; %d Machines were made", tellSets(t, c), audit.Made())
 	}
-	// Without it, or with one that has passed before the set was made, the newest of the same template stays.
+	// Without it, or with one that has passed before the set was made, the newest of the same
+	// template stays.
 	for _, passed := range []*metav1.Time{nil, {Time: first.CreationTimestamp.Add(-time.Hour)}} {
 		controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = passed })
 		complete(t, c, md, 2)
@@ -73,7 +75,8 @@ func TestROL4_RolloutAfter(t *testing.T) {
 	if n := len(sets(t, c)); n != 2 || audit.Made() != 4 {
 		t.Errorf("%d sets, %d Machines were made", n, audit.Made())
 	}
-	// In the second in which a set was made, one that does not say that it was made for it counts as older.
+	// In the second in which a set was made, one that does not say that it was made for it counts
+	// as older.
 	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &sets(t, c)[1].CreationTimestamp })
 	complete(t, c, md, 2)
 }

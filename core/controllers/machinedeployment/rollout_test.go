@@ -41,7 +41,8 @@ func manageWith(t *testing.T, c *controllertest.Cluster, funcs interceptor.Funcs
 		func(mgr ctrl.Manager) error { return machineset.Add(mgr, machineset.Options{Rooms: rooms}) })
 }
 
-// newDeployment makes the deployment nodes, with maxSurge 1 and maxUnavailable 0, but for what change changes.
+// newDeployment makes the deployment nodes, with maxSurge 1 and maxUnavailable 0, but for what
+// change changes.
 func newDeployment(t *testing.T, c *controllertest.Cluster, replicas int32, change ...func(*clusterv1alpha1.MachineDeployment)) *clusterv1alpha1.MachineDeployment {
 	t.Helper()
 	md := &clusterv1alpha1.MachineDeployment{

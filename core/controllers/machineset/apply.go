@@ -28,8 +28,8 @@ type applied struct {
 	createErr, deleteErr, updateErr error
 }
 
-// apply carries out what package scale decides, and brings the Machines that stay up to the template. Of a set that is
-// paused it touches nothing.
+// apply carries out what package scale decides, and brings the Machines that stay up to the
+// template. Of a set that is paused it touches nothing.
 func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	if o.paused {
 		return applied{}
@@ -54,8 +54,9 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	return done
 }
 
-// create creates count Machines, a few at first and then many at once, until one fails. It creates fewer where that would take
-// what there is to spare and somebody else has just taken it; short says so.
+// create creates count Machines, a few at first and then many at once, until one fails. It creates
+// fewer where that would take what there is to spare and somebody else has just taken it; short
+// says so.
 func (r *reconciler) create(ctx context.Context, o *observation, count int) (created int, short bool, err error) {
 	last := 0
 	for created < count {
@@ -79,14 +80,16 @@ func (r *reconciler) create(ctx context.Context, o *observation, count int) (cre
 	return created, false, nil
 }
 
-// note remembers what came of requests. It returns how many Machines are there now, and the first error.
+// note remembers what came of requests. It returns how many Machines are there now, and the first
+// error.
 func (r *reconciler) note(o *observation, names []string, outcomes []outcome) (int, error) {
 	created, first := 0, error(nil)
 	for i, out := range outcomes {
 		_, lostBefore := o.memory.lost[names[i]]
 		switch out.kind {
 		case notSent, refused:
-			// Nothing was created by this request, but one that was lost before may yet be carried out.
+			// Nothing was created by this request, but one that was lost before may yet be carried
+			// out.
 			if !lostBefore {
 				o.memory.names.Refused(names[i])
 			}
@@ -110,8 +113,8 @@ func (r *reconciler) note(o *observation, names []string, outcomes []outcome) (i
 	return created, first
 }
 
-// delete deletes the Machines that are too many, or that are replaced. It decides anew, on what is certain by then. What it
-// decides replaces what was decided.
+// delete deletes the Machines that are too many, or that are replaced. It decides anew, on what is
+// certain by then. What it decides replaces what was decided.
 func (r *reconciler) delete(ctx context.Context, o *observation, decision *scale.Decision) (int, error) {
 	state, err := r.confirm(ctx, o)
 	if err != nil {
@@ -150,7 +153,8 @@ func (r *reconciler) deleteMachine(ctx context.Context, namespace string, victim
 	return err
 }
 
-// inParallel calls do with 0 to n-1, width at a time, and begins no more once one has returned false.
+// inParallel calls do with 0 to n-1, width at a time, and begins no more once one has returned
+// false.
 func inParallel(n int, do func(int) bool) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

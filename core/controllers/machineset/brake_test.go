@@ -13,7 +13,8 @@ import (
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
-// shows waits until the set has the condition True with that reason; without a reason, until it does not have it.
+// shows waits until the set has the condition True with that reason; without a reason, until it
+// does not have it.
 func shows(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, kind, reason string) {
 	t.Helper()
 	until(t, c, set, func() string {
@@ -37,7 +38,8 @@ func TestSAFE2_AnOvershootFreezesCreation(t *testing.T) {
 	audit := c.Audit(t)
 	settled(t, c, sibling, 8)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
-	// Whoever sizes the sets has lost count: 8 of at most 4 there are, and 3 more are wanted. The margin is 2.
+	// Whoever sizes the sets has lost count: 8 of at most 4 there are, and 3 more are wanted. The
+	// margin is 2.
 	ofDeployment(t, c, "4", set, sibling)
 	scaleTo(t, c, set, 3)
 	shows(t, c, set, clusterv1alpha1.ConditionFrozen, clusterv1alpha1.ReasonOvershoot)

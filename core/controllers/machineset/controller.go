@@ -38,11 +38,11 @@ import (
 type Options struct {
 	// MaxConcurrentReconciles is how many sets are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
-	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with more no failed Machine is
-	// replaced. Default 33%.
+	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with
+	// more no failed Machine is replaced. Default 33%.
 	MaxUnhealthy intstr.IntOrString
-	// Settle is for how long a Machine must be known to have failed before it is replaced, so that those that share its
-	// fate have failed, too. Default 5 s.
+	// Settle is for how long a Machine must be known to have failed before it is replaced, so that
+	// those that share its fate have failed, too. Default 5 s.
 	Settle time.Duration
 	// Rooms are shared with the controller of MachineDeployments. Default: with nobody.
 	Rooms *surge.Accounts
@@ -164,7 +164,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, o, done)
 }
 
-// leaveAlone shows on the set why another system works on it. What was remembered of it may not hold any more afterwards.
+// leaveAlone shows on the set why another system works on it. What was remembered of it may not
+// hold any more afterwards.
 func (r *reconciler) leaveAlone(ctx context.Context, set *clusterv1alpha1.MachineSet, why string, err error) (ctrl.Result, error) {
 	if err != nil {
 		return ctrl.Result{}, err
@@ -173,7 +174,8 @@ func (r *reconciler) leaveAlone(ctx context.Context, set *clusterv1alpha1.Machin
 	return coexistence.LeaveAlone(ctx, r.client, set, why)
 }
 
-// size writes the size of a set that has none: at first the initial one; later, when the field was dropped, what it has.
+// size writes the size of a set that has none: at first the initial one; later, when the field was
+// dropped, what it has.
 func (r *reconciler) size(ctx context.Context, set *clusterv1alpha1.MachineSet) error {
 	replicas := annotations.InitialReplicas(set)
 	if set.Status.ObservedGeneration > 0 {
@@ -206,8 +208,9 @@ func (r *reconciler) present(ctx context.Context, set *clusterv1alpha1.MachineSe
 	return int32(max(live, len(machines)-aloneSpare)), nil
 }
 
-// claim returns the set's Machines from the cache, after it has adopted and released some where that was due, unless the
-// set is paused. It returns no Machine that is not the set's yet: an event will follow.
+// claim returns the set's Machines from the cache, after it has adopted and released some where
+// that was due, unless the set is paused. It returns no Machine that is not the set's yet: an event
+// will follow.
 func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet) ([]clusterv1alpha1.Machine, error) {
 	selector, err := set.Spec.Selector.AsSelector()
 	if err != nil {
@@ -249,7 +252,8 @@ func (r *reconciler) claim(ctx context.Context, set *clusterv1alpha1.MachineSet)
 	return ours, nil
 }
 
-// setsOf returns the set that a Machine belongs to, or, if it belongs to nobody, the sets that would adopt it.
+// setsOf returns the set that a Machine belongs to, or, if it belongs to nobody, the sets that
+// would adopt it.
 func (r *reconciler) setsOf(ctx context.Context, machine client.Object) []reconcile.Request {
 	return ownership.OwnersOf(machine, clusterv1alpha1.MachineSetKind, func() []ownership.Adopter {
 		sets := &clusterv1alpha1.MachineSetList{}

@@ -37,7 +37,8 @@ const (
 	lost
 )
 
-// post creates the Machine of that name. A Machine that is there already, and the set's, is as good as created.
+// post creates the Machine of that name. A Machine that is there already, and the set's, is as good
+// as created.
 func (r *reconciler) post(ctx context.Context, set *clusterv1alpha1.MachineSet, name string) outcome {
 	m := newMachine(set, name)
 	err := r.client.Create(ctx, m)
@@ -67,8 +68,8 @@ func (r *reconciler) recognize(ctx context.Context, set *clusterv1alpha1.Machine
 	return outcome{kind: exists, machine: scale.MachineOf(m)}
 }
 
-// newMachine makes a Machine from the set's template. It has everything from the start that it needs later: each write
-// less counts, with thousands of Machines.
+// newMachine makes a Machine from the set's template. It has everything from the start that it
+// needs later: each write less counts, with thousands of Machines.
 func newMachine(set *clusterv1alpha1.MachineSet, name string) *clusterv1alpha1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	owner := ownership.Owner{Object: set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind)}
@@ -83,7 +84,8 @@ func newMachine(set *clusterv1alpha1.MachineSet, name string) *clusterv1alpha1.M
 		Spec: template.Spec,
 	}
 	ownership.SyncMetadata(m, template.Labels, template.Annotations)
-	// The uid of a VM is random, not made from the name: the first Machine of a name is the one that counts.
+	// The uid of a VM is random, not made from the name: the first Machine of a name is the one
+	// that counts.
 	m.Spec.MachineUID = &uid
 	m.Spec.ProviderID = nil
 	return m

@@ -25,7 +25,8 @@ const (
 	actionUpdate  = "Update"
 )
 
-// tell makes events of what was done. A failure that the status shows already makes none: it would come with each try.
+// tell makes events of what was done. A failure that the status shows already makes none: it would
+// come with each try.
 func (r *reconciler) tell(o *observation, done applied) {
 	if done.created > 0 {
 		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventCreated, actionScale, "Created %d Machines", done.created)

@@ -16,7 +16,8 @@ import (
 // theirs is a finalizer of machine-controller.
 const theirs = "machine-delete-finalizer"
 
-// leftAlone waits until the set says that it is left to another system, or does not say so any more.
+// leftAlone waits until the set says that it is left to another system, or does not say so any
+// more.
 func leftAlone(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.MachineSet, want bool) {
 	t.Helper()
 	until(t, c, set, func() string {
@@ -28,7 +29,8 @@ func leftAlone(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.Mac
 	})
 }
 
-// A set of which another system works on one Machine is left alone, and so are its siblings. It goes on when that is over.
+// A set of which another system works on one Machine is left alone, and so are its siblings. It
+// goes on when that is over.
 func TestSAFE8_ASetWithAnotherSystemsMachineIsLeftAlone(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)

@@ -14,14 +14,15 @@ import (
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
-// memory is what this process knows of one set and nobody else does. A set is reconciled by one worker at a time, so it
-// needs no lock. Losing it is safe: whatever takes its place starts with doubts.
+// memory is what this process knows of one set and nobody else does. A set is reconciled by one
+// worker at a time, so it needs no lock. Losing it is safe: whatever takes its place starts with
+// doubts.
 type memory struct {
 	uid     types.UID
 	names   *scale.Names
 	pending scale.Pending
-	// floor is a version of all Machines from after the set came to have the generation floorOf: what was written to them before
-	// that is no newer. It is empty before the first.
+	// floor is a version of all Machines from after the set came to have the generation floorOf:
+	// what was written to them before that is no newer. It is empty before the first.
 	floor   machineVersion
 	floorOf int64
 	// doubtful: the API server is to be asked what there is before anything is created.
@@ -30,16 +31,18 @@ type memory struct {
 	lost map[string]time.Time
 	// noted: in the MachineDeployment's room there may be notes of Machines that the set has made.
 	noted bool
-	// unseenSince is since when the cache has not shown everything that this process did; zero if it does.
+	// unseenSince is since when the cache has not shown everything that this process did; zero if
+	// it does.
 	unseenSince time.Time
-	// template was last brought to the Machines; reached is which version of each had all of it, or was given it just then
-	// and is what the cache still shows.
+	// template was last brought to the Machines; reached is which version of each had all of it, or
+	// was given it just then and is what the cache still shows.
 	template clusterv1alpha1.MachineTemplateSpec
 	reached  map[types.UID]string
-	// attempts is how often failed Machines were replaced in vain. The status has it, too, a moment later.
+	// attempts is how often failed Machines were replaced in vain. The status has it, too, a moment
+	// later.
 	attempts health.Attempts
-	// halted and frozen: an event has told that nothing is replaced because of other Machines, or created because of too
-	// many.
+	// halted and frozen: an event has told that nothing is replaced because of other Machines, or
+	// created because of too many.
 	halted, frozen bool
 	// reported is when the status was last written.
 	reported time.Time
@@ -53,8 +56,8 @@ func (m *memory) given(template *clusterv1alpha1.MachineTemplateSpec) map[types.
 	return m.reached
 }
 
-// shows says whether a cache that has shown this version of a Machine shows all that was written to Machines before the set came to
-// have that generation: a watch keeps the order.
+// shows says whether a cache that has shown this version of a Machine shows all that was written to
+// Machines before the set came to have that generation: a watch keeps the order.
 func (m *memory) shows(seen machineVersion, generation int64) bool {
 	return m.floor != "" && m.floorOf == generation && (seen == m.floor || seen.isNewerThan(m.floor))
 }

@@ -2,7 +2,8 @@ package machineset
 
 import "testing"
 
-// What a cache shows is told by versions of Machines alone: a set's, or another kind's, says nothing of them.
+// What a cache shows is told by versions of Machines alone: a set's, or another kind's, says
+// nothing of them.
 func TestSET1_WhatTheCacheShowsIsToldByMachinesAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		floor      machineVersion

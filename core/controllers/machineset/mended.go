@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// inherited is what a Machine of the set's template would be made from now, if it inherits anything and one was refused; else nil,
-// and while nothing can be made of the template at all.
+// inherited is what a Machine of the set's template would be made from now, if it inherits anything
+// and one was refused; else nil, and while nothing can be made of the template at all.
 func (r *reconciler) inherited(
 	ctx context.Context, set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine,
 ) (*specresolver.Effective, error) {
@@ -37,8 +37,9 @@ func (r *reconciler) inherited(
 	return &drawn, nil
 }
 
-// mended says whether the next Machine would be made from something else than this one, which was refused: the MachineClass or
-// the Cluster of the template has changed. What was refused stands in the Machine's status.
+// mended says whether the next Machine would be made from something else than this one, which was
+// refused: the MachineClass or the Cluster of the template has changed. What was refused stands in
+// the Machine's status.
 func (o *observation) mended(m *clusterv1alpha1.Machine) bool {
 	if o.drawn == nil {
 		return false

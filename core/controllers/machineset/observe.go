@@ -21,9 +21,11 @@ import (
 )
 
 const (
-	// lookUpAfter is how long the cache may take to show what this process did before the API server is asked.
+	// lookUpAfter is how long the cache may take to show what this process did before the API
+	// server is asked.
 	lookUpAfter = 10 * time.Second
-	// settleAfter is when a request whose answer was lost can no longer be under way. API servers give up after 60 s.
+	// settleAfter is when a request whose answer was lost can no longer be under way. API servers
+	// give up after 60 s.
 	settleAfter = 2 * time.Minute
 )
 
@@ -41,9 +43,11 @@ type observation struct {
 	state scale.State
 	// seen is the version of the latest Machine that the cache had shown before these were read.
 	seen machineVersion
-	// drawn is what a Machine of the template would be made from now; nil where it inherits nothing, or none was refused.
+	// drawn is what a Machine of the template would be made from now; nil where it inherits
+	// nothing, or none was refused.
 	drawn *specresolver.Effective
-	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none does.
+	// nextAvailable is in how long the next Machine becomes available if nothing happens; 0 if none
+	// does.
 	nextAvailable time.Duration
 }
 
@@ -84,7 +88,8 @@ func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSe
 	return o, nil
 }
 
-// longLost says that a request whose answer was lost can no longer be under way, so that its outcome can be looked up.
+// longLost says that a request whose answer was lost can no longer be under way, so that its
+// outcome can be looked up.
 func (r *reconciler) longLost(mem *memory) bool {
 	for _, sent := range mem.lost {
 		if r.clock.Since(sent) >= settleAfter {
@@ -94,8 +99,8 @@ func (r *reconciler) longLost(mem *memory) bool {
 	return false
 }
 
-// look brings the observation up to what the memory knows by now; it changes nothing else but what the memory thereby
-// knows.
+// look brings the observation up to what the memory knows by now; it changes nothing else but what
+// the memory thereby knows.
 func (r *reconciler) look(o *observation) {
 	mem := o.memory
 	o.state, o.nextAvailable = r.state(o, o.machines)
@@ -108,8 +113,8 @@ func (r *reconciler) look(o *observation) {
 	}
 }
 
-// state is what package scale decides on if the set has these machines, and in how long the next of them becomes
-// available.
+// state is what package scale decides on if the set has these machines, and in how long the next of
+// them becomes available.
 func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (scale.State, time.Duration) {
 	set := o.set
 	minReady, now := time.Duration(set.Spec.MinReadySeconds)*time.Second, r.clock.Now()
@@ -148,7 +153,8 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 	return s, next
 }
 
-// dispelDoubts asks the API server which Machines there are, and whether the set is still as the cache shows it.
+// dispelDoubts asks the API server which Machines there are, and whether the set is still as the
+// cache shows it.
 func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
 	live, err := r.listLive(ctx, o)
 	if err != nil {
@@ -189,10 +195,11 @@ func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// confirm returns what is known of the set's Machines no earlier than its last change: whoever lowered its size may have
-// marked Machines just before. Where the cache has shown a Machine that was written after that change, it shows all that was
-// written before. In a rollout that is so within a moment, and spares a list of all Machines for each few that go; a large set
-// waits for that moment, once.
+// confirm returns what is known of the set's Machines no earlier than its last change: whoever
+// lowered its size may have marked Machines just before. Where the cache has shown a Machine that
+// was written after that change, it shows all that was written before. In a rollout that is so
+// within a moment, and spares a list of all Machines for each few that go; a large set waits for
+// that moment, once.
 func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, error) {
 	mem, generation := o.memory, o.set.Generation
 	if mem.shows(o.seen, generation) {
@@ -218,8 +225,8 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) (scale.State, 
 // large is from how many Machines on a list of them is worth a moment's waiting.
 const large = 100
 
-// listLive lists the set's Machines as the API server has them now. It fails with requeue.ErrStale if the set itself is not the
-// one in the cache any more.
+// listLive lists the set's Machines as the API server has them now. It fails with requeue.ErrStale
+// if the set itself is not the one in the cache any more.
 func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
 	set := o.set
 	if err := r.confirmSet(ctx, o); err != nil {
@@ -244,8 +251,9 @@ func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1a
 	return ours, nil
 }
 
-// lookUpUnseen asks the API server about the Machines that the cache should have shown by now. One that was gone before
-// the cache got to see it would otherwise be waited for until the process ends.
+// lookUpUnseen asks the API server about the Machines that the cache should have shown by now. One
+// that was gone before the cache got to see it would otherwise be waited for until the process
+// ends.
 func (r *reconciler) lookUpUnseen(ctx context.Context, o *observation) error {
 	for _, unseen := range o.memory.pending.Unseen() {
 		m := &clusterv1alpha1.Machine{}

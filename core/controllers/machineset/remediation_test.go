@@ -102,8 +102,8 @@ func TestSAFE4_NothingIsReplacedWhileTooMuchIsUnhealthy(t *testing.T) {
 	}
 }
 
-// One set's template is broken: most of all Machines have failed, and none of them ever came up. A Machine of another set that
-// worked is replaced.
+// One set's template is broken: most of all Machines have failed, and none of them ever came up. A
+// Machine of another set that worked is replaced.
 func TestSAFE4_WhatNeverCameUpHaltsNoRepair(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)
@@ -155,8 +155,8 @@ func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
 			s.Annotations = map[string]string{"look": fmt.Sprint(pokes)}
 		})
 	}
-	// fails has the newest Machine fail, and waits until that is shown. Stamps of the API server are whole seconds: the next
-	// Machine has to be made in a later one.
+	// fails has the newest Machine fail, and waits until that is shown. Stamps of the API server
+	// are whole seconds: the next Machine has to be made in a later one.
 	fails := func(made int, pause string) {
 		name := ""
 		c.Eventually(t, func() string {
@@ -233,7 +233,8 @@ func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
 	}
 }
 
-// A template that inherits from a MachineClass is tried again when that has changed, and not before.
+// A template that inherits from a MachineClass is tried again when that has changed, and not
+// before.
 func TestAPI5_ATemplateIsTriedAgainWhenItsClassIsMended(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)

@@ -123,7 +123,8 @@ func TestADeletedMachineIsReplacedBeforeItIsGoneIfThereIsRoom(t *testing.T) {
 	}
 }
 
-// The sets of a deployment that was deleted go one before the other, and nobody counts the Machines of those that are gone.
+// The sets of a deployment that was deleted go one before the other, and nobody counts the Machines
+// of those that are gone.
 func TestNobodyIsReplacedWhileTheDeploymentGoes(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)

@@ -30,7 +30,8 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	r.look(o)
 	again := requeue.Earlier(o.nextAvailable, done.decision.Health.Again)
 	if done.short {
-		// What keeps the room may be a note of something that never came about, and no event tells of that.
+		// What keeps the room may be a note of something that never came about, and no event tells
+		// of that.
 		again = requeue.Earlier(again, surge.Expiry)
 	}
 	if done.decision.Health.Reason == health.TooManyUnhealthy && !r.roster.hold(o.set) {
@@ -40,7 +41,8 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 		again = requeue.Earlier(again, settleAfter)
 	}
 	if !o.memory.pending.Settled() && failure == nil {
-		// The cache shows in a moment what was done just now. Until then there is nothing certain to report.
+		// The cache shows in a moment what was done just now. Until then there is nothing certain
+		// to report.
 		return ctrl.Result{RequeueAfter: requeue.Earlier(again, lookUpAfter)}, nil
 	}
 	status := r.status(o, done)
@@ -140,8 +142,9 @@ func frozen(o *observation) string {
 		"their way out included", o.room.bound)
 }
 
-// failureOf says what is in the way, the most serious first; nothing if nothing is. Of several Machines it is the first
-// by name, so that the message does not change from one moment to the next.
+// failureOf says what is in the way, the most serious first; nothing if nothing is. Of several
+// Machines it is the first by name, so that the message does not change from one moment to the
+// next.
 func failureOf(o *observation, done applied) (reason, message string) {
 	switch {
 	case done.createErr != nil:
@@ -182,8 +185,8 @@ func (r *reconciler) due(o *observation, status *clusterv1alpha1.MachineSetStatu
 	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), urgent, o.memory.reported, r.clock.Now())
 }
 
-// writeStatus writes only what has changed, and only if nobody else has changed the set: the number in nextIndex must
-// never fall.
+// writeStatus writes only what has changed, and only if nobody else has changed the set: the number
+// in nextIndex must never fall.
 func (r *reconciler) writeStatus(ctx context.Context, o *observation, status *clusterv1alpha1.MachineSetStatus) error {
 	changed := o.set.DeepCopy()
 	changed.Status = *status

@@ -20,8 +20,9 @@ import (
 	"github.com/millwright-dev/millwright/core/health"
 )
 
-// roster knows how each Machine of the fleet stands, in all namespaces that the cache shows. It is kept up to date by the
-// events of Machines, each before the sets hear of it. It is safe for concurrent use.
+// roster knows how each Machine of the fleet stands, in all namespaces that the cache shows. It is
+// kept up to date by the events of Machines, each before the sets hear of it. It is safe for
+// concurrent use.
 type roster struct {
 	clock clock.PassiveClock
 	limit intstr.IntOrString
@@ -36,7 +37,8 @@ type roster struct {
 	held map[reconcile.Request]bool
 }
 
-// machineVersion is the resourceVersion of a Machine, or of a list of them. It cannot be compared with those of other kinds.
+// machineVersion is the resourceVersion of a Machine, or of a list of them. It cannot be compared
+// with those of other kinds.
 type machineVersion string
 
 // isNewerThan is false if one of the versions cannot be read.
@@ -61,8 +63,8 @@ func newRoster(c clock.PassiveClock, limit intstr.IntOrString, g gauges) *roster
 // queue is where requests of sets go.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// before returns a handler that enters each Machine and then hands the event on. It wakes the sets that waited for the
-// fleet to get better.
+// before returns a handler that enters each Machine and then hands the event on. It wakes the sets
+// that waited for the fleet to get better.
 func (r *roster) before(next handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {

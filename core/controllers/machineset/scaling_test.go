@@ -91,8 +91,8 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// unsteady loses answers: every third request to create a Machine is carried out, but its answer is lost; every fifth is
-// lost before it arrives.
+// unsteady loses answers: every third request to create a Machine is carried out, but its answer is
+// lost; every fifth is lost before it arrives.
 func unsteady() interceptor.Funcs {
 	var n atomic.Int64
 	return interceptor.Funcs{

@@ -21,21 +21,22 @@ import (
 	"github.com/millwright-dev/millwright/core/surge"
 )
 
-// aloneSpare is how many Machines a set of its own may have beyond its size while others are on their way out: as many
-// as a MachineDeployment that does not say.
+// aloneSpare is how many Machines a set of its own may have beyond its size while others are on
+// their way out: as many as a MachineDeployment that does not say.
 const aloneSpare = 1
 
 // room is how many Machines there may be.
 type room struct {
 	// spare is how many there may be beyond the set's size while others are on their way out.
 	spare int
-	// siblings is how many the other sets of the MachineDeployment have, bound how many all may have together; 0 if
-	// nobody can tell.
+	// siblings is how many the other sets of the MachineDeployment have, bound how many all may
+	// have together; 0 if nobody can tell.
 	siblings, bound int
 }
 
-// reserve returns the names of n Machines to create next, after created of what was decided, or of fewer. Of a MachineDeployment's
-// set it notes them in the deployment's room, so that whoever looks next counts them.
+// reserve returns the names of n Machines to create next, after created of what was decided, or of
+// fewer. Of a MachineDeployment's set it notes them in the deployment's room, so that whoever looks
+// next counts them.
 func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int) ([]string, error) {
 	deployment, ok := deploymentOf(o.set)
 	if !ok {
@@ -99,9 +100,9 @@ func (r *reconciler) release(o *observation, names []string, outcomes []outcome)
 	}
 }
 
-// room looks what there is room for: of what the set's MachineDeployment may have, what neither it nor its siblings hold
-// is to spare. The cache may be a moment behind; whoever is in the deployment's room, which is shared, knows what it does not
-// show.
+// room looks what there is room for: of what the set's MachineDeployment may have, what neither it
+// nor its siblings hold is to spare. The cache may be a moment behind; whoever is in the
+// deployment's room, which is shared, knows what it does not show.
 func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, size int, shared *surge.Account) (room, error) {
 	deployment, ok := deploymentOf(set)
 	if !ok {
@@ -144,7 +145,8 @@ func (r *reconciler) room(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 	return found, nil
 }
 
-// given is the set's size, and how many Machines its MachineDeployment may have; false if nobody can read that.
+// given is the set's size, and how many Machines its MachineDeployment may have; false if nobody
+// can read that.
 func given(set *clusterv1alpha1.MachineSet, shared *surge.Account) (surge.Size, bool) {
 	if shared != nil {
 		if size, ok := shared.UnseenSize(set.Name, set.ResourceVersion); ok {
@@ -155,7 +157,8 @@ func given(set *clusterv1alpha1.MachineSet, shared *surge.Account) (surge.Size, 
 	return surge.Size{Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Max: int(most)}, err == nil
 }
 
-// machinesOf returns the Machines that the set owns, from the cache. They are the cache's own: for reading only.
+// machinesOf returns the Machines that the set owns, from the cache. They are the cache's own: for
+// reading only.
 func (r *reconciler) machinesOf(ctx context.Context, set *clusterv1alpha1.MachineSet) ([]clusterv1alpha1.Machine, error) {
 	machines := &clusterv1alpha1.MachineList{}
 	err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
@@ -183,8 +186,8 @@ func deploymentOf(set client.Object) (metav1.OwnerReference, bool) {
 	return ptr.Deref(owner, metav1.OwnerReference{}), owner != nil
 }
 
-// leaving says whether the MachineDeployment is gone or being deleted. Its sets go then, one before the other, and with a set
-// nobody counts its Machines any more.
+// leaving says whether the MachineDeployment is gone or being deleted. Its sets go then, one before
+// the other, and with a set nobody counts its Machines any more.
 func (r *reconciler) leaving(ctx context.Context, namespace string, deployment metav1.OwnerReference) (bool, error) {
 	md := &clusterv1alpha1.MachineDeployment{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deployment.Name}, md)
@@ -210,7 +213,8 @@ func (r *reconciler) setsUnder(ctx context.Context, md client.Object) []reconcil
 	return requests
 }
 
-// siblingsOf returns the other sets of the set's MachineDeployment: what one no longer holds the others may spare.
+// siblingsOf returns the other sets of the set's MachineDeployment: what one no longer holds the
+// others may spare.
 func (r *reconciler) siblingsOf(ctx context.Context, set client.Object) []reconcile.Request {
 	deployment, ok := deploymentOf(set)
 	if !ok {

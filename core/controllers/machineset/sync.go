@@ -16,8 +16,8 @@ import (
 // share is what the set's template gives to Machines that are there already.
 type share struct {
 	set *clusterv1alpha1.MachineSet
-	// labels and annotations are those that the Machines carry, note what they say of where these come from; empty if
-	// nothing comes from the set.
+	// labels and annotations are those that the Machines carry, note what they say of where these
+	// come from; empty if nothing comes from the set.
 	labels, annotations map[string]string
 	note                string
 	// spec is the part that needs no other VM.
@@ -37,7 +37,8 @@ func shareOf(set *clusterv1alpha1.MachineSet) share {
 
 // reached says whether the Machine has its share.
 func (s share) reached(m *clusterv1alpha1.Machine) bool {
-	// One that was given things before, and is given none now, says so; one that never was says nothing.
+	// One that was given things before, and is given none now, says so; one that never was says
+	// nothing.
 	noted := m.Annotations[clusterv1alpha1.ManagedAnnotation]
 	if noted != s.note && (s.note != "" || noted != "{}") {
 		return false
@@ -62,8 +63,8 @@ func (s share) give(m *clusterv1alpha1.Machine) *clusterv1alpha1.Machine {
 	return given
 }
 
-// sync brings the Machines that stay up to the template, as far as that needs no other VM: one patch for each that
-// differs. It returns how many it changed.
+// sync brings the Machines that stay up to the template, as far as that needs no other VM: one
+// patch for each that differs. It returns how many it changed.
 func (r *reconciler) sync(ctx context.Context, o *observation, leaving map[string]bool) (int, error) {
 	known := o.memory.given(&o.set.Spec.Template)
 	want := shareOf(o.set)
@@ -82,7 +83,8 @@ func (r *reconciler) sync(ctx context.Context, o *observation, leaving map[strin
 	errs := make([]error, len(behind))
 	done := make([]bool, len(behind))
 	inParallel(len(behind), func(i int) bool {
-		// The patch names what the template gives and no version: there is nobody else's change that it could undo.
+		// The patch names what the template gives and no version: there is nobody else's change
+		// that it could undo.
 		err := r.client.Patch(ctx, want.give(behind[i]), client.MergeFrom(behind[i]))
 		if client.IgnoreNotFound(err) != nil {
 			errs[i] = fmt.Errorf("bring Machine %s up to the template: %w", behind[i].Name, err)

@@ -41,7 +41,8 @@ func (p *patches) funcs() interceptor.Funcs {
 	}
 }
 
-// are fails the test unless the Machines were patched so many times each, in the order of their names.
+// are fails the test unless the Machines were patched so many times each, in the order of their
+// names.
 func (p *patches) are(t *testing.T, c *controllertest.Cluster, want ...int) {
 	t.Helper()
 	p.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-dev/millwright/core/orphan"
 )
 
-// Naming says in which of a driver's accounts a machine of a spec in a namespace would be made; mine is
-// false where another driver makes it.
+// Naming says in which of a driver's accounts a machine of a spec in a namespace would be made;
+// mine is false where another driver makes it.
 type Naming func(
 	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
 ) (m driver.Machine, mine bool, err error)
@@ -28,8 +28,9 @@ func asWritten(
 	return driver.Machine{Spec: value.CloudProviderSpec.Raw}, value.CloudProvider == d.Name(), nil
 }
 
-// accounts are those of a driver that objects name, each once, with what names it. Deployments and sets count as well as
-// Machines: one that is scaled to zero still leads to what its Machines left behind. An error says which are left out.
+// accounts are those of a driver that objects name, each once, with what names it. Deployments and
+// sets count as well as Machines: one that is scaled to zero still leads to what its Machines left
+// behind. An error says which are left out.
 func (c *collector) accounts(ctx context.Context, d *driver.Driver) (map[uint64]driver.Machine, error) {
 	specs, failed := c.specs(ctx)
 	found := map[uint64]driver.Machine{}
@@ -52,8 +53,8 @@ type named struct {
 	spec      *clusterv1alpha1.MachineSpec
 }
 
-// specs are those of all objects, of those that name the same the same way only one. What another system works on leads to no
-// account: no Secret is read for it (docs/adr/0021).
+// specs are those of all objects, of those that name the same the same way only one. What another
+// system works on leads to no account: no Secret is read for it (docs/adr/0021).
 func (c *collector) specs(ctx context.Context) (map[string]named, error) {
 	found := map[string]named{}
 	var failed error

@@ -33,8 +33,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
-// bench is a namespace whose deployment, of no machines, names the cloud's account. All tests have one API server: the
-// uids of Machines that they make must differ.
+// bench is a namespace whose deployment, of no machines, names the cloud's account. All tests have
+// one API server: the uids of Machines that they make must differ.
 type bench struct {
 	*testing.T
 	*controllertest.Cluster
@@ -185,7 +185,8 @@ func TestSAFE1_LeftoversGoToo(t *testing.T) {
 	}
 }
 
-// A list that holds another cluster's VM is none: whoever filters so badly is not to be believed about the rest either.
+// A list that holds another cluster's VM is none: whoever filters so badly is not to be believed
+// about the rest either.
 func TestSAFE1_AForeignVMStays(t *testing.T) {
 	foreign := aged("foreign", time.Hour)
 	foreign.ClusterUid = "other"
@@ -237,7 +238,8 @@ func (w *waiting) GetInformer(ctx context.Context, o client.Object, options ...c
 	return w.Cache.GetInformer(ctx, o, options...)
 }
 
-// A Machine that only the API server knows of, not the cache, keeps its VM: this manager's cache has one namespace only.
+// A Machine that only the API server knows of, not the cache, keeps its VM: this manager's cache
+// has one namespace only.
 func TestSAFE1_TheAPIServerItselfIsAsked(t *testing.T) {
 	elsewhere := controllertest.New(t)
 	b := newBench(t, aged("known-"+elsewhere.Namespace, time.Hour), aged("old", time.Hour))
@@ -259,8 +261,8 @@ func (away) List(context.Context, client.ObjectList, ...client.ListOption) error
 	return errors.New("connection refused")
 }
 
-// A Machine was lost without its finalizer having run, was an orphan in a scan, and comes back from a backup with its
-// machineUID: its VM stays.
+// A Machine was lost without its finalizer having run, was an orphan in a scan, and comes back from
+// a backup with its machineUID: its VM stays.
 func TestSAFE1_TheVMOfARestoredMachineStays(t *testing.T) {
 	b := newBench(t, aged("lost", time.Hour))
 	b.collect(func(c *collector) { c.Delete = false })
@@ -299,7 +301,8 @@ func TestSAFE1_APartialListIsNone(t *testing.T) {
 	b.awaitLeft()
 }
 
-// An account that is not found, for want of a Secret, say, keeps no other from being searched; secrets go along.
+// An account that is not found, for want of a Secret, say, keeps no other from being searched;
+// secrets go along.
 func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
 	b := newBench(t, aged("old", time.Hour))
 	spec := machineSpec()
@@ -327,8 +330,8 @@ func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
 // theirs is a finalizer of machine-controller.
 const theirs = "machine-delete-finalizer"
 
-// What another system works on leads to no account: neither its Secrets nor its cloud are Millwright's business. It is
-// searched again once the other system has let go.
+// What another system works on leads to no account: neither its Secrets nor its cloud are
+// Millwright's business. It is searched again once the other system has let go.
 func TestSAFE8_AnotherSystemsSpecsLeadToNoAccount(t *testing.T) {
 	b := newBench(t, aged("old", time.Hour))
 	deployment := b.createDeployment("shared")
@@ -391,7 +394,8 @@ func specOf(flavor string) clusterv1alpha1.MachineSpec {
 	return spec
 }
 
-// createDeployment makes one without replicas. Its spec has its name as the flavor, as those of the next two have.
+// createDeployment makes one without replicas. Its spec has its name as the flavor, as those of the
+// next two have.
 func (b *bench) createDeployment(name string) *clusterv1alpha1.MachineDeployment {
 	b.Helper()
 	labels := map[string]string{"pool": name}

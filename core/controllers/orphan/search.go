@@ -53,8 +53,8 @@ func (s *search) pause(ctx context.Context, long time.Duration) {
 	}
 }
 
-// scan looks through all accounts once. An account whose list fails is left out, and its memory stays as it is; an error says
-// what failed.
+// scan looks through all accounts once. An account whose list fails is left out, and its memory
+// stays as it is; an error says what failed.
 func (s *search) scan(ctx context.Context) error {
 	accounts, unnamed := s.accounts(ctx, s.driver)
 	holdings, failed := s.lists(ctx, accounts)
@@ -84,7 +84,8 @@ type holding struct {
 	found   map[string]driver.Machine
 }
 
-// lists asks each account for all it holds. What two accounts show, as two specs with one credential do, counts for the first.
+// lists asks each account for all it holds. What two accounts show, as two specs with one
+// credential do, counts for the first.
 func (s *search) lists(ctx context.Context, accounts map[uint64]driver.Machine) ([]holding, error) {
 	var holdings []holding
 	var failed error
@@ -161,8 +162,9 @@ func (s *search) hold(m driver.Machine, why orphan.Why) {
 // collectInterval is how often the end of a delete is asked for.
 const collectInterval = 100 * time.Millisecond
 
-// delete sends one delete for each and waits for their ends, which their deadlines bound. It returns how many came to nothing.
-// What a delete leaves is the next scan's business: by then a Machine may have come back.
+// delete sends one delete for each and waits for their ends, which their deadlines bound. It
+// returns how many came to nothing. What a delete leaves is the next scan's business: by then a
+// Machine may have come back.
 func (s *search) delete(ctx context.Context, h holding, vms []orphan.VM) (failed int) {
 	underWay := map[string]driver.Machine{}
 	for _, vm := range vms {

@@ -32,19 +32,22 @@ const (
 	DefaultMost = 5
 )
 
-// Options are the choices of whoever wires the controllers together. Drivers, ClusterUID and Regarding are required.
+// Options are the choices of whoever wires the controllers together. Drivers, ClusterUID and
+// Regarding are required.
 type Options struct {
 	// Drivers list and delete VMs. Whoever adds the collector also starts them.
 	Drivers *driver.Drivers
 	// ClusterUID marks VMs as this cluster's.
 	ClusterUID string
-	// Naming finds the accounts of specs. Default: a spec's own cloudProvider and cloudProviderSpec, and no secrets.
+	// Naming finds the accounts of specs. Default: a spec's own cloudProvider and
+	// cloudProviderSpec, and no secrets.
 	Naming Naming
 	// Delete is false where orphans are only reported.
 	Delete bool
 	// Interval lies between two scans. Default: DefaultInterval.
 	Interval time.Duration
-	// Age is how old an orphan must be to be deleted. Default: DefaultAge. Less than a create may take counts as that.
+	// Age is how old an orphan must be to be deleted. Default: DefaultAge. Less than a create may
+	// take counts as that.
 	Age time.Duration
 	// Most is how many orphans of one driver a scan may begin to delete. Default: DefaultMost.
 	Most int
@@ -73,7 +76,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Add adds the collector to mgr, whose cache has ownership.Index. It works on the leader only, and not before the caches are warm.
+// Add adds the collector to mgr, whose cache has ownership.Index. It works on the leader only, and
+// not before the caches are warm.
 func Add(mgr ctrl.Manager, o Options) error {
 	c, err := newCollector(mgr, o)
 	if err != nil {

@@ -72,7 +72,8 @@ func (k *kind) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, erro
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	// Conditions are one list to a merge patch: it must not undo what somebody else has written meanwhile.
+	// Conditions are one list to a merge patch: it must not undo what somebody else has written
+	// meanwhile.
 	err := k.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil

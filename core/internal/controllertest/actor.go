@@ -155,7 +155,8 @@ func (c *Cluster) Refuse(t *testing.T, name, spec string) {
 	})
 }
 
-// Die makes a Machine that worked Failed: its VM is gone. Of such a Machine programs are told no failure.
+// Die makes a Machine that worked Failed: its VM is gone. Of such a Machine programs are told no
+// failure.
 func (c *Cluster) Die(t *testing.T, name string) {
 	t.Helper()
 	c.updateStatus(t, name, func(m *clusterv1alpha1.Machine) {

@@ -30,7 +30,8 @@ import (
 
 var server *rest.Config
 
-// Run runs the tests of a package with an API server that holds the project's kinds, and returns the exit code.
+// Run runs the tests of a package with an API server that holds the project's kinds, and returns
+// the exit code.
 func Run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
 	_, here, _, _ := runtime.Caller(0)
@@ -92,8 +93,8 @@ func New(t *testing.T) *Cluster {
 	return &Cluster{WithWatch: c, Namespace: ns.Name, scheme: scheme}
 }
 
-// Manage runs controllers on the namespace until the test ends or stop is called, which returns once they have stopped.
-// funcs come between them and the API server.
+// Manage runs controllers on the namespace until the test ends or stop is called, which returns
+// once they have stopped. funcs come between them and the API server.
 func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl.Manager) error) (stop func()) {
 	t.Helper()
 	skip := true
@@ -143,7 +144,8 @@ func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl
 	return stop
 }
 
-// patience is how long Eventually waits. It is long for the sake of slow machines: a test that passes does not wait.
+// patience is how long Eventually waits. It is long for the sake of slow machines: a test that
+// passes does not wait.
 const patience = 60 * time.Second
 
 // Eventually waits until check returns no problem.

@@ -17,7 +17,8 @@ type Audit struct {
 	mu    sync.Mutex
 	there map[string]*clusterv1alpha1.Machine
 	made  map[string]int
-	// most is how many Machines there were at once, least how many were available since Floor was called.
+	// most is how many Machines there were at once, least how many were available since Floor was
+	// called.
 	most, least int
 	floor       bool
 }

@@ -1,3 +1,3 @@
-// Package controllertest runs controllers against a real API server, and plays the parts that are not
-// theirs. It is for tests only.
+// Package controllertest runs controllers against a real API server, and plays the parts that are
+// not theirs. It is for tests only.
 package controllertest

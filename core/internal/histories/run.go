@@ -8,13 +8,15 @@ import (
 	"testing"
 )
 
-// each is how many histories each property is tried on, unless -rapid.checks says otherwise; few is how many with -short.
+// each is how many histories each property is tried on, unless -rapid.checks says otherwise; few is
+// how many with -short.
 const (
 	each = "10000"
 	few  = "1000"
 )
 
-// Run runs the tests of a package, which must import pgregory.net/rapid, and returns their exit code. It is for TestMain.
+// Run runs the tests of a package, which must import pgregory.net/rapid, and returns their exit
+// code. It is for TestMain.
 func Run(m *testing.M) int {
 	flag.Parse() //nolint:revive // nobody but TestMain calls it
 	given := map[string]bool{}

@@ -44,11 +44,11 @@ var bugs = []Bug{
 	},
 	{
 		Name: "availability-late", What: "a Machine counts as available for ten seconds more after it stopped to be",
-		Breaks: []string{judge.Availability}, File: "core/controllers/fleet/facts.go",
-		Old: `	if !Ready(m) {
+		Breaks: []string{judge.Availability}, File: "core/health/machine.go",
+		Old: `	if !IsReady(m) {
 		return false, 0
 	}`,
-		New: `	if !Ready(m) {
+		New: `	if !IsReady(m) {
 		c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionReady)
 		return c != nil && now.Sub(c.LastTransitionTime.Time) < 10*time.Second && m.DeletionTimestamp.IsZero(), 0
 	}`,
