@@ -19,7 +19,7 @@
 //
 //	driver        the client of drivers: handshake, deadlines, one mutating call per uid, polling
 //	driver/schema  the JSON Schema by which a driver explains its specs
-//	roster        how drivers do, as the manager publishes it
+//	driverstatus  how drivers do, as the manager publishes it
 //	specresolver  a machine's spec with all that it inherits; its secrets, once the operator's
 //	              rules have passed, from their Secrets or from the copies of those
 //	bootstrap     user data

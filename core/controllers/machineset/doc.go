@@ -4,5 +4,5 @@
 // creates or deletes, and reports in the status. It works on the cache, and asks the API server
 // itself where a stale answer would cost a Machine: before the first change of a set in this
 // process, after a lost answer, and before every deletion. What its MachineDeployment can spare it
-// shares out with the others, see fleet.Rooms.
+// shares out with the others, see package surge.
 package machineset
