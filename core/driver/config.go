@@ -72,8 +72,8 @@ type Polling struct {
 	// SettledInterval lies between two polls of machines of which nothing is expected; 0 stands for
 	// 60 s. Where the driver cannot list, each such machine is polled five times as rarely.
 	SettledInterval time.Duration
-	// Handful is how many machines are polled one by one; for more, one ListMachines serves all. 0
-	// stands for 4.
+	// Handful is how many pending machines of an account are polled one by one; for more, one
+	// ListMachines serves all. Settled machines are listed wherever the driver can. 0 stands for 4.
 	Handful int
 	// PageSize of ListMachines; 0 stands for 500.
 	PageSize int32

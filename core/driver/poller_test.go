@@ -170,6 +170,42 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 	r.observed(t, lost, func(o instance.Observation) bool { return o.Looks == 2 })
 }
 
+// A fleet of two is small, and a server that somebody deleted by hand is noticed within a settled
+// interval.
+func TestServerOfAFleetOfTwoDeletedByHandIsNoticed(t *testing.T) {
+	all := machines(2)
+	f := newFakeDriver()
+	c := newCloud(f, all)
+	path := socketPath(t)
+	f.serve(t, path)
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := start(t, Config{Clock: clock}, path)
+	r.awaitReady(t)
+	for _, m := range all {
+		r.Track(m, Settled)
+	}
+	clock.Step(time.Second)
+	for _, m := range all {
+		r.observed(t, m, inState(instance.Creating))
+	}
+	if asked := c.drain(); asked["list"] != 1 || len(asked) != 1 {
+		t.Errorf("two settled machines were asked for as %v, want one list", asked)
+	}
+	c.mu.Lock()
+	delete(c.states, all[1].UID)
+	c.mu.Unlock()
+	clock.Step(time.Minute)
+	first := r.observed(t, all[1], func(o instance.Observation) bool { return o.Failure != nil })
+	if first.Failure.Class != instance.NotFound || first.Looks != 1 {
+		t.Errorf("observation %+v, want one NotFound", first)
+	}
+	if asked := c.drain(); asked["list"] != 1 || asked[all[1].UID] != 1 || len(asked) != 2 {
+		t.Errorf("asked %v, want one list and the machine that it did not show", asked)
+	}
+	clock.Step(time.Second)
+	r.observed(t, all[1], func(o instance.Observation) bool { return o.Looks == 2 })
+}
+
 func TestAMachineOfWhichNothingIsLeftIsNotLookedAt(t *testing.T) {
 	all := machines(2)
 	f := newFakeDriver()

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"container/heap"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -15,8 +16,12 @@ import (
 type pollSchedule struct {
 	polling  Polling
 	machines map[string]*tracked
-	// accounts are the lists of each set of machines that one ListMachines can speak for.
+	// queue holds the machines that are not due yet, the next one first.
+	queue pollQueue
+	// accounts are the lists of each set of machines that one ListMachines can speak for. waiting
+	// names those with machines that are due and not in flight.
 	accounts map[account]*listing
+	waiting  map[account]struct{}
 	// calm is when a list may begin beside one that is under way in another account: that one may
 	// well hold this account's machines too, but an account that hangs must not hold up the others.
 	calm time.Time
@@ -26,10 +31,12 @@ type pollSchedule struct {
 type account uint64
 
 type tracked struct {
-	machine  Machine
-	account  account
-	pace     Pace
-	due      time.Time
+	machine Machine
+	account account
+	pace    Pace
+	due     time.Time
+	// index is the place in the queue; -1 for a machine that is due or in flight.
+	index    int
 	inFlight bool
 	seen     instance.Observation
 	// last is when a poll last began; zero before the first.
@@ -41,8 +48,12 @@ type tracked struct {
 
 // listing is the state of one account's list.
 type listing struct {
-	members, pending int
-	underWay         bool
+	members map[string]*tracked
+	// waiting are those of the members that are due and not in flight, by their pace.
+	waiting map[Pace]map[string]*tracked
+	// pending counts the members of that pace.
+	pending  int
+	underWay bool
 	// next is when the next one may begin.
 	next time.Time
 }
@@ -56,7 +67,10 @@ type batch struct {
 }
 
 func newPollSchedule(polling Polling) *pollSchedule {
-	return &pollSchedule{polling: polling, machines: map[string]*tracked{}, accounts: map[account]*listing{}}
+	return &pollSchedule{
+		polling: polling, machines: map[string]*tracked{},
+		accounts: map[account]*listing{}, waiting: map[account]struct{}{},
+	}
 }
 
 var accountSeed = maphash.MakeSeed()
@@ -77,7 +91,7 @@ func accountOf(m Machine) account {
 func (s *pollSchedule) track(m Machine, pace Pace, now, first time.Time) time.Time {
 	known, again := s.machines[m.UID]
 	if !again {
-		known = &tracked{due: later(first, now.Add(s.polling.Interval))}
+		known = &tracked{due: later(first, now.Add(s.polling.Interval)), index: -1}
 		s.machines[m.UID] = known
 	}
 	if again {
@@ -88,6 +102,9 @@ func (s *pollSchedule) track(m Machine, pace Pace, now, first time.Time) time.Ti
 	}
 	known.machine, known.pace, known.account = m, pace, accountOf(m)
 	s.join(known)
+	if !known.inFlight {
+		s.enqueue(known)
+	}
 	return known.due
 }
 
@@ -101,68 +118,101 @@ func (s *pollSchedule) untrack(uid string) {
 func (s *pollSchedule) join(m *tracked) {
 	l, known := s.accounts[m.account]
 	if !known {
-		l = &listing{}
+		l = &listing{
+			members: map[string]*tracked{}, waiting: map[Pace]map[string]*tracked{Pending: {}, Settled: {}},
+		}
 		s.accounts[m.account] = l
 	}
-	l.members++
+	l.members[m.machine.UID] = m
 	if m.pace == Pending {
 		l.pending++
 	}
 }
 
 func (s *pollSchedule) leave(m *tracked) {
+	s.dequeue(m)
 	l := s.accounts[m.account]
-	l.members--
+	delete(l.members, m.machine.UID)
 	if m.pace == Pending {
 		l.pending--
 	}
-	if l.members == 0 {
+	if len(l.members) == 0 {
 		delete(s.accounts, m.account)
 	}
 }
 
+// enqueue puts m into the queue by its due time, wherever it was before.
+func (s *pollSchedule) enqueue(m *tracked) {
+	s.dequeue(m)
+	heap.Push(&s.queue, m)
+}
+
+// dequeue takes m out of the queue, or out of those that wait for their account's list.
+func (s *pollSchedule) dequeue(m *tracked) {
+	if m.index >= 0 {
+		heap.Remove(&s.queue, m.index)
+		return
+	}
+	l := s.accounts[m.account]
+	delete(l.waiting[m.pace], m.machine.UID)
+	if len(l.waiting[Pending])+len(l.waiting[Settled]) == 0 {
+		delete(s.waiting, m.account)
+	}
+}
+
 // due returns what to poll now, and marks it as being polled; next is when to ask again, zero for
-// never.
+// never. It touches only machines that have become due since the last call, and the accounts of those
+// that still wait.
 func (s *pollSchedule) due(now time.Time, canList bool) (batches []batch, next time.Time) {
-	for _, m := range s.machines {
-		if m.inFlight {
-			continue
-		}
-		if m.due.After(now) {
-			next = earlier(next, m.due)
-			continue
-		}
-		byList := canList && s.isListed(m)
-		if !byList {
-			m.inFlight = true
-			batches = append(batches, batch{account: m.account, machine: m.machine})
-			continue
-		}
-		l := s.accounts[m.account]
-		// The end of the list that is under way asks again.
-		if l.underWay {
-			continue
-		}
-		if after := later(s.calm, l.next); after.After(now) {
-			next = earlier(next, after)
-			continue
-		}
-		l.next, l.underWay = now.Add(s.polling.Interval), true
-		s.calm = now.Add(s.polling.Interval)
-		batches = append(batches, batch{account: m.account, list: true, machine: m.machine})
+	for len(s.queue) > 0 && !s.queue[0].due.After(now) {
+		m := s.queue[0]
+		heap.Pop(&s.queue)
+		s.accounts[m.account].waiting[m.pace][m.machine.UID] = m
+		s.waiting[m.account] = struct{}{}
+	}
+	if len(s.queue) > 0 {
+		next = s.queue[0].due
+	}
+	for a := range s.waiting {
+		ready, after := s.dueIn(a, now, canList)
+		batches, next = append(batches, ready...), earlier(next, after)
 	}
 	slices.SortFunc(batches, func(a, b batch) int { return cmp.Compare(a.machine.UID, b.machine.UID) })
 	return batches, next
 }
 
-// isListed says whether m is best polled by listing: more than a handful of its account go at its
-// pace.
-func (s *pollSchedule) isListed(m *tracked) bool {
-	l := s.accounts[m.account]
-	if m.pace == Pending {
-		return l.pending > s.polling.Handful
+// dueIn is due for the machines of one account that wait. next is zero unless a list has to wait.
+func (s *pollSchedule) dueIn(a account, now time.Time, canList bool) (batches []batch, next time.Time) {
+	l := s.accounts[a]
+	var byList *tracked
+	for pace, waiting := range l.waiting {
+		for _, m := range waiting {
+			if canList && s.isListed(l, pace) {
+				byList = m
+				break
+			}
+			s.dequeue(m)
+			m.inFlight = true
+			batches = append(batches, batch{account: a, machine: m.machine})
+		}
 	}
-	return l.members > s.polling.Handful
+	// The end of the list that is under way asks again.
+	if byList == nil || l.underWay {
+		return batches, time.Time{}
+	}
+	if after := later(s.calm, l.next); after.After(now) {
+		return batches, after
+	}
+	l.next, l.underWay = now.Add(s.polling.Interval), true
+	s.calm = now.Add(s.polling.Interval)
+	return append(batches, batch{account: a, list: true, machine: byList.machine}), time.Time{}
+}
+
+// isListed says whether the account's machines of a pace are polled by listing. Settled ones always
+// are: a list costs one call, as one machine does. Of pending ones it takes more than a handful,
+// because a list answers later than a single status and is followed by a rest.
+func (s *pollSchedule) isListed(l *listing, pace Pace) bool {
+	return pace == Settled || l.pending > s.polling.Handful
 }
 
 // endList opens the account for its next list, which begins after a rest, and all other accounts at
@@ -187,22 +237,27 @@ func (s *pollSchedule) restAfter(l poll) time.Duration {
 // as being polled: each is asked for by its uid before its absence is believed.
 func (s *pollSchedule) unlisted(a account, shown map[string]struct{}, now time.Time) []Machine {
 	var unlisted []Machine
-	for uid, m := range s.machines {
-		if _, there := shown[uid]; there || m.account != a || m.inFlight || m.due.After(now) {
+	for _, uid := range s.dueOf(a, now) {
+		if _, there := shown[uid]; there {
 			continue
 		}
+		m := s.machines[uid]
+		s.dequeue(m)
 		m.inFlight = true
 		unlisted = append(unlisted, m.machine)
 	}
-	slices.SortFunc(unlisted, func(a, b Machine) int { return cmp.Compare(a.UID, b.UID) })
 	return unlisted
 }
 
-// dueOf returns the uids of an account's machines that are due.
+// dueOf returns the uids of an account's machines that are due and not in flight, sorted.
 func (s *pollSchedule) dueOf(a account, now time.Time) []string {
+	l, known := s.accounts[a]
+	if !known {
+		return nil
+	}
 	var uids []string
-	for uid, m := range s.machines {
-		if m.account == a && !m.inFlight && !m.due.After(now) {
+	for uid, m := range l.members {
+		if !m.inFlight && !m.due.After(now) {
 			uids = append(uids, uid)
 		}
 	}
@@ -235,8 +290,9 @@ func (s *pollSchedule) found(uid string, l poll) bool {
 	if !isTracked {
 		return false
 	}
-	if l.oneByOne {
+	if l.oneByOne && m.inFlight {
 		m.inFlight = false
+		s.enqueue(m)
 	}
 	if l.began.Before(m.seen.At) {
 		return false
@@ -252,6 +308,9 @@ func (s *pollSchedule) found(uid string, l poll) bool {
 	}
 	m.last = l.ended
 	m.due = l.ended.Add(s.pause(m, l))
+	if !m.inFlight {
+		s.enqueue(m)
+	}
 	return changed || isAbsent(l) && m.seen.Looks == 2 || m.correctsAnswer(previous.At)
 }
 
@@ -275,6 +334,7 @@ func (s *pollSchedule) recordLost(uid string, now time.Time) {
 	if m, isTracked := s.machines[uid]; isTracked {
 		m.inFlight = false
 		m.due = now.Add(s.polling.Interval)
+		s.enqueue(m)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -16,11 +17,11 @@ func testPollSchedule() *pollSchedule {
 
 // seconds lists when a lone machine is polled, in seconds after it was tracked, if each poll finds
 // what find says.
-func seconds(w *pollSchedule, count int, find func(int) poll) []int {
+func seconds(w *pollSchedule, canList bool, count int, find func(int) poll) []int {
 	var at []int
 	now := epoch
 	for len(at) < count {
-		batches, next := w.due(now, true)
+		batches, next := w.due(now, canList)
 		if len(batches) == 0 {
 			now = next
 			continue
@@ -39,34 +40,156 @@ func TestWhenAMachineIsLookedAt(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		pace Pace
-		find func(int) poll
-		want []int
+		// canList says whether the driver can list.
+		canList bool
+		find    func(int) poll
+		want    []int
 	}{
-		{"alone it backs off while nothing changes", Pending, creating, []int{1, 2, 4, 8, 16, 26, 36}},
-		{"a change is followed closely", Pending, func(n int) poll {
+		{"alone it backs off while nothing changes", Pending, false, creating, []int{1, 2, 4, 8, 16, 26, 36}},
+		{"a change is followed closely", Pending, false, func(n int) poll {
 			return poll{instance: &instance.Instance{State: instance.Creating, Message: fmt.Sprint(n)}}
 		}, []int{1, 2, 3, 4}},
-		{"poll_after makes it rarer", Pending, func(int) poll {
+		{"poll_after makes it rarer", Pending, false, func(int) poll {
 			return poll{instance: &instance.Instance{State: instance.Creating, PollAfter: 7 * time.Second}}
 		}, []int{1, 8, 15, 22, 30}},
-		{"so does RetryInfo", Pending, func(int) poll {
+		{"so does RetryInfo", Pending, false, func(int) poll {
 			return poll{failure: &instance.Failure{Class: instance.RateLimited, RetryAfter: 30 * time.Second}}
 		}, []int{1, 31, 61}},
-		{"settled alone it costs a call, so rarely", Settled, creating, []int{1, 301, 601}},
-		{"a failed look is repeated, ever later", Settled, func(int) poll {
+		{"settled and not listed, it costs a call of its own, so rarely", Settled, false, creating, []int{1, 301, 601}},
+		{"settled and listed, each settled interval", Settled, true, creating, []int{1, 61, 121}},
+		{"alone it backs off where the driver lists, too", Pending, true, creating, []int{1, 2, 4, 8, 16, 26, 36}},
+		{"a failed look is repeated, ever later", Settled, false, func(int) poll {
 			return poll{failure: &instance.Failure{Class: instance.Internal}}
 		}, []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812}},
-		{"absence is confirmed soon, whatever the pace", Settled, func(int) poll {
+		{"absence is confirmed soon, whatever the pace", Settled, false, func(int) poll {
 			return poll{failure: &instance.Failure{Class: instance.NotFound}}
 		}, []int{1, 2, 302}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := testPollSchedule()
 			w.track(machine("a"), test.pace, epoch, time.Time{})
-			if diff := cmp.Diff(test.want, seconds(w, len(test.want), test.find)); diff != "" {
+			if diff := cmp.Diff(test.want, seconds(w, test.canList, len(test.want), test.find)); diff != "" {
 				t.Errorf("looks (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSettledFleetOfTwoIsPolledByOneList(t *testing.T) {
+	w := testPollSchedule()
+	for _, m := range machines(2) {
+		w.track(m, Settled, epoch, time.Time{})
+	}
+	now := epoch.Add(time.Second)
+	for n := range 3 {
+		first, _ := w.due(now, true)
+		if len(first) != 1 || !first[0].list {
+			t.Fatalf("poll %d: %+v, want one list", n, first)
+		}
+		for _, m := range machines(2) {
+			w.found(m.UID, poll{began: now, ended: now, instance: &instance.Instance{State: instance.Running}})
+		}
+		w.endList(first[0].account, now)
+		more, next := w.due(now, true)
+		if len(more) != 0 || next.Sub(now) != time.Minute {
+			t.Fatalf("poll %d: %+v follow, the next %v later, want it a minute later", n, more, next.Sub(now))
+		}
+		now = next
+	}
+}
+
+func TestMachinesThatWaitForAListArePolledOneByOneWhenItIsNotImplemented(t *testing.T) {
+	w := testPollSchedule()
+	for _, m := range machines(2) {
+		w.track(m, Settled, epoch, time.Time{})
+	}
+	now := epoch.Add(time.Second)
+	if first, _ := w.due(now, true); len(first) != 1 || !first[0].list {
+		t.Fatalf("%+v, want one list", first)
+	}
+	if beside, next := w.due(now, true); len(beside) != 0 || !next.IsZero() {
+		t.Fatalf("beside the list: %+v at %v, want nothing", beside, next)
+	}
+	w.endList(accountOf(machine("a")), now)
+	if alone, _ := w.due(now, false); len(alone) != 2 || alone[0].list || alone[1].list {
+		t.Errorf("%+v, want both polled one by one", alone)
+	}
+}
+
+// TestQueueHoldsWhatIsNeitherDueNorInFlight checks the queue against a scan of all machines, over
+// any history of calls.
+func TestQueueHoldsWhatIsNeitherDueNorInFlight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := testPollSchedule(), epoch
+		all := machines(8)
+		for i := range all {
+			all[i].Spec = fmt.Appendf(nil, `{"account":%d}`, i%2)
+		}
+		pick := func() Machine { return rapid.SampledFrom(all).Draw(t, "machine") }
+		result := func() poll {
+			return poll{
+				began: now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Second), ended: now,
+				oneByOne: rapid.Bool().Draw(t, "one by one"), instance: &instance.Instance{State: instance.Running},
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"track": func(t *rapid.T) {
+				w.track(pick(), rapid.SampledFrom([]Pace{Pending, Settled}).Draw(t, "pace"), now, time.Time{})
+			},
+			"untrack": func(*rapid.T) { w.untrack(pick().UID) },
+			"found":   func(*rapid.T) { w.found(pick().UID, result()) },
+			"lost":    func(*rapid.T) { w.recordLost(pick().UID, now) },
+			"endList": func(*rapid.T) { w.endList(accountOf(pick()), now) },
+			"unlisted": func(*rapid.T) {
+				w.unlisted(accountOf(pick()), map[string]struct{}{all[0].UID: {}}, now)
+			},
+			"due": func(t *rapid.T) {
+				w.due(now, rapid.Bool().Draw(t, "can list"))
+			},
+			"wait": func(t *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+			},
+			"": func(t *rapid.T) { checkQueue(t, w, now) },
+		})
+	})
+}
+
+// checkQueue fails unless each machine is in exactly one place: queued, waiting for its account, or
+// in flight. due must return no earlier instant than a scan would.
+func checkQueue(t *rapid.T, w *pollSchedule, now time.Time) {
+	waiting := 0
+	for uid, m := range w.machines {
+		queued := m.index >= 0 && m.index < len(w.queue) && w.queue[m.index] == m
+		l := w.accounts[m.account]
+		_, waits := l.waiting[m.pace][uid]
+		if waits {
+			waiting++
+		}
+		places := 0
+		for _, is := range []bool{queued, waits, m.inFlight} {
+			if is {
+				places++
+			}
+		}
+		if places != 1 || waits && m.due.After(now) || l.members[uid] != m {
+			t.Fatalf("%s: queued %t, waits %t, in flight %t", uid, queued, waits, m.inFlight)
+		}
+	}
+	total := 0
+	for a, l := range w.accounts {
+		in := len(l.waiting[Pending]) + len(l.waiting[Settled])
+		if _, marked := w.waiting[a]; marked != (in > 0) {
+			t.Fatalf("account %d: %d wait, marked %t", a, in, marked)
+		}
+		total += in
+	}
+	if total != waiting || len(w.queue) > len(w.machines) {
+		t.Fatalf("%d wait, want %d; %d of %d are queued", total, waiting, len(w.queue), len(w.machines))
+	}
+	for i := range w.queue {
+		if up := (i - 1) / 2; i > 0 && w.queue[i].due.Before(w.queue[up].due) {
+			t.Fatalf("the queue is out of order at %d", i)
+		}
 	}
 }
 
@@ -80,7 +203,7 @@ func TestTheFirstLookWaitsAsLongAsTheLastAnswerAsked(t *testing.T) {
 func TestAQuickerPaceTakesEffectAtOnce(t *testing.T) {
 	w := testPollSchedule()
 	w.track(machine("a"), Settled, epoch, time.Time{})
-	seconds(w, 1, func(int) poll { return poll{instance: &instance.Instance{State: instance.Running}} })
+	seconds(w, true, 1, func(int) poll { return poll{instance: &instance.Instance{State: instance.Running}} })
 	later := epoch.Add(20 * time.Second)
 	if due := w.track(machine("a"), Pending, later, time.Time{}); due.After(later) {
 		t.Errorf("due at %v, want at once", due)
