@@ -38,7 +38,7 @@
 //	controllers/machinedeployment  sets of a deployment
 //	controllers/machineset         Machines of a set
 //	controllers/machine            a Machine's VM and Node
-//	controllers/inheritance        classes and clusters in use are kept
+//	controllers/inuse              classes and clusters in use are kept
 //	controllers/credentials        copies of Secrets outlive their namespace
 //	controllers/orphan             VMs without a Machine are collected
 //	controllers/readonly           replaces all others where nothing may be written

@@ -29,7 +29,8 @@ const Path = "/validate-cluster-k8s-io-v1alpha1"
 type Options struct {
 	// Objects reads MachineClasses and Clusters.
 	Objects client.Reader
-	// Drivers are asked without their clouds. They must be connected also while this process does not lead.
+	// Drivers are asked without their clouds. They must be connected also while this process does
+	// not lead.
 	Drivers *driver.Drivers
 	// Specs knows the operator's rules; it is asked for nothing that it would have to read.
 	Specs *specresolver.Resolver
@@ -44,8 +45,8 @@ type handler struct {
 	Options
 }
 
-// Handle judges one request. Nothing that is being deleted is held up, nor anything whose spec has not changed: what was once
-// accepted can be scaled and labelled, whatever its driver says by now.
+// Handle judges one request. Nothing that is being deleted is held up, nor anything whose spec has
+// not changed: what was once accepted can be scaled and labelled, whatever its driver says by now.
 func (h *handler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	subject, err := read(request)
 	if err != nil {
@@ -158,7 +159,8 @@ func ofMachine(is, was *clusterv1alpha1.Machine, request admission.Request) subj
 	if sameOrigin(&is.Spec, &was.Spec) {
 		return nil
 	}
-	// The CRD's own rule compares free-form objects by the keys that they share, and misses a renamed one.
+	// The CRD's own rule compares free-form objects by the keys that they share, and misses a
+	// renamed one.
 	return func(context.Context, *handler) verdict {
 		return verdict{errors: field.ErrorList{field.Forbidden(at.Child("providerSpec"),
 			"cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines")}}

@@ -99,8 +99,8 @@ func (h *handler) part(namespace, provider string, spec []byte, at *field.Path) 
 	return v
 }
 
-// driver returns the provider's driver if it can be asked now, and its schema; else it says why not,
-// and returns nil.
+// driver returns the provider's driver if it can be asked now, and its schema; else it says why
+// not, and returns nil.
 func (h *handler) driver(v *verdict, provider string) (*driver.Driver, specresolver.Schema) {
 	var known specresolver.Schema
 	d, err := h.Drivers.For(provider)

@@ -33,7 +33,8 @@ type Machine struct {
 	KubeletVersion string
 }
 
-// cloudConfig is the part of cloud-init's format that is used. Encoding it is what keeps a value from breaking out.
+// cloudConfig is the part of cloud-init's format that is used. Encoding it is what keeps a value
+// from breaking out.
 type cloudConfig struct {
 	Hostname          string      `json:"hostname"`
 	SSHAuthorizedKeys []string    `json:"ssh_authorized_keys,omitempty"`
@@ -51,7 +52,8 @@ type writeFile struct {
 // header is what cloud-init tells the format by.
 const header = "#cloud-config\n"
 
-// Render returns the machine's user data, or an error that names what in the machine's spec cannot be rendered.
+// Render returns the machine's user data, or an error that names what in the machine's spec cannot
+// be rendered.
 func Render(m Machine) ([]byte, error) {
 	if m.OperatingSystem != clusterv1alpha1.OperatingSystemUbuntu {
 		return nil, fmt.Errorf("operatingSystem %q cannot be set up: only %q can", m.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
@@ -90,7 +92,8 @@ func rootFile(path, content string) writeFile {
 	return writeFile{Path: path, Content: content, Owner: "root:root", Permissions: "0644"}
 }
 
-// kubeletArgs returns the kubelet's arguments. Everything in them is checked, since they are split at spaces later.
+// kubeletArgs returns the kubelet's arguments. Everything in them is checked, since they are split
+// at spaces later.
 func kubeletArgs(m Machine) ([]string, error) {
 	if problems := validation.IsDNS1123Subdomain(m.NodeName); len(problems) > 0 {
 		return nil, fmt.Errorf("the Node's name %q: %s", m.NodeName, strings.Join(problems, "; "))

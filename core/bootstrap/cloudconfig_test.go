@@ -86,7 +86,8 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// TestRenderHoldsWhatItWasGiven: whatever the strings, what is rendered is read back as what was given, and nothing more.
+// TestRenderHoldsWhatItWasGiven: whatever the strings, what is rendered is read back as what was
+// given, and nothing more.
 func TestRenderHoldsWhatItWasGiven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := worker()

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// oldestSkew is how many minor versions a kubelet may be behind the API server. Source: Kubernetes' version skew policy.
+// oldestSkew is how many minor versions a kubelet may be behind the API server. Source: Kubernetes'
+// version skew policy.
 const oldestSkew = 3
 
 // Skew says how a kubelet's version fits an API server's.
@@ -22,8 +23,8 @@ const (
 	TooOld Skew = "TooOld"
 )
 
-// CheckSkew compares minor versions, as the policy does. words say, for people, what is wrong and what would be right; they
-// are empty for Supported. A version that cannot be read is an error.
+// CheckSkew compares minor versions, as the policy does. words say, for people, what is wrong and
+// what would be right; they are empty for Supported. A version that cannot be read is an error.
 func CheckSkew(kubelet, apiServer string) (skew Skew, words string, err error) {
 	node, err := version.ParseSemantic(kubelet)
 	if err != nil {

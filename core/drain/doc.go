@@ -1,12 +1,16 @@
-// Package drain empties a Node, one pass at a time: it keeps new pods away, asks the API server to evict the pods there
-// are, and says who is still there. Nothing waits; whoever calls comes back later.
+// Package drain empties a Node, one pass at a time: it keeps new pods away, asks the API server to
+// evict the pods there are, and says who is still there. Nothing waits; whoever calls comes back
+// later.
 //
 // Which pods count:
-//   - those of a DaemonSet, mirrors of static pods, and those that have ended are left alone: they go with the Node;
-//   - so are those that their controller would make again on this very Node: they tolerate the taint of a cordoned one;
+//   - those of a DaemonSet, mirrors of static pods, and those that have ended are left alone: they
+//     go with the Node;
+//   - so are those that their controller would make again on this very Node: they tolerate the
+//     taint of a cordoned one;
 //   - all others are evicted, all at once, each when its PodDisruptionBudgets allow it;
-//   - those that are terminating are waited for. Whoever calls decides when nobody is there any more to end them.
+//   - those that are terminating are waited for. Whoever calls decides when nobody is there any
+//     more to end them.
 //
-// Pods are read from the API server with each pass, for this one Node. The API server answers from its cache, and once
-// more for certain when nothing seems left.
+// Pods are read from the API server with each pass, for this one Node. The API server answers from
+// its cache, and once more for certain when nothing seems left.
 package drain

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// answering is a Drainer whose API server answers every eviction with s and asks to come back in ten seconds.
+// answering is a Drainer whose API server answers every eviction with s and asks to come back in
+// ten seconds.
 func answering(t *testing.T, s metav1.Status) (d *Drainer, asked *atomic.Int32) {
 	t.Helper()
 	asked = &atomic.Int32{}

@@ -7,9 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// asksOnce returns a client that never waits and asks again by itself. client-go does so, ten times, for every answer
-// with a Retry-After, and the API server gives an eviction one of ten seconds while a PodDisruptionBudget's status lags
-// behind: a pass would hold its worker for minutes. Passes are repeated anyway.
+// asksOnce returns a client that never waits and asks again by itself. client-go does so, ten
+// times, for every answer with a Retry-After, and the API server gives an eviction one of ten
+// seconds while a PodDisruptionBudget's status lags behind: a pass would hold its worker for
+// minutes. Passes are repeated anyway.
 func asksOnce(workload cluster.Cluster) (client.Client, error) {
 	asks := *workload.GetHTTPClient()
 	asks.Transport = withoutRetryAfter{asks.Transport}

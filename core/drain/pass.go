@@ -37,12 +37,13 @@ func New(workload cluster.Cluster) (*Drainer, error) {
 	return &Drainer{client: workload.GetClient(), live: workload.GetAPIReader(), evictions: evictions}, nil
 }
 
-// Pass cordons the node, evicts what can be evicted, and says what is left. It does not wait for pods to end. node is
-// brought up to date when it is cordoned. Pods are evicted with their own grace period. An error means that the pass is
-// incomplete; another one goes on where it stopped.
+// Pass cordons the node, evicts what can be evicted, and says what is left. It does not wait for
+// pods to end. node is brought up to date when it is cordoned. Pods are evicted with their own
+// grace period. An error means that the pass is incomplete; another one goes on where it stopped.
 //
-// What is said of a Node that is done with holds for certain, and so does what is said of a silent one that only has
-// terminating pods left: the API server's cache, which answers else, may lag behind.
+// What is said of a Node that is done with holds for certain, and so does what is said of a silent
+// one that only has terminating pods left: the API server's cache, which answers else, may lag
+// behind.
 func (d *Drainer) Pass(ctx context.Context, node *corev1.Node) (Progress, error) {
 	if err := d.cordon(ctx, node); err != nil {
 		return Progress{}, err
@@ -83,8 +84,8 @@ func (d *Drainer) cordon(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// evictAll evicts the pods in parallel and adds what came of it to progress. What is refused for one pod keeps no other
-// one's result from being told.
+// evictAll evicts the pods in parallel and adds what came of it to progress. What is refused for
+// one pod keeps no other one's result from being told.
 func (d *Drainer) evictAll(ctx context.Context, pods []*corev1.Pod, progress *Progress) error {
 	var (
 		mu    sync.Mutex
@@ -127,7 +128,8 @@ const (
 	refused
 )
 
-// evict asks for one eviction; why says what blocks it. An error means that the API server did not answer.
+// evict asks for one eviction; why says what blocks it. An error means that the API server did not
+// answer.
 func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, error) {
 	eviction := &policyv1.Eviction{
 		// A pod that was made again under the same name, as a StatefulSet's is, is another one.
@@ -150,10 +152,10 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, 
 	return gone, "", fmt.Errorf("evict pod %s: %w", key(pod), err)
 }
 
-// budget says whether PodDisruptionBudgets are why a pod may not be evicted, and what the API server says about them: it
-// names the one that is in the way as a cause. A pod with several gets an internal error that, unlike all others, has no
-// reason; nothing but a change of these budgets mends that.
-// Source: EvictionREST in pkg/registry/core/pod/storage of Kubernetes.
+// budget says whether PodDisruptionBudgets are why a pod may not be evicted, and what the API
+// server says about them: it names the one that is in the way as a cause. A pod with several gets
+// an internal error that, unlike all others, has no reason; nothing but a change of these budgets
+// mends that. Source: EvictionREST in pkg/registry/core/pod/storage of Kubernetes.
 func budget(err error) (why string, is bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -14,7 +14,8 @@ import (
 // podServer answers lists of pods, from its cache or for certain, and refuses some evictions.
 type podServer struct {
 	cached, actual []string
-	// terminating are pods with a deletionTimestamp; refusing and gone say how evictions are answered.
+	// terminating are pods with a deletionTimestamp; refusing and gone say how evictions are
+	// answered.
 	terminating, refusing, gone []string
 	// lists says how each list was asked for, evicted what was evicted.
 	lists, evicted []string
@@ -52,8 +53,8 @@ func (s *podServer) serve(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, list)
 }
 
-// TestPass: pods are read from the API server's cache, and once more for certain when nothing seems left; what is refused
-// for one keeps nothing from being told of the others.
+// TestPass: pods are read from the API server's cache, and once more for certain when nothing seems
+// left; what is refused for one keeps nothing from being told of the others.
 func TestPass(t *testing.T) {
 	const cache, certain = "0 spec.nodeName=n", " spec.nodeName=n"
 	for name, c := range map[string]struct {

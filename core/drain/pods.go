@@ -44,16 +44,17 @@ func leftAlone(pod *corev1.Pod) bool {
 // cordon is the taint that the control plane gives a Node that is cordoned.
 var cordon = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
-// toleratesCordon says whether the scheduler may place the pod on a Node that is cordoned. A toleration without a key, or
-// without an effect, is one of all keys, or of all effects.
+// toleratesCordon says whether the scheduler may place the pod on a Node that is cordoned. A
+// toleration without a key, or without an effect, is one of all keys, or of all effects.
 func toleratesCordon(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.ToleratesTaint(logr.Discard(), &cordon, false)
 	})
 }
 
-// Silent says whether node-lifecycle hears nothing of the Node's kubelet: the kubelet's Lease has run out. That says
-// nothing of why: after an outage of the API server it is so for Nodes that live.
+// Silent says whether node-lifecycle hears nothing of the Node's kubelet: the kubelet's Lease has
+// run out. That says nothing of why: after an outage of the API server it is so for Nodes that
+// live.
 func Silent(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -21,7 +21,8 @@ type Progress struct {
 	Refused []Blocker
 }
 
-// Blocker is a pod that may not be evicted now, and why, in the API server's words: they name the PodDisruptionBudget.
+// Blocker is a pod that may not be evicted now, and why, in the API server's words: they name the
+// PodDisruptionBudget.
 type Blocker struct {
 	Pod, Why string
 }
@@ -36,10 +37,12 @@ func (p Progress) Terminating() bool {
 	return len(p.Blocked) == 0 && len(p.Refused) == 0
 }
 
-// BlockedBy names the blocked pods and what blocks them, in an order that stays; empty when there are none.
+// BlockedBy names the blocked pods and what blocks them, in an order that stays; empty when there
+// are none.
 func (p Progress) BlockedBy() string { return explain(p.Blocked) }
 
-// RefusedBy names the pods that are refused and why, in an order that stays; empty when there are none.
+// RefusedBy names the pods that are refused and why, in an order that stays; empty when there are
+// none.
 func (p Progress) RefusedBy() string { return explain(p.Refused) }
 
 // Remaining names the pods that are still on the Node, in an order that stays.

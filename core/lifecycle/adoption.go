@@ -11,14 +11,16 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// Whose VM spec.providerID names. Anybody who may create a Machine can write any id there, and name any Node of the cluster by it. So
-// an id counts once the driver has given it, asked by the machine's uid, namespace and name: as the answer to a create, or to a look.
-// See docs/adr/0017. Until then the driver is told no id and the machine has no Node.
+// Whose VM spec.providerID names. Anybody who may create a Machine can write any id there, and name
+// any Node of the cluster by it. So an id counts once the driver has given it, asked by the
+// machine's uid, namespace and name: as the answer to a create, or to a look. See docs/adr/0017.
+// Until then the driver is told no id and the machine has no Node.
 
 // takenPause lies between two looks at whether another machine still has the uid.
 const takenPause = time.Minute
 
-// Confirmed says whether spec.providerID is the machine's, by the driver's word. What the driver said last counts most.
+// Confirmed says whether spec.providerID is the machine's, by the driver's word. What the driver
+// said last counts most.
 func (s State) Confirmed() bool {
 	id := s.Machine.ProviderID
 	if id == "" || s.Machine.UIDTaken != "" {
@@ -30,7 +32,8 @@ func (s State) Confirmed() bool {
 	return s.Memory.Contradicted != id && (s.Memory.Confirmed == id || s.Machine.Status.names(id))
 }
 
-// named is the VM that the driver has named last; nil where nothing is known that is as new as what was remembered of that.
+// named is the VM that the driver has named last; nil where nothing is known that is as new as what
+// was remembered of that.
 func (s State) named() *instance.Instance {
 	v := s.view()
 	if v.instance == nil || v.instance.ProviderID == "" || v.at.Before(s.Memory.NamedAt) {
@@ -39,8 +42,9 @@ func (s State) named() *instance.Instance {
 	return v.instance
 }
 
-// KnownIDs are the ids under which the VM is known: first the one that the driver gave it, which is the one to tell the driver, then
-// all others that a Node of it may have. There is none until the driver has confirmed one.
+// KnownIDs are the ids under which the VM is known: first the one that the driver gave it, which is
+// the one to tell the driver, then all others that a Node of it may have. There is none until the
+// driver has confirmed one.
 func (s State) KnownIDs() []string {
 	if !s.Confirmed() {
 		return nil
@@ -63,8 +67,9 @@ func (s Status) names(id string) bool {
 	return s.ProviderID != "" && (id == s.ProviderID || slices.Contains(s.ProviderIDAliases, id))
 }
 
-// confirm remembers what the driver has said of the id, and keeps the Node of a machine without a confirmed one out of everything.
-// What was written down is taken back where the driver names another VM: it holds no more once that one is gone, either.
+// confirm remembers what the driver has said of the id, and keeps the Node of a machine without a
+// confirmed one out of everything. What was written down is taken back where the driver names
+// another VM: it holds no more once that one is gone, either.
 func (p *plan) confirm() {
 	id := p.Machine.ProviderID
 	if vm := p.named(); vm != nil {
@@ -112,8 +117,9 @@ func (p *plan) begun() bool {
 	return p.Machine.Status.LastOperation != nil || p.Machine.Status.ProviderID != ""
 }
 
-// adopted: a machine that comes with a providerID has the VM of that id, by the driver's word. Taking over a VM that carries no uid
-// yet, which AdoptMachine does, belongs before NotAdopted is shown for good.
+// adopted: a machine that comes with a providerID has the VM of that id, by the driver's word.
+// Taking over a VM that carries no uid yet, which AdoptMachine does, belongs before NotAdopted is
+// shown for good.
 func (p *plan) adopted() bool {
 	if p.Machine.ProviderID == "" || p.Confirmed() {
 		return false
@@ -123,7 +129,8 @@ func (p *plan) adopted() bool {
 		return true
 	}
 	if p.begun() {
-		// The status of a core that did not write down what was confirmed. Instance and node judge by what a look says.
+		// The status of a core that did not write down what was confirmed. Instance and node judge
+		// by what a look says.
 		return false
 	}
 	p.watch = Closely
@@ -171,8 +178,8 @@ func (p *plan) unadopted(v view) {
 	p.unready(status, clusterv1alpha1.ReasonNotAdopted, why)
 }
 
-// denied says whether the driver has said that no VM of it is this machine's: it knows nothing of the uid, has it under another name,
-// or knows only what is left of a create.
+// denied says whether the driver has said that no VM of it is this machine's: it knows nothing of
+// the uid, has it under another name, or knows only what is left of a create.
 func (p *plan) denied(v view) bool {
 	switch {
 	case v.failure != nil && v.failure.Class == instance.NotFound:
@@ -183,8 +190,9 @@ func (p *plan) denied(v view) bool {
 	return v.instance != nil && v.instance.ProviderID == ""
 }
 
-// asked: before a machine whose providerID nothing confirms goes away, the driver is asked what there is of its uid. With the id
-// confirmed it goes as any other. Else no Node is drained or deleted, and only what carries its uid, namespace and name is deleted.
+// asked: before a machine whose providerID nothing confirms goes away, the driver is asked what
+// there is of its uid. With the id confirmed it goes as any other. Else no Node is drained or
+// deleted, and only what carries its uid, namespace and name is deleted.
 func (p *plan) asked() bool {
 	if p.Machine.UIDTaken != "" || p.Machine.UID == "" {
 		// What carries the uid is another machine's, or nothing can.

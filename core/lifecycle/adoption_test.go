@@ -24,7 +24,8 @@ func lookFailed(class instance.Class) func(*State) {
 	}
 }
 
-// upgraded is a machine whose status a core wrote that did not write down what the driver had confirmed.
+// upgraded is a machine whose status a core wrote that did not write down what the driver had
+// confirmed.
 func upgraded(s *State) { s.Machine.Status.ProviderID, s.Machine.Status.ProviderIDAliases = "", nil }
 
 func uidTaken(s *State) { s.Machine.UIDTaken = "team/other" }
@@ -183,8 +184,8 @@ func TestLeavingUnadopted(t *testing.T) {
 	})
 }
 
-// TestTakingOverTheNodesForm: a Node that has another of the VM's ids is the machine's, whose providerID becomes the Node's once the
-// API server knows that it may.
+// TestTakingOverTheNodesForm: a Node that has another of the VM's ids is the machine's, whose
+// providerID becomes the Node's once the API server knows that it may.
 func TestTakingOverTheNodesForm(t *testing.T) {
 	alias := func(s *State) {
 		s.Driver.Seen.Instance.ProviderIDAliases = []string{"cloud://r/1"}

@@ -25,7 +25,8 @@ const (
 	deletePatience = 10 * time.Second
 )
 
-// confirmations is how many looks in a row must find nothing before a VM that was there counts as gone.
+// confirmations is how many looks in a row must find nothing before a VM that was there counts as
+// gone.
 const confirmations = 2
 
 // instance gets the VM: it exists, its providerID is written down, and it runs.
@@ -133,7 +134,8 @@ func (p *plan) create(v view) bool {
 	return p.act(Create)
 }
 
-// createAccepted: the cloud has accepted a create that has no VM to show for it. It is asked for again, but not at once.
+// createAccepted: the cloud has accepted a create that has no VM to show for it. It is asked for
+// again, but not at once.
 func (p *plan) createAccepted(v view) bool {
 	last := p.Memory.Last
 	if last == nil || last.Failure != nil {
@@ -174,7 +176,8 @@ func (p *plan) createFailed() bool {
 	return false
 }
 
-// refused shows a failure in the condition InstanceReady. One that is expected to pass is shown when it does not.
+// refused shows a failure in the condition InstanceReady. One that is expected to pass is shown
+// when it does not.
 func (p *plan) refused(f *instance.Failure) {
 	status := metav1.ConditionFalse
 	switch f.Class {
@@ -187,10 +190,12 @@ func (p *plan) refused(f *instance.Failure) {
 	p.unready(status, reasonOf(f), explain(f))
 }
 
-// heldPause is when a machine that is held back asks again though nobody woke it: its credentials may have changed.
+// heldPause is when a machine that is held back asks again though nobody woke it: its credentials
+// may have changed.
 const heldPause = 30 * time.Second
 
-// held: calls of the machine's account are refused for a cause that is none of its fault. It says so without having called.
+// held: calls of the machine's account are refused for a cause that is none of its fault. It says
+// so without having called.
 func (p *plan) held() bool {
 	if p.Driver.Held.Class == instance.RateLimited {
 		p.expect("turn", turnPatience)
@@ -233,7 +238,8 @@ func (p *plan) present(vm *instance.Instance) bool {
 	return p.afoot()
 }
 
-// justAsked says whether the status says that the VM is being created. That it boots by now is not worth a write.
+// justAsked says whether the status says that the VM is being created. That it boots by now is not
+// worth a write.
 func (p *plan) justAsked() bool {
 	return p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceCreating
 }
@@ -267,8 +273,9 @@ func (p *plan) running(vm *instance.Instance) {
 	}
 }
 
-// unverified shows that a VM which was seen to run cannot be looked at, or not with the machine's own
-// Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as it is.
+// unverified shows that a VM which was seen to run cannot be looked at, or not with the machine's
+// own Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as
+// it is.
 func (p *plan) unverified(v view) {
 	is := p.status.Condition(clusterv1alpha1.ConditionInstanceReady)
 	switch {
@@ -288,8 +295,8 @@ func (p *plan) unready(status metav1.ConditionStatus, reason, message string) {
 	p.condition(clusterv1alpha1.ConditionInstanceReady, status, reason, message)
 }
 
-// fail ends the machine: it will never work, as one condition says. The failure is told to programs only of a machine that never had a Node:
-// cluster-autoscaler deletes such machines.
+// fail ends the machine: it will never work, as one condition says. The failure is told to programs
+// only of a machine that never had a Node: cluster-autoscaler deletes such machines.
 func (p *plan) fail(typ, reason, message string) bool {
 	p.watch = Unwatched
 	p.condition(typ, metav1.ConditionFalse, reason, message)

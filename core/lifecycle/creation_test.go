@@ -78,7 +78,8 @@ func TestCreationAtTheBounds(t *testing.T) {
 	}
 }
 
-// TestDoubtAboutEarlierCreates: a create that an earlier process may have sent is in doubt, and only that.
+// TestDoubtAboutEarlierCreates: a create that an earlier process may have sent is in doubt, and
+// only that.
 func TestDoubtAboutEarlierCreates(t *testing.T) {
 	earlier := func(s *State) { s.Driver.LeadingSince = s.Now.Add(-time.Second) }
 	for name, c := range map[string]struct {
@@ -104,7 +105,8 @@ func TestDoubtAboutEarlierCreates(t *testing.T) {
 	}
 }
 
-// TestLastKnownState: what a half-way failure brought back is kept until something newer comes back.
+// TestLastKnownState: what a half-way failure brought back is kept until something newer comes
+// back.
 func TestLastKnownState(t *testing.T) {
 	for name, c := range map[string]struct {
 		brought string
@@ -174,7 +176,8 @@ func TestLastOperation(t *testing.T) {
 	}
 }
 
-// TestFailureIsToldBeforeTheFirstNode: programs hear of the failure of a machine that never had a Node, and of no other.
+// TestFailureIsToldBeforeTheFirstNode: programs hear of the failure of a machine that never had a
+// Node, and of no other.
 func TestFailureIsToldBeforeTheFirstNode(t *testing.T) {
 	gone := missing(confirmations)
 	for name, c := range map[string]struct {

@@ -132,7 +132,8 @@ func all(changes ...func(*State)) func(*State) {
 type decision struct {
 	given func(*State)
 	do    Action
-	// condition is "Type Status Reason", and message a part of its message. They are those that the step writes or leaves.
+	// condition is "Type Status Reason", and message a part of its message. They are those that the
+	// step writes or leaves.
 	condition, message string
 	phase              clusterv1alpha1.MachinePhase
 	watch              Watch

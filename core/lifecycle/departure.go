@@ -22,10 +22,12 @@ var dyingBackoff = instance.Backoff{First: time.Minute, Last: 5 * time.Minute}
 // blockedPause is the pause while a PodDisruptionBudget is in the way.
 const blockedPause = 5 * time.Second
 
-// repeatDelete is how long a delete that left nothing waits for its repetition while a create is in doubt.
+// repeatDelete is how long a delete that left nothing waits for its repetition while a create is in
+// doubt.
 const repeatDelete = 5 * time.Second
 
-// recorded: a VM whose create was answered after the deletion began still has to be known, for its Node is found by it.
+// recorded: a VM whose create was answered after the deletion began still has to be known, for its
+// Node is found by it.
 func (p *plan) recorded() bool {
 	v := p.view()
 	if v.instance == nil || v.instance.ProviderID == "" || p.Machine.ProviderID != "" || p.Memory.Gone {
@@ -164,8 +166,9 @@ func (p *plan) deleted() bool {
 	return p.dying(last)
 }
 
-// deleteRefused: the delete has failed. One that the spec keeps from being understood is no obstacle where nothing was
-// ever made: every create met such a refusal, or the cloud knows nothing of the machine.
+// deleteRefused: the delete has failed. One that the spec keeps from being understood is no
+// obstacle where nothing was ever made: every create met such a refusal, or the cloud knows nothing
+// of the machine.
 func (p *plan) deleteRefused(last *instance.Outcome) bool {
 	p.refused(last.Failure)
 	if !p.Confirmed() && last.Failure.Class.IsTerminal() {
@@ -190,9 +193,9 @@ func (p *plan) leftNothing(last *instance.Outcome) bool {
 	return p.deleteAt(earlier(settled, last.Ended.Add(repeatDelete)))
 }
 
-// dying: the cloud has accepted the delete. Another one follows as soon as a look finds anything but a VM on its way out:
-// nothing, which is confirmed by it, or what the VM has left behind, which is removed by it. One that changed nothing is
-// not repeated at once.
+// dying: the cloud has accepted the delete. Another one follows as soon as a look finds anything
+// but a VM on its way out: nothing, which is confirmed by it, or what the VM has left behind, which
+// is removed by it. One that changed nothing is not repeated at once.
 func (p *plan) dying(last *instance.Outcome) bool {
 	p.watch = Closely
 	p.deleting(words("The VM is being deleted", last.Instance))

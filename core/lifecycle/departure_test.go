@@ -185,7 +185,8 @@ func drained(status metav1.ConditionStatus, reason string) func(*State) {
 	}
 }
 
-// drainAt has the drain last for d by now, as this process saw it; pass is what its last pass found.
+// drainAt has the drain last for d by now, as this process saw it; pass is what its last pass
+// found.
 func drainAt(d time.Duration, pass *Drain) func(*State) {
 	return all(func(s *State) { s.Memory = Next(*s).Memory }, later(d), func(s *State) { s.Drain = pass })
 }

@@ -1,24 +1,31 @@
-// Package lifecycle decides what to do next for one Machine: from what is written down, what its driver and its Node say,
-// and what time it is, to one step. It is pure, and reads like a table of contents:
+// Package lifecycle decides what to do next for one Machine: from what is written down, what its
+// driver and its Node say, and what time it is, to one step. It is pure, and reads like a table of
+// contents:
 //
 //	on the way in:  identity → adoption → bootstrap → instance → node
 //	on the way out: adoption → (forgotten) → drain → instance → node → finalizer
 //
-// Whoever calls Next does what Step.Do says, and asks again with what came of it, until there is nothing to do; see
-// Step for what is written when. Calling Next twice with the same state gives the same step.
+// Whoever calls Next does what Step.Do says, and asks again with what came of it, until there is
+// nothing to do; see Step for what is written when. Calling Next twice with the same state gives
+// the same step.
 //
 // What holds over every history (CONTRACT.md, rules 1 to 5 and 8; the tests generate them):
 //
-//   - Identity. A providerID counts once the driver has given it for the machine's uid; before, the machine has no Node and no create.
+//   - Identity. A providerID counts once the driver has given it for the machine's uid; before, the
+//     machine has no Node and no create.
 //   - Intent. The status says that a create may be under way before the first one is sent.
-//   - One call. While a call is under way nothing else is started: a delete waits for the create before it.
-//   - Doubt. A create whose outcome is unknown may bring forth its VM late. The finalizer goes only after a Delete that was sent
-//     when the driver's create_settle had passed since the doubt began, and left nothing. A process knows its own attempts; those of
-//     processes before it had ended, or were cut off, when it became the leader: hence Driver.LeadingSince.
+//   - One call. While a call is under way nothing else is started: a delete waits for the create
+//     before it.
+//   - Doubt. A create whose outcome is unknown may bring forth its VM late. The finalizer goes only
+//     after a Delete that was sent when the driver's create_settle had passed since the doubt
+//     began, and left nothing. A process knows its own attempts; those of processes before it had
+//     ended, or were cut off, when it became the leader: hence Driver.LeadingSince.
 //   - Never again. A uid that had a VM gets no other: a VM that is gone fails its machine.
-//   - Patience. What is late is late by a clock that runs only while things can be observed: nothing is given up because a driver, the API
-//     server or this process was away.
-//   - Forgotten. A machine that somebody with the right to do so gives up goes without its VM. What it leaves behind is written down before.
+//   - Patience. What is late is late by a clock that runs only while things can be observed:
+//     nothing is given up because a driver, the API server or this process was away.
+//   - Forgotten. A machine that somebody with the right to do so gives up goes without its VM. What
+//     it leaves behind is written down before.
 //   - Brake. For a paused machine nothing is done but to show that it is paused.
-//   - No write for nothing. What passes within seconds is not written down (see patience), and what is settled is left alone.
+//   - No write for nothing. What passes within seconds is not written down (see patience), and what
+//     is settled is left alone.
 package lifecycle

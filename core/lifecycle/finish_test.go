@@ -112,7 +112,8 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestPatienceBeginsWithWhatIsHushed: it runs from when there was first something to write that should pass.
+// TestPatienceBeginsWithWhatIsHushed: it runs from when there was first something to write that
+// should pass.
 func TestPatienceBeginsWithWhatIsHushed(t *testing.T) {
 	now := epoch.Add(time.Minute)
 	for name, c := range map[string]struct {

@@ -13,8 +13,9 @@ import (
 // tellPause is when to ask again after it was written down what is left behind.
 const tellPause = time.Second
 
-// forgotten: the machine goes without its VM, and the driver is not called any more. What it leaves behind is written down, and
-// told by an Event, before anything else is done. A call under way is waited for: its answer may name the VM.
+// forgotten: the machine goes without its VM, and the driver is not called any more. What it leaves
+// behind is written down, and told by an Event, before anything else is done. A call under way is
+// waited for: its answer may name the VM.
 func (p *plan) forgotten() bool {
 	if !p.Machine.Forgotten || p.Memory.Gone || !p.may() {
 		return false

@@ -69,7 +69,8 @@ func TestForgetting(t *testing.T) {
 	})
 }
 
-// Events tell what is left behind: a warning as soon as that is certain, and the last one of the machine.
+// Events tell what is left behind: a warning as soon as that is certain, and the last one of the
+// machine.
 func TestWhatIsLeftBehindIsTold(t *testing.T) {
 	first := Next(given(all(intended, deleting, toForget)))
 	if len(first.Events) != 1 || !first.Events[0].Warning || first.Events[0].Reason != clusterv1alpha1.ReasonInstanceForgotten {

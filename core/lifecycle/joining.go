@@ -13,7 +13,8 @@ import (
 // node gets the Node: it is found, claimed, and Ready.
 func (p *plan) node() bool {
 	if !p.Confirmed() {
-		// The next look says whether the VM is the machine's. Meanwhile what is written down of the Node holds.
+		// The next look says whether the VM is the machine's. Meanwhile what is written down of the
+		// Node holds.
 		p.watch = Closely
 		return p.waitUntil(time.Time{})
 	}
@@ -32,7 +33,8 @@ func (p *plan) node() bool {
 	return p.waitUntil(time.Time{})
 }
 
-// alone: no Node fits. A Node that was deleted comes back when its kubelet registers again, which takes a VM that runs.
+// alone: no Node fits. A Node that was deleted comes back when its kubelet registers again, which
+// takes a VM that runs.
 func (p *plan) alone() bool {
 	reason, message := clusterv1alpha1.ReasonWaitingForNode, notRegistered
 	if p.hadNode() {
@@ -50,8 +52,8 @@ func (p *plan) alone() bool {
 
 const notRegistered = "No Node has registered for this machine yet."
 
-// What core sets on a Node may be wanted otherwise by somebody else. patientClaims in claimWindow are made at once, then
-// there are pauses: two that differ shall not write to a Node without end.
+// What core sets on a Node may be wanted otherwise by somebody else. patientClaims in claimWindow
+// are made at once, then there are pauses: two that differ shall not write to a Node without end.
 const (
 	patientClaims = 5
 	claimWindow   = 10 * time.Minute
@@ -59,8 +61,8 @@ const (
 
 var claimBackoff = instance.Backoff{First: time.Second, Last: 5 * time.Minute}
 
-// claims sets on the Node what core sets there, unless that was done too often of late; true when there is nothing else to
-// do now. A Node that was claimed once is judged meanwhile.
+// claims sets on the Node what core sets there, unless that was done too often of late; true when
+// there is nothing else to do now. A Node that was claimed once is judged meanwhile.
 func (p *plan) claims() bool {
 	m := &p.Memory
 	if p.Now.Sub(m.ClaimedAt) > claimWindow {
@@ -112,7 +114,8 @@ func (p *plan) joined() bool {
 	return p.waitUntil(time.Time{})
 }
 
-// renamed takes over the Node's form of the id. The API server allows that for an id that is written down as an alias.
+// renamed takes over the Node's form of the id. The API server allows that for an id that is
+// written down as an alias.
 func (p *plan) renamed() bool {
 	id := p.Node.ProviderID
 	if id == "" || id == p.Machine.ProviderID {
@@ -125,8 +128,8 @@ func (p *plan) renamed() bool {
 	return p.record(id)
 }
 
-// judged shows how the Node is, in words that stay the same as long as it is so: what the kubelet says of itself may change with
-// each heartbeat, and stands in the Node.
+// judged shows how the Node is, in words that stay the same as long as it is so: what the kubelet
+// says of itself may change with each heartbeat, and stands in the Node.
 func (p *plan) judged() {
 	why := "it has no condition Ready."
 	if p.Node.Reason != "" {

@@ -46,7 +46,8 @@ func TestClaimsAtTheBounds(t *testing.T) {
 	}
 }
 
-// A kubelet that says something else with each heartbeat, as one does whose container runtime hangs, is worth one write.
+// A kubelet that says something else with each heartbeat, as one does whose container runtime
+// hangs, is worth one write.
 func TestOPS2_AKubeletsChangingWordsAreNotWritten(t *testing.T) {
 	for _, ready := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
 		for name, before := range map[string]func(*State){"running": running, "joining": provisioned} {

@@ -10,7 +10,8 @@ import (
 // recheck is how long to wait for a look before an operation that was accepted is asked for again.
 const recheck = 30 * time.Second
 
-// hear takes into memory what the driver wants to be told again: from its last answer or the last look, whichever is newer.
+// hear takes into memory what the driver wants to be told again: from its last answer or the last
+// look, whichever is newer.
 func (p *plan) hear() {
 	if last := p.Memory.Last; last != nil {
 		p.heard(last.LastKnownState(), last.Ended)
@@ -39,8 +40,8 @@ func (p *plan) partial() bool {
 	return last != nil && last.Failure != nil && last.Failure.LastKnownState != nil
 }
 
-// learn takes an outcome into memory. An attempt that is neither under way nor has an outcome was lost: nobody can say
-// what became of it.
+// learn takes an outcome into memory. An attempt that is neither under way nor has an outcome was
+// lost: nobody can say what became of it.
 func (p *plan) learn() {
 	m := &p.Memory
 	if p.Driver.Outcome != nil {
@@ -105,7 +106,8 @@ func (v view) leftover() bool {
 	return v.instance.State == instance.Failed && v.instance.ProviderID == ""
 }
 
-// view prefers the last look to the last answer, unless the look began before that answer was given.
+// view prefers the last look to the last answer, unless the look began before that answer was
+// given.
 func (s State) view() view {
 	last, seen := s.Memory.Last, s.Driver.Seen
 	if seen != nil && (last == nil || !seen.At.Before(last.Ended)) {
@@ -121,7 +123,8 @@ func (s State) view() view {
 	return view{}
 }
 
-// frozen says whether the driver has lost what it knew of this machine: nothing is done until a look succeeds again.
+// frozen says whether the driver has lost what it knew of this machine: nothing is done until a
+// look succeeds again.
 func (p *plan) frozen() bool {
 	last := p.Memory.Last
 	lost := last != nil && last.Failure != nil && last.Failure.Class == instance.DataLoss ||
@@ -140,7 +143,8 @@ func (p *plan) frozen() bool {
 	return true
 }
 
-// settleBy is when every create of which nobody knows what became has come to its end; zero when there is no doubt.
+// settleBy is when every create of which nobody knows what became has come to its end; zero when
+// there is no doubt.
 func (p *plan) settleBy() time.Time {
 	doubt := p.Memory.Doubt
 	if before := p.doubtBefore(); doubt.Before(before) {
@@ -152,8 +156,8 @@ func (p *plan) settleBy() time.Time {
 	return doubt.Add(p.Driver.CreateSettle)
 }
 
-// doubtBefore is when the last create of an earlier process ended at the latest; zero when nothing tells of one. Once a VM
-// was there no other was asked for.
+// doubtBefore is when the last create of an earlier process ended at the latest; zero when nothing
+// tells of one. Once a VM was there no other was asked for.
 func (p *plan) doubtBefore() time.Time {
 	operation, leading := p.Machine.Status.LastOperation, p.Driver.LeadingSince
 	switch {

@@ -35,8 +35,8 @@ func Next(s State) Step {
 	return p.finish()
 }
 
-// plan is a step in the making. Its methods for the parts of a life return true when they have decided what to do, or
-// that there is something to wait for; false hands over to the next part.
+// plan is a step in the making. Its methods for the parts of a life return true when they have
+// decided what to do, or that there is something to wait for; false hands over to the next part.
 type plan struct {
 	State
 
@@ -46,8 +46,8 @@ type plan struct {
 	watch      Watch
 	wake       time.Time
 	events     []Event
-	// passing names what is expected to pass within patience; a status that differs from the recorded one only for
-	// that is not written yet.
+	// passing names what is expected to pass within patience; a status that differs from the
+	// recorded one only for that is not written yet.
 	passing  string
 	patience time.Duration
 	// due: the status is written though it tells a reader nothing new.
@@ -66,7 +66,8 @@ func (p *plan) act(do Action) bool {
 	return true
 }
 
-// waitUntil decides to wait: for what the conditions say, until t at the latest. The zero time is no bound.
+// waitUntil decides to wait: for what the conditions say, until t at the latest. The zero time is
+// no bound.
 func (p *plan) waitUntil(t time.Time) bool {
 	p.wake = earlier(p.wake, t)
 	return true
@@ -102,7 +103,8 @@ func (p *plan) bootstrap() bool {
 		return false
 	}
 	if p.may() {
-		// A VM has its user data; a change of labels does not reach it any more. Where there is none, create says so.
+		// A VM has its user data; a change of labels does not reach it any more. Where there is
+		// none, create says so.
 		return false
 	}
 	p.notYet()
@@ -113,7 +115,8 @@ func (p *plan) bootstrap() bool {
 func (p *plan) unrendered() bool {
 	p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionFalse,
 		clusterv1alpha1.ReasonBootstrapInvalid, p.BootstrapError)
-	// What is wrong may be outside the Machine: the API server it is too new for is upgraded some day.
+	// What is wrong may be outside the Machine: the API server it is too new for is upgraded some
+	// day.
 	return p.waitUntil(p.Now.Add(bootstrapPause))
 }
 
@@ -131,14 +134,15 @@ func (p *plan) rendered() {
 		clusterv1alpha1.ReasonBootstrapRendered, "The user data can be rendered.")
 }
 
-// may says whether anything may exist in the cloud for this machine. A create that was refused before it was announced has
-// made nothing.
+// may says whether anything may exist in the cloud for this machine. A create that was refused
+// before it was announced has made nothing.
 func (p *plan) may() bool {
 	return p.Machine.ProviderID != "" || p.Machine.Status.LastOperation != nil ||
 		p.Memory.Attempted != "" || p.Memory.Possible
 }
 
-// notYet gives a status that has none yet the phase Pending and the conditions that wait for others.
+// notYet gives a status that has none yet the phase Pending and the conditions that wait for
+// others.
 func (p *plan) notYet() {
 	switch p.status.Phase {
 	case "":
@@ -187,7 +191,8 @@ func (p *plan) writes() bool {
 	return p.do == Nothing || p.do == Create || p.do == Delete
 }
 
-// outdated says whether the status of a machine on which nothing else is to be written has not seen its spec.
+// outdated says whether the status of a machine on which nothing else is to be written has not seen
+// its spec.
 func (p *plan) outdated() bool {
 	lasting := p.status.Phase == clusterv1alpha1.MachinePhaseRunning || p.status.Phase == clusterv1alpha1.MachinePhaseFailed ||
 		p.status.Phase == clusterv1alpha1.MachinePhasePending
@@ -237,7 +242,8 @@ func (p *plan) hushed(write bool) bool {
 		return p.passing != "" && write
 	}
 	if p.do == DrainNode {
-		// Nothing is written before the pass, which finds what is in the way: what is remembered of that stays.
+		// Nothing is written before the pass, which finds what is in the way: what is remembered of
+		// that stays.
 		return false
 	}
 	if p.passing == "" || !write {

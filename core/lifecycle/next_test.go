@@ -233,7 +233,8 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// TestAnnouncedOnce: what is in the way is told with the write that shows it, and not also with the steps before that.
+// TestAnnouncedOnce: what is in the way is told with the write that shows it, and not also with the
+// steps before that.
 func TestAnnouncedOnce(t *testing.T) {
 	stopped := all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Stopped}))
 	if step := Next(given(stopped, func(s *State) { s.Node.Claimed = false })); step.Do != Claim || len(step.Events) > 0 {

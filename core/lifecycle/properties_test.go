@@ -23,7 +23,8 @@ var classes = []instance.Class{
 	instance.StaleEpoch, instance.Pending, instance.Unimplemented, instance.Internal, instance.DataLoss, instance.NotFound,
 }
 
-// edges are the phases that may follow on another. Deleting may follow on each, and Unknown; a write for nothing none.
+// edges are the phases that may follow on another. Deleting may follow on each, and Unknown; a
+// write for nothing none.
 var edges = map[clusterv1alpha1.MachinePhase]string{
 	"":                                       "Pending Provisioning Provisioned Running Failed",
 	clusterv1alpha1.MachinePhasePending:      "Provisioning Provisioned Running Failed",
@@ -58,7 +59,8 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 	}
 }
 
-// inspectEnd judges a status that gives a machine up, or a drain: both only by what this process could see.
+// inspectEnd judges a status that gives a machine up, or a drain: both only by what this process
+// could see.
 func (w *world) inspectEnd(s *State, to Status) {
 	from, node := s.Machine.Status, to.Condition(clusterv1alpha1.ConditionNodeReady)
 	if to.Phase == clusterv1alpha1.MachinePhaseFailed && from.Phase != to.Phase {
@@ -278,8 +280,9 @@ func (w *world) settled() bool {
 		w.look != nil && w.look.Instance != nil && w.look.Instance.State == instance.Running
 }
 
-// TestNothingIsLostOrDoubled: over any history of crashes, lost writes, stale caches, failures and changes from outside,
-// no promise of the package is broken, and in a fair world the machine gets where it should.
+// TestNothingIsLostOrDoubled: over any history of crashes, lost writes, stale caches, failures and
+// changes from outside, no promise of the package is broken, and in a fair world the machine gets
+// where it should.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Bool().Draw(t, "standalone"))
@@ -360,7 +363,8 @@ func (w *world) still() {
 	}
 }
 
-// TestStriving: two that want different things on a Node do not write to it without end, and the Node is judged meanwhile.
+// TestStriving: two that want different things on a Node do not write to it without end, and the
+// Node is judged meanwhile.
 func TestStriving(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)
@@ -381,8 +385,9 @@ func TestStriving(t *testing.T) {
 	})
 }
 
-// TestRefusedAfterAnother: a create that is refused for good says nothing of the one before it, whose answer was lost. A
-// delete that meets the same refusal does not end the machine, in this process or a later one.
+// TestRefusedAfterAnother: a create that is refused for good says nothing of the one before it,
+// whose answer was lost. A delete that meets the same refusal does not end the machine, in this
+// process or a later one.
 func TestRefusedAfterAnother(t *testing.T) {
 	for name, lost := range map[string]func(*world){
 		"a lost answer":        func(w *world) { w.answer(instance.OutcomeUnknown, true) },
@@ -426,8 +431,8 @@ func TestRefusedAfterAnother(t *testing.T) {
 	}
 }
 
-// TestWrites: without faults a machine costs at most six writes until it is Running, its birth included, and five to be
-// deleted, the order to delete it included.
+// TestWrites: without faults a machine costs at most six writes until it is Running, its birth
+// included, and five to be deleted, the order to delete it included.
 func TestWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)

@@ -15,9 +15,10 @@ type Silence struct {
 	Renewed time.Time
 }
 
-// unreachable says whether nothing has been heard of the Node's kubelet for so long that it counts as gone, given what a
-// pass of the drain found. That a Node is called silent proves nothing by itself: node-lifecycle says so of Nodes that
-// live, after an outage of the API server, until their kubelets have renewed their Leases.
+// unreachable says whether nothing has been heard of the Node's kubelet for so long that it counts
+// as gone, given what a pass of the drain found. That a Node is called silent proves nothing by
+// itself: node-lifecycle says so of Nodes that live, after an outage of the API server, until their
+// kubelets have renewed their Leases.
 func (p *plan) unreachable(d *Drain) bool {
 	if !d.Silent {
 		p.Memory.Silence = nil

@@ -18,7 +18,8 @@ func quiet() *Drain {
 	return &Drain{Terminating: true, Silent: true, Renewed: renewal, Remaining: "a/b"}
 }
 
-// silentFor has passes find the Node silent for d in which other Nodes report; then one finds drain.
+// silentFor has passes find the Node silent for d in which other Nodes report; then one finds
+// drain.
 func silentFor(d time.Duration, drain *Drain) func(*State) {
 	return func(s *State) {
 		s.Machine.DrainTimeout = time.Hour
@@ -80,8 +81,9 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestUnreachable: whatever outages, restarts and moods of node-lifecycle a drain lives through, its pods are given up only
-// when nothing could be heard of the Node for long enough, and then they are.
+// TestUnreachable: whatever outages, restarts and moods of node-lifecycle a drain lives through,
+// its pods are given up only when nothing could be heard of the Node for long enough, and then they
+// are.
 func TestUnreachable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)
@@ -126,7 +128,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestRefusalThatLastsIsShown: what keeps a drain from going on is shown once it has lasted, however many passes find it.
+// TestRefusalThatLastsIsShown: what keeps a drain from going on is shown once it has lasted,
+// however many passes find it.
 func TestRefusalThatLastsIsShown(t *testing.T) {
 	refused := &Drain{Refused: "pod a/b: no", Remaining: "a/b"}
 	s := given(running, deleting, func(s *State) {

@@ -15,7 +15,8 @@ type State struct {
 	Machine Machine
 	// BootstrapError says why no user data can be rendered; empty when it can.
 	BootstrapError string
-	// BootstrapWarning says what is wrong with user data that is rendered all the same; empty for nothing.
+	// BootstrapWarning says what is wrong with user data that is rendered all the same; empty for
+	// nothing.
 	BootstrapWarning string
 	Driver           Driver
 	Node             Node
@@ -23,7 +24,8 @@ type State struct {
 	Clock Clock
 	// Drain is what the drain's pass found that was made for this state; nil before it.
 	Drain *Drain
-	// Memory is Step.Memory of the step before; the zero value for a machine that this process has not seen yet.
+	// Memory is Step.Memory of the step before; the zero value for a machine that this process has
+	// not seen yet.
 	Memory Memory
 }
 
@@ -36,14 +38,16 @@ type Machine struct {
 	Deleting time.Time
 	// ProviderID is spec.providerID; see State.Confirmed for what it counts.
 	ProviderID string
-	// UIDTaken names, for people, the Machine that has the same uid and had it first; empty for none.
+	// UIDTaken names, for people, the Machine that has the same uid and had it first; empty for
+	// none.
 	UIDTaken string
 	// DrainTimeout bounds the drain, counted from Deleting.
 	DrainTimeout time.Duration
-	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not to be waited for.
+	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not
+	// to be waited for.
 	UnreachableAfter time.Duration
-	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one, and without a Node after
-	// that; 0 for ever.
+	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one, and
+	// without a Node after that; 0 for ever.
 	StartupTimeout time.Duration
 	Status         Status
 	// Outdated: the status has not seen the spec as it is now.
@@ -52,42 +56,47 @@ type Machine struct {
 	Paused Pause
 	// Forgotten: somebody who may do so asks that a machine on its way out goes without its VM.
 	Forgotten bool
-	// Dismissed names, for people, the object on which somebody asks for the machine to be deleted now; empty for none.
+	// Dismissed names, for people, the object on which somebody asks for the machine to be deleted
+	// now; empty for none.
 	Dismissed string
 }
 
 // Pause is a reason of the condition Paused and its message.
 type Pause struct{ Reason, Message string }
 
-// Clock is how long things could be observed, by this process. What is late is late by this clock: time in which nobody could
-// have seen a machine get on, or helped it to, does not count. Each part only grows, from some start of its own.
+// Clock is how long things could be observed, by this process. What is late is late by this clock:
+// time in which nobody could have seen a machine get on, or helped it to, does not count. Each part
+// only grows, from some start of its own.
 type Clock struct {
-	// Cluster counts while this process leads and the API server answers, and has done so for long enough for Nodes to have
-	// reported again.
+	// Cluster counts while this process leads and the API server answers, and has done so for long
+	// enough for Nodes to have reported again.
 	Cluster time.Duration
 	// Cloud counts while, besides, the driver takes calls.
 	Cloud time.Duration
-	// Nodes counts while the API server answers and most Nodes but the silent ones of machines that are drained report: a
-	// kubelet of which nothing is heard then could have been heard of. It stands still where nobody drains such a Node.
+	// Nodes counts while the API server answers and most Nodes but the silent ones of machines that
+	// are drained report: a kubelet of which nothing is heard then could have been heard of. It
+	// stands still where nobody drains such a Node.
 	Nodes time.Duration
 	// Runs says whether Cloud counts now.
 	Runs bool
-	// Away says, for people, what is away that Cloud stands still for; empty where there is nothing to tell.
+	// Away says, for people, what is away that Cloud stands still for; empty where there is nothing
+	// to tell.
 	Away string
 }
 
 // Driver is what is known of the machine's driver, and through it.
 type Driver struct {
-	// Unknown says, for people, that there is no such driver; empty when there is one. UnknownReason is the condition's
-	// reason; DriverNotFound where it is empty.
+	// Unknown says, for people, that there is no such driver; empty when there is one.
+	// UnknownReason is the condition's reason; DriverNotFound where it is empty.
 	Unknown, UnknownReason string
 	// Ready: as far as is known a mutation can be sent now. Unready says why not, for people.
 	Ready   bool
 	Unready string
 	// Throttled: the driver takes no further call now; the machine is woken when its turn has come.
 	Throttled bool
-	// Held is how others of the same account were refused, so that no call is made for this machine before one of theirs
-	// succeeds; nil when nothing is held back. The machine is woken when its turn has come.
+	// Held is how others of the same account were refused, so that no call is made for this machine
+	// before one of theirs succeeds; nil when nothing is held back. The machine is woken when its
+	// turn has come.
 	Held *instance.Failure
 	// Trouble is why the driver can be asked nothing about this machine for now; nil for nothing.
 	Trouble *instance.Failure
@@ -121,12 +130,15 @@ type Node struct {
 	Name     string
 	// ProviderID is the Node's; empty while it has none.
 	ProviderID string
-	// Claimed: everything that core sets on a Node is set, and nothing is left of what it set there before.
+	// Claimed: everything that core sets on a Node is set, and nothing is left of what it set there
+	// before.
 	Claimed bool
-	// Ready is the status of the Node's condition Ready, Reason its reason; empty where there is none.
+	// Ready is the status of the Node's condition Ready, Reason its reason; empty where there is
+	// none.
 	Ready  metav1.ConditionStatus
 	Reason string
-	// Message is that of the Node's condition Ready as it is just now. It may change with each heartbeat.
+	// Message is that of the Node's condition Ready as it is just now. It may change with each
+	// heartbeat.
 	Message string
 }
 
@@ -151,16 +163,19 @@ type Drain struct {
 	Terminating bool
 	// Silent: the Node is said to have stopped reporting.
 	Silent bool
-	// Renewed is what the kubelet wrote last into the Node's Lease, by its own clock; zero where there is no Lease. It is
-	// read of a silent Node only. Unread says, for people, why it could not be; empty when it could.
+	// Renewed is what the kubelet wrote last into the Node's Lease, by its own clock; zero where
+	// there is no Lease. It is read of a silent Node only. Unread says, for people, why it could
+	// not be; empty when it could.
 	Renewed time.Time
 	Unread  string
-	// Trouble says why the pass could not be completed; empty when it was. What else it found then means nothing.
+	// Trouble says why the pass could not be completed; empty when it was. What else it found then
+	// means nothing.
 	Trouble string
-	// Blocked names, for people and in stable words, the pods that may not be evicted now, and why; empty when
-	// there is none.
+	// Blocked names, for people and in stable words, the pods that may not be evicted now, and why;
+	// empty when there is none.
 	Blocked string
-	// Refused names, for people and in stable words, the pods whose eviction the API server refuses for other reasons.
+	// Refused names, for people and in stable words, the pods whose eviction the API server refuses
+	// for other reasons.
 	Refused string
 	// Remaining names, for people, pods that are still there.
 	Remaining string
@@ -168,13 +183,15 @@ type Drain struct {
 
 // Memory is what one process remembers of a machine between steps. Losing it is safe at any time.
 type Memory struct {
-	// Attempted is the mutation that was started and whose outcome has not been seen; empty when there is none.
+	// Attempted is the mutation that was started and whose outcome has not been seen; empty when
+	// there is none.
 	Attempted instance.Operation
 	// AttemptedAt is when it was started.
 	AttemptedAt time.Time
 	// Last is the outcome that was seen last; nil before the first.
 	Last *instance.Outcome
-	// LastKnownState is what the driver last wanted to be told again, at HeardAt; nil where this process has heard nothing.
+	// LastKnownState is what the driver last wanted to be told again, at HeardAt; nil where this
+	// process has heard nothing.
 	LastKnownState []byte
 	HeardAt        time.Time
 	// Doubt is when the last create of unknown outcome ended; zero when there was none.
@@ -187,12 +204,14 @@ type Memory struct {
 	RetryAt time.Time
 	// Gone: nothing of the machine is left in the cloud and nothing can come any more.
 	Gone bool
-	// Possible: a create may have made a VM. It was accepted, nobody knows its outcome, or an earlier process sent it.
+	// Possible: a create may have made a VM. It was accepted, nobody knows its outcome, or an
+	// earlier process sent it.
 	Possible bool
-	// Refused: a create was refused for good, and neither it nor one before it can have made anything.
+	// Refused: a create was refused for good, and neither it nor one before it can have made
+	// anything.
 	Refused bool
-	// Confirmed is the providerID that the driver has confirmed to this process, Contradicted one in whose place it has named another
-	// since; empty for none.
+	// Confirmed is the providerID that the driver has confirmed to this process, Contradicted one
+	// in whose place it has named another since; empty for none.
 	Confirmed, Contradicted string
 	// NamedAt is when the driver last named the VM; zero before.
 	NamedAt time.Time

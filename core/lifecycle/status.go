@@ -18,13 +18,15 @@ type Status struct {
 	Conditions []Condition
 	// NodeName is nodeRef's; empty while there is none.
 	NodeName string
-	// ProviderID is the VM's id as the driver gave it, ProviderIDAliases are its other ids. They are written when something else is.
+	// ProviderID is the VM's id as the driver gave it, ProviderIDAliases are its other ids. They
+	// are written when something else is.
 	ProviderID        string
 	ProviderIDAliases []string
 	Addresses         []instance.Address
 	LastOperation     *Operation
 	LastKnownState    []byte
-	// Failure is why the machine is Failed for good; nil while it is not, and once it has had a Node.
+	// Failure is why the machine is Failed for good; nil while it is not, and once it has had a
+	// Node.
 	Failure *Failure
 }
 
@@ -56,7 +58,8 @@ func (s Status) Condition(typ string) Condition {
 	return Condition{}
 }
 
-// Equal says whether a and b tell a reader the same. What the driver confirmed of the providerID is told along with other news.
+// Equal says whether a and b tell a reader the same. What the driver confirmed of the providerID is
+// told along with other news.
 func (s Status) Equal(b Status) bool {
 	return s.Phase == b.Phase && s.NodeName == b.NodeName &&
 		slices.Equal(s.Conditions, b.Conditions) && slices.Equal(s.Addresses, b.Addresses) &&

@@ -12,8 +12,9 @@ import (
 // dismissPatience is how long the news that the machine is on its way out may take.
 const dismissPatience = 30 * time.Second
 
-// paused: nothing is done for the machine, on its way in or out. What became of a call that was under way is remembered. How
-// the Node of a machine that runs is costs nothing to know, and is shown: others count on it.
+// paused: nothing is done for the machine, on its way in or out. What became of a call that was
+// under way is remembered. How the Node of a machine that runs is costs nothing to know, and is
+// shown: others count on it.
 func (p *plan) paused() {
 	why := p.Machine.Paused
 	p.Memory.Wait.Blind = true

@@ -2,8 +2,8 @@ package lifecycle
 
 import "time"
 
-// Step is what to do next. The order is: Write before a Create or a Delete is started and after everything else; the
-// status is written only when Write says so.
+// Step is what to do next. The order is: Write before a Create or a Delete is started and after
+// everything else; the status is written only when Write says so.
 type Step struct {
 	Do Action
 	// ProviderID is what Record writes.
@@ -14,7 +14,8 @@ type Step struct {
 	Write bool
 	// Watch is how often to look at the VM.
 	Watch Watch
-	// Wake is when to ask again if nothing happens before; zero for never. A condition says what is waited for.
+	// Wake is when to ask again if nothing happens before; zero for never. A condition says what is
+	// waited for.
 	Wake time.Time
 	// Events tell of what happened; they hold once Do is done and Status is written.
 	Events []Event
@@ -37,7 +38,8 @@ const (
 	Create Action = "Create"
 	// Record sets spec.providerID to Step.ProviderID.
 	Record Action = "Record"
-	// Claim sets on the Node what core sets there, and takes away what it set there before and does not any more.
+	// Claim sets on the Node what core sets there, and takes away what it set there before and does
+	// not any more.
 	Claim Action = "Claim"
 	// DrainNode makes one pass of the drain.
 	DrainNode Action = "DrainNode"

@@ -22,8 +22,8 @@ const clockLook = time.Minute
 // clockPatience: a clock that stands still for so short is not shown.
 const clockPatience = 30 * time.Second
 
-// drainGrace is how long this process drains at least, unless the machine gives it less, however long the machine has been
-// deleted: nobody may have drained it meanwhile.
+// drainGrace is how long this process drains at least, unless the machine gives it less, however
+// long the machine has been deleted: nobody may have drained it meanwhile.
 const drainGrace = 5 * time.Minute
 
 // Wait is something that a machine waits for, and for how long it was observed to.
@@ -34,12 +34,13 @@ type Wait struct {
 	Since time.Time
 	// Took is how long it was observed since then, Tick what the clock showed last.
 	Took, Tick time.Duration
-	// Blind: when the clock was last read, it could not be told whether what is waited for had come.
+	// Blind: when the clock was last read, it could not be told whether what is waited for had
+	// come.
 	Blind bool
 }
 
-// waits adds up how long the machine has waited for something, by a clock that shows now. Time between two readings counts only
-// if neither was blind.
+// waits adds up how long the machine has waited for something, by a clock that shows now. Time
+// between two readings counts only if neither was blind.
 func (p *plan) waits(what string, now time.Duration, blind bool) Wait {
 	w := p.Memory.Wait
 	if w.For != what {
@@ -53,8 +54,9 @@ func (p *plan) waits(what string, now time.Duration, blind bool) Wait {
 	return w
 }
 
-// late says whether the time is over in which the machine has to get its Node, and sees to it that it is noticed when it is.
-// The time counts while the clock of the cloud runs and the last look found the VM; where only runs counts, a VM that runs.
+// late says whether the time is over in which the machine has to get its Node, and sees to it that
+// it is noticed when it is. The time counts while the clock of the cloud runs and the last look
+// found the VM; where only runs counts, a VM that runs.
 func (p *plan) late(runs bool) bool {
 	limit := p.Machine.StartupTimeout
 	if limit <= 0 {
@@ -72,7 +74,8 @@ func (p *plan) late(runs bool) bool {
 	return false
 }
 
-// stands adds to a message about a Node that is waited for that the time for it stands still, once that has lasted.
+// stands adds to a message about a Node that is waited for that the time for it stands still, once
+// that has lasted.
 func (p *plan) stands(message string) string {
 	if p.Clock.Away == "" || p.Machine.StartupTimeout <= 0 {
 		return message
@@ -95,8 +98,8 @@ func (p *plan) unjoined() bool {
 	return p.fail(clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ReasonJoinTimeout, message+".")
 }
 
-// drainLeft is how long the drain may yet take. The time before this process saw it counts as it stands in the Machine, the time
-// since as far as the API server could be asked.
+// drainLeft is how long the drain may yet take. The time before this process saw it counts as it
+// stands in the Machine, the time since as far as the API server could be asked.
 func (p *plan) drainLeft() time.Duration {
 	limit := p.Machine.DrainTimeout
 	w := p.waits(waitDrain, p.Clock.Cluster, false)

@@ -8,7 +8,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// TestWaiting shows what becomes of machines that wait for their Node, and of those whose VM cannot be looked at.
+// TestWaiting shows what becomes of machines that wait for their Node, and of those whose VM cannot
+// be looked at.
 func TestWaiting(t *testing.T) {
 	decide(t, map[string]decision{
 		"a machine without a Node is looked at again in time": {

@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cacheOptions leave out of the cache what nobody reads: of a large fleet it would be most of the memory.
+// cacheOptions leave out of the cache what nobody reads: of a large fleet it would be most of the
+// memory.
 func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -16,8 +17,8 @@ func cacheOptions() cache.Options {
 	}
 }
 
-// slimNode drops the parts of a Node that kubelets report at length: images alone are several KiB. What is written to
-// Nodes are merge patches of other parts.
+// slimNode drops the parts of a Node that kubelets report at length: images alone are several KiB.
+// What is written to Nodes are merge patches of other parts.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

@@ -9,10 +9,11 @@ import (
 // eventPath is in the path of each request about Events.
 const eventPath = "/apis/events.k8s.io/"
 
-// repeatEvents has Events written again that the API server could not take just then. client-go's recorder repeats, a dozen times
-// with pauses, what never reached the API server, and drops what that answered with an error, whichever it was. So an answer
-// that says nothing against the Event is made one that never came. A repetition has the Event's name: one that was written
-// after all is not written twice.
+// repeatEvents has Events written again that the API server could not take just then. client-go's
+// recorder repeats, a dozen times with pauses, what never reached the API server, and drops what
+// that answered with an error, whichever it was. So an answer that says nothing against the Event
+// is made one that never came. A repetition has the Event's name: one that was written after all is
+// not written twice.
 func repeatEvents(next http.RoundTripper) http.RoundTripper { return &eventRepeater{next: next} }
 
 type eventRepeater struct{ next http.RoundTripper }

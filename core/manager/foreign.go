@@ -16,7 +16,8 @@ import (
 	"github.com/millwright-dev/millwright/core/foreign"
 )
 
-// foreignNotice says once, when this process begins to lead, that another system works on Machines of this cluster.
+// foreignNotice says once, when this process begins to lead, that another system works on Machines
+// of this cluster.
 type foreignNotice struct {
 	cache     cache.Cache
 	log       logr.Logger

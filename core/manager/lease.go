@@ -14,15 +14,16 @@ import (
 	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
-// The leader's Lease, unless the operator chose otherwise. Source: rule 8 of the driver contract (60 s, renewed within 40 s).
+// The leader's Lease, unless the operator chose otherwise. Source: rule 8 of the driver contract
+// (60 s, renewed within 40 s).
 const (
 	DefaultLeaseDuration = 60 * time.Second
 	DefaultRenewDeadline = 40 * time.Second
 	DefaultRetryPeriod   = 5 * time.Second
 )
 
-// lease is a leader election lock that remembers when it was last renewed and under which epoch, so that no
-// mutation is sent that could outlive the leadership it was sent under.
+// lease is a leader election lock that remembers when it was last renewed and under which epoch, so
+// that no mutation is sent that could outlive the leadership it was sent under.
 type lease struct {
 	resourcelock.Interface
 	clock    clock.PassiveClock
@@ -33,8 +34,9 @@ type lease struct {
 	epoch   int64
 }
 
-// newLease returns a lock on the Lease namespace/name for identity. A process that comes back under the identity of the
-// one before takes over at once: whoever starts it must have seen the old one end, as a kubelet has for a pod's name.
+// newLease returns a lock on the Lease namespace/name for identity. A process that comes back under
+// the identity of the one before takes over at once: whoever starts it must have seen the old one
+// end, as a kubelet has for a pod's name.
 func newLease(config *rest.Config, o LeaderElection, clk clock.PassiveClock) (*lease, error) {
 	config = rest.AddUserAgent(config, "leader-election")
 	config.Timeout = o.RenewDeadline / 2
@@ -74,17 +76,19 @@ func (l *lease) write(ctx context.Context, record resourcelock.LeaderElectionRec
 	return nil
 }
 
-// Epoch is when the Lease was taken, in seconds since 1970, and so grows with every change of leader; 0 before the first
-// renewal. The Lease counts its changes, too, but from the start again when it was deleted or restored from a backup.
+// Epoch is when the Lease was taken, in seconds since 1970, and so grows with every change of
+// leader; 0 before the first renewal. The Lease counts its changes, too, but from the start again
+// when it was deleted or restored from a backup.
 func (l *lease) Epoch() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.epoch
 }
 
-// Budget is the instant at which another process may take the Lease unless it is renewed, and whether it is held at all. A
-// machine that was suspended has lost time that its monotonic clock knows nothing of, and one whose clock was set back, time
-// that the other does not: the clock counts on which more has passed.
+// Budget is the instant at which another process may take the Lease unless it is renewed, and
+// whether it is held at all. A machine that was suspended has lost time that its monotonic clock
+// knows nothing of, and one whose clock was set back, time that the other does not: the clock
+// counts on which more has passed.
 func (l *lease) Budget() (latest time.Time, leading bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

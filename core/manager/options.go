@@ -15,67 +15,75 @@ import (
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// Options are the operator's choices. The zero value of a field means the default that stands beside it.
+// Options are the operator's choices. The zero value of a field means the default that stands
+// beside it.
 type Options struct {
-	// Drivers are the drivers to call, by the cloudProvider that they serve. None is allowed: Machines then say in a
-	// condition that their driver is missing.
+	// Drivers are the drivers to call, by the cloudProvider that they serve. None is allowed:
+	// Machines then say in a condition that their driver is missing.
 	Drivers []driver.Target
 	// Deadlines of calls to drivers; a driver's own wishes win.
 	Deadlines driver.Deadlines
 	// SettledInterval lies between two looks at VMs of which nothing is expected. Default 60 s.
 	SettledInterval time.Duration
-	// ClusterID marks everything made in a cloud as this cluster's. Default: the uid of the namespace kube-system.
-	// Changing it makes every existing VM a stranger.
+	// ClusterID marks everything made in a cloud as this cluster's. Default: the uid of the
+	// namespace kube-system. Changing it makes every existing VM a stranger.
 	ClusterID string
 	// Workers is how many objects of each kind are reconciled at once. Default 16.
 	Workers int
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
-	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with more no failed Machine is
-	// replaced. Default 33%.
+	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with
+	// more no failed Machine is replaced. Default 33%.
 	MaxUnhealthy string
-	// NodeStartupTimeout is how long a VM may take to become a Ready Node where the Machine sets no nodeStartupTimeout; 0
-	// for ever.
+	// NodeStartupTimeout is how long a VM may take to become a Ready Node where the Machine sets no
+	// nodeStartupTimeout; 0 for ever.
 	NodeStartupTimeout time.Duration
-	// Settle is for how long after this process began to lead, or the API server came back, no timeout of a Machine runs.
-	// Default 2 min.
+	// Settle is for how long after this process began to lead, or the API server came back, no
+	// timeout of a Machine runs. Default 2 min.
 	Settle time.Duration
-	// NodeUnreachableAfter is for how long the kubelet of a Node that is drained must not report, while the API server
-	// answers and other Nodes report, for its pods not to be waited for. Default 5 min.
+	// NodeUnreachableAfter is for how long the kubelet of a Node that is drained must not report,
+	// while the API server answers and other Nodes report, for its pods not to be waited for.
+	// Default 5 min.
 	NodeUnreachableAfter time.Duration
-	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which else only get a warning.
+	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which
+	// else only get a warning.
 	EnforceSkew bool
-	// SecretNamespaces are namespaces whose Secrets and ConfigMaps objects of every namespace may refer to, besides their own.
+	// SecretNamespaces are namespaces whose Secrets and ConfigMaps objects of every namespace may
+	// refer to, besides their own.
 	SecretNamespaces []string
-	// Endpoints are the addresses that specs may name as a cloud's; see specresolver.Rules. Required with
-	// SecretNamespaces.
+	// Endpoints are the addresses that specs may name as a cloud's; see specresolver.Rules.
+	// Required with SecretNamespaces.
 	Endpoints []specresolver.EndpointPattern
-	// WebhookAddress serves the webhook by TLS, with tls.crt and tls.key of WebhookCertDir. Empty switches it off.
+	// WebhookAddress serves the webhook by TLS, with tls.crt and tls.key of WebhookCertDir. Empty
+	// switches it off.
 	WebhookAddress, WebhookCertDir string
 	// Orphans says what becomes of VMs that belong to no Machine.
 	Orphans Orphans
-	// CredentialRetry is how long calls with credentials that the cloud refuses are held back, unless these change. Default:
-	// 5 min.
+	// CredentialRetry is how long calls with credentials that the cloud refuses are held back,
+	// unless these change. Default: 5 min.
 	CredentialRetry time.Duration
-	// ReadOnly makes the manager look on: it changes nothing, in the cluster or in a cloud, but the condition Paused of the
-	// objects that people look at.
+	// ReadOnly makes the manager look on: it changes nothing, in the cluster or in a cloud, but the
+	// condition Paused of the objects that people look at.
 	ReadOnly bool
 	// LeaderElection keeps all but one of several managers waiting.
 	LeaderElection LeaderElection
-	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics by TLS to whom RBAC allows it.
-	// "0" switches either off.
+	// HealthAddress serves /healthz and /readyz, MetricsAddress serves /metrics by TLS to whom RBAC
+	// allows it. "0" switches either off.
 	HealthAddress, MetricsAddress string
-	// ProfilingAddress serves Go's profiles, to anybody who reaches it: it has to be a loopback address. Default: none.
+	// ProfilingAddress serves Go's profiles, to anybody who reaches it: it has to be a loopback
+	// address. Default: none.
 	ProfilingAddress string
-	// TracingEndpoint is where spans of reconciles and of calls to drivers are sent: see tracing.New. Empty: nowhere.
+	// TracingEndpoint is where spans of reconciles and of calls to drivers are sent: see
+	// tracing.New. Empty: nowhere.
 	TracingEndpoint string
 }
 
-// Orphans says what becomes of VMs of this cluster that no Machine names: they are deleted, unless they are only reported, or
-// not even looked for.
+// Orphans says what becomes of VMs of this cluster that no Machine names: they are deleted, unless
+// they are only reported, or not even looked for.
 type Orphans struct {
 	Off, ReportOnly bool
-	// Interval lies between two scans, Age is how old a VM must be to be deleted. Defaults: 10 min and 30 min.
+	// Interval lies between two scans, Age is how old a VM must be to be deleted. Defaults: 10 min
+	// and 30 min.
 	Interval, Age time.Duration
 }
 
@@ -84,12 +92,14 @@ type LeaderElection struct {
 	Enabled bool
 	// Namespace holds the Lease, and what the leader publishes of its drivers.
 	Namespace string
-	// Identity names this manager. Two that run at once must differ; one that is started again after the old process
-	// ended should keep it, as a pod keeps its name, and then takes over without waiting for the Lease to run out.
+	// Identity names this manager. Two that run at once must differ; one that is started again
+	// after the old process ended should keep it, as a pod keeps its name, and then takes over
+	// without waiting for the Lease to run out.
 	Identity string
-	// LeaseDuration is how long another manager waits for the leader's next renewal, RenewDeadline how long the leader tries
-	// to renew before it gives up and exits, RetryPeriod lies between two tries. Defaults: 60 s, 40 s and 5 s. No call to a
-	// driver is given longer than the Lease lasts.
+	// LeaseDuration is how long another manager waits for the leader's next renewal, RenewDeadline
+	// how long the leader tries to renew before it gives up and exits, RetryPeriod lies between two
+	// tries. Defaults: 60 s, 40 s and 5 s. No call to a driver is given longer than the Lease
+	// lasts.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
@@ -118,8 +128,8 @@ func (l LeaderElection) validate() error {
 	return errors.Join(errs...)
 }
 
-// shortestLease is how much of a Lease must be left when it is renewed in time: what core/driver gives a call at least, and
-// some to spare.
+// shortestLease is how much of a Lease must be left when it is renewed in time: what core/driver
+// gives a call at least, and some to spare.
 const shortestLease = 8 * time.Second
 
 const (

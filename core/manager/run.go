@@ -28,7 +28,7 @@ import (
 	"github.com/millwright-dev/millwright/core/admission"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/controllers/credentials"
-	"github.com/millwright-dev/millwright/core/controllers/inheritance"
+	"github.com/millwright-dev/millwright/core/controllers/inuse"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
@@ -48,8 +48,8 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// After SIGTERM calls under way get callGrace to end, and all of the process shutdownGrace; the Lease is kept, and given back
-// after that. A process that has lost its Lease gets neither.
+// After SIGTERM calls under way get callGrace to end, and all of the process shutdownGrace; the
+// Lease is kept, and given back after that. A process that has lost its Lease gets neither.
 const (
 	callGrace     = 30 * time.Second
 	shutdownGrace = callGrace + 5*time.Second
@@ -60,8 +60,8 @@ const (
 // errDeposed ends a leader that a driver has told of a later one. Exiting cancels its calls.
 var errDeposed = errors.New("a driver has seen a later leader: this process must not go on")
 
-// Run runs core until ctx ends or leadership is lost; then it returns, and the process has to exit. Errors about
-// options name the flag.
+// Run runs core until ctx ends or leadership is lost; then it returns, and the process has to exit.
+// Errors about options name the flag.
 func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) error {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -220,7 +220,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	if o.ReadOnly {
 		return readonly.Add(mgr)
 	}
-	if err := inheritance.Add(mgr, inheritance.Options{}); err != nil {
+	if err := inuse.Add(mgr, inuse.Options{}); err != nil {
 		return err
 	}
 	if err := ownership.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -267,8 +267,8 @@ func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, collector 
 	return nil
 }
 
-// regarding is what Events are about that have no object of their own. The Lease is the one object that is the manager's own; without one
-// the cluster is what remains.
+// regarding is what Events are about that have no object of their own. The Lease is the one object
+// that is the manager's own; without one the cluster is what remains.
 func regarding(o Options) *corev1.ObjectReference {
 	if !o.LeaderElection.Enabled {
 		return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
@@ -278,7 +278,8 @@ func regarding(o Options) *corev1.ObjectReference {
 	}
 }
 
-// clusterID is the operator's choice, else the uid of kube-system, which lives as long as the cluster does.
+// clusterID is the operator's choice, else the uid of kube-system, which lives as long as the
+// cluster does.
 func clusterID(ctx context.Context, reader client.Reader, chosen string) (string, error) {
 	if chosen != "" {
 		return chosen, nil

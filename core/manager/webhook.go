@@ -25,8 +25,8 @@ func newWebhookServer(o Options) (webhook.Server, error) {
 	return webhook.NewServer(webhook.Options{Host: host, Port: port, CertDir: o.WebhookCertDir}), nil
 }
 
-// addWebhook adds the webhook, if the operator wants it. Replicas that do not lead serve it, too: they get connections of their
-// own to the drivers, on which they ask about specs and nothing else.
+// addWebhook adds the webhook, if the operator wants it. Replicas that do not lead serve it, too:
+// they get connections of their own to the drivers, on which they ask about specs and nothing else.
 func addWebhook(mgr ctrl.Manager, o Options, settings driver.Config, a admission.Options) error {
 	if o.WebhookAddress == "" {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"reflect"
 )
 
-// maxNesting is how deep the objects and lists of a spec may lie in one another. Beyond it somebody wants to keep us busy.
+// maxNesting is how deep the objects and lists of a spec may lie in one another. Beyond it somebody
+// wants to keep us busy.
 const maxNesting = 100
 
 // What a spec is that is not what it has to be.
@@ -17,7 +18,8 @@ var (
 	errNested   = fmt.Errorf("is nested more than %d levels deep", maxNesting)
 )
 
-// decode reads a JSON object of at most maxNesting levels, with numbers as they were written. Nothing at all is an empty one.
+// decode reads a JSON object of at most maxNesting levels, with numbers as they were written.
+// Nothing at all is an empty one.
 func decode(raw []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return map[string]any{}, nil
@@ -70,8 +72,8 @@ func encode(object map[string]any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Equal says whether two specs mean the same, in whatever order and with whatever blanks they are written. What is no spec
-// equals nothing.
+// Equal says whether two specs mean the same, in whatever order and with whatever blanks they are
+// written. What is no spec equals nothing.
 func Equal(a, b []byte) bool {
 	left, leftErr := decode(a)
 	right, rightErr := decode(b)

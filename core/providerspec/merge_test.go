@@ -154,7 +154,8 @@ func TestMergeProperties(t *testing.T) {
 	})
 }
 
-// leaves returns what stands in a value beside objects and lists, by path, in the words in which it was written.
+// leaves returns what stands in a value beside objects and lists, by path, in the words in which it
+// was written.
 func leaves(at Path, value any, into map[string]string) map[string]string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -207,7 +208,8 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// checkLeaves wants each text and number of a result to be just as a layer says it, at the same place.
+// checkLeaves wants each text and number of a result to be just as a layer says it, at the same
+// place.
 func checkLeaves(t *testing.T, have map[string]any, layers ...[]byte) {
 	t.Helper()
 	said := make([]map[string]string, 0, len(layers))

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Path leads to a value in a spec. Its elements are keys of objects, as string, and indexes of lists, as int.
+// Path leads to a value in a spec. Its elements are keys of objects, as string, and indexes of
+// lists, as int.
 type Path []any
 
-// String is the path as drivers read it, such as auth.password or networks[0].key. A key that holds a dot, a bracket, a
-// quote or nothing stands in brackets, as a JSON string: ["a.b"].
+// String is the path as drivers read it, such as auth.password or networks[0].key. A key that holds
+// a dot, a bracket, a quote or nothing stands in brackets, as a JSON string: ["a.b"].
 func (p Path) String() string {
 	var b strings.Builder
 	for _, element := range p {

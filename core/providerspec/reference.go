@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The keys that make an object a reference. An object that has one of them, and nothing but them, stands for a string.
+// The keys that make an object a reference. An object that has one of them, and nothing but them,
+// stands for a string.
 const (
 	literalKey   = "value"
 	secretKey    = "secretKeyRef"
@@ -66,8 +67,8 @@ type Spec struct {
 	References []Reference
 }
 
-// Read takes a spec apart: {value: x} becomes x, and what refers elsewhere is cut out. An error is Problems, of which there are
-// at most 32.
+// Read takes a spec apart: {value: x} becomes x, and what refers elsewhere is cut out. An error is
+// Problems, of which there are at most 32.
 func Read(raw []byte) (Spec, error) {
 	root, err := decode(raw)
 	if err != nil {
@@ -84,13 +85,14 @@ func Read(raw []byte) (Spec, error) {
 	return s, nil
 }
 
-// JSON is the spec without what refers elsewhere: such a field is absent, and such an element of a list is null, so that
-// the others keep their places.
+// JSON is the spec without what refers elsewhere: such a field is absent, and such an element of a
+// list is null, so that the others keep their places.
 func (s Spec) JSON() []byte {
 	return encode(s.root)
 }
 
-// Fill returns the spec with a string in the place of each reference that has one in values, by path.
+// Fill returns the spec with a string in the place of each reference that has one in values, by
+// path.
 func (s Spec) Fill(values map[string]string) Spec {
 	filled := Spec{}
 	root := clone(s.root)
@@ -106,7 +108,8 @@ func (s Spec) Fill(values map[string]string) Spec {
 	return filled
 }
 
-// Refer returns spec, which is what a driver has made of JSON, with the references written back into it.
+// Refer returns spec, which is what a driver has made of JSON, with the references written back
+// into it.
 func (s Spec) Refer(spec []byte) ([]byte, error) {
 	root, err := decode(spec)
 	if err != nil {
@@ -131,8 +134,8 @@ func (r Reference) written() map[string]any {
 	return map[string]any{secretKey: to}
 }
 
-// put changes value so that path leads to what, and returns it, or what takes its place. Objects that are missing on the way
-// are made, and lists that are too short are filled with null.
+// put changes value so that path leads to what, and returns it, or what takes its place. Objects
+// that are missing on the way are made, and lists that are too short are filled with null.
 func put(value any, path Path, what any) any {
 	if len(path) == 0 {
 		return what
@@ -284,8 +287,9 @@ func (r *reader) add(at Path, description string) {
 // maxName is the longest name of an object, and the longest key in one, in Kubernetes.
 const maxName = 253
 
-// isName says whether text may be looked up, as the name of an object or as a key in one. Whether there can be such a name is the
-// API server's to say; it must not be the way to somewhere else. Nothing at all is no name, but was told already.
+// isName says whether text may be looked up, as the name of an object or as a key in one. Whether
+// there can be such a name is the API server's to say; it must not be the way to somewhere else.
+// Nothing at all is no name, but was told already.
 func isName(text string) bool {
 	for _, c := range []byte(text) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

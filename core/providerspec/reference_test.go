@@ -216,7 +216,8 @@ func checkProblems(t *testing.T, err error) {
 	}
 }
 
-// checkFilled puts a text in the place of each reference: nothing else changes, and it changes nothing of the spec it was made from.
+// checkFilled puts a text in the place of each reference: nothing else changes, and it changes
+// nothing of the spec it was made from.
 func checkFilled(t *testing.T, s Spec) {
 	t.Helper()
 	values, before := map[string]string{}, s.JSON()

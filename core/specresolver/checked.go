@@ -126,8 +126,8 @@ func (c Checked) Secrets(ctx context.Context) (secrets map[string][]byte, missin
 }
 
 // Keep has copies kept of the Secrets that the spec refers to, so that a VM which is made with them
-// can be deleted without. Call it before the VM is created. Errors are those of Check; the copies of
-// all other Secrets are kept nevertheless.
+// can be deleted without. Call it before the VM is created. Errors are those of Check; the copies
+// of all other Secrets are kept nevertheless.
 func (c Checked) Keep(ctx context.Context) error { return c.keep(ctx, true) }
 
 // Renew is Keep for machines that have their VMs: the copies may be removed once these are gone.

@@ -128,7 +128,8 @@ func checkResolved(t *testing.T, from shelf, held vault, spec *clusterv1alpha1.M
 	}
 }
 
-// checkTold wants an error to be what a Machine can show: of bounded length, with the paths of what is wrong, and no secret.
+// checkTold wants an error to be what a Machine can show: of bounded length, with the paths of what
+// is wrong, and no secret.
 func checkTold(t *testing.T, held vault, err error) {
 	t.Helper()
 	if err == nil {

@@ -38,8 +38,8 @@ const (
 // copyHolds is how long a copy that was found right is not read again before a create.
 const copyHolds = time.Minute
 
-// createShows is how long a create may take to show in the cache of Machines. A copy that a create has
-// asked for stays as long, whatever Machines there seem to be.
+// createShows is how long a create may take to show in the cache of Machines. A copy that a create
+// has asked for stays as long, whatever Machines there seem to be.
 const createShows = time.Minute
 
 // Source is a Secret that machines are made with. ConfigMaps need no copy: what came from them is
@@ -83,8 +83,8 @@ type Copy struct {
 	version string
 }
 
-// copies keeps copies of the Secrets that machines are made with: a VM can be deleted although its Secret is
-// gone, or the right to read that. It is safe for concurrent use.
+// copies keeps copies of the Secrets that machines are made with: a VM can be deleted although its
+// Secret is gone, or the right to read that. It is safe for concurrent use.
 type copies struct {
 	live   client.Reader
 	writer client.Writer
@@ -173,8 +173,8 @@ func (c *copies) find(ctx context.Context, home string, secret types.NamespacedN
 	return found.Data, nil
 }
 
-// keep has the copy of a source hold data, before a create or for VMs that are there. It writes only
-// what has changed.
+// keep has the copy of a source hold data, before a create or for VMs that are there. It writes
+// only what has changed.
 func (c *copies) keep(ctx context.Context, s Source, data map[string][]byte, create bool) error {
 	// What was read is shared with others.
 	data = maps.Clone(data)

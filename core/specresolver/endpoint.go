@@ -11,7 +11,8 @@ import (
 
 // EndpointPattern is an address, or a pattern of addresses, that specs may name.
 type EndpointPattern struct {
-	// scheme is https or http. host is in lower case, and may hold wildcards. port is empty for any.
+	// scheme is https or http. host is in lower case, and may hold wildcards. port is empty for
+	// any.
 	scheme, host, port string
 }
 

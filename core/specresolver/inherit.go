@@ -31,7 +31,8 @@ type Effective struct {
 	MayExist bool
 }
 
-// Written returns what a machine is made from of whose spec applied was written down; nil for nothing.
+// Written returns what a machine is made from of whose spec applied was written down; nil for
+// nothing.
 func (e Effective) Written(applied *clusterv1alpha1.AppliedProviderSpec) Effective {
 	if applied != nil {
 		e.Provider, e.Spec = applied.CloudProvider, applied.CloudProviderSpec.Raw

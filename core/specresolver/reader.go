@@ -18,7 +18,8 @@ import (
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
 
-// kept is how long what was read holds: a Secret that is mended or rotated is seen within that time.
+// kept is how long what was read holds: a Secret that is mended or rotated is seen within that
+// time.
 const kept = 10 * time.Second
 
 // missingKept is the same for what could not be read.
@@ -29,7 +30,8 @@ const maxKept = 1024
 
 // reader reads the Secrets and ConfigMaps that specs refer to: by name, live, and only where the
 // operator allows it. What it has read it keeps for seconds, so that a thousand machines with one
-// credential cost one read. Its errors are free of what is in a Secret. It is safe for concurrent use.
+// credential cost one read. Its errors are free of what is in a Secret. It is safe for concurrent
+// use.
 type reader struct {
 	live       client.Reader
 	namespaces []string
@@ -53,8 +55,8 @@ type entry struct {
 	until   time.Time
 	data    map[string][]byte
 	failure *instance.Failure
-	// copied is what its copy holds, by the namespace of the machine; nil for no copy. It is read only
-	// where the object cannot be.
+	// copied is what its copy holds, by the namespace of the machine; nil for no copy. It is read
+	// only where the object cannot be.
 	copied map[string]map[string][]byte
 }
 
@@ -71,8 +73,8 @@ func (r *reader) secret(ctx context.Context, e Effective, ref clusterv1alpha1.Se
 	return r.read(ctx, e, object{providerspec.Secret, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
 }
 
-// value returns what a reference leads to, and why it comes from a copy, if it does. Errors are those
-// of secret.
+// value returns what a reference leads to, and why it comes from a copy, if it does. Errors are
+// those of secret.
 func (r *reader) value(ctx context.Context, e Effective, ref providerspec.Reference) (value []byte, missing, err error) {
 	from := object{ref.Kind, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 	found, err := r.read(ctx, e, from)

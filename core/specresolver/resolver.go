@@ -51,8 +51,8 @@ func New(live client.Reader, o Options) *Resolver {
 // Copies lists the copies that are kept. What was remembered of others is forgotten.
 func (r *Resolver) Copies(ctx context.Context) ([]Copy, error) { return r.copies.list(ctx) }
 
-// RemoveCopy deletes a copy as it was listed, unless it has changed since, or a create has asked for
-// it a short while ago.
+// RemoveCopy deletes a copy as it was listed, unless it has changed since, or a create has asked
+// for it a short while ago.
 func (r *Resolver) RemoveCopy(ctx context.Context, listed Copy) error {
 	return r.copies.remove(ctx, listed)
 }

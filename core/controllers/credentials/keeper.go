@@ -59,7 +59,8 @@ func (k *keeper) NeedLeaderElection() bool { return true }
 
 // Start looks at all copies again and again until ctx ends.
 func (k *keeper) Start(ctx context.Context) error {
-	// It returns once the cache is in step, or ctx has ended: to a cold one no Machine needs a copy.
+	// It returns once the cache is in step, or ctx has ended: to a cold one no Machine needs a
+	// copy.
 	if _, err := k.cache.GetInformer(ctx, &clusterv1alpha1.Machine{}); err != nil {
 		if ctx.Err() != nil {
 			return nil // the process is on its way out
@@ -128,8 +129,8 @@ func (k *keeper) tell(m *clusterv1alpha1.Machine, key string, err error) {
 	}
 }
 
-// uses are Machines that have a VM or may have, and are made with Secrets: by namespace, and of those
-// that are made from the same only one.
+// uses are Machines that have a VM or may have, and are made with Secrets: by namespace, and of
+// those that are made from the same only one.
 func (k *keeper) uses(ctx context.Context) (map[string]map[string]*clusterv1alpha1.Machine, error) {
 	var machines clusterv1alpha1.MachineList
 	if err := k.cache.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {

@@ -23,7 +23,8 @@ import (
 // machineTag is the tag that tells, in the cloud's own console, which Machine a VM is.
 const machineTag = "cluster.k8s.io/machine"
 
-// apply does what a step says and brings the subject up to date. It returns true when there is nothing more to do now.
+// apply does what a step says and brings the subject up to date. It returns true when there is
+// nothing more to do now.
 func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
 	switch step.Do {
 	case lifecycle.Nothing:
@@ -69,8 +70,9 @@ func (r *reconciler) claim(ctx context.Context, s *subject) error {
 	return nil
 }
 
-// reallyAlone returns an error for a machine that is about to be given up for want of a Node, and has one that only the
-// cache does not show: a watch may be interrupted for longer than the API server was away.
+// reallyAlone returns an error for a machine that is about to be given up for want of a Node, and
+// has one that only the cache does not show: a watch may be interrupted for longer than the API
+// server was away.
 func (r *reconciler) reallyAlone(ctx context.Context, s *subject, step lifecycle.Step) error {
 	given := step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && s.machine.Status.Phase != step.Status.Phase &&
 		step.Status.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout
@@ -110,8 +112,8 @@ func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
 	}
 }
 
-// writeStatus writes the status, if it is to be written. It fails on a Machine that has changed since it was read: what
-// was decided about the old one does not count.
+// writeStatus writes the status, if it is to be written. It fails on a Machine that has changed
+// since it was read: what was decided about the old one does not count.
 func (r *reconciler) writeStatus(ctx context.Context, s *subject, step lifecycle.Step) error {
 	if !step.Write {
 		return nil
@@ -134,7 +136,8 @@ func (s *subject) written() {
 	s.state.Machine.Outdated = s.machine.Status.ObservedGeneration != s.machine.Generation
 }
 
-// patchMachine writes what change does to the Machine. locked: only if nobody else has written to it since.
+// patchMachine writes what change does to the Machine. locked: only if nobody else has written to
+// it since.
 func (r *reconciler) patchMachine(ctx context.Context, s *subject, locked bool, change func(*clusterv1alpha1.Machine)) error {
 	patch := client.MergeFrom(s.machine.DeepCopy())
 	if locked {
@@ -268,8 +271,8 @@ func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
 	return nil
 }
 
-// listen finds out for a drain whether the kubelet of a silent Node can be heard after all, and has it looked whether those of
-// other Nodes are.
+// listen finds out for a drain whether the kubelet of a silent Node can be heard after all, and has
+// it looked whether those of other Nodes are.
 func (r *reconciler) listen(ctx context.Context, node *corev1.Node, found *lifecycle.Drain) {
 	heartbeats := r.observable.heartbeats
 	heartbeats.want(r.clock.Now())
@@ -280,7 +283,8 @@ func (r *reconciler) listen(ctx context.Context, node *corev1.Node, found *lifec
 	}
 }
 
-// release removes the finalizer. Before that it looks for a Node that registered so late that the cache does not have it.
+// release removes the finalizer. Before that it looks for a Node that registered so late that the
+// cache does not have it.
 func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err error) {
 	if err := ownership.CheckRemoval(ctx, r.client, s.machine); err != nil {
 		return false, err
@@ -304,7 +308,8 @@ func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err e
 		return false, fmt.Errorf("remove finalizer: %w", err)
 	}
 	r.measures.released(s.machine, s.state.Now)
-	// The cache may show the Machine for a while yet: what is remembered goes when that shows it to be gone.
+	// The cache may show the Machine for a while yet: what is remembered goes when that shows it to
+	// be gone.
 	s.memory.released = true
 	return true, nil
 }

@@ -52,8 +52,9 @@ func nodeLabels(m *clusterv1alpha1.Machine) map[string]string {
 	return labels
 }
 
-// nodeAnnotations are the annotations of the Node. Two of them never come from a template: the note about what is ours,
-// and the order to delete the machine, which each replacement would obey at once.
+// nodeAnnotations are the annotations of the Node. Two of them never come from a template: the note
+// about what is ours, and the order to delete the machine, which each replacement would obey at
+// once.
 func nodeAnnotations(m *clusterv1alpha1.Machine) map[string]string {
 	annotations := map[string]string{}
 	maps.Copy(annotations, m.Spec.Metadata.Annotations)
@@ -63,7 +64,8 @@ func nodeAnnotations(m *clusterv1alpha1.Machine) map[string]string {
 	return annotations
 }
 
-// met says whether the Node has everything that is wanted, and nothing that was ours and is wanted no more.
+// met says whether the Node has everything that is wanted, and nothing that was ours and is wanted
+// no more.
 func (d demand) met(node *corev1.Node) bool {
 	wanted := d.on(node)
 	return node.Spec.ProviderID == wanted.Spec.ProviderID && sameTaints(node.Spec.Taints, wanted.Spec.Taints) &&
@@ -94,8 +96,8 @@ func (d demand) on(node *corev1.Node) *corev1.Node {
 	return &wanted
 }
 
-// holds says whether the Node is to carry our ScaleDownDisabledAnnotation. One that somebody else has set, in whatever way,
-// is his.
+// holds says whether the Node is to carry our ScaleDownDisabledAnnotation. One that somebody else
+// has set, in whatever way, is his.
 func (d demand) holds(node *corev1.Node, was ownership.Managed) bool {
 	_, there := node.Annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
 	_, templated := d.annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
@@ -103,7 +105,8 @@ func (d demand) holds(node *corev1.Node, was ownership.Managed) bool {
 	return d.held && !templated && !foreign
 }
 
-// taintsOn merges three-way: wanted taints are there, those that are only ours are not, others stay, in their order.
+// taintsOn merges three-way: wanted taints are there, those that are only ours are not, others
+// stay, in their order.
 func (d demand) taintsOn(have []corev1.Taint, ours []string) []corev1.Taint {
 	var merged []corev1.Taint
 	for _, t := range have {

@@ -26,8 +26,8 @@ func taint(key, value string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Value: value, Effect: effect}
 }
 
-// TestDemand: what is wanted is there, what was ours and is wanted no more is not, what is foreign stays; and what is met
-// asks for nothing more.
+// TestDemand: what is wanted is there, what was ours and is wanted no more is not, what is foreign
+// stays; and what is met asks for nothing more.
 func TestDemand(t *testing.T) {
 	const no, prefer = corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule
 	managed := func(note string) map[string]string {
@@ -134,8 +134,8 @@ func (b *bench) awaitNode(node *corev1.Node, what string, is func(*corev1.Node) 
 	})
 }
 
-// TestNodeInStep: a Node follows its Machine for life, by one write for each change, and a person's changes to what is ours
-// are taken back.
+// TestNodeInStep: a Node follows its Machine for life, by one write for each change, and a person's
+// changes to what is ours are taken back.
 func TestNodeInStep(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -181,7 +181,8 @@ func TestNodeInStep(t *testing.T) {
 	b.awaitGone(m)
 }
 
-// TestHold: while its set says that a rollout goes on, an old Node is tainted and kept from cluster-autoscaler.
+// TestHold: while its set says that a rollout goes on, an old Node is tainted and kept from
+// cluster-autoscaler.
 func TestHold(t *testing.T) {
 	b := newBench(t)
 	b.serve()

@@ -66,7 +66,8 @@ func (b *bench) runningWithPod(change ...func(*clusterv1alpha1.Machine)) (*clust
 	return m, pod, budget
 }
 
-// TestDrain: a budget holds the VM; when it gives way the pod is evicted, and only when the pod has ended does the VM go.
+// TestDrain: a budget holds the VM; when it gives way the pod is evicted, and only when the pod has
+// ended does the VM go.
 func TestDrain(t *testing.T) {
 	b := newBench(t)
 	m, pod, budget := b.runningWithPod()
@@ -108,7 +109,8 @@ func TestDrainTimeout(t *testing.T) {
 	b.check(server.user.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 }
 
-// TestSeveralBudgets: a pod with several budgets is not evicted, and the API server's words say why.
+// TestSeveralBudgets: a pod with several budgets is not evicted, and the API server's words say
+// why.
 func TestSeveralBudgets(t *testing.T) {
 	b := newBench(t)
 	m, pod, budget := b.runningWithPod()

@@ -12,9 +12,10 @@ import (
 	"github.com/millwright-dev/millwright/core/coexistence"
 )
 
-// leaveAlone does nothing for a Machine that another system works on, but to show why: no driver is asked for it, no Secret read,
-// no Node touched, no finalizer removed, also when it is deleted. What a call that was under way came to is kept by its driver's
-// client, and taken over if the Machine is Millwright's again.
+// leaveAlone does nothing for a Machine that another system works on, but to show why: no driver is
+// asked for it, no Secret read, no Node touched, no finalizer removed, also when it is deleted.
+// What a call that was under way came to is kept by its driver's client, and taken over if the
+// Machine is Millwright's again.
 //
 // Taking the VM over from the other system, by AdoptMachine, would begin here.
 func (r *reconciler) leaveAlone(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, why string, err error) (ctrl.Result, error) {
@@ -32,7 +33,8 @@ func (r *reconciler) leaveAlone(ctx context.Context, m *clusterv1alpha1.Machine,
 	}
 	mem.version = m.ResourceVersion
 	if contested {
-		// It was Millwright's before: two systems work on it now, or one was moved in without the other being stopped.
+		// It was Millwright's before: two systems work on it now, or one was moved in without the
+		// other being stopped.
 		r.events.Eventf(m, nil, corev1.EventTypeWarning, clusterv1alpha1.ReasonManagedByAnother, "LeaveAlone", "%s", why)
 	}
 	return result, nil

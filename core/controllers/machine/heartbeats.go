@@ -27,8 +27,9 @@ const (
 	leaseDuration = 40 * time.Second
 )
 
-// heartbeats tell whether most Nodes report, so that one that does not is to be taken at its word: see ADR 0020. They are
-// looked at only while a drain meets a silent Node. Kubelets' clocks are compared with themselves alone.
+// heartbeats tell whether most Nodes report, so that one that does not is to be taken at its word:
+// see ADR 0020. They are looked at only while a drain meets a silent Node. Kubelets' clocks are
+// compared with themselves alone.
 type heartbeats struct {
 	// nodes is a cache, leases the API server. read finds out by them whether most Nodes report.
 	nodes, leases client.Reader
@@ -43,7 +44,8 @@ type heartbeats struct {
 	found  bool
 }
 
-// sighting is what a Lease said, and when it was seen to say something else than before; zero for never.
+// sighting is what a Lease said, and when it was seen to say something else than before; zero for
+// never.
 type sighting struct{ renewed, at time.Time }
 
 func newHeartbeats(nodes, leases client.Reader) *heartbeats {
@@ -74,7 +76,8 @@ func (h *heartbeats) look(ctx context.Context, now time.Time) bool {
 	return h.found
 }
 
-// report says whether most Nodes are said to report, and most Leases of a few of these are seen to be renewed.
+// report says whether most Nodes are said to report, and most Leases of a few of these are seen to
+// be renewed.
 func (h *heartbeats) report(ctx context.Context, now time.Time) bool {
 	var nodes corev1.NodeList
 	if err := h.nodes.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -84,8 +87,9 @@ func (h *heartbeats) report(ctx context.Context, now time.Time) bool {
 	return most && h.renewing(ctx, h.sample(names), now)
 }
 
-// reportingOf names the Nodes that are said to report, and says whether they are at least half of all but one: the one that
-// is asked for is silent. Where there is no other Node nobody can tell more than that the API server answers.
+// reportingOf names the Nodes that are said to report, and says whether they are at least half of
+// all but one: the one that is asked for is silent. Where there is no other Node nobody can tell
+// more than that the API server answers.
 func reportingOf(nodes []corev1.Node) (names []string, most bool) {
 	for i := range nodes {
 		if node := &nodes[i]; hasReported(node) && !drain.Silent(node) {
@@ -119,7 +123,8 @@ func (h *heartbeats) sample(names []string) []string {
 	return names[:min(len(names), leasesRead)]
 }
 
-// renewing reads the Leases of the Nodes, and says whether at least half of them are seen to be renewed.
+// renewing reads the Leases of the Nodes, and says whether at least half of them are seen to be
+// renewed.
 func (h *heartbeats) renewing(ctx context.Context, names []string, now time.Time) bool {
 	before, renewing := h.seen, 0
 	h.seen = make(map[string]sighting, len(names))

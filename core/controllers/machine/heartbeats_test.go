@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestReportingOf: a silent Node is taken at its word only where at least half of the others report.
+// TestReportingOf: a silent Node is taken at its word only where at least half of the others
+// report.
 func TestReportingOf(t *testing.T) {
 	const reports, notReady, silent, never = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown, corev1.ConditionStatus("")
 	for name, c := range map[string]struct {
@@ -66,7 +67,8 @@ func (b *bench) renewLease(node string, at time.Time) {
 	b.check(err)
 }
 
-// TestLeasesAreSeenToBeRenewed: by what changes in them between two looks, whatever the kubelets' clocks show.
+// TestLeasesAreSeenToBeRenewed: by what changes in them between two looks, whatever the kubelets'
+// clocks show.
 func TestLeasesAreSeenToBeRenewed(t *testing.T) {
 	b := newBench(t)
 	one, two, three := b.namespace+"-1", b.namespace+"-2", b.namespace+"-3"

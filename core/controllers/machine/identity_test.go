@@ -39,8 +39,8 @@ func (b *bench) hold(m *clusterv1alpha1.Machine, id string, aliases ...string) {
 	})
 }
 
-// TestForeignProviderID: a Machine that somebody made with the providerID of a Node which is none of ours never touches that Node, and
-// is no reason to make a VM.
+// TestForeignProviderID: a Machine that somebody made with the providerID of a Node which is none
+// of ours never touches that Node, and is no reason to make a VM.
 func TestForeignProviderID(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -64,7 +64,8 @@ func TestForeignProviderID(t *testing.T) {
 	}
 }
 
-// TestRestoredMachine: a Machine that has lost its status is confirmed by its driver, keeps its VM and its Node, and goes like any other.
+// TestRestoredMachine: a Machine that has lost its status is confirmed by its driver, keeps its VM
+// and its Node, and goes like any other.
 func TestRestoredMachine(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -85,8 +86,8 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// TestDeletingUnconfirmed: while the driver cannot say what a deleted Machine has, it stays; what carries its uid goes with it then, and
-// a Node that has nothing to do with that stays.
+// TestDeletingUnconfirmed: while the driver cannot say what a deleted Machine has, it stays; what
+// carries its uid goes with it then, and a Node that has nothing to do with that stays.
 func TestDeletingUnconfirmed(t *testing.T) {
 	b := newBench(t)
 	id := idPrefix + b.namespace + "-elsewhere"
@@ -105,7 +106,8 @@ func TestDeletingUnconfirmed(t *testing.T) {
 	b.node(node)
 }
 
-// TestObservedIDDiffers: a driver that names another VM than it did is shown, and nothing is done to the Node.
+// TestObservedIDDiffers: a driver that names another VM than it did is shown, and nothing is done
+// to the Node.
 func TestObservedIDDiffers(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -127,7 +129,8 @@ func TestObservedIDDiffers(t *testing.T) {
 	}
 }
 
-// TestAliasIsTakenOver: a Node with another id of the VM is the Machine's, whose providerID becomes the Node's; the driver is told its own.
+// TestAliasIsTakenOver: a Node with another id of the VM is the Machine's, whose providerID becomes
+// the Node's; the driver is told its own.
 func TestAliasIsTakenOver(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -154,7 +157,8 @@ func TestAliasIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestOneUIDTwice: of two Machines with one machineUID the first keeps it, and the other goes without a call.
+// TestOneUIDTwice: of two Machines with one machineUID the first keeps it, and the other goes
+// without a call.
 func TestOneUIDTwice(t *testing.T) {
 	b := newBench(t)
 	b.serve()

@@ -149,7 +149,8 @@ func (b *bench) nodeCache() client.Client {
 	return nodes.GetClient()
 }
 
-// startCore runs a manager with the controller until stop is called, at the latest at the test's end.
+// startCore runs a manager with the controller until stop is called, at the latest at the test's
+// end.
 func (b *bench) startCore() (stop func()) {
 	b.Helper()
 	cfg := rest.CopyConfig(server.config)

@@ -15,9 +15,11 @@ import (
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
-// memory is what this process remembers of one Machine. Only the one worker that has the Machine uses it.
+// memory is what this process remembers of one Machine. Only the one worker that has the Machine
+// uses it.
 type memory struct {
-	// object is the Machine's metadata.uid: another Machine of the same name has nothing to do with it.
+	// object is the Machine's metadata.uid: another Machine of the same name has nothing to do with
+	// it.
 	object    types.UID
 	lifecycle lifecycle.Memory
 	// version is the Machine's resourceVersion after our last write to it.
@@ -42,7 +44,8 @@ type memories struct {
 	since time.Time
 }
 
-// get returns the memory of a Machine, and since when there are memories: since this process took over.
+// get returns the memory of a Machine, and since when there are memories: since this process took
+// over.
 func (m *memories) get(machine *clusterv1alpha1.Machine, now time.Time) (*memory, time.Time) {
 	key := client.ObjectKeyFromObject(machine)
 	m.mu.Lock()

@@ -29,8 +29,8 @@ func TestMemories(t *testing.T) {
 	}
 }
 
-// TestBehind: nothing is decided by a Machine that is older than our last write to it, unless the API server itself has
-// nothing newer.
+// TestBehind: nothing is decided by a Machine that is older than our last write to it, unless the
+// API server itself has nothing newer.
 func TestBehind(t *testing.T) {
 	b := newBench(t)
 	m := b.newMachine("a")

@@ -57,7 +57,8 @@ func (m *measures) released(machine *clusterv1alpha1.Machine, now time.Time) {
 	}
 }
 
-// failed counts a warning. A reason may be a driver's own word, of which there is no end: those count as one.
+// failed counts a warning. A reason may be a driver's own word, of which there is no end: those
+// count as one.
 func (m *measures) failed(reason string) {
 	if !warnings[reason] {
 		reason = "Other"

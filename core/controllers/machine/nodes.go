@@ -27,13 +27,14 @@ type match struct {
 	conflict string
 }
 
-// observeNodeOf finds the Machine's Node. A Machine whose providerID the driver has not confirmed has none, whatever Node has that id.
+// observeNodeOf finds the Machine's Node. A Machine whose providerID the driver has not confirmed
+// has none, whatever Node has that id.
 func (r *reconciler) observeNodeOf(ctx context.Context, s *subject) (match, error) {
 	return r.findNode(ctx, s.machine, s.state.KnownIDs(), s.nodeName())
 }
 
-// findNode looks for the Machine's Node: by the ids of its VM, else by addresses, else by name. A Machine without any id has no VM
-// that could have registered one.
+// findNode looks for the Machine's Node: by the ids of its VM, else by addresses, else by name. A
+// Machine without any id has no VM that could have registered one.
 func (r *reconciler) findNode(ctx context.Context, m *clusterv1alpha1.Machine, ids []string, nodeName string) (match, error) {
 	if len(ids) == 0 {
 		return match{}, nil
@@ -79,8 +80,9 @@ func (r *reconciler) listNodes(ctx context.Context, index, value string) ([]*cor
 	return found, nil
 }
 
-// choose takes the one Node that fits a Machine whose VM has these ids, unless it is another Machine's. Of a machine that is going it takes the one that it
-// had claimed, whoever else registered since: there are pods on it.
+// choose takes the one Node that fits a Machine whose VM has these ids, unless it is another
+// Machine's. Of a machine that is going it takes the one that it had claimed, whoever else
+// registered since: there are pods on it.
 func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) match {
 	names := map[string]*corev1.Node{}
 	for _, n := range found {
@@ -110,14 +112,15 @@ func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) matc
 	return match{node: node}
 }
 
-// isControlPlane says whether the Node is one that Machines do not have unless an administrator says
-// so. A driver that was made to claim its providerID could have it deleted.
+// isControlPlane says whether the Node is one that Machines do not have unless an administrator
+// says so. A driver that was made to claim its providerID could have it deleted.
 func isControlPlane(node *corev1.Node) bool {
 	_, labeled := node.Labels["node-role.kubernetes.io/control-plane"]
 	return labeled
 }
 
-// claimed returns the one Node that is known to be the Machine's; nil when there is none, or several.
+// claimed returns the one Node that is known to be the Machine's; nil when there is none, or
+// several.
 func claimed(m *clusterv1alpha1.Machine, ids []string, nodes map[string]*corev1.Node) *corev1.Node {
 	var mine *corev1.Node
 	for _, n := range nodes {
@@ -202,8 +205,8 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 	}
 }
 
-// readiness is the part of the Node's condition Ready that Machines show. Its message is not: a kubelet may change it with each
-// heartbeat.
+// readiness is the part of the Node's condition Ready that Machines show. Its message is not: a
+// kubelet may change it with each heartbeat.
 func readiness(node *corev1.Node) lifecycle.Condition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -11,7 +11,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// TestFindNode: by providerID, else by address, else by name, and never a Node that is somebody else's.
+// TestFindNode: by providerID, else by address, else by name, and never a Node that is somebody
+// else's.
 func TestFindNode(t *testing.T) {
 	const id, alias, address = idPrefix + "x", "sawmill://region/x", "192.0.2.7"
 	type nodes map[string]func(*corev1.Node)
@@ -81,7 +82,8 @@ func TestFindNode(t *testing.T) {
 	}
 }
 
-// TestChooseClaimed: a machine that goes takes the Node that it had claimed along, for pods are to be drained from it.
+// TestChooseClaimed: a machine that goes takes the Node that it had claimed along, for pods are to
+// be drained from it.
 func TestChooseClaimed(t *testing.T) {
 	now := metav1.Now()
 	node := func(name, owner string) *corev1.Node {

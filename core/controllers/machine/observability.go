@@ -17,8 +17,9 @@ import (
 // askInterval is how often the API server and the drivers are asked whether they are there.
 const askInterval = 2 * time.Second
 
-// observability keeps the clocks that timeouts run by: they run while this process leads, the API server answers and has done
-// so for the settle period, and the driver takes calls. It runs as the leader only, so what it counts begins when that begins.
+// observability keeps the clocks that timeouts run by: they run while this process leads, the API
+// server answers and has done so for the settle period, and the driver takes calls. It runs as the
+// leader only, so what it counts begins when that begins.
 type observability struct {
 	clock   clock.WithTicker
 	settle  time.Duration
@@ -36,8 +37,8 @@ type observability struct {
 	cloud          map[string]*stopwatch
 }
 
-// stopwatch adds up time that is known to have been good: that between two good readings of which the second follows the first
-// without a gap. The zero value stands still.
+// stopwatch adds up time that is known to have been good: that between two good readings of which
+// the second follows the first without a gap. The zero value stands still.
 type stopwatch struct {
 	total time.Duration
 	// from is when it began to run, which may be yet to come; zero while it stands still.
@@ -149,7 +150,8 @@ func (o *observability) reading(d *driver.Driver) lifecycle.Clock {
 	return reading
 }
 
-// asks returns a function that asks an API server whether it, and what it stores things in, is there.
+// asks returns a function that asks an API server whether it, and what it stores things in, is
+// there.
 func asks(client rest.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := client.Get().AbsPath("/readyz").Do(ctx).Error()

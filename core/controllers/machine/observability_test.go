@@ -56,7 +56,8 @@ func TestStopwatch(t *testing.T) {
 	}
 }
 
-// TestSAFE3_ClocksStandStill: no clock runs while the API server is away, none of a driver's while that one is.
+// TestSAFE3_ClocksStandStill: no clock runs while the API server is away, none of a driver's while
+// that one is.
 func TestSAFE3_ClocksStandStill(t *testing.T) {
 	drivers, err := driver.New(driver.Config{ClusterUID: "c", Log: logr.Discard(), Registry: prometheus.NewRegistry()},
 		[]driver.Target{{Name: provider, Address: "unix:///nowhere"}})
@@ -135,7 +136,8 @@ func TestLIFE7_JoinTimeout(t *testing.T) {
 	}
 }
 
-// TestLIFE8_NodeGone: a Node that was deleted may come back; when it does not in time, its machine fails.
+// TestLIFE8_NodeGone: a Node that was deleted may come back; when it does not in time, its machine
+// fails.
 func TestLIFE8_NodeGone(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -179,8 +181,8 @@ func TestSAFE3_DriverAway(t *testing.T) {
 	b.awaitGone(other)
 }
 
-// TestSAFE3_AccountChanged: credentials that open another account fail nothing; one condition says why, and it goes when they
-// are mended.
+// TestSAFE3_AccountChanged: credentials that open another account fail nothing; one condition says
+// why, and it goes when they are mended.
 func TestSAFE3_AccountChanged(t *testing.T) {
 	b := newBench(t)
 	b.serve()

@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
-// subject is one Machine in a reconcile: what was observed, and the objects it was observed on. What is written is
-// brought up to date in both.
+// subject is one Machine in a reconcile: what was observed, and the objects it was observed on.
+// What is written is brought up to date in both.
 type subject struct {
 	state   lifecycle.State
 	machine *clusterv1alpha1.Machine
@@ -119,7 +119,8 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	return record
 }
 
-// bootstrap renders the user data of a machine that may yet be created, and says how its kubelet fits the API server.
+// bootstrap renders the user data of a machine that may yet be created, and says how its kubelet
+// fits the API server.
 func (r *reconciler) bootstrap(s *subject) error {
 	m := s.machine
 	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
@@ -208,7 +209,8 @@ func (s *subject) nodeName() string {
 	return s.machine.Name
 }
 
-// told is the machine as its driver is told of it. An id that the driver has not confirmed is none of its own: it is not told.
+// told is the machine as its driver is told of it. An id that the driver has not confirmed is none
+// of its own: it is not told.
 func (s *subject) told() driver.Machine {
 	var id string
 	if ids := s.state.KnownIDs(); len(ids) > 0 {
@@ -225,7 +227,8 @@ func (s *subject) told() driver.Machine {
 	}
 }
 
-// lastKnownState is the driver's own memory of the machine, as it last gave it; it is not written down at once.
+// lastKnownState is the driver's own memory of the machine, as it last gave it; it is not written
+// down at once.
 func (s *subject) lastKnownState() []byte {
 	if heard := s.state.Memory.LastKnownState; heard != nil {
 		return heard

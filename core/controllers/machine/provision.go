@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -42,7 +41,8 @@ func (p *provision) spec() []byte {
 	return p.checked.JSON()
 }
 
-// refused says whether the operator's rules, or its own form, keep the spec from being told to anybody.
+// refused says whether the operator's rules, or its own form, keep the spec from being told to
+// anybody.
 func (p *provision) refused() bool {
 	return p.trouble != nil && p.trouble.Class == instance.SpecInvalid
 }
@@ -50,11 +50,12 @@ func (p *provision) refused() bool {
 // recheck is how long at most to wait for a Secret to be mended: nobody watches Secrets.
 const recheck = 30 * time.Second
 
-// rotation is how long at most a machine that gets on is looked at with Secrets of before. Creates and deletes read them each time.
+// rotation is how long at most a machine that gets on is looked at with Secrets of before. Creates
+// and deletes read them each time.
 const rotation = 10 * time.Minute
 
-// provision finds the Machine's driver and reads what that is told. What was written down before the
-// VM was made holds; credentials are those of now.
+// provision finds the Machine's driver and reads what that is told. What was written down before
+// the VM was made holds; credentials are those of now.
 func (r *reconciler) provision(ctx context.Context, s *subject) error {
 	m, p := s.machine, &s.provision
 	effective, err := specresolver.Inherit(ctx, r.client, m.Namespace, &m.Spec)
@@ -96,8 +97,8 @@ func (r *reconciler) entrust(ctx context.Context, s *subject, d *driver.Driver) 
 	return err
 }
 
-// schemaOf returns the driver's schema. Where the driver was never reached nobody knows what it makes
-// of a spec: the error is an *instance.Failure, and m is woken when it is reached.
+// schemaOf returns the driver's schema. Where the driver was never reached nobody knows what it
+// makes of a spec: the error is an *instance.Failure, and m is woken when it is reached.
 func schemaOf(d *driver.Driver, m driver.Machine) (known specresolver.Schema, err error) {
 	if known.Known, known.Why, err = d.SpecSchema(); err == nil {
 		return known, nil
@@ -109,8 +110,8 @@ func schemaOf(d *driver.Driver, m driver.Machine) (known specresolver.Schema, er
 	return known, err
 }
 
-// unmade says whether it is known that nothing can exist in the cloud: what was written down for an attempt that made nothing
-// is no obstacle to what is right by now.
+// unmade says whether it is known that nothing can exist in the cloud: what was written down for an
+// attempt that made nothing is no obstacle to what is right by now.
 func (s *subject) unmade() bool {
 	known := s.state.Memory
 	return s.state.Machine.ProviderID == "" && known.Last != nil && !known.Possible
@@ -125,8 +126,9 @@ func (p *provision) inTrouble(err error) error {
 	return err
 }
 
-// prepare completes and checks the spec of a machine of which nothing can exist yet, and notes in its status what it is made
-// from. It writes nothing: that goes with the write before the create. Errors are those of notStarted.
+// prepare completes and checks the spec of a machine of which nothing can exist yet, and notes in
+// its status what it is made from. It writes nothing: that goes with the write before the create.
+// Errors are those of notStarted.
 func (r *reconciler) prepare(ctx context.Context, s *subject, step *lifecycle.Step) error {
 	p := &s.provision
 	if p.trouble != nil {
@@ -167,8 +169,8 @@ func (r *reconciler) prepare(ctx context.Context, s *subject, step *lifecycle.St
 	return nil
 }
 
-// note takes over into the status what the machine is made from, unless its spec says just that, and says whether that is
-// news.
+// note takes over into the status what the machine is made from, unless its spec says just that,
+// and says whether that is news.
 func (s *subject) note(completed []byte) bool {
 	m, p := s.machine, &s.provision
 	applied, err := p.checked.Spec().Refer(completed)
@@ -190,8 +192,8 @@ func (s *subject) note(completed []byte) bool {
 	return true
 }
 
-// noteRefused notes in the status what was refused, of a machine that fails for its spec before anything can exist of it: its set
-// sees by that whether a class or Cluster has been mended since.
+// noteRefused notes in the status what was refused, of a machine that fails for its spec before
+// anything can exist of it: its set sees by that whether a class or Cluster has been mended since.
 func (s *subject) noteRefused(step lifecycle.Step) {
 	failed := step.Status.Failure != nil && s.machine.Status.FailureReason == nil
 	if !failed || !health.IsSpecReason(step.Status.Failure.Reason) || !s.unmade() || !specresolver.Inherits(&s.machine.Spec) {
@@ -203,7 +205,8 @@ func (s *subject) noteRefused(step lifecycle.Step) {
 	}
 }
 
-// again is when to read the machine's Secrets again, soon where they keep it from getting on; 0 for never.
+// again is when to read the machine's Secrets again, soon where they keep it from getting on; 0 for
+// never.
 func (s *subject) again() time.Duration {
 	p := s.provision
 	if p.missing != nil || p.trouble != nil && p.trouble.Class == instance.Precondition {
@@ -219,8 +222,8 @@ func (s *subject) again() time.Duration {
 	return 0
 }
 
-// heirsOf returns the Machines that inherit from a MachineClass or a Cluster.
-func (r *reconciler) heirsOf(index string) func(context.Context, client.Object) []reconcile.Request {
+// machinesThatInherit returns the Machines that inherit from a MachineClass or a Cluster.
+func (r *reconciler) machinesThatInherit(index string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, from client.Object) []reconcile.Request {
 		var heirs clusterv1alpha1.MachineList
 		err := r.client.List(ctx, &heirs, client.InNamespace(from.GetNamespace()), client.MatchingFields{index: from.GetName()})
@@ -235,9 +238,6 @@ func (r *reconciler) heirsOf(index string) func(context.Context, client.Object) 
 		return requests
 	}
 }
-
-// inheritanceChanged passes over changes of metadata and status alone.
-func inheritanceChanged() predicate.Predicate { return predicate.GenerationChangedPredicate{} }
 
 // classOf and clusterOf are index functions: what a Machine inherits from.
 func classOf(o client.Object) []string {

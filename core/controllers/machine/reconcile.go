@@ -60,9 +60,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// behind returns how long to wait for the cache to show our last write to the Machine; zero when it does. The event that
-// brings the cache up to date reconciles earlier. Where the API server itself does not have the write any more, because it
-// was restored from a backup, nothing that was remembered of the Machine holds.
+// behind returns how long to wait for the cache to show our last write to the Machine; zero when it
+// does. The event that brings the cache up to date reconciles earlier. Where the API server itself
+// does not have the write any more, because it was restored from a backup, nothing that was
+// remembered of the Machine holds.
 func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory) (time.Duration, error) {
 	now := r.clock.Now()
 	if !mem.ahead(m) {
@@ -105,7 +106,8 @@ func (r *reconciler) advance(ctx context.Context, s *subject) (ctrl.Result, erro
 	return ctrl.Result{RequeueAfter: time.Second}, nil
 }
 
-// waitFor is when to come back unless something happens before. The conditions say what is waited for.
+// waitFor is when to come back unless something happens before. The conditions say what is waited
+// for.
 func (s *subject) waitFor(step lifecycle.Step) ctrl.Result {
 	if step.Wake.IsZero() {
 		return ctrl.Result{RequeueAfter: s.again()}

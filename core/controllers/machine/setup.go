@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -42,21 +43,22 @@ import (
 type Options struct {
 	// Drivers make and delete the VMs. Whoever adds the controller also starts them.
 	Drivers *driver.Drivers
-	// Workload is the cluster of the Nodes and pods. Default: the manager's own. Another one must be added to the
-	// manager by the caller.
+	// Workload is the cluster of the Nodes and pods. Default: the manager's own. Another one must
+	// be added to the manager by the caller.
 	Workload cluster.Cluster
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
-	// StartupTimeout is how long a VM may be without a Ready Node where the Machine sets no nodeStartupTimeout; 0 for ever.
+	// StartupTimeout is how long a VM may be without a Ready Node where the Machine sets no
+	// nodeStartupTimeout; 0 for ever.
 	StartupTimeout time.Duration
-	// Settle is for how long after this process began, or the API server came back, no timeout runs: kubelets have to report
-	// again first. Default 2 min.
+	// Settle is for how long after this process began, or the API server came back, no timeout
+	// runs: kubelets have to report again first. Default 2 min.
 	Settle time.Duration
-	// NodeUnreachableAfter is for how long a drained Node's kubelet must not report, while others do, for its pods not to be
-	// waited for. Default 5 min.
+	// NodeUnreachableAfter is for how long a drained Node's kubelet must not report, while others
+	// do, for its pods not to be waited for. Default 5 min.
 	NodeUnreachableAfter time.Duration
-	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports, which else only get a
-	// warning. Newer ones are refused always.
+	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports,
+	// which else only get a warning. Newer ones are refused always.
 	EnforceSkew bool
 	// Specs reads what specs refer to. Default: only in the Machine's own namespace.
 	Specs *specresolver.Resolver
@@ -64,7 +66,8 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
 	Clock clock.WithTicker
-	// Tracing makes a span of each reconcile; the drivers' calls that it starts are part of it. Default: none.
+	// Tracing makes a span of each reconcile; the drivers' calls that it starts are part of it.
+	// Default: none.
 	Tracing trace.TracerProvider
 }
 
@@ -116,8 +119,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(rolloutChanged())).
 		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn), builder.WithPredicates(coexistence.LeftAloneChanged())).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.machinesUnder), builder.WithPredicates(pauseChanged())).
-		Watches(&clusterv1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClassIndex)), builder.WithPredicates(inheritanceChanged())).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.heirsOf(machineClusterIndex)), builder.WithPredicates(inheritanceChanged())).
+		Watches(&clusterv1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(r.machinesThatInherit(machineClassIndex)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.machinesThatInherit(machineClusterIndex)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -126,7 +129,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Complete(&traced{next: r, tracer: o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine")})
 }
 
-// newObservability adds the clocks that timeouts run by to the manager. nodes is the API server of the Nodes.
+// newObservability adds the clocks that timeouts run by to the manager. nodes is the API server of
+// the Nodes.
 func newObservability(mgr ctrl.Manager, o Options, m *measures, nodes rest.Interface) (*observability, error) {
 	watch := &observability{
 		clock: o.Clock, settle: o.Settle, drivers: o.Drivers, ask: []func(context.Context) error{asks(nodes)}, measures: m,
@@ -176,7 +180,8 @@ type reconciler struct {
 	client client.Client
 	// machines reads Machines from the API server.
 	machines client.Reader
-	// nodes reads Nodes from a cache and writes them; live reads Nodes and pods from the API server.
+	// nodes reads Nodes from a cache and writes them; live reads Nodes and pods from the API
+	// server.
 	nodes   client.Client
 	live    client.Reader
 	drainer *drain.Drainer
@@ -236,8 +241,9 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 	return nil
 }
 
-// signsOfNode are names, addresses and providerIDs by which a Node can be told to be the Machine's. They share one index, since
-// entries that nearly each Machine has for itself are a good part of what its place in the cache costs.
+// signsOfNode are names, addresses and providerIDs by which a Node can be told to be the Machine's.
+// They share one index, since entries that nearly each Machine has for itself are a good part of
+// what its place in the cache costs.
 func signsOfNode(m *clusterv1alpha1.Machine) []string {
 	signs := append([]string{m.Name}, addresses(m.Status.Addresses)...)
 	for _, id := range append([]string{providerID(m), m.Status.ProviderID}, m.Status.ProviderIDAliases...) {
@@ -258,8 +264,8 @@ func present(value string) []string {
 	return []string{value}
 }
 
-// addresses are those by which a Node and a Machine can be told to be one. Host names are none: they are the last resort,
-// as names.
+// addresses are those by which a Node and a Machine can be told to be one. Host names are none:
+// they are the last resort, as names.
 func addresses(all []corev1.NodeAddress) []string {
 	var found []string
 	for _, a := range all {

@@ -11,10 +11,12 @@ import (
 	"github.com/millwright-dev/millwright/core/bootstrap"
 )
 
-// versionKept is how long the API server's version is taken as known: it changes when the control plane is upgraded.
+// versionKept is how long the API server's version is taken as known: it changes when the control
+// plane is upgraded.
 const versionKept = time.Minute
 
-// apiServer knows the version of the API server that the Nodes talk to. It is safe for concurrent use.
+// apiServer knows the version of the API server that the Nodes talk to. It is safe for concurrent
+// use.
 type apiServer struct {
 	discovery discovery.ServerVersionInterface
 	clock     clock.PassiveClock
@@ -24,7 +26,8 @@ type apiServer struct {
 	read    time.Time
 }
 
-// current returns the version as it was within the last minute. While it cannot be read, the last one holds.
+// current returns the version as it was within the last minute. While it cannot be read, the last
+// one holds.
 func (a *apiServer) current() (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,8 +46,9 @@ func (a *apiServer) current() (string, error) {
 	return a.version, nil
 }
 
-// checkSkew holds the kubelet's version against the API server's: refused is why such a machine is not made, warning what
-// is to be said about one that is made all the same. Both are empty for a version that Kubernetes supports.
+// checkSkew holds the kubelet's version against the API server's: refused is why such a machine is
+// not made, warning what is to be said about one that is made all the same. Both are empty for a
+// version that Kubernetes supports.
 func (r *reconciler) checkSkew(kubelet string) (refused, warning string, err error) {
 	version, err := r.apiServer.current()
 	if err != nil {

@@ -45,8 +45,8 @@ func (r *reconciler) pauseOf(ctx context.Context, m *clusterv1alpha1.Machine) (l
 	}, nil
 }
 
-// dismissedOn names the object on which somebody asks for the Machine to be deleted now; empty for none. A template that asks
-// for it is not obeyed: each replacement would be deleted at once.
+// dismissedOn names the object on which somebody asks for the Machine to be deleted now; empty for
+// none. A template that asks for it is not obeyed: each replacement would be deleted at once.
 func dismissedOn(m *clusterv1alpha1.Machine, node *corev1.Node) string {
 	templated := slices.Contains(ownership.ReadManaged(m).Annotations, clusterv1alpha1.DeleteNowAnnotation)
 	switch {
@@ -58,8 +58,9 @@ func dismissedOn(m *clusterv1alpha1.Machine, node *corev1.Node) string {
 	return ""
 }
 
-// isForgotten says whether the Machine is to go without its VM. Its own uid is asked for, so that no template can ask it of others.
-// Who may set the annotation is the API server's to judge: see deploy/crds/forget_policy.yaml.
+// isForgotten says whether the Machine is to go without its VM. Its own uid is asked for, so that
+// no template can ask it of others. Who may set the annotation is the API server's to judge: see
+// deploy/crds/forget_policy.yaml.
 func isForgotten(m *clusterv1alpha1.Machine) bool {
 	uid := machineUID(m)
 	return uid != "" && m.Annotations[clusterv1alpha1.ForgetAnnotation] == uid

@@ -60,7 +60,8 @@ func TestLIFE12_DeleteNow(t *testing.T) {
 	})
 }
 
-// TestOPS10_Paused: nothing is done for a paused Machine, whatever changes, and everything once it goes on.
+// TestOPS10_Paused: nothing is done for a paused Machine, whatever changes, and everything once it
+// goes on.
 func TestOPS10_Paused(t *testing.T) {
 	b := newBench(t)
 	b.serve()

@@ -15,7 +15,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// TestUnknownProvider: a cloud without a driver is named, with those there are; such a Machine goes at once.
+// TestUnknownProvider: a cloud without a driver is named, with those there are; such a Machine goes
+// at once.
 func TestUnknownProvider(t *testing.T) {
 	b := newBench(t)
 	b.startCore()
@@ -86,7 +87,8 @@ func TestLIFE9_ADeleteIsToldWhatTheCreateWas(t *testing.T) {
 	})
 }
 
-// TestSpecInvalid: a refused spec fails the machine, and every wrong field is named by its whole path.
+// TestSpecInvalid: a refused spec fails the machine, and every wrong field is named by its whole
+// path.
 func TestSpecInvalid(t *testing.T) {
 	b := newBench(t)
 	b.cloud.refuse = refusal(codes.InvalidArgument, "SPEC_INVALID", "the spec is wrong", &errdetails.BadRequest{
@@ -109,7 +111,8 @@ func TestSpecInvalid(t *testing.T) {
 	}
 }
 
-// TestVMGone: a VM that somebody else deleted is looked for twice, then its machine fails; no other is made for it.
+// TestVMGone: a VM that somebody else deleted is looked for twice, then its machine fails; no other
+// is made for it.
 func TestVMGone(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -178,8 +181,8 @@ func TestForeignNode(t *testing.T) {
 	}
 }
 
-// TestDriverAway: a machine that is made while its driver is away says so and is made when it comes; one that runs does
-// not change when the driver goes.
+// TestDriverAway: a machine that is made while its driver is away says so and is made when it
+// comes; one that runs does not change when the driver goes.
 func TestDriverAway(t *testing.T) {
 	b := newBench(t)
 	stop := b.serve()
@@ -200,7 +203,8 @@ func TestDriverAway(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileCreating: a machine that is deleted while its create is under way waits for it, and leaves no VM.
+// TestDeletedWhileCreating: a machine that is deleted while its create is under way waits for it,
+// and leaves no VM.
 func TestDeletedWhileCreating(t *testing.T) {
 	b := newBench(t)
 	hold := make(chan struct{})
@@ -223,7 +227,8 @@ func TestDeletedWhileCreating(t *testing.T) {
 	}
 }
 
-// TestKilledWhileCreating: a core that ends in the middle of a create is followed by one that asks for the same VM.
+// TestKilledWhileCreating: a core that ends in the middle of a create is followed by one that asks
+// for the same VM.
 func TestKilledWhileCreating(t *testing.T) {
 	b := newBench(t)
 	hold := make(chan struct{})

@@ -11,7 +11,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// holderOfUID names, for people, the Machine that has m's machineUID and had it first; empty where m may have it.
+// holderOfUID names, for people, the Machine that has m's machineUID and had it first; empty where
+// m may have it.
 func (r *reconciler) holderOfUID(ctx context.Context, m *clusterv1alpha1.Machine) (string, error) {
 	uid := machineUID(m)
 	if uid == "" {
@@ -29,8 +30,9 @@ func (r *reconciler) holderOfUID(ctx context.Context, m *clusterv1alpha1.Machine
 	return "", nil
 }
 
-// hadUIDBefore says whether of two Machines with one machineUID the other keeps it. What core has begun with is refused nothing; one that
-// the driver does not confirm keeps it from nobody; else the older one has it.
+// hadUIDBefore says whether of two Machines with one machineUID the other keeps it. What core has
+// begun with is refused nothing; one that the driver does not confirm keeps it from nobody; else
+// the older one has it.
 func hadUIDBefore(other, m *clusterv1alpha1.Machine) bool {
 	if begun(m) {
 		return false

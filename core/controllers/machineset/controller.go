@@ -99,8 +99,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1alpha1.Machine{}, r.roster.before(ownership.EnqueueOwners(r.setsOf))).
 		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
 		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
-		Watches(&clusterv1alpha1.MachineClass{}, ownership.EnqueueOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1alpha1.Cluster{}, ownership.EnqueueOwners(r.heirsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1alpha1.MachineClass{}, ownership.EnqueueOwners(r.setsThatInherit), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1alpha1.Cluster{}, ownership.EnqueueOwners(r.setsThatInherit), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1alpha1.MachineDeployment{}, ownership.EnqueueOwners(r.setsUnder), builder.WithPredicates(coexistence.LeftAloneChanged())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),

@@ -48,8 +48,8 @@ func (o *observation) mended(m *clusterv1alpha1.Machine) bool {
 	return was == nil || was.CloudProvider != o.drawn.Provider || !providerspec.Equal(was.CloudProviderSpec.Raw, o.drawn.Spec)
 }
 
-// heirsOf returns the sets whose template inherits from a MachineClass or a Cluster.
-func (r *reconciler) heirsOf(ctx context.Context, from client.Object) []reconcile.Request {
+// setsThatInherit returns the sets whose template inherits from a MachineClass or a Cluster.
+func (r *reconciler) setsThatInherit(ctx context.Context, from client.Object) []reconcile.Request {
 	sets := &clusterv1alpha1.MachineSetList{}
 	if err := r.client.List(ctx, sets, client.InNamespace(from.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil

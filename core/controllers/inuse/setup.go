@@ -1,4 +1,4 @@
-package inheritance
+package inuse
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // The indexes of the caches: by "Kind/name" of what an object inherits from.
-const parentIndex = "inheritance.parent"
+const parentIndex = "inuse.parent"
 
 // parents are what a spec inherits from, as keys of the index.
 func parents(spec *clusterv1alpha1.MachineSpec) []string {
@@ -45,23 +45,23 @@ func parents(spec *clusterv1alpha1.MachineSpec) []string {
 
 // specOf is the spec of a machine in any of the kinds that have one.
 func specOf(o client.Object) *clusterv1alpha1.MachineSpec {
-	switch heir := o.(type) {
+	switch dependent := o.(type) {
 	case *clusterv1alpha1.MachineDeployment:
-		return &heir.Spec.Template.Spec
+		return &dependent.Spec.Template.Spec
 	case *clusterv1alpha1.MachineSet:
-		return &heir.Spec.Template.Spec
+		return &dependent.Spec.Template.Spec
 	case *clusterv1alpha1.Machine:
-		return &heir.Spec
+		return &dependent.Spec
 	}
 	return &clusterv1alpha1.MachineSpec{}
 }
 
 // Add adds the controllers of MachineClasses and of Clusters to mgr.
 func Add(mgr ctrl.Manager, o Options) error {
-	for _, heir := range heirs() {
-		err := mgr.GetFieldIndexer().IndexField(context.Background(), heir, parentIndex, func(o client.Object) []string { return parents(specOf(o)) })
+	for _, dependent := range dependents() {
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), dependent, parentIndex, func(o client.Object) []string { return parents(specOf(o)) })
 		if err != nil {
-			return fmt.Errorf("index %T by what it inherits from: %w", heir, err)
+			return fmt.Errorf("index %T by what it inherits from: %w", dependent, err)
 		}
 	}
 	for kind, parent := range map[string]client.Object{
@@ -71,10 +71,10 @@ func Add(mgr ctrl.Manager, o Options) error {
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("inheritance-" + kind).
 			For(parent)
-		for _, heir := range heirs() {
-			b = b.Watches(heir, handler.EnqueueRequestsFromMapFunc(r.parentOf))
+		for _, dependent := range dependents() {
+			b = b.Watches(dependent, handler.EnqueueRequestsFromMapFunc(r.requestsForParent))
 		}
-		if err := b.WithEventFilter(comesOrGoes()).WithOptions(controller.Options{
+		if err := b.WithEventFilter(parentsChanged()).WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		}).Complete(r); err != nil {
 			return fmt.Errorf("add the controller of %s: %w", kind, err)
@@ -83,13 +83,14 @@ func Add(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// heirs are the kinds that inherit.
-func heirs() []client.Object {
+// dependents are the kinds that inherit.
+func dependents() []client.Object {
 	return []client.Object{&clusterv1alpha1.MachineDeployment{}, &clusterv1alpha1.MachineSet{}, &clusterv1alpha1.Machine{}}
 }
 
-// comesOrGoes passes over changes of heirs that leave them heirs of the same: a Machine changes often.
-func comesOrGoes() predicate.Predicate {
+// parentsChanged passes over changes of dependents that leave them dependents of the same: a
+// Machine changes often.
+func parentsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		switch e.ObjectNew.(type) {
 		case *clusterv1alpha1.MachineClass, *clusterv1alpha1.Cluster:
@@ -99,11 +100,11 @@ func comesOrGoes() predicate.Predicate {
 	}}
 }
 
-// parentOf returns what an heir inherits from, of this controller's kind.
-func (r *reconciler) parentOf(_ context.Context, heir client.Object) []reconcile.Request {
-	for _, key := range parents(specOf(heir)) {
+// requestsForParent returns what a dependent inherits from, of this controller's kind.
+func (r *reconciler) requestsForParent(_ context.Context, dependent client.Object) []reconcile.Request {
+	for _, key := range parents(specOf(dependent)) {
 		if kind, name, _ := strings.Cut(key, "/"); kind == r.kind {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: heir.GetNamespace(), Name: name}}}
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: dependent.GetNamespace(), Name: name}}}
 		}
 	}
 	return nil

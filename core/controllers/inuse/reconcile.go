@@ -1,4 +1,4 @@
-package inheritance
+package inuse
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, parent); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	used, err := r.used(ctx, parent)
+	used, err := r.isInUse(ctx, parent)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -52,8 +52,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // heldPause lies between two tries to release Secrets that may not be patched.
 const heldPause = time.Minute
 
-// used says whether anything names the object.
-func (r *reconciler) used(ctx context.Context, parent client.Object) (bool, error) {
+// isInUse says whether anything names the object.
+func (r *reconciler) isInUse(ctx context.Context, parent client.Object) (bool, error) {
 	for _, list := range []client.ObjectList{
 		&clusterv1alpha1.MachineDeploymentList{}, &clusterv1alpha1.MachineSetList{}, &clusterv1alpha1.MachineList{},
 	} {
@@ -69,7 +69,8 @@ func (r *reconciler) used(ctx context.Context, parent client.Object) (bool, erro
 	return false, nil
 }
 
-// settle sets or removes the finalizer and writes the status. held: the object stays for the Secrets that it names in there.
+// settle sets or removes the finalizer and writes the status. held: the object stays for the
+// Secrets that it names in there.
 func (r *reconciler) settle(ctx context.Context, parent client.Object, used bool) (held bool, err error) {
 	if used && parent.GetDeletionTimestamp().IsZero() {
 		if err := r.finalize(ctx, parent, true); err != nil {
@@ -90,7 +91,8 @@ func (r *reconciler) settle(ctx context.Context, parent client.Object, used bool
 	return false, r.finalize(ctx, parent, false)
 }
 
-// release takes the finalizer off Secrets to which earlier versions gave one, and returns those that it may not change.
+// release takes the finalizer off Secrets to which earlier versions gave one, and returns those
+// that it may not change.
 func (r *reconciler) release(ctx context.Context, home string, secrets []clusterv1alpha1.SecretReference) (held []clusterv1alpha1.SecretReference, err error) {
 	for _, ref := range secrets {
 		secret := &metav1.PartialObjectMetadata{}
@@ -110,7 +112,8 @@ func (r *reconciler) release(ctx context.Context, home string, secrets []cluster
 	return held, nil
 }
 
-// finalize sets or removes the finalizer. An object on its way out gets none: the API server would refuse it.
+// finalize sets or removes the finalizer. An object on its way out gets none: the API server would
+// refuse it.
 func (r *reconciler) finalize(ctx context.Context, o client.Object, wanted bool) error {
 	before, _ := o.DeepCopyObject().(client.Object)
 	changed := false

@@ -1,4 +1,4 @@
-package inheritance
+package inuse
 
 import (
 	"os"
@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
-// Secrets that an earlier version has protected lose its finalizer, whether their class is in use or not.
+// Secrets that an earlier version has protected lose its finalizer, whether their class is in use
+// or not.
 func TestAPI5_SecretsOfAnEarlierVersionAreReleased(t *testing.T) {
 	c := controllertest.New(t)
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: c.Namespace, Name: name} }
@@ -27,14 +28,14 @@ func TestAPI5_SecretsOfAnEarlierVersionAreReleased(t *testing.T) {
 		ObjectMeta: meta("small"), Provider: "test", ProviderSpec: runtime.RawExtension{Raw: []byte(`{}`)},
 		CredentialsSecretRef: &clusterv1alpha1.SecretReference{Name: "cloud"},
 	}
-	heir := &clusterv1alpha1.Machine{ObjectMeta: meta("heir"), Spec: clusterv1alpha1.MachineSpec{
+	dependent := &clusterv1alpha1.Machine{ObjectMeta: meta("dependent"), Spec: clusterv1alpha1.MachineSpec{
 		Versions: clusterv1alpha1.MachineVersions{Kubelet: "1.36.3"},
 		ProviderSpec: clusterv1alpha1.ProviderSpec{
 			Value:     clusterv1alpha1.ProviderSpecValue{OperatingSystem: clusterv1alpha1.OperatingSystemUbuntu},
 			ValueFrom: &clusterv1alpha1.ProviderSpecSource{MachineClass: clusterv1alpha1.LocalReference{Name: "small"}},
 		},
 	}}
-	for _, o := range []client.Object{secret, class, heir} {
+	for _, o := range []client.Object{secret, class, dependent} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
