@@ -7,20 +7,20 @@
 // reconcile, which then asks Collect and Observed. Nothing here retries a mutation: retries belong
 // to the controllers' queues.
 //
-// Files to read first: client.go (Driver and who may call now), mutation.go (a create or delete from
-// the request to its outcome), poller.go (polls and lists).
+// Files to read first: client.go (Driver and who may call now), mutation.go (a create or delete
+// from the request to its outcome), poller.go (polls and lists).
 //
 // What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
-//   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per driver
-//     (identity calls aside, which must answer even under load);
+//   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per
+//     driver (identity calls aside, which must answer even under load);
 //   - a call has a deadline, and no mutation's deadline reaches beyond the leader's Lease;
 //   - sizes are checked before anything is sent;
 //   - a driver that was not there when its call was to start is Unavailable: nothing happened.
 //     Anything else that is not the driver's own, well-formed word is OutcomeUnknown;
 //   - what a driver says to people holds none of the secrets that went with the call: redaction.go
 //     takes them out before anything else sees them;
-//   - the connection carries calls only after the handshake on that very connection: a reconnect is a
-//     new driver until it has said who it is.
+//   - the connection carries calls only after the handshake on that very connection: a reconnect is
+//     a new driver until it has said who it is.
 //
 // The gRPC status of a call is read in one place, classify.go.
 package driver

@@ -161,8 +161,8 @@ func (s *pollSchedule) dequeue(m *tracked) {
 }
 
 // due returns what to poll now, and marks it as being polled; next is when to ask again, zero for
-// never. It touches only machines that have become due since the last call, and the accounts of those
-// that still wait.
+// never. It touches only machines that have become due since the last call, and the accounts of
+// those that still wait.
 func (s *pollSchedule) due(now time.Time, canList bool) (batches []batch, next time.Time) {
 	for len(s.queue) > 0 && !s.queue[0].due.After(now) {
 		m := s.queue[0]

@@ -12,20 +12,12 @@ import (
 // widestComment is how many columns a line of comment may have. A tab counts as four.
 const widestComment = 100
 
-// unwrapped are the folders whose comments are still wider. What is here goes, folder by folder.
-var unwrapped = []string{"core/"}
-
 // TestCommentsFitThePage: a comment is read once, from left to right. Linters for long lines count
 // code as well, where a break seldom helps; this test counts lines that are comment and nothing
 // else.
 func TestCommentsFitThePage(t *testing.T) {
 	files := 0
 	sources(t, ".", func(path string) {
-		for _, folder := range unwrapped {
-			if strings.Contains(path, top+"/"+folder) {
-				return
-			}
-		}
 		source, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -25,8 +25,8 @@ type Scope struct {
 // hidden is what is said of a value that must not be shown.
 const hidden = "is not what the driver's schema asks for"
 
-// Check returns what is wrong with a spec, sorted by path, each once. A secret field that is missing is not wrong: it may come from a
-// Secret. Values of secret fields are not shown.
+// Check returns what is wrong with a spec, sorted by path, each once. A secret field that is
+// missing is not wrong: it may come from a Secret. Values of secret fields are not shown.
 func (s *Schema) Check(spec []byte, scope Scope) providerspec.Problems {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec))
 	if err != nil {
@@ -48,7 +48,8 @@ func (s *Schema) Check(spec []byte, scope Scope) providerspec.Problems {
 	return slices.Compact(found)
 }
 
-// stand puts a string where a withheld value would be, so that the schema sees that it is there. Read left the way to it.
+// stand puts a string where a withheld value would be, so that the schema sees that it is there.
+// Read left the way to it.
 func stand(value any, path providerspec.Path) any {
 	if len(path) == 0 {
 		return ""

@@ -16,8 +16,8 @@ type Schema struct {
 // location is what the schema calls itself in references; nothing is ever loaded from there.
 const location = "millwright:///provider-spec"
 
-// Compile reads a JSON Schema, draft 2020-12 unless it says another. One that refers to anything outside itself, or to
-// nothing, is an error.
+// Compile reads a JSON Schema, draft 2020-12 unless it says another. One that refers to anything
+// outside itself, or to nothing, is an error.
 func Compile(raw []byte) (*Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

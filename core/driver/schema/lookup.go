@@ -10,7 +10,8 @@ import (
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
 
-// WriteOnly says whether the field, or something that it lies in, is marked writeOnly: such fields may come from a Secret.
+// WriteOnly says whether the field, or something that it lies in, is marked writeOnly: such fields
+// may come from a Secret.
 func (s *Schema) WriteOnly(path providerspec.Path) bool {
 	for i := range len(path) + 1 {
 		if slices.ContainsFunc(s.at(path[:i]), func(sub *jsonschema.Schema) bool { return sub.WriteOnly }) {
@@ -35,7 +36,8 @@ type Endpoint struct {
 	Value string
 }
 
-// Endpoints returns the addresses in a spec, in no order. What is no JSON has none, and an empty text is none.
+// Endpoints returns the addresses in a spec, in no order. What is no JSON has none, and an empty
+// text is none.
 func (s *Schema) Endpoints(spec []byte) []Endpoint {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec))
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
 
-// maxExponent bounds the numbers of schemas and specs. The validator calculates with fractions: one with a million digits keeps it
-// busy, and it ends the process over those that are greater still.
+// maxExponent bounds the numbers of schemas and specs. The validator calculates with fractions: one
+// with a million digits keeps it busy, and it ends the process over those that are greater still.
 const maxExponent = 1000
 
-// excess returns where in a value a number is that must not be calculated with; the first, in the order of keys.
+// excess returns where in a value a number is that must not be calculated with; the first, in the
+// order of keys.
 func excess(at providerspec.Path, value any) (providerspec.Path, bool) {
 	switch v := value.(type) {
 	case json.Number:

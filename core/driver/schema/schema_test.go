@@ -9,7 +9,8 @@ import (
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
 
-// cloudSchema has what schemas have: references, alternatives, lists, patterns, and secrets in all of them.
+// cloudSchema has what schemas have: references, alternatives, lists, patterns, and secrets in all
+// of them.
 const cloudSchema = `{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "type": "object",
