@@ -316,7 +316,7 @@ func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 	g.ended("first", now, now, &instance.Failure{Class: instance.Quota})
 	for _, uid := range []string{"a", "b", "c"} {
 		if _, ok := g.ask(uid, now); ok {
-			t.Errorf("%s may call a gate that is shut", uid)
+			t.Errorf("%s may call though the breaker is open", uid)
 		}
 	}
 	nobody := func(string) bool { return false }
@@ -338,7 +338,7 @@ func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
 	g.drop("b")
 	g.drop("c")
 	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).IsZero() || g.isIdle(now) || !g.isIdle(now.Add(2*breakerMemory)) {
-		t.Error("a gate that nobody waits at is not forgotten after a while")
+		t.Error("a breaker that nobody waits for is not forgotten after a while")
 	}
 }
 

@@ -263,7 +263,7 @@ func TestAnswersThatBreakTheContractAreUnknownOutcomes(t *testing.T) {
 	}
 }
 
-func TestALookThatFindsAnotherMachinesVMSaysSo(t *testing.T) {
+func TestPollThatFindsAnotherMachinesVMSaysSo(t *testing.T) {
 	m := machine("a")
 	r := reader{clusterUID: clusterUID, prefix: prefix}
 	if found, failure := r.readPoll(m, running(ref(m))); failure != nil || found.ProviderID == "" {

@@ -19,7 +19,7 @@ const reservation = 30 * time.Second
 type limiter struct {
 	// limit is what the driver takes, allowed what it gets now.
 	limit, allowed int
-	// used are the slots of requests under way, polls those of them that poll.
+	// used are the slots of requests under way, polls those of them that are for polls.
 	used, polls int
 	reserved    map[string]time.Time
 	queue       []string

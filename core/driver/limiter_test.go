@@ -11,7 +11,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func TestSlotsAreHandedOutInTurn(t *testing.T) {
+func TestLimiterGrantsRequestsInTurn(t *testing.T) {
 	s := newLimiter(1)
 	if !s.take("a", epoch) {
 		t.Fatal("the first request finds no free slot")
@@ -69,7 +69,7 @@ func TestAReservationSurvivesAShrinkingLimit(t *testing.T) {
 	}
 }
 
-func TestLooksGoFirstAndCanBeAbandoned(t *testing.T) {
+func TestPollsGoFirstAndCanBeAbandoned(t *testing.T) {
 	s := newLimiter(2)
 	s.take("a", epoch)
 	s.take("c", epoch)
@@ -91,7 +91,7 @@ func TestLooksGoFirstAndCanBeAbandoned(t *testing.T) {
 	}
 }
 
-func TestLooksThatNeverEndStarveNoMutation(t *testing.T) {
+func TestPollsThatNeverEndStarveNoMutation(t *testing.T) {
 	for _, limit := range []int{1, 2, 5} {
 		s := newLimiter(limit)
 		for range 20 * limit {
@@ -140,7 +140,7 @@ func (m *limiterModel) settle() {
 	m.pollWaiters = waiting
 }
 
-func TestSlotsHoldInEveryHistory(t *testing.T) {
+func TestLimiterHoldsInEveryHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &limiterModel{s: newLimiter(rapid.IntRange(1, 4).Draw(t, "limit")), now: epoch}
 		uid := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 6).Draw(t, "uid")) })

@@ -223,15 +223,15 @@ func checkListed(t *testing.T, d *Driver, s *session, machines map[string]*drive
 func checkHeld(t *testing.T, held []OwnedResource, machines map[string]*driverv1alpha1.Machine) {
 	t.Helper()
 	if len(held) != len(machines) {
-		t.Errorf("%d of %d machines are in the inventory", len(held), len(machines))
+		t.Errorf("%d of %d machines are in the list of owned resources", len(held), len(machines))
 	}
 	for _, one := range held {
 		if one.ClusterUID != clusterUID || one.Machine.UID == "" || string(one.Machine.Spec) != string(machine("asking").Spec) {
-			t.Errorf("the inventory holds %+v", one)
+			t.Errorf("the list of owned resources holds %+v", one)
 		}
 		for _, id := range one.ProviderIDs {
 			if !strings.HasPrefix(id, prefix) || !legible(id, 512) {
-				t.Errorf("the inventory holds the providerID %q", id)
+				t.Errorf("the list of owned resources holds the providerID %q", id)
 			}
 		}
 		if !one.Created.IsZero() && one.Created.Year() < 1970 {

@@ -102,7 +102,7 @@ func (c *cloud) drain() map[string]int {
 	}
 }
 
-func TestAHandfulIsLookedAtOneByOneAndManyByOneList(t *testing.T) {
+func TestHandfulIsPolledOneByOneAndManyByOneList(t *testing.T) {
 	all := machines(6)
 	f := newFakeDriver()
 	c := newCloud(f, all)
@@ -206,7 +206,7 @@ func TestServerOfAFleetOfTwoDeletedByHandIsNoticed(t *testing.T) {
 	r.observed(t, all[1], func(o instance.Observation) bool { return o.Looks == 2 })
 }
 
-func TestAMachineOfWhichNothingIsLeftIsNotLookedAt(t *testing.T) {
+func TestMachineOfWhichNothingIsLeftIsNotPolled(t *testing.T) {
 	all := machines(2)
 	f := newFakeDriver()
 	c := newCloud(f, all)
@@ -262,7 +262,7 @@ func TestAListThatIsNotImplementedIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestALookThatFailsIsToldAndForgivesItself(t *testing.T) {
+func TestFailedPollIsReportedUntilOneSucceeds(t *testing.T) {
 	for _, n := range []int{1, 6} {
 		t.Run(fmt.Sprintf("%d machines", n), func(t *testing.T) {
 			all := machines(n)

@@ -35,7 +35,7 @@ func seconds(w *pollSchedule, canList bool, count int, find func(int) poll) []in
 	return at
 }
 
-func TestWhenAMachineIsLookedAt(t *testing.T) {
+func TestWhenAMachineIsPolled(t *testing.T) {
 	creating := func(int) poll { return poll{instance: &instance.Instance{State: instance.Creating}} }
 	for _, test := range []struct {
 		name string
@@ -193,7 +193,7 @@ func checkQueue(t *rapid.T, w *pollSchedule, now time.Time) {
 	}
 }
 
-func TestTheFirstLookWaitsAsLongAsTheLastAnswerAsked(t *testing.T) {
+func TestFirstPollWaitsAsLongAsTheLastAnswerAsked(t *testing.T) {
 	w := testPollSchedule()
 	if got, want := w.track(machine("a"), Pending, epoch, epoch.Add(9*time.Second)), epoch.Add(9*time.Second); !got.Equal(want) {
 		t.Errorf("due at %v, want %v", got, want)
@@ -275,14 +275,14 @@ func TestAListThatTookLongIsFollowedByARest(t *testing.T) {
 	}
 }
 
-func TestLooksThatComeLateAreDropped(t *testing.T) {
+func TestPollsThatComeLateAreDropped(t *testing.T) {
 	w := testPollSchedule()
 	m := machine("a")
 	w.track(m, Pending, epoch, time.Time{})
 	newer := poll{began: epoch.Add(2), ended: epoch.Add(2), instance: &instance.Instance{State: instance.Running}}
 	older := poll{began: epoch.Add(1), ended: epoch.Add(3), instance: &instance.Instance{State: instance.Creating}, oneByOne: true}
 	if !w.found(m.UID, newer) || w.found(m.UID, older) {
-		t.Error("an older look is news, or a newer one is none")
+		t.Error("an older poll counts as a change, or a newer one does not")
 	}
 	if got, _ := w.observed(m.UID); got.Instance.State != instance.Running {
 		t.Errorf("state %s, want the newer look's", got.Instance.State)
@@ -326,10 +326,10 @@ func TestWhatAnAnswerHidIsToldAgain(t *testing.T) {
 				w.found(m.UID, test.beside)
 			}
 			if got := w.found(m.UID, poll{began: at(7), ended: at(8), instance: test.after}); got != test.want {
-				t.Errorf("the first look after the answer is news: %t, want %t", got, test.want)
+				t.Errorf("the first poll after the answer counts as a change: %t, want %t", got, test.want)
 			}
 			if w.found(m.UID, poll{began: at(9), ended: at(10), instance: test.after}) {
-				t.Error("the second look after the answer is news")
+				t.Error("the second poll after the answer counts as a change")
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
-func TestTheRosterFollowsTheDriver(t *testing.T) {
+func TestStatusFollowsTheDriver(t *testing.T) {
 	path := socketPath(t)
 	began := time.Now()
 	r := start(t, Config{}, path)
@@ -55,12 +55,12 @@ func (r *rig) awaitStatuses(t *testing.T, want driverstatus.Driver) {
 		select {
 		case <-r.drivers.Changed():
 		case <-time.After(patience):
-			t.Fatalf("roster (-want +got):\n%s", diff)
+			t.Fatalf("status (-want +got):\n%s", diff)
 		}
 	}
 }
 
-func TestTheRosterTellsNoArguments(t *testing.T) {
+func TestStatusHoldsNoArguments(t *testing.T) {
 	drivers, err := New(Config{ClusterUID: clusterUID}, []Target{{Name: driverName, Address: "exec:///driver?arg=--token=s3cr3t"}})
 	if err != nil {
 		t.Fatal(err)

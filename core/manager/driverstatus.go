@@ -18,11 +18,11 @@ import (
 // +kubebuilder:rbac:groups="",namespace=millwright-system,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",namespace=millwright-system,resources=configmaps,resourceNames=millwright-drivers,verbs=patch
 
-// rosterPause lies between two writes of the roster: a driver that comes and goes is no reason for
-// more.
+// publishPause lies between two writes of the drivers' status: a driver that comes and goes is no
+// reason for more.
 const publishPause = 5 * time.Second
 
-// publisher keeps the roster of drivers up to date, as long as this process leads.
+// publisher keeps the drivers' status up to date, as long as this process leads.
 type publisher struct {
 	client    client.Client
 	drivers   *driver.Drivers
@@ -31,7 +31,7 @@ type publisher struct {
 	log       logr.Logger
 }
 
-// addPublisher adds the publisher of the roster; it needs a namespace to publish in.
+// addPublisher adds the publisher of the drivers' status; it needs a namespace to publish in.
 func addPublisher(mgr ctrl.Manager, o Options, drivers *driver.Drivers) error {
 	if o.LeaderElection.Namespace == "" {
 		return nil
@@ -67,18 +67,18 @@ func (p *publisher) Start(ctx context.Context) error {
 	return nil
 }
 
-// await waits for rosterPause, less if there are news or ctx ends.
-func (p *publisher) await(ctx context.Context, news <-chan struct{}) {
+// await waits for publishPause, or until changed fires or ctx ends.
+func (p *publisher) await(ctx context.Context, changed <-chan struct{}) {
 	timer := p.clock.NewTimer(publishPause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-news:
+	case <-changed:
 	case <-timer.C():
 	}
 }
 
-// publish writes the roster as it is now.
+// publish writes the drivers' status as it is now.
 func (p *publisher) publish(ctx context.Context) error {
 	data, err := driverstatus.Encode(p.drivers.Statuses())
 	if err != nil {

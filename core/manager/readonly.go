@@ -10,7 +10,7 @@ import (
 )
 
 // lookOnly lets through only those requests to the API server that a manager with --read-only may
-// make: reads, the leader's Lease, the roster of drivers, the status of this project's objects, and
+// make: reads, the leader's Lease, the drivers' status, the status of this project's objects, and
 // questions about who asks for metrics. It is there so that no controller has to be trusted with
 // it.
 func lookOnly(next http.RoundTripper) http.RoundTripper {
