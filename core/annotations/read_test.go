@@ -31,3 +31,25 @@ func TestInitialSizeIsTheAutoscalersMinimum(t *testing.T) {
 		t.Errorf("without a minimum: %d replicas, want 1", got)
 	}
 }
+
+func TestWhatIsAskedOfAMachine(t *testing.T) {
+	for _, tc := range []struct {
+		key, value        string
+		preserved, marked bool
+		priority          int32
+	}{
+		{key: clusterv1alpha1.PreserveMachineAnnotation, value: "true", preserved: true},
+		{key: clusterv1alpha1.PreserveMachineAnnotation, value: "false"},
+		{key: clusterv1alpha1.DeleteMachineAnnotation, value: "", marked: true},
+		{key: clusterv1alpha1.DeleteMachineAnnotation, value: "false", marked: true},
+		{key: clusterv1alpha1.MachinePriorityAnnotation, value: "-3", priority: -3},
+		{key: clusterv1alpha1.MachinePriorityAnnotation, value: "high"},
+	} {
+		m := &clusterv1alpha1.Machine{}
+		m.Annotations = map[string]string{tc.key: tc.value}
+		if IsPreserved(m) != tc.preserved || IsMarkedForDeletion(m) != tc.marked || Priority(m) != tc.priority {
+			t.Errorf("%s=%q: preserved %t, marked %t, priority %d; want %+v",
+				tc.key, tc.value, IsPreserved(m), IsMarkedForDeletion(m), Priority(m), tc)
+		}
+	}
+}

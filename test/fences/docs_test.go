@@ -1,6 +1,7 @@
 package fences
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -60,6 +61,25 @@ func exists(tests map[string]bool, name string) bool {
 		}
 	}
 	return false
+}
+
+// namedFile is a file of the tree in a text, as `core/doc.go`.
+var namedFile = regexp.MustCompile("`([a-z][\\w.-]*/[\\w./-]+\\.(?:go|proto|json|md))`")
+
+// TestContributingNamesFilesThatExist: who is sent to a file has to find it.
+func TestContributingNamesFilesThatExist(t *testing.T) {
+	named := 0
+	eachLine(t, filepath.Join(top, "CONTRIBUTING.md"), func(n int, line string) {
+		for _, match := range namedFile.FindAllStringSubmatch(line, -1) {
+			named++
+			if _, err := os.Stat(filepath.Join(top, match[1])); err != nil {
+				t.Errorf("CONTRIBUTING.md:%d: %v", n, err)
+			}
+		}
+	})
+	if named == 0 {
+		t.Error("CONTRIBUTING.md names no file: does this test look for the right thing?")
+	}
 }
 
 func TestExists(t *testing.T) {
