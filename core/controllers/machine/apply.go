@@ -23,13 +23,13 @@ import (
 // machineTag is the tag that tells, in the cloud's own console, which Machine a VM is.
 const machineTag = "cluster.k8s.io/machine"
 
-// apply does what a step says and brings the subject up to date. It returns true when there is
+// apply does what a step says and brings the scope up to date. It returns true when there is
 // nothing more to do now.
-func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
+func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.Step) (waits bool, err error) {
 	switch step.Do {
 	case lifecycle.Nothing:
 		waits = true
-		if err = r.reallyAlone(ctx, s, step); err != nil {
+		if err = r.confirmNoNode(ctx, s, step); err != nil {
 			break
 		}
 		r.watch(s, step.Watch)
@@ -37,7 +37,7 @@ func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step)
 	case lifecycle.Identify:
 		err = r.identify(ctx, s)
 	case lifecycle.Dismiss:
-		waits, err = true, r.dismiss(ctx, s)
+		waits, err = true, r.deleteMachine(ctx, s)
 	case lifecycle.Create, lifecycle.Delete:
 		return r.mutate(ctx, s, step)
 	case lifecycle.Record:
@@ -54,14 +54,14 @@ func (r *reconciler) apply(ctx context.Context, s *subject, step lifecycle.Step)
 		waits, err = r.release(ctx, s)
 	}
 	if err == nil && (waits || step.Do != lifecycle.Release) {
-		r.tell(s, step)
+		r.recordEvents(s, step)
 	}
 	return waits, err
 }
 
 // claim brings the Node up to what the Machine wants on it.
-func (r *reconciler) claim(ctx context.Context, s *subject) error {
-	node, err := r.claimNode(ctx, s.node, s.demand())
+func (r *reconciler) claim(ctx context.Context, s *machineScope) error {
+	node, err := r.applyNodeMetadata(ctx, s.node, s.nodeMetadata())
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,10 @@ func (r *reconciler) claim(ctx context.Context, s *subject) error {
 	return nil
 }
 
-// reallyAlone returns an error for a machine that is about to be given up for want of a Node, and
+// confirmNoNode returns an error for a machine that is about to be given up for want of a Node, and
 // has one that only the cache does not show: a watch may be interrupted for longer than the API
 // server was away.
-func (r *reconciler) reallyAlone(ctx context.Context, s *subject, step lifecycle.Step) error {
+func (r *reconciler) confirmNoNode(ctx context.Context, s *machineScope, step lifecycle.Step) error {
 	given := step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && s.machine.Status.Phase != step.Status.Phase &&
 		step.Status.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout
 	if !given || s.state.Node.Match != lifecycle.NodeNone {
@@ -91,7 +91,7 @@ func (r *reconciler) reallyAlone(ctx context.Context, s *subject, step lifecycle
 }
 
 // watch has the driver look at the VM as often as it should.
-func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
+func (r *reconciler) watch(s *machineScope, w lifecycle.Watch) {
 	if s.driver == nil || s.state.Machine.UID == "" || s.state.Machine.UIDTaken != "" {
 		return
 	}
@@ -106,20 +106,20 @@ func (r *reconciler) watch(s *subject, w lifecycle.Watch) {
 	case lifecycle.Unwatched:
 		s.driver.Untrack(s.key(), s.state.Machine.UID)
 	case lifecycle.Closely:
-		s.driver.Track(s.told(), driver.Pending)
+		s.driver.Track(s.driverRequest(), driver.Pending)
 	case lifecycle.Seldom:
-		s.driver.Track(s.told(), driver.Settled)
+		s.driver.Track(s.driverRequest(), driver.Settled)
 	}
 }
 
 // writeStatus writes the status, if it is to be written. It fails on a Machine that has changed
 // since it was read: what was decided about the old one does not count.
-func (r *reconciler) writeStatus(ctx context.Context, s *subject, step lifecycle.Step) error {
+func (r *reconciler) writeStatus(ctx context.Context, s *machineScope, step lifecycle.Step) error {
 	if !step.Write {
 		return nil
 	}
 	was := s.machine.Status.Phase
-	s.noteRefused(step)
+	s.recordRefusedSpec(step)
 	writeStatus(s.machine, step.Status, s.node, metav1.NewTime(s.state.Now))
 	if err := r.client.Status().Update(ctx, s.machine); err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -130,7 +130,7 @@ func (r *reconciler) writeStatus(ctx context.Context, s *subject, step lifecycle
 }
 
 // written takes over what the API server made of a write to the Machine.
-func (s *subject) written() {
+func (s *machineScope) written() {
 	s.memory.version = s.machine.ResourceVersion
 	s.state.Machine.Status = readStatus(&s.machine.Status)
 	s.state.Machine.Outdated = s.machine.Status.ObservedGeneration != s.machine.Generation
@@ -138,7 +138,7 @@ func (s *subject) written() {
 
 // patchMachine writes what change does to the Machine. locked: only if nobody else has written to
 // it since.
-func (r *reconciler) patchMachine(ctx context.Context, s *subject, locked bool, change func(*clusterv1alpha1.Machine)) error {
+func (r *reconciler) patchMachine(ctx context.Context, s *machineScope, locked bool, change func(*clusterv1alpha1.Machine)) error {
 	patch := client.MergeFrom(s.machine.DeepCopy())
 	if locked {
 		patch = client.MergeFromWithOptions(s.machine.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -152,7 +152,7 @@ func (r *reconciler) patchMachine(ctx context.Context, s *subject, locked bool, 
 }
 
 // identify sets finalizer and machineUID of a Machine that came without, as those of sets do not.
-func (r *reconciler) identify(ctx context.Context, s *subject) error {
+func (r *reconciler) identify(ctx context.Context, s *machineScope) error {
 	err := r.patchMachine(ctx, s, true, func(m *clusterv1alpha1.Machine) {
 		controllerutil.AddFinalizer(m, clusterv1alpha1.MachineFinalizer)
 		if m.Spec.MachineUID == nil {
@@ -166,7 +166,7 @@ func (r *reconciler) identify(ctx context.Context, s *subject) error {
 	return nil
 }
 
-func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string) error {
+func (r *reconciler) recordProviderID(ctx context.Context, s *machineScope, id string) error {
 	err := r.patchMachine(ctx, s, false, func(m *clusterv1alpha1.Machine) { m.Spec.ProviderID = &id })
 	if err != nil {
 		return fmt.Errorf("set spec.providerID: %w", err)
@@ -176,27 +176,27 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *subject, id string
 	if err != nil {
 		return err
 	}
-	s.node, s.state.Node = found.node, found.describe(s.demand())
+	s.node, s.state.Node = found.node, found.describe(s.nodeMetadata())
 	return nil
 }
 
 // mutate starts a create or delete, once its turn has come and the status is written.
-func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step) (waits bool, err error) {
+func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle.Step) (waits bool, err error) {
 	if err := r.prepare(ctx, s, &step); err != nil {
 		return false, s.notStarted(step, err)
 	}
-	if err := s.driver.Reserve(s.told(), operationOf(step)); err != nil {
+	if err := s.driver.Reserve(s.driverRequest(), operationOf(step)); err != nil {
 		return false, s.notStarted(step, err)
 	}
 	if err := r.writeStatus(ctx, s, step); err != nil {
 		s.forgetAttempt()
 		return false, err
 	}
-	r.tell(s, step)
+	r.recordEvents(s, step)
 	if step.Do == lifecycle.Create {
-		err = s.driver.StartCreate(ctx, s.told(), s.userData, map[string]string{machineTag: keyOf(s.machine)})
+		err = s.driver.StartCreate(ctx, s.driverRequest(), s.userData, map[string]string{machineTag: keyOf(s.machine)})
 	} else {
-		err = s.driver.StartDelete(ctx, s.told())
+		err = s.driver.StartDelete(ctx, s.driverRequest())
 	}
 	if err != nil {
 		return false, s.notStarted(step, err)
@@ -206,7 +206,7 @@ func (r *reconciler) mutate(ctx context.Context, s *subject, step lifecycle.Step
 }
 
 // notStarted takes over why a call was not started; what to do about it is lifecycle's to say.
-func (s *subject) notStarted(step lifecycle.Step, err error) error {
+func (s *machineScope) notStarted(step lifecycle.Step, err error) error {
 	s.forgetAttempt()
 	known := &s.state.Driver
 	failure, failed := errors.AsType[*instance.Failure](err)
@@ -239,13 +239,13 @@ func operationOf(step lifecycle.Step) instance.Operation {
 }
 
 // forgetAttempt takes back what was remembered of a call that was not started.
-func (s *subject) forgetAttempt() {
+func (s *machineScope) forgetAttempt() {
 	s.state.Memory.Attempted = ""
 	s.memory.lifecycle = s.state.Memory
 }
 
 // drainPass makes one pass over the Node.
-func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
+func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	node := s.node.DeepCopy()
 	progress, err := r.drainer.Pass(ctx, node)
 	if node.ResourceVersion != s.node.ResourceVersion {
@@ -266,14 +266,14 @@ func (r *reconciler) drainPass(ctx context.Context, s *subject) error {
 		Blocked: progress.BlockedBy(), Refused: progress.RefusedBy(), Remaining: progress.Remaining(),
 	}
 	if drain.Silent(node) {
-		r.listen(ctx, node, s.state.Drain)
+		r.readHeartbeat(ctx, node, s.state.Drain)
 	}
 	return nil
 }
 
-// listen finds out for a drain whether the kubelet of a silent Node can be heard after all, and has
-// it looked whether those of other Nodes are.
-func (r *reconciler) listen(ctx context.Context, node *corev1.Node, found *lifecycle.Drain) {
+// readHeartbeat finds out for a drain whether the kubelet of a silent Node can be heard after all,
+// and has it looked whether those of other Nodes are.
+func (r *reconciler) readHeartbeat(ctx context.Context, node *corev1.Node, found *lifecycle.Drain) {
 	heartbeats := r.observable.heartbeats
 	heartbeats.want(r.clock.Now())
 	lease, err := heartbeats.leaseOf(ctx, node.Name)
@@ -285,7 +285,7 @@ func (r *reconciler) listen(ctx context.Context, node *corev1.Node, found *lifec
 
 // release removes the finalizer. Before that it looks for a Node that registered so late that the
 // cache does not have it.
-func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err error) {
+func (r *reconciler) release(ctx context.Context, s *machineScope) (waits bool, err error) {
 	if err := ownership.CheckRemoval(ctx, r.client, s.machine); err != nil {
 		return false, err
 	}
@@ -294,7 +294,7 @@ func (r *reconciler) release(ctx context.Context, s *subject) (waits bool, err e
 		err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, late)
 		if err == nil && late.DeletionTimestamp.IsZero() {
 			found := choose(s.machine, ids, []*corev1.Node{late})
-			s.node, s.state.Node = found.node, found.describe(s.demand())
+			s.node, s.state.Node = found.node, found.describe(s.nodeMetadata())
 			return false, nil
 		}
 		if client.IgnoreNotFound(err) != nil {

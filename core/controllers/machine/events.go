@@ -6,8 +6,9 @@ import (
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
-// tell emits a step's events and counts its failures. Their texts are lifecycle's, and stable.
-func (r *reconciler) tell(s *subject, step lifecycle.Step) {
+// recordEvents emits a step's events and counts its failures. Their texts are lifecycle's, and
+// stable.
+func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
 	for _, e := range step.Events {
 		severity := corev1.EventTypeNormal
 		if e.Warning {

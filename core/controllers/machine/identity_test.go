@@ -150,7 +150,7 @@ func TestAliasIsTakenOver(t *testing.T) {
 	b.check(server.user.Delete(t.Context(), m))
 	b.awaitGone(m)
 	b.awaitGone(node)
-	for _, told := range b.cloud.told() {
+	for _, told := range b.cloud.providerIDsTold() {
 		if told != "" && told != id {
 			t.Errorf("the driver was told %s", told)
 		}
@@ -187,8 +187,8 @@ func TestOneUIDTwice(t *testing.T) {
 func TestHadUIDBefore(t *testing.T) {
 	now := metav1.Now()
 	type change = func(*clusterv1alpha1.Machine)
-	begun := func(m *clusterv1alpha1.Machine) { m.Status.ProviderID = "x" }
-	denied := func(m *clusterv1alpha1.Machine) {
+	hasBegun := func(m *clusterv1alpha1.Machine) { m.Status.ProviderID = "x" }
+	isDenied := func(m *clusterv1alpha1.Machine) {
 		m.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionInstanceReady, Status: metav1.ConditionFalse, Reason: clusterv1alpha1.ReasonNotAdopted}}
 	}
 	old := func(m *clusterv1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) }
@@ -199,12 +199,12 @@ func TestHadUIDBefore(t *testing.T) {
 		"an older one":                           {other: []change{old}, want: true},
 		"a younger one":                          {one: []change{old}},
 		"the same age":                           {want: true},
-		"a younger one that core has begun with": {other: []change{begun}, one: []change{old}, want: true},
-		"an older one, of one that core has begun with": {other: []change{old}, one: []change{begun}},
-		"both begun": {other: []change{old, begun}, one: []change{begun}},
-		"an older one that the driver does not confirm":    {other: []change{old, denied}},
-		"an older one, of one that is not confirmed":       {other: []change{old}, one: []change{denied}, want: true},
-		"a younger one, of an older that is not confirmed": {one: []change{old, denied}, want: true},
+		"a younger one that core has begun with": {other: []change{hasBegun}, one: []change{old}, want: true},
+		"an older one, of one that core has begun with": {other: []change{old}, one: []change{hasBegun}},
+		"both begun": {other: []change{old, hasBegun}, one: []change{hasBegun}},
+		"an older one that the driver does not confirm":    {other: []change{old, isDenied}},
+		"an older one, of one that is not confirmed":       {other: []change{old}, one: []change{isDenied}, want: true},
+		"a younger one, of an older that is not confirmed": {one: []change{old, isDenied}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := func(uid string, changes []change) *clusterv1alpha1.Machine {
@@ -225,8 +225,8 @@ func TestHadUIDBefore(t *testing.T) {
 	}
 }
 
-// told returns the ids that calls named.
-func (c *cloud) told() []string {
+// providerIDsTold returns the ids that calls named.
+func (c *cloud) providerIDsTold() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.named))

@@ -29,7 +29,7 @@ type match struct {
 
 // observeNodeOf finds the Machine's Node. A Machine whose providerID the driver has not confirmed
 // has none, whatever Node has that id.
-func (r *reconciler) observeNodeOf(ctx context.Context, s *subject) (match, error) {
+func (r *reconciler) observeNodeOf(ctx context.Context, s *machineScope) (match, error) {
 	return r.findNode(ctx, s.machine, s.state.KnownIDs(), s.nodeName())
 }
 
@@ -89,7 +89,7 @@ func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) matc
 		names[n.Name] = n
 	}
 	if len(names) > 1 {
-		if mine := claimed(m, ids, names); mine != nil && !m.DeletionTimestamp.IsZero() {
+		if mine := annotatedNode(m, ids, names); mine != nil && !m.DeletionTimestamp.IsZero() {
 			return match{node: mine}
 		}
 		all := slices.Sorted(maps.Keys(names))
@@ -119,9 +119,9 @@ func isControlPlane(node *corev1.Node) bool {
 	return labeled
 }
 
-// claimed returns the one Node that is known to be the Machine's; nil when there is none, or
+// annotatedNode returns the one Node that is known to be the Machine's; nil when there is none, or
 // several.
-func claimed(m *clusterv1alpha1.Machine, ids []string, nodes map[string]*corev1.Node) *corev1.Node {
+func annotatedNode(m *clusterv1alpha1.Machine, ids []string, nodes map[string]*corev1.Node) *corev1.Node {
 	var mine *corev1.Node
 	for _, n := range nodes {
 		if n.Annotations[clusterv1alpha1.NodeMachineAnnotation] != keyOf(m) || !slices.Contains(ids, n.Spec.ProviderID) {
@@ -141,7 +141,7 @@ func keyOf(m *clusterv1alpha1.Machine) string {
 }
 
 // describe is the match in lifecycle's terms.
-func (n match) describe(d demand) lifecycle.Node {
+func (n match) describe(d nodeMetadata) lifecycle.Node {
 	if n.conflict != "" {
 		return lifecycle.Node{Match: lifecycle.NodeConflicting, Conflict: n.conflict}
 	}
@@ -150,7 +150,7 @@ func (n match) describe(d demand) lifecycle.Node {
 	}
 	found := lifecycle.Node{
 		Match: lifecycle.NodeFound, Name: n.node.Name, ProviderID: n.node.Spec.ProviderID, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
-		Claimed: d.met(n.node),
+		Claimed: d.isApplied(n.node),
 	}
 	for _, c := range n.node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

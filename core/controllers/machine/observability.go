@@ -150,9 +150,9 @@ func (o *observability) reading(d *driver.Driver) lifecycle.Clock {
 	return reading
 }
 
-// asks returns a function that asks an API server whether it, and what it stores things in, is
+// pings returns a function that asks an API server whether it, and what it stores things in, is
 // there.
-func asks(client rest.Interface) func(context.Context) error {
+func pings(client rest.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := client.Get().AbsPath("/readyz").Do(ctx).Error()
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {

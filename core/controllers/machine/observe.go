@@ -16,9 +16,9 @@ import (
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
-// subject is one Machine in a reconcile: what was observed, and the objects it was observed on.
-// What is written is brought up to date in both.
-type subject struct {
+// machineScope is one Machine in a reconcile: what was observed, and the objects it was observed
+// on. What is written is brought up to date in both.
+type machineScope struct {
 	state   lifecycle.State
 	machine *clusterv1alpha1.Machine
 	node    *corev1.Node
@@ -33,8 +33,8 @@ type subject struct {
 }
 
 // observe reads everything that lifecycle decides by.
-func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, since time.Time) (*subject, error) {
-	s := &subject{machine: m, memory: mem}
+func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, since time.Time) (*machineScope, error) {
+	s := &machineScope{machine: m, memory: mem}
 	s.state = lifecycle.State{Now: r.clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
 	s.state.Driver.LeadingSince = since
 	var err error
@@ -61,13 +61,13 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	if err != nil {
 		return nil, err
 	}
-	s.state.Machine.Paused, s.state.Machine.Dismissed = pause, dismissedOn(m, s.node)
+	s.state.Machine.Paused, s.state.Machine.Dismissed = pause, deleteNowOn(m, s.node)
 	s.state.Clock = r.observable.reading(s.driver)
 	return s, nil
 }
 
 // observeNode finds the Node, as our last write left it where the cache does not have that yet.
-func (r *reconciler) observeNode(ctx context.Context, s *subject) error {
+func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
 	rollout, err := r.rolloutOf(ctx, s.machine)
 	if err != nil {
 		return err
@@ -85,13 +85,13 @@ func (r *reconciler) observeNode(ctx context.Context, s *subject) error {
 		}
 	}
 	s.node, s.rollout = found.node, rollout
-	s.state.Node = found.describe(s.demand())
+	s.state.Node = found.describe(s.nodeMetadata())
 	return nil
 }
 
-// demand is what the Machine, as it is now, wants on its Node.
-func (s *subject) demand() demand {
-	return demandOf(s.machine, s.rollout)
+// nodeMetadata is what the Machine, as it is now, wants on its Node.
+func (s *machineScope) nodeMetadata() nodeMetadata {
+	return nodeMetadataOf(s.machine, s.rollout)
 }
 
 // record is what stands in the Machine.
@@ -121,7 +121,7 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 
 // bootstrap renders the user data of a machine that may yet be created, and says how its kubelet
 // fits the API server.
-func (r *reconciler) bootstrap(s *subject) error {
+func (r *reconciler) bootstrap(s *machineScope) error {
 	m := s.machine
 	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
 		return nil
@@ -161,7 +161,7 @@ func (r *reconciler) bootstrap(s *subject) error {
 }
 
 // observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.
-func (r *reconciler) observeDriver(s *subject) error {
+func (r *reconciler) observeDriver(s *machineScope) error {
 	known := &s.state.Driver
 	p := &s.provision
 	if p.trouble != nil && p.effective.Provider == "" {
@@ -202,16 +202,16 @@ func (r *reconciler) observeDriver(s *subject) error {
 }
 
 // nodeName is the name under which the machine's kubelet registers.
-func (s *subject) nodeName() string {
+func (s *machineScope) nodeName() string {
 	if seen := s.state.Driver.Seen; seen != nil && seen.Instance != nil && seen.Instance.NodeName != "" {
 		return seen.Instance.NodeName
 	}
 	return s.machine.Name
 }
 
-// told is the machine as its driver is told of it. An id that the driver has not confirmed is none
-// of its own: it is not told.
-func (s *subject) told() driver.Machine {
+// driverRequest is the machine as its driver is told of it. An id that the driver has not confirmed
+// is none of its own: it is not told.
+func (s *machineScope) driverRequest() driver.Machine {
 	var id string
 	if ids := s.state.KnownIDs(); len(ids) > 0 {
 		id = ids[0]
@@ -229,7 +229,7 @@ func (s *subject) told() driver.Machine {
 
 // lastKnownState is the driver's own memory of the machine, as it last gave it; it is not written
 // down at once.
-func (s *subject) lastKnownState() []byte {
+func (s *machineScope) lastKnownState() []byte {
 	if heard := s.state.Memory.LastKnownState; heard != nil {
 		return heard
 	}
@@ -237,6 +237,6 @@ func (s *subject) lastKnownState() []byte {
 }
 
 // key is the Machine's.
-func (s *subject) key() client.ObjectKey {
+func (s *machineScope) key() client.ObjectKey {
 	return client.ObjectKeyFromObject(s.machine)
 }

@@ -56,18 +56,18 @@ const rotation = 10 * time.Minute
 
 // provision finds the Machine's driver and reads what that is told. What was written down before
 // the VM was made holds; credentials are those of now.
-func (r *reconciler) provision(ctx context.Context, s *subject) error {
+func (r *reconciler) provision(ctx context.Context, s *machineScope) error {
 	m, p := s.machine, &s.provision
 	effective, err := specresolver.Inherit(ctx, r.client, m.Namespace, &m.Spec)
 	p.inherited = effective
-	if !m.DeletionTimestamp.IsZero() || !s.unmade() {
+	if !m.DeletionTimestamp.IsZero() || !s.hasNothingInCloud() {
 		// What is deleted is looked for where it may have been made.
 		effective = effective.Written(m.Status.ProviderSpec)
 	}
-	effective.MayExist = begun(m)
+	effective.MayExist = hasBegun(m)
 	p.effective = effective
 	if err != nil {
-		return p.inTrouble(err)
+		return p.recordTrouble(err)
 	}
 	var secretless bool
 	if p.checked, secretless = specresolver.Secretless(effective); secretless {
@@ -80,12 +80,13 @@ func (r *reconciler) provision(ctx context.Context, s *subject) error {
 	if err != nil {
 		return err
 	}
-	return p.inTrouble(r.entrust(ctx, s, d))
+	return p.recordTrouble(r.readSecrets(ctx, s, d))
 }
 
-// entrust reads the secrets that the driver gets with the spec, once the rules have passed for it.
-func (r *reconciler) entrust(ctx context.Context, s *subject, d *driver.Driver) error {
-	known, err := schemaOf(d, s.told())
+// readSecrets reads the secrets that the driver gets with the spec, once the rules have passed for
+// it.
+func (r *reconciler) readSecrets(ctx context.Context, s *machineScope, d *driver.Driver) error {
+	known, err := schemaOf(d, s.driverRequest())
 	if err != nil {
 		return err
 	}
@@ -110,15 +111,15 @@ func schemaOf(d *driver.Driver, m driver.Machine) (known specresolver.Schema, er
 	return known, err
 }
 
-// unmade says whether it is known that nothing can exist in the cloud: what was written down for an
-// attempt that made nothing is no obstacle to what is right by now.
-func (s *subject) unmade() bool {
+// hasNothingInCloud says whether it is known that nothing can exist in the cloud: what was written
+// down for an attempt that made nothing is no obstacle to what is right by now.
+func (s *machineScope) hasNothingInCloud() bool {
 	known := s.state.Memory
 	return s.state.Machine.ProviderID == "" && known.Last != nil && !known.Possible
 }
 
-// inTrouble takes over an error that the Machine shows, and returns any other.
-func (p *provision) inTrouble(err error) error {
+// recordTrouble takes over an error that the Machine shows, and returns any other.
+func (p *provision) recordTrouble(err error) error {
 	if failure, is := errors.AsType[*instance.Failure](err); is {
 		p.trouble = failure
 		return nil
@@ -129,7 +130,7 @@ func (p *provision) inTrouble(err error) error {
 // prepare completes and checks the spec of a machine of which nothing can exist yet, and notes in
 // its status what it is made from. It writes nothing: that goes with the write before the create.
 // Errors are those of notStarted.
-func (r *reconciler) prepare(ctx context.Context, s *subject, step *lifecycle.Step) error {
+func (r *reconciler) prepare(ctx context.Context, s *machineScope, step *lifecycle.Step) error {
 	p := &s.provision
 	if p.trouble != nil {
 		return p.trouble
@@ -143,10 +144,10 @@ func (r *reconciler) prepare(ctx context.Context, s *subject, step *lifecycle.St
 	if err := p.checked.Keep(ctx); err != nil || s.state.Memory.Possible || s.state.Machine.ProviderID != "" {
 		return err
 	}
-	if err := s.driver.Reachable(s.told()); err != nil {
+	if err := s.driver.Reachable(s.driverRequest()); err != nil {
 		return err
 	}
-	known, err := schemaOf(s.driver, s.told())
+	known, err := schemaOf(s.driver, s.driverRequest())
 	if err != nil {
 		return err
 	}
@@ -158,20 +159,20 @@ func (r *reconciler) prepare(ctx context.Context, s *subject, step *lifecycle.St
 	for _, ref := range p.checked.Spec().References {
 		question.Withheld = append(question.Withheld, ref.Path)
 	}
-	completed, err := s.driver.Prepare(s.told(), question)
+	completed, err := s.driver.Prepare(s.driverRequest(), question)
 	if err != nil {
 		return err
 	}
 	p.completed = completed
-	if s.note(completed) {
+	if s.recordAppliedSpec(completed) {
 		step.Write = true
 	}
 	return nil
 }
 
-// note takes over into the status what the machine is made from, unless its spec says just that,
-// and says whether that is news.
-func (s *subject) note(completed []byte) bool {
+// recordAppliedSpec takes over into the status what the machine is made from, unless its spec says
+// just that, and says whether that is news.
+func (s *machineScope) recordAppliedSpec(completed []byte) bool {
 	m, p := s.machine, &s.provision
 	applied, err := p.checked.Spec().Refer(completed)
 	if err != nil {
@@ -192,11 +193,12 @@ func (s *subject) note(completed []byte) bool {
 	return true
 }
 
-// noteRefused notes in the status what was refused, of a machine that fails for its spec before
-// anything can exist of it: its set sees by that whether a class or Cluster has been mended since.
-func (s *subject) noteRefused(step lifecycle.Step) {
+// recordRefusedSpec notes in the status what was refused, of a machine that fails for its spec
+// before anything can exist of it: its set sees by that whether a class or Cluster has been mended
+// since.
+func (s *machineScope) recordRefusedSpec(step lifecycle.Step) {
 	failed := step.Status.Failure != nil && s.machine.Status.FailureReason == nil
-	if !failed || !health.IsSpecReason(step.Status.Failure.Reason) || !s.unmade() || !specresolver.Inherits(&s.machine.Spec) {
+	if !failed || !health.IsSpecReason(step.Status.Failure.Reason) || !s.hasNothingInCloud() || !specresolver.Inherits(&s.machine.Spec) {
 		return
 	}
 	p := s.provision
@@ -205,9 +207,9 @@ func (s *subject) noteRefused(step lifecycle.Step) {
 	}
 }
 
-// again is when to read the machine's Secrets again, soon where they keep it from getting on; 0 for
-// never.
-func (s *subject) again() time.Duration {
+// recheckAfter is when to read the machine's Secrets again, soon where they keep it from getting
+// on; 0 for never.
+func (s *machineScope) recheckAfter() time.Duration {
 	p := s.provision
 	if p.missing != nil || p.trouble != nil && p.trouble.Class == instance.Precondition {
 		return recheck

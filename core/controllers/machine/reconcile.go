@@ -33,11 +33,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	m := &clusterv1alpha1.Machine{}
 	if err := r.client.Get(ctx, req.NamespacedName, m); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.memories.forget(req.NamespacedName)
+			r.machineMemories.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	mem, since := r.memories.get(m, r.clock.Now())
+	mem, since := r.machineMemories.get(m, r.clock.Now())
 	if wait, err := r.behind(ctx, m, mem); err != nil || wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
@@ -89,7 +89,7 @@ func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem
 }
 
 // advance takes steps until there is nothing to do but wait.
-func (r *reconciler) advance(ctx context.Context, s *subject) (ctrl.Result, error) {
+func (r *reconciler) advance(ctx context.Context, s *machineScope) (ctrl.Result, error) {
 	for range maxSteps {
 		step := lifecycle.Next(s.state)
 		s.state.Memory, s.memory.lifecycle = step.Memory, step.Memory
@@ -108,9 +108,9 @@ func (r *reconciler) advance(ctx context.Context, s *subject) (ctrl.Result, erro
 
 // waitFor is when to come back unless something happens before. The conditions say what is waited
 // for.
-func (s *subject) waitFor(step lifecycle.Step) ctrl.Result {
+func (s *machineScope) waitFor(step lifecycle.Step) ctrl.Result {
 	if step.Wake.IsZero() {
-		return ctrl.Result{RequeueAfter: s.again()}
+		return ctrl.Result{RequeueAfter: s.recheckAfter()}
 	}
-	return ctrl.Result{RequeueAfter: requeue.Earlier(max(step.Wake.Sub(s.state.Now), time.Millisecond), s.again())}
+	return ctrl.Result{RequeueAfter: requeue.Earlier(max(step.Wake.Sub(s.state.Now), time.Millisecond), s.recheckAfter())}
 }

@@ -133,7 +133,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 // the Nodes.
 func newObservability(mgr ctrl.Manager, o Options, m *measures, nodes rest.Interface) (*observability, error) {
 	watch := &observability{
-		clock: o.Clock, settle: o.Settle, drivers: o.Drivers, ask: []func(context.Context) error{asks(nodes)}, measures: m,
+		clock: o.Clock, settle: o.Settle, drivers: o.Drivers, ask: []func(context.Context) error{pings(nodes)}, measures: m,
 		log: mgr.GetLogger().WithName("machine"), cloud: map[string]*stopwatch{},
 		heartbeats: newHeartbeats(o.Workload.GetClient(), o.Workload.GetAPIReader()),
 	}
@@ -142,7 +142,7 @@ func newObservability(mgr ctrl.Manager, o Options, m *measures, nodes rest.Inter
 		if err != nil {
 			return nil, fmt.Errorf("make a client for the manager's API server: %w", err)
 		}
-		watch.ask = append(watch.ask, asks(own.RESTClient()))
+		watch.ask = append(watch.ask, pings(own.RESTClient()))
 	}
 	if err := mgr.Add(watch); err != nil {
 		return nil, fmt.Errorf("add the clocks of timeouts: %w", err)
@@ -191,10 +191,10 @@ type reconciler struct {
 	// drains and startups are the timeouts of Machines that set none.
 	drains, startups time.Duration
 	// unreachable is Options.NodeUnreachableAfter.
-	unreachable time.Duration
-	observable  *observability
-	measures    *measures
-	memories    memories
+	unreachable     time.Duration
+	observable      *observability
+	measures        *measures
+	machineMemories machineMemories
 	// apiServer is the Nodes'; enforceSkew refuses kubelets that are too old for it, too.
 	apiServer   *apiServer
 	enforceSkew bool

@@ -31,17 +31,17 @@ func (r *reconciler) holderOfUID(ctx context.Context, m *clusterv1alpha1.Machine
 }
 
 // hadUIDBefore says whether of two Machines with one machineUID the other keeps it. What core has
-// begun with is refused nothing; one that the driver does not confirm keeps it from nobody; else
+// hasBegun with is refused nothing; one that the driver does not confirm keeps it from nobody; else
 // the older one has it.
 func hadUIDBefore(other, m *clusterv1alpha1.Machine) bool {
-	if begun(m) {
+	if hasBegun(m) {
 		return false
 	}
-	if begun(other) {
+	if hasBegun(other) {
 		return true
 	}
-	if denied(other) != denied(m) {
-		return denied(m)
+	if isDenied(other) != isDenied(m) {
+		return isDenied(m)
 	}
 	if !other.CreationTimestamp.Equal(&m.CreationTimestamp) {
 		return other.CreationTimestamp.Before(&m.CreationTimestamp)
@@ -49,13 +49,13 @@ func hadUIDBefore(other, m *clusterv1alpha1.Machine) bool {
 	return other.UID < m.UID
 }
 
-// begun says whether core has asked, or seen, anything of the Machine's VM.
-func begun(m *clusterv1alpha1.Machine) bool {
+// hasBegun says whether core has asked, or seen, anything of the Machine's VM.
+func hasBegun(m *clusterv1alpha1.Machine) bool {
 	return m.Status.LastOperation != nil || m.Status.ProviderID != ""
 }
 
-// denied says whether the driver knows no VM of the Machine, which came with a providerID.
-func denied(m *clusterv1alpha1.Machine) bool {
+// isDenied says whether the driver knows no VM of the Machine, which came with a providerID.
+func isDenied(m *clusterv1alpha1.Machine) bool {
 	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionInstanceReady)
 	return c != nil && c.Reason == clusterv1alpha1.ReasonNotAdopted && c.Status == metav1.ConditionFalse
 }

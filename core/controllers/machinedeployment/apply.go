@@ -49,22 +49,22 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 		patch := client.MergeFromWithOptions(e.from, client.MergeFromWithOptimisticLock{})
 		version := e.from.ResourceVersion
 		err := r.client.Patch(ctx, e.to, patch)
-		o.noteSize(e.to, version, err)
+		o.recordSize(e.to, version, err)
 		if err != nil {
 			done.err = fmt.Errorf("change MachineSet %s: %w", e.to.Name, err)
 			return done
 		}
-		r.tellScaled(o.md, e)
+		r.recordSetScaled(o.md, e)
 	}
-	r.makeAndDrop(ctx, o, &done)
+	r.createAndDeleteSets(ctx, o, &done)
 	if done.err == nil && (o.fresh != nil || done.created != "") {
 		done.err = r.noteRevision(ctx, o)
 	}
 	return done
 }
 
-// makeAndDrop carries out what makes sets and drops them, up to the first error.
-func (r *reconciler) makeAndDrop(ctx context.Context, o *observation, done *applied) {
+// createAndDeleteSets carries out what makes sets and drops them, up to the first error.
+func (r *reconciler) createAndDeleteSets(ctx context.Context, o *observation, done *applied) {
 	for _, a := range done.actions {
 		switch a := a.(type) {
 		case rollout.CreateSet:
@@ -81,8 +81,8 @@ func (r *reconciler) makeAndDrop(ctx context.Context, o *observation, done *appl
 	}
 }
 
-// noteSize notes in the deployment's room that a set was given its size, unless that was refused.
-func (o *observation) noteSize(set *clusterv1alpha1.MachineSet, before string, err error) {
+// recordSize notes in the deployment's room that a set was given its size, unless that was refused.
+func (o *observation) recordSize(set *clusterv1alpha1.MachineSet, before string, err error) {
 	if !surge.IsRefused(err) {
 		o.room.SetSize(set.Name, before, surge.Size{
 			Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Max: int(o.state.Replicas + o.state.Limits.MaxSurge),
@@ -150,7 +150,7 @@ func (o *observation) edits(actions []rollout.Action) []edit {
 			revision = o.revision()
 			o.update(e.to)
 		}
-		o.dress(e.to, revision, o.state.Part(&o.state.Sets[i]))
+		o.syncMetadata(e.to, revision, o.state.Part(&o.state.Sets[i]))
 		if s, ok := scaled[e.to.Name]; ok {
 			e.reason = s.Reason
 			o.scale(e.to, s.To, s.Reason)

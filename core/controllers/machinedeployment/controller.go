@@ -176,9 +176,9 @@ func (r *reconciler) size(ctx context.Context, md *clusterv1alpha1.MachineDeploy
 	replicas := annotations.InitialReplicas(md)
 	newest := int64(-1)
 	for i := range sets {
-		planned, ok := planned(&sets[i])
+		plannedSize, ok := plannedSize(&sets[i])
 		if revision := revisionOf(&sets[i]); ok && ptr.Deref(sets[i].Spec.Replicas, 0) > 0 && revision > newest {
-			newest, replicas = revision, planned.Replicas
+			newest, replicas = revision, plannedSize.Replicas
 		}
 	}
 	if newest < 0 && md.Status.ObservedGeneration > 0 {

@@ -38,7 +38,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	err := r.client.Create(ctx, set)
 	if err == nil {
 		err = r.giveSize(ctx, o, set, a.Replicas)
-		r.tellCreated(o.md, set)
+		r.recordSetCreated(o.md, set)
 		return set.Name, err
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -48,7 +48,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, a rollout.Cr
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), there); err != nil {
 		return "", fmt.Errorf("look up MachineSet %s, which exists already: %w", set.Name, err)
 	}
-	same, err := o.current(there)
+	same, err := o.isCurrent(there)
 	if owner := metav1.GetControllerOf(there); err == nil && same && owner != nil && owner.UID == o.md.UID {
 		return "", requeue.ErrStale
 	}
@@ -65,7 +65,7 @@ func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv
 	o.scale(made, replicas, rollout.Scaling)
 	sized := made.DeepCopy()
 	err := r.client.Patch(ctx, made, patch)
-	o.noteSize(sized, set.ResourceVersion, err)
+	o.recordSize(sized, set.ResourceVersion, err)
 	if err != nil {
 		return fmt.Errorf("give MachineSet %s its size: %w", set.Name, err)
 	}
@@ -112,7 +112,7 @@ func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.RolloutAfterAnnotation, o.since.UTC().Format(time.RFC3339))
 	}
 	o.update(set)
-	o.dress(set, o.revision(), o.state.Part(&rollout.Set{New: true}))
+	o.syncMetadata(set, o.revision(), o.state.Part(&rollout.Set{New: true}))
 	o.scale(set, 0, rollout.Scaling)
 	return set
 }

@@ -19,7 +19,7 @@ func TestROL5_ProgressDeadline(t *testing.T) {
 	actor := c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 2, deadline(1))
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet == "1.36.0" })
 	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	progressing(t, c, md, clusterv1alpha1.ReasonProgressDeadlineExceeded)
@@ -42,7 +42,7 @@ func TestROL5_ProgressDeadline(t *testing.T) {
 		t.Error("the new process forgot that the deadline was exceeded")
 	}
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	c.Eventually(t, func() string {
 		if !seen.Had(clusterv1alpha1.ReasonMachineSetUpdated) {
 			return "it was not said that the rollout gets on"

@@ -18,14 +18,14 @@ const (
 	actionScale  = "Scale"
 )
 
-func (r *reconciler) tellCreated(md *clusterv1alpha1.MachineDeployment, set *clusterv1alpha1.MachineSet) {
+func (r *reconciler) recordSetCreated(md *clusterv1alpha1.MachineDeployment, set *clusterv1alpha1.MachineSet) {
 	r.metrics.setsCreated.Inc()
 	r.events.Eventf(md, set, corev1.EventTypeNormal, eventCreated, actionRoll,
 		"Created MachineSet %s with %d Machines", set.Name, ptr.Deref(set.Spec.Replicas, 0))
 }
 
-// tellScaled tells of a change of size; other edits are nobody's news.
-func (r *reconciler) tellScaled(md *clusterv1alpha1.MachineDeployment, e edit) {
+// recordSetScaled tells of a change of size; other edits are nobody's news.
+func (r *reconciler) recordSetScaled(md *clusterv1alpha1.MachineDeployment, e edit) {
 	from, to := ptr.Deref(e.from.Spec.Replicas, 0), ptr.Deref(e.to.Spec.Replicas, 0)
 	if from == to {
 		return
@@ -39,8 +39,8 @@ func (r *reconciler) tellScaled(md *clusterv1alpha1.MachineDeployment, e edit) {
 		"Scaled MachineSet %s from %d to %d", e.to.Name, from, to)
 }
 
-// tellProgress tells of a rollout that has come to be stuck by the status that was written.
-func (r *reconciler) tellProgress(md *clusterv1alpha1.MachineDeployment, written *clusterv1alpha1.MachineDeploymentStatus) {
+// recordProgress tells of a rollout that has come to be stuck by the status that was written.
+func (r *reconciler) recordProgress(md *clusterv1alpha1.MachineDeployment, written *clusterv1alpha1.MachineDeploymentStatus) {
 	was := apimeta.FindStatusCondition(md.Status.Conditions, clusterv1alpha1.ConditionProgressing)
 	is := apimeta.FindStatusCondition(written.Conditions, clusterv1alpha1.ConditionProgressing)
 	if is == nil || is.Reason != eventStuck || was != nil && was.Reason == eventStuck {

@@ -38,7 +38,7 @@ func TestNothingIsWrittenWhenNothingHappens(t *testing.T) {
 		func(mgr ctrl.Manager) error { return machinedeployment.Add(mgr, machinedeployment.Options{}) },
 		func(mgr ctrl.Manager) error { return machineset.Add(mgr, machineset.Options{}) })
 	md := newDeployment(t, c, 3)
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	c.Eventually(t, func() string {
 		// The last status of the set may be on its way.
 		if s := sets(t, c)[0].Status; s.AvailableReplicas != 3 || s.NextIndex != 3 {

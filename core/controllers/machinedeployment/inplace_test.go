@@ -40,22 +40,22 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	controllertest.Patch(t, c, md, kubelet("1.36.1"))
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	before, audit := sets(t, c), c.Audit(t)
-	current := before[1]
-	controllertest.Patch(t, c, &current, func(s *clusterv1alpha1.MachineSet) {
+	isCurrent := before[1]
+	controllertest.Patch(t, c, &isCurrent, func(s *clusterv1alpha1.MachineSet) {
 		metav1.SetMetaDataLabel(&s.ObjectMeta, "foreign", "yes")
 	})
 	want := before[1].Spec
 	reached := func(labels map[string]string) {
 		t.Helper()
 		c.Eventually(t, func() string {
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(&current), &current); err != nil {
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(&isCurrent), &isCurrent); err != nil {
 				return err.Error()
 			}
-			return cmp.Diff(want, current.Spec) + cmp.Diff(labels, current.Labels)
+			return cmp.Diff(want, isCurrent.Spec) + cmp.Diff(labels, isCurrent.Labels)
 		})
 	}
 	labels := maps.Clone(before[1].Labels)
@@ -77,7 +77,7 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 	delete(labels, "team")
 	reached(labels)
 
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	after := sets(t, c)
 	if len(after) != 2 || revision(&after[1]) != 2 || revision(md) != 2 {
 		t.Errorf("there is a new revision: %v", tellSets(t, c))
@@ -96,7 +96,7 @@ func TestROL3_AnAdoptedSetKeepsItsSelector(t *testing.T) {
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 1, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.Template.Labels["extra"] = "yes" })
-	complete(t, c, md, 1)
+	isComplete(t, c, md, 1)
 	stop()
 	set := sets(t, c)[0]
 	if err := c.Delete(t.Context(), md); err != nil {
@@ -117,7 +117,7 @@ func TestROL3_AnAdoptedSetKeepsItsSelector(t *testing.T) {
 	}
 	md = newDeployment(t, c, 1, furnish)
 	manage(t, c)
-	complete(t, c, md, 1)
+	isComplete(t, c, md, 1)
 	all := sets(t, c)
 	if len(all) != 1 || !metav1.IsControlledBy(&all[0], md) {
 		t.Fatalf("sets: %v", tellSets(t, c))
@@ -147,7 +147,7 @@ func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 	actor := c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	await := func(want ...string) {
 		t.Helper()
 		c.Eventually(t, func() string {
@@ -159,7 +159,7 @@ func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 	}
 	await("")
 	controllertest.Patch(t, c, md, size(3))
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	await("")
 
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet == "1.36.0" })
@@ -167,7 +167,7 @@ func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 	await("Outdated", "Current")
 	// Back, and on again: the sets change places.
 	controllertest.Patch(t, c, md, kubelet("1.36.0"))
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	await("", "")
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
@@ -188,5 +188,5 @@ func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 	await("Outdated", "Current")
 	manage(t, c)
 	await("", "")
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 }

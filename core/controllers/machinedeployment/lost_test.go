@@ -96,7 +96,7 @@ func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
 	audit := c.Audit(t)
 	requests.loses(func() { controllertest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
 	md := newDeployment(t, c, 3)
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	err, was := requests.arrive(t.Context())
 	if !was || err != nil {
 		t.Fatalf("the late request: %t, %v", was, err)
@@ -111,7 +111,7 @@ func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
 		return ""
 	})
 	controllertest.Patch(t, c, md, size(4))
-	complete(t, c, md, 4)
+	isComplete(t, c, md, 4)
 	if audit.Most() > 4 || audit.Made() != 4 {
 		t.Errorf("there were up to %d Machines, and %d were made, of 4: %v", audit.Most(), audit.Made(), tellSets(t, c))
 	}
@@ -124,7 +124,7 @@ func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
 	requests := &late{}
 	manageWith(t, c, requests.sizes())
 	md := newDeployment(t, c, 0)
-	complete(t, c, md, 0)
+	isComplete(t, c, md, 0)
 	audit := c.Audit(t)
 	requests.loses(func() { controllertest.Patch(t, c, nodesOf(c), kubelet("1.36.2")) })
 	controllertest.Patch(t, c, nodesOf(c), size(3))
@@ -145,7 +145,7 @@ func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
 	if err, was := requests.arrive(t.Context()); !was || err != nil {
 		t.Fatalf("the late request: %t, %v", was, err)
 	}
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	if audit.Most() > 4 {
 		t.Errorf("there were %d Machines at once, more than 3 and a surge of 1: %v", audit.Most(), tellSets(t, c))
 	}

@@ -17,7 +17,7 @@ func TestADeploymentMadeAgainDropsTheSetsBefore(t *testing.T) {
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	before := sets(t, c)
 	if len(before) != 1 {
 		t.Fatalf("sets: %v", tellSets(t, c))
@@ -32,7 +32,7 @@ func TestADeploymentMadeAgainDropsTheSetsBefore(t *testing.T) {
 		return ""
 	})
 	again := newDeployment(t, c, 3)
-	complete(t, c, again, 3)
+	isComplete(t, c, again, 3)
 	c.Eventually(t, func() string {
 		owners := map[types.UID]bool{}
 		for _, s := range sets(t, c) {

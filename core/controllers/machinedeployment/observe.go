@@ -58,11 +58,11 @@ func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDep
 	}
 	for i := range sets {
 		set := &sets[i]
-		current, err := o.current(set)
+		isCurrent, err := o.isCurrent(set)
 		if err != nil {
 			return nil, err
 		}
-		if current && (o.fresh == nil || revisionOf(set) > revisionOf(o.fresh)) {
+		if isCurrent && (o.fresh == nil || revisionOf(set) > revisionOf(o.fresh)) {
 			o.fresh = set
 		}
 	}
@@ -95,11 +95,11 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	if set.Spec.Replicas != nil {
 		s.Desired = *set.Spec.Replicas
 	}
-	if set != o.fresh && o.growing(set, s.Desired) {
+	if set != o.fresh && o.isGrowing(set, s.Desired) {
 		s.Observed = false
 		o.next = requeue.Earlier(o.next, surge.Expiry)
 	}
-	s.PlannedFor, _ = planned(set)
+	s.PlannedFor, _ = plannedSize(set)
 	s.Part = rollout.Part(set.Annotations[clusterv1alpha1.RolloutAnnotation])
 	machines := &clusterv1alpha1.MachineList{}
 	// The objects are the cache's own: they are only read.
@@ -125,10 +125,10 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	return s, nil
 }
 
-// growing says whether the set of an earlier template was given a larger size that it does not
+// isGrowing says whether the set of an earlier template was given a larger size that it does not
 // show. It will in a moment, unless the answer was lost: then nobody can tell, until such a request
 // can no longer be under way.
-func (o *observation) growing(set *clusterv1alpha1.MachineSet, shown int32) bool {
+func (o *observation) isGrowing(set *clusterv1alpha1.MachineSet, shown int32) bool {
 	size, ok := o.room.UnseenSize(set.Name, set.ResourceVersion)
 	return ok && size.Replicas > int(shown)
 }
@@ -146,11 +146,11 @@ func (c *counts) add(m *clusterv1alpha1.Machine, updated, available bool) {
 	}
 }
 
-// current says whether the set's Machines are as the deployment's are to be: made from its
+// isCurrent says whether the set's Machines are as the deployment's are to be: made from its
 // template, and, once rolloutAfter has passed, not before that. What decides about a template is
 // what it says, not a hash of it: a new field with a default, or another way to hash, must not
 // replace machines.
-func (o *observation) current(set *clusterv1alpha1.MachineSet) (bool, error) {
+func (o *observation) isCurrent(set *clusterv1alpha1.MachineSet) (bool, error) {
 	canonical, err := machinetemplate.Canonical(&set.Spec.Template)
 	if err != nil {
 		return false, fmt.Errorf("read the template of %s: %w", set.Name, err)
@@ -205,8 +205,8 @@ func revisionOf(o metav1.Object) int64 {
 	return revision
 }
 
-// planned reads the deployment's size when the set was last scaled; false if it is not noted.
-func planned(set *clusterv1alpha1.MachineSet) (rollout.Size, bool) {
+// plannedSize reads the deployment's size when the set was last scaled; false if it is not noted.
+func plannedSize(set *clusterv1alpha1.MachineSet) (rollout.Size, bool) {
 	replicas, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.DesiredReplicasAnnotation], 10, 32)
 	if err != nil {
 		return rollout.Size{}, false

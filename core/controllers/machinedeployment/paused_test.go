@@ -22,7 +22,7 @@ func TestROL4_PausedAndResumed(t *testing.T) {
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
 		paused(true)(md)
 		kubelet("1.36.1")(md)
@@ -53,7 +53,7 @@ func TestROL4_PausedAndResumed(t *testing.T) {
 		t.Errorf("sets say %s", got)
 	}
 	controllertest.Patch(t, c, md, paused(false))
-	complete(t, c, md, 9)
+	isComplete(t, c, md, 9)
 	holding(t, c, 0, 9)
 }
 
@@ -68,7 +68,7 @@ func TestROL4_PausedFromBirth(t *testing.T) {
 		t.Errorf("there are %d sets", n)
 	}
 	controllertest.Patch(t, c, md, paused(false))
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 }
 
 // The brake: nothing is written to the sets of a deployment that carries the annotation.
@@ -77,7 +77,7 @@ func TestOPS10_AnnotatedDeploymentIsLeftAlone(t *testing.T) {
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	before := sets(t, c)
 	brake := func(value string) {
 		controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
@@ -118,7 +118,7 @@ func TestOPS10_AnnotatedDeploymentIsLeftAlone(t *testing.T) {
 		t.Errorf("%d sets, changed: %s", len(after), diff)
 	}
 	brake("false")
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	if p := apimeta.FindStatusCondition(md.Status.Conditions, clusterv1alpha1.ConditionPaused); p != nil || len(sets(t, c)) != 2 {
 		t.Errorf("still %+v; sets: %v", p, tellSets(t, c))
 	}

@@ -46,7 +46,7 @@ func (o *observation) progress(done applied, since, now time.Time) progress {
 		p.last = metav1.NewTime(now)
 		p.say(metav1.ConditionTrue, clusterv1alpha1.ReasonFoundExistingMachineSet,
 			"MachineSet "+done.found+" of before has the template and is used again")
-	case o.complete(done, was):
+	case o.isComplete(done, was):
 		p.say(metav1.ConditionTrue, clusterv1alpha1.ReasonNewMachineSetAvailable, "The rollout is complete")
 	case done.wait.For == rollout.Request:
 		p.say(metav1.ConditionTrue, clusterv1alpha1.ReasonDeletionAwaited, waitsFor(done))
@@ -61,8 +61,8 @@ func (p *progress) say(status metav1.ConditionStatus, reason, message string) {
 	p.condition = metav1.Condition{Type: clusterv1alpha1.ConditionProgressing, Status: status, Reason: reason, Message: message}
 }
 
-// complete says that no rollout goes on.
-func (o *observation) complete(done applied, was *metav1.Condition) bool {
+// isComplete says that no rollout goes on.
+func (o *observation) isComplete(done applied, was *metav1.Condition) bool {
 	settled := len(done.actions) == 0 && done.wait.For == rollout.Nothing
 	return settled || was.Reason == clusterv1alpha1.ReasonNewMachineSetAvailable && o.fresh != nil && !o.state.Rolling()
 }
@@ -71,7 +71,7 @@ func (o *observation) complete(done applied, was *metav1.Condition) bool {
 // it outlasts this process, but not from before this process looked: nobody was there to make any.
 func (p *progress) await(o *observation, was *metav1.Condition, since, now time.Time) {
 	exceeded := was.Reason == clusterv1alpha1.ReasonProgressDeadlineExceeded
-	if o.gotOn(was) {
+	if o.hasProgressed(was) {
 		p.last, exceeded = metav1.NewTime(now), false
 	}
 	if o.md.Spec.ProgressDeadlineSeconds == nil {
@@ -91,9 +91,9 @@ func (p *progress) await(o *observation, was *metav1.Condition, since, now time.
 	}
 }
 
-// gotOn says whether the rollout has come further than the status shows, as for a Deployment of
-// apps/v1, or was not under way at all.
-func (o *observation) gotOn(was *metav1.Condition) bool {
+// hasProgressed says whether the rollout has come further than the status shows, as for a
+// Deployment of apps/v1, or was not under way at all.
+func (o *observation) hasProgressed(was *metav1.Condition) bool {
 	switch was.Reason {
 	case "", clusterv1alpha1.ReasonNewMachineSetAvailable, clusterv1alpha1.ReasonDeletionAwaited:
 		return true

@@ -29,9 +29,9 @@ func TestROL5_WhatCountsAsProgress(t *testing.T) {
 		done   applied
 		change []func(*observation)
 		want   string
-		// gotOn says that the deadline starts anew, left in how long it is over.
-		gotOn bool
-		left  time.Duration
+		// hasProgressed says that the deadline starts anew, left in how long it is over.
+		hasProgressed bool
+		left          time.Duration
 	}{
 		{why: "the deadline runs", last: recent, done: waiting, want: updated, left: 9*time.Minute + time.Second},
 		{why: "it is over", last: late, done: waiting, want: exceeded},
@@ -39,26 +39,26 @@ func TestROL5_WhatCountsAsProgress(t *testing.T) {
 		{why: "but not within it", last: ago(10 * time.Minute), done: waiting, want: updated, left: time.Second},
 		{why: "nobody was there to make progress", last: late, since: now.Add(-time.Minute), done: waiting, want: updated, left: 9*time.Minute + time.Second},
 		{why: "what was exceeded stays so", last: late, since: now, done: waiting, change: []func(*observation){was(exceeded)}, want: exceeded},
-		{why: "until it gets on", last: late, done: waiting, change: []func(*observation){was(exceeded), func(o *observation) { o.counts.ready++ }}, want: updated, gotOn: true, left: 10*time.Minute + time.Second},
-		{why: "an available Machine more", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.counts.available++ }}, want: updated, gotOn: true, left: 10*time.Minute + time.Second},
-		{why: "a Machine of the template more", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.counts.updated++; o.counts.present++ }}, want: updated, gotOn: true, left: 10*time.Minute + time.Second},
-		{why: "an old Machine less", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.counts.present-- }}, want: updated, gotOn: true, left: 10*time.Minute + time.Second},
+		{why: "until it gets on", last: late, done: waiting, change: []func(*observation){was(exceeded), func(o *observation) { o.counts.ready++ }}, want: updated, hasProgressed: true, left: 10*time.Minute + time.Second},
+		{why: "an available Machine more", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.counts.available++ }}, want: updated, hasProgressed: true, left: 10*time.Minute + time.Second},
+		{why: "a Machine of the template more", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.counts.updated++; o.counts.present++ }}, want: updated, hasProgressed: true, left: 10*time.Minute + time.Second},
+		{why: "an old Machine less", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.counts.present-- }}, want: updated, hasProgressed: true, left: 10*time.Minute + time.Second},
 		{why: "fewer that are ready are none", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.counts.ready--; o.counts.available-- }}, want: exceeded},
 		{why: "no deadline", last: late, done: waiting, change: []func(*observation){func(o *observation) { o.md.Spec.ProgressDeadlineSeconds = nil }}, want: updated},
 		{why: "paused, it does not run", last: late, done: applied{wait: rollout.Wait{For: rollout.Resumption}}, change: []func(*observation){func(o *observation) { o.md.Spec.Paused = true }}, want: clusterv1alpha1.ReasonDeploymentPaused},
-		{why: "resumed, it starts anew", last: late, done: waiting, change: []func(*observation){was(clusterv1alpha1.ReasonDeploymentPaused)}, want: clusterv1alpha1.ReasonDeploymentResumed, gotOn: true},
+		{why: "resumed, it starts anew", last: late, done: waiting, change: []func(*observation){was(clusterv1alpha1.ReasonDeploymentPaused)}, want: clusterv1alpha1.ReasonDeploymentResumed, hasProgressed: true},
 		{why: "so it does when the brake is released", last: late, done: waiting, change: []func(*observation){func(o *observation) {
 			o.md.Status.Conditions = append(o.md.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ConditionPaused, Status: metav1.ConditionTrue})
-		}}, want: updated, gotOn: true, left: 10*time.Minute + time.Second},
+		}}, want: updated, hasProgressed: true, left: 10*time.Minute + time.Second},
 		{why: "users take their time to delete", last: late, done: applied{wait: rollout.Wait{For: rollout.Request, Set: "old"}}, want: clusterv1alpha1.ReasonDeletionAwaited},
-		{why: "what follows a deletion does not", last: late, done: waiting, change: []func(*observation){was(clusterv1alpha1.ReasonDeletionAwaited)}, want: updated, gotOn: true, left: 10*time.Minute + time.Second},
+		{why: "what follows a deletion does not", last: late, done: waiting, change: []func(*observation){was(clusterv1alpha1.ReasonDeletionAwaited)}, want: updated, hasProgressed: true, left: 10*time.Minute + time.Second},
 		{why: "a complete rollout stays complete when Machines break", last: late, done: waiting, change: []func(*observation){was(clusterv1alpha1.ReasonNewMachineSetAvailable), func(o *observation) {
 			o.state.Sets = nil
 		}}, want: clusterv1alpha1.ReasonNewMachineSetAvailable},
-		{why: "until the next begins", last: late, done: waiting, change: []func(*observation){was(clusterv1alpha1.ReasonNewMachineSetAvailable)}, want: updated, gotOn: true, left: 10*time.Minute + time.Second},
+		{why: "until the next begins", last: late, done: waiting, change: []func(*observation){was(clusterv1alpha1.ReasonNewMachineSetAvailable)}, want: updated, hasProgressed: true, left: 10*time.Minute + time.Second},
 		{why: "nothing is waited for", last: late, done: applied{wait: rollout.Wait{For: rollout.Nothing}}, want: clusterv1alpha1.ReasonNewMachineSetAvailable},
-		{why: "a set was made", last: late, done: applied{created: "new"}, want: clusterv1alpha1.ReasonNewMachineSetCreated, gotOn: true},
-		{why: "a set was found", last: late, done: applied{found: "new"}, want: clusterv1alpha1.ReasonFoundExistingMachineSet, gotOn: true},
+		{why: "a set was made", last: late, done: applied{created: "new"}, want: clusterv1alpha1.ReasonNewMachineSetCreated, hasProgressed: true},
+		{why: "a set was found", last: late, done: applied{found: "new"}, want: clusterv1alpha1.ReasonFoundExistingMachineSet, hasProgressed: true},
 	} {
 		seconds := deadline
 		o := &observation{
@@ -76,7 +76,7 @@ func TestROL5_WhatCountsAsProgress(t *testing.T) {
 		}
 		got := o.progress(tc.done, tc.since, now)
 		want := tc.last.Time
-		if tc.gotOn {
+		if tc.hasProgressed {
 			want = now
 		}
 		if got.condition.Reason != tc.want || !got.last.Time.Equal(want) || got.left != tc.left {

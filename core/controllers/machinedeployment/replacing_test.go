@@ -45,7 +45,7 @@ func TestAReplacementUsesTheSurge(t *testing.T) {
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 3)
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	audit := c.Audit(t)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
 	deleteOne(t, c)
@@ -60,7 +60,7 @@ func TestAReplacementUsesTheSurge(t *testing.T) {
 	})
 	staying(t, c, 4, 3)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return true })
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	if audit.Most() > 4 {
 		t.Errorf("there were %d Machines at once, more than 4", audit.Most())
 	}
@@ -72,7 +72,7 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 3)
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	audit := c.Audit(t)
 	controllertest.Patch(t, c, md, bounds("0", "1"))
 	c.Eventually(t, func() string {
@@ -81,7 +81,7 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 		}
 		return ""
 	})
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
 	deleteOne(t, c)
 	c.Eventually(t, func() string {
@@ -91,7 +91,7 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 		return ""
 	})
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return true })
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	if audit.Most() > 3 {
 		t.Errorf("there were %d Machines at once, more than 3", audit.Most())
 	}
@@ -105,14 +105,14 @@ func TestARolloutAndAReplacementShareTheSurge(t *testing.T) {
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 4)
-	complete(t, c, md, 4)
+	isComplete(t, c, md, 4)
 	audit := c.Audit(t)
 	for i := range attempts {
 		controllertest.Patch(t, c, md, kubelet(fmt.Sprintf("1.36.%d", i+1)))
 		for range 3 {
 			deleteOne(t, c)
 		}
-		complete(t, c, md, 4)
+		isComplete(t, c, md, 4)
 	}
 	if audit.Most() > 5 {
 		t.Errorf("there were %d Machines at once, more than 5", audit.Most())

@@ -38,7 +38,7 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	case err != nil:
 		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
 	}
-	r.tellProgress(o.md, status)
+	r.recordProgress(o.md, status)
 	r.reports.note(client.ObjectKeyFromObject(o.md), now)
 	return requeue.Result(again, done.err)
 }

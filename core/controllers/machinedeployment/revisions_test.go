@@ -23,11 +23,11 @@ func TestROL4_RevisionHistory(t *testing.T) {
 		}
 	}
 	md := newDeployment(t, c, 1, because("first", kubelet("1.36.0")))
-	complete(t, c, md, 1)
+	isComplete(t, c, md, 1)
 	first := sets(t, c)[0].Name
 	for _, version := range []string{"1.36.1", "1.36.0", "1.36.1", "1.36.0"} {
 		controllertest.Patch(t, c, md, because("to "+version, kubelet(version)))
-		complete(t, c, md, 1)
+		isComplete(t, c, md, 1)
 	}
 	s := sets(t, c)
 	if len(s) != 2 || s[1].Name != first || revision(&s[1]) != 5 || revision(md) != 5 {
@@ -50,18 +50,18 @@ func TestROL4_RolloutAfter(t *testing.T) {
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	first := sets(t, c)[0]
 	audit := c.Audit(t)
 	// It has to wake itself: nothing else happens.
 	after := metav1.NewTime(time.Now().Add(2 * time.Second))
 	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &after })
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	if n := len(sets(t, c)); n != 1 && time.Now().Before(after.Time) {
 		t.Errorf("there are %d sets too early", n)
 	}
 	holding(t, c, 0, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	s := sets(t, c)
 	if s[0].Name != first.Name || *s[0].Spec.Replicas != 0 || revision(md) != 2 || audit.Made() != 4 {
 		t.Errorf("sets: %v; %d Machines were made", tellSets(t, c), audit.Made())
@@ -70,7 +70,7 @@ func TestROL4_RolloutAfter(t *testing.T) {
 	// template stays.
 	for _, passed := range []*metav1.Time{nil, {Time: first.CreationTimestamp.Add(-time.Hour)}} {
 		controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = passed })
-		complete(t, c, md, 2)
+		isComplete(t, c, md, 2)
 	}
 	if n := len(sets(t, c)); n != 2 || audit.Made() != 4 {
 		t.Errorf("%d sets, %d Machines were made", n, audit.Made())
@@ -78,5 +78,5 @@ func TestROL4_RolloutAfter(t *testing.T) {
 	// In the second in which a set was made, one that does not say that it was made for it counts
 	// as older.
 	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &sets(t, c)[1].CreationTimestamp })
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 }

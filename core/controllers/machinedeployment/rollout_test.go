@@ -86,8 +86,8 @@ func size(replicas int32) func(*clusterv1alpha1.MachineDeployment) {
 	return func(md *clusterv1alpha1.MachineDeployment) { md.Spec.Replicas = &replicas }
 }
 
-// complete waits until the deployment has that many Machines, all of its template and available.
-func complete(t *testing.T, c *controllertest.Cluster, md *clusterv1alpha1.MachineDeployment, replicas int32) {
+// isComplete waits until the deployment has that many Machines, all of its template and available.
+func isComplete(t *testing.T, c *controllertest.Cluster, md *clusterv1alpha1.MachineDeployment, replicas int32) {
 	t.Helper()
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {
@@ -157,7 +157,7 @@ func TestRollingUpdate(t *testing.T) {
 			c.Act(t)
 			manage(t, c)
 			md := newDeployment(t, c, tc.replicas, bounds(tc.surge, tc.unavailable))
-			complete(t, c, md, tc.replicas)
+			isComplete(t, c, md, tc.replicas)
 			audit := c.Audit(t)
 			c.Eventually(t, func() string {
 				if audit.Made() != int(tc.replicas) {
@@ -167,7 +167,7 @@ func TestRollingUpdate(t *testing.T) {
 			})
 			audit.WatchFloor()
 			controllertest.Patch(t, c, md, kubelet("1.36.1"))
-			complete(t, c, md, tc.replicas)
+			isComplete(t, c, md, tc.replicas)
 			within(t, audit, tc.most, tc.least)
 			if want := 2 * int(tc.replicas); audit.Made() != want {
 				t.Errorf("%d Machines were made, %d were needed", audit.Made(), want)
@@ -190,7 +190,7 @@ func TestSetsCarryWhatOthersRead(t *testing.T) {
 		md.Spec.MinReadySeconds = 1
 		md.Spec.Strategy.RollingUpdate.DeletePolicy = clusterv1alpha1.DeletePolicyOldest
 	})
-	complete(t, c, md, 1)
+	isComplete(t, c, md, 1)
 	set := sets(t, c)[0]
 	if owner := metav1.GetControllerOf(&set); owner == nil || owner.UID != md.UID || owner.Kind != "MachineDeployment" {
 		t.Errorf("owner is %+v", owner)
@@ -227,7 +227,7 @@ func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
 	c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	audit := c.Audit(t)
 	now := "2019-02-18T18:10:57Z"
 	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
@@ -235,7 +235,7 @@ func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
 		md.Spec.Template.Spec.Metadata.CreationTimestamp = &now
 		md.Spec.Template.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"disk": 10, "flavor": "small"}`)
 	})
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	if n := len(sets(t, c)); n != 1 || audit.Made() > 2 {
 		t.Errorf("%d sets, %d Machines were made", n, audit.Made())
 	}
@@ -246,7 +246,7 @@ func TestScalingInTheMiddleOfARollout(t *testing.T) {
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 10, bounds("3", "2"))
-	complete(t, c, md, 10)
+	isComplete(t, c, md, 10)
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet == "1.36.0" })
 	audit := c.Audit(t)
 	sizes := func(want ...int32) {
@@ -268,9 +268,9 @@ func TestScalingInTheMiddleOfARollout(t *testing.T) {
 	// 8 and 5 of 13 are 14 and 9 of 23.
 	sizes(14, 9)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
-	complete(t, c, md, 20)
+	isComplete(t, c, md, 20)
 	controllertest.Patch(t, c, md, size(4))
-	complete(t, c, md, 4)
+	isComplete(t, c, md, 4)
 	if audit.Most() > 23 {
 		t.Errorf("%d Machines at once", audit.Most())
 	}
@@ -281,7 +281,7 @@ func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 4, bounds("1", "1"))
-	complete(t, c, md, 4)
+	isComplete(t, c, md, 4)
 	first := sets(t, c)[0].Name
 	audit := c.Audit(t)
 	c.Eventually(t, func() string {
@@ -327,7 +327,7 @@ func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
 	})
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return true })
 	controllertest.Patch(t, c, md, kubelet("1.36.0"))
-	complete(t, c, md, 4)
+	isComplete(t, c, md, 4)
 	within(t, audit, 5, 3)
 	s := sets(t, c)
 	if len(s) != 2 || s[0].Name != second || s[1].Name != first || revision(&s[1]) != 3 || revision(md) != 3 {
@@ -344,10 +344,10 @@ func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
 	manage(t, c)
 	md := newDeployment(t, c, 1)
 	for _, version := range []string{"1.36.1", "1.36.2", "1.36.3"} {
-		complete(t, c, md, 1)
+		isComplete(t, c, md, 1)
 		controllertest.Patch(t, c, md, kubelet(version))
 	}
-	complete(t, c, md, 1)
+	isComplete(t, c, md, 1)
 	c.Eventually(t, func() string {
 		s := sets(t, c)
 		if len(s) != 2 || s[0].Spec.Template.Spec.Versions.Kubelet != "1.36.2" || s[1].Spec.Template.Spec.Versions.Kubelet != "1.36.3" {
@@ -365,11 +365,11 @@ func TestSizeLeftOut(t *testing.T) {
 		md.Spec.Replicas = nil
 		md.Annotations = map[string]string{clusterv1alpha1.NodeGroupMinSizeAnnotation: "2"}
 	})
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	controllertest.Patch(t, c, md, size(3))
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) { md.Spec.Replicas = nil })
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	if md.Spec.Replicas == nil || *md.Spec.Replicas != 3 {
 		t.Errorf("replicas: %v", md.Spec.Replicas)
 	}
@@ -380,7 +380,7 @@ func TestATakenNameIsAvoided(t *testing.T) {
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 1)
-	complete(t, c, md, 1)
+	isComplete(t, c, md, 1)
 	stop()
 	// Somebody takes its set for another group, and that keeps the name.
 	set := sets(t, c)[0]
@@ -393,7 +393,7 @@ func TestATakenNameIsAvoided(t *testing.T) {
 		}
 		return ""
 	})
-	complete(t, c, md, 1)
+	isComplete(t, c, md, 1)
 	if md.Status.CollisionCount == nil || *md.Status.CollisionCount != 1 {
 		t.Errorf("collisions: %v", md.Status.CollisionCount)
 	}
@@ -409,7 +409,7 @@ func TestAnOrphanedSetIsAdopted(t *testing.T) {
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 2)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	stop()
 	set := sets(t, c)[0]
 	controllertest.Patch(t, c, &set, func(s *clusterv1alpha1.MachineSet) { s.OwnerReferences = nil })
@@ -419,7 +419,7 @@ func TestAnOrphanedSetIsAdopted(t *testing.T) {
 	audit := c.Audit(t)
 	md = newDeployment(t, c, 2)
 	manage(t, c)
-	complete(t, c, md, 2)
+	isComplete(t, c, md, 2)
 	if s := sets(t, c); len(s) != 1 || !metav1.IsControlledBy(&s[0], md) || audit.Made() > 2 {
 		t.Errorf("sets: %v; %d Machines were made", tellSets(t, c), audit.Made())
 	}
@@ -431,7 +431,7 @@ func TestARolloutSurvivesItsControllers(t *testing.T) {
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 6, bounds("2", "1"))
-	complete(t, c, md, 6)
+	isComplete(t, c, md, 6)
 	audit := c.Audit(t)
 	c.Eventually(t, func() string {
 		if audit.Made() != 6 {
@@ -451,7 +451,7 @@ func TestARolloutSurvivesItsControllers(t *testing.T) {
 		stop()
 		stop = manage(t, c)
 	}
-	complete(t, c, md, 6)
+	isComplete(t, c, md, 6)
 	within(t, audit, 8, 5)
 	if audit.Made() != 12 {
 		t.Errorf("%d Machines were made, 12 were needed", audit.Made())

@@ -52,19 +52,19 @@ func TestROL2_Recreate(t *testing.T) {
 	actor := c.Act(t)
 	manage(t, c)
 	md := newDeployment(t, c, 3, strategy(clusterv1alpha1.RecreateStrategy))
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	audit := c.Audit(t)
 	actor.Gone(func(m *clusterv1alpha1.Machine) bool { return m.Name != c.Machines(t)[0].Name })
 	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	staying(t, c, 1, 0)
 	holding(t, c, 0, 0)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return true })
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	if audit.Most() > 3 || audit.Made() != 6 {
 		t.Errorf("%d Machines at once, %d made", audit.Most(), audit.Made())
 	}
 	controllertest.Patch(t, c, md, size(5))
-	complete(t, c, md, 5)
+	isComplete(t, c, md, 5)
 }
 
 // With OnDelete a Machine is replaced when somebody deletes it, and by none of its own template,
@@ -74,7 +74,7 @@ func TestROL2_OnDelete(t *testing.T) {
 	c.Act(t)
 	stop := manage(t, c)
 	md := newDeployment(t, c, 3, strategy(clusterv1alpha1.OnDeleteStrategy))
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	audit := c.Audit(t)
 	old := map[string]bool{}
 	for _, m := range c.Machines(t) {
@@ -103,7 +103,7 @@ func TestROL2_OnDelete(t *testing.T) {
 	}
 	staying(t, c, 1, 1)
 	manage(t, c)
-	complete(t, c, md, 3)
+	isComplete(t, c, md, 3)
 	holding(t, c, 0, 3)
 	if audit.Most() > 3 || audit.Made() != 6 {
 		t.Errorf("%d Machines at once, %d made", audit.Most(), audit.Made())

@@ -45,12 +45,12 @@ func (r *reconciler) apply(ctx context.Context, o *observation) applied {
 	if len(done.decision.Delete) > 0 {
 		done.deleted, done.deleteErr = r.delete(ctx, o, &done.decision)
 	}
-	leaving := map[string]bool{}
+	isDeploymentLeaving := map[string]bool{}
 	for _, victim := range done.decision.Delete {
-		leaving[victim.UID] = true
+		isDeploymentLeaving[victim.UID] = true
 	}
-	done.updated, done.updateErr = r.sync(ctx, o, leaving)
-	r.tell(o, done)
+	done.updated, done.updateErr = r.sync(ctx, o, isDeploymentLeaving)
+	r.recordEvents(o, done)
 	return done
 }
 
@@ -61,7 +61,7 @@ func (r *reconciler) create(ctx context.Context, o *observation, count int) (cre
 	last := 0
 	for created < count {
 		last = scale.Batch(last, count-created, width)
-		names, err := r.reserve(ctx, o, created, last)
+		names, err := r.reserveNames(ctx, o, created, last)
 		if err != nil || len(names) == 0 {
 			return created, true, err
 		}
@@ -71,7 +71,7 @@ func (r *reconciler) create(ctx context.Context, o *observation, count int) (cre
 			return outcomes[i].kind == exists || outcomes[i].kind == taken
 		})
 		r.release(o, names, outcomes)
-		n, err := r.note(o, names, outcomes)
+		n, err := r.recordOutcomes(o, names, outcomes)
 		created += n
 		if err != nil {
 			return created, false, err
@@ -80,9 +80,9 @@ func (r *reconciler) create(ctx context.Context, o *observation, count int) (cre
 	return created, false, nil
 }
 
-// note remembers what came of requests. It returns how many Machines are there now, and the first
-// error.
-func (r *reconciler) note(o *observation, names []string, outcomes []outcome) (int, error) {
+// recordOutcomes remembers what came of requests. It returns how many Machines are there now, and
+// the first error.
+func (r *reconciler) recordOutcomes(o *observation, names []string, outcomes []outcome) (int, error) {
 	created, first := 0, error(nil)
 	for i, out := range outcomes {
 		_, lostBefore := o.memory.lost[names[i]]
@@ -101,10 +101,10 @@ func (r *reconciler) note(o *observation, names []string, outcomes []outcome) (i
 		case taken:
 			o.memory.names.Created(names[i])
 			delete(o.memory.lost, names[i])
-			r.tellTaken(o.set, names[i])
+			r.recordNameTaken(o.set, names[i])
 		case lost:
 			o.memory.lost[names[i]] = r.clock.Now()
-			o.memory.doubtful = true
+			o.memory.needsConfirmation = true
 		}
 		if first == nil {
 			first = out.err

@@ -91,17 +91,17 @@ func Add(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machineset"),
 		clock: o.Clock, metrics: counts, limits: o.limits(), rooms: o.Rooms, foreigners: coexistence.NewReader(mgr.GetClient()),
-		roster: newRoster(o.Clock, o.MaxUnhealthy, all),
+		healthTracker: newHealthTracker(o.Clock, o.MaxUnhealthy, all),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
 		For(&clusterv1alpha1.MachineSet{}).
-		Watches(&clusterv1alpha1.Machine{}, r.roster.before(ownership.EnqueueOwners(r.setsOf))).
-		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(r.siblingsOf), builder.WithPredicates(givesRoom())).
-		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(r.siblingsOfOwner), builder.WithPredicates(givesRoom())).
+		Watches(&clusterv1alpha1.Machine{}, r.healthTracker.before(ownership.EnqueueOwners(r.setsOf))).
+		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(r.siblingsOf), builder.WithPredicates(freesSurge())).
+		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(r.siblingsOfOwner), builder.WithPredicates(freesSurge())).
 		Watches(&clusterv1alpha1.MachineClass{}, ownership.EnqueueOwners(r.setsThatInherit), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1alpha1.Cluster{}, ownership.EnqueueOwners(r.setsThatInherit), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1alpha1.MachineDeployment{}, ownership.EnqueueOwners(r.setsUnder), builder.WithPredicates(coexistence.LeftAloneChanged())).
+		Watches(&clusterv1alpha1.MachineDeployment{}, ownership.EnqueueOwners(r.requestsForSets), builder.WithPredicates(coexistence.LeftAloneChanged())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		}).
@@ -109,16 +109,16 @@ func Add(mgr ctrl.Manager, o Options) error {
 }
 
 type reconciler struct {
-	client   client.Client
-	live     client.Reader
-	events   events.EventRecorder
-	clock    clock.PassiveClock
-	metrics  *counters
-	memories memories
-	limits   health.Limits
-	roster   *roster
-	pace     requeue.Debounce
-	rooms    *surge.Accounts
+	client        client.Client
+	live          client.Reader
+	events        events.EventRecorder
+	clock         clock.PassiveClock
+	metrics       *counters
+	setMemories   setMemories
+	limits        health.Limits
+	healthTracker *healthTracker
+	pace          requeue.Debounce
+	rooms         *surge.Accounts
 	// foreigners knows which sets are another system's.
 	foreigners coexistence.Reader
 }
@@ -127,13 +127,13 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	set := &clusterv1alpha1.MachineSet{}
 	if err := r.client.Get(ctx, req.NamespacedName, set); err != nil {
-		r.memories.forget(req.NamespacedName)
+		r.setMemories.forget(req.NamespacedName)
 		r.pace.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !set.DeletionTimestamp.IsZero() {
 		// The garbage collector deletes its Machines; nothing is to be created in their place.
-		r.memories.forget(req.NamespacedName)
+		r.setMemories.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if why, err := r.foreigners.WhySet(ctx, set); err != nil || why != "" {
@@ -145,13 +145,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if wait := r.pace.Wait(set, r.clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	seen := r.roster.latest()
+	seen := r.healthTracker.latest()
 	machines, err := r.claim(ctx, set)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.pace.Record(set, len(machines), r.clock.Now())
-	mem := r.memories.of(set)
+	mem := r.setMemories.of(set)
 	o, err := r.observe(ctx, set, mem, machines)
 	if errors.Is(err, requeue.ErrStale) {
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
@@ -170,7 +170,7 @@ func (r *reconciler) leaveAlone(ctx context.Context, set *clusterv1alpha1.Machin
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.memories.forget(client.ObjectKeyFromObject(set))
+	r.setMemories.forget(client.ObjectKeyFromObject(set))
 	return coexistence.LeaveAlone(ctx, r.client, set, why)
 }
 

@@ -25,9 +25,9 @@ const (
 	actionUpdate  = "Update"
 )
 
-// tell makes events of what was done. A failure that the status shows already makes none: it would
-// come with each try.
-func (r *reconciler) tell(o *observation, done applied) {
+// recordEvents makes events of what was done. A failure that the status shows already makes none:
+// it would come with each try.
+func (r *reconciler) recordEvents(o *observation, done applied) {
 	if done.created > 0 {
 		r.events.Eventf(o.set, nil, corev1.EventTypeNormal, eventCreated, actionScale, "Created %d Machines", done.created)
 	}
@@ -53,7 +53,7 @@ func (r *reconciler) tell(o *observation, done applied) {
 	halted := done.decision.Health.Reason == health.TooManyUnhealthy
 	shown := apimeta.IsStatusConditionFalse(o.set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
 	if halted && !shown && !o.memory.halted {
-		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventHalted, actionReplace, "%s", r.roster.verdict())
+		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, eventHalted, actionReplace, "%s", r.healthTracker.verdict())
 	}
 	o.memory.halted = halted
 	known := apimeta.IsStatusConditionTrue(o.set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
@@ -64,7 +64,7 @@ func (r *reconciler) tell(o *observation, done applied) {
 	}
 }
 
-func (r *reconciler) tellTaken(set *clusterv1alpha1.MachineSet, name string) {
+func (r *reconciler) recordNameTaken(set *clusterv1alpha1.MachineSet, name string) {
 	r.events.Eventf(set, nil, corev1.EventTypeWarning, eventTaken, actionScale,
 		"Machine %s is not this set's; the next name is used", name)
 }

@@ -25,12 +25,13 @@ type memory struct {
 	// what was written to them before that is no newer. It is empty before the first.
 	floor   machineVersion
 	floorOf int64
-	// doubtful: the API server is to be asked what there is before anything is created.
-	doubtful bool
+	// needsConfirmation: the API server is to be asked what there is before anything is created.
+	needsConfirmation bool
 	// lost is when requests were sent whose answer was lost, by the name to be created.
 	lost map[string]time.Time
-	// noted: in the MachineDeployment's room there may be notes of Machines that the set has made.
-	noted bool
+	// hasReservations: in the MachineDeployment's room there may be notes of Machines that the set
+	// has made.
+	hasReservations bool
 	// unseenSince is since when the cache has not shown everything that this process did; zero if
 	// it does.
 	unseenSince time.Time
@@ -62,13 +63,13 @@ func (m *memory) shows(seen machineVersion, generation int64) bool {
 	return m.floor != "" && m.floorOf == generation && (seen == m.floor || seen.isNewerThan(m.floor))
 }
 
-// memories are safe for concurrent use. The zero value is empty.
-type memories struct {
+// setMemories are safe for concurrent use. The zero value is empty.
+type setMemories struct {
 	mu    sync.Mutex
 	bySet map[types.NamespacedName]*memory
 }
 
-func (m *memories) of(set *clusterv1alpha1.MachineSet) *memory {
+func (m *setMemories) of(set *clusterv1alpha1.MachineSet) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := client.ObjectKeyFromObject(set)
@@ -76,7 +77,7 @@ func (m *memories) of(set *clusterv1alpha1.MachineSet) *memory {
 	if mem == nil || mem.uid != set.UID {
 		mem = &memory{
 			uid: set.UID, names: scale.NewNames(set.Name, string(set.UID), set.Status.NextIndex),
-			doubtful: true, lost: map[string]time.Time{}, attempts: readAttempts(set.Status.Remediation),
+			needsConfirmation: true, lost: map[string]time.Time{}, attempts: readAttempts(set.Status.Remediation),
 		}
 		if m.bySet == nil {
 			m.bySet = map[types.NamespacedName]*memory{}
@@ -87,7 +88,7 @@ func (m *memories) of(set *clusterv1alpha1.MachineSet) *memory {
 	return mem
 }
 
-func (m *memories) forget(key types.NamespacedName) {
+func (m *setMemories) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.bySet, key)

@@ -15,9 +15,9 @@ import (
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// inherited is what a Machine of the set's template would be made from now, if it inherits anything
-// and one was refused; else nil, and while nothing can be made of the template at all.
-func (r *reconciler) inherited(
+// resolveInherited is what a Machine of the set's template would be made from now, if it inherits
+// anything and one was refused; else nil, and while nothing can be made of the template at all.
+func (r *reconciler) resolveInherited(
 	ctx context.Context, set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine,
 ) (*specresolver.Effective, error) {
 	spec, refused := &set.Spec.Template.Spec, false
@@ -37,10 +37,10 @@ func (r *reconciler) inherited(
 	return &drawn, nil
 }
 
-// mended says whether the next Machine would be made from something else than this one, which was
-// refused: the MachineClass or the Cluster of the template has changed. What was refused stands in
-// the Machine's status.
-func (o *observation) mended(m *clusterv1alpha1.Machine) bool {
+// isSpecMended says whether the next Machine would be made from something else than this one, which
+// was refused: the MachineClass or the Cluster of the template has changed. What was refused stands
+// in the Machine's status.
+func (o *observation) isSpecMended(m *clusterv1alpha1.Machine) bool {
 	if o.drawn == nil {
 		return false
 	}

@@ -62,20 +62,20 @@ func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSe
 	if o.room, err = r.room(ctx, set, o.size, nil); err != nil {
 		return nil, err
 	}
-	if o.drawn, err = r.inherited(ctx, set, machines); err != nil {
+	if o.drawn, err = r.resolveInherited(ctx, set, machines); err != nil {
 		return nil, err
 	}
-	r.look(o)
-	if mem.doubtful && !o.paused && scale.Decide(o.state).Create > 0 || r.longLost(mem) {
-		if err := r.dispelDoubts(ctx, o); err != nil {
+	r.refresh(o)
+	if mem.needsConfirmation && !o.paused && scale.Decide(o.state).Create > 0 || r.hasLostRequestsToLookUp(mem) {
+		if err := r.confirmMachines(ctx, o); err != nil {
 			return nil, err
 		}
-		r.look(o)
+		r.refresh(o)
 	}
 	switch {
 	case mem.pending.Settled():
 		mem.unseenSince = time.Time{}
-		r.forgetNotes(o)
+		r.forgetReservations(o)
 	case mem.unseenSince.IsZero():
 		mem.unseenSince = r.clock.Now()
 	case r.clock.Since(mem.unseenSince) >= lookUpAfter:
@@ -83,14 +83,14 @@ func (r *reconciler) observe(ctx context.Context, set *clusterv1alpha1.MachineSe
 			return nil, err
 		}
 		mem.unseenSince = r.clock.Now()
-		r.look(o)
+		r.refresh(o)
 	}
 	return o, nil
 }
 
-// longLost says that a request whose answer was lost can no longer be under way, so that its
-// outcome can be looked up.
-func (r *reconciler) longLost(mem *memory) bool {
+// hasLostRequestsToLookUp says that a request whose answer was lost can no longer be under way, so
+// that its outcome can be looked up.
+func (r *reconciler) hasLostRequestsToLookUp(mem *memory) bool {
 	for _, sent := range mem.lost {
 		if r.clock.Since(sent) >= settleAfter {
 			return true
@@ -99,9 +99,9 @@ func (r *reconciler) longLost(mem *memory) bool {
 	return false
 }
 
-// look brings the observation up to what the memory knows by now; it changes nothing else but what
-// the memory thereby knows.
-func (r *reconciler) look(o *observation) {
+// refresh brings the observation up to what the memory knows by now; it changes nothing else but
+// what the memory thereby knows.
+func (r *reconciler) refresh(o *observation) {
 	mem := o.memory
 	o.state, o.nextAvailable = r.state(o, o.machines)
 	o.state.Machines = mem.pending.View(o.state.Machines)
@@ -131,7 +131,7 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 			Seed:             string(set.UID),
 		},
 		Repair:   r.limits,
-		Fleet:    r.roster.now(),
+		Fleet:    r.healthTracker.now(),
 		Attempts: o.memory.attempts,
 		Now:      now,
 	}
@@ -140,11 +140,11 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 		m := &machines[i]
 		facts := scale.MachineOf(m)
 		if facts.Failed {
-			facts.FailedSince = r.roster.failedSince(m.UID)
+			facts.FailedSince = r.healthTracker.failedSince(m.UID)
 		}
 		var left time.Duration
 		facts.Available, left = health.IsAvailable(m, minReady, now)
-		facts.Refused = health.IsSpecRefused(m) && machinetemplate.IsSameVM(m, &set.Spec.Template) && !o.mended(m)
+		facts.Refused = health.IsSpecRefused(m) && machinetemplate.IsSameVM(m, &set.Spec.Template) && !o.isSpecMended(m)
 		if left > 0 && (next == 0 || left < next) {
 			next = left
 		}
@@ -153,9 +153,9 @@ func (r *reconciler) state(o *observation, machines []clusterv1alpha1.Machine) (
 	return s, next
 }
 
-// dispelDoubts asks the API server which Machines there are, and whether the set is still as the
+// confirmMachines asks the API server which Machines there are, and whether the set is still as the
 // cache shows it.
-func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
+func (r *reconciler) confirmMachines(ctx context.Context, o *observation) error {
 	live, err := r.listLive(ctx, o)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (r *reconciler) dispelDoubts(ctx context.Context, o *observation) error {
 			delete(o.memory.lost, name)
 		}
 	}
-	o.memory.doubtful = false
+	o.memory.needsConfirmation = false
 	return nil
 }
 

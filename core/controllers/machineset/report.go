@@ -27,14 +27,14 @@ func (r *reconciler) report(ctx context.Context, o *observation, done applied) (
 	if errors.Is(failure, requeue.ErrStale) {
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
-	r.look(o)
+	r.refresh(o)
 	again := requeue.Earlier(o.nextAvailable, done.decision.Health.Again)
 	if done.short {
 		// What keeps the room may be a note of something that never came about, and no event tells
 		// of that.
 		again = requeue.Earlier(again, surge.Expiry)
 	}
-	if done.decision.Health.Reason == health.TooManyUnhealthy && !r.roster.hold(o.set) {
+	if done.decision.Health.Reason == health.TooManyUnhealthy && !r.healthTracker.hold(o.set) {
 		again = requeue.Soon
 	}
 	if len(o.memory.lost) > 0 {
@@ -127,7 +127,7 @@ func (r *reconciler) setObstacles(status *clusterv1alpha1.MachineSetStatus, o *o
 	}
 	show(done.decision.Health.Reason == health.TooManyUnhealthy, metav1.Condition{
 		Type: clusterv1alpha1.ConditionRemediationAllowed, Status: metav1.ConditionFalse,
-		Reason: clusterv1alpha1.ReasonTooManyUnhealthy, Message: r.roster.verdict(),
+		Reason: clusterv1alpha1.ReasonTooManyUnhealthy, Message: r.healthTracker.verdict(),
 	})
 	show(done.decision.Frozen, metav1.Condition{
 		Type: clusterv1alpha1.ConditionFrozen, Status: metav1.ConditionTrue,

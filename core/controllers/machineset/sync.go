@@ -19,7 +19,7 @@ type share struct {
 	// labels and annotations are those that the Machines carry, note what they say of where these
 	// come from; empty if nothing comes from the set.
 	labels, annotations map[string]string
-	note                string
+	recordOutcomes      string
 	// spec is the part that needs no other VM.
 	spec clusterv1alpha1.MachineSpec
 }
@@ -31,7 +31,7 @@ func shareOf(set *clusterv1alpha1.MachineSet) share {
 	ownership.SyncMetadata(bare, template.Labels, template.Annotations)
 	return share{
 		set: set, labels: bare.Labels, annotations: bare.Annotations,
-		note: bare.Annotations[clusterv1alpha1.ManagedAnnotation], spec: machinetemplate.InPlace(&template.Spec),
+		recordOutcomes: bare.Annotations[clusterv1alpha1.ManagedAnnotation], spec: machinetemplate.InPlace(&template.Spec),
 	}
 }
 
@@ -39,8 +39,8 @@ func shareOf(set *clusterv1alpha1.MachineSet) share {
 func (s share) reached(m *clusterv1alpha1.Machine) bool {
 	// One that was given things before, and is given none now, says so; one that never was says
 	// nothing.
-	noted := m.Annotations[clusterv1alpha1.ManagedAnnotation]
-	if noted != s.note && (s.note != "" || noted != "{}") {
+	hasReservations := m.Annotations[clusterv1alpha1.ManagedAnnotation]
+	if hasReservations != s.recordOutcomes && (s.recordOutcomes != "" || hasReservations != "{}") {
 		return false
 	}
 	return within(s.labels, m.Labels) && within(s.annotations, m.Annotations) && machinetemplate.IsSameInPlace(s.spec, machinetemplate.InPlace(&m.Spec))
@@ -65,7 +65,7 @@ func (s share) give(m *clusterv1alpha1.Machine) *clusterv1alpha1.Machine {
 
 // sync brings the Machines that stay up to the template, as far as that needs no other VM: one
 // patch for each that differs. It returns how many it changed.
-func (r *reconciler) sync(ctx context.Context, o *observation, leaving map[string]bool) (int, error) {
+func (r *reconciler) sync(ctx context.Context, o *observation, isDeploymentLeaving map[string]bool) (int, error) {
 	known := o.memory.given(&o.set.Spec.Template)
 	want := shareOf(o.set)
 	now := make(map[types.UID]string, len(o.machines))
@@ -73,7 +73,7 @@ func (r *reconciler) sync(ctx context.Context, o *observation, leaving map[strin
 	for i := range o.machines {
 		m := &o.machines[i]
 		switch {
-		case !m.DeletionTimestamp.IsZero() || leaving[string(m.UID)]:
+		case !m.DeletionTimestamp.IsZero() || isDeploymentLeaving[string(m.UID)]:
 		case known[m.UID] == m.ResourceVersion || want.reached(m):
 			now[m.UID] = m.ResourceVersion
 		default:

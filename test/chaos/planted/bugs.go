@@ -56,12 +56,12 @@ var bugs = []Bug{
 	{
 		Name: "create-under-a-new-key", What: "a create that failed is repeated under another uid",
 		Breaks: []string{judge.OneVM, judge.Settles}, File: "core/controllers/machine/apply.go",
-		Old: `		err = s.driver.StartCreate(ctx, s.told(), `,
-		New: `		told := s.told()
+		Old: `		err = s.driver.StartCreate(ctx, s.driverRequest(), `,
+		New: `		request := s.driverRequest()
 		if last := s.state.Memory.Last; last != nil && last.Failure != nil {
-			told.UID += "-again"
+			request.UID += "-again"
 		}
-		err = s.driver.StartCreate(ctx, told, `,
+		err = s.driver.StartCreate(ctx, request, `,
 	},
 	{
 		Name: "provider-id-believed", What: "a providerID counts though no driver has confirmed it",

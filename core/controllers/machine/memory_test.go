@@ -16,12 +16,12 @@ func TestMemories(t *testing.T) {
 	of := func(uid types.UID) *clusterv1alpha1.Machine {
 		return &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: uid}}
 	}
-	var all memories
+	var all machineMemories
 	now := time.Now()
 	first, _ := all.get(of("one"), now)
 	first.lifecycle.Gone = true
-	again, since := all.get(of("one"), now.Add(time.Hour))
-	if again != first || !since.Equal(now) {
+	recheckAfter, since := all.get(of("one"), now.Add(time.Hour))
+	if recheckAfter != first || !since.Equal(now) {
 		t.Errorf("another memory of the same Machine, since %s", since)
 	}
 	if other, _ := all.get(of("two"), now); other.lifecycle.Gone {

@@ -16,13 +16,13 @@ import (
 // shows it, as kubectl does that of a Deployment.
 const changeCause = "kubernetes.io/change-cause"
 
-// dress puts on a set what it has from the deployment and may change without replacing a machine.
-// cluster-autoscaler wants its label and its annotation both or not at all. A change of maxSurge
-// alone scales no set, but sets replace Machines within it.
-func (o *observation) dress(set *clusterv1alpha1.MachineSet, revision int64, part rollout.Part) {
+// syncMetadata puts on a set what it has from the deployment and may change without replacing a
+// machine. cluster-autoscaler wants its label and its annotation both or not at all. A change of
+// maxSurge alone scales no set, but sets replace Machines within it.
+func (o *observation) syncMetadata(set *clusterv1alpha1.MachineSet, revision int64, part rollout.Part) {
 	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
 	revise(set, revision)
-	if p, ok := planned(set); ok && p.Replicas == o.state.Replicas {
+	if p, ok := plannedSize(set); ok && p.Replicas == o.state.Replicas {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.MaxReplicasAnnotation, o.maxReplicas())
 	}
 	if part == rollout.NoPart {

@@ -20,10 +20,10 @@ import (
 	"github.com/millwright-dev/millwright/core/health"
 )
 
-// roster knows how each Machine of the fleet stands, in all namespaces that the cache shows. It is
-// kept up to date by the events of Machines, each before the sets hear of it. It is safe for
+// healthTracker knows how each Machine of the fleet stands, in all namespaces that the cache shows.
+// It is kept up to date by the events of Machines, each before the sets hear of it. It is safe for
 // concurrent use.
-type roster struct {
+type healthTracker struct {
 	clock clock.PassiveClock
 	limit intstr.IntOrString
 	gauge gauges
@@ -54,8 +54,8 @@ type entry struct {
 	failed time.Time
 }
 
-func newRoster(c clock.PassiveClock, limit intstr.IntOrString, g gauges) *roster {
-	r := &roster{clock: c, limit: limit, gauge: g, of: map[types.UID]entry{}, held: map[reconcile.Request]bool{}}
+func newHealthTracker(c clock.PassiveClock, limit intstr.IntOrString, g gauges) *healthTracker {
+	r := &healthTracker{clock: c, limit: limit, gauge: g, of: map[types.UID]entry{}, held: map[reconcile.Request]bool{}}
 	r.show()
 	return r
 }
@@ -65,7 +65,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // before returns a handler that enters each Machine and then hands the event on. It wakes the sets
 // that waited for the fleet to get better.
-func (r *roster) before(next handler.EventHandler) handler.EventHandler {
+func (r *healthTracker) before(next handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			r.enter(e.Object, q)
@@ -76,13 +76,13 @@ func (r *roster) before(next handler.EventHandler) handler.EventHandler {
 			next.Update(ctx, e, q)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.strike(e.Object.GetUID(), q)
+			r.forgetMachine(e.Object.GetUID(), q)
 			next.Delete(ctx, e, q)
 		},
 	}
 }
 
-func (r *roster) enter(object client.Object, q queue) {
+func (r *healthTracker) enter(object client.Object, q queue) {
 	m, ok := object.(*clusterv1alpha1.Machine)
 	if !ok {
 		return
@@ -106,8 +106,8 @@ func (r *roster) enter(object client.Object, q queue) {
 	r.changed(q)
 }
 
-// strike forgets a Machine that is gone.
-func (r *roster) strike(uid types.UID, q queue) {
+// forgetMachine forgets a Machine that is gone.
+func (r *healthTracker) forgetMachine(uid types.UID, q queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(r.of[uid].standing, -1)
@@ -115,7 +115,7 @@ func (r *roster) strike(uid types.UID, q queue) {
 	r.changed(q)
 }
 
-func (r *roster) count(s health.Standing, by int) {
+func (r *healthTracker) count(s health.Standing, by int) {
 	switch s {
 	case health.Unhealthy:
 		r.fleet.Unhealthy += by
@@ -127,7 +127,7 @@ func (r *roster) count(s health.Standing, by int) {
 }
 
 // changed shows the fleet as it is now, and wakes those that waited for that.
-func (r *roster) changed(q queue) {
+func (r *healthTracker) changed(q queue) {
 	r.show()
 	if len(r.held) == 0 || r.fleet.Meltdown(r.limit) {
 		return
@@ -138,7 +138,7 @@ func (r *roster) changed(q queue) {
 	clear(r.held)
 }
 
-func (r *roster) show() {
+func (r *healthTracker) show() {
 	r.gauge.machines.Set(float64(r.fleet.Machines))
 	r.gauge.unhealthy.Set(float64(r.fleet.Unhealthy))
 	meltdown := 0.0
@@ -149,28 +149,28 @@ func (r *roster) show() {
 }
 
 // latest is the version of the latest Machine that the cache has shown; empty before the first.
-func (r *roster) latest() machineVersion {
+func (r *healthTracker) latest() machineVersion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen
 }
 
 // now is how the fleet stands.
-func (r *roster) now() health.Fleet {
+func (r *healthTracker) now() health.Fleet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.fleet
 }
 
 // failedSince is since when the Machine is known to have failed; zero if it is not.
-func (r *roster) failedSince(uid types.UID) time.Time {
+func (r *healthTracker) failedSince(uid types.UID) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.of[uid].failed
 }
 
 // hold has the set woken when the fleet gets better. It is false if it has already.
-func (r *roster) hold(set client.Object) bool {
+func (r *healthTracker) hold(set client.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.fleet.Meltdown(r.limit) {
@@ -181,6 +181,6 @@ func (r *roster) hold(set client.Object) bool {
 }
 
 // verdict says in words that do not change from one Machine to the next why nothing is replaced.
-func (r *roster) verdict() string {
+func (r *healthTracker) verdict() string {
 	return fmt.Sprintf("More than %s of all Machines that should be healthy are not: no failed Machine is replaced until fewer are", r.limit.String())
 }

@@ -37,8 +37,8 @@ type memory struct {
 	uid    string
 }
 
-// memories are safe for use by several workers. The zero value is empty.
-type memories struct {
+// machineMemories are safe for use by several workers. The zero value is empty.
+type machineMemories struct {
 	mu    sync.Mutex
 	of    map[client.ObjectKey]*memory
 	since time.Time
@@ -46,7 +46,7 @@ type memories struct {
 
 // get returns the memory of a Machine, and since when there are memories: since this process took
 // over.
-func (m *memories) get(machine *clusterv1alpha1.Machine, now time.Time) (*memory, time.Time) {
+func (m *machineMemories) get(machine *clusterv1alpha1.Machine, now time.Time) (*memory, time.Time) {
 	key := client.ObjectKeyFromObject(machine)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *memories) get(machine *clusterv1alpha1.Machine, now time.Time) (*memory
 }
 
 // forget drops the memory of a Machine that is gone, and with it what its driver knows of it.
-func (m *memories) forget(key client.ObjectKey) {
+func (m *machineMemories) forget(key client.ObjectKey) {
 	m.mu.Lock()
 	found, known := m.of[key]
 	delete(m.of, key)

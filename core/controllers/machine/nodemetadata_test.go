@@ -30,8 +30,8 @@ func taint(key, value string, effect corev1.TaintEffect) corev1.Taint {
 // stays; and what is met asks for nothing more.
 func TestDemand(t *testing.T) {
 	const no, prefer = corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule
-	managed := func(note string) map[string]string {
-		return map[string]string{clusterv1alpha1.ManagedAnnotation: note}
+	managed := func(recordAppliedSpec string) map[string]string {
+		return map[string]string{clusterv1alpha1.ManagedAnnotation: recordAppliedSpec}
 	}
 	with := func(a map[string]string, key, value string) map[string]string {
 		a = maps.Clone(a)
@@ -100,7 +100,7 @@ func TestDemand(t *testing.T) {
 			if c.machine != nil {
 				c.machine(m)
 			}
-			d, before := demandOf(m, c.rollout), c.node.DeepCopy()
+			d, before := nodeMetadataOf(m, c.rollout), c.node.DeepCopy()
 			wanted := d.on(c.node)
 			if diff := cmp.Diff(before, c.node); diff != "" {
 				t.Errorf("the cache's Node was changed: %s", diff)
@@ -118,8 +118,8 @@ func TestDemand(t *testing.T) {
 			if _, ordered := wanted.Annotations[clusterv1alpha1.DeleteNowAnnotation]; ordered {
 				t.Error("the Node orders the end of its machine")
 			}
-			if d.met(before) || !d.met(wanted) {
-				t.Errorf("met before %t, after %t", d.met(before), d.met(wanted))
+			if d.isApplied(before) || !d.isApplied(wanted) {
+				t.Errorf("met before %t, after %t", d.isApplied(before), d.isApplied(wanted))
 			}
 		})
 	}
@@ -155,9 +155,9 @@ func TestNodeInStep(t *testing.T) {
 	})
 	b.awaitNode(node, "the Node in step", func(n *corev1.Node) bool {
 		_, worker := n.Labels["node-role.kubernetes.io/worker"]
-		_, note := n.Annotations["note"]
+		_, recordAppliedSpec := n.Annotations["note"]
 		return n.Labels["pool"] == "b" && n.Labels["role"] == "other" && n.Labels["kubelet"] == "yes" && !worker &&
-			n.Annotations["more"] == "yes" && !note && tainted(n, "fresh") && !tainted(n, "dedicated")
+			n.Annotations["more"] == "yes" && !recordAppliedSpec && tainted(n, "fresh") && !tainted(n, "dedicated")
 	})
 	b.awaitMachine(m, "the status that has seen it", func(m *clusterv1alpha1.Machine) bool {
 		return m.Status.ObservedGeneration == m.Generation

@@ -36,7 +36,7 @@ func TestDismissedOn(t *testing.T) {
 		"both: it goes once": {machine: annotated(now, ""), node: &corev1.Node{ObjectMeta: annotated(now, "")}, want: "the Machine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := dismissedOn(&clusterv1alpha1.Machine{ObjectMeta: c.machine}, c.node); got != c.want {
+			if got := deleteNowOn(&clusterv1alpha1.Machine{ObjectMeta: c.machine}, c.node); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

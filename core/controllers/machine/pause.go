@@ -45,9 +45,9 @@ func (r *reconciler) pauseOf(ctx context.Context, m *clusterv1alpha1.Machine) (l
 	}, nil
 }
 
-// dismissedOn names the object on which somebody asks for the Machine to be deleted now; empty for
+// deleteNowOn names the object on which somebody asks for the Machine to be deleted now; empty for
 // none. A template that asks for it is not obeyed: each replacement would be deleted at once.
-func dismissedOn(m *clusterv1alpha1.Machine, node *corev1.Node) string {
+func deleteNowOn(m *clusterv1alpha1.Machine, node *corev1.Node) string {
 	templated := slices.Contains(ownership.ReadManaged(m).Annotations, clusterv1alpha1.DeleteNowAnnotation)
 	switch {
 	case annotations.IsOn(m, clusterv1alpha1.DeleteNowAnnotation) && !templated:
@@ -66,8 +66,8 @@ func isForgotten(m *clusterv1alpha1.Machine) bool {
 	return uid != "" && m.Annotations[clusterv1alpha1.ForgetAnnotation] == uid
 }
 
-// dismiss deletes the Machine, as anybody may.
-func (r *reconciler) dismiss(ctx context.Context, s *subject) error {
+// deleteMachine deletes the Machine, as anybody may.
+func (r *reconciler) deleteMachine(ctx context.Context, s *machineScope) error {
 	err := r.client.Delete(ctx, s.machine, client.Preconditions{UID: &s.machine.UID})
 	if err = client.IgnoreNotFound(err); err != nil {
 		s.state.Memory.DismissedAt = time.Time{}

@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
-// demand is what a Machine wants on its Node.
-type demand struct {
+// nodeMetadata is what a Machine wants on its Node.
+type nodeMetadata struct {
 	labels, annotations map[string]string
 	taints              []corev1.Taint
 	providerID          string
@@ -27,9 +27,9 @@ type demand struct {
 	held bool
 }
 
-// demandOf is what a Machine wants on its Node, given what its set's RolloutAnnotation says.
-func demandOf(m *clusterv1alpha1.Machine, rollout string) demand {
-	d := demand{
+// nodeMetadataOf is what a Machine wants on its Node, given what its set's RolloutAnnotation says.
+func nodeMetadataOf(m *clusterv1alpha1.Machine, rollout string) nodeMetadata {
+	d := nodeMetadata{
 		labels: nodeLabels(m), annotations: nodeAnnotations(m), providerID: providerID(m),
 		held: rollout == clusterv1alpha1.RolloutOutdated || rollout == clusterv1alpha1.RolloutCurrent,
 	}
@@ -64,16 +64,16 @@ func nodeAnnotations(m *clusterv1alpha1.Machine) map[string]string {
 	return annotations
 }
 
-// met says whether the Node has everything that is wanted, and nothing that was ours and is wanted
-// no more.
-func (d demand) met(node *corev1.Node) bool {
+// isApplied says whether the Node has everything that is wanted, and nothing that was ours and is
+// wanted no more.
+func (d nodeMetadata) isApplied(node *corev1.Node) bool {
 	wanted := d.on(node)
 	return node.Spec.ProviderID == wanted.Spec.ProviderID && sameTaints(node.Spec.Taints, wanted.Spec.Taints) &&
 		maps.Equal(node.Labels, wanted.Labels) && maps.Equal(node.Annotations, wanted.Annotations)
 }
 
 // on returns the Node as it should be. It shares with node what does not differ.
-func (d demand) on(node *corev1.Node) *corev1.Node {
+func (d nodeMetadata) on(node *corev1.Node) *corev1.Node {
 	wanted := *node
 	wanted.Spec.ProviderID = d.providerID
 	annotations, was := d.annotations, ownership.ReadManaged(node)
@@ -89,16 +89,16 @@ func (d demand) on(node *corev1.Node) *corev1.Node {
 	}
 	slices.Sort(ours)
 	if ours = slices.Compact(ours); !slices.Equal(ours, was.Taints) {
-		note := ownership.ReadManaged(&wanted)
-		note.Taints = ours
-		note.Write(&wanted)
+		recordAppliedSpec := ownership.ReadManaged(&wanted)
+		recordAppliedSpec.Taints = ours
+		recordAppliedSpec.Write(&wanted)
 	}
 	return &wanted
 }
 
 // holds says whether the Node is to carry our ScaleDownDisabledAnnotation. One that somebody else
 // has set, in whatever way, is his.
-func (d demand) holds(node *corev1.Node, was ownership.Managed) bool {
+func (d nodeMetadata) holds(node *corev1.Node, was ownership.Managed) bool {
 	_, there := node.Annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
 	_, templated := d.annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
 	foreign := there && !slices.Contains(was.Annotations, clusterv1alpha1.ScaleDownDisabledAnnotation)
@@ -107,7 +107,7 @@ func (d demand) holds(node *corev1.Node, was ownership.Managed) bool {
 
 // taintsOn merges three-way: wanted taints are there, those that are only ours are not, others
 // stay, in their order.
-func (d demand) taintsOn(have []corev1.Taint, ours []string) []corev1.Taint {
+func (d nodeMetadata) taintsOn(have []corev1.Taint, ours []string) []corev1.Taint {
 	var merged []corev1.Taint
 	for _, t := range have {
 		key := taintKey(t)
@@ -139,18 +139,18 @@ func sameTaints(a, b []corev1.Taint) bool {
 	})
 }
 
-// claimNode brings the Node, in one write, up to what core wants on it.
-func (r *reconciler) claimNode(ctx context.Context, node *corev1.Node, d demand) (*corev1.Node, error) {
-	claimed := d.on(node).DeepCopy()
+// applyNodeMetadata brings the Node, in one write, up to what core wants on it.
+func (r *reconciler) applyNodeMetadata(ctx context.Context, node *corev1.Node, d nodeMetadata) (*corev1.Node, error) {
+	annotatedNode := d.on(node).DeepCopy()
 	patch := client.MergeFrom(node)
-	if !sameTaints(node.Spec.Taints, claimed.Spec.Taints) {
+	if !sameTaints(node.Spec.Taints, annotatedNode.Spec.Taints) {
 		// A merge patch replaces the whole list; others change it, too.
 		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	}
-	if err := r.nodes.Patch(ctx, claimed, patch); err != nil {
+	if err := r.nodes.Patch(ctx, annotatedNode, patch); err != nil {
 		return nil, fmt.Errorf("claim node %s: %w", node.Name, err)
 	}
-	return claimed, nil
+	return annotatedNode, nil
 }
 
 // rolloutOf is what the RolloutAnnotation of the Machine's set says; empty without a set.

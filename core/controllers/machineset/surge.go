@@ -34,10 +34,10 @@ type room struct {
 	siblings, bound int
 }
 
-// reserve returns the names of n Machines to create next, after created of what was decided, or of
-// fewer. Of a MachineDeployment's set it notes them in the deployment's room, so that whoever looks
-// next counts them.
-func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int) ([]string, error) {
+// reserveNames returns the names of n Machines to create next, after created of what was decided,
+// or of fewer. Of a MachineDeployment's set it notes them in the deployment's room, so that whoever
+// looks next counts them.
+func (r *reconciler) reserveNames(ctx context.Context, o *observation, created, n int) ([]string, error) {
 	deployment, ok := deploymentOf(o.set)
 	if !ok {
 		return o.memory.names.Take(n), nil
@@ -49,7 +49,7 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 		return nil, nil
 	}
 	if len(o.state.Machines)+created+n > o.size {
-		if leaving, err := r.leaving(ctx, o.set.Namespace, deployment); err != nil || leaving {
+		if isDeploymentLeaving, err := r.isDeploymentLeaving(ctx, o.set.Namespace, deployment); err != nil || isDeploymentLeaving {
 			return nil, err
 		}
 		now, err := r.room(ctx, o.set, o.size, shared)
@@ -64,7 +64,7 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 	for _, name := range names {
 		shared.AddMachine(o.set.UID, name)
 	}
-	o.memory.noted = true
+	o.memory.hasReservations = true
 	return names, nil
 }
 
@@ -73,16 +73,16 @@ func (r *reconciler) enter(namespace string, deployment metav1.OwnerReference) *
 	return r.rooms.Lock(client.ObjectKey{Namespace: namespace, Name: deployment.Name}, deployment.UID)
 }
 
-// forgetNotes takes back all that reserve noted, once the cache shows what became of it.
-func (r *reconciler) forgetNotes(o *observation) {
+// forgetReservations takes back all that reserve noted, once the cache shows what became of it.
+func (r *reconciler) forgetReservations(o *observation) {
 	deployment, ok := deploymentOf(o.set)
-	if !ok || !o.memory.noted || len(o.memory.lost) > 0 {
+	if !ok || !o.memory.hasReservations || len(o.memory.lost) > 0 {
 		return
 	}
 	shared := r.enter(o.set.Namespace, deployment)
 	defer shared.Unlock()
 	shared.RemoveMachines(o.set.UID)
-	o.memory.noted = false
+	o.memory.hasReservations = false
 }
 
 // release takes back what reserve noted of Machines that were not created.
@@ -186,9 +186,9 @@ func deploymentOf(set client.Object) (metav1.OwnerReference, bool) {
 	return ptr.Deref(owner, metav1.OwnerReference{}), owner != nil
 }
 
-// leaving says whether the MachineDeployment is gone or being deleted. Its sets go then, one before
-// the other, and with a set nobody counts its Machines any more.
-func (r *reconciler) leaving(ctx context.Context, namespace string, deployment metav1.OwnerReference) (bool, error) {
+// isDeploymentLeaving says whether the MachineDeployment is gone or being deleted. Its sets go
+// then, one before the other, and with a set nobody counts its Machines any more.
+func (r *reconciler) isDeploymentLeaving(ctx context.Context, namespace string, deployment metav1.OwnerReference) (bool, error) {
 	md := &clusterv1alpha1.MachineDeployment{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deployment.Name}, md)
 	if apierrors.IsNotFound(err) {
@@ -200,8 +200,8 @@ func (r *reconciler) leaving(ctx context.Context, namespace string, deployment m
 	return md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
 }
 
-// setsUnder returns the sets of a MachineDeployment.
-func (r *reconciler) setsUnder(ctx context.Context, md client.Object) []reconcile.Request {
+// requestsForSets returns the sets of a MachineDeployment.
+func (r *reconciler) requestsForSets(ctx context.Context, md client.Object) []reconcile.Request {
 	sets, err := r.setsOfDeployment(ctx, md.GetNamespace(), md.GetUID())
 	if err != nil {
 		return nil
@@ -246,8 +246,8 @@ func (r *reconciler) siblingsOfOwner(ctx context.Context, machine client.Object)
 	return r.siblingsOf(ctx, set)
 }
 
-// givesRoom lets through what leaves a set fewer Machines, or a smaller size, or takes it away.
-func givesRoom() predicate.Predicate {
+// freesSurge lets through what leaves a set fewer Machines, or a smaller size, or takes it away.
+func freesSurge() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
