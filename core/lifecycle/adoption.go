@@ -67,10 +67,10 @@ func (s Status) names(id string) bool {
 	return s.ProviderID != "" && (id == s.ProviderID || slices.Contains(s.ProviderIDAliases, id))
 }
 
-// confirm remembers what the driver has said of the id, and keeps the Node of a machine without a
-// confirmed one out of everything. What was written down is taken back where the driver names
-// another VM: it holds no more once that one is gone, either.
-func (p *plan) confirm() {
+// confirmProviderID remembers what the driver has said of the id, and keeps the Node of a machine
+// without a confirmed one out of everything. What was written down is taken back where the driver
+// names another VM: it holds no more once that one is gone, either.
+func (p *plan) confirmProviderID() {
 	id := p.Machine.ProviderID
 	if vm := p.named(); vm != nil {
 		p.Memory.Contradicted, p.Memory.NamedAt = "", p.view().at
@@ -88,8 +88,8 @@ func (p *plan) confirm() {
 	p.Memory.Confirmed = id
 }
 
-// noteID takes over into the status under which ids the driver knows the VM.
-func (p *plan) noteID() {
+// writeProviderIDs takes over into the status under which ids the driver knows the VM.
+func (p *plan) writeProviderIDs() {
 	if ids := p.KnownIDs(); len(ids) > 0 {
 		p.status.ProviderID = ids[0]
 		p.status.ProviderIDAliases = nil
@@ -106,14 +106,14 @@ func (p *plan) taken() bool {
 	if p.Machine.UIDTaken == "" {
 		return false
 	}
-	p.notYet()
-	p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonMachineUIDTaken, fmt.Sprintf(
+	p.setPending()
+	p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonMachineUIDTaken, fmt.Sprintf(
 		"spec.machineUID is that of Machine %s, which had it first. Delete this Machine: nothing is done for it, nor to that one's VM.", p.Machine.UIDTaken))
 	return p.waitUntil(p.Now.Add(takenPause))
 }
 
-// begun says whether core has begun with the machine: what it wrote down of it is in its status.
-func (p *plan) begun() bool {
+// hasBegun says whether core has begun with the machine: what it wrote down of it is in its status.
+func (p *plan) hasBegun() bool {
 	return p.Machine.Status.LastOperation != nil || p.Machine.Status.ProviderID != ""
 }
 
@@ -125,28 +125,28 @@ func (p *plan) adopted() bool {
 		return false
 	}
 	v := p.view()
-	if p.contradicted(v) {
+	if p.showContradiction(v) {
 		return true
 	}
-	if p.begun() {
+	if p.hasBegun() {
 		// The status of a core that did not write down what was confirmed. Instance and node judge
 		// by what a look says.
 		return false
 	}
 	p.watch = Closely
-	p.notYet()
+	p.setPending()
 	p.unadopted(v)
 	return p.waitUntil(time.Time{})
 }
 
-// contradicted shows that the driver names another VM than spec.providerID does.
-func (p *plan) contradicted(v view) bool {
+// showContradiction shows that the driver names another VM than spec.providerID does.
+func (p *plan) showContradiction(v view) bool {
 	if v.instance == nil || v.instance.ProviderID == "" || v.instance.Has(p.Machine.ProviderID) {
 		return false
 	}
 	p.watch = Closely
-	p.notYet()
-	p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonProviderIDConflict, fmt.Sprintf(
+	p.setPending()
+	p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonProviderIDConflict, fmt.Sprintf(
 		"spec.providerID is %s, and the VM of this Machine is %s, says its driver. Nothing is done to either.", p.Machine.ProviderID, v.instance.ProviderID))
 	return p.waitUntil(time.Time{})
 }
@@ -157,30 +157,30 @@ func (p *plan) unadopted(v view) {
 	var why string
 	switch {
 	case p.Driver.Unknown != "":
-		p.unready(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
+		p.setInstanceReady(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
 		return
-	case p.denied(v):
+	case p.isDenied(v):
 		status = metav1.ConditionFalse
 		why = fmt.Sprintf("The driver knows no VM of this Machine's machineUID, namespace and name; whether there is a VM %s does not matter. "+
 			"Nothing is created in its place: delete this Machine.", p.Machine.ProviderID)
 	case v.failure != nil && v.failure.Class != instance.NotFound:
-		p.expect("adoption", driverPatience)
+		p.debounceFor("adoption", driverPatience)
 		why = fmt.Sprintf("The driver has not confirmed that VM %s is this Machine's: %s", p.Machine.ProviderID, explain(v.failure))
 	case p.Driver.Trouble != nil:
 		why = fmt.Sprintf("The driver cannot be asked whether VM %s is this Machine's: %s", p.Machine.ProviderID, explain(p.Driver.Trouble))
 	default:
-		p.expect("adoption", driverPatience)
+		p.debounceFor("adoption", driverPatience)
 		why = fmt.Sprintf("The driver has not been asked yet whether VM %s is this Machine's.", p.Machine.ProviderID)
 		if !p.Driver.Ready {
 			why = fmt.Sprintf("The driver cannot be asked whether VM %s is this Machine's: %s.", p.Machine.ProviderID, p.Driver.Unready)
 		}
 	}
-	p.unready(status, clusterv1alpha1.ReasonNotAdopted, why)
+	p.setInstanceReady(status, clusterv1alpha1.ReasonNotAdopted, why)
 }
 
-// denied says whether the driver has said that no VM of it is this machine's: it knows nothing of
+// isDenied says whether the driver has said that no VM of it is this machine's: it knows nothing of
 // the uid, has it under another name, or knows only what is left of a create.
-func (p *plan) denied(v view) bool {
+func (p *plan) isDenied(v view) bool {
 	switch {
 	case v.failure != nil && v.failure.Class == instance.NotFound:
 		return v.looks >= confirmations
@@ -207,9 +207,9 @@ func (p *plan) asked() bool {
 	if named || last != nil && last.Operation == instance.Delete || p.Driver.UnderWay {
 		return false
 	}
-	if p.denied(v) {
+	if p.isDenied(v) {
 		// Under another name the uid is another machine's, and so is what carries it.
-		p.Memory.Gone = v.failure != nil && v.failure.Class == instance.Conflict && !p.begun()
+		p.Memory.Gone = v.failure != nil && v.failure.Class == instance.Conflict && !p.hasBegun()
 		return false
 	}
 	p.watch = Closely

@@ -105,7 +105,7 @@ func TestAdoption(t *testing.T) {
 			given: uidTaken, phase: pending, wake: takenPause, condition: "InstanceReady False MachineUIDTaken",
 		},
 		"after an upgrade nothing is done or written before a look": {
-			given: all(running, upgraded, unseen, func(s *State) { s.Node.Claimed = false }), watch: Closely,
+			given: all(running, upgraded, awaitFirstPoll, func(s *State) { s.Node.Claimed = false }), watch: Closely,
 			phase: clusterv1alpha1.MachinePhaseRunning, silent: true, condition: "Ready True MachineReady",
 		},
 		"after an upgrade a look confirms silently": {
@@ -116,7 +116,7 @@ func TestAdoption(t *testing.T) {
 			condition: "InstanceReady False Missing",
 		},
 		"paused after an upgrade, its Node is left as it was shown": {
-			given: all(running, upgraded, unseen, joined(metav1.ConditionFalse), func(s *State) { s.Machine.Paused = Pause{"PausedByAnnotation", "Paused."} }),
+			given: all(running, upgraded, awaitFirstPoll, joined(metav1.ConditionFalse), func(s *State) { s.Machine.Paused = Pause{"PausedByAnnotation", "Paused."} }),
 			phase: clusterv1alpha1.MachinePhaseRunning, condition: "NodeReady True NodeReady",
 		},
 	})
@@ -209,7 +209,7 @@ func TestTakingOverTheNodesForm(t *testing.T) {
 	if ids, want := s.KnownIDs(), []string{"cloud:///1", "cloud://r/1"}; !slices.Equal(ids, want) {
 		t.Errorf("known as %q, want %q", ids, want)
 	}
-	unseen(&s)
+	awaitFirstPoll(&s)
 	if ids, want := s.KnownIDs(), []string{"cloud:///1", "cloud://r/1"}; !s.Confirmed() || !slices.Equal(ids, want) {
 		t.Errorf("a process that has seen nothing knows it as %q, want %q", ids, want)
 	}

@@ -31,26 +31,26 @@ const confirmations = 2
 
 // instance gets the VM: it exists, its providerID is written down, and it runs.
 func (p *plan) instance() bool {
-	p.notYet()
+	p.setPending()
 	v := p.view()
 	if v.instance == nil || v.leftover() && p.Machine.ProviderID == "" {
-		return p.absent(v)
+		return p.handleAbsence(v)
 	}
 	if v.instance.ProviderID != "" && p.Machine.ProviderID == "" {
 		p.events = append(p.events, Event{Reason: "Created", Message: "Created VM " + v.instance.ProviderID + "."})
-		return p.record(v.instance.ProviderID)
+		return p.recordProviderID(v.instance.ProviderID)
 	}
 	p.watch, p.Memory.Witnessed = Closely, true
-	if v.instance.State != instance.Creating || !p.justAsked() {
+	if v.instance.State != instance.Creating || !p.isJustRequested() {
 		p.status.LastKnownState = v.instance.LastKnownState
 		p.status.Addresses = v.instance.Addresses
 	}
-	return p.present(v.instance)
+	return p.judgeByState(v.instance)
 }
 
-// absent: no VM is known of now.
-func (p *plan) absent(v view) bool {
-	if p.Machine.ProviderID == "" || p.halfWay() && v.looks < confirmations {
+// handleAbsence: no VM is known of now.
+func (p *plan) handleAbsence(v view) bool {
+	if p.Machine.ProviderID == "" || p.isHalfCreated() && v.looks < confirmations {
 		return p.create(v)
 	}
 	p.watch = Closely
@@ -61,14 +61,15 @@ func (p *plan) absent(v view) bool {
 	if p.settled() {
 		// What is written down holds until a look says otherwise.
 		p.watch = Seldom
-		p.unverified(v)
+		p.showUnverified(v)
 		return v.looks > 0
 	}
-	return p.unseen(v)
+	return p.awaitFirstPoll(v)
 }
 
-// halfWay says whether the create failed half-way, yet told a providerID: it is taken up again.
-func (p *plan) halfWay() bool {
+// isHalfCreated says whether the create failed half-way, yet told a providerID: it is taken up
+// again.
+func (p *plan) isHalfCreated() bool {
 	last := p.Memory.Last
 	return last != nil && last.Operation == instance.Create && last.Failure != nil &&
 		!p.Memory.Witnessed && !p.settled()
@@ -79,17 +80,17 @@ func (p *plan) settled() bool {
 	return p.status.Phase == clusterv1alpha1.MachinePhaseProvisioned || p.status.Phase == clusterv1alpha1.MachinePhaseRunning
 }
 
-// unseen: the machine has a providerID, and this process has not seen its VM yet.
-func (p *plan) unseen(v view) bool {
+// awaitFirstPoll: the machine has a providerID, and this process has not seen its VM yet.
+func (p *plan) awaitFirstPoll(v view) bool {
 	switch {
 	case p.Driver.Unknown != "":
-		p.unready(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
+		p.setInstanceReady(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
 	case v.failure != nil && v.failure.Class != instance.NotFound:
-		p.expect("look", driverPatience)
+		p.debounceFor("look", driverPatience)
 		p.refused(v.failure)
 	default:
-		p.expect("look", driverPatience)
-		p.unready(metav1.ConditionUnknown, clusterv1alpha1.ReasonInstanceBooting, "The VM has not been looked at yet.")
+		p.debounceFor("look", driverPatience)
+		p.setInstanceReady(metav1.ConditionUnknown, clusterv1alpha1.ReasonInstanceBooting, "The VM has not been looked at yet.")
 	}
 	return p.waitUntil(time.Time{})
 }
@@ -97,35 +98,35 @@ func (p *plan) unseen(v view) bool {
 // create starts a create, or says what keeps it from being started.
 func (p *plan) create(v view) bool {
 	if p.Driver.Unknown != "" {
-		p.unready(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
+		p.setInstanceReady(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
 		return p.waitUntil(time.Time{})
 	}
 	if p.Driver.UnderWay {
 		return p.waitUntil(time.Time{})
 	}
-	if p.frozen() || p.createFailed() || p.createAccepted(v) {
+	if p.isStateLost() || p.afterFailedCreate() || p.awaitCreated(v) {
 		return true
 	}
 	if p.BootstrapError != "" {
-		return p.unrendered()
+		return p.showBootstrapError()
 	}
 	if !p.Driver.Ready {
-		p.expect("driver", driverPatience)
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverUnavailable, p.Driver.Unready)
+		p.debounceFor("driver", driverPatience)
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverUnavailable, p.Driver.Unready)
 		return p.waitUntil(time.Time{})
 	}
 	if p.Driver.Throttled {
-		p.expect("turn", turnPatience)
+		p.debounceFor("turn", turnPatience)
 		return p.waitUntil(time.Time{})
 	}
 	if p.Driver.Held != nil {
-		return p.held()
+		return p.showBreaker()
 	}
 	if p.Machine.Status.LastOperation == nil {
-		p.passing = ""
+		p.debounced = ""
 		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
 		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationProcessing}
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceCreating, "The VM is being created.")
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceCreating, "The VM is being created.")
 	}
 	if p.Machine.Status.LastOperation != nil && p.Memory.Last == nil {
 		p.Memory.Possible, p.Memory.Doubt = true, p.Driver.LeadingSince
@@ -134,16 +135,16 @@ func (p *plan) create(v view) bool {
 	return p.act(Create)
 }
 
-// createAccepted: the cloud has accepted a create that has no VM to show for it. It is asked for
+// awaitCreated: the cloud has accepted a create that has no VM to show for it. It is asked for
 // again, but not at once.
-func (p *plan) createAccepted(v view) bool {
+func (p *plan) awaitCreated(v view) bool {
 	last := p.Memory.Last
 	if last == nil || last.Failure != nil {
 		return false
 	}
 	p.watch = Closely
 	if v.instance != nil {
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceFailed, words("The create has failed half-way", v.instance))
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceFailed, words("The create has failed half-way", v.instance))
 	}
 	if v.looks >= confirmations || !p.Now.Before(p.Memory.RetryAt) {
 		return false
@@ -151,8 +152,8 @@ func (p *plan) createAccepted(v view) bool {
 	return p.waitUntil(p.Memory.RetryAt)
 }
 
-// createFailed shows how the last create failed; true when there is no other now.
-func (p *plan) createFailed() bool {
+// afterFailedCreate shows how the last create failed; true when there is no other now.
+func (p *plan) afterFailedCreate() bool {
 	last := p.Memory.Last
 	if last == nil || last.Failure == nil || last.Operation != instance.Create {
 		return false
@@ -167,7 +168,7 @@ func (p *plan) createFailed() bool {
 		return p.fail(clusterv1alpha1.ConditionInstanceReady, last.Failure.Reason, message)
 	}
 	if last.Failure.ProviderID != "" && p.Machine.ProviderID == "" {
-		return p.record(last.Failure.ProviderID)
+		return p.recordProviderID(last.Failure.ProviderID)
 	}
 	p.refused(last.Failure)
 	if p.Now.Before(p.Memory.RetryAt) {
@@ -184,28 +185,28 @@ func (p *plan) refused(f *instance.Failure) {
 	case instance.Pending:
 		return
 	case instance.OutcomeUnknown, instance.Unavailable:
-		p.expect("outcome", driverPatience)
+		p.debounceFor("outcome", driverPatience)
 		status = metav1.ConditionUnknown
 	}
-	p.unready(status, reasonOf(f), explain(f))
+	p.setInstanceReady(status, reasonOf(f), explain(f))
 }
 
 // heldPause is when a machine that is held back asks again though nobody woke it: its credentials
-// may have changed.
+// mayHaveInstance have changed.
 const heldPause = 30 * time.Second
 
-// held: calls of the machine's account are refused for a cause that is none of its fault. It says
-// so without having called.
-func (p *plan) held() bool {
+// showBreaker: calls of the machine's account are refused for a cause that is none of its fault. It
+// says so without having called.
+func (p *plan) showBreaker() bool {
 	if p.Driver.Held.Class == instance.RateLimited {
-		p.expect("turn", turnPatience)
+		p.debounceFor("turn", turnPatience)
 	}
 	p.refused(p.Driver.Held)
 	return p.waitUntil(p.Now.Add(heldPause))
 }
 
-// present judges by the state of the VM.
-func (p *plan) present(vm *instance.Instance) bool {
+// judgeByState judges by the state of the VM.
+func (p *plan) judgeByState(vm *instance.Instance) bool {
 	switch vm.State {
 	case instance.Running:
 		p.running(vm)
@@ -213,14 +214,14 @@ func (p *plan) present(vm *instance.Instance) bool {
 	case instance.Failed:
 		return p.fail(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonInstanceFailed, words("The cloud has given the VM up", vm))
 	case instance.Stopping, instance.Stopped:
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceStopped, words("The VM is switched off or broken, and not by Millwright", vm))
-		return p.afoot()
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceStopped, words("The VM is switched off or broken, and not by Millwright", vm))
+		return p.awaitRunning()
 	case instance.Updating:
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceUpdating, words("The cloud is changing the VM", vm))
-		return p.afoot()
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceUpdating, words("The cloud is changing the VM", vm))
+		return p.awaitRunning()
 	case instance.Deleting:
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceDeleting, words("The VM is being deleted, and not by Millwright", vm))
-		return p.afoot()
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceDeleting, words("The VM is being deleted, and not by Millwright", vm))
+		return p.awaitRunning()
 	case instance.Creating:
 	}
 	if f := p.view().failure; f != nil && f.Class.IsUnverifiable() && !p.settled() {
@@ -228,29 +229,30 @@ func (p *plan) present(vm *instance.Instance) bool {
 		return p.waitUntil(time.Time{})
 	}
 	if p.settled() {
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The VM is coming up again", vm))
-		return p.afoot()
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The VM is coming up again", vm))
+		return p.awaitRunning()
 	}
-	if !p.justAsked() {
+	if !p.isJustRequested() {
 		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioning
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The cloud has accepted the VM; it does not run yet", vm))
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceBooting, words("The cloud has accepted the VM; it does not run yet", vm))
 	}
-	return p.afoot()
+	return p.awaitRunning()
 }
 
-// justAsked says whether the status says that the VM is being created. That it boots by now is not
-// worth a write.
-func (p *plan) justAsked() bool {
+// isJustRequested says whether the status says that the VM is being created. That it boots by now
+// is not worth a write.
+func (p *plan) isJustRequested() bool {
 	return p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceCreating
 }
 
-// afoot: a VM that does not run now; the Node of a machine that has one is shown all the same.
-func (p *plan) afoot() bool {
+// awaitRunning: a VM that does not run now; the Node of a machine that has one is shown all the
+// same.
+func (p *plan) awaitRunning() bool {
 	if p.settled() {
 		return false
 	}
 	if p.late(false) {
-		return p.unjoined()
+		return p.failJoin()
 	}
 	return p.waitUntil(time.Time{})
 }
@@ -264,7 +266,7 @@ func (p *plan) running(vm *instance.Instance) {
 			strings.Join(vm.DuplicateProviderIDs, ", ") + "."
 	}
 	p.condition(clusterv1alpha1.ConditionInstanceReady, metav1.ConditionTrue, clusterv1alpha1.ReasonInstanceRunning, message)
-	p.unverified(p.view())
+	p.showUnverified(p.view())
 	if p.status.Phase != clusterv1alpha1.MachinePhaseRunning {
 		p.status.Phase = clusterv1alpha1.MachinePhaseProvisioned
 	}
@@ -273,10 +275,10 @@ func (p *plan) running(vm *instance.Instance) {
 	}
 }
 
-// unverified shows that a VM which was seen to run cannot be looked at, or not with the machine's
-// own Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as
-// it is.
-func (p *plan) unverified(v view) {
+// showUnverified shows that a VM which was seen to run cannot be looked at, or not with the
+// machine's own Secrets, where only a person can mend that. It says nothing of the VM: the machine
+// stays as it is.
+func (p *plan) showUnverified(v view) {
 	is := p.status.Condition(clusterv1alpha1.ConditionInstanceReady)
 	switch {
 	case is.Status != metav1.ConditionTrue:
@@ -290,8 +292,8 @@ func (p *plan) unverified(v view) {
 	}
 }
 
-// unready sets the condition InstanceReady to something that is not True.
-func (p *plan) unready(status metav1.ConditionStatus, reason, message string) {
+// setInstanceReady sets the condition InstanceReady to something that is not True.
+func (p *plan) setInstanceReady(status metav1.ConditionStatus, reason, message string) {
 	p.condition(clusterv1alpha1.ConditionInstanceReady, status, reason, message)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// halfWay is a create that failed after it had made something, which has been written down.
-func halfWay(s *State) {
+// isHalfCreated is a create that failed after it had made something, which has been written down.
+func isHalfCreated(s *State) {
 	intended(s)
 	s.Machine.ProviderID = "cloud:///1"
 	s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
@@ -20,18 +20,18 @@ func TestCreationAtTheBounds(t *testing.T) {
 	booting := instance.Instance{ProviderID: "cloud:///1", State: instance.Creating}
 	decide(t, map[string]decision{
 		"what was made half-way and was missed by one look is taken up again": {
-			given: all(halfWay, missing(1)), do: Create, condition: "InstanceReady False ProviderInternal",
+			given: all(isHalfCreated, missing(1)), do: Create, condition: "InstanceReady False ProviderInternal",
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"what was made half-way and is gone at two looks is not": {
-			given: all(halfWay, missing(confirmations)), condition: "InstanceReady False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
+			given: all(isHalfCreated, missing(confirmations)), condition: "InstanceReady False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
 		},
 		"nor what was seen once": {
-			given: all(halfWay, func(s *State) { s.Memory.Witnessed = true }), watch: Closely, wake: driverPatience, silent: true,
+			given: all(isHalfCreated, func(s *State) { s.Memory.Witnessed = true }), watch: Closely, wake: driverPatience, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"nor after a delete that failed": {
-			given: all(halfWay, func(s *State) { s.Memory.Last.Operation = instance.Delete }), watch: Closely, wake: driverPatience, silent: true,
+			given: all(isHalfCreated, func(s *State) { s.Memory.Last.Operation = instance.Delete }), watch: Closely, wake: driverPatience, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create whose VM one look missed waits": {
@@ -49,11 +49,11 @@ func TestCreationAtTheBounds(t *testing.T) {
 			}), do: Create, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a failure half-way that tells the known providerID again": {
-			given: all(halfWay, ended(instance.Create, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", ProviderID: "cloud:///1"})),
+			given: all(isHalfCreated, ended(instance.Create, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", ProviderID: "cloud:///1"})),
 			wake:  5 * time.Second, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"while nobody has looked at a VM that ran, its Node tells of the machine": {
-			given: all(running, unseen, joined("Unknown")), watch: Closely, condition: "Ready Unknown NodeUnknown",
+			given: all(running, awaitFirstPoll, joined("Unknown")), watch: Closely, condition: "Ready Unknown NodeUnknown",
 			phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"once a look has missed it, the next look does": {

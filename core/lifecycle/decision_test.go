@@ -42,7 +42,7 @@ func running(s *State) {
 	s.Machine.Status = Next(*s).Status
 }
 
-func unseen(s *State) { s.Driver.Seen = nil }
+func awaitFirstPoll(s *State) { s.Driver.Seen = nil }
 
 func deleting(s *State) { s.Machine.Deleting = s.Now.Add(-time.Second) }
 

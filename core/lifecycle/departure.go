@@ -33,7 +33,7 @@ func (p *plan) recorded() bool {
 	if v.instance == nil || v.instance.ProviderID == "" || p.Machine.ProviderID != "" || p.Memory.Gone {
 		return false
 	}
-	return p.record(v.instance.ProviderID)
+	return p.recordProviderID(v.instance.ProviderID)
 }
 
 // drained: no pod is left on the Node that could be evicted, or the time for it is over.
@@ -44,7 +44,7 @@ func (p *plan) drained() bool {
 	if p.Memory.Drained.Type != "" {
 		p.status = p.status.set(p.Memory.Drained)
 	}
-	if p.Memory.Gone || p.Memory.Drained.Type != "" || !fresh && p.drainOver() {
+	if p.Memory.Gone || p.Memory.Drained.Type != "" || !fresh && p.isDrainRecorded() {
 		return false
 	}
 	if p.Node.Match == NodeConflicting {
@@ -59,21 +59,21 @@ func (p *plan) drained() bool {
 	if p.Drain == nil && left > 0 {
 		return p.act(DrainNode)
 	}
-	if p.drainPassed(left) {
+	if p.judgeDrain(left) {
 		return true
 	}
 	p.Memory.Drained = p.status.Condition(clusterv1alpha1.ConditionDrained)
 	return false
 }
 
-// drainOver says whether the drain is written down as over.
-func (p *plan) drainOver() bool {
+// isDrainRecorded says whether the drain is written down as over.
+func (p *plan) isDrainRecorded() bool {
 	c := p.Machine.Status.Condition(clusterv1alpha1.ConditionDrained)
 	return c.Status == metav1.ConditionTrue && c.Reason != clusterv1alpha1.ReasonNoNode || c.Reason == clusterv1alpha1.ReasonDrainTimedOut
 }
 
-// drainPassed judges by what the pass found, and how long the drain may yet take.
-func (p *plan) drainPassed(left time.Duration) bool {
+// judgeDrain judges by what the pass found, and how long the drain may yet take.
+func (p *plan) judgeDrain(left time.Duration) bool {
 	d := p.Drain
 	complete := d != nil && d.Trouble == ""
 	unreachable := complete && p.unreachable(d)
@@ -101,31 +101,31 @@ func (p *plan) drainPassed(left time.Duration) bool {
 	if complete && d.Blocked != "" {
 		wait = blockedPause
 	}
-	p.draining(d)
+	p.showDrain(d)
 	return p.waitUntil(p.Now.Add(min(wait, left)))
 }
 
-// draining shows what the drain waits for.
-func (p *plan) draining(d *Drain) {
+// showDrain shows what the drain waits for.
+func (p *plan) showDrain(d *Drain) {
 	switch {
 	case d.Trouble != "":
-		p.troubled(clusterv1alpha1.ReasonDraining, fmt.Sprintf("Node %s cannot be drained: %s", p.Node.Name, d.Trouble))
+		p.showDrainTrouble(clusterv1alpha1.ReasonDraining, fmt.Sprintf("Node %s cannot be drained: %s", p.Node.Name, d.Trouble))
 	case d.Blocked != "" && d.Refused != "":
 		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, d.Blocked+"; "+d.Refused)
 	case d.Blocked != "":
 		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, d.Blocked)
 	case d.Refused != "":
-		p.troubled(clusterv1alpha1.ReasonEvictionRefused, d.Refused)
+		p.showDrainTrouble(clusterv1alpha1.ReasonEvictionRefused, d.Refused)
 	default:
 		p.drainedAs(metav1.ConditionFalse, clusterv1alpha1.ReasonDraining,
-			fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", p.Node.Name)+p.unheard(d))
+			fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", p.Node.Name)+p.withSilence(d))
 	}
 }
 
-// troubled shows that the API server does not let the drain go on, unless that passes.
-func (p *plan) troubled(reason, message string) {
+// showDrainTrouble shows that the API server does not let the drain go on, unless that passes.
+func (p *plan) showDrainTrouble(reason, message string) {
 	if p.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
-		p.expect("drain", drainPatience)
+		p.debounceFor("drain", drainPatience)
 	}
 	p.drainedAs(metav1.ConditionFalse, reason, message)
 }
@@ -136,14 +136,14 @@ func (p *plan) drainedAs(status metav1.ConditionStatus, reason, message string) 
 
 // deleted: nothing of the machine is left in the cloud, and nothing can come any more.
 func (p *plan) deleted() bool {
-	if p.Memory.Gone || p.Machine.Forgotten || !p.may() {
+	if p.Memory.Gone || p.Machine.Forgotten || !p.mayHaveInstance() {
 		return false
 	}
 	if p.Driver.Unknown != "" {
-		p.unready(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
+		p.setInstanceReady(metav1.ConditionFalse, p.Driver.unknownReason(), p.Driver.Unknown)
 		return p.waitUntil(time.Time{})
 	}
-	if p.frozen() {
+	if p.isStateLost() {
 		p.status.Phase = clusterv1alpha1.MachinePhaseDeleting
 		return p.waitUntil(time.Time{})
 	}
@@ -152,39 +152,39 @@ func (p *plan) deleted() bool {
 		return p.waitUntil(time.Time{})
 	}
 	last := p.Memory.Last
-	p.keep()
+	p.writeDriverState()
 	if last == nil || last.Operation != instance.Delete {
 		p.deleting("The VM is being deleted.")
 		return p.delete()
 	}
 	if last.Failure != nil {
-		return p.deleteRefused(last)
+		return p.afterFailedDelete(last)
 	}
 	if last.Instance == nil {
-		return p.leftNothing(last)
+		return p.confirmGone(last)
 	}
-	return p.dying(last)
+	return p.awaitDeletion(last)
 }
 
-// deleteRefused: the delete has failed. One that the spec keeps from being understood is no
+// afterFailedDelete: the delete has failed. One that the spec keeps from being understood is no
 // obstacle where nothing was ever made: every create met such a refusal, or the cloud knows nothing
 // of the machine.
-func (p *plan) deleteRefused(last *instance.Outcome) bool {
+func (p *plan) afterFailedDelete(last *instance.Outcome) bool {
 	p.refused(last.Failure)
 	if !p.Confirmed() && last.Failure.Class.IsTerminal() {
 		p.watch = Closely
 		operation := p.Machine.Status.LastOperation
 		refused := operation != nil && operation.Type == clusterv1alpha1.OperationCreate && operation.State == clusterv1alpha1.OperationFailed
 		if refused || p.Memory.Refused || p.view().looks >= confirmations {
-			return p.leftNothing(last)
+			return p.confirmGone(last)
 		}
 	}
 	return p.deleteAt(p.Memory.RetryAt)
 }
 
-// leftNothing: a delete left nothing. That counts if it was sent after every doubt had settled.
-func (p *plan) leftNothing(last *instance.Outcome) bool {
-	settled := p.settleBy()
+// confirmGone: a delete left nothing. That counts if it was sent after every doubt had settled.
+func (p *plan) confirmGone(last *instance.Outcome) bool {
+	settled := p.settledAt()
 	if settled.IsZero() || !last.Started.Before(settled) {
 		p.Memory.Gone = true
 		return false
@@ -193,10 +193,10 @@ func (p *plan) leftNothing(last *instance.Outcome) bool {
 	return p.deleteAt(earlier(settled, last.Ended.Add(repeatDelete)))
 }
 
-// dying: the cloud has accepted the delete. Another one follows as soon as a look finds anything
-// but a VM on its way out: nothing, which is confirmed by it, or what the VM has left behind, which
-// is removed by it. One that changed nothing is not repeated at once.
-func (p *plan) dying(last *instance.Outcome) bool {
+// awaitDeletion: the cloud has accepted the delete. Another one follows as soon as a look finds
+// anything but a VM on its way out: nothing, which is confirmed by it, or what the VM has left
+// behind, which is removed by it. One that changed nothing is not repeated at once.
+func (p *plan) awaitDeletion(last *instance.Outcome) bool {
 	p.watch = Closely
 	p.deleting(words("The VM is being deleted", last.Instance))
 	v, again := p.view(), p.Memory.RetryAt
@@ -222,14 +222,14 @@ func (p *plan) repeated() time.Duration {
 // deleting shows that the VM is on its way out.
 func (p *plan) deleting(message string) {
 	if p.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
-		p.expect("delete", deletePatience)
+		p.debounceFor("delete", deletePatience)
 	}
 	// While a create is in doubt, that is what a later process has to know.
 	last := p.status.LastOperation
-	if last == nil || last.State == clusterv1alpha1.OperationSucceeded && !p.Now.Before(p.settleBy()) {
+	if last == nil || last.State == clusterv1alpha1.OperationSucceeded && !p.Now.Before(p.settledAt()) {
 		p.status.LastOperation = &Operation{Type: clusterv1alpha1.OperationDelete, State: clusterv1alpha1.OperationProcessing}
 	}
-	p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceDeleting, message)
+	p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceDeleting, message)
 }
 
 // deleteAt deletes from t on.
@@ -243,22 +243,22 @@ func (p *plan) deleteAt(t time.Time) bool {
 // delete starts a delete as soon as the driver takes it.
 func (p *plan) delete() bool {
 	if !p.Driver.Ready {
-		p.expect("driver", driverPatience)
-		p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverUnavailable, p.Driver.Unready)
+		p.debounceFor("driver", driverPatience)
+		p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonDriverUnavailable, p.Driver.Unready)
 		return p.waitUntil(time.Time{})
 	}
 	if p.Driver.Throttled {
 		return p.waitUntil(time.Time{})
 	}
 	if p.Driver.Held != nil {
-		return p.held()
+		return p.showBreaker()
 	}
 	p.Memory.Attempted, p.Memory.AttemptedAt = instance.Delete, p.Now
 	return p.act(Delete)
 }
 
-// unregistered: the Node goes after its VM.
-func (p *plan) unregistered() bool {
+// removeNode: the Node goes after its VM.
+func (p *plan) removeNode() bool {
 	if p.Node.Match != NodeFound {
 		return false
 	}
@@ -267,7 +267,7 @@ func (p *plan) unregistered() bool {
 
 // release ends the machine.
 func (p *plan) release() bool {
-	p.expect("release", deletePatience)
-	p.events = append(p.events, Event{Reason: "Deleted", Message: p.farewell()})
+	p.debounceFor("release", deletePatience)
+	p.events = append(p.events, Event{Reason: "Deleted", Message: p.finalMessage()})
 	return p.act(Release)
 }

@@ -111,7 +111,7 @@ func TestDeparture(t *testing.T) {
 			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a VM that dies is watched": {
-			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), unseen),
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), awaitFirstPoll),
 			watch: Closely, wake: recheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "bye",
 		},
 		"a VM that is gone is deleted once more": {
@@ -135,7 +135,7 @@ func TestDeparture(t *testing.T) {
 			watch: Closely, wake: repeatDelete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a VM that does not die is deleted again": {
-			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), unseen, patient),
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), awaitFirstPoll, patient),
 			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a create in doubt is waited for": {
@@ -161,7 +161,7 @@ func TestDeparture(t *testing.T) {
 			watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False SpecInvalid", wake: 30 * time.Second,
 		},
 		"a driver that has lost what it knew is not asked to delete": {
-			given: all(provisioned, deleting, ended(instance.Delete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), unseen),
+			given: all(provisioned, deleting, ended(instance.Delete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), awaitFirstPoll),
 			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DataLoss",
 		},
 		"nor one that lost it before this process": {
@@ -277,7 +277,7 @@ func TestDeleteAtTheBounds(t *testing.T) {
 				s.Driver.Seen.Failure = &instance.Failure{Class: instance.Internal}
 			}),
 		"an answer is no look": given(waits, provisioned, deleting,
-			succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), unseen),
+			succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), awaitFirstPoll),
 		"a look that failed": given(waits, provisioned, deleting, accepted, refusedLook(instance.Internal, false)),
 		"a delete that began when the doubt had settled": {
 			given: all(intended, deleting, succeeded(instance.Delete, nil), func(s *State) {

@@ -117,21 +117,21 @@ func TestStamp(t *testing.T) {
 func TestPatienceBeginsWithWhatIsHushed(t *testing.T) {
 	now := epoch.Add(time.Minute)
 	for name, c := range map[string]struct {
-		passing string
-		write   bool
-		hushed  bool
-		since   time.Time
+		debounced   string
+		write       bool
+		isDebounced bool
+		since       time.Time
 	}{
-		"what was hushed before":  {"look", true, true, epoch},
-		"something else":          {"turn", true, true, now},
-		"nothing to be written":   {"look", false, false, time.Time{}},
-		"nothing that is to pass": {"", true, false, time.Time{}},
-		"nothing of either":       {"", false, false, time.Time{}},
+		"what was debounced before": {"look", true, true, epoch},
+		"something else":            {"turn", true, true, now},
+		"nothing to be written":     {"look", false, false, time.Time{}},
+		"nothing that is to pass":   {"", true, false, time.Time{}},
+		"nothing of either":         {"", false, false, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{passing: c.passing, patience: time.Hour, State: State{Now: now, Memory: Memory{Passing: "look", PassingSince: epoch}}}
-			if hushed := p.hushed(c.write); hushed != c.hushed || !p.Memory.PassingSince.Equal(c.since) {
-				t.Errorf("hushed %t since %s, want %t since %s", hushed, p.Memory.PassingSince, c.hushed, c.since)
+			p := &plan{debounced: c.debounced, debounceTime: time.Hour, State: State{Now: now, Memory: Memory{Passing: "look", PassingSince: epoch}}}
+			if isDebounced := p.isDebounced(c.write); isDebounced != c.isDebounced || !p.Memory.PassingSince.Equal(c.since) {
+				t.Errorf("debounced %t since %s, want %t since %s", isDebounced, p.Memory.PassingSince, c.isDebounced, c.since)
 			}
 		})
 	}

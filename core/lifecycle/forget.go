@@ -17,7 +17,7 @@ const tellPause = time.Second
 // behind is written down, and told by an Event, before anything else is done. A call under way is
 // waited for: its answer may name the VM.
 func (p *plan) forgotten() bool {
-	if !p.Machine.Forgotten || p.Memory.Gone || !p.may() {
+	if !p.Machine.Forgotten || p.Memory.Gone || !p.mayHaveInstance() {
 		return false
 	}
 	p.status.Phase, p.status.Failure = clusterv1alpha1.MachinePhaseDeleting, nil
@@ -29,8 +29,8 @@ func (p *plan) forgotten() bool {
 	if told != "" && strings.Contains(told, p.Machine.ProviderID) {
 		return false
 	}
-	p.unready(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceForgotten, "The annotation "+clusterv1alpha1.ForgetAnnotation+
-		" lets the machine go without its VM. This may be left behind in the cloud: "+p.leftBehind()+".")
+	p.setInstanceReady(metav1.ConditionFalse, clusterv1alpha1.ReasonInstanceForgotten, "The annotation "+clusterv1alpha1.ForgetAnnotation+
+		" lets the machine go without its VM. This may be left behind in the cloud: "+p.listLeftovers()+".")
 	return p.waitUntil(p.Now.Add(tellPause))
 }
 
@@ -42,8 +42,8 @@ func forgottenIn(s Status) string {
 	return ""
 }
 
-// leftBehind lists the ids by which people find in the cloud what is left there.
-func (p *plan) leftBehind() string {
+// listLeftovers lists the ids by which people find in the cloud what is left there.
+func (p *plan) listLeftovers() string {
 	ids := []string{"machineUID " + p.Machine.UID}
 	if p.Machine.ProviderID != "" {
 		ids = append(ids, "VM "+p.Machine.ProviderID)
@@ -59,8 +59,8 @@ func (p *plan) leftBehind() string {
 // nothingLeft is what is said of a machine that is over, as a rule.
 const nothingLeft = "Nothing of the machine is left."
 
-// farewell is what is said of a machine that is over.
-func (p *plan) farewell() string {
+// finalMessage is what is said of a machine that is over.
+func (p *plan) finalMessage() string {
 	if p.Machine.Forgotten {
 		return cmp.Or(forgottenIn(p.status), nothingLeft)
 	}

@@ -25,7 +25,7 @@ func (p *plan) node() bool {
 		p.status.NodeName = ""
 		p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, clusterv1alpha1.ReasonNodeConflict, p.Node.Conflict)
 		if p.status.Phase != clusterv1alpha1.MachinePhaseRunning && p.late(false) {
-			return p.unjoined()
+			return p.failJoin()
 		}
 	case NodeNone:
 		return p.alone()
@@ -45,7 +45,7 @@ func (p *plan) alone() bool {
 	}
 	p.condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, reason, p.stands(message))
 	if p.late(p.status.Phase == clusterv1alpha1.MachinePhaseRunning) {
-		return p.unjoined()
+		return p.failJoin()
 	}
 	return p.waitUntil(time.Time{})
 }
@@ -80,14 +80,14 @@ func (p *plan) claims() bool {
 
 // joined: the machine has its Node.
 func (p *plan) joined() bool {
-	if p.renamed() {
+	if p.takeOverNodeID() {
 		return true
 	}
 	if !p.Node.Claimed && p.claims() {
 		return true
 	}
 	p.status.NodeName = p.Node.Name
-	p.judged()
+	p.showNode()
 	if p.status.Phase == clusterv1alpha1.MachinePhaseRunning {
 		p.Memory.Wait = Wait{}
 		if p.Node.Ready != metav1.ConditionTrue {
@@ -101,9 +101,9 @@ func (p *plan) joined() bool {
 	switch {
 	case runs && ready:
 	case !ready && p.late(false):
-		return p.unjoined()
+		return p.failJoin()
 	case runs:
-		p.expect("node", nodePatience)
+		p.debounceFor("node", nodePatience)
 		return p.waitUntil(time.Time{})
 	default:
 		return p.waitUntil(time.Time{})
@@ -114,9 +114,9 @@ func (p *plan) joined() bool {
 	return p.waitUntil(time.Time{})
 }
 
-// renamed takes over the Node's form of the id. The API server allows that for an id that is
+// takeOverNodeID takes over the Node's form of the id. The API server allows that for an id that is
 // written down as an alias.
-func (p *plan) renamed() bool {
+func (p *plan) takeOverNodeID() bool {
 	id := p.Node.ProviderID
 	if id == "" || id == p.Machine.ProviderID {
 		return false
@@ -125,12 +125,12 @@ func (p *plan) renamed() bool {
 		p.due = true
 		return p.waitUntil(time.Time{})
 	}
-	return p.record(id)
+	return p.recordProviderID(id)
 }
 
-// judged shows how the Node is, in words that stay the same as long as it is so: what the kubelet
+// showNode shows how the Node is, in words that stay the same as long as it is so: what the kubelet
 // says of itself may change with each heartbeat, and stands in the Node.
-func (p *plan) judged() {
+func (p *plan) showNode() {
 	why := "it has no condition Ready."
 	if p.Node.Reason != "" {
 		why = p.Node.Reason + ". Its condition Ready says more."

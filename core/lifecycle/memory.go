@@ -10,9 +10,9 @@ import (
 // recheck is how long to wait for a look before an operation that was accepted is asked for again.
 const recheck = 30 * time.Second
 
-// hear takes into memory what the driver wants to be told again: from its last answer or the last
-// look, whichever is newer.
-func (p *plan) hear() {
+// recordDriverState takes into memory what the driver wants to be told again: from its last answer
+// or the last look, whichever is newer.
+func (p *plan) recordDriverState() {
 	if last := p.Memory.Last; last != nil {
 		p.heard(last.LastKnownState(), last.Ended)
 	}
@@ -27,31 +27,31 @@ func (p *plan) heard(state []byte, at time.Time) {
 	}
 }
 
-// keep has it written down.
-func (p *plan) keep() {
+// writeDriverState has it written down.
+func (p *plan) writeDriverState() {
 	if p.Memory.LastKnownState != nil {
 		p.status.LastKnownState = p.Memory.LastKnownState
 	}
 }
 
-// partial says whether the last call failed, and handed over what must survive that.
-func (p *plan) partial() bool {
+// hasPartialFailure says whether the last call failed, and handed over what must survive that.
+func (p *plan) hasPartialFailure() bool {
 	last := p.Memory.Last
 	return last != nil && last.Failure != nil && last.Failure.LastKnownState != nil
 }
 
-// learn takes an outcome into memory. An attempt that is neither under way nor has an outcome was
-// lost: nobody can say what became of it.
-func (p *plan) learn() {
+// updateMemory takes an outcome into memory. An attempt that is neither under way nor has an
+// outcome was lost: nobody can say what became of it.
+func (p *plan) updateMemory() {
 	m := &p.Memory
 	if p.Driver.Outcome != nil {
-		p.remember(*p.Driver.Outcome)
+		p.applyOutcome(*p.Driver.Outcome)
 		return
 	}
 	if m.Attempted == "" || p.Driver.UnderWay {
 		return
 	}
-	p.remember(instance.Outcome{
+	p.applyOutcome(instance.Outcome{
 		Operation: m.Attempted, Started: m.AttemptedAt, Ended: p.Now,
 		Failure: &instance.Failure{
 			Class: instance.OutcomeUnknown, Reason: clusterv1alpha1.ReasonOutcomeUnknown, Message: "The call's outcome was lost.",
@@ -59,7 +59,7 @@ func (p *plan) learn() {
 	})
 }
 
-func (p *plan) remember(o instance.Outcome) {
+func (p *plan) applyOutcome(o instance.Outcome) {
 	m := &p.Memory
 	repeated := m.Last != nil && m.Last.Failure != nil && o.Failure != nil && m.Last.Failure.Class == o.Failure.Class
 	m.Attempted, m.AttemptedAt, m.Last = "", time.Time{}, &o
@@ -123,9 +123,9 @@ func (s State) view() view {
 	return view{}
 }
 
-// frozen says whether the driver has lost what it knew of this machine: nothing is done until a
-// look succeeds again.
-func (p *plan) frozen() bool {
+// isStateLost says whether the driver has lost what it knew of this machine: nothing is done until
+// a look succeeds again.
+func (p *plan) isStateLost() bool {
 	last := p.Memory.Last
 	lost := last != nil && last.Failure != nil && last.Failure.Class == instance.DataLoss ||
 		p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonDataLoss
@@ -143,11 +143,11 @@ func (p *plan) frozen() bool {
 	return true
 }
 
-// settleBy is when every create of which nobody knows what became has come to its end; zero when
+// settledAt is when every create of which nobody knows what became has come to its end; zero when
 // there is no doubt.
-func (p *plan) settleBy() time.Time {
+func (p *plan) settledAt() time.Time {
 	doubt := p.Memory.Doubt
-	if before := p.doubtBefore(); doubt.Before(before) {
+	if before := p.lastDoubtOfOthers(); doubt.Before(before) {
 		doubt = before
 	}
 	if doubt.IsZero() {
@@ -156,9 +156,9 @@ func (p *plan) settleBy() time.Time {
 	return doubt.Add(p.Driver.CreateSettle)
 }
 
-// doubtBefore is when the last create of an earlier process ended at the latest; zero when nothing
-// tells of one. Once a VM was there no other was asked for.
-func (p *plan) doubtBefore() time.Time {
+// lastDoubtOfOthers is when the last create of an earlier process ended at the latest; zero when
+// nothing tells of one. Once a VM was there no other was asked for.
+func (p *plan) lastDoubtOfOthers() time.Time {
 	operation, leading := p.Machine.Status.LastOperation, p.Driver.LeadingSince
 	switch {
 	case operation == nil || operation.Type != clusterv1alpha1.OperationCreate:

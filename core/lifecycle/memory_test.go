@@ -13,7 +13,7 @@ func remembered(outcomes ...instance.Outcome) Memory {
 	p := &plan{State: given()}
 	for n, o := range outcomes {
 		o.Ended = epoch.Add(time.Duration(n) * time.Second)
-		p.remember(o)
+		p.applyOutcome(o)
 	}
 	return p.Memory
 }
@@ -114,7 +114,7 @@ func TestSettleBy(t *testing.T) {
 			p := &plan{State: given(func(s *State) {
 				s.Driver.LeadingSince, s.Machine.Status.LastOperation, s.Memory.Doubt = leading, c.last, c.doubt
 			})}
-			if got := p.settleBy(); !got.Equal(c.want) {
+			if got := p.settledAt(); !got.Equal(c.want) {
 				t.Errorf("settles by %s, want %s", got, c.want)
 			}
 		})
@@ -135,16 +135,16 @@ func TestFrozen(t *testing.T) {
 		want  bool
 	}{
 		"nothing was lost":                    {all(provisioned, vm), false},
-		"nobody has looked since":             {all(provisioned, wrote, unseen), true},
+		"nobody has looked since":             {all(provisioned, wrote, awaitFirstPoll), true},
 		"a look found nothing":                {all(provisioned, wrote, missing(confirmations)), true},
 		"a look found the VM":                 {all(provisioned, wrote, vm), false},
 		"a look found it, and the next fails": {all(provisioned, wrote, vm, refusedLook(instance.Internal, true)), true},
-		"a call has just been told so":        {all(provisioned, said, unseen), true},
+		"a call has just been told so":        {all(provisioned, said, awaitFirstPoll), true},
 		"a look after it found the VM":        {all(provisioned, said, vm), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &plan{State: given(c.given)}
-			if got := p.frozen(); got != c.want {
+			if got := p.isStateLost(); got != c.want {
 				t.Errorf("frozen: %t, want %t", got, c.want)
 			}
 		})

@@ -15,17 +15,17 @@ func Next(s State) Step {
 		return Step{Status: s.Machine.Status}
 	}
 	p := &plan{State: s, status: s.Machine.Status}
-	p.learn()
-	p.hear()
-	p.confirm()
+	p.updateMemory()
+	p.recordDriverState()
+	p.confirmProviderID()
 	if p.Machine.Paused != (Pause{}) {
 		p.paused()
 		return p.finish()
 	}
 	p.status = p.status.without(clusterv1alpha1.ConditionPaused)
-	order := []func() bool{p.identity, p.dismissed, p.failed, p.taken, p.adopted, p.bootstrap, p.instance, p.node}
+	order := []func() bool{p.identify, p.dismissed, p.failed, p.taken, p.adopted, p.bootstrap, p.instance, p.node}
 	if !s.Machine.Deleting.IsZero() {
-		order = []func() bool{p.asked, p.recorded, p.forgotten, p.drained, p.deleted, p.unregistered, p.release}
+		order = []func() bool{p.asked, p.recorded, p.forgotten, p.drained, p.deleted, p.removeNode, p.release}
 	}
 	for _, decided := range order {
 		if decided() {
@@ -46,16 +46,16 @@ type plan struct {
 	watch      Watch
 	wake       time.Time
 	events     []Event
-	// passing names what is expected to pass within patience; a status that differs from the
+	// debounced names what is expected to pass within patience; a status that differs from the
 	// recorded one only for that is not written yet.
-	passing  string
-	patience time.Duration
+	debounced    string
+	debounceTime time.Duration
 	// due: the status is written though it tells a reader nothing new.
 	due bool
 }
 
-// record decides to write down an id that the driver gave.
-func (p *plan) record(id string) bool {
+// recordProviderID decides to write down an id that the driver gave.
+func (p *plan) recordProviderID(id string) bool {
 	p.providerID, p.Memory.Confirmed = id, id
 	return p.act(Record)
 }
@@ -73,9 +73,9 @@ func (p *plan) waitUntil(t time.Time) bool {
 	return true
 }
 
-// expect says that what keeps the machine waiting should pass within patience.
-func (p *plan) expect(what string, patience time.Duration) {
-	p.passing, p.patience = what, patience
+// debounceFor says that what keeps the machine waiting should pass within patience.
+func (p *plan) debounceFor(what string, debounceTime time.Duration) {
+	p.debounced, p.debounceTime = what, debounceTime
 }
 
 // condition sets a condition of the status.
@@ -83,8 +83,8 @@ func (p *plan) condition(typ string, status metav1.ConditionStatus, reason, mess
 	p.status = p.status.set(Condition{Type: typ, Status: status, Reason: reason, Message: message})
 }
 
-// identity: a machine is known by a finalizer and a uid, both there before anything is made for it.
-func (p *plan) identity() bool {
+// identify: a machine is known by a finalizer and a uid, both there before anything is made for it.
+func (p *plan) identify() bool {
 	if p.Machine.Finalizer && p.Machine.UID != "" {
 		return false
 	}
@@ -102,17 +102,17 @@ func (p *plan) bootstrap() bool {
 		p.rendered()
 		return false
 	}
-	if p.may() {
+	if p.mayHaveInstance() {
 		// A VM has its user data; a change of labels does not reach it any more. Where there is
 		// none, create says so.
 		return false
 	}
-	p.notYet()
-	return p.unrendered()
+	p.setPending()
+	return p.showBootstrapError()
 }
 
-// unrendered: there is no user data to create a VM with.
-func (p *plan) unrendered() bool {
+// showBootstrapError: there is no user data to create a VM with.
+func (p *plan) showBootstrapError() bool {
 	p.condition(clusterv1alpha1.ConditionBootstrapReady, metav1.ConditionFalse,
 		clusterv1alpha1.ReasonBootstrapInvalid, p.BootstrapError)
 	// What is wrong may be outside the Machine: the API server it is too new for is upgraded some
@@ -134,16 +134,16 @@ func (p *plan) rendered() {
 		clusterv1alpha1.ReasonBootstrapRendered, "The user data can be rendered.")
 }
 
-// may says whether anything may exist in the cloud for this machine. A create that was refused
-// before it was announced has made nothing.
-func (p *plan) may() bool {
+// mayHaveInstance says whether anything may exist in the cloud for this machine. A create that was
+// refused before it was announced has made nothing.
+func (p *plan) mayHaveInstance() bool {
 	return p.Machine.ProviderID != "" || p.Machine.Status.LastOperation != nil ||
 		p.Memory.Attempted != "" || p.Memory.Possible
 }
 
-// notYet gives a status that has none yet the phase Pending and the conditions that wait for
+// setPending gives a status that has none yet the phase Pending and the conditions that wait for
 // others.
-func (p *plan) notYet() {
+func (p *plan) setPending() {
 	switch p.status.Phase {
 	case "":
 		p.status.Phase = clusterv1alpha1.MachinePhasePending
@@ -162,23 +162,23 @@ func (p *plan) notYet() {
 // finish sums up and settles what is written.
 func (p *plan) finish() Step {
 	p.ready()
-	if p.partial() {
-		p.keep()
+	if p.hasPartialFailure() {
+		p.writeDriverState()
 	}
-	p.noteID()
+	p.writeProviderIDs()
 	write := !p.status.Equal(p.Machine.Status) || p.outdated() || p.due
-	if p.hushed(write) {
+	if p.isDebounced(write) {
 		p.status = p.Machine.Status
-		if p.partial() {
-			p.keep()
+		if p.hasPartialFailure() {
+			p.writeDriverState()
 		}
 		write = !p.status.Equal(p.Machine.Status)
 	}
 	if write {
-		p.stamp()
+		p.dateOperation()
 	}
 	if write && p.writes() {
-		p.announce()
+		p.recordEvents()
 	}
 	return Step{
 		Do: p.do, ProviderID: p.providerID, Status: p.status, Write: write, Watch: p.watch,
@@ -235,25 +235,25 @@ func (p *plan) ready() {
 		clusterv1alpha1.ReasonMachineReady, "The VM runs and its Node is Ready.")
 }
 
-// hushed keeps from being written what should pass by itself within seconds.
-func (p *plan) hushed(write bool) bool {
+// isDebounced keeps from being written what should pass by itself within seconds.
+func (p *plan) isDebounced(write bool) bool {
 	if p.do == Create || p.do == Delete {
 		// Whether the driver takes the call shows afterwards.
-		return p.passing != "" && write
+		return p.debounced != "" && write
 	}
 	if p.do == DrainNode {
 		// Nothing is written before the pass, which finds what is in the way: what is remembered of
 		// that stays.
 		return false
 	}
-	if p.passing == "" || !write {
+	if p.debounced == "" || !write {
 		p.Memory.Passing, p.Memory.PassingSince = "", time.Time{}
 		return false
 	}
-	if p.Memory.Passing != p.passing {
-		p.Memory.Passing, p.Memory.PassingSince = p.passing, p.Now
+	if p.Memory.Passing != p.debounced {
+		p.Memory.Passing, p.Memory.PassingSince = p.debounced, p.Now
 	}
-	over := p.Memory.PassingSince.Add(p.patience)
+	over := p.Memory.PassingSince.Add(p.debounceTime)
 	if p.Now.Before(over) {
 		p.wake = earlier(p.wake, over)
 		return true
@@ -261,8 +261,8 @@ func (p *plan) hushed(write bool) bool {
 	return false
 }
 
-// stamp dates an operation that has changed.
-func (p *plan) stamp() {
+// dateOperation dates an operation that has changed.
+func (p *plan) dateOperation() {
 	recorded := p.Machine.Status.LastOperation
 	if p.status.LastOperation == nil || samePointed(p.status.LastOperation, recorded, Operation.equal) {
 		return
@@ -272,30 +272,31 @@ func (p *plan) stamp() {
 	p.status.LastOperation = &dated
 }
 
-// announce tells of what is in the way, once for each reason.
-func (p *plan) announce() {
+// recordEvents tells of what is in the way, once for each reason.
+func (p *plan) recordEvents() {
 	for _, typ := range []string{
 		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady,
 		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained,
 	} {
 		is, was := p.status.Condition(typ), p.Machine.Status.Condition(typ)
-		if is.Reason != was.Reason && warns(is) {
+		if is.Reason != was.Reason && isWarning(is) {
 			p.events = append(p.events, Event{Warning: true, Reason: is.Reason, Message: is.Message})
 		}
 	}
 }
 
-// warns says whether a condition tells of something that is in the way, or will be.
-func warns(c Condition) bool {
-	unverified := c.Type == clusterv1alpha1.ConditionInstanceReady && c.Reason != clusterv1alpha1.ReasonInstanceRunning
+// isWarning says whether a condition tells of something that is in the way, or will be.
+func isWarning(c Condition) bool {
+	showUnverified := c.Type == clusterv1alpha1.ConditionInstanceReady && c.Reason != clusterv1alpha1.ReasonInstanceRunning
 	if c.Status == metav1.ConditionTrue {
-		return c.Reason == clusterv1alpha1.ReasonKubeletTooOld || unverified
+		return c.Reason == clusterv1alpha1.ReasonKubeletTooOld || showUnverified
 	}
-	return !calm[c.Reason]
+	return !expectedReasons[c.Reason]
 }
 
-// calm are the reasons that belong to the normal course of things, or are told by others.
-var calm = map[string]bool{
+// expectedReasons are the reasons that belong to the normal course of things, or are told by
+// others.
+var expectedReasons = map[string]bool{
 	clusterv1alpha1.ReasonInstanceCreating:  true,
 	clusterv1alpha1.ReasonInstanceBooting:   true,
 	clusterv1alpha1.ReasonInstanceUpdating:  true,

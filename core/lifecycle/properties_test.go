@@ -322,11 +322,11 @@ func (w *world) arrived() {
 	}
 	phase := w.api.Status.Phase
 	switch {
-	case !w.api.Deleting.IsZero() && w.frozen() && !w.api.Forgotten:
+	case !w.api.Deleting.IsZero() && w.isStateLost() && !w.api.Forgotten:
 	case !w.api.Deleting.IsZero():
 		w.breaks("the machine does not go away")
 	case phase == clusterv1alpha1.MachinePhaseFailed:
-	case phase == clusterv1alpha1.MachinePhaseUnknown && w.frozen():
+	case phase == clusterv1alpha1.MachinePhaseUnknown && w.isStateLost():
 	case phase != clusterv1alpha1.MachinePhaseRunning:
 		w.breaks("the machine does not become Running")
 	default:
@@ -346,8 +346,8 @@ func (w *world) unadopted() bool {
 	return reason == clusterv1alpha1.ReasonNotAdopted && w.vm == nil && w.born != "" && w.made <= 1
 }
 
-// frozen: the driver has lost what it knew of the machine, and there is no VM to learn from.
-func (w *world) frozen() bool {
+// isStateLost: the driver has lost what it knew of the machine, and there is no VM to learn from.
+func (w *world) isStateLost() bool {
 	return w.vm == nil && w.api.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonDataLoss
 }
 

@@ -24,7 +24,7 @@ func (p *plan) unreachable(d *Drain) bool {
 		p.Memory.Silence = nil
 		return false
 	}
-	if p.vanished() {
+	if p.isInstanceGone() {
 		return true
 	}
 	if d.Unread != "" {
@@ -38,14 +38,16 @@ func (p *plan) unreachable(d *Drain) bool {
 	return p.Clock.Nodes-s.Since >= p.Machine.UnreachableAfter
 }
 
-// vanished says whether the VM is known to be gone: a silent kubelet's pods have ended with it.
-func (p *plan) vanished() bool {
+// isInstanceGone says whether the VM is known to be gone: a silent kubelet's pods have ended with
+// it.
+func (p *plan) isInstanceGone() bool {
 	return p.view().looks >= confirmations ||
 		p.status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceMissing
 }
 
-// unheard adds to a message about pods that are waited for that the Node's kubelet does not report.
-func (p *plan) unheard(d *Drain) string {
+// withSilence adds to a message about pods that are waited for that the Node's kubelet does not
+// report.
+func (p *plan) withSilence(d *Drain) string {
 	switch {
 	case !d.Silent:
 		return ""

@@ -80,12 +80,12 @@ func (p *plan) stands(message string) string {
 	if p.Clock.Away == "" || p.Machine.StartupTimeout <= 0 {
 		return message
 	}
-	p.expect("clock", clockPatience)
+	p.debounceFor("clock", clockPatience)
 	return message + " The time for it stands still: " + p.Clock.Away + "."
 }
 
-// unjoined ends a machine that did not get its Node in time.
-func (p *plan) unjoined() bool {
+// failJoin ends a machine that did not get its Node in time.
+func (p *plan) failJoin() bool {
 	message := fmt.Sprintf("The VM has not become a Ready Node within %s", p.Machine.StartupTimeout)
 	switch {
 	case p.status.Phase == clusterv1alpha1.MachinePhaseRunning:
