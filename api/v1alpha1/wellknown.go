@@ -69,20 +69,24 @@ const (
 	// goes on: RolloutOutdated, RolloutCurrent or RolloutDwindling. Without a rollout
 	// it is absent.
 	RolloutAnnotation = "machinedeployment.clusters.k8s.io/rollout"
+	// HoldScaleDownAnnotation is on each MachineSet that takes part in a rollout of a
+	// MachineDeployment with autoscaler sizes: its Nodes get ScaleDownDisabledAnnotation.
+	HoldScaleDownAnnotation = "machinedeployment.clusters.k8s.io/hold-scale-down"
 	// ManagedAnnotation lists, as JSON, the labels, annotations and taints of an
 	// object that come from the object above it: from a MachineDeployment on its
 	// MachineSets, from a MachineSet on its Machines, from a Machine on its Node.
 	// What is listed and no longer wanted is removed; what is not listed is
 	// somebody else's and stays.
 	ManagedAnnotation = "cluster.k8s.io/managed"
-	// ScaleDownDisabledAnnotation is on the Nodes of a MachineDeployment whose
-	// rollout goes on: cluster-autoscaler removes none of them. It is taken away
-	// again only where ManagedAnnotation lists it.
+	// ScaleDownDisabledAnnotation is on the Nodes of a MachineDeployment with
+	// autoscaler sizes whose rollout goes on: cluster-autoscaler removes none of
+	// them. It is taken away again only where ManagedAnnotation lists it.
 	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 )
 
 // OutdatedTaint is the key of the taint PreferNoSchedule on Nodes of an old
-// template while the rollout goes on: pods that move go to new Nodes first.
+// template once the rollout has gone on for a minute: pods that move go to new
+// Nodes first.
 const OutdatedTaint = "node.cluster.k8s.io/outdated"
 
 // Values of RolloutAnnotation.

@@ -45,6 +45,13 @@ func InitialReplicas(o metav1.Object) int32 {
 	return max(integer(o, clusterv1alpha1.NodeGroupMinSizeAnnotation), 0)
 }
 
+// IsAutoscaled says whether cluster-autoscaler is given sizes for the deployment or set.
+func IsAutoscaled(o metav1.Object) bool {
+	_, hasMin := o.GetAnnotations()[clusterv1alpha1.NodeGroupMinSizeAnnotation]
+	_, hasMax := o.GetAnnotations()[clusterv1alpha1.NodeGroupMaxSizeAnnotation]
+	return hasMin || hasMax
+}
+
 // integer is 0 if the annotation is absent or no integer.
 func integer(o metav1.Object, annotation string) int32 {
 	n, err := strconv.ParseInt(o.GetAnnotations()[annotation], 10, 32)

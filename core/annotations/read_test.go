@@ -53,3 +53,21 @@ func TestWhatIsAskedOfAMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestEitherSizeMakesItAutoscaled(t *testing.T) {
+	for _, c := range []struct {
+		annotations map[string]string
+		want        bool
+	}{
+		{nil, false},
+		{map[string]string{clusterv1alpha1.NodeGroupMinSizeAnnotation: "0"}, true},
+		{map[string]string{clusterv1alpha1.NodeGroupMaxSizeAnnotation: "3"}, true},
+		{map[string]string{"cluster.k8s.io/other": "3"}, false},
+	} {
+		m := &clusterv1alpha1.MachineDeployment{}
+		m.Annotations = c.annotations
+		if got := IsAutoscaled(m); got != c.want {
+			t.Errorf("%v: autoscaled is %t, want %t", c.annotations, got, c.want)
+		}
+	}
+}

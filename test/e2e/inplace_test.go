@@ -84,10 +84,12 @@ func heldAndTainted(node *corev1.Node) (held, outdated bool) {
 }
 
 // Old Nodes of a rollout are tainted, and no Node of it is scaled down, also while it is paused and
-// the manager was killed; afterwards all of that is gone.
+// the manager was killed. Afterwards all of that is gone.
 func TestROL6_NodesOfARollout(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("marked", 2, map[string]string{"kubelet": "1.36.1"}))
+	u.kubectl("annotate", "machinedeployment", "marked",
+		clusterv1alpha1.NodeGroupMinSizeAnnotation+"=1", clusterv1alpha1.NodeGroupMaxSizeAnnotation+"=9")
 	u.awaitRunning(2)
 	marked := func(rolling bool) func(*clusterv1alpha1.Machine, *corev1.Node) error {
 		return func(m *clusterv1alpha1.Machine, node *corev1.Node) error {

@@ -111,6 +111,8 @@ type bench struct {
 	cloud     *cloud
 	socket    string
 	writes    *writes
+	// outdatedDelay is Options.OutdatedNodeDelay.
+	outdatedDelay time.Duration
 }
 
 func newBench(t *testing.T) *bench {
@@ -175,7 +177,9 @@ func (b *bench) startCore() (stop func()) {
 	b.check(mgr.Add(drivers))
 	b.check(ownership.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(coexistence.AddIndex(b.Context(), mgr.GetFieldIndexer()))
-	b.check(Add(mgr, Options{Drivers: drivers, MaxConcurrentReconciles: 4, Settle: time.Millisecond}))
+	b.check(Add(mgr, Options{
+		Drivers: drivers, MaxConcurrentReconciles: 4, Settle: time.Millisecond, OutdatedNodeDelay: b.outdatedDelay,
+	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -32,6 +32,9 @@ type memory struct {
 	undecided int
 	// node is the Node as our last write to it left it, until the cache has it.
 	node *corev1.Node
+	// outdatedSince is since when the Machine's set has been seen to be outdated; zero while it is
+	// not.
+	outdatedSince time.Time
 	// driver and uid are where the VM is tracked.
 	driver *driver.Driver
 	uid    string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
@@ -23,21 +25,28 @@ type nodeMetadata struct {
 	labels, annotations map[string]string
 	taints              []corev1.Taint
 	providerID          string
-	// held: a rollout goes on, in which cluster-autoscaler is to leave the Node alone.
-	held bool
+	rollout             nodeRollout
 }
 
-// nodeMetadataOf is what a Machine wants on its Node, given what its set's RolloutAnnotation says.
-func nodeMetadataOf(m *clusterv1alpha1.Machine, rollout string) nodeMetadata {
-	d := nodeMetadata{
-		labels: nodeLabels(m), annotations: nodeAnnotations(m), providerID: providerID(m),
-		held: rollout == clusterv1alpha1.RolloutOutdated || rollout == clusterv1alpha1.RolloutCurrent,
-	}
+// nodeRollout is what a rollout wants of a Node.
+type nodeRollout struct {
+	// outdated: the Machine is being replaced, and new pods are to avoid its Node.
+	outdated bool
+	// holdScaleDown: cluster-autoscaler is to leave the Node alone.
+	holdScaleDown bool
+	// pending is when an outdated Node is to be marked; zero once that has come. Many Nodes are
+	// gone by then, which saves a write each.
+	pending time.Time
+}
+
+// outdatedTaint is on Nodes of Machines that are being replaced.
+var outdatedTaint = corev1.Taint{Key: clusterv1alpha1.OutdatedTaint, Effect: corev1.TaintEffectPreferNoSchedule}
+
+// nodeMetadataOf is what a Machine wants on its Node.
+func nodeMetadataOf(m *clusterv1alpha1.Machine, rollout nodeRollout) nodeMetadata {
+	d := nodeMetadata{labels: nodeLabels(m), annotations: nodeAnnotations(m), providerID: providerID(m), rollout: rollout}
 	for _, t := range m.Spec.Taints {
 		d.taints = append(d.taints, t.NodeTaint())
-	}
-	if rollout == clusterv1alpha1.RolloutOutdated {
-		d.taints = append(d.taints, corev1.Taint{Key: clusterv1alpha1.OutdatedTaint, Effect: corev1.TaintEffectPreferNoSchedule})
 	}
 	return d
 }
@@ -77,49 +86,56 @@ func (d nodeMetadata) on(node *corev1.Node) *corev1.Node {
 	wanted := *node
 	wanted.Spec.ProviderID = d.providerID
 	annotations, was := d.annotations, ownership.ReadManaged(node)
-	if d.holds(node, was) {
+	taints := d.taints
+	if d.rollout.outdated && (d.rollout.pending.IsZero() || slices.Contains(was.Taints, taintKey(outdatedTaint))) {
+		taints = append(slices.Clip(taints), outdatedTaint)
+	}
+	if d.needsHold(node, was) {
 		annotations = maps.Clone(annotations)
 		annotations[clusterv1alpha1.ScaleDownDisabledAnnotation] = "true"
 	}
 	ownership.SyncMetadata(&wanted, d.labels, annotations)
-	wanted.Spec.Taints = d.taintsOn(node.Spec.Taints, was.Taints)
-	ours := make([]string, 0, len(d.taints))
-	for _, t := range d.taints {
+	wanted.Spec.Taints = mergeTaints(node.Spec.Taints, taints, was.Taints)
+	ours := make([]string, 0, len(taints))
+	for _, t := range taints {
 		ours = append(ours, taintKey(t))
 	}
 	slices.Sort(ours)
 	if ours = slices.Compact(ours); !slices.Equal(ours, was.Taints) {
-		recordAppliedSpec := ownership.ReadManaged(&wanted)
-		recordAppliedSpec.Taints = ours
-		recordAppliedSpec.Write(&wanted)
+		managed := ownership.ReadManaged(&wanted)
+		managed.Taints = ours
+		managed.Write(&wanted)
 	}
 	return &wanted
 }
 
-// holds says whether the Node is to carry our ScaleDownDisabledAnnotation. One that somebody else
-// has set, in whatever way, is his.
-func (d nodeMetadata) holds(node *corev1.Node, was ownership.Managed) bool {
+// needsHold says whether the Node is to carry our ScaleDownDisabledAnnotation. Where somebody else
+// has set that annotation, the value stays as it is.
+func (d nodeMetadata) needsHold(node *corev1.Node, was ownership.Managed) bool {
 	_, there := node.Annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
 	_, templated := d.annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
-	foreign := there && !slices.Contains(was.Annotations, clusterv1alpha1.ScaleDownDisabledAnnotation)
-	return d.held && !templated && !foreign
+	ours := slices.Contains(was.Annotations, clusterv1alpha1.ScaleDownDisabledAnnotation)
+	if !d.rollout.holdScaleDown || templated || there && !ours {
+		return false
+	}
+	return ours || d.rollout.pending.IsZero()
 }
 
-// taintsOn merges three-way: wanted taints are there, those that are only ours are not, others
+// mergeTaints merges three-way: wanted taints are there, those that are only ours are not, others
 // stay, in their order.
-func (d nodeMetadata) taintsOn(have []corev1.Taint, ours []string) []corev1.Taint {
+func mergeTaints(have, wanted []corev1.Taint, ours []string) []corev1.Taint {
 	var merged []corev1.Taint
 	for _, t := range have {
 		key := taintKey(t)
-		at := slices.IndexFunc(d.taints, func(w corev1.Taint) bool { return taintKey(w) == key })
+		at := slices.IndexFunc(wanted, func(w corev1.Taint) bool { return taintKey(w) == key })
 		switch {
-		case at >= 0 && d.taints[at].Value != t.Value:
-			merged = append(merged, d.taints[at])
+		case at >= 0 && wanted[at].Value != t.Value:
+			merged = append(merged, wanted[at])
 		case at >= 0 || !slices.Contains(ours, key):
 			merged = append(merged, t)
 		}
 	}
-	for _, w := range d.taints {
+	for _, w := range wanted {
 		if !slices.ContainsFunc(merged, func(t corev1.Taint) bool { return taintKey(t) == taintKey(w) }) {
 			merged = append(merged, w)
 		}
@@ -141,33 +157,48 @@ func sameTaints(a, b []corev1.Taint) bool {
 
 // applyNodeMetadata brings the Node, in one write, up to what core wants on it.
 func (r *reconciler) applyNodeMetadata(ctx context.Context, node *corev1.Node, d nodeMetadata) (*corev1.Node, error) {
-	annotatedNode := d.on(node).DeepCopy()
+	wanted := d.on(node).DeepCopy()
 	patch := client.MergeFrom(node)
-	if !sameTaints(node.Spec.Taints, annotatedNode.Spec.Taints) {
+	if !sameTaints(node.Spec.Taints, wanted.Spec.Taints) {
 		// A merge patch replaces the whole list; others change it, too.
 		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	}
-	if err := r.nodes.Patch(ctx, annotatedNode, patch); err != nil {
+	if err := r.nodes.Patch(ctx, wanted, patch); err != nil {
 		return nil, fmt.Errorf("claim node %s: %w", node.Name, err)
 	}
-	return annotatedNode, nil
+	return wanted, nil
 }
 
-// rolloutOf is what the RolloutAnnotation of the Machine's set says; empty without a set.
-func (r *reconciler) rolloutOf(ctx context.Context, m *clusterv1alpha1.Machine) (string, error) {
+// observeRollout returns what a rollout wants of the Machine's Node, as its set says. Of a Machine
+// that is being deleted the Node stays as it is.
+func (r *reconciler) observeRollout(ctx context.Context, s *machineScope) (nodeRollout, error) {
+	m, mem := s.machine, s.memory
 	owner := ownership.ControllerOf(m, clusterv1alpha1.MachineSetKind)
-	if owner == nil {
-		return "", nil
+	if owner == nil || !m.DeletionTimestamp.IsZero() {
+		return nodeRollout{}, nil
 	}
 	set := &clusterv1alpha1.MachineSet{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: owner.Name}, set, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && set.UID != owner.UID {
-		return "", nil
+		return nodeRollout{}, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the Machine's set: %w", err)
+		return nodeRollout{}, fmt.Errorf("read the Machine's set: %w", err)
 	}
-	return set.Annotations[clusterv1alpha1.RolloutAnnotation], nil
+	rollout := nodeRollout{
+		outdated:      set.Annotations[clusterv1alpha1.RolloutAnnotation] == clusterv1alpha1.RolloutOutdated,
+		holdScaleDown: annotations.IsOn(set, clusterv1alpha1.HoldScaleDownAnnotation),
+	}
+	switch {
+	case !rollout.outdated:
+		mem.outdatedSince = time.Time{}
+	case mem.outdatedSince.IsZero():
+		mem.outdatedSince = s.state.Now
+	}
+	if due := mem.outdatedSince.Add(r.outdatedDelay); rollout.outdated && s.state.Now.Before(due) {
+		rollout.pending = due
+	}
+	return rollout, nil
 }
 
 // machinesIn returns the Machines of a set.
@@ -186,14 +217,15 @@ func (r *reconciler) machinesIn(ctx context.Context, set client.Object) []reconc
 	return requests
 }
 
-// rolloutChanged passes the one thing of a set that its Machines' Nodes show.
+// rolloutChanged passes what of a set its Machines' Nodes show.
 func rolloutChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			const rollout = clusterv1alpha1.RolloutAnnotation
-			return e.ObjectOld.GetAnnotations()[rollout] != e.ObjectNew.GetAnnotations()[rollout]
+			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return was[clusterv1alpha1.RolloutAnnotation] != is[clusterv1alpha1.RolloutAnnotation] ||
+				was[clusterv1alpha1.HoldScaleDownAnnotation] != is[clusterv1alpha1.HoldScaleDownAnnotation]
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -26,12 +27,12 @@ func taint(key, value string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Value: value, Effect: effect}
 }
 
-// TestDemand: what is wanted is there, what was ours and is wanted no more is not, what is foreign
-// stays; and what is met asks for nothing more.
-func TestDemand(t *testing.T) {
+// What is wanted is there. What was ours and is wanted no more is not. What is foreign stays. A
+// Node that has all of it needs no other write.
+func TestNodeMetadataIsMerged(t *testing.T) {
 	const no, prefer = corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule
-	managed := func(recordAppliedSpec string) map[string]string {
-		return map[string]string{clusterv1alpha1.ManagedAnnotation: recordAppliedSpec}
+	managed := func(json string) map[string]string {
+		return map[string]string{clusterv1alpha1.ManagedAnnotation: json}
 	}
 	with := func(a map[string]string, key, value string) map[string]string {
 		a = maps.Clone(a)
@@ -39,9 +40,11 @@ func TestDemand(t *testing.T) {
 		return a
 	}
 	outdated := taint(clusterv1alpha1.OutdatedTaint, "", prefer)
+	later := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	marked := with(managed(`{"annotations":["`+held+`"],"taints":["`+clusterv1alpha1.OutdatedTaint+`:PreferNoSchedule"]}`), held, "true")
 	for name, c := range map[string]struct {
 		node    *corev1.Node
-		rollout string
+		rollout nodeRollout
 		machine func(*clusterv1alpha1.Machine)
 		taints  []corev1.Taint
 		// held is the wanted value of ScaleDownDisabledAnnotation; empty for none.
@@ -68,17 +71,23 @@ func TestDemand(t *testing.T) {
 			},
 			taints: []corev1.Taint{taint("a", "2", no), taint("z", "", no)},
 		},
-		"an old Node is tainted and held":     {node: nodeWith(nil), rollout: "Outdated", taints: []corev1.Taint{outdated}, held: "true"},
-		"a new Node is held":                  {node: nodeWith(nil), rollout: "Current", held: "true"},
-		"a word that nobody knows is no word": {node: nodeWith(nil), rollout: "Whatever"},
-		"after the rollout both go": {
-			node: nodeWith(with(managed(`{"annotations":["`+held+`"],"taints":["`+clusterv1alpha1.OutdatedTaint+`:PreferNoSchedule"]}`),
-				held, "true"), outdated),
+		"an old Node is tainted": {node: nodeWith(nil), rollout: nodeRollout{outdated: true}, taints: []corev1.Taint{outdated}},
+		"an old Node of an autoscaled deployment is tainted and held": {
+			node: nodeWith(nil), rollout: nodeRollout{outdated: true, holdScaleDown: true}, taints: []corev1.Taint{outdated}, held: "true",
 		},
-		"a user's own hold stays, during a rollout": {node: nodeWith(map[string]string{held: "mine"}), rollout: "Current", held: "mine"},
+		"an old Node is not marked at once": {node: nodeWith(nil), rollout: nodeRollout{outdated: true, holdScaleDown: true, pending: later}},
+		"an old Node that is marked stays so, whoever leads since": {
+			node: nodeWith(marked, outdated), rollout: nodeRollout{outdated: true, holdScaleDown: true, pending: later},
+			taints: []corev1.Taint{outdated}, held: "true",
+		},
+		"a new Node of an autoscaled deployment is held": {node: nodeWith(nil), rollout: nodeRollout{holdScaleDown: true}, held: "true"},
+		"after the rollout both go":                      {node: nodeWith(marked, outdated)},
+		"a user's own hold stays, during a rollout": {
+			node: nodeWith(map[string]string{held: "mine"}), rollout: nodeRollout{holdScaleDown: true}, held: "mine",
+		},
 		"and after it": {node: nodeWith(map[string]string{held: "mine"}), held: "mine"},
 		"the template's hold wins": {
-			node: nodeWith(nil), rollout: "Current", held: "template",
+			node: nodeWith(nil), rollout: nodeRollout{holdScaleDown: true}, held: "template",
 			machine: func(m *clusterv1alpha1.Machine) { m.Spec.Metadata.Annotations = map[string]string{held: "template"} },
 		},
 		"a note that nobody can read says nothing": {
@@ -119,7 +128,7 @@ func TestDemand(t *testing.T) {
 				t.Error("the Node orders the end of its machine")
 			}
 			if d.isApplied(before) || !d.isApplied(wanted) {
-				t.Errorf("met before %t, after %t", d.isApplied(before), d.isApplied(wanted))
+				t.Errorf("applied before %t, after %t", d.isApplied(before), d.isApplied(wanted))
 			}
 		})
 	}
@@ -134,9 +143,9 @@ func (b *bench) awaitNode(node *corev1.Node, what string, is func(*corev1.Node) 
 	})
 }
 
-// TestNodeInStep: a Node follows its Machine for life, by one write for each change, and a person's
-// changes to what is ours are taken back.
-func TestNodeInStep(t *testing.T) {
+// A Node follows its Machine for life, by one write for each change. A person's changes to what is
+// ours are taken back.
+func TestNodeFollowsItsMachine(t *testing.T) {
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -155,9 +164,9 @@ func TestNodeInStep(t *testing.T) {
 	})
 	b.awaitNode(node, "the Node in step", func(n *corev1.Node) bool {
 		_, worker := n.Labels["node-role.kubernetes.io/worker"]
-		_, recordAppliedSpec := n.Annotations["note"]
+		_, note := n.Annotations["note"]
 		return n.Labels["pool"] == "b" && n.Labels["role"] == "other" && n.Labels["kubelet"] == "yes" && !worker &&
-			n.Annotations["more"] == "yes" && !recordAppliedSpec && tainted(n, "fresh") && !tainted(n, "dedicated")
+			n.Annotations["more"] == "yes" && !note && tainted(n, "fresh") && !tainted(n, "dedicated")
 	})
 	b.awaitMachine(m, "the status that has seen it", func(m *clusterv1alpha1.Machine) bool {
 		return m.Status.ObservedGeneration == m.Generation
@@ -181,10 +190,11 @@ func TestNodeInStep(t *testing.T) {
 	b.awaitGone(m)
 }
 
-// TestHold: while its set says that a rollout goes on, an old Node is tainted and kept from
-// cluster-autoscaler.
-func TestHold(t *testing.T) {
+// While its set says that a rollout goes on, an old Node is tainted. Where the set says so, it is
+// kept from cluster-autoscaler.
+func TestNodeIsMarkedDuringARollout(t *testing.T) {
 	b := newBench(t)
+	b.outdatedDelay = time.Nanosecond
 	b.serve()
 	b.startCore()
 	set := b.newSet()
@@ -195,16 +205,17 @@ func TestHold(t *testing.T) {
 	node := b.newNode(m)
 	b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning)
 	for _, c := range []struct {
-		rollout       string
+		rollout, hold string
 		held, tainted bool
 	}{
-		{clusterv1alpha1.RolloutCurrent, true, false}, {clusterv1alpha1.RolloutOutdated, true, true}, {"", false, false},
+		{clusterv1alpha1.RolloutCurrent, "true", true, false}, {clusterv1alpha1.RolloutOutdated, "true", true, true},
+		{clusterv1alpha1.RolloutOutdated, "", false, true}, {"", "", false, false},
 	} {
 		b.writes.take()
 		b.change(set, func() {
 			set.Annotations = map[string]string{clusterv1alpha1.RolloutAnnotation: c.rollout}
-			if c.rollout == "" {
-				set.Annotations = nil
+			if c.hold != "" {
+				set.Annotations[clusterv1alpha1.HoldScaleDownAnnotation] = c.hold
 			}
 		})
 		b.awaitNode(node, "the Node of a set that is "+c.rollout, func(n *corev1.Node) bool {
@@ -214,6 +225,34 @@ func TestHold(t *testing.T) {
 		if w := b.nodeWrites(); len(w) != 1 {
 			t.Errorf("%d writes to the Node for %q: %v", len(w), c.rollout, w)
 		}
+	}
+	b.remove(set)
+	b.remove(m)
+	b.awaitGone(m)
+}
+
+// A Node that is about to go costs no write for the rollout.
+func TestOutdatedNodeIsNotMarkedBeforeTheDelay(t *testing.T) {
+	b := newBench(t)
+	b.outdatedDelay = time.Hour
+	b.serve()
+	b.startCore()
+	set := b.newSet()
+	m := b.newMachine("a", func(m *clusterv1alpha1.Machine) {
+		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind))}
+	})
+	m = b.awaitPhase(m, clusterv1alpha1.MachinePhaseProvisioned)
+	node := b.newNode(m)
+	b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning)
+	b.change(set, func() {
+		set.Annotations = map[string]string{
+			clusterv1alpha1.RolloutAnnotation: clusterv1alpha1.RolloutOutdated, clusterv1alpha1.HoldScaleDownAnnotation: "true",
+		}
+	})
+	b.change(m, func() { m.Labels = map[string]string{"pool": "a", "seen": "yes"} })
+	b.awaitNode(node, "the Machine's label", func(n *corev1.Node) bool { return n.Labels["seen"] == "yes" })
+	if _, isHeld := node.Annotations[held]; isHeld || tainted(node, clusterv1alpha1.OutdatedTaint) {
+		t.Errorf("the Node is marked: held %t, taints %v", isHeld, node.Spec.Taints)
 	}
 	b.remove(set)
 	b.remove(m)

@@ -28,8 +28,8 @@ type machineScope struct {
 	memory   *memory
 	// provision is what the driver is told besides.
 	provision provision
-	// rollout is what the RolloutAnnotation of the Machine's set says.
-	rollout string
+	// rollout is what the rollout of the Machine's set wants of the Node.
+	rollout nodeRollout
 }
 
 // observe reads everything that lifecycle decides by.
@@ -68,7 +68,7 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 
 // observeNode finds the Node, as our last write left it where the cache does not have that yet.
 func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
-	rollout, err := r.rolloutOf(ctx, s.machine)
+	rollout, err := r.observeRollout(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -109,8 +109,11 @@ func (r *reconciler) advance(ctx context.Context, s *machineScope) (ctrl.Result,
 // waitFor is when to come back unless something happens before. The conditions say what is waited
 // for.
 func (s *machineScope) waitFor(step lifecycle.Step) ctrl.Result {
-	if step.Wake.IsZero() {
-		return ctrl.Result{RequeueAfter: s.recheckAfter()}
+	after := s.recheckAfter()
+	for _, due := range []time.Time{step.Wake, s.rollout.pending} {
+		if !due.IsZero() {
+			after = requeue.Earlier(max(due.Sub(s.state.Now), time.Millisecond), after)
+		}
 	}
-	return ctrl.Result{RequeueAfter: requeue.Earlier(max(step.Wake.Sub(s.state.Now), time.Millisecond), s.recheckAfter())}
+	return ctrl.Result{RequeueAfter: after}
 }

@@ -62,6 +62,9 @@ type Options struct {
 	EnforceSkew bool
 	// Specs reads what specs refer to. Default: only in the Machine's own namespace.
 	Specs *specresolver.Resolver
+	// OutdatedNodeDelay is how long a rollout has to go on until it marks the Nodes that are still
+	// to be replaced. Default 1 min.
+	OutdatedNodeDelay time.Duration
 	// MaxConcurrentReconciles is how many Machines are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
@@ -107,10 +110,12 @@ func Add(mgr ctrl.Manager, o Options) error {
 		drains:      o.DrainTimeout,
 		startups:    o.StartupTimeout,
 		unreachable: o.NodeUnreachableAfter,
-		observable:  watch,
-		measures:    measures,
-		specs:       o.Specs,
-		foreigners:  coexistence.NewReader(mgr.GetClient()),
+
+		outdatedDelay: o.OutdatedNodeDelay,
+		observable:    watch,
+		measures:      measures,
+		specs:         o.Specs,
+		foreigners:    coexistence.NewReader(mgr.GetClient()),
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -163,6 +168,9 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	if o.NodeUnreachableAfter == 0 {
 		o.NodeUnreachableAfter = 5 * time.Minute
 	}
+	if o.OutdatedNodeDelay == 0 {
+		o.OutdatedNodeDelay = time.Minute
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -191,7 +199,9 @@ type reconciler struct {
 	// drains and startups are the timeouts of Machines that set none.
 	drains, startups time.Duration
 	// unreachable is Options.NodeUnreachableAfter.
-	unreachable     time.Duration
+	unreachable time.Duration
+	// outdatedDelay is Options.OutdatedNodeDelay.
+	outdatedDelay   time.Duration
 	observable      *observability
 	measures        *measures
 	machineMemories machineMemories

@@ -3,6 +3,7 @@ package machinedeployment_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -165,6 +166,25 @@ func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Spec.Versions.Kubelet == "1.36.0" })
 	controllertest.Patch(t, c, md, kubelet("1.36.1"))
 	await("Outdated", "Current")
+	holds := func() (held []bool) {
+		for _, s := range sets(t, c) {
+			_, hold := s.Annotations[clusterv1alpha1.HoldScaleDownAnnotation]
+			held = append(held, hold)
+		}
+		return held
+	}
+	if held := holds(); !slices.Equal(held, []bool{false, false}) {
+		t.Errorf("sets without autoscaler sizes hold their Nodes: %t", held)
+	}
+	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {
+		metav1.SetMetaDataAnnotation(&md.ObjectMeta, clusterv1alpha1.NodeGroupMaxSizeAnnotation, "9")
+	})
+	c.Eventually(t, func() string {
+		if held := holds(); !slices.Equal(held, []bool{true, true}) {
+			return fmt.Sprintf("sets hold their Nodes: %t", held)
+		}
+		return ""
+	})
 	// Back, and on again: the sets change places.
 	controllertest.Patch(t, c, md, kubelet("1.36.0"))
 	isComplete(t, c, md, 3)
@@ -189,4 +209,7 @@ func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
 	manage(t, c)
 	await("", "")
 	isComplete(t, c, md, 3)
+	if held := holds(); slices.Contains(held, true) {
+		t.Errorf("sets hold their Nodes after the rollout: %t", held)
+	}
 }

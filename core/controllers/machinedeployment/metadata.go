@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/machinetemplate"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/rollout"
@@ -25,14 +26,22 @@ func (o *observation) syncMetadata(set *clusterv1alpha1.MachineSet, revision int
 	if p, ok := plannedSize(set); ok && p.Replicas == o.state.Replicas {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.MaxReplicasAnnotation, o.maxReplicas())
 	}
-	if part == rollout.NoPart {
-		delete(set.Annotations, clusterv1alpha1.RolloutAnnotation)
-	} else {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.RolloutAnnotation, string(part))
-	}
+	o.annotateRollout(set, part)
 	set.Spec.MinReadySeconds = o.md.Spec.MinReadySeconds
 	if rolling := o.md.Spec.Strategy.RollingUpdate; rolling != nil && rolling.DeletePolicy != "" {
 		set.Spec.DeletePolicy = rolling.DeletePolicy
+	}
+}
+
+// annotateRollout tells the set's Machines what a rollout wants of their Nodes.
+func (o *observation) annotateRollout(set *clusterv1alpha1.MachineSet, part rollout.Part) {
+	delete(set.Annotations, clusterv1alpha1.RolloutAnnotation)
+	delete(set.Annotations, clusterv1alpha1.HoldScaleDownAnnotation)
+	if part != rollout.NoPart {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.RolloutAnnotation, string(part))
+	}
+	if (part == rollout.Outdated || part == rollout.Current) && annotations.IsAutoscaled(o.md) {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.HoldScaleDownAnnotation, "true")
 	}
 }
 
