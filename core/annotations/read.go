@@ -54,7 +54,11 @@ func IsAutoscaled(o metav1.Object) bool {
 
 // integer is 0 if the annotation is absent or no integer.
 func integer(o metav1.Object, annotation string) int32 {
-	n, err := strconv.ParseInt(o.GetAnnotations()[annotation], 10, 32)
+	value, ok := o.GetAnnotations()[annotation]
+	if !ok {
+		return 0 // Nearly always. An error of ParseInt would be allocated.
+	}
+	n, err := strconv.ParseInt(value, 10, 32)
 	if err != nil {
 		return 0
 	}

@@ -232,12 +232,12 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	if err := addForeignNotice(mgr, o); err != nil {
 		return err
 	}
-	rooms := surge.NewAccounts(clock.RealClock{})
-	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Rooms: rooms}); err != nil {
+	accounts := surge.NewAccounts(clock.RealClock{})
+	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Surge: accounts}); err != nil {
 		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
 	}
 	if err := machineset.Add(mgr, machineset.Options{
-		MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Rooms: rooms,
+		MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Surge: accounts,
 	}); err != nil {
 		return fmt.Errorf("add the controller of MachineSets: %w", err)
 	}

@@ -60,35 +60,40 @@ func (o Owner) Reference() metav1.OwnerReference {
 	return *metav1.NewControllerRef(o, o.Kind)
 }
 
-// Apply writes the change that the action asks for. live returns the owner from the API server:
-// only one that still exists may adopt, because the garbage collector deletes what a vanished owner
-// owns. A conflict, or an object that is gone, is no error: an event follows.
-func (o Owner) Apply(
-	ctx context.Context, c client.Client, live func(context.Context) (client.Object, error), obj client.Object, action Action,
-) error {
-	if action == Keep || action == Ignore {
-		return nil // Nearly always. Nothing is copied then.
-	}
-	changed := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
-	switch action {
+// Change is a change of an object's owner that is due.
+type Change struct {
+	Owner  Owner
+	Object client.Object
+	// Action is Adopt or Release.
+	Action Action
+}
+
+// Write writes the change. live reads the owner from the API server: only one that still exists may
+// adopt, because the garbage collector deletes what a vanished owner owns. A conflict, or an object
+// that is gone, is no error: an event follows.
+func (c Change) Write(ctx context.Context, writer client.Writer, live client.Reader) error {
+	changed := c.Object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	switch c.Action {
 	case Adopt:
-		now, err := live(ctx)
-		if err != nil {
-			return fmt.Errorf("look up the owner before adopting %s: %w", obj.GetName(), err)
+		owner := &metav1.PartialObjectMetadata{}
+		owner.SetGroupVersionKind(c.Owner.Kind)
+		if err := live.Get(ctx, client.ObjectKeyFromObject(c.Owner), owner); err != nil {
+			return fmt.Errorf("look up the owner before adopting %s: %w", c.Object.GetName(), err)
 		}
-		if now.GetUID() != o.GetUID() || !now.GetDeletionTimestamp().IsZero() {
+		if owner.UID != c.Owner.GetUID() || !owner.DeletionTimestamp.IsZero() {
 			return nil
 		}
-		changed.SetOwnerReferences(append(changed.GetOwnerReferences(), o.Reference()))
+		changed.SetOwnerReferences(append(changed.GetOwnerReferences(), c.Owner.Reference()))
 	case Release:
 		changed.SetOwnerReferences(slices.DeleteFunc(changed.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-			return r.UID == o.GetUID()
+			return r.UID == c.Owner.GetUID()
 		}))
 	case Keep, Ignore:
+		return nil
 	}
-	patch := client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, changed, patch); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("change the owner of %s: %w", obj.GetName(), err)
+	patch := client.MergeFromWithOptions(c.Object, client.MergeFromWithOptimisticLock{})
+	if err := writer.Patch(ctx, changed, patch); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("change the owner of %s: %w", c.Object.GetName(), err)
 	}
 	return nil
 }

@@ -63,8 +63,8 @@ type Decision struct {
 // Live counts the Machines that are not on their way out.
 func (s State) Live() int {
 	n := 0
-	for _, m := range s.Machines {
-		if !m.Deleting {
+	for i := range s.Machines {
+		if !s.Machines[i].Deleting {
 			n++
 		}
 	}
@@ -116,23 +116,27 @@ func (s State) overshoots() bool {
 	return len(s.Machines)+s.Siblings > s.Bound+margin
 }
 
-// Patients are the Machines in the terms of package health.
-func Patients(machines []Machine) []health.Machine {
-	patients := make([]health.Machine, 0, len(machines))
-	for _, m := range machines {
-		patients = append(patients, health.Machine{
+// HealthMachines returns what counts of the Machines to package health.
+func HealthMachines(machines []Machine) []health.Machine {
+	converted := make([]health.Machine, 0, len(machines))
+	for i := range machines {
+		m := &machines[i]
+		converted = append(converted, health.Machine{
 			UID: m.UID, Created: m.Created, Deleting: m.Deleting, Failed: m.Failed, FailedSince: m.FailedSince,
 			Preserved: m.Preserved, Available: m.Available, Stopped: m.Stopped,
 		})
 	}
-	return patients
+	return converted
 }
 
 // repair adds to d the failed Machines to delete.
 func (s State) repair(d *Decision) {
+	if !slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Failed }) {
+		return // Nearly always. Nothing is copied then.
+	}
 	d.Health = health.Decide(health.State{
 		Limits: s.Repair, Fleet: s.Fleet, Attempts: s.Attempts, Now: s.Now,
-		Machines: Patients(s.Machines), Missing: s.Desired - s.Live(),
+		Machines: HealthMachines(s.Machines), Missing: s.Desired - s.Live(),
 	})
 	for _, uid := range d.Health.Replace {
 		i := slices.IndexFunc(s.Machines, func(m Machine) bool { return m.UID == uid })

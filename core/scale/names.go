@@ -142,7 +142,7 @@ func (n *Names) index(name string) (int64, bool) {
 		return 0, false
 	}
 	i, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || strconv.FormatUint(i, 10) != digits {
+	if err != nil || len(digits) > 1 && digits[0] == '0' {
 		return 0, false
 	}
 	return int64(i), true

@@ -15,12 +15,13 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// Expiry is for how long a record counts that the cache does not show: as long as a request may be
-// under way whose answer was lost. What does not show by then never was, or is gone again.
+// Expiry is how long a record counts that the cache does not show. A request whose answer was lost
+// may be under way for that long. What the cache does not show by then was never created, or is
+// gone again.
 const Expiry = 2 * time.Minute
 
-// Accounts are those of all MachineDeployments. One process holds them in memory: only the leader
-// works. They are safe for concurrent use.
+// Accounts are those of all MachineDeployments. One process holds them in memory, since only the
+// leader works. They are safe for concurrent use.
 type Accounts struct {
 	clock        clock.PassiveClock
 	mu           sync.Mutex
@@ -55,8 +56,8 @@ func (a *Accounts) Forget(deployment types.NamespacedName) {
 	delete(a.byDeployment, deployment)
 }
 
-// Account is what was done lately about the Machines of one MachineDeployment. All methods are for
-// whoever holds its lock.
+// Account records what was lately done about the Machines of one MachineDeployment. Only who holds
+// its lock may call its methods. A nil Account has no records, and cannot be written to.
 type Account struct {
 	mu         sync.Mutex
 	clock      clock.PassiveClock
@@ -69,8 +70,7 @@ type Account struct {
 
 type sizeRecord struct {
 	size Size
-	// before is the version of the set that was changed; empty if the set was created with the
-	// size.
+	// before is the version of the set that was changed.
 	before string
 	at     time.Time
 }
@@ -78,7 +78,7 @@ type sizeRecord struct {
 // Size is how many Machines a set has to have, and how many all of its MachineDeployment may have.
 type Size struct{ Replicas, Max int }
 
-// Unlock lets the next one in.
+// Unlock lets the next caller of Lock in.
 func (a *Account) Unlock() {
 	for set, names := range a.machines {
 		maps.DeleteFunc(names, func(_ string, at time.Time) bool { return a.hasExpired(at) })
@@ -100,16 +100,16 @@ func (a *Account) AddMachine(set types.UID, name string) {
 	a.machines[set][name] = a.clock.Now()
 }
 
-// RemoveMachine records that it certainly was not created.
+// RemoveMachine records that the Machine was certainly not created.
 func (a *Account) RemoveMachine(set types.UID, name string) { delete(a.machines[set], name) }
 
 // RemoveMachines records that the cache shows all Machines of the set that were created.
 func (a *Account) RemoveMachines(set types.UID) { delete(a.machines, set) }
 
 // UnseenMachines counts the set's Machines that were created and are not among the cached ones.
-// None of them counts any more after that delay.
+// After the returned delay none of them counts any more.
 func (a *Account) UnseenMachines(set types.UID, cached []clusterv1alpha1.Machine) (count int, left time.Duration) {
-	if len(a.machines[set]) == 0 {
+	if a == nil || len(a.machines[set]) == 0 {
 		return 0, 0
 	}
 	for i := range cached {
@@ -125,32 +125,34 @@ func (a *Account) UnseenMachines(set types.UID, cached []clusterv1alpha1.Machine
 }
 
 // SetSize records that a set was given a size, or may have been. before is the version of the set
-// that was changed; empty for one that was created with the size.
+// that was changed.
 func (a *Account) SetSize(name, before string, size Size) {
 	a.sizes[name] = sizeRecord{size: size, before: before, at: a.clock.Now()}
 }
 
 // UnseenSize returns the size that the set was given and that this version of it, from the cache,
-// does not show; false if there is none. It forgets a size that the version shows.
+// does not show. It is false if there is none. A size that the version shows is forgotten.
 func (a *Account) UnseenSize(name, version string) (Size, bool) {
+	if a == nil {
+		return Size{}, false
+	}
 	record, ok := a.sizes[name]
-	if ok && (record.before == "" || isNewer(version, record.before) || a.hasExpired(record.at)) {
+	if ok && (isNewer(version, record.before) || a.hasExpired(record.at)) {
 		delete(a.sizes, name)
 		return Size{}, false
 	}
 	return record.size, ok
 }
 
-// UnseenSets sums the sizes of sets that are not cached, as those just created are not.
-func (a *Account) UnseenSets(isCached func(name string) bool) int {
+// unseenSets sums the sizes that were given to sets that are not cached, as those just created are
+// not.
+func (a *Account) unseenSets(isCached func(name string) bool) int {
+	if a == nil {
+		return 0
+	}
 	total := 0
 	for name, record := range a.sizes {
-		switch {
-		case a.hasExpired(record.at), isCached(name) && record.before == "":
-			delete(a.sizes, name)
-		case isCached(name):
-			// UnseenSize tells of it.
-		default:
+		if !isCached(name) && !a.hasExpired(record.at) {
 			total += record.size.Replicas
 		}
 	}
@@ -163,8 +165,8 @@ func isNewer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// IsRefused says that the API server has refused a request, so that it has changed nothing. Of
-// other errors nobody knows.
+// IsRefused says whether the error is the API server's refusal, so that the request has changed
+// nothing. After any other error nobody knows whether it has.
 func IsRefused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest &&

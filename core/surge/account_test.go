@@ -1,7 +1,6 @@
 package surge
 
 import (
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,10 +12,6 @@ import (
 )
 
 var deploymentKey = types.NamespacedName{Namespace: "default", Name: "nodes"}
-
-func isOneOf(names ...string) func(string) bool {
-	return func(name string) bool { return slices.Contains(names, name) }
-}
 
 func named(names ...string) []clusterv1alpha1.Machine {
 	machines := make([]clusterv1alpha1.Machine, len(names))
@@ -102,7 +97,6 @@ func TestRecordedSizeCountsUntilTheCacheShowsIt(t *testing.T) {
 		{name: "the cache shows the version that was changed", why: "it does not show the change", before: "7", cached: "7", known: true},
 		{name: "the cache shows an older one", why: "it does not show the change", before: "7", cached: "5", known: true},
 		{name: "the cache shows the change", why: "it may show later ones, too", before: "7", cached: "8"},
-		{name: "a set that was made is in the cache", why: "it shows its size", cached: "8"},
 		{name: "nothing comes of it", why: "the answer was lost, and so was the request", before: "7", cached: "7", later: Expiry},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -113,29 +107,6 @@ func TestRecordedSizeCountsUntilTheCacheShowsIt(t *testing.T) {
 				t.Errorf("UnseenSize() = %v, %v: %s", got, known, tc.why)
 			}
 		})
-	}
-}
-
-func TestRecordedSetsCountUntilTheCacheShowsThem(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	account := NewAccounts(clock).Lock(deploymentKey, "1")
-	defer account.Unlock()
-	account.SetSize("old", "7", Size{Replicas: 5})
-	account.SetSize("made", "", Size{Replicas: 2})
-	account.SetSize("made too", "", Size{Replicas: 1})
-	account.SetSize("made and sized", "9", Size{Replicas: 4})
-	if n := account.UnseenSets(isOneOf("old")); n != 7 {
-		t.Errorf("sets that are not listed have %d, want 7", n)
-	}
-	if n := account.UnseenSets(isOneOf("old", "made", "made and sized")); n != 1 {
-		t.Errorf("sets that are not listed have %d, want 1", n)
-	}
-	if size, ok := account.UnseenSize("made and sized", "9"); !ok || size.Replicas != 4 {
-		t.Errorf("what the cache shows of a set that was just sized is taken for its size: %v, %t", size, ok)
-	}
-	clock.SetTime(clock.Now().Add(Expiry))
-	if n := account.UnseenSets(isOneOf("old")); n != 0 {
-		t.Errorf("a set that never came counts %d", n)
 	}
 }
 

@@ -37,8 +37,9 @@ import (
 type Options struct {
 	// MaxConcurrentReconciles is how many deployments are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
-	// Rooms are shared with the controller of MachineSets. Default: with nobody.
-	Rooms *surge.Accounts
+	// Surge are the accounts that the controller of MachineSets uses, too. Default: accounts that
+	// nobody else uses.
+	Surge *surge.Accounts
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -48,8 +49,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.Rooms == nil {
-		o.Rooms = surge.NewAccounts(o.Clock)
+	if o.Surge == nil {
+		o.Surge = surge.NewAccounts(o.Clock)
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &clusterv1alpha1.MachineSet{}, namesakeIndex, ownerName); err != nil {
 		return fmt.Errorf("index %s: %w", namesakeIndex, err)
@@ -60,7 +61,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machinedeployment"),
-		clock: o.Clock, metrics: counts, rooms: o.Rooms, foreigners: coexistence.NewReader(mgr.GetClient()),
+		clock: o.Clock, metrics: counts, rooms: o.Surge, foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
@@ -202,10 +203,6 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 		return nil, reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
 	}
 	owner := ownership.Owner{Object: md, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind), Selector: selector}
-	live := func(ctx context.Context) (client.Object, error) {
-		now := &clusterv1alpha1.MachineDeployment{}
-		return now, r.live.Get(ctx, client.ObjectKeyFromObject(md), now)
-	}
 	var ours []clusterv1alpha1.MachineSet
 	adopted := false
 	for _, key := range []string{string(md.UID), ownership.NoOwner} {
@@ -218,7 +215,8 @@ func (r *reconciler) claim(ctx context.Context, md *clusterv1alpha1.MachineDeplo
 			if err != nil {
 				return nil, err
 			}
-			if err := owner.Apply(ctx, r.client, live, &sets.Items[i], claim); err != nil {
+			change := ownership.Change{Owner: owner, Object: &sets.Items[i], Action: claim}
+			if err := change.Write(ctx, r.client, r.live); err != nil {
 				return nil, err
 			}
 			switch claim {

@@ -33,12 +33,12 @@ func manage(t *testing.T, c *controllertest.Cluster) (stop func()) {
 // manageWith has funcs between the controllers and the API server.
 func manageWith(t *testing.T, c *controllertest.Cluster, funcs interceptor.Funcs) (stop func()) {
 	t.Helper()
-	rooms := surge.NewAccounts(clock.RealClock{})
+	accounts := surge.NewAccounts(clock.RealClock{})
 	return c.Manage(t, funcs,
 		func(mgr ctrl.Manager) error {
-			return machinedeployment.Add(mgr, machinedeployment.Options{Rooms: rooms})
+			return machinedeployment.Add(mgr, machinedeployment.Options{Surge: accounts})
 		},
-		func(mgr ctrl.Manager) error { return machineset.Add(mgr, machineset.Options{Rooms: rooms}) })
+		func(mgr ctrl.Manager) error { return machineset.Add(mgr, machineset.Options{Surge: accounts}) })
 }
 
 // newDeployment makes the deployment nodes, with maxSurge 1 and maxUnavailable 0, but for what

@@ -1,8 +1,11 @@
-// Package machineset keeps the Machines of each MachineSet at their number.
+// Package machineset is the controller of MachineSets: it keeps as many Machines as a set should
+// have, and replaces failed ones.
 //
-// A reconcile claims the Machines that the set selects, observes them, lets package scale decide,
-// creates or deletes, and reports in the status. It works on the cache, and asks the API server
-// itself where a stale answer would cost a Machine: before the first change of a set in this
-// process, after a lost answer, and before every deletion. What its MachineDeployment can spare it
-// shares out with the others, see package surge.
+// Read reconcile.go first, then plan.go and apply.go. A reconcile observes the set and its
+// Machines, plans, and applies the plan. Whom to create and whom to delete package scale decides,
+// and how many Machines a set may have at most package surge; what no cache can tell yet stands in
+// a memory.
+//
+// It runs beside the controller of MachineDeployments, which resizes sets but never touches
+// Machines.
 package machineset

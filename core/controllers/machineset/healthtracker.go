@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,16 +20,16 @@ import (
 )
 
 // healthTracker knows how each Machine of the fleet stands, in all namespaces that the cache shows.
-// It is kept up to date by the events of Machines, each before the sets hear of it. It is safe for
-// concurrent use.
+// Each event of a Machine updates it before the event enqueues a set. It is safe for concurrent
+// use.
 type healthTracker struct {
 	clock clock.PassiveClock
 	limit intstr.IntOrString
 	gauge gauges
 
-	mu    sync.Mutex
-	of    map[types.UID]entry
-	fleet health.Fleet
+	mu       sync.Mutex
+	machines map[types.UID]entry
+	fleet    health.Fleet
 	// seen is the version of the latest Machine.
 	seen machineVersion
 	// held are the sets that wait for the fleet to get better.
@@ -55,132 +54,126 @@ type entry struct {
 }
 
 func newHealthTracker(c clock.PassiveClock, limit intstr.IntOrString, g gauges) *healthTracker {
-	r := &healthTracker{clock: c, limit: limit, gauge: g, of: map[types.UID]entry{}, held: map[reconcile.Request]bool{}}
-	r.show()
-	return r
+	t := &healthTracker{clock: c, limit: limit, gauge: g, machines: map[types.UID]entry{}, held: map[reconcile.Request]bool{}}
+	t.show()
+	return t
 }
 
 // queue is where requests of sets go.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// before returns a handler that enters each Machine and then hands the event on. It wakes the sets
-// that waited for the fleet to get better.
-func (r *healthTracker) before(next handler.EventHandler) handler.EventHandler {
+// before returns a handler that records each Machine, and then hands the event on.
+func (t *healthTracker) before(next handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			r.enter(e.Object, q)
+			t.record(e.Object, q)
 			next.Create(ctx, e, q)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			r.enter(e.ObjectNew, q)
+			t.record(e.ObjectNew, q)
 			next.Update(ctx, e, q)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.forgetMachine(e.Object.GetUID(), q)
+			t.forget(e.Object.GetUID(), q)
 			next.Delete(ctx, e, q)
 		},
 	}
 }
 
-func (r *healthTracker) enter(object client.Object, q queue) {
+func (t *healthTracker) record(object client.Object, q queue) {
 	m, ok := object.(*clusterv1alpha1.Machine)
 	if !ok {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if version := machineVersion(m.ResourceVersion); r.seen == "" || version.isNewerThan(r.seen) {
-		r.seen = version
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if version := machineVersion(m.ResourceVersion); t.seen == "" || version.isNewerThan(t.seen) {
+		t.seen = version
 	}
-	was := r.of[m.UID]
+	was := t.machines[m.UID]
 	now := entry{standing: health.SignsOf(m).Standing()}
 	if health.HasFailed(m) {
 		now.failed = was.failed
 		if now.failed.IsZero() {
-			now.failed = r.clock.Now()
+			now.failed = t.clock.Now()
 		}
 	}
-	r.of[m.UID] = now
-	r.count(was.standing, -1)
-	r.count(now.standing, 1)
-	r.changed(q)
+	t.machines[m.UID] = now
+	t.count(was.standing, -1)
+	t.count(now.standing, 1)
+	t.wakeHeld(q)
 }
 
-// forgetMachine forgets a Machine that is gone.
-func (r *healthTracker) forgetMachine(uid types.UID, q queue) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.count(r.of[uid].standing, -1)
-	delete(r.of, uid)
-	r.changed(q)
+// forget forgets a Machine that is gone.
+func (t *healthTracker) forget(uid types.UID, q queue) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count(t.machines[uid].standing, -1)
+	delete(t.machines, uid)
+	t.wakeHeld(q)
 }
 
-func (r *healthTracker) count(s health.Standing, by int) {
+func (t *healthTracker) count(s health.Standing, by int) {
 	switch s {
 	case health.Unhealthy:
-		r.fleet.Unhealthy += by
-		r.fleet.Machines += by
+		t.fleet.Unhealthy += by
+		t.fleet.Machines += by
 	case health.Healthy:
-		r.fleet.Machines += by
+		t.fleet.Machines += by
 	case health.Uncounted:
 	}
 }
 
-// changed shows the fleet as it is now, and wakes those that waited for that.
-func (r *healthTracker) changed(q queue) {
-	r.show()
-	if len(r.held) == 0 || r.fleet.Meltdown(r.limit) {
+// wakeHeld shows the fleet as it is now, and enqueues the sets that waited for it to get better.
+func (t *healthTracker) wakeHeld(q queue) {
+	t.show()
+	if len(t.held) == 0 || t.fleet.Meltdown(t.limit) {
 		return
 	}
-	for request := range r.held {
+	for request := range t.held {
 		q.Add(request)
 	}
-	clear(r.held)
+	clear(t.held)
 }
 
-func (r *healthTracker) show() {
-	r.gauge.machines.Set(float64(r.fleet.Machines))
-	r.gauge.unhealthy.Set(float64(r.fleet.Unhealthy))
+func (t *healthTracker) show() {
+	t.gauge.machines.Set(float64(t.fleet.Machines))
+	t.gauge.unhealthy.Set(float64(t.fleet.Unhealthy))
 	meltdown := 0.0
-	if r.fleet.Meltdown(r.limit) {
+	if t.fleet.Meltdown(t.limit) {
 		meltdown = 1
 	}
-	r.gauge.meltdown.Set(meltdown)
+	t.gauge.meltdown.Set(meltdown)
 }
 
 // latest is the version of the latest Machine that the cache has shown; empty before the first.
-func (r *healthTracker) latest() machineVersion {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen
+func (t *healthTracker) latest() machineVersion {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen
 }
 
-// now is how the fleet stands.
-func (r *healthTracker) now() health.Fleet {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.fleet
+// fleetHealth is how many Machines of the fleet are unhealthy.
+func (t *healthTracker) fleetHealth() health.Fleet {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fleet
 }
 
 // failedSince is since when the Machine is known to have failed; zero if it is not.
-func (r *healthTracker) failedSince(uid types.UID) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.of[uid].failed
+func (t *healthTracker) failedSince(uid types.UID) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.machines[uid].failed
 }
 
-// hold has the set woken when the fleet gets better. It is false if it has already.
-func (r *healthTracker) hold(set client.Object) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.fleet.Meltdown(r.limit) {
+// hold has the set enqueued when the fleet gets better. It is false if it has got better already.
+func (t *healthTracker) hold(set client.Object) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.fleet.Meltdown(t.limit) {
 		return false
 	}
-	r.held[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}] = true
+	t.held[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}] = true
 	return true
-}
-
-// verdict says in words that do not change from one Machine to the next why nothing is replaced.
-func (r *healthTracker) verdict() string {
-	return fmt.Sprintf("More than %s of all Machines that should be healthy are not: no failed Machine is replaced until fewer are", r.limit.String())
 }

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,9 +13,8 @@ import (
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
-// memory is what this process knows of one set and nobody else does. A set is reconciled by one
-// worker at a time, so it needs no lock. Losing it is safe: whatever takes its place starts with
-// doubts.
+// memory is what this process knows of one set and nobody else does. One worker at a time
+// reconciles a set, so it needs no lock. Losing it is safe: a new memory trusts the cache less.
 type memory struct {
 	uid     types.UID
 	names   *scale.Names
@@ -25,20 +23,17 @@ type memory struct {
 	// what was written to them before that is no newer. It is empty before the first.
 	floor   machineVersion
 	floorOf int64
-	// needsConfirmation: the API server is to be asked what there is before anything is created.
+	// needsConfirmation: the API server is to be asked which Machines there are before any is
+	// created.
 	needsConfirmation bool
 	// lost is when requests were sent whose answer was lost, by the name to be created.
 	lost map[string]time.Time
-	// hasReservations: in the MachineDeployment's room there may be notes of Machines that the set
-	// has made.
+	// hasReservations: the MachineDeployment's account may record Machines of the set.
 	hasReservations bool
 	// unseenSince is since when the cache has not shown everything that this process did; zero if
 	// it does.
 	unseenSince time.Time
-	// template was last brought to the Machines; reached is which version of each had all of it, or
-	// was given it just then and is what the cache still shows.
-	template clusterv1alpha1.MachineTemplateSpec
-	reached  map[types.UID]string
+	inPlace     inPlaceMemory
 	// attempts is how often failed Machines were replaced in vain. The status has it, too, a moment
 	// later.
 	attempts health.Attempts
@@ -49,27 +44,59 @@ type memory struct {
 	reported time.Time
 }
 
-// given returns which versions of Machines need nothing any more to be up to the template.
-func (m *memory) given(template *clusterv1alpha1.MachineTemplateSpec) map[types.UID]string {
-	if !apiequality.Semantic.DeepEqual(&m.template, template) {
-		m.template, m.reached = *template.DeepCopy(), nil
+// view returns the set's Machines: the cached ones, and what this process knows better. It
+// remembers what the cache shows by now.
+func (m *memory) view(cached []scale.Machine) []scale.Machine {
+	view := m.pending.View(cached)
+	if m.attempts.Count > 0 {
+		m.attempts = m.attempts.Seen(scale.HealthMachines(view))
 	}
-	return m.reached
+	for i := range view {
+		m.names.Created(view[i].Name)
+		if len(m.lost) > 0 {
+			delete(m.lost, view[i].Name)
+		}
+	}
+	return view
 }
 
 // shows says whether a cache that has shown this version of a Machine shows all that was written to
-// Machines before the set came to have that generation: a watch keeps the order.
+// Machines before the set came to have that generation. A watch keeps the order of writes.
 func (m *memory) shows(seen machineVersion, generation int64) bool {
 	return m.floor != "" && m.floorOf == generation && (seen == m.floor || seen.isNewerThan(m.floor))
 }
 
-// setMemories are safe for concurrent use. The zero value is empty.
-type setMemories struct {
+// hasLostFor says whether a request was sent that long ago whose answer was lost.
+func (m *memory) hasLostFor(long time.Duration, now time.Time) bool {
+	for _, sent := range m.lost {
+		if now.Sub(sent) >= long {
+			return true
+		}
+	}
+	return false
+}
+
+// hasWaitedForCache says whether the cache has not shown for that long what this process did.
+func (m *memory) hasWaitedForCache(long time.Duration, now time.Time) bool {
+	switch {
+	case m.pending.Settled():
+		m.unseenSince = time.Time{}
+	case m.unseenSince.IsZero():
+		m.unseenSince = now
+	default:
+		return now.Sub(m.unseenSince) >= long
+	}
+	return false
+}
+
+// memories are those of all sets. They are safe for concurrent use. The zero value is empty.
+type memories struct {
 	mu    sync.Mutex
 	bySet map[types.NamespacedName]*memory
 }
 
-func (m *setMemories) of(set *clusterv1alpha1.MachineSet) *memory {
+// of returns the set's memory, or a new one.
+func (m *memories) of(set *clusterv1alpha1.MachineSet) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := client.ObjectKeyFromObject(set)
@@ -88,7 +115,7 @@ func (m *setMemories) of(set *clusterv1alpha1.MachineSet) *memory {
 	return mem
 }
 
-func (m *setMemories) forget(key types.NamespacedName) {
+func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.bySet, key)

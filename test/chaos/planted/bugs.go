@@ -38,9 +38,10 @@ var bugs = []Bug{
 	},
 	{
 		Name: "expectation-skipped", What: "a set decides on what its cache shows, and forgets what it did a moment ago",
-		Breaks: []string{judge.Surge}, File: "core/controllers/machineset/observe.go",
-		Old: `o.state.Machines = mem.pending.View(o.state.Machines)`,
-		New: `_ = mem.pending.View(o.state.Machines)`,
+		Breaks: []string{judge.Surge}, File: "core/controllers/machineset/memory.go",
+		Old: `	view := m.pending.View(cached)`,
+		New: `	view := cached
+	_ = m.pending.View(cached)`,
 	},
 	{
 		Name: "availability-late", What: "a Machine counts as available for ten seconds more after it stopped to be",

@@ -1,0 +1,214 @@
+package machineset
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/coexistence"
+	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/requeue"
+	"github.com/millwright-dev/millwright/core/surge"
+)
+
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses;clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options are the choices of whoever wires the controllers together. The zero value works.
+type Options struct {
+	// MaxConcurrentReconciles is how many sets are reconciled at once. Default 1.
+	MaxConcurrentReconciles int
+	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with
+	// more no failed Machine is replaced. Default 33%.
+	MaxUnhealthy intstr.IntOrString
+	// Settle is how long a Machine must be known to have failed before it is replaced. Others that
+	// fail for the same reason have failed by then, too. Default 5 s.
+	Settle time.Duration
+	// Surge are the accounts that the controller of MachineDeployments uses, too. Default: accounts
+	// that nobody else uses.
+	Surge *surge.Accounts
+	// Clock tells the time. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// DefaultMaxUnhealthy is the default of Options.MaxUnhealthy.
+var DefaultMaxUnhealthy = intstr.FromString("33%")
+
+func (o Options) withDefaults() Options {
+	if o.MaxUnhealthy == (intstr.IntOrString{}) {
+		o.MaxUnhealthy = DefaultMaxUnhealthy
+	}
+	if o.Settle == 0 {
+		o.Settle = 5 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Surge == nil {
+		o.Surge = surge.NewAccounts(o.Clock)
+	}
+	return o
+}
+
+// limits bound the replacement of a set's failed Machines.
+func (o Options) limits() health.Limits {
+	return health.Limits{
+		MaxUnhealthy: o.MaxUnhealthy, MaxInFlight: 1, Startup: 10 * time.Minute,
+		Settle: o.Settle, Pause: 10 * time.Second, LongestPause: 10 * time.Minute,
+	}
+}
+
+// Add adds the controller of MachineSets to mgr, whose cache has ownership.Index.
+func Add(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults()
+	counts, err := newCounters(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	fleet, err := newGauges(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	client, live := mgr.GetClient(), mgr.GetAPIReader()
+	tracker := newHealthTracker(o.Clock, o.MaxUnhealthy, fleet)
+	recorder := &recorder{events: mgr.GetEventRecorder("machineset"), metrics: counts}
+	reservations := reservations{cache: client, live: live, accounts: o.Surge}
+	r := &reconciler{
+		client: client, live: live, clock: o.Clock, limits: o.limits(), health: tracker, recorder: recorder,
+		reservations: reservations, foreigners: coexistence.NewReader(client),
+		creator: &creator{client: client, live: live, clock: o.Clock, reservations: reservations, recorder: recorder},
+	}
+	w := watches{cache: client}
+	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("machineset").
+		For(&clusterv1alpha1.MachineSet{}).
+		Watches(&clusterv1alpha1.Machine{}, tracker.before(ownership.EnqueueOwners(w.setsOfMachine))).
+		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(w.siblings), builder.WithPredicates(freesSurge())).
+		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(w.siblingsOfOwner), builder.WithPredicates(freesSurge())).
+		Watches(&clusterv1alpha1.MachineClass{}, ownership.EnqueueOwners(w.setsThatInherit), generation).
+		Watches(&clusterv1alpha1.Cluster{}, ownership.EnqueueOwners(w.setsThatInherit), generation).
+		Watches(&clusterv1alpha1.MachineDeployment{}, ownership.EnqueueOwners(w.setsOfDeployment),
+			builder.WithPredicates(coexistence.LeftAloneChanged())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
+		}).
+		Complete(r)
+}
+
+// watches find the sets that an event concerns, in the cache.
+type watches struct{ cache client.Reader }
+
+func requestFor(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+// setsOfMachine returns the set that a Machine belongs to. For a Machine that belongs to nobody it
+// returns the sets that would adopt it.
+func (w watches) setsOfMachine(ctx context.Context, machine client.Object) []reconcile.Request {
+	return ownership.OwnersOf(machine, clusterv1alpha1.MachineSetKind, func() []ownership.Adopter {
+		sets := &clusterv1alpha1.MachineSetList{}
+		if err := w.cache.List(ctx, sets, client.InNamespace(machine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			return nil
+		}
+		adopters := make([]ownership.Adopter, 0, len(sets.Items))
+		for i := range sets.Items {
+			adopters = append(adopters, ownership.Adopter{Object: &sets.Items[i], Selector: sets.Items[i].Spec.Selector})
+		}
+		return adopters
+	})
+}
+
+// setsThatInherit returns the sets whose template inherits from a MachineClass or a Cluster.
+func (w watches) setsThatInherit(ctx context.Context, from client.Object) []reconcile.Request {
+	sets := &clusterv1alpha1.MachineSetList{}
+	if err := w.cache.List(ctx, sets, client.InNamespace(from.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	_, isClass := from.(*clusterv1alpha1.MachineClass)
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		spec := &sets.Items[i].Spec.Template.Spec
+		class, cluster := spec.ProviderSpec.ValueFrom, spec.ClusterRef
+		if isClass && class != nil && class.MachineClass.Name == from.GetName() || !isClass && cluster != nil && cluster.Name == from.GetName() {
+			requests = append(requests, requestFor(&sets.Items[i]))
+		}
+	}
+	return requests
+}
+
+// setsOfDeployment returns the sets of a MachineDeployment.
+func (w watches) setsOfDeployment(ctx context.Context, md client.Object) []reconcile.Request {
+	sets, err := setsOf(ctx, w.cache, md.GetNamespace(), md.GetUID())
+	if err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(sets))
+	for i := range sets {
+		requests = append(requests, requestFor(&sets[i]))
+	}
+	return requests
+}
+
+// siblings returns the other sets of the set's MachineDeployment that should have Machines: they
+// may create what this set does not hold any more.
+func (w watches) siblings(ctx context.Context, set client.Object) []reconcile.Request {
+	deployment, ok := deploymentOf(set)
+	if !ok {
+		return nil
+	}
+	sets, err := setsOf(ctx, w.cache, set.GetNamespace(), deployment.UID)
+	if err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range sets {
+		if sets[i].UID != set.GetUID() && ptr.Deref(sets[i].Spec.Replicas, 0) > 0 {
+			requests = append(requests, requestFor(&sets[i]))
+		}
+	}
+	return requests
+}
+
+// siblingsOfOwner returns the siblings of the set that the Machine belongs to.
+func (w watches) siblingsOfOwner(ctx context.Context, machine client.Object) []reconcile.Request {
+	owner := ownership.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
+	if owner == nil {
+		return nil
+	}
+	set, key := &clusterv1alpha1.MachineSet{}, client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}
+	if err := w.cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return w.siblings(ctx, set)
+}
+
+// freesSurge passes events after which a set has fewer Machines, a smaller size, or is gone.
+func freesSurge() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, wasSet := e.ObjectOld.(*clusterv1alpha1.MachineSet)
+			now, isSet := e.ObjectNew.(*clusterv1alpha1.MachineSet)
+			isSmaller := wasSet && isSet && ptr.Deref(now.Spec.Replicas, 0) < ptr.Deref(before.Spec.Replicas, 0)
+			return isSmaller || ownership.IndexKey(e.ObjectOld)[0] != ownership.IndexKey(e.ObjectNew)[0]
+		},
+	}
+}
