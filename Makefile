@@ -24,7 +24,7 @@ BESIDE       := TestDRV|TestAPI9|TestOPS11|OpenStack
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
-PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations)
+PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations core/driver/limiter)
 
 # Every folder in a cmd folder that holds a command becomes bin/FOLDER.
 COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*/main.go providers/*/cmd/*/main.go test/*/cmd/*/main.go))
@@ -98,7 +98,7 @@ features: build racing previous example-node ## Run the tests of whole processes
 
 .PHONY: mutation
 mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do their tests notice?
-	@$(TOOLS)/mutate core $(notdir $(PURE))
+	@$(TOOLS)/mutate core $(patsubst core/%,%,$(PURE))
 
 # Go fuzzes one target at a time. What it finds, it leaves in the package's testdata/fuzz.
 .PHONY: fuzz

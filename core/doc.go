@@ -14,6 +14,7 @@
 //	orphan           VMs that belong to no Machine: which of them may go now
 //	foreign          how another system marks the objects that it works on
 //	instance         what is known of a VM, what came of a call, and how it failed
+//	driver/limiter   which machines may call a driver now
 //
 // The packages that do I/O for them:
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -185,6 +184,9 @@ func TestSAFE7_RefusedCredentialsAreTriedAHandfulOfTimes(t *testing.T) {
 	}
 }
 
+// firstWindow is how many calls of an account that is new the limiter lets through.
+const firstWindow = 4
+
 // A machine that came when too many called already is told as soon as they are refused, though its
 // turn is far away.
 func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
@@ -215,164 +217,6 @@ func TestSAFE7_WhoQueuesIsToldOfTheRefusal(t *testing.T) {
 	}
 	if err := q.Reserve(last, instance.Create); !isHeld(err, instance.Credentials) {
 		t.Errorf("woken, it gets %v, want the cloud's refusal", err)
-	}
-}
-
-// table of the breaker itself: what each answer does to it.
-func TestSAFE7_Gate(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	refusal := func(class instance.Class, after time.Duration) *instance.Failure {
-		return &instance.Failure{Class: class, Reason: "R", Message: "words", RetryAfter: after, ProviderID: "another's", LastKnownState: []byte("another's")}
-	}
-	cases := map[string]struct {
-		reason   string
-		failures []*instance.Failure
-		// shut is for how long nobody may call after the last of them, room how many may call after
-		// that.
-		shut time.Duration
-		room int
-	}{
-		"successes":             {"each lets one more through", []*instance.Failure{nil, nil}, 0, firstWindow + 2},
-		"quota":                 {"five seconds, then one", []*instance.Failure{nil, refusal(instance.Quota, 0)}, 5 * time.Second, 1},
-		"quota, again":          {"ever longer", []*instance.Failure{refusal(instance.Quota, 0), refusal(instance.Quota, 0)}, 10 * time.Second, 1},
-		"quota, long":           {"never longer than half a minute", slices.Repeat([]*instance.Failure{refusal(instance.Quota, 0)}, 20), 30 * time.Second, 1},
-		"credentials":           {"the contract says five minutes", []*instance.Failure{refusal(instance.Credentials, 0)}, 5 * time.Minute, 1},
-		"another cause":         {"begins its own count", []*instance.Failure{refusal(instance.Quota, 0), refusal(instance.Quota, 0), refusal(instance.Capacity, 0)}, 5 * time.Second, 1},
-		"the driver's wish":     {"counts where it is longer", []*instance.Failure{refusal(instance.RateLimited, time.Minute)}, time.Minute, 1},
-		"a success after":       {"opens it; others follow one by one", []*instance.Failure{refusal(instance.Quota, 0), nil}, 0, 2},
-		"a machine's own":       {"says nothing of the account", []*instance.Failure{refusal(instance.SpecInvalid, 0), refusal(instance.OutcomeUnknown, 0)}, 0, firstWindow},
-		"unknown after refusal": {"opens nothing", []*instance.Failure{refusal(instance.Quota, 0), refusal(instance.OutcomeUnknown, 0)}, 0, 1},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			g, at := newBreaker(instance.DefaultCredentialRetry), now
-			for i, failure := range tc.failures {
-				uid := fmt.Sprint(i)
-				if _, ok := g.ask(uid, at); !ok {
-					t.Fatalf("call %d may not begin", i)
-				}
-				g.began(uid)
-				g.ended(uid, at, at, failure)
-				if i+1 < len(tc.failures) && g.isOpen(at) {
-					at = g.until
-				}
-			}
-			if got := max(0, g.until.Sub(at)); g.isOpen(at) != (tc.shut > 0) || tc.shut > 0 && got != tc.shut {
-				t.Errorf("it is shut for %s, want %s: %s", got, tc.shut, tc.reason)
-			}
-			if g.isOpen(at) {
-				held, ok := g.ask("asks", at)
-				if ok || held == nil || held.Message != "words" || held.ProviderID != "" || held.LastKnownState != nil {
-					t.Errorf("who asks meanwhile gets %+v, want the words and nothing of another's VM", held)
-				}
-				g.drop("asks")
-				at = g.until
-			}
-			room := 0
-			for ; room < 100; room++ {
-				if _, ok := g.ask(fmt.Sprint("r", room), at); !ok {
-					break
-				}
-			}
-			if room != tc.room {
-				t.Errorf("%d may call at once, want %d: %s", room, tc.room, tc.reason)
-			}
-		})
-	}
-}
-
-// begin begins a call that may begin.
-func begin(t *testing.T, g *breaker, uid string, now time.Time) {
-	t.Helper()
-	if _, ok := g.ask(uid, now); !ok {
-		t.Fatalf("%s may not call", uid)
-	}
-	g.began(uid)
-}
-
-// A call that began before the breaker opened says nothing new: many that fail at once are one
-// failure.
-func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newBreaker(instance.DefaultCredentialRetry)
-	for i := range firstWindow {
-		begin(t, g, fmt.Sprint(i), now)
-	}
-	later := now.Add(time.Second)
-	for i := range firstWindow - 1 {
-		g.ended(fmt.Sprint(i), now, later, &instance.Failure{Class: instance.Quota})
-	}
-	g.ended(fmt.Sprint(firstWindow-1), now, later, nil)
-	if g.cause == nil || g.until.Sub(later) != 5*time.Second {
-		t.Errorf("shut for %s by %v, want 5 s", g.until.Sub(later), g.cause)
-	}
-}
-
-// Whose turn has come and who does not come loses it to the next.
-func TestSAFE7_ATurnThatIsNotUsedIsPassedOn(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newBreaker(instance.DefaultCredentialRetry)
-	begin(t, g, "first", now)
-	g.ended("first", now, now, &instance.Failure{Class: instance.Quota})
-	for _, uid := range []string{"a", "b", "c"} {
-		if _, ok := g.ask(uid, now); ok {
-			t.Errorf("%s may call though the breaker is open", uid)
-		}
-	}
-	nobody := func(string) bool { return false }
-	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).Equal(now.Add(5*time.Second)) {
-		t.Errorf("while it is shut: %v, due at %s", next, g.due(now))
-	}
-	now = g.until
-	if next := g.next(now, nobody); !slices.Equal(next, []string{"a"}) || !g.due(now).Equal(now.Add(turnLifetime)) {
-		t.Errorf("first comes %v, the next at %s", next, g.due(now))
-	}
-	now = now.Add(turnLifetime)
-	if next := g.next(now, func(uid string) bool { return uid == "a" }); len(next) > 0 {
-		t.Errorf("while a waits for the driver %v may call, too", next)
-	}
-	now = now.Add(turnLifetime)
-	if next := g.next(now, nobody); !slices.Equal(next, []string{"b"}) {
-		t.Errorf("after a did not come: %v", next)
-	}
-	g.drop("b")
-	g.drop("c")
-	if next := g.next(now, nobody); len(next) > 0 || !g.due(now).IsZero() || g.isIdle(now) || !g.isIdle(now.Add(2*breakerMemory)) {
-		t.Error("a breaker that nobody waits for is not forgotten after a while")
-	}
-}
-
-// After a rest the next calls feel their way again.
-func TestSAFE7_SuccessesAreForgotten(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newBreaker(instance.DefaultCredentialRetry)
-	for i := range 20 {
-		begin(t, g, fmt.Sprint(i), now)
-		g.ended(fmt.Sprint(i), now, now, nil)
-	}
-	begin(t, g, "soon", now.Add(windowMemory))
-	if g.maxCalls() != firstWindow+20 {
-		t.Errorf("%d may call at once, want one more for each success", g.maxCalls())
-	}
-	g.ended("soon", now, now.Add(windowMemory), nil)
-	begin(t, g, "later", now.Add(3*windowMemory))
-	if g.maxCalls() != firstWindow {
-		t.Errorf("after a rest %d may call at once, want %d", g.maxCalls(), firstWindow)
-	}
-}
-
-func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g := newBreaker(instance.DefaultCredentialRetry)
-	g.window, g.used = 16, now
-	for i := range 16 {
-		begin(t, g, fmt.Sprint(i), now)
-	}
-	for i := range 16 {
-		g.ended(fmt.Sprint(i), now, now.Add(time.Second), &instance.Failure{Class: instance.RateLimited, RetryAfter: 3 * time.Second})
-	}
-	if g.maxCalls() != 8 || !g.until.Equal(now.Add(4*time.Second)) {
-		t.Errorf("%d may call from %s on, want 8 after 3 s", g.maxCalls(), g.until)
 	}
 }
 

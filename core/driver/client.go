@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millwright-dev/millwright/core/driver/limiter"
 	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
@@ -45,17 +46,11 @@ type Driver struct {
 	schema        *schema.Schema
 	schemaTrouble string
 	prepared      map[string]*preparation
-	limiter       *limiter
+	limiter       *limiter.Limiter
 	schedule      *pollSchedule
-	breakers      map[breakerKey]*breaker
-	// shrunk is when the cloud's rate limit was last followed.
-	shrunk time.Time
 	// next is what the poller waits for; zero while it waits for nothing but a wakeup.
 	next  time.Time
 	calls map[string]*callRecord
-	// waiting are machines to wake when the driver comes back, or at wakeAt; zero for never.
-	waiting map[types.NamespacedName]struct{}
-	wakeAt  time.Time
 }
 
 // callRecord is what is known of a uid's mutations, and whose uid it is.
@@ -108,13 +103,10 @@ func newDriver(cfg Config, target Target, notifier *notifier, statusChanges *sta
 		why:           notConnected,
 		since:         cfg.Clock.Now(),
 		caps:          caps,
-		limiter:       newLimiter(caps.MaxConcurrentRequests),
+		limiter:       limiter.New(caps.MaxConcurrentRequests, cfg.CredentialRetry),
 		schedule:      newPollSchedule(cfg.Polling),
-		breakers:      map[breakerKey]*breaker{},
 		calls:         map[string]*callRecord{},
-		waiting:       map[types.NamespacedName]struct{}{},
-
-		prepared: map[string]*preparation{},
+		prepared:      map[string]*preparation{},
 	}, nil
 }
 
@@ -139,20 +131,37 @@ func (d *Driver) Capabilities() Capabilities {
 
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an
 // intent, so that the call follows the intent at once instead of queueing behind it. nil means that
-// it is set aside for 30 s, unless the driver goes away meanwhile; calling again renews it. Errors
-// are those of StartCreate, but the request itself is not checked.
+// it is set aside for 30 s, unless the driver goes away or others of the account are refused
+// meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is
+// not checked.
 func (d *Driver) Reserve(m Machine, op instance.Operation) error {
-	_, err := d.mutationTimeout()
+	_, tooLate := d.leaseAllows(d.Capabilities().Deadlines.Mutation)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.checkAdmission(m, op, err); err != nil {
-		return err
+	record, mine := d.claim(m)
+	if !mine {
+		return uidTaken(record.machine)
 	}
-	if !d.limiter.reserve(m.UID, d.cfg.Clock.Now()) {
-		return ErrThrottled
+	if record.underWay {
+		return ErrBusy
 	}
-	d.notifyPoller(d.limiter.expiry())
-	return nil
+	if why := d.unreadyReason(); why != "" {
+		d.wait(m, time.Time{})
+		return unavailable("DriverNotReady", why)
+	}
+	if tooLate != nil {
+		d.wait(m, d.cfg.Clock.Now().Add(leaseCheck))
+		return tooLate
+	}
+	turn, refusal := d.limiter.Ask(callerOf(m), keyOf(m, op), d.cfg.Clock.Now())
+	d.wakeCallers()
+	if turn {
+		return nil
+	}
+	if refusal != nil {
+		return &HeldError{Failure: refusal}
+	}
+	return ErrThrottled
 }
 
 // Collect returns how far the mutation of the machine with that uid is. With Ended it hands the
@@ -219,13 +228,12 @@ func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 		return
 	}
 	d.schedule.untrack(uid)
-	d.limiter.drop(uid)
-	d.leaveBreakers(machine, uid)
+	d.limiter.Drop(limiter.Caller{Namespace: machine.Namespace, Name: machine.Name, UID: uid})
 	record.outcome, record.free, record.dropped = nil, true, true
 	if !record.underWay {
 		delete(d.calls, uid)
 	}
-	d.grantTurns()
+	d.wakeCallers()
 }
 
 // claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines
@@ -249,29 +257,6 @@ func (d *Driver) held(machine types.NamespacedName, uid string) (*callRecord, bo
 	return record, known && !record.free && record.machine == machine
 }
 
-// checkAdmission returns why no such mutation of m can start now; overtime is what mutationTimeout
-// said. Call it with the lock held.
-func (d *Driver) checkAdmission(m Machine, op instance.Operation, overtime error) error {
-	record, mine := d.claim(m)
-	if !mine {
-		return uidTaken(record.machine)
-	}
-	if record.underWay {
-		return ErrBusy
-	}
-	if why := d.unreadyReason(); why != "" {
-		d.waiting[m.key()] = struct{}{}
-		return unavailable("DriverNotReady", why)
-	}
-	if overtime != nil {
-		d.waiting[m.key()] = struct{}{}
-		d.wakeAt = earlier(d.wakeAt, d.cfg.Clock.Now().Add(leaseCheck))
-		d.notifyPoller(d.wakeAt)
-		return overtime
-	}
-	return d.passBreaker(m, op)
-}
-
 // unreadyReason says why no call can be taken now; empty when one can. Call it with the lock held.
 func (d *Driver) unreadyReason() string {
 	// A connection that broke without serve having noticed yet: serve will, and wakes who waits
@@ -282,17 +267,31 @@ func (d *Driver) unreadyReason() string {
 	return d.why
 }
 
-// grantTurns gives free requests to those whose turn it is. Call it with the lock held.
-func (d *Driver) grantTurns() {
-	for _, uid := range d.limiter.turns(d.cfg.Clock.Now()) {
-		if record, known := d.calls[uid]; known {
-			d.notifier.enqueue(record.machine)
-		}
+// wait has m woken when the driver is back; at until at the latest, unless that is zero. Call it
+// with the lock held.
+func (d *Driver) wait(m Machine, until time.Time) {
+	d.limiter.Wait(callerOf(m), until)
+	d.wakeCallers()
+}
+
+// wakeCallers wakes those whose turn to call has come, and has the poller ask again in time. Call
+// it after each change to the limiter, with the lock held.
+func (d *Driver) wakeCallers() {
+	now := d.cfg.Clock.Now()
+	for _, who := range d.limiter.Next(now) {
+		d.notifier.enqueue(types.NamespacedName{Namespace: who.Namespace, Name: who.Name})
 	}
-	due := earlier(d.limiter.expiry(), d.breakerTurns(d.cfg.Clock.Now()))
-	if !due.IsZero() {
+	if due := d.limiter.Due(now); !due.IsZero() {
 		d.notifyPoller(due)
 	}
+}
+
+func callerOf(m Machine) limiter.Caller {
+	return limiter.Caller{Namespace: m.Namespace, Name: m.Name, UID: m.UID}
+}
+
+func keyOf(m Machine, op instance.Operation) limiter.Key {
+	return limiter.Key{Account: Account(m), Operation: op}
 }
 
 // notifyPoller tells the poller of something that is due at an instant. Call it with the lock held.

@@ -2,8 +2,11 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millwright-dev/millwright/core/instance"
 )
 
 // What Reserve, StartCreate and StartDelete return, besides *instance.Failure and *HeldError, when
@@ -15,6 +18,18 @@ var (
 	// machine queues and is woken when its turn has come.
 	ErrThrottled = errors.New("the driver has as many requests under way as it takes")
 )
+
+// HeldError says that a call was not sent because others of the same account were just refused for
+// a cause that is none of their machines' fault. The machine is woken when its turn has come;
+// Failure is in the cloud's words.
+type HeldError struct {
+	Failure *instance.Failure
+}
+
+// Error names the cause.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("held back, since the last call of this account failed: %s", e.Failure)
+}
 
 // Machine is what a driver is told of a machine.
 type Machine struct {

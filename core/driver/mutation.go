@@ -74,40 +74,56 @@ type mutation struct {
 
 // start begins a mutation in the background, if it may begin now, as a part of the trace in traced.
 func (d *Driver) start(traced context.Context, do mutation) error {
-	m, op := do.machine, do.operation
-	timeout, err := d.mutationTimeout()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.checkAdmission(m, op, err); err != nil {
+	if d.begin(traced, do) {
+		return nil
+	}
+	if err := d.Reserve(do.machine, do.operation); err != nil {
 		return err
 	}
-	if !d.limiter.take(m.UID, d.cfg.Clock.Now()) {
+	if !d.begin(traced, do) {
 		return ErrThrottled
 	}
-	d.breakers[breakerKey{accountOf(m), op}].began(m.UID)
+	return nil
+}
+
+// begin uses the machine's turn; false where it has none. Whoever has one holds its uid and has no
+// call under way, and the driver is there: Reserve has seen to the former, and a driver that goes
+// away takes all turns back.
+func (d *Driver) begin(traced context.Context, do mutation) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := do.machine
+	if !d.limiter.Begin(callerOf(m), keyOf(m, do.operation), d.cfg.Clock.Now()) {
+		return false
+	}
 	record := d.calls[m.UID]
 	record.underWay, record.outcome = true, nil
 	s := d.session
 	ctx := trace.ContextWithSpanContext(s.mutations, trace.SpanContextFromContext(traced))
 	s.calls.Go(func() {
-		d.finish(m, d.mutate(ctx, s, do, timeout))
+		d.finish(m, d.mutate(ctx, s, do))
 	})
-	return nil
+	return true
 }
 
 // mutate makes the call and waits for its end.
-func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout time.Duration) instance.Outcome {
+func (d *Driver) mutate(ctx context.Context, s *session, do mutation) instance.Outcome {
 	m, op := do.machine, do.operation
+	outcome := instance.Outcome{Operation: op, Started: d.cfg.Clock.Now()}
+	// The deadline runs from now on. A process that is stopped while it looks at its Lease, and may
+	// have lost it meanwhile, finds the deadline passed and sends nothing.
+	timeout := s.caps.Deadlines.Mutation
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ctx, request := trackSent(ctx)
-	outcome := instance.Outcome{Operation: op, Started: d.cfg.Clock.Now()}
-	// The deadline runs from now on. A process that was stopped since it last looked at its Lease
-	// may have lost it.
-	if !d.fits(timeout) {
-		outcome.Ended, outcome.Failure = outcome.Started, leaseExpiring()
+	left, failure := d.leaseAllows(timeout)
+	if failure != nil {
+		outcome.Ended, outcome.Failure = d.cfg.Clock.Now(), failure
 		return outcome
 	}
+	deadline, _ := ctx.Deadline()
+	ctx, cut := context.WithDeadline(ctx, deadline.Add(left-timeout))
+	defer cut()
+	ctx, request := trackSent(ctx)
 	answer, err := do.call(ctx, s)
 	outcome.Ended = d.cfg.Clock.Now()
 	if err != nil {
@@ -130,8 +146,6 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation, timeout ti
 func (d *Driver) finish(m Machine, outcome instance.Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.limiter.release()
-	d.adapt(outcome.Failure, outcome.Started)
 	d.recordOutcome(m, outcome)
 	record := d.calls[m.UID]
 	record.underWay = false
@@ -143,7 +157,28 @@ func (d *Driver) finish(m Machine, outcome instance.Outcome) {
 		delete(d.calls, m.UID)
 	}
 	d.notifier.enqueue(record.machine)
-	d.grantTurns()
+	d.wakeCallers()
+}
+
+// recordOutcome tells the limiter how m's call ended. Call it with the lock held.
+func (d *Driver) recordOutcome(m Machine, o instance.Outcome) {
+	class := "OK"
+	if o.Failure != nil {
+		class = string(o.Failure.Class)
+	}
+	d.metrics.mutations.WithLabelValues(d.name, string(o.Operation), class).Inc()
+	was, is := d.limiter.Done(callerOf(m), o.Started, o.Ended, o.Failure)
+	if is != nil && was == nil {
+		d.log.Info("calls of an account are held back", "operation", o.Operation,
+			"class", is.Class, "reason", is.Reason, "message", is.Message)
+	}
+	if is == nil && was != nil {
+		d.log.Info("calls of an account succeed again", "operation", o.Operation, "class", was.Class)
+	}
+	open := d.limiter.OpenBreakers()
+	for _, class := range instance.BreakerClasses() {
+		d.metrics.breakers.WithLabelValues(d.name, string(class)).Set(float64(open[class]))
+	}
 }
 
 // keep keeps an outcome, which is a poll, too. Call it with the lock held.
@@ -162,22 +197,9 @@ func (d *Driver) keep(record *callRecord, m Machine, outcome instance.Outcome) {
 	}
 }
 
-// adapt follows the cloud's rate limits with what a call tells that began at an instant. Of many
-// calls that were refused at once the first counts. Call it with the lock held.
-func (d *Driver) adapt(failure *instance.Failure, began time.Time) {
-	if failure == nil {
-		d.limiter.grow()
-		return
-	}
-	if failure.Class == instance.RateLimited && began.After(d.shrunk) {
-		d.shrunk = d.cfg.Clock.Now()
-		d.limiter.halve()
-	}
-}
-
-// mutationTimeout is how long a mutation that starts now may take, or why none may start.
-func (d *Driver) mutationTimeout() (time.Duration, error) {
-	timeout := d.Capabilities().Deadlines.Mutation
+// leaseAllows is how long a mutation that starts now may take, at most timeout, or why none may
+// start.
+func (d *Driver) leaseAllows(timeout time.Duration) (time.Duration, *instance.Failure) {
 	if d.cfg.MutationBudget == nil {
 		return timeout, nil
 	}
@@ -187,22 +209,9 @@ func (d *Driver) mutationTimeout() (time.Duration, error) {
 	}
 	left := latest.Sub(d.cfg.Clock.Now()) - leaseMargin
 	if left < min(timeout, shortestMutation) {
-		return 0, leaseExpiring()
+		return 0, unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
 	}
 	return min(timeout, left), nil
-}
-
-// fits says whether a mutation that takes so long ends before the Lease does.
-func (d *Driver) fits(timeout time.Duration) bool {
-	if d.cfg.MutationBudget == nil {
-		return true
-	}
-	latest, leading := d.cfg.MutationBudget()
-	return leading && latest.Sub(d.cfg.Clock.Now()) >= timeout
-}
-
-func leaseExpiring() *instance.Failure {
-	return unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
 }
 
 func (d *Driver) meta() *driverv1alpha1.RequestMeta {

@@ -37,15 +37,8 @@ func (d *Driver) duePolls(s *session) ([]batch, time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.cfg.Clock.Now()
-	for _, uid := range d.limiter.turns(now) {
-		if record, known := d.calls[uid]; known {
-			d.notifier.enqueue(record.machine)
-		}
-	}
-	if !d.wakeAt.IsZero() && !now.Before(d.wakeAt) {
-		d.wake()
-	}
-	d.next = earlier(earlier(d.limiter.expiry(), d.breakerTurns(now)), d.wakeAt)
+	d.wakeCallers()
+	d.next = d.limiter.Due(now)
 	if d.why != "" {
 		return nil, d.next
 	}
@@ -195,7 +188,6 @@ func (d *Driver) recordList(s *session, a account, machines map[string]*driverv1
 			d.notifier.enqueue(entry.machine.key())
 		}
 	}
-	d.adapt(nil, l.began)
 	missing := d.schedule.unlisted(a, shown, l.ended)
 	d.schedule.endList(a, l.ended.Add(d.schedule.restAfter(l)))
 	return missing
@@ -204,7 +196,7 @@ func (d *Driver) recordList(s *session, a account, machines map[string]*driverv1
 // ask makes one call that changes nothing, when the driver has room for it.
 func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(context.Context) error) *instance.Failure {
 	d.mu.Lock()
-	turn := d.limiter.acquirePoll()
+	turn := d.limiter.AcquirePoll(d.cfg.Clock.Now())
 	d.mu.Unlock()
 	if turn != nil {
 		select {
@@ -212,24 +204,22 @@ func (d *Driver) ask(ctx context.Context, timeout time.Duration, call func(conte
 		case <-ctx.Done():
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.limiter.abandonPoll(turn)
-			d.grantTurns()
+			d.limiter.AbandonPoll(turn)
+			d.wakeCallers()
 			return unavailable("DriverNotReady", notConnected)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, request := trackSent(ctx)
-	began := d.cfg.Clock.Now()
 	var failure *instance.Failure
 	if err := call(ctx); err != nil {
 		failure = classify(d.name, err, request.sent.Load())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.limiter.releasePoll()
-	d.adapt(failure, began)
-	d.grantTurns()
+	d.limiter.ReleasePoll()
+	d.wakeCallers()
 	return failure
 }
 

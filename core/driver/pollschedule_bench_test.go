@@ -8,6 +8,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // BenchmarkDue measures one wake of the poller at 10,000 tracked machines of which 1 is due.
 func BenchmarkDue(b *testing.B) {
 	const count = 10_000

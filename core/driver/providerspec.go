@@ -90,11 +90,11 @@ func (d *Driver) SpecSchema() (known *schema.Schema, why string, err error) {
 // *instance.Failure of class Unavailable, SpecInvalid with the fields that are wrong, Precondition
 // with what the cloud lacks, or that of the call, none of which leaves anything in doubt.
 func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
-	key := keyOf(q)
+	key := questionKeyOf(q)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if why := d.unreadyReason(); why != "" {
-		d.waiting[m.key()] = struct{}{}
+		d.wait(m, time.Time{})
 		return nil, unavailable("DriverNotReady", why)
 	}
 	now := d.cfg.Clock.Now()
@@ -123,9 +123,7 @@ func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
 		return p.spec, nil
 	}
 	if p.failure.Class == instance.Unavailable {
-		d.waiting[m.key()] = struct{}{}
-		d.wakeAt = earlier(d.wakeAt, p.until)
-		d.notifyPoller(d.wakeAt)
+		d.wait(m, p.until)
 	}
 	return nil, p.failure
 }
@@ -342,8 +340,8 @@ func (c connector) explainSpec(ctx context.Context, s *session) error {
 // questionKey keeps what secrets hash to from meaning anything outside this process.
 var questionKey = []byte(rand.Text())
 
-// keyOf is the same for the same question.
-func keyOf(q Question) string {
+// questionKeyOf is the same for the same question.
+func questionKeyOf(q Question) string {
 	h := hmac.New(sha256.New, questionKey)
 	part := func(b []byte) {
 		_, _ = fmt.Fprintf(h, "%d:", len(b))
@@ -374,7 +372,7 @@ func (d *Driver) Reachable(m Machine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if why := d.unreadyReason(); why != "" {
-		d.waiting[m.key()] = struct{}{}
+		d.wait(m, time.Time{})
 		return unavailable("DriverNotReady", why)
 	}
 	return nil

@@ -112,7 +112,7 @@ func TestADriversCarelessWordsStopAtTheClient(t *testing.T) {
 	}
 	metrics := fmt.Sprint(families)
 	mustNotTell(t, "a metric", metrics)
-	if strings.Contains(metrics, "4711") {
+	if strings.Contains(metrics, "Code(4711)") {
 		t.Error("a made-up code is a label")
 	}
 }

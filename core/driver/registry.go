@@ -201,7 +201,6 @@ func (d *Driver) attach(s *session) {
 	d.session, d.caps = s, s.caps
 	d.statusChanges.notify()
 	d.reached, d.schema, d.schemaTrouble, d.prepared = true, s.schema, s.schemaTrouble, map[string]*preparation{}
-	d.limiter.setLimit(s.caps.MaxConcurrentRequests)
 }
 
 // setReady records what a probe said, and wakes all who waited when it is good news.
@@ -217,14 +216,14 @@ func (d *Driver) setReady(why string) {
 		return
 	}
 	d.log.Info("driver is ready")
-	d.wake()
 	for _, status := range d.schedule.machines {
 		d.notifier.enqueue(status.machine.key())
 	}
 	d.notifyPoller(time.Time{})
 }
 
-// become records why no calls are taken, empty for that they are. Call it with the lock held.
+// become records why no calls are taken, empty for that they are. Who queued meanwhile is woken
+// when they are again. Call it with the lock held.
 func (d *Driver) become(why string) {
 	if d.why == why {
 		return
@@ -235,19 +234,15 @@ func (d *Driver) become(why string) {
 	d.why = why
 	d.metrics.setUp(d.name, why == "")
 	d.statusChanges.notify()
-}
-
-// wake wakes who waits. Call it with the lock held.
-func (d *Driver) wake() {
-	for machine := range d.waiting {
-		d.notifier.enqueue(machine)
+	if why != "" {
+		d.limiter.Away()
+		return
 	}
-	clear(d.waiting)
-	d.wakeAt = time.Time{}
+	d.limiter.Back(d.caps.MaxConcurrentRequests)
+	d.wakeCallers()
 }
 
-// away records that there is no session, and why; cause is for the log. Who queued is woken when
-// the driver is back.
+// away records that there is no session, and why; cause is for the log.
 func (d *Driver) away(why string, cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -256,12 +251,6 @@ func (d *Driver) away(why string, cause error) {
 	}
 	d.session = nil
 	d.become(why)
-	d.wakeAt = time.Time{}
-	for _, uid := range d.limiter.dropAll() {
-		if record, known := d.calls[uid]; known {
-			d.waiting[record.machine] = struct{}{}
-		}
-	}
 }
 
 var _ interface {

@@ -175,34 +175,98 @@ func isReason(err error, reason string) bool {
 	return errors.As(err, &failure) && failure.Class == instance.Unavailable && failure.Reason == reason
 }
 
-// A process that was stopped between its look at the Lease and the call has lost the Lease
-// meanwhile, and sends nothing.
-func TestSAFE6_NothingIsSentAfterAStop(t *testing.T) {
-	f := newFakeDriver()
-	f.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
-		t.Error("a create was sent after the Lease")
-		return nil, nil
+// A process that was stopped between its look at the Lease and the call may have lost the Lease
+// meanwhile: it sends nothing that could outlive it.
+func TestSAFE6_NothingOutlivesTheLeaseAfterAStop(t *testing.T) {
+	for name, test := range map[string]struct {
+		// stop is for how long the process stands still after Reserve has looked at the Lease.
+		stop time.Duration
+		sent bool
+	}{
+		"a short stop leaves less time for the call": {40 * time.Second, true},
+		"too little is left for a call":              {57 * time.Second, false},
+		"the Lease is over":                          {time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeDriver()
+			deadlines := make(chan time.Duration, 1)
+			f.create = func(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
+				deadline, _ := ctx.Deadline()
+				deadlines <- time.Until(deadline)
+				return &driverv1alpha1.CreateMachineResponse{Machine: running(r.GetMachine())}, nil
+			}
+			path := socketPath(t)
+			f.serve(t, path)
+			clock := clocktesting.NewFakeClock(time.Now())
+			latest := clock.Now().Add(time.Minute)
+			// looks counts down to the last one before the call.
+			var looks atomic.Int32
+			looks.Store(1000)
+			r := start(t, Config{Clock: clock, MutationBudget: func() (time.Time, bool) {
+				if looks.Add(-1) == 0 {
+					clock.Step(test.stop)
+				}
+				return latest, true
+			}}, path)
+			r.awaitReady(t)
+			looks.Store(2)
+			m := machine("a")
+			if err := r.Reserve(m, instance.Create); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			outcome := r.outcome(t, m)
+			if looks.Load() != 0 {
+				t.Errorf("the Lease was looked at %d times, want twice", 2-looks.Load())
+			}
+			if !test.sent {
+				if !isReason(outcome.Failure, "LeaseExpiring") || len(deadlines) > 0 {
+					t.Errorf("outcome %+v, want that too little of the Lease is left, and no call", outcome)
+				}
+				return
+			}
+			if outcome.Failure != nil {
+				t.Fatalf("outcome %+v, want a success", outcome.Failure)
+			}
+			if left := time.Minute - test.stop - leaseMargin; <-deadlines > left {
+				t.Errorf("the call may take longer than the %s that are left of the Lease", left)
+			}
+		})
 	}
+}
+
+// A deadline that counted from after the look at the Lease would outlive it by as long as the
+// process was stopped in between.
+func TestSAFE6_DeadlineCountsFromBeforeTheLookAtTheLease(t *testing.T) {
 	path := socketPath(t)
-	f.serve(t, path)
-	clock := clocktesting.NewFakeClock(time.Now())
-	latest := clock.Now().Add(time.Minute)
-	// The stop comes after the second poll from now on.
-	var looks atomic.Int32
-	looks.Store(1000)
-	r := start(t, Config{Clock: clock, MutationBudget: func() (time.Time, bool) {
-		if looks.Add(-1) == 0 {
-			clock.Step(40 * time.Second)
-		}
-		return latest, true
+	newFakeDriver().serve(t, path)
+	const allowed = 10 * time.Second
+	looks := make(chan time.Time, 1000)
+	r := start(t, Config{MutationBudget: func() (time.Time, bool) {
+		now := time.Now()
+		looks <- now
+		return now.Add(allowed + leaseMargin), true
 	}}, path)
 	r.awaitReady(t)
-	looks.Store(2)
 	m := machine("a")
-	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
+	if err := r.Reserve(m, instance.Create); err != nil {
 		t.Fatal(err)
 	}
-	if outcome := r.outcome(t, m); !isReason(outcome.Failure, "LeaseExpiring") {
-		t.Errorf("outcome %+v, want that too little of the Lease is left", outcome)
+	for len(looks) > 0 {
+		<-looks
+	}
+	var deadline time.Time
+	call := func(ctx context.Context, _ *session) (*driverv1alpha1.Machine, error) {
+		deadline, _ = ctx.Deadline()
+		return running(ref(m)), nil
+	}
+	if err := r.start(t.Context(), mutation{m, instance.Create, call}); err != nil {
+		t.Fatal(err)
+	}
+	r.outcome(t, m)
+	if looked := <-looks; deadline.After(looked.Add(allowed)) {
+		t.Errorf("the call may take %s from the look at the Lease on, want at most %s", deadline.Sub(looked), allowed)
 	}
 }

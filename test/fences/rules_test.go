@@ -28,7 +28,7 @@ type rule struct {
 // pure are the packages that decide and do nothing else.
 var pure = []string{
 	"core/rollout", "core/scale", "core/lifecycle", "core/health", "core/orphan", "core/instance", "core/providerspec",
-	"core/foreign", "core/annotations", "core/machinetemplate",
+	"core/foreign", "core/annotations", "core/machinetemplate", "core/driver/limiter",
 }
 
 var kubernetes = []string{"k8s.io", "sigs.k8s.io"}

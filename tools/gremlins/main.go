@@ -139,7 +139,7 @@ func coverage(args []string) int {
 type mutant struct{ what, status string }
 
 func unleash(module, name, dir string) ([]mutant, error) {
-	report := filepath.Join(dir, name+".json")
+	report := filepath.Join(dir, filepath.Base(name)+".json")
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

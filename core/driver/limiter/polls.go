@@ -1,0 +1,55 @@
+package limiter
+
+import (
+	"slices"
+	"time"
+)
+
+// Polls go before mutations, for they are few: a handful, or one list for all. Where they are not,
+// because a driver cannot list or is slow, they get half of the slots while mutations wait for one;
+// of a single slot, what these leave.
+
+// AcquirePoll asks for a slot for a poll: nil when the poll has it, else a channel that is closed
+// once it has.
+func (l *Limiter) AcquirePoll(now time.Time) <-chan struct{} {
+	if l.hasRoomForPoll(now) {
+		l.underWay++
+		l.polls++
+		return nil
+	}
+	turn := make(chan struct{})
+	l.pollWaiters = append(l.pollWaiters, turn)
+	return turn
+}
+
+// AbandonPoll gives up a wait for AcquirePoll's channel, or gives back the slot that came
+// meanwhile.
+func (l *Limiter) AbandonPoll(turn <-chan struct{}) {
+	l.pollWaiters = slices.DeleteFunc(l.pollWaiters, func(one chan struct{}) bool { return one == turn })
+	select {
+	case <-turn:
+		l.ReleasePoll()
+	default:
+	}
+}
+
+// ReleasePoll gives a poll's slot back.
+func (l *Limiter) ReleasePoll() {
+	l.underWay--
+	l.polls--
+}
+
+// hasRoomForPoll says whether a slot is free for a poll.
+func (l *Limiter) hasRoomForPoll(now time.Time) bool {
+	return l.isFree() && (l.polls < l.limit/2 || l.first(now) == nil)
+}
+
+// grantPolls gives polls that wait what is free for them.
+func (l *Limiter) grantPolls(now time.Time) {
+	for len(l.pollWaiters) > 0 && l.hasRoomForPoll(now) {
+		close(l.pollWaiters[0])
+		l.pollWaiters = l.pollWaiters[1:]
+		l.underWay++
+		l.polls++
+	}
+}
