@@ -84,6 +84,7 @@ func checkReport(t *testing.T, path string, machines float64) {
 		inRange(phase, "lowest_available", want.available, want.available)
 	}
 	inRange(all, "manager_peak_rss_mib", 10, 1000)
+	inRange(all, "manager_peak_anonymous_mib", 5, 1000)
 	inRange(all, "manager_cpu_seconds", 0.1, 1000)
 	inRange(all, "idle_writes_per_minute", 0, 0)
 	inRange(all, "floor_errors", 0, 0)

@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/millwright-dev/millwright/localcluster"
 	"github.com/millwright-dev/millwright/localcluster/stack"
@@ -61,12 +63,39 @@ func cpuSeconds(pid int) float64 {
 
 // peakMemory is the most that a process has held in memory so far, in MiB; 0 for one that is not
 // there.
-func peakMemory(pid int) float64 {
+func peakMemory(pid int) float64 { return memory(pid, "VmHWM:") }
+
+// anonymousInterval is how often the manager's anonymous memory is read: the kernel keeps no
+// maximum of it.
+const anonymousInterval = 200 * time.Millisecond
+
+// watchAnonymousMemory follows how much memory, in MiB, a process holds that no file backs. It
+// sends the maximum when ctx has ended.
+func watchAnonymousMemory(ctx context.Context, pid int) <-chan float64 {
+	result := make(chan float64, 1)
+	go func() {
+		tick := time.NewTicker(anonymousInterval)
+		defer tick.Stop()
+		var most float64
+		for ctx.Err() == nil {
+			most = max(most, memory(pid, "RssAnon:"))
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+		result <- most
+	}()
+	return result
+}
+
+// memory is a field of a process's status, in MiB.
+func memory(pid int, field string) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	_, rest, _ := strings.Cut(string(text), field)
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
 		return 0

@@ -16,9 +16,11 @@ type Report struct {
 	ScaleUp   *Phase `json:"scale_up"`
 	Rollout   *Phase `json:"rollout"`
 	ScaleDown *Phase `json:"scale_down"`
-	// ManagerPeakRSSMiB and ManagerCPUSeconds are of the whole run.
-	ManagerPeakRSSMiB float64 `json:"manager_peak_rss_mib"`
-	ManagerCPUSeconds float64 `json:"manager_cpu_seconds"`
+	// ManagerPeakRSSMiB and ManagerCPUSeconds are of the whole run. ManagerPeakAnonymousMiB leaves
+	// out pages of the executable, which other processes share and the kernel takes back.
+	ManagerPeakRSSMiB       float64 `json:"manager_peak_rss_mib"`
+	ManagerPeakAnonymousMiB float64 `json:"manager_peak_anonymous_mib"`
+	ManagerCPUSeconds       float64 `json:"manager_cpu_seconds"`
 	// IdleWritesPerMinute are core's, as its budget counts them; IdleCPUPercent is the manager's,
 	// of one core.
 	IdleWritesPerMinute float64 `json:"idle_writes_per_minute"`
@@ -110,9 +112,9 @@ func (r *Report) Table(out io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
-	fmt.Fprintf(out, "\nmanager: %.1f MiB at most (limit %d), %.2f s of CPU; idle: %.1f writes a minute (limit 0), %.2f %% of a core; "+
+	fmt.Fprintf(out, "\nmanager: %.1f MiB at most (limit %d), %.1f of them anonymous, %.2f s of CPU; idle: %.1f writes a minute (limit 0), %.2f %% of a core; "+
 		"%.2f Events in a machine's life (limit %d)\n",
-		r.ManagerPeakRSSMiB, rssLimitMiB, r.ManagerCPUSeconds, r.IdleWritesPerMinute, r.IdleCPUPercent, r.EventsPerMachineLife, eventsLimit)
+		r.ManagerPeakRSSMiB, rssLimitMiB, r.ManagerPeakAnonymousMiB, r.ManagerCPUSeconds, r.IdleWritesPerMinute, r.IdleCPUPercent, r.EventsPerMachineLife, eventsLimit)
 	if err := r.boundaryTable(out); err != nil {
 		return err
 	}

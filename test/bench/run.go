@@ -137,6 +137,8 @@ func (r *run) measure(ctx context.Context) ([]window, error) {
 	if err := r.settle(ctx); err != nil {
 		return nil, err
 	}
+	pid := r.stack.Process(stack.Manager).Pid()
+	anonymous := watchAnonymousMemory(ctx, pid)
 	var windows []window
 	for _, p := range r.phases() {
 		w, err := r.phase(ctx, p)
@@ -150,8 +152,9 @@ func (r *run) measure(ctx context.Context) ([]window, error) {
 			}
 		}
 	}
-	pid := r.stack.Process(stack.Manager).Pid()
 	r.report.ManagerPeakRSSMiB, r.report.ManagerCPUSeconds = peakMemory(pid), cpuSeconds(pid)
+	stop()
+	r.report.ManagerPeakAnonymousMiB = <-anonymous
 	events := r.report.ScaleUp.EventsPerMachine + r.report.ScaleDown.EventsPerMachine
 	r.report.EventsPerMachineLife = round(events, 2)
 	return windows, nil

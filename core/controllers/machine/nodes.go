@@ -55,7 +55,7 @@ func (r *reconciler) findNode(ctx context.Context, m *clusterv1alpha1.Machine, i
 		if err != nil {
 			return match{}, err
 		}
-		found = append(found, slices.DeleteFunc(byAddress, func(n *corev1.Node) bool { return n.Spec.ProviderID != "" })...)
+		found = append(found, byAddress...)
 	}
 	if len(found) > 0 {
 		return choose(m, ids, found), nil
