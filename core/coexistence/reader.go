@@ -127,6 +127,17 @@ func (r Reader) WhyDeployment(ctx context.Context, md *clusterv1alpha1.MachineDe
 	return describe(onOwned, mark), err
 }
 
+// WhyDeploymentAndSets is WhyDeployment for who has listed the deployment's sets already.
+func (r Reader) WhyDeploymentAndSets(
+	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet,
+) (why string, err error) {
+	if mark := foreign.Of(md); mark != (foreign.Mark{}) {
+		return describe("It carries the", mark), nil
+	}
+	mark, err := r.markOnSets(ctx, sets)
+	return describe(onOwned, mark), err
+}
+
 // markUnderDeployment is the mark of what a MachineDeployment owns.
 func (r Reader) markUnderDeployment(ctx context.Context, namespace string, md types.UID) (foreign.Mark, error) {
 	sets := &clusterv1alpha1.MachineSetList{}
@@ -134,13 +145,18 @@ func (r Reader) markUnderDeployment(ctx context.Context, namespace string, md ty
 		client.UnsafeDisableDeepCopy); err != nil {
 		return foreign.Mark{}, fmt.Errorf("list the MachineDeployment's sets: %w", err)
 	}
+	return r.markOnSets(ctx, sets.Items)
+}
+
+// markOnSets is the mark of the sets and their Machines.
+func (r Reader) markOnSets(ctx context.Context, sets []clusterv1alpha1.MachineSet) (foreign.Mark, error) {
 	found := foreign.Mark{}
-	for i := range sets.Items {
-		mark, err := r.markOnMachines(ctx, &sets.Items[i])
+	for i := range sets {
+		mark, err := r.markOnMachines(ctx, &sets[i])
 		if err != nil {
 			return foreign.Mark{}, err
 		}
-		found = foreign.First(found, foreign.First(mark, foreign.Of(&sets.Items[i])))
+		found = foreign.First(found, foreign.First(mark, foreign.Of(&sets[i])))
 	}
 	return found, nil
 }

@@ -7,7 +7,7 @@ import clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 func Plan(s State) ([]Action, Wait) {
 	s = s.sorted()
 	for i := range s.Sets {
-		if set := &s.Sets[i]; !set.settled() {
+		if set := &s.Sets[i]; !set.isSettled() {
 			return nil, Wait{For: Observation, Set: set.Name}
 		}
 	}
@@ -35,20 +35,21 @@ func (s State) steps() []func(State) []Action {
 	case clusterv1alpha1.RecreateStrategy:
 		return []func(State) []Action{recreate, prune}
 	case clusterv1alpha1.OnDeleteStrategy:
-		return []func(State) []Action{rescale, follow, prune}
+		return []func(State) []Action{rescale, replaceDeleted, prune}
 	default:
-		return []func(State) []Action{rescale, roll, prune}
+		return []func(State) []Action{rescale, updateRolling, prune}
 	}
 }
 
-// roll replaces machines of old sets by machines of the new one, as far as the limits allow now.
-func roll(s State) []Action {
+// updateRolling replaces machines of old sets by machines of the new one, as far as the limits
+// allow now.
+func updateRolling(s State) []Action {
 	var actions []Action
-	fresh := s.newSet()
-	if to := s.room(); to > fresh.Desired {
-		actions = append(actions, ScaleSet{Name: fresh.Name, From: fresh.Desired, To: to, Reason: Rolling})
+	newSet := s.newSet()
+	if to := s.room(); to > newSet.Desired {
+		actions = append(actions, ScaleSet{Name: newSet.Name, From: newSet.Desired, To: to, Reason: Rolling})
 	}
-	for _, c := range s.cut() {
+	for _, c := range s.shrinkOldSets() {
 		if c.to < c.set.Desired {
 			actions = append(actions, ScaleSet{Name: c.set.Name, From: c.set.Desired, To: c.to, Reason: Rolling})
 		}
@@ -58,7 +59,7 @@ func roll(s State) []Action {
 
 // room is how large the new set may be. To recreate, that is all or nothing.
 func (s State) room() int32 {
-	if s.Strategy == clusterv1alpha1.RecreateStrategy && s.Rolling() {
+	if s.Strategy == clusterv1alpha1.RecreateStrategy && s.IsRolling() {
 		return 0
 	}
 	return s.free()
@@ -80,18 +81,18 @@ func (s State) heldByOld() int32 {
 	return held
 }
 
-// sized is a set and the size it is to get.
-type sized struct {
+// resized is a set and the size it is to get.
+type resized struct {
 	set *Set
 	to  int32
 }
 
-// cut lowers the old sets so that available machines of the new set and desired ones of the old
-// together stay at the floor. First go, from the oldest set on, those that are not available:
-// machines, and numbers without a machine. Only when no such is left do available ones go, so that
-// what is left over the floor is then all available.
-func (s State) cut() []sized {
-	var old []sized
+// shrinkOldSets lowers the old sets so that available machines of the new set and desired ones of
+// the old together stay at the floor. First go, from the oldest set on, those that are not
+// available: machines, and numbers without a machine. Only when no such is left do available ones
+// go, so that what is left over the floor is then all available.
+func (s State) shrinkOldSets() []resized {
+	var old []resized
 	over := -s.floor()
 	for i := range s.Sets {
 		set := &s.Sets[i]
@@ -100,7 +101,7 @@ func (s State) cut() []sized {
 			continue
 		}
 		over += set.Desired
-		old = append(old, sized{set, set.Desired})
+		old = append(old, resized{set, set.Desired})
 	}
 	for _, least := range []func(*Set) int32{(*Set).available, func(*Set) int32 { return 0 }} {
 		for i := range old {
@@ -115,7 +116,7 @@ func (s State) cut() []sized {
 // prune drops the oldest empty sets beyond the history limit once a rollout is complete; before,
 // its user may want to go back.
 func prune(s State) []Action {
-	if !s.complete() {
+	if !s.isComplete() {
 		return nil
 	}
 	var actions []Action
@@ -129,9 +130,9 @@ func prune(s State) []Action {
 	return actions
 }
 
-// complete says that all machines there are belong to the new set, which has as many as it should,
-// all available.
-func (s State) complete() bool {
+// isComplete says whether all machines there are belong to the new set, which has as many as it
+// should, all available.
+func (s State) isComplete() bool {
 	if s.newSet() == nil {
 		return false
 	}
@@ -149,12 +150,12 @@ func (s State) complete() bool {
 
 // wait says what the sets, all of them settled, have yet to do.
 func (s State) wait() Wait {
-	fresh := s.newSet()
-	if n := fresh.Desired - fresh.Present; n > 0 {
-		return Wait{For: Creation, Set: fresh.Name, Machines: n}
+	newSet := s.newSet()
+	if n := newSet.Desired - newSet.Present; n > 0 {
+		return Wait{For: Creation, Set: newSet.Name, Machines: n}
 	}
-	if n := fresh.live() - fresh.available(); n > 0 {
-		return Wait{For: Availability, Set: fresh.Name, Machines: n}
+	if n := newSet.live() - newSet.available(); n > 0 {
+		return Wait{For: Availability, Set: newSet.Name, Machines: n}
 	}
 	for i := range s.Sets {
 		set := &s.Sets[i]

@@ -250,7 +250,7 @@ func TestGoalIsReachedInAFairWorld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(actions) == 0 && wait.For == Nothing && w.state().complete() {
+			if len(actions) == 0 && wait.For == Nothing && w.state().isComplete() {
 				return
 			}
 			if i == rounds {

@@ -17,40 +17,40 @@ import (
 func rescale(s State) []Action {
 	due := s.newSet().Desired > s.Replicas
 	for i := range s.Sets {
-		due = due || s.stale(&s.Sets[i])
+		due = due || s.isStale(&s.Sets[i])
 	}
 	if !due {
 		return nil
 	}
 	var actions []Action
 	for _, c := range s.resize() {
-		if c.to != c.set.Desired || s.stale(c.set) {
+		if c.to != c.set.Desired || s.isStale(c.set) {
 			actions = append(actions, ScaleSet{Name: c.set.Name, From: c.set.Desired, To: c.to, Reason: Scaling})
 		}
 	}
 	return actions
 }
 
-// stale says that set was last scaled for another size of the deployment.
-func (s State) stale(set *Set) bool {
+// isStale says whether set was last scaled for another size of the deployment.
+func (s State) isStale(set *Set) bool {
 	return set.Desired > 0 && set.PlannedFor.Replicas != s.Replicas
 }
 
 // resize returns every set with the size that is its share.
-func (s State) resize() []sized {
-	sizes := make([]sized, len(s.Sets))
+func (s State) resize() []resized {
+	sizes := make([]resized, len(s.Sets))
 	total, rolling := int32(0), false
 	for i := range s.Sets {
 		set := &s.Sets[i]
-		sizes[i] = sized{set, set.Desired}
+		sizes[i] = resized{set, set.Desired}
 		total += set.Desired
 		rolling = rolling || !set.New && set.Desired > 0
 	}
-	ours := fresh(sizes)
+	own := newSetIn(sizes)
 	switch {
 	case !rolling:
-		ours.to = min(max(ours.to, s.room()), s.Replicas)
-	case total > s.max() || ours.to >= s.Replicas:
+		own.to = min(max(own.to, s.room()), s.Replicas)
+	case total > s.max() || own.to >= s.Replicas:
 		s.shrink(sizes)
 	default:
 		s.grow(sizes)
@@ -58,24 +58,24 @@ func (s State) resize() []sized {
 	return sizes
 }
 
-// fresh is the new set's entry.
-func fresh(sizes []sized) *sized {
-	return &sizes[slices.IndexFunc(sizes, func(c sized) bool { return c.set.New })]
+// newSetIn returns the new set's entry.
+func newSetIn(sizes []resized) *resized {
+	return &sizes[slices.IndexFunc(sizes, func(c resized) bool { return c.set.New })]
 }
 
 // grow gives each set that was scaled for another size its share of the present one, rounded to the
 // nearest, the largest set first, while there is room. A set that has its share already, because
 // only a part of the last plan was applied, gets nothing twice. Where old machines are replaced
 // only when they are deleted, none is added to them.
-func (s State) grow(sizes []sized) {
+func (s State) grow(sizes []resized) {
 	room := s.max()
 	for _, c := range sizes {
 		room -= c.set.holds()
 	}
 	bySize := slices.Clone(sizes)
-	slices.SortStableFunc(bySize, func(a, b sized) int { return cmp.Compare(b.to, a.to) })
+	slices.SortStableFunc(bySize, func(a, b resized) int { return cmp.Compare(b.to, a.to) })
 	for _, c := range bySize {
-		if !s.stale(c.set) || c.set.PlannedFor.Max <= 0 || !c.set.New && s.Strategy == clusterv1alpha1.OnDeleteStrategy {
+		if !s.isStale(c.set) || c.set.PlannedFor.Max <= 0 || !c.set.New && s.Strategy == clusterv1alpha1.OnDeleteStrategy {
 			continue
 		}
 		most := s.Replicas - c.to
@@ -84,7 +84,7 @@ func (s State) grow(sizes []sized) {
 		}
 		add := max(min(s.share(c.set)-c.to, room, most), 0)
 		room -= add
-		i := slices.IndexFunc(sizes, func(x sized) bool { return x.set == c.set })
+		i := slices.IndexFunc(sizes, func(x resized) bool { return x.set == c.set })
 		sizes[i].to += add
 	}
 }
@@ -99,16 +99,16 @@ func (s State) share(set *Set) int32 {
 // shrink takes numbers from sizes, one at a time, until there are no more than there may be and the
 // new set is no larger than the deployment. It takes what costs least, wherever that is, and among
 // equals from the set that has most above its share.
-func (s State) shrink(sizes []sized) {
-	left := newLoss(s, sizes)
-	for left.total > left.limit || fresh(sizes).to > s.Replicas {
+func (s State) shrink(sizes []resized) {
+	left := newReduction(s, sizes)
+	for left.total > left.limit || newSetIn(sizes).to > s.Replicas {
 		left.take(left.next())
 	}
 }
 
-// loss is a shrinking in progress.
-type loss struct {
-	sizes []sized
+// reduction lowers sizes one number at a time.
+type reduction struct {
+	sizes []resized
 	// victims of each set, in the order in which it gives them up.
 	victims [][]Machine
 	// desired is what each set had, was their sum.
@@ -121,20 +121,20 @@ type loss struct {
 	over int32
 }
 
-func newLoss(s State, sizes []sized) *loss {
-	l := &loss{sizes: sizes, limit: s.max(), replicas: s.Replicas, over: -s.floor()}
+func newReduction(s State, sizes []resized) *reduction {
+	r := &reduction{sizes: sizes, limit: s.max(), replicas: s.Replicas, over: -s.floor()}
 	for _, c := range sizes {
-		l.desired = append(l.desired, c.to)
-		l.total += c.to
-		l.victims = append(l.victims, inScalingOrder(c.set.Machines))
+		r.desired = append(r.desired, c.to)
+		r.total += c.to
+		r.victims = append(r.victims, inScalingOrder(c.set.Machines))
 		if c.set.New {
-			l.over += c.set.available()
+			r.over += c.set.available()
 			continue
 		}
-		l.over += c.to
+		r.over += c.to
 	}
-	l.was = l.total
-	return l
+	r.was = r.total
+	return r
 }
 
 // inScalingOrder sorts machines as a set gives them up for reason Scaling: marked ones first, and
@@ -156,32 +156,32 @@ func b2i(b bool) int {
 
 // next is the set to take from. A new set that is larger than the deployment comes before all
 // others.
-func (l *loss) next() int {
+func (r *reduction) next() int {
 	best := -1
-	mustBeNew := fresh(l.sizes).to > l.replicas
-	for i := range l.sizes {
-		if l.sizes[i].to == 0 || mustBeNew && !l.sizes[i].set.New {
+	mustBeNew := newSetIn(r.sizes).to > r.replicas
+	for i := range r.sizes {
+		if r.sizes[i].to == 0 || mustBeNew && !r.sizes[i].set.New {
 			continue
 		}
-		if best < 0 || l.before(i, best) {
+		if best < 0 || r.isCheaper(i, best) {
 			best = i
 		}
 	}
 	return best
 }
 
-// before says that it is better to take from set i than from set j.
-func (l *loss) before(i, j int) bool {
+// isCheaper says whether it is better to take from set i than from set j.
+func (r *reduction) isCheaper(i, j int) bool {
 	return cmp.Or(
-		cmp.Compare(l.cost(i), l.cost(j)),
-		cmp.Compare(l.excess(j), l.excess(i)),
-		cmp.Compare(l.sizes[j].to, l.sizes[i].to),
+		cmp.Compare(r.cost(i), r.cost(j)),
+		cmp.Compare(r.excess(j), r.excess(i)),
+		cmp.Compare(r.sizes[j].to, r.sizes[i].to),
 	) < 0
 }
 
 // excess is how far set i is above its share of the limit, in units of 1/was.
-func (l *loss) excess(i int) int64 {
-	return int64(l.sizes[i].to)*int64(l.was) - int64(l.desired[i])*int64(l.limit)
+func (r *reduction) excess(i int) int64 {
+	return int64(r.sizes[i].to)*int64(r.was) - int64(r.desired[i])*int64(r.limit)
 }
 
 // What taking one from a set costs, the cheapest first: a number without a machine that stays, a
@@ -195,12 +195,12 @@ const (
 	costsFloor
 )
 
-func (l *loss) cost(i int) int {
-	victim, ok := l.victim(i)
+func (r *reduction) cost(i int) int {
+	victim, ok := r.victim(i)
 	switch {
 	case ok && victim.Marked:
 		return costsMarked
-	case !l.sizes[i].set.New && l.over <= 0:
+	case !r.sizes[i].set.New && r.over <= 0:
 		return costsFloor
 	case !ok:
 		return costsNothing
@@ -212,19 +212,19 @@ func (l *loss) cost(i int) int {
 }
 
 // victim is the machine that set i gives up next, if it has one for each number.
-func (l *loss) victim(i int) (Machine, bool) {
-	n := len(l.victims[i]) - int(l.sizes[i].to)
+func (r *reduction) victim(i int) (Machine, bool) {
+	n := len(r.victims[i]) - int(r.sizes[i].to)
 	if n < 0 {
 		return Machine{}, false
 	}
-	return l.victims[i][n], true
+	return r.victims[i][n], true
 }
 
-func (l *loss) take(i int) {
-	victim, ok := l.victim(i)
-	if !l.sizes[i].set.New || ok && victim.Available {
-		l.over--
+func (r *reduction) take(i int) {
+	victim, ok := r.victim(i)
+	if !r.sizes[i].set.New || ok && victim.Available {
+		r.over--
 	}
-	l.sizes[i].to--
-	l.total--
+	r.sizes[i].to--
+	r.total--
 }

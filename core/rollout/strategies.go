@@ -9,24 +9,24 @@ func recreate(s State) []Action {
 			actions = append(actions, ScaleSet{Name: set.Name, From: set.Desired, To: 0, Reason: Rolling})
 		}
 	}
-	fresh := s.newSet()
-	to := min(max(fresh.Desired, s.room()), s.Replicas)
+	newSet := s.newSet()
+	to := min(max(newSet.Desired, s.room()), s.Replicas)
 	switch {
-	case s.stale(fresh) || to < fresh.Desired:
-		actions = append(actions, ScaleSet{Name: fresh.Name, From: fresh.Desired, To: to, Reason: Scaling})
-	case to > fresh.Desired:
-		actions = append(actions, ScaleSet{Name: fresh.Name, From: fresh.Desired, To: to, Reason: Rolling})
+	case s.isStale(newSet) || to < newSet.Desired:
+		actions = append(actions, ScaleSet{Name: newSet.Name, From: newSet.Desired, To: to, Reason: Scaling})
+	case to > newSet.Desired:
+		actions = append(actions, ScaleSet{Name: newSet.Name, From: newSet.Desired, To: to, Reason: Rolling})
 	}
 	return actions
 }
 
-// follow takes from old sets the machines that somebody has deleted, and lets the new set make as
-// many once they are gone.
-func follow(s State) []Action {
+// replaceDeleted takes from old sets the machines that somebody has deleted, and lets the new set
+// make as many once they are gone.
+func replaceDeleted(s State) []Action {
 	var actions []Action
-	fresh := s.newSet()
-	if to := s.room(); to > fresh.Desired {
-		actions = append(actions, ScaleSet{Name: fresh.Name, From: fresh.Desired, To: to, Reason: Rolling})
+	newSet := s.newSet()
+	if to := s.room(); to > newSet.Desired {
+		actions = append(actions, ScaleSet{Name: newSet.Name, From: newSet.Desired, To: to, Reason: Rolling})
 	}
 	for i := range s.Sets {
 		if set := &s.Sets[i]; !set.New && set.live() < set.Desired {

@@ -148,7 +148,7 @@ func TestPartsAreThereWhileARolloutGoesOn(t *testing.T) {
 				t.Fatalf("%s is %q, want %q, while old sets hold %d: %+v", s.Sets[i].Name, got, want, old, s)
 			}
 		}
-		if s.complete() && s.Part(s.newSet()) != NoPart {
+		if s.isComplete() && s.Part(s.newSet()) != NoPart {
 			t.Fatalf("complete, and yet a rollout goes on: %+v", s)
 		}
 	})

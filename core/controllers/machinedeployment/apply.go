@@ -2,96 +2,146 @@ package machinedeployment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/coexistence"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
 	"github.com/millwright-dev/millwright/core/surge"
 )
 
-// applied is what came of a plan.
-type applied struct {
-	actions []rollout.Action
-	wait    rollout.Wait
+// results are what came of a plan.
+type results struct {
 	// created is the set that was made for the template, found one of before that is used again;
-	// empty if none was.
+	// empty if there is none.
 	created, found string
 	// createErr is why no set could be made; err the first error of all.
 	createErr, err error
-	// held says that nothing was done, since somebody asked for the deployment to be left alone.
-	held bool
 }
 
-// apply carries out what package rollout plans, and keeps on the sets what they have from the
-// deployment.
-func (r *reconciler) apply(ctx context.Context, o *observation) applied {
-	var done applied
-	done.actions, done.wait = rollout.Plan(o.state)
-	edits := o.edits(done.actions)
-	if len(done.actions) > 0 || len(edits) > 0 {
+// apply carries out the plan, reports what there is, and says when to look again.
+func (r *reconciler) apply(ctx context.Context, o *observation, p plan) (ctrl.Result, error) {
+	switch {
+	case p.leaveAlone != "":
+		return coexistence.LeaveAlone(ctx, r.client, o.md, p.leaveAlone)
+	case p.replicas != nil:
+		return ctrl.Result{}, r.writeSize(ctx, o.md, *p.replicas)
+	case !p.report:
+		return requeue.Result(p.requeue, r.changeOwners(ctx, o, p))
+	}
+	var done results
+	if p.isRollout {
+		done = r.moveRollout(ctx, o, &p)
+	}
+	if errors.Is(done.err, requeue.ErrStale) || apierrors.IsConflict(done.err) {
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
+	}
+	return r.report(ctx, o, &p, &done)
+}
+
+// writeSize gives the deployment a size. A conflict is no error: an event follows.
+func (r *reconciler) writeSize(ctx context.Context, md *clusterv1alpha1.MachineDeployment, replicas int32) error {
+	patch := client.MergeFromWithOptions(md.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	md.Spec.Replicas = &replicas
+	if err := r.client.Patch(ctx, md, patch); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("write the default of spec.replicas: %w", err)
+	}
+	return nil
+}
+
+// changeOwners adopts and releases sets, and deletes those of an earlier deployment.
+func (r *reconciler) changeOwners(ctx context.Context, o *observation, p plan) error {
+	for _, change := range p.ownerChanges {
+		if err := change.Write(ctx, r.client, r.live); err != nil {
+			return err
+		}
+	}
+	for i := range p.leftovers {
+		if err := r.deleteLeftover(ctx, o, &p.leftovers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteLeftover deletes a set of an earlier deployment of this name. It does nothing if the cache
+// is behind: it may show an earlier deployment than the set's, or the set may have another owner by
+// now. The API server has the latest deployment, and whoever owned a set before is gone then.
+func (r *reconciler) deleteLeftover(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet) error {
+	now := &clusterv1alpha1.MachineDeployment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.md), now); err != nil {
+		return fmt.Errorf("look up the MachineDeployment: %w", err)
+	}
+	if now.UID != o.md.UID {
+		return nil
+	}
+	err := r.deleteSet(ctx, set)
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete MachineSet %s of an earlier deployment: %w", set.Name, err)
+	}
+	log.FromContext(ctx).Info("deleted the MachineSet of an earlier MachineDeployment of this name", "machineSet", set.Name)
+	return nil
+}
+
+// deleteSet deletes this very version of a set, if it exists.
+func (r *reconciler) deleteSet(ctx context.Context, set *clusterv1alpha1.MachineSet) error {
+	named := &clusterv1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}}
+	err := r.client.Delete(ctx, named, client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion})
+	return client.IgnoreNotFound(err)
+}
+
+// moveRollout changes, makes and drops sets as planned, up to the first error.
+func (r *reconciler) moveRollout(ctx context.Context, o *observation, p *plan) results {
+	var done results
+	if p.hasSteps || len(p.edits) > 0 {
 		if done.err = r.confirm(ctx, o); done.err != nil {
 			return done
 		}
 	}
-	if o.fresh != nil && revisionOf(o.fresh) < o.revision() && len(o.sets) > 1 {
-		done.found = o.fresh.Name
-	}
-	for _, e := range edits {
-		patch := client.MergeFromWithOptions(e.from, client.MergeFromWithOptimisticLock{})
-		version := e.from.ResourceVersion
-		err := r.client.Patch(ctx, e.to, patch)
-		o.recordSize(e.to, version, err)
-		if err != nil {
-			done.err = fmt.Errorf("change MachineSet %s: %w", e.to.Name, err)
+	done.found = p.found
+	for _, e := range p.edits {
+		if done.err = r.edit(ctx, o, e); done.err != nil {
 			return done
 		}
-		r.recordSetScaled(o.md, e)
 	}
-	r.createAndDeleteSets(ctx, o, &done)
-	if done.err == nil && (o.fresh != nil || done.created != "") {
-		done.err = r.noteRevision(ctx, o)
+	if p.create != nil {
+		done.created, done.createErr = r.createSet(ctx, o, p)
+		if done.err = done.createErr; done.err != nil {
+			return done
+		}
+	}
+	for _, set := range p.remove {
+		if err := r.deleteSet(ctx, set); err != nil {
+			done.err = fmt.Errorf("delete MachineSet %s: %w", set.Name, err)
+			return done
+		}
+	}
+	if o.current != nil || p.create != nil {
+		done.err = r.writeRevision(ctx, o, p.revision)
 	}
 	return done
 }
 
-// createAndDeleteSets carries out what makes sets and drops them, up to the first error.
-func (r *reconciler) createAndDeleteSets(ctx context.Context, o *observation, done *applied) {
-	for _, a := range done.actions {
-		switch a := a.(type) {
-		case rollout.CreateSet:
-			done.created, done.createErr = r.createSet(ctx, o, a)
-			done.err = done.createErr
-		case rollout.DeleteSet:
-			done.err = r.deleteSet(ctx, o, a)
-		case rollout.ScaleSet:
-			// Is among the edits.
-		}
-		if done.err != nil {
-			return
-		}
-	}
-}
-
-// recordSize notes in the deployment's room that a set was given its size, unless that was refused.
-func (o *observation) recordSize(set *clusterv1alpha1.MachineSet, before string, err error) {
-	if !surge.IsRefused(err) {
-		o.room.SetSize(set.Name, before, surge.Size{
-			Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Max: int(o.state.Replicas + o.state.Limits.MaxSurge),
-		})
-	}
-}
-
 // confirm makes sure that the cache shows the deployment and its sets as the API server has them
-// now.
+// now. It fails with requeue.ErrStale if it does not.
 func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 	md := &clusterv1alpha1.MachineDeployment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.md), md); client.IgnoreNotFound(err) != nil {
@@ -100,23 +150,30 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 	if md.UID != o.md.UID || md.Generation != o.md.Generation || !md.DeletionTimestamp.IsZero() {
 		return requeue.ErrStale
 	}
+	selector, err := o.md.Spec.Selector.AsSelector()
+	if err != nil {
+		return fmt.Errorf("spec.selector: %w", err)
+	}
 	live := &clusterv1alpha1.MachineSetList{}
-	if err := r.live.List(ctx, live, client.InNamespace(o.md.Namespace)); err != nil {
+	if err := r.live.List(ctx, live, client.InNamespace(o.md.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return fmt.Errorf("list the MachineSets there are: %w", err)
 	}
 	cached := map[types.UID]int64{}
 	for i := range o.sets {
-		cached[o.sets[i].UID] = o.sets[i].Generation
+		// A set that is being deleted is the deployment's also when it is not selected any more.
+		if selector.Matches(labels.Set(o.sets[i].Labels)) {
+			cached[o.sets[i].UID] = o.sets[i].Generation
+		}
 	}
 	for i := range live.Items {
-		owner := metav1.GetControllerOf(&live.Items[i])
-		if owner == nil || owner.UID != o.md.UID {
+		set := &live.Items[i]
+		if !metav1.IsControlledBy(set, o.md) {
 			continue
 		}
-		if generation, ok := cached[live.Items[i].UID]; !ok || generation != live.Items[i].Generation {
+		if generation, ok := cached[set.UID]; !ok || generation != set.Generation {
 			return requeue.ErrStale
 		}
-		delete(cached, live.Items[i].UID)
+		delete(cached, set.UID)
 	}
 	if len(cached) > 0 {
 		return requeue.ErrStale
@@ -124,89 +181,128 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// edit is a change of a set, in one write.
-type edit struct {
-	from, to *clusterv1alpha1.MachineSet
-	reason   rollout.Reason
-}
-
-// edits returns the sets that have to change: those that are scaled, and those that lack something
-// of the deployment.
-func (o *observation) edits(actions []rollout.Action) []edit {
-	scaled := map[string]rollout.ScaleSet{}
-	for _, a := range actions {
-		if s, ok := a.(rollout.ScaleSet); ok {
-			scaled[s.Name] = s
-		}
+// edit changes a set.
+func (r *reconciler) edit(ctx context.Context, o *observation, e edit) error {
+	before := e.from.ResourceVersion
+	err := r.client.Patch(ctx, e.to, client.MergeFromWithOptions(e.from, client.MergeFromWithOptimisticLock{}))
+	o.recordSize(e.to, before, err)
+	if err != nil {
+		return fmt.Errorf("change MachineSet %s: %w", e.to.Name, err)
 	}
-	var edits []edit
-	for i := range o.sets {
-		e := edit{from: &o.sets[i], to: o.sets[i].DeepCopy()}
-		if !e.from.DeletionTimestamp.IsZero() {
-			continue
-		}
-		revision := revisionOf(e.from)
-		if e.from == o.fresh {
-			revision = o.revision()
-			o.update(e.to)
-		}
-		o.syncMetadata(e.to, revision, o.state.Part(&o.state.Sets[i]))
-		if s, ok := scaled[e.to.Name]; ok {
-			e.reason = s.Reason
-			o.scale(e.to, s.To, s.Reason)
-		}
-		if !apiequality.Semantic.DeepEqual(e.from, e.to) {
-			edits = append(edits, e)
-		}
-	}
-	return edits
-}
-
-// maxReplicas is how many Machines the deployment may have, for an annotation.
-func (o *observation) maxReplicas() string {
-	return strconv.Itoa(int(o.state.Replicas + o.state.Limits.MaxSurge))
-}
-
-// scale sets the size, and notes what it was planned for and why.
-func (o *observation) scale(set *clusterv1alpha1.MachineSet, to int32, reason rollout.Reason) {
-	set.Spec.Replicas = &to
-	replicas := o.state.Replicas
-	for key, value := range map[string]string{
-		clusterv1alpha1.DesiredReplicasAnnotation: strconv.Itoa(int(replicas)),
-		clusterv1alpha1.MaxReplicasAnnotation:     o.maxReplicas(),
-		clusterv1alpha1.ScalingReasonAnnotation:   string(reason),
-	} {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, value)
-	}
-}
-
-// deleteSet drops an empty set, if nobody has given it a size meanwhile.
-func (r *reconciler) deleteSet(ctx context.Context, o *observation, a rollout.DeleteSet) error {
-	for i := range o.sets {
-		set := &o.sets[i]
-		if set.Name != a.Name {
-			continue
-		}
-		err := r.client.Delete(ctx, set, client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete MachineSet %s: %w", set.Name, err)
-		}
-	}
+	r.recorder.recordSetScaled(o.md, e)
 	return nil
 }
 
-// noteRevision writes the new set's revision on the deployment.
-func (r *reconciler) noteRevision(ctx context.Context, o *observation) error {
-	if revisionOf(o.md) == o.revision() {
+// recordSize records in the deployment's account that a set was given its size, unless the API
+// server refused.
+func (o *observation) recordSize(set *clusterv1alpha1.MachineSet, before string, err error) {
+	if !surge.IsRefused(err) {
+		size := surge.Size{Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Max: int(o.maxReplicas())}
+		o.account.SetSize(set.Name, before, size)
+	}
+}
+
+// createSet makes the set for the deployment's template and returns its name. The name is made from
+// the template, so that a repeat meets the set that an earlier request has made. If another object
+// has the name, the next attempt uses another.
+//
+// The set is made empty and gets its size with a second request. A create whose answer is lost may
+// be carried out a minute later, when the deployment has another template and another set. An empty
+// set brings no Machines then. Nor does a late size: it is given to the very set that was made, and
+// a rollout writes to each set that it leaves behind before it makes the next.
+func (r *reconciler) createSet(ctx context.Context, o *observation, p *plan) (string, error) {
+	set := p.create
+	err := r.client.Create(ctx, set)
+	if err == nil {
+		err = r.giveSize(ctx, o, set, p.createReplicas)
+		r.recorder.recordSetCreated(o.md, set)
+		return set.Name, err
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return "", fmt.Errorf("create MachineSet %s: %w", set.Name, err)
+	}
+	there := &clusterv1alpha1.MachineSet{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), there); err != nil {
+		return "", fmt.Errorf("look up MachineSet %s, which exists already: %w", set.Name, err)
+	}
+	isCurrent, err := o.isCurrent(there)
+	if err == nil && isCurrent && metav1.IsControlledBy(there, o.md) {
+		return "", requeue.ErrStale
+	}
+	return "", r.recordCollision(ctx, o, set.Name)
+}
+
+// giveSize gives a set that was just made its size. If somebody has written to the set already, the
+// next plan does.
+func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet, replicas int32) error {
+	if replicas == 0 {
+		return nil
+	}
+	sized := set.DeepCopy()
+	o.setSize(sized, replicas, rollout.Scaling)
+	answer := sized.DeepCopy()
+	err := r.client.Patch(ctx, answer, client.MergeFromWithOptions(set.DeepCopy(), client.MergeFromWithOptimisticLock{}))
+	o.recordSize(sized, set.ResourceVersion, err)
+	if err != nil {
+		return fmt.Errorf("give MachineSet %s its size: %w", set.Name, err)
+	}
+	*set = *answer
+	return nil
+}
+
+// recordCollision has the next attempt use another name. It returns requeue.ErrStale when that is
+// written.
+func (r *reconciler) recordCollision(ctx context.Context, o *observation, taken string) error {
+	changed := o.md.DeepCopy()
+	changed.Status.CollisionCount = new(ptr.Deref(changed.Status.CollisionCount, 0) + 1)
+	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, changed, patch); err != nil {
+		return fmt.Errorf("note that %s is taken: %w", taken, err)
+	}
+	return requeue.ErrStale
+}
+
+// writeRevision writes the revision of the template's set on the deployment.
+func (r *reconciler) writeRevision(ctx context.Context, o *observation, revision int64) error {
+	if revisionOf(o.md) == revision {
 		return nil
 	}
 	changed := o.md.DeepCopy()
-	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clusterv1alpha1.RevisionAnnotation, strconv.FormatInt(o.revision(), 10))
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clusterv1alpha1.RevisionAnnotation, strconv.FormatInt(revision, 10))
 	if err := r.client.Patch(ctx, changed, client.MergeFrom(o.md)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the revision: %w", err)
 	}
-	// The status, which is written next, must not fail because of this write.
+	// The status is written next, and must not fail because of this write.
 	o.md.ResourceVersion = changed.ResourceVersion
 	o.md.Annotations = changed.Annotations
 	return nil
+}
+
+// report writes the status, if it has changed and it is time, and says when to look again.
+func (r *reconciler) report(ctx context.Context, o *observation, p *plan, done *results) (ctrl.Result, error) {
+	status, left := newStatus(o, p, done)
+	again := requeue.Earlier(p.requeue, left)
+	if wait, isDue := o.isStatusDue(status, r.clock.Now()); !isDue {
+		return requeue.Result(requeue.Earlier(again, wait), done.err)
+	}
+	changed := o.md.DeepCopy()
+	changed.Status = *status
+	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
+	switch err := r.client.Status().Patch(ctx, changed, patch); {
+	case apierrors.IsConflict(err):
+		return requeue.Result(requeue.Earlier(again, requeue.Soon), done.err)
+	case err != nil:
+		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
+	}
+	r.recorder.recordProgress(o.md, status)
+	r.memory.recordReport(o.md, r.clock.Now())
+	return requeue.Result(again, done.err)
+}
+
+// isStatusDue says whether the status is to be written now; if not, but later, in how long.
+func (o *observation) isStatusDue(status *clusterv1alpha1.MachineDeploymentStatus, now time.Time) (time.Duration, bool) {
+	old := &o.md.Status
+	isUrgent := old.ObservedGeneration != status.ObservedGeneration || old.Selector != status.Selector ||
+		!conditions.HaveSameReasons(old.Conditions, status.Conditions)
+	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), isUrgent, o.reported, now)
 }

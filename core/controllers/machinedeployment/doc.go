@@ -1,7 +1,7 @@
-// Package machinedeployment rolls out the template of each MachineDeployment.
+// Package machinedeployment is the controller of MachineDeployments: it makes a MachineSet for each
+// template and moves Machines from the old sets to the new one.
 //
-// A reconcile claims the MachineSets that the deployment selects, observes them and their Machines,
-// lets package rollout plan, and applies the plan, each step guarded by the version of the object
-// that it was planned on. Before it applies anything it makes sure that the API server has nothing
-// newer than the cache: a plan made from stale numbers would use the same room twice.
+// Read reconcile.go first, then plan.go and apply.go. A reconcile observes the deployment, its sets
+// and their Machines, plans, and applies the plan. How large each set should be package rollout
+// decides. Machines are never touched: that is the work of the controller of MachineSets.
 package machinedeployment

@@ -1,0 +1,197 @@
+package machinedeployment
+
+import (
+	"fmt"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/conditions"
+	"github.com/millwright-dev/millwright/core/rollout"
+)
+
+// newStatus returns the status as it should be after the plan was carried out. left is in how long
+// the progress deadline is over if nothing happens; 0 if it does not run.
+func newStatus(o *observation, p *plan, done *results) (status *clusterv1alpha1.MachineDeploymentStatus, left time.Duration) {
+	status = o.md.Status.DeepCopy()
+	if selector, err := o.md.Spec.Selector.AsSelector(); err == nil {
+		status.Selector = selector.String()
+	}
+	status.Replicas, status.UpdatedReplicas = o.counts.present, o.counts.updated
+	status.ReadyReplicas, status.AvailableReplicas = o.counts.ready, o.counts.available
+	status.UnavailableReplicas = max(o.state.Replicas-o.counts.available, 0)
+
+	apimeta.SetStatusCondition(&status.Conditions, o.availableCondition())
+	if failure := o.failureCondition(); failure != nil {
+		apimeta.SetStatusCondition(&status.Conditions, *failure)
+	} else {
+		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+	}
+	if !p.isRollout {
+		// What the spec asks for is not acted on. So the generation is not observed, and what was
+		// said of progress stays.
+		apimeta.SetStatusCondition(&status.Conditions, conditions.Paused(o.md))
+		return status, 0
+	}
+	status.ObservedGeneration = o.md.Generation
+	apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionPaused)
+	progress := newProgress(o, p, done)
+	status.LastProgressTime = progress.last
+	apimeta.SetStatusCondition(&status.Conditions, progress.condition)
+	return status, progress.left
+}
+
+func (o *observation) availableCondition() metav1.Condition {
+	c := metav1.Condition{
+		Type: clusterv1alpha1.ConditionAvailable, ObservedGeneration: o.md.Generation, Status: metav1.ConditionTrue,
+		Reason: clusterv1alpha1.ReasonMinimumMachinesAvailable, Message: "Enough Machines are available",
+	}
+	if o.counts.available < o.state.Replicas-o.state.Limits.MaxUnavailable {
+		c.Status, c.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonMinimumMachinesUnavailable
+		c.Message = "Too few Machines are available"
+	}
+	return c
+}
+
+// failureCondition repeats what is in the way of a set, first of all of the current one; nil if
+// nothing is.
+func (o *observation) failureCondition() *metav1.Condition {
+	sets := make([]*clusterv1alpha1.MachineSet, 0, len(o.sets)+1)
+	if o.current != nil {
+		sets = append(sets, o.current)
+	}
+	for i := range o.sets {
+		sets = append(sets, &o.sets[i])
+	}
+	for _, set := range sets {
+		c := apimeta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			continue
+		}
+		return &metav1.Condition{
+			Type: c.Type, Status: c.Status, ObservedGeneration: o.md.Generation, Reason: c.Reason, Message: c.Message,
+		}
+	}
+	return nil
+}
+
+// progress is how the rollout gets on.
+type progress struct {
+	condition metav1.Condition
+	// last is when it last got on.
+	last metav1.Time
+	// left is in how long the deadline is over if nothing happens; 0 if it does not run.
+	left time.Duration
+}
+
+// newProgress says how the rollout gets on. A rollout that is complete stays so until the next one
+// begins. Machines that come and go, because the deployment is scaled or a Machine is replaced, are
+// no rollout.
+func newProgress(o *observation, pl *plan, done *results) progress {
+	was := apimeta.FindStatusCondition(o.md.Status.Conditions, clusterv1alpha1.ConditionProgressing)
+	if was == nil {
+		was = &metav1.Condition{}
+	}
+	p := progress{last: o.md.Status.LastProgressTime}
+	p.set(metav1.ConditionTrue, clusterv1alpha1.ReasonMachineSetUpdated, pl.waitMessage())
+	switch {
+	case done.createErr != nil:
+		p.set(metav1.ConditionFalse, clusterv1alpha1.ReasonMachineSetCreateFailed, conditions.TruncateMessage(done.createErr.Error()))
+	case o.md.Spec.Paused:
+		p.set(metav1.ConditionUnknown, clusterv1alpha1.ReasonDeploymentPaused, "The rollout is paused")
+	case was.Reason == clusterv1alpha1.ReasonDeploymentPaused:
+		p.last = metav1.NewTime(o.now)
+		p.set(metav1.ConditionUnknown, clusterv1alpha1.ReasonDeploymentResumed, "The rollout is resumed")
+	case done.created != "":
+		p.last = metav1.NewTime(o.now)
+		p.set(metav1.ConditionTrue, clusterv1alpha1.ReasonNewMachineSetCreated, "Created MachineSet "+done.created)
+	case done.found != "":
+		p.last = metav1.NewTime(o.now)
+		p.set(metav1.ConditionTrue, clusterv1alpha1.ReasonFoundExistingMachineSet,
+			"MachineSet "+done.found+" of before has the template and is used again")
+	case o.isComplete(pl, was):
+		p.set(metav1.ConditionTrue, clusterv1alpha1.ReasonNewMachineSetAvailable, "The rollout is complete")
+	case pl.wait.For == rollout.Request:
+		p.set(metav1.ConditionTrue, clusterv1alpha1.ReasonDeletionAwaited, pl.waitMessage())
+	default:
+		p.runDeadline(o, was)
+	}
+	p.condition.ObservedGeneration = o.md.Generation
+	return p
+}
+
+func (p *progress) set(status metav1.ConditionStatus, reason, message string) {
+	p.condition = metav1.Condition{Type: clusterv1alpha1.ConditionProgressing, Status: status, Reason: reason, Message: message}
+}
+
+// isComplete says whether no rollout goes on.
+func (o *observation) isComplete(pl *plan, was *metav1.Condition) bool {
+	hasNothingToDo := !pl.hasSteps && pl.wait.For == rollout.Nothing
+	return hasNothingToDo || was.Reason == clusterv1alpha1.ReasonNewMachineSetAvailable && o.current != nil && !o.state.IsRolling()
+}
+
+// runDeadline lets the deadline run. It counts from the last progress, which stands in the status
+// so that it outlasts this process. It does not count the time before this process looked, when
+// nobody was there to make progress.
+func (p *progress) runDeadline(o *observation, was *metav1.Condition) {
+	exceeded := was.Reason == clusterv1alpha1.ReasonProgressDeadlineExceeded
+	if o.hasProgressed(was) {
+		p.last, exceeded = metav1.NewTime(o.now), false
+	}
+	if o.md.Spec.ProgressDeadlineSeconds == nil {
+		return
+	}
+	deadline := time.Duration(*o.md.Spec.ProgressDeadlineSeconds) * time.Second
+	from := p.last.Time
+	if o.started.After(from) {
+		from = o.started
+	}
+	// The status holds whole seconds; what is cut off must not shorten the deadline.
+	p.left = max(from.Truncate(time.Second).Add(time.Second).Add(deadline).Sub(o.now), 0)
+	if exceeded || p.left == 0 {
+		p.left = 0
+		p.set(metav1.ConditionFalse, clusterv1alpha1.ReasonProgressDeadlineExceeded,
+			fmt.Sprintf("No progress for %s: %s", deadline, p.condition.Message))
+	}
+}
+
+// hasProgressed says whether the rollout has come further than the status shows, as for a
+// Deployment of apps/v1, or was not under way at all.
+func (o *observation) hasProgressed(was *metav1.Condition) bool {
+	switch was.Reason {
+	case "", clusterv1alpha1.ReasonNewMachineSetAvailable, clusterv1alpha1.ReasonDeletionAwaited:
+		return true
+	}
+	if apimeta.IsStatusConditionTrue(o.md.Status.Conditions, clusterv1alpha1.ConditionPaused) {
+		return true
+	}
+	before := &o.md.Status
+	return o.counts.updated > before.UpdatedReplicas || o.counts.ready > before.ReadyReplicas ||
+		o.counts.available > before.AvailableReplicas ||
+		o.counts.present-o.counts.updated < before.Replicas-before.UpdatedReplicas
+}
+
+// waitMessage says what the rollout waits for. It has no numbers: they stand in the status, and
+// would change with each Machine.
+func (p *plan) waitMessage() string {
+	const goesOn = "The rollout goes on"
+	if p.hasSteps {
+		return goesOn
+	}
+	switch p.wait.For {
+	case rollout.Observation:
+		return "Waiting for MachineSet " + p.wait.Set + " to be observed"
+	case rollout.Creation:
+		return "Waiting for Machines of MachineSet " + p.wait.Set + " to be created"
+	case rollout.Availability:
+		return "Waiting for Machines of MachineSet " + p.wait.Set + " to become available"
+	case rollout.Deletion:
+		return "Waiting for Machines of MachineSet " + p.wait.Set + " to be gone"
+	case rollout.Request:
+		return "Waiting for somebody to delete Machines of MachineSet " + p.wait.Set
+	case rollout.Nothing, rollout.Resumption:
+	}
+	return goesOn
+}
