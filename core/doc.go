@@ -41,7 +41,7 @@
 //	controllers/machine            a Machine's VM and Node
 //	controllers/inuse              classes and clusters in use are kept
 //	controllers/credentials        copies of Secrets outlive their namespace
-//	controllers/orphan             VMs without a Machine are collected
+//	controllers/orphangc           VMs without a Machine are collected
 //	controllers/readonly           replaces all others where nothing may be written
 //
 // For tests:

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/millwright-dev/millwright/core/controllers/orphan"
+	"github.com/millwright-dev/millwright/core/controllers/orphangc"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/manager"
@@ -53,8 +53,8 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.NodeUnreachableAfter, "node-unreachable-after", 5*time.Minute, "How long a drained Node's kubelet must not report, while the API server answers and other Nodes report, for its pods not to be waited for.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
 	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
-	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphan.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")
-	flags.DurationVar(&o.Orphans.Age, "orphan-age", orphan.DefaultAge, "How old an orphan must be to be deleted. Less than a create may take counts as that.")
+	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphangc.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")
+	flags.DurationVar(&o.Orphans.Age, "orphan-age", orphangc.DefaultAge, "How old an orphan must be to be deleted. Less than a create may take counts as that.")
 	flags.DurationVar(&o.Deadlines.Identity, "deadline-identity", 0, "Deadline of handshake calls to drivers (default 5s).")
 	flags.DurationVar(&o.Deadlines.Status, "deadline-status", 0, "Deadline of GetMachineStatus (default 30s).")
 	flags.DurationVar(&o.Deadlines.Mutation, "deadline-mutation", 0, "Deadline of CreateMachine and DeleteMachine (default 30s).")

@@ -32,7 +32,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
-	"github.com/millwright-dev/millwright/core/controllers/orphan"
+	"github.com/millwright-dev/millwright/core/controllers/orphangc"
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driverstatus"
@@ -251,17 +251,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings d
 	if err := credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs}); err != nil {
 		return fmt.Errorf("add the keeper of copies of credentials: %w", err)
 	}
-	return addOrphans(mgr, o, drivers, orphan.Options{ClusterUID: settings.ClusterUID, Naming: naming(mgr.GetClient(), specs)})
+	return addOrphans(mgr, o, drivers, orphangc.Options{ClusterUID: settings.ClusterUID, Accounts: accountOf(mgr.GetClient(), specs)})
 }
 
 // addOrphans adds the collector of orphans, unless the operator does not want it.
-func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, collector orphan.Options) error {
+func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, collector orphangc.Options) error {
 	if o.Orphans.Off {
 		return nil
 	}
 	collector.Drivers, collector.Delete = drivers, !o.Orphans.ReportOnly
 	collector.Interval, collector.Age, collector.Regarding = o.Orphans.Interval, o.Orphans.Age, regarding(o)
-	if err := orphan.Add(mgr, collector); err != nil {
+	if err := orphangc.Add(mgr, collector); err != nil {
 		return fmt.Errorf("add the collector of orphans: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package orphan
+package orphangc
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-dev/millwright/core/metrics"
 )
 
-// measures are the collector's metrics, by driver.
-type measures struct {
-	now     *prometheus.GaugeVec
+// vectors are the collector's metrics, by driver.
+type vectors struct {
+	orphans *prometheus.GaugeVec
 	deleted *prometheus.CounterVec
 	scans   *prometheus.CounterVec
 }
@@ -19,11 +19,11 @@ const (
 	stateHeld  = "held"
 )
 
-// newMeasures registers the metrics, or takes those that are registered already.
-func newMeasures(registry prometheus.Registerer) (*measures, error) {
+// newMetrics registers the metrics, or takes those that are registered already.
+func newMetrics(registry prometheus.Registerer) (*vectors, error) {
 	all := &metrics.Registration{Registry: registry}
-	m := &measures{
-		now: metrics.Register(all, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m := &vectors{
+		orphans: metrics.Register(all, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millwright_orphans",
 			Help: "VMs of this cluster that belonged to no Machine at the last scan: found, and those of them that are held, not deleted.",
 		}, []string{"driver", "state"})),

@@ -6,14 +6,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/controllers/orphan"
+	"github.com/millwright-dev/millwright/core/controllers/orphangc"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// naming finds the accounts of specs with all that these inherit and refer to. A spec that the
+// accountOf finds the accounts of specs with all that these inherit and refer to. A spec that the
 // operator's rules refuse leads to none.
-func naming(objects client.Reader, specs *specresolver.Resolver) orphan.Naming {
+func accountOf(objects client.Reader, specs *specresolver.Resolver) orphangc.AccountOf {
 	return func(ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec) (driver.Machine, bool, error) {
 		effective, err := specresolver.Inherit(ctx, objects, namespace, spec)
 		if effective.Provider != d.Name() && effective.Provider != "" {

@@ -1,4 +1,4 @@
-package orphan
+package orphangc
 
 import (
 	"context"
@@ -39,9 +39,9 @@ type Options struct {
 	Drivers *driver.Drivers
 	// ClusterUID marks VMs as this cluster's.
 	ClusterUID string
-	// Naming finds the accounts of specs. Default: a spec's own cloudProvider and
+	// Accounts finds the accounts of specs. Default: by a spec's own cloudProvider and
 	// cloudProviderSpec, and no secrets.
-	Naming Naming
+	Accounts AccountOf
 	// Delete is false where orphans are only reported.
 	Delete bool
 	// Interval lies between two scans. Default: DefaultInterval.
@@ -58,8 +58,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Naming == nil {
-		o.Naming = asWritten
+	if o.Accounts == nil {
+		o.Accounts = accountAsWritten
 	}
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
@@ -87,7 +87,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 }
 
 func newCollector(mgr ctrl.Manager, o Options) (*collector, error) {
-	measures, err := newMeasures(metrics.Registry)
+	vectors, err := newMetrics(metrics.Registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -98,7 +98,7 @@ func newCollector(mgr ctrl.Manager, o Options) (*collector, error) {
 		foreigners: coexistence.NewReader(mgr.GetCache()),
 		events:     mgr.GetEventRecorder("orphan"),
 		log:        mgr.GetLogger().WithName("orphan"),
-		measures:   measures,
+		metrics:    vectors,
 	}, nil
 }
 
@@ -111,7 +111,7 @@ type collector struct {
 	foreigners coexistence.Reader
 	events     events.EventRecorder
 	log        logr.Logger
-	measures   *measures
+	metrics    *vectors
 }
 
 // NeedLeaderElection is true: only a leader calls drivers.
@@ -119,27 +119,27 @@ func (c *collector) NeedLeaderElection() bool { return true }
 
 // Start scans each driver's accounts until ctx ends.
 func (c *collector) Start(ctx context.Context) error {
-	if err := c.warm(ctx); err != nil {
+	if err := c.waitForCaches(ctx); err != nil {
 		return err
 	}
-	var searches sync.WaitGroup
+	var scanners sync.WaitGroup
 	for _, name := range c.Drivers.Names() {
 		d, err := c.Drivers.For(name)
 		if err != nil {
 			return err
 		}
-		s := &search{
+		s := &scanner{
 			collector: c, name: name, driver: d,
-			memories: map[uint64]orphan.Memory{}, told: map[string]string{}, log: c.log.WithValues("driver", name),
+			memories: map[uint64]orphan.Memory{}, reported: map[string]string{}, log: c.log.WithValues("driver", name),
 		}
-		searches.Go(func() { s.run(ctx) })
+		scanners.Go(func() { s.run(ctx) })
 	}
-	searches.Wait()
+	scanners.Wait()
 	return nil
 }
 
-// warm waits until the caches show all there is: to a cold one every VM is an orphan.
-func (c *collector) warm(ctx context.Context) error {
+// waitForCaches waits until the caches show all there is: by a cold one every VM is an orphan.
+func (c *collector) waitForCaches(ctx context.Context) error {
 	for _, kind := range []client.Object{
 		&clusterv1alpha1.Machine{}, &clusterv1alpha1.MachineSet{}, &clusterv1alpha1.MachineDeployment{},
 	} {

@@ -1,4 +1,4 @@
-package orphan
+package orphangc
 
 import (
 	"context"
@@ -14,60 +14,62 @@ import (
 	"github.com/millwright-dev/millwright/core/orphan"
 )
 
-// Naming says in which of a driver's accounts a machine of a spec in a namespace would be made;
-// mine is false where another driver makes it.
-type Naming func(
+// AccountOf returns a machine that a spec in a namespace would make, so that it names the account
+// in which the driver makes it. isMine is false where another driver makes it.
+type AccountOf func(
 	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
-) (m driver.Machine, mine bool, err error)
+) (m driver.Machine, isMine bool, err error)
 
-// asWritten takes a spec by its word.
-func asWritten(
+// accountAsWritten reads the account from a spec alone: the spec inherits nothing, and has no
+// secrets.
+func accountAsWritten(
 	_ context.Context, d *driver.Driver, _ string, spec *clusterv1alpha1.MachineSpec,
-) (m driver.Machine, mine bool, err error) {
+) (m driver.Machine, isMine bool, err error) {
 	value := &spec.ProviderSpec.Value
 	return driver.Machine{Spec: value.CloudProviderSpec.Raw}, value.CloudProvider == d.Name(), nil
 }
 
-// accounts are those of a driver that objects name, each once, with what names it. Deployments and
-// sets count as well as Machines: one that is scaled to zero still leads to what its Machines left
-// behind. An error says which are left out.
-func (c *collector) accounts(ctx context.Context, d *driver.Driver) (map[uint64]driver.Machine, error) {
-	specs, failed := c.specs(ctx)
+// findAccounts returns the accounts of a driver that objects name, each once, with a machine that
+// names it. Deployments and sets count as well as Machines: one that is scaled to zero still leads
+// to what its Machines left behind. An error says which accounts are left out.
+func (c *collector) findAccounts(ctx context.Context, d *driver.Driver) (map[uint64]driver.Machine, error) {
+	specs, failed := c.listSpecs(ctx)
 	found := map[uint64]driver.Machine{}
 	for _, s := range specs {
-		m, mine, err := c.Naming(ctx, d, s.namespace, s.spec)
+		m, isMine, err := c.Accounts(ctx, d, s.namespace, s.spec)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("find the account of a spec in namespace %s: %w", s.namespace, err))
 			continue
 		}
-		if mine {
+		if isMine {
 			found[driver.Account(m)] = m
 		}
 	}
 	return found, failed
 }
 
-// named is a spec that names an account.
-type named struct {
+// specInNamespace is a spec that names an account.
+type specInNamespace struct {
 	namespace string
 	spec      *clusterv1alpha1.MachineSpec
 }
 
-// specs are those of all objects, of those that name the same the same way only one. What another
-// system works on leads to no account: no Secret is read for it (docs/adr/0021).
-func (c *collector) specs(ctx context.Context) (map[string]named, error) {
-	found := map[string]named{}
+// listSpecs returns the specs of all objects. Of specs that name the same account in the same way
+// it returns one. What another system works on leads to no account: no Secret is read for it
+// (docs/adr/0021).
+func (c *collector) listSpecs(ctx context.Context) (map[string]specInNamespace, error) {
+	found := map[string]specInNamespace{}
 	var failed error
-	add := func(namespace string, spec *clusterv1alpha1.MachineSpec, theirs string, err error) {
-		if theirs != "" {
+	add := func(namespace string, spec *clusterv1alpha1.MachineSpec, otherSystem string, err error) {
+		if otherSystem != "" {
 			return
 		}
-		way, unreadable := json.Marshal([]any{namespace, spec.ProviderSpec, spec.ClusterRef})
+		key, unreadable := json.Marshal([]any{namespace, spec.ProviderSpec, spec.ClusterRef})
 		if err = errors.Join(err, unreadable); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("read a spec in namespace %s: %w", namespace, err))
 			return
 		}
-		found[string(way)] = named{namespace, spec}
+		found[string(key)] = specInNamespace{namespace, spec}
 	}
 	var deployments clusterv1alpha1.MachineDeploymentList
 	var sets clusterv1alpha1.MachineSetList
@@ -79,27 +81,27 @@ func (c *collector) specs(ctx context.Context) (map[string]named, error) {
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		theirs, err := c.foreigners.WhyDeployment(ctx, d)
-		add(d.Namespace, &d.Spec.Template.Spec, theirs, err)
+		otherSystem, err := c.foreigners.WhyDeployment(ctx, d)
+		add(d.Namespace, &d.Spec.Template.Spec, otherSystem, err)
 	}
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		theirs, err := c.foreigners.WhySet(ctx, set)
-		add(set.Namespace, &set.Spec.Template.Spec, theirs, err)
+		otherSystem, err := c.foreigners.WhySet(ctx, set)
+		add(set.Namespace, &set.Spec.Template.Spec, otherSystem, err)
 	}
 	for i := range machines.Items {
 		m := &machines.Items[i]
-		theirs, err := c.foreigners.WhyMachine(ctx, m, c.live)
-		add(m.Namespace, &m.Spec, theirs, err)
+		otherSystem, err := c.foreigners.WhyMachine(ctx, m, c.live)
+		add(m.Namespace, &m.Spec, otherSystem, err)
 	}
 	return found, failed
 }
 
-// page is how many Machines one live request asks for.
-const page = 500
+// pageSize is how many Machines one live request asks for.
+const pageSize = 500
 
-// cached are the uids and providerIDs that the cache's Machines name.
-func (c *collector) cached(ctx context.Context) (orphan.Names, error) {
+// cachedNames returns the uids and providerIDs that the cache's Machines name.
+func (c *collector) cachedNames(ctx context.Context) (orphan.Names, error) {
 	names := orphan.Names{}
 	var machines clusterv1alpha1.MachineList
 	if err := c.cache.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {
@@ -109,11 +111,11 @@ func (c *collector) cached(ctx context.Context) (orphan.Names, error) {
 	return names, nil
 }
 
-// addLive adds those that Machines name on the API server itself, all of them or none.
-func (c *collector) addLive(ctx context.Context, names orphan.Names) error {
+// addLiveNames adds what Machines name on the API server itself.
+func (c *collector) addLiveNames(ctx context.Context, names orphan.Names) error {
 	for token := ""; ; {
 		var machines clusterv1alpha1.MachineList
-		if err := c.live.List(ctx, &machines, client.Limit(page), client.Continue(token)); err != nil {
+		if err := c.live.List(ctx, &machines, client.Limit(pageSize), client.Continue(token)); err != nil {
 			return fmt.Errorf("read the Machines of the API server: %w", err)
 		}
 		addNames(names, machines.Items)

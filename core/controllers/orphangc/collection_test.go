@@ -1,4 +1,4 @@
-package orphan
+package orphangc
 
 import (
 	"context"
@@ -161,13 +161,13 @@ func (b *bench) awaitEvent(reason, text string) {
 
 func TestSAFE1_AnOrphanGoesAfterItsAge(t *testing.T) {
 	b := newBench(t, aged("old", time.Hour), aged("young", time.Minute))
-	before := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider))
+	before := testutil.ToFloat64(mustMetrics(t).deleted.WithLabelValues(provider))
 	b.collect(nil)
 	b.awaitLeft("young")
 	b.awaitScans(2)
 	b.awaitLeft("young")
 	b.awaitEvent("OrphanDeleted", "VM sawmill:///old was made for Machine ns/m-old")
-	if n := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider)) - before; n != 1 {
+	if n := testutil.ToFloat64(mustMetrics(t).deleted.WithLabelValues(provider)) - before; n != 1 {
 		t.Errorf("%v were counted as deleted, want 1", n)
 	}
 }
@@ -176,17 +176,16 @@ func TestSAFE1_AnOrphanGoesAfterItsAge(t *testing.T) {
 func TestSAFE1_LeftoversGoToo(t *testing.T) {
 	b := newBench(t, aged("old", time.Hour))
 	b.cloud.slow = true
-	before := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider))
+	before := testutil.ToFloat64(mustMetrics(t).deleted.WithLabelValues(provider))
 	b.collect(nil)
 	b.awaitLeft()
 	b.awaitScans(1)
-	if n := testutil.ToFloat64(mustMeasures(t).deleted.WithLabelValues(provider)) - before; n != 1 {
+	if n := testutil.ToFloat64(mustMetrics(t).deleted.WithLabelValues(provider)) - before; n != 1 {
 		t.Errorf("%v were counted as deleted, want 1", n)
 	}
 }
 
-// A list that holds another cluster's VM is none: whoever filters so badly is not to be believed
-// about the rest either.
+// A driver that lists another cluster's VM filters badly. None of its list is believed.
 func TestSAFE1_AForeignVMStays(t *testing.T) {
 	foreign := aged("foreign", time.Hour)
 	foreign.ClusterUid = "other"
@@ -309,7 +308,7 @@ func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
 	spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"large"}`)
 	b.restoreWith("locked", spec)
 	b.collect(func(c *collector) {
-		c.Naming = func(
+		c.Accounts = func(
 			_ context.Context, _ *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
 		) (driver.Machine, bool, error) {
 			raw := spec.ProviderSpec.Value.CloudProviderSpec.Raw
@@ -343,7 +342,7 @@ func TestSAFE8_AnotherSystemsSpecsLeadToNoAccount(t *testing.T) {
 	b.createMachine("begun-by-millwright", nil, clusterv1alpha1.MachineFinalizer, theirs)
 	b.createMachine("ours", nil, clusterv1alpha1.MachineFinalizer)
 	asked := &flavors{}
-	b.collect(func(c *collector) { c.Naming = asked.naming })
+	b.collect(func(c *collector) { c.Accounts = asked.naming })
 	b.awaitLeft()
 	b.awaitScans(2)
 	if got, want := asked.all(), []string{"ours", "small"}; !slices.Equal(got, want) {
@@ -378,7 +377,7 @@ func (f *flavors) naming(
 		f.seen = map[string]bool{}
 	}
 	f.seen[of.Flavor] = true
-	return asWritten(ctx, d, namespace, spec)
+	return accountAsWritten(ctx, d, namespace, spec)
 }
 
 func (f *flavors) all() []string {
@@ -464,9 +463,9 @@ func TestSAFE1_FewGoAtATime(t *testing.T) {
 	b.awaitLeft()
 }
 
-func mustMeasures(t *testing.T) *measures {
+func mustMetrics(t *testing.T) *vectors {
 	t.Helper()
-	m, err := newMeasures(metrics.Registry)
+	m, err := newMetrics(metrics.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
