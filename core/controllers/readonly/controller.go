@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/requeue"
+	"github.com/millwright-dev/millwright/core/conditions"
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinedeployments;machinesets;machines,verbs=get;list;watch
@@ -22,61 +20,36 @@ const message = "The manager runs with --read-only: nothing is created, changed 
 
 // Add adds to mgr what shows that it only looks on. No other controller may run beside it.
 func Add(mgr ctrl.Manager) error {
-	for name, k := range map[string]kind{
-		"machinedeployment": {
-			empty: func() client.Object { return &clusterv1alpha1.MachineDeployment{} },
-			conditions: func(o client.Object) *[]metav1.Condition {
-				return &o.(*clusterv1alpha1.MachineDeployment).Status.Conditions
-			},
-		},
-		"machineset": {
-			empty:      func() client.Object { return &clusterv1alpha1.MachineSet{} },
-			conditions: func(o client.Object) *[]metav1.Condition { return &o.(*clusterv1alpha1.MachineSet).Status.Conditions },
-		},
-		"machine": {
-			empty:      func() client.Object { return &clusterv1alpha1.Machine{} },
-			conditions: func(o client.Object) *[]metav1.Condition { return &o.(*clusterv1alpha1.Machine).Status.Conditions },
-		},
+	for name, empty := range map[string]func() client.Object{
+		"machinedeployment": func() client.Object { return &clusterv1alpha1.MachineDeployment{} },
+		"machineset":        func() client.Object { return &clusterv1alpha1.MachineSet{} },
+		"machine":           func() client.Object { return &clusterv1alpha1.Machine{} },
 	} {
-		k.client = mgr.GetClient()
-		err := ctrl.NewControllerManagedBy(mgr).Named("readonly-" + name).For(k.empty()).Complete(&k)
-		if err != nil {
+		r := &reconciler{client: mgr.GetClient(), empty: empty}
+		if err := ctrl.NewControllerManagedBy(mgr).Named("readonly-" + name).For(empty()).Complete(r); err != nil {
 			return fmt.Errorf("add the controller that marks each %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// kind marks the objects of one kind.
-type kind struct {
+// reconciler marks the objects of one kind, of which empty makes one to read into.
+type reconciler struct {
 	client client.Client
 	empty  func() client.Object
-	// conditions are where an object of this kind has them.
-	conditions func(client.Object) *[]metav1.Condition
 }
 
-// Reconcile sets the condition, unless it stands there already or belongs to an object above.
-func (k *kind) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-	o := k.empty()
-	if err := k.client.Get(ctx, r.NamespacedName, o); err != nil {
+// Reconcile sets the condition, unless the object has it already or belongs to an object above.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := r.empty()
+	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if metav1.GetControllerOf(o) != nil {
+	if metav1.GetControllerOfNoCopy(o) != nil {
 		return ctrl.Result{}, nil
 	}
-	before := o.DeepCopyObject().(client.Object)
-	changed := apimeta.SetStatusCondition(k.conditions(o), metav1.Condition{
+	return conditions.Write(ctx, r.client, o, metav1.Condition{
 		Type: clusterv1alpha1.ConditionPaused, Status: metav1.ConditionTrue,
-		Reason: clusterv1alpha1.ReasonReadOnly, Message: message, ObservedGeneration: o.GetGeneration(),
+		Reason: clusterv1alpha1.ReasonReadOnly, Message: message,
 	})
-	if !changed {
-		return ctrl.Result{}, nil
-	}
-	// Conditions are one list to a merge patch: it must not undo what somebody else has written
-	// meanwhile.
-	err := k.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
