@@ -52,21 +52,19 @@ type writeFile struct {
 // header is what cloud-init tells the format by.
 const header = "#cloud-config\n"
 
+// Check returns an error that names what in the machine's spec cannot be rendered. It is cheap; only
+// Render finds out that the user data would be too long.
+func Check(m Machine) error {
+	_, err := kubeletArgs(m)
+	return err
+}
+
 // Render returns the machine's user data, or an error that names what in the machine's spec cannot
 // be rendered.
 func Render(m Machine) ([]byte, error) {
-	if m.OperatingSystem != clusterv1alpha1.OperatingSystemUbuntu {
-		return nil, fmt.Errorf("operatingSystem %q cannot be set up: only %q can", m.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
-	}
 	args, err := kubeletArgs(m)
 	if err != nil {
 		return nil, err
-	}
-	for i, key := range m.SSHAuthorizedKeys {
-		// YAML 1.1 counts the last three as line breaks, too: https://yaml.org/spec/1.1/#id871856
-		if strings.ContainsAny(key, "\n\r\u0085\u2028\u2029") {
-			return nil, fmt.Errorf("sshPublicKeys[%d]: must be a single line", i)
-		}
 	}
 	body, err := yaml.Marshal(cloudConfig{
 		Hostname:          m.NodeName,
@@ -92,9 +90,18 @@ func rootFile(path, content string) writeFile {
 	return writeFile{Path: path, Content: content, Owner: "root:root", Permissions: "0644"}
 }
 
-// kubeletArgs returns the kubelet's arguments. Everything in them is checked, since they are split
-// at spaces later.
+// kubeletArgs checks the machine and returns its kubelet's arguments. Everything in them is checked,
+// since they are split at spaces later.
 func kubeletArgs(m Machine) ([]string, error) {
+	if m.OperatingSystem != clusterv1alpha1.OperatingSystemUbuntu {
+		return nil, fmt.Errorf("operatingSystem %q cannot be set up: only %q can", m.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
+	}
+	for i, key := range m.SSHAuthorizedKeys {
+		// YAML 1.1 counts the last three as line breaks, too: https://yaml.org/spec/1.1/#id871856
+		if strings.ContainsAny(key, "\n\r\u0085\u2028\u2029") {
+			return nil, fmt.Errorf("sshPublicKeys[%d]: must be a single line", i)
+		}
+	}
 	if problems := validation.IsDNS1123Subdomain(m.NodeName); len(problems) > 0 {
 		return nil, fmt.Errorf("the Node's name %q: %s", m.NodeName, strings.Join(problems, "; "))
 	}

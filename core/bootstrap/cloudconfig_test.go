@@ -82,6 +82,9 @@ func TestRenderRefuses(t *testing.T) {
 			if data != nil {
 				t.Errorf("%d bytes besides the error", len(data))
 			}
+			if err := Check(c.machine); name != "too much" && (err == nil || !strings.Contains(err.Error(), c.names)) {
+				t.Errorf("the check says %v, want an error that names %q", err, c.names)
+			}
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -185,6 +186,14 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	if err := r.prepare(ctx, s, &step); err != nil {
 		return false, s.notStarted(step, err)
 	}
+	var userData []byte
+	if step.Do == lifecycle.Create {
+		if userData, err = bootstrap.Render(bootstrapOf(s.machine)); err != nil {
+			s.forgetAttempt()
+			s.state.BootstrapError = err.Error()
+			return false, nil //nolint:nilerr // lifecycle shows it, and tries again later
+		}
+	}
 	if err := s.driver.Reserve(s.driverRequest(), operationOf(step)); err != nil {
 		return false, s.notStarted(step, err)
 	}
@@ -194,7 +203,7 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	}
 	r.recordEvents(s, step)
 	if step.Do == lifecycle.Create {
-		err = s.driver.StartCreate(ctx, s.driverRequest(), s.userData, map[string]string{machineTag: keyOf(s.machine)})
+		err = s.driver.StartCreate(ctx, s.driverRequest(), userData, map[string]string{machineTag: keyOf(s.machine)})
 	} else {
 		err = s.driver.StartDelete(ctx, s.driverRequest())
 	}

@@ -23,9 +23,8 @@ type machineScope struct {
 	machine *clusterv1alpha1.Machine
 	node    *corev1.Node
 	// driver is nil when there is none for the Machine.
-	driver   *driver.Driver
-	userData []byte
-	memory   *memory
+	driver *driver.Driver
+	memory *memory
 	// provision is what the driver is told besides.
 	provision provision
 	// rollout is what the rollout of the Machine's set wants of the Node.
@@ -45,7 +44,7 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 		// A call that it could be waiting for is not its own.
 		mem.leave(s.key())
 	}
-	if err := r.bootstrap(s); err != nil {
+	if err := r.checkBootstrap(s); err != nil {
 		return nil, err
 	}
 	if err := r.provision(ctx, s); err != nil {
@@ -119,9 +118,9 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	return record
 }
 
-// bootstrap renders the user data of a machine that may yet be created, and says how its kubelet
-// fits the API server.
-func (r *reconciler) bootstrap(s *machineScope) error {
+// checkBootstrap checks whether there can be user data for a machine that may yet be created, and
+// says how its kubelet fits the API server.
+func (r *reconciler) checkBootstrap(s *machineScope) error {
 	m := s.machine
 	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
 		return nil
@@ -139,12 +138,20 @@ func (r *reconciler) bootstrap(s *machineScope) error {
 		s.state.BootstrapError = refused
 		return nil
 	}
+	if err := bootstrap.Check(bootstrapOf(m)); err != nil {
+		s.state.BootstrapError = err.Error()
+	}
+	return nil
+}
+
+// bootstrapOf is what the Machine's user data depends on.
+func bootstrapOf(m *clusterv1alpha1.Machine) bootstrap.Machine {
 	value := m.Spec.ProviderSpec.Value
 	taints := make([]corev1.Taint, 0, len(m.Spec.Taints))
 	for _, t := range m.Spec.Taints {
 		taints = append(taints, t.NodeTaint())
 	}
-	userData, err := bootstrap.Render(bootstrap.Machine{
+	return bootstrap.Machine{
 		NodeName:          m.Name,
 		OperatingSystem:   value.OperatingSystem,
 		Upgrade:           value.OperatingSystemSpec.DistUpgradeOnBoot,
@@ -152,12 +159,7 @@ func (r *reconciler) bootstrap(s *machineScope) error {
 		Labels:            nodeLabels(m),
 		Taints:            taints,
 		KubeletVersion:    m.Spec.Versions.Kubelet,
-	})
-	if err != nil {
-		s.state.BootstrapError = err.Error()
 	}
-	s.userData = userData
-	return nil
 }
 
 // observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,25 @@ func TestUnknownProvider(t *testing.T) {
 		t.Errorf("message %q", c.Message)
 	}
 	b.awaitPhase(m, clusterv1alpha1.MachinePhasePending)
+	b.remove(m)
+	b.awaitGone(m)
+}
+
+// User data that is too long is found out when it is rendered, before anything is created.
+func TestTooMuchUserDataIsNotCreated(t *testing.T) {
+	b := newBench(t)
+	b.serve()
+	b.startCore()
+	m := b.newMachine("a", func(m *clusterv1alpha1.Machine) {
+		m.Spec.ProviderSpec.Value.SSHPublicKeys = slices.Repeat([]string{"ssh-ed25519 " + strings.Repeat("A", 16000)}, 5)
+	})
+	c := b.awaitReason(m, clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ReasonBootstrapInvalid)
+	if !strings.Contains(c.Message, "at most 65536 are possible") {
+		t.Errorf("message %q", c.Message)
+	}
+	if creates, _ := b.cloud.count(); creates != 0 {
+		t.Errorf("%d creates", creates)
+	}
 	b.remove(m)
 	b.awaitGone(m)
 }
