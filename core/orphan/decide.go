@@ -41,8 +41,8 @@ func (n Names) Add(names ...string) {
 	}
 }
 
-// names says whether a Machine names the VM.
-func (n Names) names(vm VM) bool {
+// include says whether a Machine names the VM.
+func (n Names) include(vm VM) bool {
 	for _, name := range append([]string{vm.UID}, vm.ProviderIDs...) {
 		if _, known := n[name]; known {
 			return true
@@ -55,7 +55,7 @@ func (n Names) names(vm VM) bool {
 func Suspects(clusterUID string, vms []VM, named Names) []VM {
 	var suspects []VM
 	for _, vm := range vms {
-		if vm.UID != "" && vm.ClusterUID == clusterUID && !named.names(vm) {
+		if vm.UID != "" && vm.ClusterUID == clusterUID && !named.include(vm) {
 			suspects = append(suspects, vm)
 		}
 	}
@@ -139,7 +139,7 @@ func Decide(p Policy, m Memory, s Scan) Decision {
 	})
 	for _, vm := range orphans {
 		seen := d.Memory[vm.UID]
-		if why := p.holds(vm, seen, s.Now, len(d.Delete)); why != "" {
+		if why := p.whyHeld(vm, seen, s.Now, len(d.Delete)); why != "" {
 			d.Held = append(d.Held, Held{VM: vm, Why: why})
 			continue
 		}
@@ -148,7 +148,7 @@ func Decide(p Policy, m Memory, s Scan) Decision {
 		d.Delete = append(d.Delete, vm)
 	}
 	for uid, seen := range m {
-		if _, still := d.Memory[uid]; !still && seen.Attempts > 0 && !listed(s.VMs, uid) {
+		if _, still := d.Memory[uid]; !still && seen.Attempts > 0 && !isListed(s.VMs, uid) {
 			d.Gone = append(d.Gone, uid)
 		}
 	}
@@ -156,13 +156,13 @@ func Decide(p Policy, m Memory, s Scan) Decision {
 	return d
 }
 
-// listed says whether the account holds anything of a uid.
-func listed(vms []VM, uid string) bool {
+// isListed says whether the account holds anything of a uid.
+func isListed(vms []VM, uid string) bool {
 	return slices.ContainsFunc(vms, func(vm VM) bool { return vm.UID == uid })
 }
 
-// holds returns why an orphan stays, beside those that go already; empty when it may go.
-func (p Policy) holds(vm VM, seen Sighting, now time.Time, going int) Why {
+// whyHeld returns why an orphan stays when so many others go; empty when it may go.
+func (p Policy) whyHeld(vm VM, seen Sighting, now time.Time, going int) Why {
 	born := vm.Created
 	if born.IsZero() {
 		born = seen.First

@@ -35,7 +35,7 @@ func CheckRemoval(ctx context.Context, reader client.Reader, m *clusterv1alpha1.
 	if set.UID != owner.UID || !set.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if !scale.Decided(set.Name, string(set.UID), m.Name, set.Status.NextIndex) {
+	if !scale.IsDecided(set.Name, string(set.UID), m.Name, set.Status.NextIndex) {
 		return ErrNameNotRecorded
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -34,18 +33,4 @@ func IndexKey(o client.Object) []string {
 		return []string{string(owner.UID)}
 	}
 	return []string{NoOwner}
-}
-
-// ControllerOf is the reference to the object's controller if that is of this API group's kind of
-// that name, in any version; else nil. Other API groups have kinds of the same names.
-func ControllerOf(o client.Object, kind string) *metav1.OwnerReference {
-	owner := metav1.GetControllerOfNoCopy(o)
-	if owner == nil || owner.Kind != kind {
-		return nil
-	}
-	group, err := schema.ParseGroupVersion(owner.APIVersion)
-	if err != nil || group.Group != clusterv1alpha1.GroupVersion.Group {
-		return nil
-	}
-	return owner
 }

@@ -52,7 +52,8 @@ func (m Managed) Write(o metav1.Object) {
 // changed.
 func SyncMetadata(o metav1.Object, labels, annotations map[string]string) {
 	was := ReadManaged(o)
-	// A record of itself would change each time, and a Machine is forgotten one at a time.
+	// A record that lists itself would change each time. Machines are forgotten one by one, never
+	// by a template.
 	for _, never := range []string{clusterv1alpha1.ManagedAnnotation, clusterv1alpha1.ForgetAnnotation} {
 		if _, ok := annotations[never]; ok {
 			annotations = maps.Clone(annotations)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/foreign"
 )
 
@@ -96,4 +97,18 @@ func (c Change) Write(ctx context.Context, writer client.Writer, live client.Rea
 		return fmt.Errorf("change the owner of %s: %w", c.Object.GetName(), err)
 	}
 	return nil
+}
+
+// ControllerOf is the reference to the object's controller if that is of this API group's kind of
+// that name, in any version; else nil. Other API groups have kinds of the same names.
+func ControllerOf(o client.Object, kind string) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil || owner.Kind != kind {
+		return nil
+	}
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || group.Group != clusterv1alpha1.GroupVersion.Group {
+		return nil
+	}
+	return owner
 }

@@ -150,7 +150,7 @@ var scenarios = []struct {
 	},
 }
 
-func TestCanonicalRollouts(t *testing.T) {
+func TestRolloutsTakeTheirGoldenCourse(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			w := &world{replicas: sc.replicas, surge: sc.surge, unavailable: sc.unavailable, strategy: sc.strategy, history: 1}

@@ -39,10 +39,10 @@ func (s *Set) rank() int {
 	return 2*b2i(s.Desired > 0) + b2i(s.New)
 }
 
-// refill gives the stand-in what a scaling could not give anybody, since there was no room for it
-// then: all that is missing when no other set is to have machines, else what is missing from the
-// floor. Less than that no rollout leaves behind when it is paused, so that nothing is refilled for
-// the pause alone, but where all old machines were already told to go.
+// refill gives the stand-in what an earlier scaling could give to no set, since there was no room
+// then. If no other set is to have machines, the stand-in gets all that is missing, else what is
+// missing from the floor. A rollout that is paused has left the floor whole, so that a pause alone
+// refills nothing, unless all old machines had already been told to go.
 func refill(s State) []Action {
 	standIn, total, target, room := s.newSet(), int32(0), s.Replicas, s.room()
 	for i := range s.Sets {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestResolve(t *testing.T) {
+func TestAmountsAreResolvedAsForDeploymentsOfApps(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
 		replicas           int32
@@ -53,7 +53,7 @@ func has(name string, fresh bool, revision int64, m []Machine) Set {
 	}
 }
 
-func TestPlan(t *testing.T) {
+func TestPlanTakesTheNextStep(t *testing.T) {
 	up := func(n int) []Machine { return machines(n, 0, 0, 0) }
 	limits := Limits{MaxSurge: 1}
 	unborn := has("new", true, 1, up(3))

@@ -12,8 +12,8 @@ import (
 // a plan was cut short.
 //
 // While a rollout is under way, sets grow and shrink in proportion, so that scaling neither hurries
-// the rollout nor holds it up; what growing leaves over is the new set's, by roll. Without a
-// rollout the new set takes it all.
+// the rollout nor holds it up. What growing leaves over, the next step of the rollout gives to the
+// new set. Without a rollout the new set takes it all.
 func rescale(s State) []Action {
 	due := s.newSet().Desired > s.Replicas
 	for i := range s.Sets {
@@ -89,16 +89,16 @@ func (s State) grow(sizes []resized) {
 	}
 }
 
-// share is set's part of what the deployment may have now, if it had its part of what the
-// deployment might have then.
+// share is the set's proportional part of what the deployment may have now. The set's size is its
+// part of what the deployment might have when the set was last scaled.
 func (s State) share(set *Set) int32 {
 	then, now := int64(set.PlannedFor.Max), int64(s.max())
 	return int32((2*int64(set.Desired)*now + then) / (2 * then))
 }
 
-// shrink takes numbers from sizes, one at a time, until there are no more than there may be and the
-// new set is no larger than the deployment. It takes what costs least, wherever that is, and among
-// equals from the set that has most above its share.
+// shrink lowers sizes, by one at a time, until all together are no more than there may be and the
+// new set is no larger than the deployment. It takes what costs least, in whichever set that is.
+// Among equals it takes from the set that is furthest above its share.
 func (s State) shrink(sizes []resized) {
 	left := newReduction(s, sizes)
 	for left.total > left.limit || newSetIn(sizes).to > s.Replicas {
@@ -184,9 +184,9 @@ func (r *reduction) excess(i int) int64 {
 	return int64(r.sizes[i].to)*int64(r.was) - int64(r.desired[i])*int64(r.limit)
 }
 
-// What taking one from a set costs, the cheapest first: a number without a machine that stays, a
-// machine somebody chose, one that is not available, one that is, and an old machine, available or
-// not, that the floor needs.
+// What it costs to lower a set's size by one, the cheapest first: no machine, since the set has
+// fewer than its size; a machine that somebody chose; one that is not available; one that is; an
+// old machine, available or not, that the floor needs.
 const (
 	costsNothing = iota
 	costsMarked

@@ -154,7 +154,7 @@ func TestPartsAreThereWhileARolloutGoesOn(t *testing.T) {
 	})
 }
 
-func TestPart(t *testing.T) {
+func TestEachSetIsToldItsPart(t *testing.T) {
 	up := machines(2, 0, 0, 0)
 	old, fresh, empty := has("old", false, 1, up), has("new", true, 2, up), has("empty", false, 0, nil)
 	rolling := []Set{empty, old, fresh}

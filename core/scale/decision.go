@@ -71,14 +71,16 @@ func (s State) Live() int {
 	return n
 }
 
-// Decide compares what there is with what there should be. If more than Desired would stay, the
-// surplus goes in the order of Victims. Otherwise the missing ones are created: as many as are
-// missing among those that stay, but never so many that with those on their way out there are more
-// than Desired and Spare. Failed ones are deleted as package health allows; what is created in
-// their place shows once they are on their way out. While there are more than Desired and Spare,
-// nothing is created or replaced. Nor does the set create any that all sets together may not have,
-// whatever its own size: its deployment may want fewer than when it gave that. While far too many
-// Machines are there, of this set or its siblings, none is created at all.
+// Decide compares what there is with what there should be:
+//   - If more than Desired would stay, the surplus is deleted, in the order of Victims.
+//   - If fewer than Desired stay, the missing ones are created, but never so many that with those
+//     on their way out there are more than Desired and Spare.
+//   - Failed ones are deleted as package health allows. Others are created in their place once they
+//     are on their way out.
+//   - While there are more than Desired and Spare, nothing is created or replaced.
+//   - Nothing is created beyond what all sets together may have, whatever this set's size: its
+//     deployment may want fewer than when it gave that size.
+//   - While there are far too many Machines, of this set or its siblings, none is created at all.
 func Decide(s State) Decision {
 	live, present := s.Live(), len(s.Machines)
 	if live > s.Desired {

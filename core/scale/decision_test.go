@@ -44,7 +44,7 @@ func names(machines []Machine) []string {
 	return all
 }
 
-func TestVictims(t *testing.T) {
+func TestVictimsGoInTheirOrder(t *testing.T) {
 	all := []Machine{
 		up("healthy"), up("important", priority(1)), up("down", down), up("nodeless", nodeless), up("unadopted", unadopted), up("failed", failed),
 		up("marked", marked), up("marked and down", marked, down), up("deleting", deleting), up("cheap", priority(-1)),
@@ -77,7 +77,7 @@ func TestVictims(t *testing.T) {
 	}
 }
 
-func TestDecide(t *testing.T) {
+func TestDecideKeepsAsManyMachinesAsDesired(t *testing.T) {
 	for _, tc := range []struct {
 		name, why string
 		state     State
@@ -220,7 +220,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestBatch(t *testing.T) {
+func TestBatchesDoubleWhileTheyGoWell(t *testing.T) {
 	for _, tc := range []struct {
 		left, width int
 		want        []int
@@ -273,7 +273,7 @@ func drawState(t *rapid.T) State {
 }
 
 // The order is total and does not depend on the order in which machines are listed.
-func TestVictimsAreAnOrder(t *testing.T) {
+func TestOrderOfVictimsIsTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)
 		want := Victims(s.Machines, s.Order)
@@ -293,7 +293,7 @@ func TestVictimsAreAnOrder(t *testing.T) {
 
 // Exactly as many are created or deleted as there are too few or too many; no machine is deleted
 // twice; replacements stay within their budget.
-func TestDecideCounts(t *testing.T) {
+func TestNeitherBoundIsExceededByADecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)
 		d := Decide(s)

@@ -33,9 +33,9 @@
 // the rest of the status after the Machines of a reconcile were created, so it costs no write of
 // its own. If the process dies before, its successor finds the lower number, and the Machines that
 // exist; it tries the numbers in between again, which either exist or were never created, as long
-// as no Machine is finally removed before its number is decided: see Decided, which whoever removes
-// finalizers asks. So no name is ever used again, not by another Machine of the set either, and the
-// set's uid in the name keeps apart sets of the same name.
+// as no Machine is finally removed before its number is decided: see IsDecided, which whoever
+// removes finalizers asks. So no name is ever used again, not by another Machine of the set either,
+// and the set's uid in the name keeps apart sets of the same name.
 //
 // Pending is the memory of a single process: what it created and deleted that its cache does not
 // show yet. It never expires by time, since an entry dropped too early is a Machine too many; what

@@ -106,16 +106,16 @@ func (h *history) check() {
 func (h *history) reconcile() {
 	if h.fresh {
 		for _, m := range h.list() {
-			h.names.Created(m.Name)
+			h.names.MarkCreated(m.Name)
 			if !slices.ContainsFunc(h.cache, func(c Machine) bool { return c.UID == m.UID }) {
-				h.pending.Created(m)
+				h.pending.AddCreated(m)
 			}
 		}
 		h.fresh = false
 	}
 	view := h.pending.View(h.cache)
 	for _, m := range view {
-		h.names.Created(m.Name)
+		h.names.MarkCreated(m.Name)
 	}
 	d := Decide(h.state(view))
 	if len(d.Delete) > 0 {
@@ -133,7 +133,7 @@ func (h *history) shrink() {
 	chosen := Decide(h.state(h.list())).Delete
 	for _, m := range chosen {
 		h.machines[m.Name].Deleting = true
-		h.pending.Deleted(m.UID)
+		h.pending.AddDeleted(m.UID)
 	}
 	staying := 0
 	for _, m := range h.machines {
@@ -152,8 +152,8 @@ func (h *history) create(count int) {
 		case "ok":
 			h.post(name)
 			delete(h.lost, name)
-			h.names.Created(name)
-			h.pending.Created(*h.machines[name])
+			h.names.MarkCreated(name)
+			h.pending.AddCreated(*h.machines[name])
 		case "lost after":
 			h.post(name)
 			h.lose(name)
@@ -217,7 +217,7 @@ func (h *history) step() {
 		}
 	case "gone":
 		for _, name := range names {
-			if h.machines[name].Deleting && Decided("set", "uid", name, h.next) {
+			if h.machines[name].Deleting && IsDecided("set", "uid", name, h.next) {
 				delete(h.machines, name)
 				// No request is under way for longer than it takes to repeat it, notice the Machine
 				// and delete it.
@@ -244,7 +244,7 @@ func (h *history) step() {
 // that may make one.
 func (h *history) refuse(name string) {
 	if !h.lost[name] && h.machines[name] == nil {
-		h.names.Refused(name)
+		h.names.MarkRefused(name)
 		delete(h.lost, name)
 	}
 }
@@ -253,7 +253,7 @@ func (h *history) refuse(name string) {
 func (h *history) lookUpUnseen() {
 	for _, m := range h.pending.Unseen() {
 		if h.machines[m.Name] == nil {
-			h.pending.Gone(m.UID)
+			h.pending.Remove(m.UID)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (h *history) settle() {
 		clear(h.lost)
 		h.lookUpUnseen()
 		view := h.pending.View(h.cache)
-		if !h.pending.Settled() {
+		if !h.pending.IsSettled() {
 			h.Fatalf("%v unseen in a current cache of %v", h.pending.Unseen(), view)
 		}
 		d := Decide(h.state(view))
@@ -295,19 +295,19 @@ func (h *history) settle() {
 			h.machines[m.Name].Deleting = true
 		}
 		for _, m := range view {
-			h.names.Created(m.Name)
+			h.names.MarkCreated(m.Name)
 		}
 		for _, name := range h.names.Take(d.Create) {
 			h.post(name)
-			h.names.Created(name)
+			h.names.MarkCreated(name)
 		}
 		for _, name := range h.names.Take(3) {
-			h.names.Refused(name)
+			h.names.MarkRefused(name)
 		}
 		h.next = max(h.next, h.names.Next())
 		h.check()
 		for name, m := range h.machines {
-			if m.Deleting && Decided("set", "uid", name, h.next) {
+			if m.Deleting && IsDecided("set", "uid", name, h.next) {
 				delete(h.machines, name)
 			}
 		}

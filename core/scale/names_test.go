@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestNames(t *testing.T) {
+func TestANumberIsTriedAgainUntilItsOutcomeIsKnown(t *testing.T) {
 	n := NewNames("nodes-5f6d", "uid-1", 0)
 	tag := n.prefix
 	want := func(why string, count int, numbers ...string) {
@@ -19,30 +19,30 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", why, got, names)
 		}
 	}
-	n.Created("stranger")
+	n.MarkCreated("stranger")
 	want("the first", 2, "0", "1")
 	want("nothing is known of them, so the same again", 2, "0", "1")
-	n.Created(tag + "1")
-	n.Refused(tag + "1")
+	n.MarkCreated(tag + "1")
+	n.MarkRefused(tag + "1")
 	want("of 0 nothing is known yet", 2, "0", "2")
 	if n.Next() != 0 {
 		t.Errorf("0 is not decided, and yet next is %d", n.Next())
 	}
-	n.Created(tag + "0")
+	n.MarkCreated(tag + "0")
 	if n.Next() != 2 {
 		t.Errorf("0 and 1 are decided, next is %d", n.Next())
 	}
-	n.Refused(tag + "2")
+	n.MarkRefused(tag + "2")
 	want("a refused one may be tried again", 1, "2")
-	n.Created(tag + "3")
+	n.MarkCreated(tag + "3")
 	want("what became of it this time is not known", 1, "2")
-	n.Refused(tag + "2")
+	n.MarkRefused(tag + "2")
 	want("not any more once a later one was created", 1, "4")
-	n.Refused(tag + "3")
-	n.Created("stranger")
-	n.Created(tag + "x")
-	n.Created(tag + "-7")
-	n.Created(tag + "07")
+	n.MarkRefused(tag + "3")
+	n.MarkCreated("stranger")
+	n.MarkCreated(tag + "x")
+	n.MarkCreated(tag + "-7")
+	n.MarkCreated(tag + "07")
 	want("nonsense changes nothing", 5, "4", "5", "6", "7", "8")
 	n.Raise(2)
 	want("nor does what was persisted earlier", 1, "4")
@@ -60,7 +60,7 @@ func TestNamesFitIntoALabel(t *testing.T) {
 	}
 }
 
-func TestDecided(t *testing.T) {
+func TestANumberIsDecidedOnceNextIsAboveIt(t *testing.T) {
 	name := NewNames("nodes", "uid", 5).Take(1)[0]
 	for _, tc := range []struct {
 		why, name string
@@ -71,7 +71,7 @@ func TestDecided(t *testing.T) {
 		{"its number is settled", name, 6, true},
 		{"not a name of the set", "other", 0, true},
 	} {
-		if got := Decided("nodes", "uid", tc.name, tc.next); got != tc.want {
+		if got := IsDecided("nodes", "uid", tc.name, tc.next); got != tc.want {
 			t.Errorf("%s: got %v", tc.why, got)
 		}
 	}

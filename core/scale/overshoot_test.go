@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSAFE2_Overshoot(t *testing.T) {
+func TestSAFE2_FarTooManyMachinesFreezeCreation(t *testing.T) {
 	// going are that many Machines on their way out.
 	going := func(n int) []Machine {
 		machines := make([]Machine, n)

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPendingView(t *testing.T) {
+func TestPendingCountsUntilTheCacheShowsIt(t *testing.T) {
 	a, b, goingA, goingB := Machine{UID: "a"}, Machine{UID: "b"}, Machine{UID: "a", Deleting: true}, Machine{UID: "b", Deleting: true}
 	for _, tc := range []struct {
 		name, why string
@@ -29,16 +29,16 @@ func TestPendingView(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var p Pending
 			for _, m := range tc.created {
-				p.Created(m)
+				p.AddCreated(m)
 			}
 			for _, uid := range tc.deleted {
-				p.Deleted(uid)
+				p.AddDeleted(uid)
 			}
 			if diff := cmp.Diff(tc.want, p.View(tc.cached)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.why, diff)
 			}
-			if p.Settled() != tc.settled {
-				t.Errorf("settled is %v", p.Settled())
+			if p.IsSettled() != tc.settled {
+				t.Errorf("settled is %v", p.IsSettled())
 			}
 		})
 	}

@@ -17,7 +17,7 @@ func paused(is bool) func(*clusterv1alpha1.MachineDeployment) {
 }
 
 // A paused deployment rolls nothing out, and is scaled all the same.
-func TestROL4_PausedAndResumed(t *testing.T) {
+func TestROL4_APausedRolloutGoesOnWhenItIsResumed(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -58,7 +58,7 @@ func TestROL4_PausedAndResumed(t *testing.T) {
 }
 
 // What is made paused begins when it is resumed.
-func TestROL4_PausedFromBirth(t *testing.T) {
+func TestROL4_ADeploymentMadePausedBeginsWhenItIsResumed(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-dev/millwright/core/rollout"
 )
 
-func TestROL5_WhatCountsAsProgress(t *testing.T) {
+func TestROL5_TheDeadlineRunsWhileARolloutDoesNotGetOn(t *testing.T) {
 	const deadline = int32(600)
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }

@@ -12,7 +12,7 @@ import (
 
 // A set whose template becomes the current one again gets a new revision and keeps the former in
 // its history.
-func TestROL4_RevisionHistory(t *testing.T) {
+func TestROL4_ASetThatIsUsedAgainKeepsItsFormerRevisions(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -45,7 +45,7 @@ func TestROL4_RevisionHistory(t *testing.T) {
 }
 
 // Once rolloutAfter has passed, Machines that were made before are replaced, once.
-func TestROL4_RolloutAfter(t *testing.T) {
+func TestROL4_MachinesOfBeforeRolloutAfterAreReplacedOnce(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)

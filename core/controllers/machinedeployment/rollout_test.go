@@ -140,7 +140,7 @@ func within(t *testing.T, audit *controllertest.Audit, most, least int) {
 	}
 }
 
-func TestRollingUpdate(t *testing.T) {
+func TestARollingUpdateKeepsWithinItsLimits(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
 		replicas           int32
@@ -241,7 +241,7 @@ func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
 	}
 }
 
-func TestScalingInTheMiddleOfARollout(t *testing.T) {
+func TestADeploymentIsScaledInTheMiddleOfARollout(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -357,7 +357,7 @@ func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
 	})
 }
 
-func TestSizeLeftOut(t *testing.T) {
+func TestADeploymentWithoutASizeIsGivenOne(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)

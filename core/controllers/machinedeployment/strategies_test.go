@@ -47,7 +47,7 @@ func progressing(t *testing.T, c *controllertest.Cluster, md *clusterv1alpha1.Ma
 }
 
 // To recreate, all old Machines are gone before there is a new one.
-func TestROL2_Recreate(t *testing.T) {
+func TestROL2_RecreateMakesNoMachineBesideAnOldOne(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -69,7 +69,7 @@ func TestROL2_Recreate(t *testing.T) {
 
 // With OnDelete a Machine is replaced when somebody deletes it, and by none of its own template,
 // also if the deployment's controller was away when it went.
-func TestROL2_OnDelete(t *testing.T) {
+func TestROL2_OnDeleteReplacesWhatSomebodyDeletes(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)

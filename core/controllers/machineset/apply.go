@@ -50,7 +50,7 @@ func (r *reconciler) apply(ctx context.Context, o *observation, p plan) (ctrl.Re
 	case !p.report:
 		return requeue.Result(p.requeue, r.changeOwners(ctx, p))
 	}
-	if o.memory.pending.Settled() {
+	if o.memory.pending.IsSettled() {
 		r.reservations.settle(o)
 	}
 	var done results
@@ -97,7 +97,7 @@ func (r *reconciler) deleteMachines(ctx context.Context, o *observation, p *plan
 	deleted := 0
 	for i := range victims {
 		if errs[i] == nil {
-			o.memory.pending.Deleted(victims[i].UID)
+			o.memory.pending.AddDeleted(victims[i].UID)
 			deleted++
 		}
 	}
@@ -167,7 +167,7 @@ func (r *reconciler) report(ctx context.Context, o *observation, p *plan, done *
 	if len(o.memory.lost) > 0 {
 		again = requeue.Earlier(again, settleAfter)
 	}
-	if !o.memory.pending.Settled() && failure == nil {
+	if !o.memory.pending.IsSettled() && failure == nil {
 		// The cache shows in a moment what was just done. Until then nothing certain can be
 		// reported.
 		return ctrl.Result{RequeueAfter: requeue.Earlier(again, lookUpAfter)}, nil

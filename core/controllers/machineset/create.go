@@ -117,15 +117,15 @@ func (c *creator) remember(o *observation, names []string, outcomes []outcome) (
 		case notSent, refused:
 			// This request has created nothing. One that was lost before may yet be carried out.
 			if !wasLost {
-				o.memory.names.Refused(name)
+				o.memory.names.MarkRefused(name)
 			}
 		case exists:
-			o.memory.names.Created(name)
-			o.memory.pending.Created(out.machine)
+			o.memory.names.MarkCreated(name)
+			o.memory.pending.AddCreated(out.machine)
 			delete(o.memory.lost, name)
 			created++
 		case taken:
-			o.memory.names.Created(name)
+			o.memory.names.MarkCreated(name)
 			delete(o.memory.lost, name)
 			c.recorder.recordNameTaken(o.set, name)
 		case lost:

@@ -52,7 +52,7 @@ func (m *memory) view(cached []scale.Machine) []scale.Machine {
 		m.attempts = m.attempts.Seen(scale.HealthMachines(view))
 	}
 	for i := range view {
-		m.names.Created(view[i].Name)
+		m.names.MarkCreated(view[i].Name)
 		if len(m.lost) > 0 {
 			delete(m.lost, view[i].Name)
 		}
@@ -79,7 +79,7 @@ func (m *memory) hasLostFor(long time.Duration, now time.Time) bool {
 // hasWaitedForCache says whether the cache has not shown for that long what this process did.
 func (m *memory) hasWaitedForCache(long time.Duration, now time.Time) bool {
 	switch {
-	case m.pending.Settled():
+	case m.pending.IsSettled():
 		m.unseenSince = time.Time{}
 	case m.unseenSince.IsZero():
 		m.unseenSince = now

@@ -114,7 +114,7 @@ func (o *observation) initialSize() int32 {
 func newStatus(o *observation, p *plan, done *results) *clusterv1alpha1.MachineSetStatus {
 	set := o.set
 	status := set.Status.DeepCopy()
-	if o.memory.pending.Settled() {
+	if o.memory.pending.IsSettled() {
 		status.ObservedGeneration = set.Generation
 	}
 	if selector, err := set.Spec.Selector.AsSelector(); err == nil {

@@ -162,7 +162,7 @@ func TestRoomThatASiblingGivesUpIsUsed(t *testing.T) {
 	atMost(t, audit, 4)
 }
 
-func TestScalingWhileMachinesDrain(t *testing.T) {
+func TestMachinesThatDrainCountWhenTheSetIsScaled(t *testing.T) {
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)

@@ -53,7 +53,7 @@ func TestMachinesHaveAllTheyNeedAtBirth(t *testing.T) {
 
 func apiEqual(a, b clusterv1alpha1.MachineSetStatus) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-func TestScaling(t *testing.T) {
+func TestASetGrowsAndShrinks(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
@@ -192,7 +192,7 @@ func TestTwoLeadersMakeNoMachineTooMany(t *testing.T) {
 	}
 }
 
-func TestAdoptionAndRelease(t *testing.T) {
+func TestMachinesAreAdoptedAndReleased(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	orphan := &clusterv1alpha1.Machine{
@@ -290,7 +290,7 @@ func TestMinReadySecondsCount(t *testing.T) {
 	settled(t, c, set, 2)
 }
 
-func TestSizeLeftOut(t *testing.T) {
+func TestASetWithoutASizeIsGivenOne(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
 	set := newSetNamed(t, c, "nodes", 1)

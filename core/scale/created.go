@@ -3,6 +3,8 @@ package scale
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,8 +32,8 @@ type Names struct {
 type numberState int
 
 const (
-	// numberUnknown: if a higher number was tried, then this one may have been as well, by this
-	// process or its predecessor; what became of it is not known.
+	// numberUnknown: what became of it is not known. This process or its predecessor may have tried
+	// it if a higher one was tried.
 	numberUnknown numberState = iota
 	// numberDecided: the Machine was created, or the name is a stranger's.
 	numberDecided
@@ -96,11 +98,12 @@ func (n *Names) Take(count int) []string {
 	return names
 }
 
-// Created tells n that there is, or was, an object of that name. Names of another form are ignored.
-func (n *Names) Created(name string) { n.set(name, numberDecided) }
+// MarkCreated tells n that there is, or was, an object of that name. Names of another form are
+// ignored.
+func (n *Names) MarkCreated(name string) { n.set(name, numberDecided) }
 
-// Refused tells n that no Machine of that name was created, nor will be by an earlier request.
-func (n *Names) Refused(name string) { n.set(name, numberRefused) }
+// MarkRefused tells n that no Machine of that name was created, nor will be by an earlier request.
+func (n *Names) MarkRefused(name string) { n.set(name, numberRefused) }
 
 func (n *Names) set(name string, state numberState) {
 	i, ok := n.index(name)
@@ -128,10 +131,10 @@ func (n *Names) compact() {
 // Next is the number to persist.
 func (n *Names) Next() int64 { return n.next }
 
-// Decided says whether the Machine of that name may be removed for good: only if its number is
+// IsDecided says whether the Machine of that name may be removed for good: only if its number is
 // below next, the persisted one, can it never be created again. Machines with names of another form
 // may.
-func Decided(set, uid, name string, next int64) bool {
+func IsDecided(set, uid, name string, next int64) bool {
 	i, ok := NewNames(set, uid, next).index(name)
 	return !ok || i < next
 }
@@ -147,3 +150,79 @@ func (n *Names) index(name string) (int64, bool) {
 	}
 	return int64(i), true
 }
+
+// Pending is what one process created and deleted of a set and its cache does not show yet. The
+// zero value is empty. It is not safe for concurrent use.
+type Pending struct {
+	// created holds Machines by uid.
+	created map[string]Machine
+	// deleted holds uids.
+	deleted map[string]bool
+}
+
+// AddCreated records a Machine that exists, whether the cache shows it or not.
+func (p *Pending) AddCreated(m Machine) {
+	if p.created == nil {
+		p.created = map[string]Machine{}
+	}
+	p.created[m.UID] = m
+}
+
+// AddDeleted records that the deletion of the Machine with that uid was accepted.
+func (p *Pending) AddDeleted(uid string) {
+	if p.deleted == nil {
+		p.deleted = map[string]bool{}
+	}
+	p.deleted[uid] = true
+}
+
+// Remove records that the Machine with that uid does not exist any more.
+func (p *Pending) Remove(uid string) {
+	delete(p.created, uid)
+	delete(p.deleted, uid)
+}
+
+// View returns the set's Machines: the cached ones, and those noted that are not among them; and
+// those whose deletion is noted as being deleted. It forgets what the cache shows by now. If
+// nothing is noted, it returns cached itself.
+func (p *Pending) View(cached []Machine) []Machine {
+	if p.IsSettled() {
+		return cached
+	}
+	view := slices.Clone(cached)
+	seen := map[string]bool{}
+	for i, m := range view {
+		seen[m.UID] = true
+		delete(p.created, m.UID)
+		if m.Deleting {
+			delete(p.deleted, m.UID)
+		}
+		view[i].Deleting = m.Deleting || p.deleted[m.UID]
+	}
+	for _, uid := range slices.Sorted(maps.Keys(p.created)) {
+		m := p.created[uid]
+		m.Deleting = m.Deleting || p.deleted[uid]
+		view = append(view, m)
+		seen[uid] = true
+	}
+	// What was seen and is no longer is gone; so is its deletion.
+	maps.DeleteFunc(p.deleted, func(uid string, _ bool) bool { return !seen[uid] })
+	if p.IsSettled() {
+		// An empty map keeps the memory of all that was ever in it.
+		p.created, p.deleted = nil, nil
+	}
+	return view
+}
+
+// Unseen returns the noted Machines that the last View's cache did not have, in the order of their
+// uids.
+func (p *Pending) Unseen() []Machine {
+	var unseen []Machine
+	for _, uid := range slices.Sorted(maps.Keys(p.created)) {
+		unseen = append(unseen, p.created[uid])
+	}
+	return unseen
+}
+
+// IsSettled says whether the last View's cache showed everything noted.
+func (p *Pending) IsSettled() bool { return len(p.created) == 0 && len(p.deleted) == 0 }
