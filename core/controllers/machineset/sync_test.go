@@ -80,8 +80,8 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 	settled(t, c, set, 3)
 	counted.are(t, c, 0, 0, 0)
 
-	isDeploymentLeaving, foreign := c.Machines(t)[0], c.Machines(t)[1]
-	if err := c.Delete(t.Context(), &isDeploymentLeaving); err != nil {
+	leaving, foreign := c.Machines(t)[0], c.Machines(t)[1]
+	if err := c.Delete(t.Context(), &leaving); err != nil {
 		t.Fatal(err)
 	}
 	has(t, c, set, 4, 3)
