@@ -64,12 +64,10 @@ const (
 )
 
 // Pace is how often a tracked machine is polled.
-type Pace string
+type Pace = instance.PollInterval
 
 // The paces.
 const (
-	// Pending: something is expected to change soon.
-	Pending Pace = "Pending"
-	// Settled: nothing is; a poll now and then notices what was done from outside.
-	Settled Pace = "Settled"
+	Pending = instance.PollPending
+	Settled = instance.PollSettled
 )

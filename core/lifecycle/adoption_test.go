@@ -15,12 +15,12 @@ import (
 func born(s *State) {
 	s.Machine.ProviderID = "cloud:///1"
 	joined(metav1.ConditionTrue)(s)
-	s.Node.ProviderID, s.Node.Claimed = "cloud:///1", false
+	s.Node.ProviderID, s.Node.Synced = "cloud:///1", false
 }
 
 func lookFailed(class instance.Class) func(*State) {
 	return func(s *State) {
-		s.Driver.Seen = &instance.Observation{Failure: &instance.Failure{Class: class, Reason: string(class), Message: "its words"}, At: s.Now, Looks: 1}
+		s.Driver.LastPoll = &instance.Observation{Failure: &instance.Failure{Class: class, Reason: string(class), Message: "its words"}, At: s.Now, Looks: 1}
 	}
 }
 
@@ -32,91 +32,91 @@ func uidTaken(s *State) { s.Machine.UIDTaken = "team/other" }
 
 func longAgo(s *State) {
 	s.Memory = Next(*s).Memory
-	s.Now = s.Now.Add(driverPatience)
+	s.Now = s.Now.Add(driverDebounce)
 }
 
 // TestAdoption shows what counts of a providerID that comes with a machine.
 func TestAdoption(t *testing.T) {
 	const pending = clusterv1alpha1.MachinePhasePending
 	vm := instance.Instance{ProviderID: "cloud:///1", State: instance.Running}
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"the driver has not been asked yet: nothing is written": {
-			given: born, watch: Closely, wake: driverPatience, silent: true,
+			given: born, poll: instance.PollPending, requeue: driverDebounce, silent: true,
 		},
 		"it cannot be asked for longer": {
-			given: all(born, longAgo), watch: Closely, phase: pending,
+			given: all(born, longAgo), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady Unknown NotAdopted", message: "has not been asked yet",
 		},
 		"it is away": {
-			given: all(born, longAgo, func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }), watch: Closely, phase: pending,
+			given: all(born, longAgo, func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }), poll: instance.PollPending, phase: pending,
 			condition: "Ready Unknown NotAdopted", message: "gone",
 		},
 		"there is no such driver": {
-			given: all(born, func(s *State) { s.Driver.Unknown = "no driver" }), watch: Closely, phase: pending,
+			given: all(born, func(s *State) { s.Driver.Unknown = "no driver" }), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady False DriverNotFound",
 		},
 		"what it would be asked with is not there": {
 			given: all(born, func(s *State) {
 				s.Driver.Trouble = &instance.Failure{Class: instance.Precondition, Reason: "ReferenceUnresolved", Message: "no Secret x"}
-			}), watch: Closely, phase: pending,
+			}), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady Unknown NotAdopted", message: "no Secret x",
 		},
 		"it does not answer": {
-			given: all(born, lookFailed(instance.Credentials), longAgo), watch: Closely, phase: pending,
+			given: all(born, lookFailed(instance.Credentials), longAgo), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady Unknown NotAdopted", message: "its words",
 		},
 		"it knows of nothing, for now": {
-			given: all(born, missing(1)), watch: Closely, wake: driverPatience, silent: true,
+			given: all(born, missing(1)), poll: instance.PollPending, requeue: driverDebounce, silent: true,
 		},
 		"it knows of nothing": {
-			given: all(born, missing(2)), watch: Closely, phase: pending,
+			given: all(born, missing(2)), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady False NotAdopted", message: "knows no VM",
 		},
 		"it has the uid under another name": {
-			given: all(born, lookFailed(instance.Conflict)), watch: Closely, phase: pending,
+			given: all(born, lookFailed(instance.Conflict)), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady False NotAdopted",
 		},
 		"it knows what is left of a create": {
-			given: all(born, seen(instance.Instance{State: instance.Failed, Reason: "CreateIncomplete"})), watch: Closely, phase: pending,
+			given: all(born, seen(instance.Instance{State: instance.Failed, Reason: "CreateIncomplete"})), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady False NotAdopted",
 		},
 		"it names another VM": {
-			given: all(born, seen(instance.Instance{ProviderID: "cloud:///2", State: instance.Running})), watch: Closely, phase: pending,
+			given: all(born, seen(instance.Instance{ProviderID: "cloud:///2", State: instance.Running})), poll: instance.PollPending, phase: pending,
 			condition: "InstanceReady False ProviderIDConflict", message: "cloud:///2",
 		},
-		"it confirms the VM": {given: all(born, seen(vm)), do: Claim, watch: Seldom, phase: clusterv1alpha1.MachinePhaseProvisioned},
+		"it confirms the VM": {given: all(born, seen(vm)), do: SyncNode, poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseProvisioned},
 		"it confirms the VM by another of its ids": {
 			given: all(born, seen(instance.Instance{ProviderID: "cloud://r/1", ProviderIDAliases: []string{"cloud:///1"}, State: instance.Running})),
-			do:    Claim, watch: Seldom, phase: clusterv1alpha1.MachinePhaseProvisioned,
+			do:    SyncNode, poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
 		"it confirms the VM beside another one": {
 			given: all(born, seen(instance.Instance{ProviderID: "cloud:///0", DuplicateProviderIDs: []string{"cloud:///1"}, State: instance.Running})),
-			do:    Claim, watch: Seldom, phase: clusterv1alpha1.MachinePhaseProvisioned,
+			do:    SyncNode, poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
 		"a machine that runs and whose id changes": {
-			given: all(running, seen(instance.Instance{ProviderID: "cloud:///2", State: instance.Running}), func(s *State) { s.Node.Claimed = false }),
-			watch: Closely, phase: clusterv1alpha1.MachinePhaseRunning, condition: "InstanceReady False ProviderIDConflict",
+			given: all(running, seen(instance.Instance{ProviderID: "cloud:///2", State: instance.Running}), func(s *State) { s.Node.Synced = false }),
+			poll:  instance.PollPending, phase: clusterv1alpha1.MachinePhaseRunning, condition: "InstanceReady False ProviderIDConflict",
 		},
 		"the uid is another machine's": {
-			given: all(born, uidTaken, seen(vm)), phase: pending, wake: takenPause,
+			given: all(born, uidTaken, seen(vm)), phase: pending, requeue: uidRecheck,
 			condition: "InstanceReady False MachineUIDTaken", message: "team/other",
 		},
 		"the uid is another machine's, and there is no id": {
-			given: uidTaken, phase: pending, wake: takenPause, condition: "InstanceReady False MachineUIDTaken",
+			given: uidTaken, phase: pending, requeue: uidRecheck, condition: "InstanceReady False MachineUIDTaken",
 		},
 		"after an upgrade nothing is done or written before a look": {
-			given: all(running, upgraded, awaitFirstPoll, func(s *State) { s.Node.Claimed = false }), watch: Closely,
+			given: all(running, upgraded, notPolledYet, func(s *State) { s.Node.Synced = false }), poll: instance.PollPending,
 			phase: clusterv1alpha1.MachinePhaseRunning, silent: true, condition: "Ready True MachineReady",
 		},
 		"after an upgrade a look confirms silently": {
-			given: all(running, upgraded), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
+			given: all(running, upgraded), poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
 		},
 		"after an upgrade a VM that is gone is replaced": {
-			given: all(running, upgraded, missing(2)), watch: Unwatched, phase: clusterv1alpha1.MachinePhaseFailed,
+			given: all(running, upgraded, missing(2)), poll: instance.PollNever, phase: clusterv1alpha1.MachinePhaseFailed,
 			condition: "InstanceReady False Missing",
 		},
 		"paused after an upgrade, its Node is left as it was shown": {
-			given: all(running, upgraded, awaitFirstPoll, joined(metav1.ConditionFalse), func(s *State) { s.Machine.Paused = Pause{"PausedByAnnotation", "Paused."} }),
+			given: all(running, upgraded, notPolledYet, joined(metav1.ConditionFalse), func(s *State) { s.Machine.Paused = Pause{"PausedByAnnotation", "Paused."} }),
 			phase: clusterv1alpha1.MachinePhaseRunning, condition: "NodeReady True NodeReady",
 		},
 	})
@@ -130,12 +130,12 @@ func TestLeavingUnadopted(t *testing.T) {
 		s.Memory = Next(*s).Memory
 		succeeded(instance.Delete, nil)(s)
 	}
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"the driver is asked first": {
-			given: all(born, deleting), watch: Closely, wake: driverPatience, silent: true,
+			given: all(born, deleting), poll: instance.PollPending, requeue: driverDebounce, silent: true,
 		},
 		"one that is away is waited for": {
-			given: all(born, deleting, longAgo, func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }), watch: Closely, phase: gone,
+			given: all(born, deleting, longAgo, func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }), poll: instance.PollPending, phase: gone,
 			condition: "InstanceReady Unknown NotAdopted", message: "gone",
 		},
 		"confirmed, it is drained": {given: all(born, deleting, seen(vm)), do: DrainNode, phase: gone},
@@ -148,38 +148,38 @@ func TestLeavingUnadopted(t *testing.T) {
 				s.Memory.Last = &instance.Outcome{Operation: instance.Create, Ended: s.Now.Add(-time.Minute), Instance: &vm}
 				for range 2 {
 					s.Memory = Next(*s).Memory
-					s.Driver.Seen, s.Driver.UnderWay = nil, true
+					s.Driver.LastPoll, s.Driver.UnderWay = nil, true
 				}
 				s.Driver.UnderWay = false
 				succeeded(instance.Delete, nil)(s)
-			}), do: Release, wake: deletePatience, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,
+			}), do: Release, requeue: deleteDebounce, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"another VM carries the uid: it is deleted": {
 			given: all(born, deleting, seen(instance.Instance{ProviderID: "cloud:///2", State: instance.Running})), do: Delete, phase: gone,
 			condition: "Drained True NoNode",
 		},
-		"nothing is left: only the machine goes": {given: all(born, deleting, missing(2), deletedByUID), do: Release, wake: deletePatience, silent: true},
+		"nothing is left: only the machine goes": {given: all(born, deleting, missing(2), deletedByUID), do: Release, requeue: deleteDebounce, silent: true},
 		"the uid belongs to another name: only the machine goes": {
-			given: all(born, deleting, lookFailed(instance.Conflict)), do: Release, wake: deletePatience, silent: true,
+			given: all(born, deleting, lookFailed(instance.Conflict)), do: Release, requeue: deleteDebounce, silent: true,
 		},
 		"a machine of an earlier core is not let go for that": {
 			given: all(running, upgraded, deleting, lookFailed(instance.Conflict)), do: Delete, phase: gone,
 		},
 		"forgotten: the driver is not asked": {
-			given: all(born, deleting, func(s *State) { s.Machine.Forgotten = true }), phase: gone, wake: tellPause,
+			given: all(born, deleting, func(s *State) { s.Machine.Forgotten = true }), phase: gone, requeue: forgetRecheck,
 			condition: "InstanceReady False " + clusterv1alpha1.ReasonInstanceForgotten, message: "cloud:///1",
 		},
 		"the uid is another machine's: only the machine goes": {
-			given: all(born, uidTaken, deleting, seen(vm)), do: Release, wake: deletePatience, silent: true,
+			given: all(born, uidTaken, deleting, seen(vm)), do: Release, requeue: deleteDebounce, silent: true,
 		},
 		"a machine without a uid has nothing": {
-			given: all(born, deleting, func(s *State) { s.Machine.UID = "" }), do: Release, wake: deletePatience, silent: true,
+			given: all(born, deleting, func(s *State) { s.Machine.UID = "" }), do: Release, requeue: deleteDebounce, silent: true,
 		},
 		"a delete that the driver does not understand, of nothing": {
 			given: all(born, deleting, missing(2), func(s *State) {
 				s.Memory = Next(*s).Memory
 				ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})(s)
-			}), do: Release, watch: Closely, wake: deletePatience, silent: true,
+			}), do: Release, poll: instance.PollPending, requeue: deleteDebounce, silent: true,
 		},
 	})
 }
@@ -188,16 +188,16 @@ func TestLeavingUnadopted(t *testing.T) {
 // providerID becomes the Node's once the API server knows that it may.
 func TestTakingOverTheNodesForm(t *testing.T) {
 	alias := func(s *State) {
-		s.Driver.Seen.Instance.ProviderIDAliases = []string{"cloud://r/1"}
+		s.Driver.LastPoll.Instance.ProviderIDAliases = []string{"cloud://r/1"}
 		s.Node.ProviderID = "cloud://r/1"
 	}
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"the alias is written down first": {
-			given: all(running, alias), watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning,
+			given: all(running, alias), poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"then the Node's form is": {
-			given: all(running, alias, func(s *State) { s.Machine.Status = Next(*s).Status }), do: Record,
-			watch: Seldom, phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
+			given: all(running, alias, func(s *State) { s.Machine.Status = Next(*s).Status }), do: RecordProviderID,
+			poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
 		},
 	})
 	s := given(running, alias)
@@ -209,7 +209,7 @@ func TestTakingOverTheNodesForm(t *testing.T) {
 	if ids, want := s.KnownIDs(), []string{"cloud:///1", "cloud://r/1"}; !slices.Equal(ids, want) {
 		t.Errorf("known as %q, want %q", ids, want)
 	}
-	awaitFirstPoll(&s)
+	notPolledYet(&s)
 	if ids, want := s.KnownIDs(), []string{"cloud:///1", "cloud://r/1"}; !s.Confirmed() || !slices.Equal(ids, want) {
 		t.Errorf("a process that has seen nothing knows it as %q, want %q", ids, want)
 	}

@@ -1,11 +1,18 @@
 // Package lifecycle decides what to do next for one Machine: from what is written down, what its
-// driver and its Node say, and what time it is, to one step. It is pure, and reads like a table of
-// contents:
+// driver and its Node say, and what time it is, to one step. It is pure. A step has four stages; each
+// takes and returns values:
+//
+//	remember  the Memory with what was seen since the last step
+//	decide    one action, or what to wait for, and why
+//	describe  the status that follows from state and decision; each condition has one function
+//	debounce  what of it is not worth a write yet
+//
+// To decide goes through the parts of a life until one has decided. A file has one or a few:
 //
 //	on the way in:  identity → adoption → bootstrap → instance → node
-//	on the way out: adoption → (forgotten) → drain → instance → node → finalizer
+//	on the way out: adoption → forget → drain → delete → node → finalizer
 //
-// Whoever calls Next does what Step.Do says, and asks again with what came of it, until there is
+// Read next.go, state.go and step.go first. Whoever calls Next does what Step.Do says, and asks again with what came of it, until there is
 // nothing to do; see Step for what is written when. Calling Next twice with the same state gives
 // the same step.
 //
@@ -26,6 +33,6 @@
 //   - Forgotten. A machine that somebody with the right to do so gives up goes without its VM. What
 //     it leaves behind is written down before.
 //   - Brake. For a paused machine nothing is done but to show that it is paused.
-//   - No write for nothing. What passes within seconds is not written down (see patience), and what
+//   - No write for nothing. What passes within seconds is not written down (see debounce), and what
 //     is settled is left alone.
 package lifecycle

@@ -19,21 +19,21 @@ func drainedNode(s *State) { s.Drain = &Drain{Done: true} }
 // TestForgetting shows each decision on a machine that goes without its VM.
 func TestForgetting(t *testing.T) {
 	const deletingPhase = clusterv1alpha1.MachinePhaseDeleting
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"what is left behind is written down first": {
-			given: all(running, deleting, toForget), wake: tellPause, phase: deletingPhase,
+			given: all(running, deleting, toForget), requeue: forgetRecheck, phase: deletingPhase,
 			condition: "InstanceReady False Forgotten", message: "machineUID uid, VM cloud:///1",
 		},
 		"VMs that must not be are told of, too": {
 			given: all(running, deleting, toForget, func(s *State) {
-				s.Driver.Seen = &instance.Observation{At: s.Now, Looks: 1, Instance: &instance.Instance{
+				s.Driver.LastPoll = &instance.Observation{At: s.Now, Looks: 1, Instance: &instance.Instance{
 					ProviderID: "cloud:///1", State: instance.Running, DuplicateProviderIDs: []string{"cloud:///2", "cloud:///3"},
 				}}
-			}), wake: tellPause, phase: deletingPhase,
+			}), requeue: forgetRecheck, phase: deletingPhase,
 			condition: "InstanceReady False Forgotten", message: "VM cloud:///1, VM cloud:///2, VM cloud:///3.",
 		},
 		"a VM that nobody has seen is told of by its uid": {
-			given: all(intended, deleting, toForget), wake: tellPause, phase: deletingPhase,
+			given: all(intended, deleting, toForget), requeue: forgetRecheck, phase: deletingPhase,
 			condition: "InstanceReady False Forgotten", message: "in the cloud: machineUID uid.",
 		},
 		"a call that is under way may yet name the VM": {
@@ -41,7 +41,7 @@ func TestForgetting(t *testing.T) {
 			condition: "InstanceReady False Deleting", message: "under way",
 		},
 		"a VM that is known only later is told of, too": {
-			given: all(intended, deleting, toForget, told, func(s *State) { s.Machine.ProviderID = "cloud:///9" }), wake: tellPause,
+			given: all(intended, deleting, toForget, told, func(s *State) { s.Machine.ProviderID = "cloud:///9" }), requeue: forgetRecheck,
 			phase: deletingPhase, condition: "InstanceReady False Forgotten", message: "VM cloud:///9",
 		},
 		"the Node is drained as ever": {
@@ -57,10 +57,10 @@ func TestForgetting(t *testing.T) {
 		},
 		"then the machine goes, and what is left behind is told once more": {
 			given: all(intended, deleting, toForget, told), do: Release, phase: deletingPhase,
-			condition: "InstanceReady False Forgotten", silent: true, wake: deletePatience,
+			condition: "InstanceReady False Forgotten", silent: true, requeue: deleteDebounce,
 		},
 		"a machine that was never asked for leaves nothing behind": {
-			given: all(deleting, toForget), do: Release, silent: true, wake: deletePatience,
+			given: all(deleting, toForget), do: Release, silent: true, requeue: deleteDebounce,
 		},
 		"who takes it back has the VM deleted": {
 			given: all(running, deleting, toForget, told, drainedNode, func(s *State) { s.Machine.Forgotten = false }), do: Delete,

@@ -7,166 +7,212 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// recheck is how long to wait for a look before an operation that was accepted is asked for again.
-const recheck = 30 * time.Second
-
-// recordDriverState takes into memory what the driver wants to be told again: from its last answer
-// or the last look, whichever is newer.
-func (p *plan) recordDriverState() {
-	if last := p.Memory.Last; last != nil {
-		p.heard(last.LastKnownState(), last.Ended)
-	}
-	if seen := p.Driver.Seen; seen != nil && seen.Instance != nil {
-		p.heard(seen.Instance.LastKnownState, seen.At)
-	}
+// Memory is what one process remembers of a machine between steps. Losing it is safe at any time.
+type Memory struct {
+	// Attempted is the mutation that was started and whose outcome has not been seen; empty when
+	// there is none.
+	Attempted instance.Operation
+	// AttemptedAt is when it was started.
+	AttemptedAt time.Time
+	// Last is the outcome that was seen last; nil before the first.
+	Last *instance.Outcome
+	// LastKnownState is what the driver last wanted to be told again, at LastKnownStateAt; nil where
+	// this process has heard nothing.
+	LastKnownState   []byte
+	LastKnownStateAt time.Time
+	// UncertainAt is when the last create of unknown outcome ended; zero when there was none.
+	UncertainAt time.Time
+	// Failures counts failures of the same class in a row.
+	Failures int
+	// Deletes counts deletes in a row that were accepted and left something.
+	Deletes int
+	// RetryAt is when the next mutation may start.
+	RetryAt time.Time
+	// Gone: nothing of the machine is left in the cloud and nothing can come any more.
+	Gone bool
+	// MaybeCreated: a create may have made a VM. It was accepted, nobody knows its outcome, or an
+	// earlier process sent it.
+	MaybeCreated bool
+	// Refused: a create was refused for good, and neither it nor one before it can have made
+	// anything.
+	Refused bool
+	// Confirmed is the providerID that the driver has confirmed to this process, Contradicted one
+	// in whose place it has named another since; empty for none.
+	Confirmed, Contradicted string
+	// NamedAt is when the driver last named the VM; zero before.
+	NamedAt time.Time
+	// InstanceSeen: a VM was seen. There is no other for this uid, ever.
+	InstanceSeen bool
+	// Drained is the condition Drained once the drain is over; the zero value before.
+	Drained Condition
+	// DrainPasses counts the passes of the drain; PodsRemaining names the pods that the last one
+	// left.
+	DrainPasses   int
+	PodsRemaining string
+	// Silence is that of the Node that is drained; nil while its kubelet reports.
+	Silence *Silence
+	// Wait is what the machine was last seen to wait for.
+	Wait Wait
+	// DeleteNowAt is when the machine was deleted because somebody asked for it; zero before.
+	DeleteNowAt time.Time
+	// Syncs counts how often the Node was synced of late, the last time at SyncedAt.
+	Syncs    int
+	SyncedAt time.Time
+	// Debounced is what keeps the status from being written for now, DebouncedSince since when;
+	// empty for nothing.
+	Debounced      string
+	DebouncedSince time.Time
 }
 
-func (p *plan) heard(state []byte, at time.Time) {
-	if m := &p.Memory; state != nil && !at.Before(m.HeardAt) {
-		m.LastKnownState, m.HeardAt = state, at
+// Silence is for how long nothing has been heard of a Node's kubelet, though it could have been.
+type Silence struct {
+	// Since is what Clock.Nodes showed when it began.
+	Since time.Duration
+	// RenewTime is what the Node's Lease said then; the silence ends when it says anything else.
+	RenewTime time.Time
+}
+
+// Wait is something that a machine waits for, and for how long it was observed to.
+type Wait struct {
+	// For is what; empty for nothing.
+	For string
+	// Since is when this process first saw the machine wait for it.
+	Since time.Time
+	// Observed is for how long it was observed since then, Reading what the clock showed last.
+	Observed, Reading time.Duration
+	// Blind: when the clock was last read, it could not be told whether what is waited for had
+	// come.
+	Blind bool
+}
+
+// What a machine waits for within a time.
+const (
+	waitForNode  = "node"
+	waitForDrain = "drain"
+)
+
+// read adds the time since the last reading of a clock that shows clock now. It counts only while
+// what is waited for stays the same, and between two readings of which neither was blind.
+func (w Wait) read(waitFor string, now time.Time, clock time.Duration, blind bool) Wait {
+	if w.For != waitFor {
+		w = Wait{For: waitFor, Since: now, Reading: clock}
 	}
-}
-
-// writeDriverState has it written down.
-func (p *plan) writeDriverState() {
-	if p.Memory.LastKnownState != nil {
-		p.status.LastKnownState = p.Memory.LastKnownState
+	if !blind && !w.Blind {
+		w.Observed += clock - w.Reading
 	}
+	w.Reading, w.Blind = clock, blind
+	return w
 }
 
-// hasPartialFailure says whether the last call failed, and handed over what must survive that.
-func (p *plan) hasPartialFailure() bool {
-	last := p.Memory.Last
-	return last != nil && last.Failure != nil && last.Failure.LastKnownState != nil
+// acceptedRecheck is how long to wait for a poll before an operation that was accepted is asked for
+// again.
+const acceptedRecheck = 30 * time.Second
+
+// remember returns the memory with what was seen since the last step. Each part builds on those
+// before it.
+func remember(s State) Memory {
+	s.Memory = rememberOutcome(s)
+	s.Memory = rememberDriverState(s)
+	s.Memory = rememberProviderID(s)
+	s.Memory.Silence = rememberSilence(s)
+	if s.isPaused() {
+		s.Memory.Wait.Blind = true
+	}
+	return s.Memory
 }
 
-// updateMemory takes an outcome into memory. An attempt that is neither under way nor has an
+// rememberOutcome adds how the last call ended. An attempt that is neither under way nor has an
 // outcome was lost: nobody can say what became of it.
-func (p *plan) updateMemory() {
-	m := &p.Memory
-	if p.Driver.Outcome != nil {
-		p.applyOutcome(*p.Driver.Outcome)
-		return
-	}
-	if m.Attempted == "" || p.Driver.UnderWay {
-		return
-	}
-	p.applyOutcome(instance.Outcome{
-		Operation: m.Attempted, Started: m.AttemptedAt, Ended: p.Now,
-		Failure: &instance.Failure{
+func rememberOutcome(s State) Memory {
+	m, outcome := s.Memory, s.Driver.Outcome
+	if outcome == nil && m.Attempted != "" && !s.Driver.UnderWay {
+		outcome = &instance.Outcome{Operation: m.Attempted, Started: m.AttemptedAt, Ended: s.Now, Failure: &instance.Failure{
 			Class: instance.OutcomeUnknown, Reason: clusterv1alpha1.ReasonOutcomeUnknown, Message: "The call's outcome was lost.",
-		},
-	})
+		}}
+	}
+	if outcome == nil {
+		return m
+	}
+	return m.withOutcome(*outcome, s.Machine.UID)
 }
 
-func (p *plan) applyOutcome(o instance.Outcome) {
-	m := &p.Memory
+// withOutcome returns m with the outcome of a call for the machine of this uid.
+func (m Memory) withOutcome(o instance.Outcome, uid string) Memory {
 	repeated := m.Last != nil && m.Last.Failure != nil && o.Failure != nil && m.Last.Failure.Class == o.Failure.Class
 	m.Attempted, m.AttemptedAt, m.Last = "", time.Time{}, &o
-	m.RetryAt = o.Ended.Add(recheck)
+	m.RetryAt = o.Ended.Add(acceptedRecheck)
 	m.Deletes++
 	if o.Operation != instance.Delete || o.Instance == nil {
 		m.Deletes = 0
 	}
 	if o.Failure == nil {
 		m.Failures = 0
-		m.Possible = m.Possible || o.Operation == instance.Create
-		return
+		m.MaybeCreated = m.MaybeCreated || o.Operation == instance.Create
+		return m
 	}
 	if !repeated {
 		m.Failures = 0
 	}
 	m.Failures++
-	m.RetryAt = o.Ended.Add(o.Failure.RetryAfterNth(m.Failures, p.Machine.UID))
+	m.RetryAt = o.Ended.Add(o.Failure.RetryAfterNth(m.Failures, uid))
 	if o.Operation != instance.Create {
-		return
+		return m
 	}
-	m.Refused = o.Failure.Class.IsTerminal() && !m.Possible && o.Failure.LastKnownState == nil
+	m.Refused = o.Failure.Class.IsTerminal() && !m.MaybeCreated && o.Failure.LastKnownState == nil
 	if o.Failure.Class.IsUncertain() {
-		m.Doubt, m.Possible = o.Ended, true
+		m.UncertainAt, m.MaybeCreated = o.Ended, true
 	}
+	return m
 }
 
-// view is the VM as this process knows it.
-type view struct {
-	// instance is nil when none is known.
-	instance *instance.Instance
-	// at is when the look began, or the call ended.
-	at time.Time
-	// looked says that this is what a look found, and not what a call answered.
-	looked bool
-	// looks counts how many looks in a row found nothing.
-	looks int
-	// failure is how the last look failed.
-	failure *instance.Failure
+// rememberDriverState adds what the driver wants to be told again: from its last answer or the last
+// poll, whichever is newer.
+func rememberDriverState(s State) Memory {
+	m := s.Memory
+	if m.Last != nil {
+		m = m.withDriverState(m.Last.LastKnownState(), m.Last.Ended)
+	}
+	if seen := s.Driver.LastPoll; seen != nil && seen.Instance != nil {
+		m = m.withDriverState(seen.Instance.LastKnownState, seen.At)
+	}
+	return m
 }
 
-// leftover says whether what is there is only what is left of a create that died half-way.
-func (v view) leftover() bool {
-	return v.instance.State == instance.Failed && v.instance.ProviderID == ""
+func (m Memory) withDriverState(state []byte, at time.Time) Memory {
+	if state != nil && !at.Before(m.LastKnownStateAt) {
+		m.LastKnownState, m.LastKnownStateAt = state, at
+	}
+	return m
 }
 
-// view prefers the last look to the last answer, unless the look began before that answer was
-// given.
-func (s State) view() view {
-	last, seen := s.Memory.Last, s.Driver.Seen
-	if seen != nil && (last == nil || !seen.At.Before(last.Ended)) {
-		v := view{at: seen.At, looked: true, instance: seen.Instance, failure: seen.Failure}
-		if seen.Failure != nil && seen.Failure.Class == instance.NotFound {
-			v.instance, v.looks = nil, seen.Looks
+// rememberProviderID adds what the driver has said of spec.providerID.
+func rememberProviderID(s State) Memory {
+	id := s.Machine.ProviderID
+	if vm := s.named(); vm != nil {
+		s.Memory.Contradicted, s.Memory.NamedAt = "", s.view().at
+		if id != "" && !vm.Has(id) {
+			s.Memory.Contradicted, s.Memory.Confirmed = id, ""
 		}
-		return v
 	}
-	if last != nil {
-		return view{at: last.Ended, instance: last.Instance, failure: last.Failure}
+	if s.Confirmed() {
+		s.Memory.Confirmed = id
 	}
-	return view{}
+	return s.Memory
 }
 
-// isStateLost says whether the driver has lost what it knew of this machine: nothing is done until
-// a look succeeds again.
-func (p *plan) isStateLost() bool {
-	last := p.Memory.Last
-	lost := last != nil && last.Failure != nil && last.Failure.Class == instance.DataLoss ||
-		p.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonDataLoss
-	if !lost {
-		return false
-	}
-	p.watch = Seldom
-	if v := p.view(); v.instance != nil && v.failure == nil {
-		return false
-	}
-	if last != nil && last.Failure != nil {
-		p.refused(last.Failure)
-	}
-	p.status.Phase = clusterv1alpha1.MachinePhaseUnknown
-	return true
-}
-
-// settledAt is when every create of which nobody knows what became has come to its end; zero when
-// there is no doubt.
-func (p *plan) settledAt() time.Time {
-	doubt := p.Memory.Doubt
-	if before := p.lastDoubtOfOthers(); doubt.Before(before) {
-		doubt = before
-	}
-	if doubt.IsZero() {
-		return doubt
-	}
-	return doubt.Add(p.Driver.CreateSettle)
-}
-
-// lastDoubtOfOthers is when the last create of an earlier process ended at the latest; zero when
-// nothing tells of one. Once a VM was there no other was asked for.
-func (p *plan) lastDoubtOfOthers() time.Time {
-	operation, leading := p.Machine.Status.LastOperation, p.Driver.LeadingSince
+// rememberSilence is for how long nothing has been heard of the kubelet of a Node that is drained,
+// by what a pass of the drain found. A pass that could not find out changes nothing.
+func rememberSilence(s State) *Silence {
+	d, before := s.Drain, s.Memory.Silence
 	switch {
-	case operation == nil || operation.Type != clusterv1alpha1.OperationCreate:
-		return time.Time{}
-	case operation.State != clusterv1alpha1.OperationSucceeded:
-		return leading
-	case !operation.At.After(leading):
-		return operation.At
+	case d == nil || d.Error != "":
+		return before
+	case !d.Silent:
+		return nil
+	case isInstanceGone(s) || d.LeaseError != "":
+		return before
+	case before == nil || !before.RenewTime.Equal(d.RenewTime):
+		return &Silence{Since: s.Clock.Nodes, RenewTime: d.RenewTime}
 	}
-	return time.Time{}
+	return before
 }

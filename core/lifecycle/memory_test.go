@@ -10,12 +10,12 @@ import (
 
 // remembered is the memory after outcomes, a second apart.
 func remembered(outcomes ...instance.Outcome) Memory {
-	p := &plan{State: given()}
+	var m Memory
 	for n, o := range outcomes {
 		o.Ended = epoch.Add(time.Duration(n) * time.Second)
-		p.applyOutcome(o)
+		m = m.withOutcome(o, "uid")
 	}
-	return p.Memory
+	return m
 }
 
 func failed(op instance.Operation, class instance.Class) instance.Outcome {
@@ -53,9 +53,9 @@ func TestRemember(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := remembered(c.outcomes...)
-			got := memory{failures: m.Failures, deletes: m.Deletes, possible: m.Possible, refused: m.Refused}
-			if !m.Doubt.IsZero() {
-				got.doubt = int(m.Doubt.Sub(epoch)/time.Second) + 1
+			got := memory{failures: m.Failures, deletes: m.Deletes, possible: m.MaybeCreated, refused: m.Refused}
+			if !m.UncertainAt.IsZero() {
+				got.doubt = int(m.UncertainAt.Sub(epoch)/time.Second) + 1
 			}
 			if got != c.want {
 				t.Errorf("remembers %+v, want %+v", got, c.want)
@@ -81,14 +81,14 @@ func TestLeftover(t *testing.T) {
 		"running":                 {instance.Running, "cloud:///1", false},
 	} {
 		v := view{instance: &instance.Instance{State: c.state, ProviderID: c.providerID}}
-		if got := v.leftover(); got != c.want {
+		if got := v.isLeftover(); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-// TestSettleBy: when nothing can come any more of creates whose end nobody saw.
-func TestSettleBy(t *testing.T) {
+// TestSettledAt: when nothing can come any more of creates whose end nobody saw.
+func TestSettledAt(t *testing.T) {
 	leading := epoch.Add(time.Minute)
 	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState, at time.Time) *Operation {
 		return &Operation{Type: op, State: state, At: at}
@@ -111,18 +111,18 @@ func TestSettleBy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{State: given(func(s *State) {
-				s.Driver.LeadingSince, s.Machine.Status.LastOperation, s.Memory.Doubt = leading, c.last, c.doubt
-			})}
-			if got := p.settledAt(); !got.Equal(c.want) {
+			s := given(func(s *State) {
+				s.Driver.LeadingSince, s.Machine.Status.LastOperation, s.Memory.UncertainAt = leading, c.last, c.doubt
+			})
+			if got := settledAt(s); !got.Equal(c.want) {
 				t.Errorf("settles by %s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-// TestFrozen: what a driver says that has lost what it knew holds until it shows a VM.
-func TestFrozen(t *testing.T) {
+// TestLostStateIsWaitedFor: what a driver says that has lost what it knew holds until it shows a VM.
+func TestLostStateIsWaitedFor(t *testing.T) {
 	wrote := func(s *State) {
 		s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
 	}
@@ -135,17 +135,16 @@ func TestFrozen(t *testing.T) {
 		want  bool
 	}{
 		"nothing was lost":                    {all(provisioned, vm), false},
-		"nobody has looked since":             {all(provisioned, wrote, awaitFirstPoll), true},
-		"a look found nothing":                {all(provisioned, wrote, missing(confirmations)), true},
+		"nobody has looked since":             {all(provisioned, wrote, notPolledYet), true},
+		"a look found nothing":                {all(provisioned, wrote, missing(missesUntilGone)), true},
 		"a look found the VM":                 {all(provisioned, wrote, vm), false},
 		"a look found it, and the next fails": {all(provisioned, wrote, vm, refusedLook(instance.Internal, true)), true},
-		"a call has just been told so":        {all(provisioned, said, awaitFirstPoll), true},
+		"a call has just been told so":        {all(provisioned, said, notPolledYet), true},
 		"a look after it found the VM":        {all(provisioned, said, vm), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{State: given(c.given)}
-			if got := p.isStateLost(); got != c.want {
-				t.Errorf("frozen: %t, want %t", got, c.want)
+			if _, got := awaitLostState(given(c.given), decision{}); got != c.want {
+				t.Errorf("waits: %t, want %t", got, c.want)
 			}
 		})
 	}

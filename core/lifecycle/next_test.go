@@ -15,7 +15,7 @@ const (
 
 // TestNext shows each decision once.
 func TestNext(t *testing.T) {
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"a machine without a uid gets one first": {
 			given: func(s *State) { s.Machine.UID = "" }, do: Identify, silent: true,
 		},
@@ -25,7 +25,7 @@ func TestNext(t *testing.T) {
 		"user data that cannot be rendered": {
 			given:     func(s *State) { s.BootstrapError = "label is wrong" },
 			condition: "Ready False BootstrapInvalid", message: "label is wrong", phase: clusterv1alpha1.MachinePhasePending,
-			wake: bootstrapPause,
+			requeue: bootstrapRetry,
 		},
 		"user data with a warning": {
 			given: func(s *State) { s.BootstrapWarning = "kubelet is old" }, do: Create,
@@ -33,7 +33,7 @@ func TestNext(t *testing.T) {
 		},
 		"user data of a machine that has its VM does not matter any more": {
 			given:     all(running, func(s *State) { s.BootstrapError = "label is wrong" }),
-			condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning, watch: Seldom, silent: true,
+			condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollSettled, silent: true,
 		},
 		"user data that cannot be rendered any more after an attempt that failed": {
 			given: all(intended, func(s *State) {
@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 				s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
 			}),
 			condition: "BootstrapReady False BootstrapInvalid", message: "label is wrong",
-			phase: clusterv1alpha1.MachinePhaseProvisioning, wake: bootstrapPause,
+			phase: clusterv1alpha1.MachinePhaseProvisioning, requeue: bootstrapRetry,
 		},
 		"no driver": {
 			given:     func(s *State) { s.Driver.Unknown = "no driver for cloudProvider \"x\"" },
@@ -58,20 +58,20 @@ func TestNext(t *testing.T) {
 			condition: "InstanceReady False Creating", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"the driver has no room: nothing is written": {
-			given: func(s *State) { s.Driver.Throttled = true }, silent: true, wake: turnPatience,
+			given: func(s *State) { s.Driver.Throttled = true }, silent: true, requeue: limiterDebounce,
 		},
 		"others of the account were refused for want of quota": {
 			given: func(s *State) {
 				s.Driver.Held = &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", Message: "2 of 2"}
 			},
-			condition: "InstanceReady False QuotaExceeded", message: "2 of 2", wake: heldPause, phase: clusterv1alpha1.MachinePhasePending,
+			condition: "InstanceReady False QuotaExceeded", message: "2 of 2", requeue: breakerRecheck, phase: clusterv1alpha1.MachinePhasePending,
 		},
 		"the account is called too often: nothing is written": {
 			given:  func(s *State) { s.Driver.Held = &instance.Failure{Class: instance.RateLimited, Reason: "RateLimited"} },
-			silent: true, wake: heldPause,
+			silent: true, requeue: breakerRecheck,
 		},
 		"the driver is away for a moment": {
-			given: func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }, wake: driverPatience, silent: true,
+			given: func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }, requeue: driverDebounce, silent: true,
 		},
 		"the driver is away": {
 			given:     all(func(s *State) { s.Driver.Ready, s.Driver.Unready = false, "gone" }, patient),
@@ -82,16 +82,16 @@ func TestNext(t *testing.T) {
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a create whose outcome got lost is repeated soon": {
-			given: all(intended, func(s *State) { s.Memory.Attempted = instance.Create }), silent: true, wake: time.Second,
+			given: all(intended, func(s *State) { s.Memory.Attempted = instance.Create }), silent: true, requeue: time.Second,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"the VM is known by its providerID": {
-			given: all(intended, succeeded(instance.Create, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})), do: Record,
+			given: all(intended, succeeded(instance.Create, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})), do: RecordProviderID,
 			phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
 		},
 		"a failure half-way tells the providerID": {
 			given: all(intended, ended(instance.Create, instance.Failure{Class: instance.Internal, ProviderID: "cloud:///1", LastKnownState: []byte("x")})),
-			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			do:    RecordProviderID, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"what was made half-way is taken up again": {
 			given: all(intended, func(s *State) {
@@ -101,21 +101,21 @@ func TestNext(t *testing.T) {
 			do: Create, condition: "InstanceReady False ProviderInternal", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create that shows no VM waits": {
-			given: all(intended, succeeded(instance.Create, nil)), wake: recheck, watch: Closely, silent: true,
+			given: all(intended, succeeded(instance.Create, nil)), requeue: acceptedRecheck, poll: instance.PollPending, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create whose VM is nowhere is repeated": {
-			given: all(intended, succeeded(instance.Create, nil), missing(2)), do: Create, watch: Closely,
+			given: all(intended, succeeded(instance.Create, nil), missing(2)), do: Create, poll: instance.PollPending,
 			phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
 		},
 		"an accepted create that left ruins waits": {
-			given: all(intended, succeeded(instance.Create, &instance.Instance{State: instance.Failed, Message: "no port"})), wake: recheck, watch: Closely,
+			given: all(intended, succeeded(instance.Create, &instance.Instance{State: instance.Failed, Message: "no port"})), requeue: acceptedRecheck, poll: instance.PollPending,
 			condition: "InstanceReady False Failed", message: "no port", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a VM that boots is not worth a write": {
 			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" },
 				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
-			watch: Closely, condition: "InstanceReady False Creating", phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
+			poll: instance.PollPending, condition: "InstanceReady False Creating", phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true,
 		},
 		"a VM that boots after trouble is": {
 			given: all(func(s *State) {
@@ -125,38 +125,38 @@ func TestNext(t *testing.T) {
 				func(s *State) {
 					s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "QuotaExceeded"})
 				}),
-			watch: Closely, condition: "InstanceReady False Booting", message: "Building", phase: clusterv1alpha1.MachinePhaseProvisioning,
+			poll: instance.PollPending, condition: "InstanceReady False Booting", message: "Building", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a VM that has not been looked at yet": {
-			given: func(s *State) { s.Machine.ProviderID = "cloud:///1" }, watch: Closely, wake: driverPatience, silent: true,
+			given: func(s *State) { s.Machine.ProviderID = "cloud:///1" }, poll: instance.PollPending, requeue: driverDebounce, silent: true,
 		},
 		"a VM that no driver can be asked about": {
 			given:     all(intended, func(s *State) { s.Machine.ProviderID, s.Driver.Unknown = "cloud:///1", "no driver" }),
-			condition: "InstanceReady False DriverNotFound", phase: clusterv1alpha1.MachinePhaseProvisioning, watch: Closely,
+			condition: "InstanceReady False DriverNotFound", phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
 		},
 		"a VM that cannot be looked at": {
 			given: all(intended, func(s *State) {
 				s.Machine.ProviderID = "cloud:///1"
-				s.Driver.Seen = &instance.Observation{Failure: &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid"}, At: s.Now, Looks: 1}
+				s.Driver.LastPoll = &instance.Observation{Failure: &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid"}, At: s.Now, Looks: 1}
 			}, patient),
-			condition: "InstanceReady False CredentialsInvalid", phase: clusterv1alpha1.MachinePhaseProvisioning, watch: Closely,
+			condition: "InstanceReady False CredentialsInvalid", phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
 		},
 		"a VM that was gone at one look is looked for again": {
-			given: all(running, missing(1)), watch: Seldom, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,
+			given: all(running, missing(1)), poll: instance.PollSettled, silent: true, phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"a look that began before the create was answered does not count": {
 			given: all(intended, func(s *State) {
 				s.Machine.ProviderID = "cloud:///1"
 				missing(2)(s)
-				s.Driver.Seen.At = s.Now.Add(-time.Second)
+				s.Driver.LastPoll.At = s.Now.Add(-time.Second)
 			}, succeeded(instance.Create, &instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
-			watch: Closely, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning, condition: "InstanceReady False Creating",
+			poll: instance.PollPending, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning, condition: "InstanceReady False Creating",
 		},
 		"a VM that was gone at two looks is gone": {
 			given: all(running, missing(2)), condition: "Ready False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
 		},
 		"a driver that is away changes nothing for a machine that runs": {
-			given: all(running, func(s *State) { s.Driver = Driver{Unready: "gone"} }), watch: Seldom, silent: true,
+			given: all(running, func(s *State) { s.Driver = Driver{Unready: "gone"} }), poll: instance.PollSettled, silent: true,
 			condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"a VM that the cloud has given up": {
@@ -166,64 +166,64 @@ func TestNext(t *testing.T) {
 		"a VM that is stopped before it has a Node": {
 			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" },
 				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Stopped})),
-			condition: "InstanceReady False Stopped", phase: clusterv1alpha1.MachinePhaseProvisioning, watch: Closely,
+			condition: "InstanceReady False Stopped", phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
 		},
 		"a VM that is changed": {
 			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Updating})),
-			condition: "Ready False Updating", phase: clusterv1alpha1.MachinePhaseRunning, watch: Closely,
+			condition: "Ready False Updating", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollPending,
 		},
 		"a VM that somebody else deletes": {
 			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
-			condition: "Ready False Deleting", phase: clusterv1alpha1.MachinePhaseRunning, watch: Closely,
+			condition: "Ready False Deleting", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollPending,
 		},
 		"a VM that comes up again": {
 			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
-			condition: "Ready False Booting", phase: clusterv1alpha1.MachinePhaseRunning, watch: Closely,
+			condition: "Ready False Booting", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollPending,
 		},
 		"more VMs than there may be are named": {
 			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running, DuplicateProviderIDs: []string{"cloud:///2"}})),
-			condition: "InstanceReady True Running", message: "cloud:///2", phase: clusterv1alpha1.MachinePhaseRunning, watch: Seldom,
+			condition: "InstanceReady True Running", message: "cloud:///2", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollSettled,
 		},
-		"a Node is claimed first": {
-			given: all(provisioned, joined("True"), func(s *State) { s.Node.Claimed = false }), do: Claim, watch: Seldom, silent: true,
+		"a Node is synced first": {
+			given: all(provisioned, joined("True"), func(s *State) { s.Node.Synced = false }), do: SyncNode, poll: instance.PollSettled, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
-		"one that was claimed too often of late is not claimed again at once": {
+		"one that was synced too often of late is not synced again at once": {
 			given: all(provisioned, joined("True"), func(s *State) {
-				s.Node.Claimed, s.Memory.Claims, s.Memory.ClaimedAt = false, patientClaims+2, s.Now
-			}), watch: Seldom, wake: 4 * time.Second, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned,
+				s.Node.Synced, s.Memory.Syncs, s.Memory.SyncedAt = false, syncBurst+2, s.Now
+			}), poll: instance.PollSettled, requeue: 4 * time.Second, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
 		"but when that is long ago": {
 			given: all(provisioned, joined("True"), func(s *State) {
-				s.Node.Claimed, s.Memory.Claims, s.Memory.ClaimedAt = false, patientClaims+20, s.Now.Add(-time.Hour)
-			}), do: Claim, watch: Seldom, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned,
+				s.Node.Synced, s.Memory.Syncs, s.Memory.SyncedAt = false, syncBurst+20, s.Now.Add(-time.Hour)
+			}), do: SyncNode, poll: instance.PollSettled, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
 		"a Node that is not Ready yet is not worth a write": {
-			given: all(provisioned, joined("False")), watch: Seldom, wake: nodePatience, silent: true,
+			given: all(provisioned, joined("False")), poll: instance.PollSettled, requeue: nodeDebounce, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
 		"a Node that does not become Ready is": {
-			given: all(provisioned, joined("False"), patient), watch: Seldom, phase: clusterv1alpha1.MachinePhaseProvisioned,
+			given: all(provisioned, joined("False"), patient), poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseProvisioned,
 			condition: "Ready False NodeNotReady", message: "KubeletSays",
 		},
 		"a Node that has stopped reporting": {
-			given: all(running, joined("Unknown")), watch: Closely, phase: clusterv1alpha1.MachinePhaseRunning,
+			given: all(running, joined("Unknown")), poll: instance.PollPending, phase: clusterv1alpha1.MachinePhaseRunning,
 			condition: "Ready Unknown NodeUnknown",
 		},
 		"a Node of a VM that is switched off before it was Ready": {
 			given: all(provisioned, joined("True"), seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Stopped})),
-			watch: Closely, phase: clusterv1alpha1.MachinePhaseProvisioned, condition: "Ready False Stopped",
+			poll:  instance.PollPending, phase: clusterv1alpha1.MachinePhaseProvisioned, condition: "Ready False Stopped",
 		},
 		"a Node that is gone": {
-			given: all(running, func(s *State) { s.Node = Node{} }), watch: Closely, phase: clusterv1alpha1.MachinePhaseRunning,
+			given: all(running, func(s *State) { s.Node = Node{} }), poll: instance.PollPending, phase: clusterv1alpha1.MachinePhaseRunning,
 			condition: "Ready False NodeMissing",
 		},
 		"a Node that is not this machine's": {
-			given: all(provisioned, func(s *State) { s.Node = Node{Match: NodeConflicting, Conflict: "several"} }), watch: Seldom,
+			given: all(provisioned, func(s *State) { s.Node = Node{Match: NodeConflicting, Conflict: "several"} }), poll: instance.PollSettled,
 			phase: clusterv1alpha1.MachinePhaseProvisioned, condition: "NodeReady False NodeConflict", message: "several",
 		},
 		"a spec that changed is taken note of": {
-			given: all(running, func(s *State) { s.Machine.Outdated = true }), watch: Seldom,
+			given: all(running, func(s *State) { s.Machine.Outdated = true }), poll: instance.PollSettled,
 			phase: clusterv1alpha1.MachinePhaseRunning, condition: "Ready True MachineReady",
 		},
 		"a failed machine stays failed": {
@@ -237,7 +237,7 @@ func TestNext(t *testing.T) {
 // steps before that.
 func TestAnnouncedOnce(t *testing.T) {
 	stopped := all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Stopped}))
-	if step := Next(given(stopped, func(s *State) { s.Node.Claimed = false })); step.Do != Claim || len(step.Events) > 0 {
+	if step := Next(given(stopped, func(s *State) { s.Node.Synced = false })); step.Do != SyncNode || len(step.Events) > 0 {
 		t.Errorf("%s tells %+v", step.Do, step.Events)
 	}
 	if step := Next(given(stopped)); len(step.Events) != 1 || step.Events[0].Reason != clusterv1alpha1.ReasonInstanceStopped {

@@ -75,8 +75,8 @@ func (w *world) inspectEnd(s *State, to Status) {
 	if drained.Reason != clusterv1alpha1.ReasonDrainTimedOut || was.Reason == drained.Reason {
 		return
 	}
-	if w.now.Sub(s.Machine.Deleting) < s.Machine.DrainTimeout || w.clock.Cluster < min(s.Machine.DrainTimeout, drainGrace) {
-		w.breaks("a drain ends %s after the deletion, of which %s were observed", w.now.Sub(s.Machine.Deleting), w.clock.Cluster)
+	if w.now.Sub(s.Machine.DeletionTimestamp) < s.Machine.DrainTimeout || w.clock.Cluster < min(s.Machine.DrainTimeout, minDrainTime) {
+		w.breaks("a drain ends %s after the deletion, of which %s were observed", w.now.Sub(s.Machine.DeletionTimestamp), w.clock.Cluster)
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *world) inspect(s State, step Step) {
 	if again := Next(s); !reflect.DeepEqual(step, again) {
 		w.breaks("the same state gave another step: %s", cmp.Diff(step, again))
 	}
-	if !step.Wake.IsZero() && !step.Wake.After(s.Now) {
+	if !step.RequeueAt.IsZero() && !step.RequeueAt.After(s.Now) {
 		w.breaks("a timer in the past")
 	}
 	w.inspectIdentity(s, step)
@@ -135,7 +135,7 @@ func (w *world) inspectIdentity(s State, step Step) {
 		return
 	}
 	switch {
-	case step.Do == Claim || step.Do == DrainNode || step.Do == RemoveNode:
+	case step.Do == SyncNode || step.Do == DrainNode || step.Do == RemoveNode:
 		w.breaks("%s by a providerID that the driver has not given", step.Do)
 	case step.Do == Create:
 		w.breaks("create for a machine that came with a providerID")
@@ -165,7 +165,7 @@ func (w *world) disturb(t *rapid.T) {
 	case 10, 11:
 		w.pass(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
 	case 12:
-		if w.api != nil && w.api.Deleting.IsZero() && rapid.Bool().Draw(t, "really") {
+		if w.api != nil && w.api.DeletionTimestamp.IsZero() && rapid.Bool().Draw(t, "really") {
 			w.end()
 		}
 	case 13:
@@ -180,7 +180,7 @@ func (w *world) disturb(t *rapid.T) {
 		w.node = w.node || w.vm != nil && w.vm.State == instance.Running
 		w.nodeReady = rapid.Bool().Draw(t, "ready")
 		// The Machine or the Node is changed, so that they differ.
-		w.claimed = w.claimed && rapid.Bool().Draw(t, "alike")
+		w.synced = w.synced && rapid.Bool().Draw(t, "alike")
 	case 18:
 		w.pods, w.blocked = rapid.IntRange(0, 2).Draw(t, "pods"), rapid.Bool().Draw(t, "blocked")
 	case 19:
@@ -196,9 +196,9 @@ func (w *world) disturb(t *rapid.T) {
 	case 23:
 		w.node = w.node && rapid.Bool().Draw(t, "registered")
 	case 24:
-		w.steer(rapid.Bool().Draw(t, "paused"), false)
+		w.annotate(rapid.Bool().Draw(t, "paused"), false)
 	case 25:
-		w.steer(false, rapid.IntRange(0, 3).Draw(t, "dismissed") == 0)
+		w.annotate(false, rapid.IntRange(0, 3).Draw(t, "deleteNow") == 0)
 	case 26:
 		w.forget(rapid.IntRange(0, 2).Draw(t, "forget") == 0)
 	case 27:
@@ -208,8 +208,8 @@ func (w *world) disturb(t *rapid.T) {
 	}
 }
 
-// steer pauses the machine, or lets it go on; dismissed asks for its end.
-func (w *world) steer(paused, dismissed bool) {
+// annotate pauses the machine, or lets it go on; deleteNow asks for its end.
+func (w *world) annotate(paused, deleteNow bool) {
 	if w.api == nil {
 		return
 	}
@@ -218,14 +218,14 @@ func (w *world) steer(paused, dismissed bool) {
 	if paused {
 		w.api.Paused = Pause{Reason: "PausedByAnnotation", Message: "Paused."}
 	}
-	if dismissed {
-		w.api.Dismissed = "the Machine"
+	if deleteNow {
+		w.api.DeleteNow = "the Machine"
 	}
 }
 
 // forget asks that a machine that is being deleted goes without its VM, or takes that back.
 func (w *world) forget(it bool) {
-	if w.api == nil || w.api.Deleting.IsZero() {
+	if w.api == nil || w.api.DeletionTimestamp.IsZero() {
 		return
 	}
 	w.version++
@@ -250,10 +250,10 @@ func (w *world) cloud(to instance.State) {
 func (w *world) settleDown() {
 	w.full, w.bare, w.blocked, w.pods, w.blind = false, false, false, 0, ""
 	w.leave(false, false)
-	w.steer(false, false)
+	w.annotate(false, false)
 	always := func() fate { return goes }
 	for range 40 {
-		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.Deleting.IsZero() && w.settled() {
+		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.DeletionTimestamp.IsZero() && w.settled() {
 			return
 		}
 		w.sync()
@@ -276,7 +276,7 @@ func (w *world) settleDown() {
 func (w *world) settled() bool {
 	ready := w.cache.Status.Condition(clusterv1alpha1.ConditionReady).Status == metav1.ConditionTrue &&
 		w.cache.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceRunning
-	return ready && w.call == nil && w.claimed && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
+	return ready && w.call == nil && w.synced && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
 		w.look != nil && w.look.Instance != nil && w.look.Instance.State == instance.Running
 }
 
@@ -322,8 +322,8 @@ func (w *world) arrived() {
 	}
 	phase := w.api.Status.Phase
 	switch {
-	case !w.api.Deleting.IsZero() && w.isStateLost() && !w.api.Forgotten:
-	case !w.api.Deleting.IsZero():
+	case !w.api.DeletionTimestamp.IsZero() && w.isStateLost() && !w.api.Forgotten:
+	case !w.api.DeletionTimestamp.IsZero():
 		w.breaks("the machine does not go away")
 	case phase == clusterv1alpha1.MachinePhaseFailed:
 	case phase == clusterv1alpha1.MachinePhaseUnknown && w.isStateLost():
@@ -337,7 +337,7 @@ func (w *world) arrived() {
 // unadopted: the machine says that its providerID is not its VM's, which is so.
 func (w *world) unadopted() bool {
 	reason := w.api.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason
-	if !w.api.Deleting.IsZero() {
+	if !w.api.DeletionTimestamp.IsZero() {
 		return false
 	}
 	if reason == clusterv1alpha1.ReasonProviderIDConflict && w.vm != nil && w.vm.ProviderID != w.api.ProviderID {
@@ -355,7 +355,7 @@ func (w *world) isStateLost() bool {
 func (w *world) still() {
 	for range 10 {
 		step := Next(w.state())
-		if step.Do != Nothing || step.Write || !step.Wake.IsZero() || len(step.Events) > 0 || step.Watch != Seldom {
+		if step.Do != Nothing || step.Write || !step.RequeueAt.IsZero() || len(step.Events) > 0 || step.Poll != instance.PollSettled {
 			w.breaks("no rest for a settled machine: %+v", step)
 		}
 		w.memory = step.Memory
@@ -363,14 +363,14 @@ func (w *world) still() {
 	}
 }
 
-// TestStriving: two that want different things on a Node do not write to it without end, and the
+// TestTwoWhoDifferOnANode: two that want different things on a Node do not write to it without end, and the
 // Node is judged meanwhile.
-func TestStriving(t *testing.T) {
+func TestTwoWhoDifferOnANode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)
 		w.settleDown()
 		for range 60 {
-			w.claimed = false
+			w.synced = false
 			w.nodeReady = rapid.Bool().Draw(t, "ready")
 			w.reconcile(func() fate { return goes })
 			ready := w.api.Status.Condition(clusterv1alpha1.ConditionNodeReady).Status == metav1.ConditionTrue
@@ -414,7 +414,7 @@ func TestRefusedAfterAnother(t *testing.T) {
 					w.crash()
 				}
 				w.version++
-				w.api.Deleting = w.now
+				w.api.DeletionTimestamp = w.now
 				for range 20 {
 					refused()
 				}
@@ -466,7 +466,7 @@ func TestWrites(t *testing.T) {
 		if w.api.Status.Phase != clusterv1alpha1.MachinePhaseRunning {
 			t.Fatalf("phases %v, writes %d, %+v", phases, w.writes, w.api)
 		}
-		w.api.Deleting = w.now
+		w.api.DeletionTimestamp = w.now
 		w.writes = 2 // The order to delete it, and the cordon.
 		for w.api != nil {
 			w.sync()

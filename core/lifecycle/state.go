@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -34,14 +33,14 @@ type Machine struct {
 	// UID is spec.machineUID; empty until it is set.
 	UID       string
 	Finalizer bool
-	// Deleting is since when the Machine is on its way out; zero while it is not.
-	Deleting time.Time
+	// DeletionTimestamp is since when the Machine is on its way out; zero while it is not.
+	DeletionTimestamp time.Time
 	// ProviderID is spec.providerID; see State.Confirmed for what it counts.
 	ProviderID string
 	// UIDTaken names, for people, the Machine that has the same uid and had it first; empty for
 	// none.
 	UIDTaken string
-	// DrainTimeout bounds the drain, counted from Deleting.
+	// DrainTimeout bounds the drain, counted from DeletionTimestamp.
 	DrainTimeout time.Duration
 	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not
 	// to be waited for.
@@ -56,9 +55,9 @@ type Machine struct {
 	Paused Pause
 	// Forgotten: somebody who may do so asks that a machine on its way out goes without its VM.
 	Forgotten bool
-	// Dismissed names, for people, the object on which somebody asks for the machine to be deleted
+	// DeleteNow names, for people, the object on which somebody asks for the machine to be deleted
 	// now; empty for none.
-	Dismissed string
+	DeleteNow string
 }
 
 // Pause is a reason of the condition Paused and its message.
@@ -110,16 +109,8 @@ type Driver struct {
 	UnderWay bool
 	// Outcome is that of the mutation that ended last, the one time that it is handed over.
 	Outcome *instance.Outcome
-	// Seen is what the last look at the VM found; nil when there was none.
-	Seen *instance.Observation
-}
-
-// unknownReason is the condition's reason where there is no driver.
-func (d Driver) unknownReason() string {
-	if d.UnknownReason == "" {
-		return clusterv1alpha1.ReasonDriverNotFound
-	}
-	return d.UnknownReason
+	// LastPoll is what the last poll of the VM found; nil when there was none.
+	LastPoll *instance.Observation
 }
 
 // Node is the Node that fits the machine.
@@ -130,9 +121,9 @@ type Node struct {
 	Name     string
 	// ProviderID is the Node's; empty while it has none.
 	ProviderID string
-	// Claimed: everything that core sets on a Node is set, and nothing is left of what it set there
+	// Synced: everything that core sets on a Node is set, and nothing is left of what it set there
 	// before.
-	Claimed bool
+	Synced bool
 	// Ready is the status of the Node's condition Ready, Reason its reason; empty where there is
 	// none.
 	Ready  metav1.ConditionStatus
@@ -163,14 +154,14 @@ type Drain struct {
 	Terminating bool
 	// Silent: the Node is said to have stopped reporting.
 	Silent bool
-	// Renewed is what the kubelet wrote last into the Node's Lease, by its own clock; zero where
-	// there is no Lease. It is read of a silent Node only. Unread says, for people, why it could
-	// not be; empty when it could.
-	Renewed time.Time
-	Unread  string
-	// Trouble says why the pass could not be completed; empty when it was. What else it found then
+	// RenewTime is what the kubelet wrote last into the Node's Lease, by its own clock; zero where
+	// there is no Lease. It is read of a silent Node only. LeaseError says, for people, why the
+	// Lease could not be read; empty when it could.
+	RenewTime  time.Time
+	LeaseError string
+	// Error says why the pass could not be completed; empty when it was. What else it found then
 	// means nothing.
-	Trouble string
+	Error string
 	// Blocked names, for people and in stable words, the pods that may not be evicted now, and why;
 	// empty when there is none.
 	Blocked string
@@ -181,57 +172,55 @@ type Drain struct {
 	Remaining string
 }
 
-// Memory is what one process remembers of a machine between steps. Losing it is safe at any time.
-type Memory struct {
-	// Attempted is the mutation that was started and whose outcome has not been seen; empty when
-	// there is none.
-	Attempted instance.Operation
-	// AttemptedAt is when it was started.
-	AttemptedAt time.Time
-	// Last is the outcome that was seen last; nil before the first.
-	Last *instance.Outcome
-	// LastKnownState is what the driver last wanted to be told again, at HeardAt; nil where this
-	// process has heard nothing.
-	LastKnownState []byte
-	HeardAt        time.Time
-	// Doubt is when the last create of unknown outcome ended; zero when there was none.
-	Doubt time.Time
-	// Failures counts failures of the same class in a row.
-	Failures int
-	// Deletes counts deletes in a row that were accepted and left something.
-	Deletes int
-	// RetryAt is when the next mutation may start.
-	RetryAt time.Time
-	// Gone: nothing of the machine is left in the cloud and nothing can come any more.
-	Gone bool
-	// Possible: a create may have made a VM. It was accepted, nobody knows its outcome, or an
-	// earlier process sent it.
-	Possible bool
-	// Refused: a create was refused for good, and neither it nor one before it can have made
-	// anything.
-	Refused bool
-	// Confirmed is the providerID that the driver has confirmed to this process, Contradicted one
-	// in whose place it has named another since; empty for none.
-	Confirmed, Contradicted string
-	// NamedAt is when the driver last named the VM; zero before.
-	NamedAt time.Time
-	// Witnessed: a VM was seen. There is no other for this uid, ever.
-	Witnessed bool
-	// Drained is the condition Drained once the drain is over; the zero value before.
-	Drained Condition
-	// Passes counts the drain's; Remaining names the pods that the last one left.
-	Passes    int
-	Remaining string
-	// Silence is that of the Node that is drained; nil while its kubelet reports.
-	Silence *Silence
-	// Wait is what the machine was last seen to wait for.
-	Wait Wait
-	// DismissedAt is when the machine was deleted because somebody asked for it; zero before.
-	DismissedAt time.Time
-	// Claims counts the claims of the Node of late, the last one at ClaimedAt.
-	Claims    int
-	ClaimedAt time.Time
-	// Passing is what is expected to pass soon, PassingSince since when; empty for nothing.
-	Passing      string
-	PassingSince time.Time
+// missesUntilGone is how many polls in a row must find nothing before a VM that was there counts as
+// gone.
+const missesUntilGone = 2
+
+// view is the VM as this process knows it.
+type view struct {
+	// instance is nil when none is known.
+	instance *instance.Instance
+	// at is when the poll began, or the call ended.
+	at time.Time
+	// polled says that this is what a poll found, and not what a call answered.
+	polled bool
+	// misses counts how many polls in a row found nothing.
+	misses int
+	// failure is how the last poll failed.
+	failure *instance.Failure
+}
+
+// view prefers the last poll to the last answer, unless the poll began before that answer was
+// given.
+func (s State) view() view {
+	last, seen := s.Memory.Last, s.Driver.LastPoll
+	if seen != nil && (last == nil || !seen.At.Before(last.Ended)) {
+		v := view{at: seen.At, polled: true, instance: seen.Instance, failure: seen.Failure}
+		if seen.Failure != nil && seen.Failure.Class == instance.NotFound {
+			v.instance, v.misses = nil, seen.Looks
+		}
+		return v
+	}
+	if last != nil {
+		return view{at: last.Ended, instance: last.Instance, failure: last.Failure}
+	}
+	return view{}
+}
+
+// providerID is that of the VM; empty where none is known, or it has none.
+func (v view) providerID() string {
+	if v.instance == nil {
+		return ""
+	}
+	return v.instance.ProviderID
+}
+
+// isLeftover says whether what is there is only what is left of a create that died half-way.
+func (v view) isLeftover() bool {
+	return v.instance != nil && v.instance.State == instance.Failed && v.instance.ProviderID == ""
+}
+
+// isMissing says whether enough polls in a row found nothing.
+func (v view) isMissing() bool {
+	return v.misses >= missesUntilGone
 }

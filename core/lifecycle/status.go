@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -81,17 +82,19 @@ func samePointed[T any](a, b *T, equal func(a, b T) bool) bool {
 	return equal(*a, *b)
 }
 
-// set returns s with a condition set; s itself stays as it is.
+// hasProviderID says whether id was written down as the VM's.
+func (s Status) hasProviderID(id string) bool {
+	return s.ProviderID != "" && (id == s.ProviderID || slices.Contains(s.ProviderIDAliases, id))
+}
+
+// set returns s with a condition set, unless c is the zero value; s itself stays as it is.
 func (s Status) set(c Condition) Status {
+	if c == s.Condition(c.Type) {
+		return s
+	}
 	s.Conditions = slices.Clone(s.Conditions)
 	at, found := slices.BinarySearchFunc(s.Conditions, c.Type, func(one Condition, typ string) int {
-		switch {
-		case one.Type < typ:
-			return -1
-		case one.Type > typ:
-			return 1
-		}
-		return 0
+		return cmp.Compare(one.Type, typ)
 	})
 	if found {
 		s.Conditions[at] = c

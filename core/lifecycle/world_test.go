@@ -51,10 +51,10 @@ type world struct {
 	ours   bool            // its providerID was confirmed when it was over
 	landed []landing       // creates that may yet take effect
 
-	node, nodeReady, claimed bool
-	claims                   []time.Time // of this process, within the last claimWindow
-	pods                     int
-	blocked                  bool
+	node, nodeReady, synced bool
+	syncs                   []time.Time // of this process, within the last syncWindow
+	pods                    int
+	blocked                 bool
 	// silent: the Node is said to have stopped reporting, as the other Nodes have where alone.
 	// renewed is what its Lease says, quiet is for how long it could have been heard of since, by
 	// this process.
@@ -129,7 +129,7 @@ func (w *world) state() State {
 		Now: w.now, Machine: w.cache, Memory: w.memory, Clock: w.clock,
 		Driver: Driver{
 			Ready: !w.away, Unready: "away", Throttled: w.full, CreateSettle: settle, LeadingSince: w.leading,
-			UnderWay: w.call != nil, Outcome: w.outcome, Seen: w.look,
+			UnderWay: w.call != nil, Outcome: w.outcome, LastPoll: w.look,
 		},
 	}
 	if w.full && w.version%2 == 1 {
@@ -140,7 +140,7 @@ func (w *world) state() State {
 		s.BootstrapError = "label is wrong"
 	}
 	if w.node && s.Machine.ProviderID != "" {
-		s.Node = Node{Match: NodeFound, Name: "node", Claimed: w.claimed, Ready: metav1.ConditionFalse, Reason: "KubeletNotReady"}
+		s.Node = Node{Match: NodeFound, Name: "node", Synced: w.synced, Ready: metav1.ConditionFalse, Reason: "KubeletNotReady"}
 		// A kubelet may say something else with each heartbeat.
 		s.Node.Message = "not yet at " + w.now.String()
 		if w.nodeReady {
@@ -165,12 +165,12 @@ func (w *world) reconcile(lose func() fate) {
 	if s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning && s.Node.Match == NodeFound {
 		w.waitsFrom = w.clock.Cloud
 	}
-	w.sawEnd = w.sawEnd || !s.Machine.Deleting.IsZero()
+	w.sawEnd = w.sawEnd || !s.Machine.DeletionTimestamp.IsZero()
 	for range 12 {
 		step := Next(s)
 		w.inspect(s, step)
 		w.memory, s.Memory, s.Driver.Outcome = step.Memory, step.Memory, nil
-		if w.dark && (step.Do == Claim || step.Do == DrainNode || step.Do == RemoveNode || step.Do == Release || step.Do == Dismiss) {
+		if w.dark && (step.Do == SyncNode || step.Do == DrainNode || step.Do == RemoveNode || step.Do == Release || step.Do == DeleteNow) {
 			return
 		}
 		if w.apply(&s, step, lose) {
@@ -208,10 +208,10 @@ func (w *world) write(s *State, lose func() fate, locked bool, change func(*Mach
 		return false
 	}
 	w.sync()
-	deleting := s.Machine.Deleting
+	deleting := s.Machine.DeletionTimestamp
 	s.Machine = w.cache
 	if deleting.IsZero() {
-		s.Machine.Deleting = time.Time{} // A write tells nothing new of what the API server alone decides.
+		s.Machine.DeletionTimestamp = time.Time{} // A write tells nothing new of what the API server alone decides.
 	}
 	return true
 }
@@ -226,7 +226,7 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		return true
 	case Identify:
 		return !w.write(s, lose, true, func(m *Machine) { m.UID, m.Finalizer = "uid", true })
-	case Record:
+	case RecordProviderID:
 		if w.api != nil && w.api.ProviderID != "" && w.api.ProviderID != step.ProviderID {
 			w.breaks("providerID changed")
 		}
@@ -234,10 +234,10 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 			return true
 		}
 		s.Node = w.state().Node
-	case Claim:
-		w.claim()
-		s.Node.Claimed = true
-	case Dismiss:
+	case SyncNode:
+		w.syncNode()
+		s.Node.Synced = true
+	case DeleteNow:
 		w.end()
 		return true
 	case DrainNode:
@@ -259,25 +259,25 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 
 // end deletes the machine, as anybody may.
 func (w *world) end() {
-	if w.api == nil || !w.api.Deleting.IsZero() {
+	if w.api == nil || !w.api.DeletionTimestamp.IsZero() {
 		return
 	}
 	w.version++
-	w.api.Deleting = w.now
+	w.api.DeletionTimestamp = w.now
 	if !w.api.Finalizer {
 		w.api = nil
 	}
 }
 
-// claim sets on the Node what is wanted there, and judges how often that is done.
-func (w *world) claim() {
-	w.claimed = true
+// syncNode sets on the Node what is wanted there, and judges how often that is done.
+func (w *world) syncNode() {
+	w.synced = true
 	w.writes++
-	w.claims = slices.DeleteFunc(append(w.claims, w.now), func(t time.Time) bool { return t.Before(w.now.Add(-claimWindow)) })
+	w.syncs = slices.DeleteFunc(append(w.syncs, w.now), func(t time.Time) bool { return t.Before(w.now.Add(-syncWindow)) })
 	// The pauses double from a second to five minutes: no more than ten of them fit into the
 	// window.
-	if len(w.claims) > patientClaims+10 {
-		w.breaks("%d claims of a Node in %s", len(w.claims), claimWindow)
+	if len(w.syncs) > syncBurst+10 {
+		w.breaks("%d syncs of a Node in %s", len(w.syncs), syncWindow)
 	}
 }
 
@@ -288,7 +288,7 @@ func (w *world) writeStatus(s *State, step Step, lose func() fate) bool {
 }
 
 func (w *world) drain() *Drain {
-	d := &Drain{Silent: w.silent, Renewed: w.renewed}
+	d := &Drain{Silent: w.silent, RenewTime: w.renewed}
 	if w.blocked {
 		d.Blocked = "pod a/b: the budget needs it"
 		return d
@@ -369,12 +369,12 @@ func (w *world) crash() {
 	if w.call != nil && w.call.op == instance.Create && w.vm == nil {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
 	}
-	w.memory, w.call, w.outcome, w.look, w.claims = Memory{}, nil, nil, nil, nil
+	w.memory, w.call, w.outcome, w.look, w.syncs = Memory{}, nil, nil, nil, nil
 	w.handed = w.api != nil && w.api.Status.LastKnownState != nil
 	w.quiet = 0
 	w.leading, w.clock, w.waitsFrom = w.now, Clock{Runs: w.clock.Runs}, 0
 	w.sync()
-	w.sawEnd = w.api != nil && !w.api.Deleting.IsZero()
+	w.sawEnd = w.api != nil && !w.api.DeletionTimestamp.IsZero()
 }
 
 // leave has the driver, or the API server, go or come back.

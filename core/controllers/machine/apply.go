@@ -33,18 +33,18 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 		if err = r.confirmNoNode(ctx, s, step); err != nil {
 			break
 		}
-		r.watch(s, step.Watch)
+		r.poll(s, step.Poll)
 		err = r.writeStatus(ctx, s, step)
 	case lifecycle.Identify:
 		err = r.identify(ctx, s)
-	case lifecycle.Dismiss:
+	case lifecycle.DeleteNow:
 		waits, err = true, r.deleteMachine(ctx, s)
 	case lifecycle.Create, lifecycle.Delete:
 		return r.mutate(ctx, s, step)
-	case lifecycle.Record:
+	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
-	case lifecycle.Claim:
-		err = r.claim(ctx, s)
+	case lifecycle.SyncNode:
+		err = r.syncNode(ctx, s)
 	case lifecycle.DrainNode:
 		err = r.drainPass(ctx, s)
 	case lifecycle.RemoveNode:
@@ -60,14 +60,14 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	return waits, err
 }
 
-// claim brings the Node up to what the Machine wants on it.
-func (r *reconciler) claim(ctx context.Context, s *machineScope) error {
+// syncNode brings the Node up to what the Machine wants on it.
+func (r *reconciler) syncNode(ctx context.Context, s *machineScope) error {
 	node, err := r.applyNodeMetadata(ctx, s.node, s.nodeMetadata())
 	if err != nil {
 		return err
 	}
 	s.node, s.memory.node = node, node
-	s.state.Node.Claimed = true
+	s.state.Node.Synced = true
 	return nil
 }
 
@@ -75,9 +75,9 @@ func (r *reconciler) claim(ctx context.Context, s *machineScope) error {
 // has one that only the cache does not show: a watch may be interrupted for longer than the API
 // server was away.
 func (r *reconciler) confirmNoNode(ctx context.Context, s *machineScope, step lifecycle.Step) error {
-	given := step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && s.machine.Status.Phase != step.Status.Phase &&
+	givenUp := step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && s.machine.Status.Phase != step.Status.Phase &&
 		step.Status.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout
-	if !given || s.state.Node.Match != lifecycle.NodeNone {
+	if !givenUp || s.state.Node.Match != lifecycle.NodeNone {
 		return nil
 	}
 	node := &corev1.Node{}
@@ -91,26 +91,23 @@ func (r *reconciler) confirmNoNode(ctx context.Context, s *machineScope, step li
 	return nil
 }
 
-// watch has the driver look at the VM as often as it should.
-func (r *reconciler) watch(s *machineScope, w lifecycle.Watch) {
+// poll has the driver poll the VM as often as it should.
+func (r *reconciler) poll(s *machineScope, interval instance.PollInterval) {
 	if s.driver == nil || s.state.Machine.UID == "" || s.state.Machine.UIDTaken != "" {
 		return
 	}
 	if s.provision.refused() {
-		w = lifecycle.Unwatched
+		interval = instance.PollNever
 	}
-	if s.provision.trouble != nil && w != lifecycle.Unwatched {
+	if s.provision.trouble != nil && interval != instance.PollNever {
 		// With other credentials than its own every VM would look gone.
 		return
 	}
-	switch w {
-	case lifecycle.Unwatched:
+	if interval == instance.PollNever {
 		s.driver.Untrack(s.key(), s.state.Machine.UID)
-	case lifecycle.Closely:
-		s.driver.Track(s.driverRequest(), driver.Pending)
-	case lifecycle.Seldom:
-		s.driver.Track(s.driverRequest(), driver.Settled)
+		return
 	}
+	s.driver.Track(s.driverRequest(), interval)
 }
 
 // writeStatus writes the status, if it is to be written. It fails on a Machine that has changed
@@ -210,7 +207,7 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	if err != nil {
 		return false, s.notStarted(step, err)
 	}
-	r.watch(s, step.Watch)
+	r.poll(s, step.Poll)
 	return true, nil
 }
 
@@ -267,7 +264,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	case apierrors.IsConflict(err), ctx.Err() != nil:
 		return err
 	case err != nil:
-		s.state.Drain = &lifecycle.Drain{Trouble: err.Error()}
+		s.state.Drain = &lifecycle.Drain{Error: err.Error()}
 		return nil //nolint:nilerr // lifecycle shows it, tries again, and gives up in time
 	}
 	s.state.Drain = &lifecycle.Drain{
@@ -286,9 +283,9 @@ func (r *reconciler) readHeartbeat(ctx context.Context, node *corev1.Node, found
 	heartbeats := r.observable.heartbeats
 	heartbeats.want(r.clock.Now())
 	lease, err := heartbeats.leaseOf(ctx, node.Name)
-	found.Silent, found.Renewed = true, renewedAt(lease)
+	found.Silent, found.RenewTime = true, renewedAt(lease)
 	if err != nil {
-		found.Unread = err.Error()
+		found.LeaseError = err.Error()
 	}
 }
 

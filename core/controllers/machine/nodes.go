@@ -150,7 +150,7 @@ func (n match) describe(d nodeMetadata) lifecycle.Node {
 	}
 	found := lifecycle.Node{
 		Match: lifecycle.NodeFound, Name: n.node.Name, ProviderID: n.node.Spec.ProviderID, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
-		Claimed: d.isApplied(n.node),
+		Synced: d.isApplied(n.node),
 	}
 	for _, c := range n.node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -60,7 +60,7 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	if err != nil {
 		return nil, err
 	}
-	s.state.Machine.Paused, s.state.Machine.Dismissed = pause, deleteNowOn(m, s.node)
+	s.state.Machine.Paused, s.state.Machine.DeleteNow = pause, deleteNowOn(m, s.node)
 	s.state.Clock = r.observable.reading(s.driver)
 	return s, nil
 }
@@ -106,7 +106,7 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 		Outdated:         m.Status.ObservedGeneration != m.Generation,
 	}
 	if !m.DeletionTimestamp.IsZero() {
-		record.Deleting = m.DeletionTimestamp.Time
+		record.DeletionTimestamp = m.DeletionTimestamp.Time
 		record.Forgotten = isForgotten(m)
 	}
 	if m.Spec.NodeDrainTimeout != nil {
@@ -194,18 +194,18 @@ func (r *reconciler) observeDriver(s *machineScope) error {
 		known.Outcome = &outcome
 	}
 	if seen, looked := d.Observed(s.key(), uid); looked {
-		known.Seen = &seen
+		known.LastPoll = &seen
 	}
 	if p.refused() {
 		// Nobody is asked about it: that is all there is to see.
-		known.Seen = &instance.Observation{Failure: p.trouble, At: s.state.Now}
+		known.LastPoll = &instance.Observation{Failure: p.trouble, At: s.state.Now}
 	}
 	return nil
 }
 
 // nodeName is the name under which the machine's kubelet registers.
 func (s *machineScope) nodeName() string {
-	if seen := s.state.Driver.Seen; seen != nil && seen.Instance != nil && seen.Instance.NodeName != "" {
+	if seen := s.state.Driver.LastPoll; seen != nil && seen.Instance != nil && seen.Instance.NodeName != "" {
 		return seen.Instance.NodeName
 	}
 	return s.machine.Name

@@ -70,7 +70,7 @@ func isForgotten(m *clusterv1alpha1.Machine) bool {
 func (r *reconciler) deleteMachine(ctx context.Context, s *machineScope) error {
 	err := r.client.Delete(ctx, s.machine, client.Preconditions{UID: &s.machine.UID})
 	if err = client.IgnoreNotFound(err); err != nil {
-		s.state.Memory.DismissedAt = time.Time{}
+		s.state.Memory.DeleteNowAt = time.Time{}
 		s.memory.lifecycle = s.state.Memory
 		return fmt.Errorf("delete the Machine, as its annotation asks: %w", err)
 	}

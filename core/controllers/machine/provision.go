@@ -115,7 +115,7 @@ func schemaOf(d *driver.Driver, m driver.Machine) (known specresolver.Schema, er
 // down for an attempt that made nothing is no obstacle to what is right by now.
 func (s *machineScope) hasNothingInCloud() bool {
 	known := s.state.Memory
-	return s.state.Machine.ProviderID == "" && known.Last != nil && !known.Possible
+	return s.state.Machine.ProviderID == "" && known.Last != nil && !known.MaybeCreated
 }
 
 // recordTrouble takes over an error that the Machine shows, and returns any other.
@@ -141,7 +141,7 @@ func (r *reconciler) prepare(ctx context.Context, s *machineScope, step *lifecyc
 	if p.missing != nil {
 		return p.missing
 	}
-	if err := p.checked.Keep(ctx); err != nil || s.state.Memory.Possible || s.state.Machine.ProviderID != "" {
+	if err := p.checked.Keep(ctx); err != nil || s.state.Memory.MaybeCreated || s.state.Machine.ProviderID != "" {
 		return err
 	}
 	if err := s.driver.Reachable(s.driverRequest()); err != nil {
@@ -214,7 +214,7 @@ func (s *machineScope) recheckAfter() time.Duration {
 	if p.missing != nil || p.trouble != nil && p.trouble.Class == instance.Precondition {
 		return recheck
 	}
-	seen := s.state.Driver.Seen
+	seen := s.state.Driver.LastPoll
 	if len(p.secrets) > 0 && seen != nil && seen.Failure != nil && seen.Failure.Class == instance.Credentials {
 		return recheck
 	}

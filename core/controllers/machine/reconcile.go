@@ -110,7 +110,7 @@ func (r *reconciler) advance(ctx context.Context, s *machineScope) (ctrl.Result,
 // for.
 func (s *machineScope) waitFor(step lifecycle.Step) ctrl.Result {
 	after := s.recheckAfter()
-	for _, due := range []time.Time{step.Wake, s.rollout.pending} {
+	for _, due := range []time.Time{step.RequeueAt, s.rollout.pending} {
 		if !due.IsZero() {
 			after = requeue.Earlier(max(due.Sub(s.state.Now), time.Millisecond), after)
 		}

@@ -15,7 +15,7 @@ var renewal = epoch.Add(time.Minute)
 
 // quiet is what a pass finds on a silent Node whose pods are terminating.
 func quiet() *Drain {
-	return &Drain{Terminating: true, Silent: true, Renewed: renewal, Remaining: "a/b"}
+	return &Drain{Terminating: true, Silent: true, RenewTime: renewal, Remaining: "a/b"}
 }
 
 // silentFor has passes find the Node silent for d in which other Nodes report; then one finds
@@ -39,39 +39,39 @@ func TestSilence(t *testing.T) {
 		change(d)
 		return d
 	}
-	waits := func(given func(*State), reason, message string) decision {
-		return decision{
-			given: all(going, given), wake: 2 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting,
+	waits := func(given func(*State), reason, message string) wantStep {
+		return wantStep{
+			given: all(going, given), requeue: 2 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting,
 			condition: "Drained False " + reason, message: message,
 		}
 	}
-	ends := func(given func(*State), reason, message string) decision {
-		return decision{
+	ends := func(given func(*State), reason, message string) wantStep {
+		return wantStep{
 			given: all(going, given), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained True " + reason, message: message,
 		}
 	}
 	const limit = 5 * time.Minute
 	blocked := waits(silentFor(limit, change(func(d *Drain) { d.Terminating, d.Blocked = false, "budget" })), "BlockedByPodDisruptionBudget", "budget")
-	blocked.wake = blockedPause
+	blocked.requeue = disruptionBudgetRetry
 	first := waits(func(s *State) { s.Drain = quiet() }, "Draining", "Its kubelet does not report. They are no longer waited for once that has lasted 5m0s")
-	first.wake = time.Second
-	decide(t, map[string]decision{
+	first.requeue = time.Second
+	checkSteps(t, map[string]wantStep{
 		"a Node that has just gone silent is waited for": first,
 		"not long enough":                     waits(silentFor(limit-1, quiet()), "Draining", "does not report"),
 		"long enough":                         ends(silentFor(limit, quiet()), "NodeUnreachable", "not waited for: a/b."),
 		"while nobody could have heard of it": waits(all(silentFor(limit, quiet()), func(s *State) { s.Clock.Nodes = 0 }), "Draining", "does not report"),
-		"a Lease that was renewed meanwhile": waits(silentFor(limit, change(func(d *Drain) { d.Renewed = renewal.Add(time.Second) })),
+		"a Lease that was renewed meanwhile": waits(silentFor(limit, change(func(d *Drain) { d.RenewTime = renewal.Add(time.Second) })),
 			"Draining", "does not report"),
-		"one that cannot be read":   waits(silentFor(limit, change(func(d *Drain) { d.Unread = "forbidden" })), "Draining", "cannot be read: forbidden"),
+		"one that cannot be read":   waits(silentFor(limit, change(func(d *Drain) { d.LeaseError = "forbidden" })), "Draining", "cannot be read: forbidden"),
 		"a Node that reports again": waits(silentFor(limit, change(func(d *Drain) { d.Silent = false })), "Draining", "evicted from Node node."),
 		"a pod that a budget keeps": blocked,
 		"a pod whose eviction is refused": waits(silentFor(limit, change(func(d *Drain) { d.Terminating, d.Refused = false, "no" })),
 			"EvictionRefused", "no"),
-		"a pass that failed":   waits(silentFor(limit, change(func(d *Drain) { d.Trouble = "timeout" })), "Draining", "timeout"),
+		"a pass that failed":   waits(silentFor(limit, change(func(d *Drain) { d.Error = "timeout" })), "Draining", "timeout"),
 		"nothing is left":      ends(func(s *State) { s.Drain = &Drain{Done: true, Terminating: true, Silent: true} }, "Drained", "No pod is left"),
-		"a VM that is missing": ends(all(missing(confirmations), func(s *State) { s.Drain = quiet() }), "NodeUnreachable", "not waited for: a/b."),
+		"a VM that is missing": ends(all(missing(missesUntilGone), func(s *State) { s.Drain = quiet() }), "NodeUnreachable", "not waited for: a/b."),
 		"a VM that was found missing by a process before": ends(func(s *State) {
-			s.Driver.Seen, s.Drain = nil, quiet()
+			s.Driver.LastPoll, s.Drain = nil, quiet()
 			s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: clusterv1alpha1.ReasonInstanceMissing})
 		}, "NodeUnreachable", "not waited for: a/b."),
 	})
@@ -137,12 +137,12 @@ func TestRefusalThatLastsIsShown(t *testing.T) {
 		s.Drain = &Drain{Remaining: "a/b"}
 		s.Machine.Status = Next(*s).Status
 	})
-	for since := time.Duration(0); since <= drainPatience; since += time.Second {
+	for since := time.Duration(0); since <= drainDebounce; since += time.Second {
 		s.Drain = nil
 		s.Memory = Next(s).Memory
 		s.Drain = refused
 		step := Next(s)
-		if shown := step.Write; shown != (since >= drainPatience) {
+		if shown := step.Write; shown != (since >= drainDebounce) {
 			t.Errorf("after %s it is shown: %t", since, shown)
 		}
 		s.Memory = step.Memory

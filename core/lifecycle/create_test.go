@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// isHalfCreated is a create that failed after it had made something, which has been written down.
-func isHalfCreated(s *State) {
+// halfCreated is a create that failed after it had made something, which has been written down.
+func halfCreated(s *State) {
 	intended(s)
 	s.Machine.ProviderID = "cloud:///1"
 	s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Internal, Reason: "ProviderInternal"}}
@@ -18,29 +18,29 @@ func isHalfCreated(s *State) {
 // TestCreationAtTheBounds shows on which side of each bound a create falls.
 func TestCreationAtTheBounds(t *testing.T) {
 	booting := instance.Instance{ProviderID: "cloud:///1", State: instance.Creating}
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"what was made half-way and was missed by one look is taken up again": {
-			given: all(isHalfCreated, missing(1)), do: Create, condition: "InstanceReady False ProviderInternal",
+			given: all(halfCreated, missing(1)), do: Create, condition: "InstanceReady False ProviderInternal",
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"what was made half-way and is gone at two looks is not": {
-			given: all(isHalfCreated, missing(confirmations)), condition: "InstanceReady False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
+			given: all(halfCreated, missing(missesUntilGone)), condition: "InstanceReady False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
 		},
 		"nor what was seen once": {
-			given: all(isHalfCreated, func(s *State) { s.Memory.Witnessed = true }), watch: Closely, wake: driverPatience, silent: true,
+			given: all(halfCreated, func(s *State) { s.Memory.InstanceSeen = true }), poll: instance.PollPending, requeue: driverDebounce, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"nor after a delete that failed": {
-			given: all(isHalfCreated, func(s *State) { s.Memory.Last.Operation = instance.Delete }), watch: Closely, wake: driverPatience, silent: true,
+			given: all(halfCreated, func(s *State) { s.Memory.Last.Operation = instance.Delete }), poll: instance.PollPending, requeue: driverDebounce, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create whose VM one look missed waits": {
-			given: all(intended, succeeded(instance.Create, nil), missing(1)), wake: recheck, watch: Closely, silent: true,
+			given: all(intended, succeeded(instance.Create, nil), missing(1)), requeue: acceptedRecheck, poll: instance.PollPending, silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"an accepted create is repeated when the time has come": {
-			given: all(intended, succeeded(instance.Create, nil), func(s *State) { s.Memory, s.Driver.Outcome = Next(*s).Memory, nil }, later(recheck)),
-			do:    Create, watch: Closely, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			given: all(intended, succeeded(instance.Create, nil), func(s *State) { s.Memory, s.Driver.Outcome = Next(*s).Memory, nil }, later(acceptedRecheck)),
+			do:    Create, poll: instance.PollPending, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a create that failed is repeated when the time has come": {
 			given: all(intended, func(s *State) {
@@ -49,27 +49,27 @@ func TestCreationAtTheBounds(t *testing.T) {
 			}), do: Create, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a failure half-way that tells the known providerID again": {
-			given: all(isHalfCreated, ended(instance.Create, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", ProviderID: "cloud:///1"})),
-			wake:  5 * time.Second, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
+			given:   all(halfCreated, ended(instance.Create, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", ProviderID: "cloud:///1"})),
+			requeue: 5 * time.Second, condition: "InstanceReady False QuotaExceeded", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"while nobody has looked at a VM that ran, its Node tells of the machine": {
-			given: all(running, awaitFirstPoll, joined("Unknown")), watch: Closely, condition: "Ready Unknown NodeUnknown",
+			given: all(running, notPolledYet, joined("Unknown")), poll: instance.PollPending, condition: "Ready Unknown NodeUnknown",
 			phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"once a look has missed it, the next look does": {
-			given: all(running, missing(1), joined("Unknown")), watch: Seldom, condition: "Ready True MachineReady",
+			given: all(running, missing(1), joined("Unknown")), poll: instance.PollSettled, condition: "Ready True MachineReady",
 			phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
 		},
 		"a VM that boots and cannot be looked at for a moment": {
 			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" }, seen(booting), refusedLook(instance.Internal, true)),
-			watch: Closely, condition: "InstanceReady False Creating", silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			poll:  instance.PollPending, condition: "InstanceReady False Creating", silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"no limit to the time in which it boots": {
 			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" }, seen(booting), waited(24*time.Hour)),
-			watch: Closely, condition: "InstanceReady False Creating", silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			poll:  instance.PollPending, condition: "InstanceReady False Creating", silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"the only VM of a machine is not called one of several": {
-			given: provisioned, watch: Seldom, condition: "InstanceReady True Running", silent: true,
+			given: provisioned, poll: instance.PollSettled, condition: "InstanceReady True Running", silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
 	})
@@ -98,8 +98,8 @@ func TestDoubtAboutEarlierCreates(t *testing.T) {
 			if step.Do != Create {
 				t.Fatalf("does %q", step.Do)
 			}
-			if m := step.Memory; m.Possible != c.doubt || m.Doubt.Equal(s.Driver.LeadingSince) != c.doubt {
-				t.Errorf("possible %t, doubt until %s", m.Possible, m.Doubt)
+			if m := step.Memory; m.MaybeCreated != c.doubt || m.UncertainAt.Equal(s.Driver.LeadingSince) != c.doubt {
+				t.Errorf("possible %t, doubt until %s", m.MaybeCreated, m.UncertainAt)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestLastOperation(t *testing.T) {
 // TestFailureIsToldBeforeTheFirstNode: programs hear of the failure of a machine that never had a
 // Node, and of no other.
 func TestFailureIsToldBeforeTheFirstNode(t *testing.T) {
-	gone := missing(confirmations)
+	gone := missing(missesUntilGone)
 	for name, c := range map[string]struct {
 		given func(*State)
 		told  bool

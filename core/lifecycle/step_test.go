@@ -42,23 +42,23 @@ func running(s *State) {
 	s.Machine.Status = Next(*s).Status
 }
 
-func awaitFirstPoll(s *State) { s.Driver.Seen = nil }
+func notPolledYet(s *State) { s.Driver.LastPoll = nil }
 
-func deleting(s *State) { s.Machine.Deleting = s.Now.Add(-time.Second) }
+func deleting(s *State) { s.Machine.DeletionTimestamp = s.Now.Add(-time.Second) }
 
 func joined(ready metav1.ConditionStatus) func(*State) {
 	return func(s *State) {
-		s.Node = Node{Match: NodeFound, Name: "node", Claimed: true, Ready: ready, Reason: "KubeletSays", Message: "its words"}
+		s.Node = Node{Match: NodeFound, Name: "node", Synced: true, Ready: ready, Reason: "KubeletSays", Message: "its words"}
 	}
 }
 
 func seen(vm instance.Instance) func(*State) {
-	return func(s *State) { s.Driver.Seen = &instance.Observation{Instance: &vm, At: s.Now, Looks: 1} }
+	return func(s *State) { s.Driver.LastPoll = &instance.Observation{Instance: &vm, At: s.Now, Looks: 1} }
 }
 
 func missing(looks int) func(*State) {
 	return func(s *State) {
-		s.Driver.Seen = &instance.Observation{Failure: &instance.Failure{Class: instance.NotFound}, At: s.Now, Looks: looks}
+		s.Driver.LastPoll = &instance.Observation{Failure: &instance.Failure{Class: instance.NotFound}, At: s.Now, Looks: looks}
 	}
 }
 
@@ -74,11 +74,11 @@ func succeeded(op instance.Operation, vm *instance.Instance) func(*State) {
 	}
 }
 
-// patient lets time go by that the patience with what passes is over.
+// patient lets time go by that what passes is debounced no more.
 func patient(s *State) {
 	s.Memory = Next(*s).Memory
 	s.Driver.Outcome = nil
-	s.Now = s.Now.Add(nodePatience)
+	s.Now = s.Now.Add(nodeDebounce)
 }
 
 // later lets time go by.
@@ -111,12 +111,12 @@ func driverAway(s *State) { s.Clock.Runs, s.Clock.Away = false, "the driver is n
 // refusedLook has the last look fail; known says whether the VM is known from before.
 func refusedLook(class instance.Class, known bool) func(*State) {
 	return func(s *State) {
-		seen := *s.Driver.Seen
+		seen := *s.Driver.LastPoll
 		seen.Failure = &instance.Failure{Class: class, Reason: string(class), Message: "other account"}
 		if !known {
 			seen.Instance = nil
 		}
-		s.Driver.Seen = &seen
+		s.Driver.LastPoll = &seen
 	}
 }
 
@@ -129,19 +129,19 @@ func all(changes ...func(*State)) func(*State) {
 }
 
 // decision is what Next is to make of a state.
-type decision struct {
+type wantStep struct {
 	given func(*State)
 	do    Action
 	// condition is "Type Status Reason", and message a part of its message. They are those that the
 	// step writes or leaves.
 	condition, message string
 	phase              clusterv1alpha1.MachinePhase
-	watch              Watch
-	wake               time.Duration
+	poll               instance.PollInterval
+	requeue            time.Duration
 	silent             bool // nothing is to be written
 }
 
-func decide(t *testing.T, cases map[string]decision) {
+func checkSteps(t *testing.T, cases map[string]wantStep) {
 	t.Helper()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -153,15 +153,15 @@ func decide(t *testing.T, cases map[string]decision) {
 			if step.Status.Phase != c.phase {
 				t.Errorf("phase %q, want %q", step.Status.Phase, c.phase)
 			}
-			if step.Watch != c.watch {
-				t.Errorf("watches %q, want %q", step.Watch, c.watch)
+			if step.Poll != c.poll {
+				t.Errorf("polls %q, want %q", step.Poll, c.poll)
 			}
-			wake := time.Duration(0)
-			if !step.Wake.IsZero() {
-				wake = step.Wake.Sub(s.Now)
+			requeue := time.Duration(0)
+			if !step.RequeueAt.IsZero() {
+				requeue = step.RequeueAt.Sub(s.Now)
 			}
-			if wake > c.wake || wake < c.wake*8/10 {
-				t.Errorf("wakes after %s, want %s", wake, c.wake)
+			if requeue > c.requeue || requeue < c.requeue*8/10 {
+				t.Errorf("asks again after %s, want %s", requeue, c.requeue)
 			}
 			if c.silent && step.Write {
 				t.Errorf("writes %+v", step.Status)

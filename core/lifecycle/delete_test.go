@@ -12,34 +12,34 @@ import (
 
 // TestDeparture shows each decision on a machine that is on its way out.
 func TestDeparture(t *testing.T) {
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"a machine that was never asked for goes at once": {
-			given: deleting, do: Release, silent: true, wake: deletePatience,
+			given: deleting, do: Release, silent: true, requeue: deleteDebounce,
 		},
 		"the Node is drained first": {
 			given: all(running, deleting), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
 		"pods that end are waited for": {
-			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Remaining: "a/b"} }), wake: time.Second,
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Remaining: "a/b"} }), requeue: time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
 		},
 		"a budget is named": {
-			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/b: budget c"} }), wake: 5 * time.Second,
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/b: budget c"} }), requeue: 5 * time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False BlockedByPodDisruptionBudget", message: "budget c",
 		},
 		"a drain that the API server refuses is shown": {
-			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Trouble: "forbidden"} }), wake: time.Second,
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Error: "forbidden"} }), requeue: time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", message: "forbidden",
 		},
 		"unless that passes": {
 			given: all(running, deleting, func(s *State) {
 				s.Drain = &Drain{Remaining: "a/b"}
 				s.Machine.Status = Next(*s).Status
-				s.Drain = &Drain{Trouble: "timeout"}
-			}), wake: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
+				s.Drain = &Drain{Error: "timeout"}
+			}), requeue: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
 		},
 		"a refused eviction is shown": {
-			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Refused: "pod a/b: no", Remaining: "a/b"} }), wake: time.Second,
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Refused: "pod a/b: no", Remaining: "a/b"} }), requeue: time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False EvictionRefused", message: "pod a/b: no",
 		},
 		"unless that passes, too": {
@@ -47,10 +47,10 @@ func TestDeparture(t *testing.T) {
 				s.Drain = &Drain{Remaining: "a/b"}
 				s.Machine.Status = Next(*s).Status
 				s.Drain = &Drain{Refused: "pod a/b: no", Remaining: "a/b"}
-			}), wake: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
+			}), requeue: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Draining", silent: true,
 		},
 		"it does not hide a budget": {
-			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/c: budget d", Refused: "pod a/b: no"} }), wake: 5 * time.Second,
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Blocked: "pod a/c: budget d", Refused: "pod a/b: no"} }), requeue: 5 * time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False BlockedByPodDisruptionBudget", message: "budget d; pod a/b: no",
 		},
 		"a Node that nobody knows to be this machine's is not drained": {
@@ -74,7 +74,7 @@ func TestDeparture(t *testing.T) {
 			phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
 		"nor when nobody but a process before this one could": {
-			given: all(running, deleting, func(s *State) { s.Machine.Deleting = s.Now.Add(-time.Hour) }), do: DrainNode,
+			given: all(running, deleting, func(s *State) { s.Machine.DeletionTimestamp = s.Now.Add(-time.Hour) }), do: DrainNode,
 			phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
 		"a drain that is over stays over": {
@@ -100,7 +100,7 @@ func TestDeparture(t *testing.T) {
 			given: all(intended, deleting, func(s *State) {
 				s.Driver.Held = &instance.Failure{Class: instance.Credentials, Reason: "CredentialsInvalid", Message: "who are you?"}
 			}),
-			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False CredentialsInvalid", wake: heldPause,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False CredentialsInvalid", requeue: breakerRecheck,
 		},
 		"a create under way holds the delete": {
 			given: all(intended, deleting, func(s *State) { s.Driver.UnderWay = true }),
@@ -108,68 +108,68 @@ func TestDeparture(t *testing.T) {
 		},
 		"a VM that appeared too late is known first": {
 			given: all(intended, deleting, succeeded(instance.Create, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
-			do:    Record, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			do:    RecordProviderID, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"a VM that dies is watched": {
-			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), awaitFirstPoll),
-			watch: Closely, wake: recheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "bye",
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting, Message: "bye", LastKnownState: []byte("y")}), notPolledYet),
+			poll:  instance.PollPending, requeue: acceptedRecheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "bye",
 		},
 		"a VM that is gone is deleted once more": {
 			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
-			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+			do:    Delete, poll: instance.PollPending, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"what a VM left behind is deleted at once": {
 			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
 				seen(instance.Instance{State: instance.Failed})),
-			do: Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+			do: Delete, poll: instance.PollPending, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"but less and less often while that changes nothing": {
 			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
 				succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}),
 				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
-			watch: Closely, wake: time.Minute, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+			poll: instance.PollPending, requeue: time.Minute, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a VM that is gone though its deletes are answered with it": {
 			given: all(provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 },
 				succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
-			watch: Closely, wake: repeatDelete, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+			poll: instance.PollPending, requeue: repeatDeleteAfter, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a VM that does not die is deleted again": {
-			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), awaitFirstPoll, patient),
-			do:    Delete, watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+			given: all(provisioned, deleting, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), notPolledYet, patient),
+			do:    Delete, poll: instance.PollPending, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"a create in doubt is waited for": {
-			given: all(intended, deleting, func(s *State) { s.Driver.LeadingSince = s.Now }, succeeded(instance.Delete, nil)), wake: repeatDelete,
+			given: all(intended, deleting, func(s *State) { s.Driver.LeadingSince = s.Now }, succeeded(instance.Delete, nil)), requeue: repeatDeleteAfter,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting", message: "outcome is unknown",
 		},
 		"a create beyond doubt is not": {
 			given: all(intended, deleting, succeeded(instance.Delete, nil)), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning,
-			silent: true, wake: deletePatience,
+			silent: true, requeue: deleteDebounce,
 		},
 		"a protected VM is shown": {
 			given: all(provisioned, deleting, ended(instance.Delete, instance.Failure{Class: instance.Precondition, Reason: "DeletionProtected"})),
-			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DeletionProtected", wake: 10 * time.Second,
+			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DeletionProtected", requeue: 10 * time.Second,
 		},
 		"a spec that never made anything does not hold the machine": {
 			given: all(func(s *State) {
 				s.Machine.Status = Status{Phase: "Failed", LastOperation: &Operation{Type: opCreate, State: clusterv1alpha1.OperationFailed}}
 			}, deleting, ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
-			do: Release, watch: Closely, wake: deletePatience, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
+			do: Release, poll: instance.PollPending, requeue: deleteDebounce, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
 		},
 		"a spec that may have made something does": {
 			given: all(intended, deleting, ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
-			watch: Closely, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False SpecInvalid", wake: 30 * time.Second,
+			poll:  instance.PollPending, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False SpecInvalid", requeue: 30 * time.Second,
 		},
 		"a driver that has lost what it knew is not asked to delete": {
-			given: all(provisioned, deleting, ended(instance.Delete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), awaitFirstPoll),
-			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DataLoss",
+			given: all(provisioned, deleting, ended(instance.Delete, instance.Failure{Class: instance.DataLoss, Reason: "X"}), notPolledYet),
+			poll:  instance.PollSettled, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DataLoss",
 		},
 		"nor one that lost it before this process": {
 			given: all(provisioned, deleting, func(s *State) {
-				s.Driver.Seen = nil
+				s.Driver.LastPoll = nil
 				s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
 			}),
-			watch: Seldom, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False DataLoss",
+			poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False DataLoss",
 		},
 		"the Node goes after its VM": {
 			given: all(running, deleting, func(s *State) { s.Memory.Gone = true }), do: RemoveNode, phase: clusterv1alpha1.MachinePhaseDeleting,
@@ -195,7 +195,7 @@ func drainAt(d time.Duration, pass *Drain) func(*State) {
 func TestDrainAtTheBounds(t *testing.T) {
 	pods := &Drain{Remaining: "a/b"}
 	going := all(running, deleting)
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"no pass begins when the time is over": {
 			given: all(going, drainAt(time.Minute, nil)), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting,
 			condition: "Drained False DrainTimedOut", message: "the pods that are left.",
@@ -208,15 +208,15 @@ func TestDrainAtTheBounds(t *testing.T) {
 			condition: "Drained False DrainTimedOut",
 		},
 		"the last pause ends with the time": {
-			given: all(going, drainAt(time.Minute-100*time.Millisecond, pods)), wake: 100 * time.Millisecond,
+			given: all(going, drainAt(time.Minute-100*time.Millisecond, pods)), requeue: 100 * time.Millisecond,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
 		},
 		"pauses grow": {
-			given: all(going, func(s *State) { s.Drain, s.Memory.Passes = pods, 2 }), wake: 4 * time.Second,
+			given: all(going, func(s *State) { s.Drain, s.Memory.DrainPasses = pods, 2 }), requeue: 4 * time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining",
 		},
 		"a Node whose pass failed is not drained": {
-			given: all(going, func(s *State) { s.Drain = &Drain{Done: true, Trouble: "timeout"} }), wake: time.Second,
+			given: all(going, func(s *State) { s.Drain = &Drain{Done: true, Error: "timeout"} }), requeue: time.Second,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False Draining", message: "timeout",
 		},
 		"a drain that was over before this process": {
@@ -232,11 +232,11 @@ func TestDrainAtTheBounds(t *testing.T) {
 			given: all(going, drained("True", "NoNode")), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
 	})
-	p := &plan{State: given(going, func(s *State) {
-		s.Machine.DrainTimeout, s.Machine.Deleting = 20*time.Minute, s.Now.Add(-6*time.Minute)
-		s.Memory.Wait = Wait{For: waitDrain, Since: s.Now.Add(-2 * time.Minute), Took: 2 * time.Minute, Tick: s.Clock.Cluster}
-	})}
-	if left := p.drainLeft(); left != 14*time.Minute {
+	s := given(going, func(s *State) {
+		s.Machine.DrainTimeout, s.Machine.DeletionTimestamp = 20*time.Minute, s.Now.Add(-6*time.Minute)
+		s.Memory.Wait = Wait{For: waitForDrain, Since: s.Now.Add(-2 * time.Minute), Observed: 2 * time.Minute, Reading: s.Clock.Cluster}
+	})
+	if left := drainTimeLeft(s.Machine, s.Memory.Wait); left != 14*time.Minute {
 		t.Errorf("%s left of 20 minutes, of which 4 went by unseen and 2 were seen", left)
 	}
 }
@@ -248,45 +248,45 @@ func TestDeleteAtTheBounds(t *testing.T) {
 	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState) func(*State) {
 		return func(s *State) { s.Machine.Status.LastOperation = &Operation{Type: op, State: state} }
 	}
-	stays := decision{watch: Closely, wake: 30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid"}
-	goes := decision{do: Release, watch: Closely, wake: deletePatience, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true}
-	waits := decision{watch: Closely, wake: recheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting"}
-	given := func(d decision, given ...func(*State)) decision {
+	stays := wantStep{poll: instance.PollPending, requeue: 30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid"}
+	goes := wantStep{do: Release, poll: instance.PollPending, requeue: deleteDebounce, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true}
+	waits := wantStep{poll: instance.PollPending, requeue: acceptedRecheck, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting"}
+	given := func(d wantStep, given ...func(*State)) wantStep {
 		d.given = all(given...)
 		return d
 	}
-	decide(t, map[string]decision{
+	checkSteps(t, map[string]wantStep{
 		"a spec that is not understood, of a machine that the cloud missed once": given(stays, intended, deleting, refused, missing(1)),
-		"twice": given(goes, intended, deleting, refused, missing(confirmations)),
+		"twice": given(goes, intended, deleting, refused, missing(missesUntilGone)),
 		"of one whose delete failed, and not its create": given(stays, intended, operation(opDelete, "Failed"), deleting, refused),
 		"of one whose creates this process saw refused":  given(goes, intended, deleting, func(s *State) { s.Memory.Refused = true }, refused),
 		"a quota that is no obstacle to what is there": {
-			given: all(intended, operation(opCreate, "Failed"), deleting, ended(instance.Delete, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"})),
-			wake:  5 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False QuotaExceeded",
+			given:   all(intended, operation(opCreate, "Failed"), deleting, ended(instance.Delete, instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"})),
+			requeue: 5 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False QuotaExceeded",
 		},
 		"a spec that is not understood, of a machine that had its VM": {
-			given: all(provisioned, operation(opCreate, "Failed"), deleting, refused, missing(confirmations)),
-			wake:  30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid",
+			given:   all(provisioned, operation(opCreate, "Failed"), deleting, refused, missing(missesUntilGone)),
+			requeue: 30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid",
 		},
-		"a look that shows the VM on its way out": given(decision{watch: Closely, wake: time.Minute, phase: waits.phase, condition: waits.condition},
+		"a look that shows the VM on its way out": given(wantStep{poll: instance.PollPending, requeue: time.Minute, phase: waits.phase, condition: waits.condition},
 			provisioned, deleting, accepted, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
-		"and still after many deletes": given(decision{watch: Closely, wake: 5 * time.Minute, phase: waits.phase, condition: waits.condition},
+		"and still after many deletes": given(wantStep{poll: instance.PollPending, requeue: 5 * time.Minute, phase: waits.phase, condition: waits.condition},
 			provisioned, deleting, func(s *State) { s.Memory.Deletes = 9 }, accepted, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),
 		"one that shows it, and then one that failed": given(waits, provisioned, deleting, accepted,
 			seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), func(s *State) {
-				s.Driver.Seen.Failure = &instance.Failure{Class: instance.Internal}
+				s.Driver.LastPoll.Failure = &instance.Failure{Class: instance.Internal}
 			}),
 		"an answer is no look": given(waits, provisioned, deleting,
-			succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), awaitFirstPoll),
+			succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Running}), notPolledYet),
 		"a look that failed": given(waits, provisioned, deleting, accepted, refusedLook(instance.Internal, false)),
 		"a delete that began when the doubt had settled": {
 			given: all(intended, deleting, succeeded(instance.Delete, nil), func(s *State) {
 				s.Driver.LeadingSince = s.Driver.Outcome.Started.Add(-settle)
-			}), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true, wake: deletePatience,
+			}), do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true, requeue: deleteDebounce,
 		},
 		"a doubt that settles sooner than the next delete": {
-			given: all(intended, deleting, succeeded(instance.Delete, nil), func(s *State) { s.Driver.LeadingSince = s.Now.Add(time.Second - settle) }),
-			wake:  time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
+			given:   all(intended, deleting, succeeded(instance.Delete, nil), func(s *State) { s.Driver.LeadingSince = s.Now.Add(time.Second - settle) }),
+			requeue: time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False Deleting",
 		},
 		"ruins without a providerID are not written down": {
 			given: all(intended, deleting, seen(instance.Instance{State: instance.Failed})), do: Delete,
@@ -295,12 +295,11 @@ func TestDeleteAtTheBounds(t *testing.T) {
 		"nor a VM that is over": {
 			given: all(intended, deleting, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running}),
 				func(s *State) { s.Memory.Gone = true }),
-			do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning, wake: deletePatience, silent: true,
+			do: Release, phase: clusterv1alpha1.MachinePhaseProvisioning, requeue: deleteDebounce, silent: true,
 		},
 	})
 	for deletes, want := range []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second} {
-		p := &plan{State: State{Memory: Memory{Deletes: deletes}}}
-		if got := p.repeated(); got != want {
+		if got := deleteRepetition(deletes); got != want {
 			t.Errorf("after %d deletes the next one waits %s, want %s", deletes, got, want)
 		}
 	}

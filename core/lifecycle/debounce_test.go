@@ -18,9 +18,9 @@ func TestOutdated(t *testing.T) {
 		clusterv1alpha1.MachinePhaseFailed: true, clusterv1alpha1.MachinePhaseDeleting: false, clusterv1alpha1.MachinePhaseUnknown: false,
 	} {
 		for _, outdated := range []bool{false, true} {
-			p := &plan{State: State{Machine: Machine{Outdated: outdated}}, status: Status{Phase: phase}}
-			if got := p.outdated(); got != (want && outdated) {
-				t.Errorf("%s, outdated %t: written %t", phase, outdated, got)
+			s := State{Machine: Machine{Outdated: outdated, Status: Status{Phase: phase}}}
+			if step := debounce(s, decision{}, s.Machine.Status); step.Write != (want && outdated) {
+				t.Errorf("%s, outdated %t: written %t", phase, outdated, step.Write)
 			}
 		}
 	}
@@ -47,12 +47,11 @@ func TestReadyOnTheWayOut(t *testing.T) {
 		"a VM of which nobody knows the state": {[]Condition{drain("True", "Drained"), vm("Unknown", "OutcomeUnknown")}, "OutcomeUnknown of the VM"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{State: given(deleting)}
+			var s Status
 			for _, one := range c.conditions {
-				p.status = p.status.set(one)
+				s = s.set(one)
 			}
-			p.ready()
-			got := p.status.Condition("Ready")
+			got := describeReady(s, true)
 			if got.Status != "False" || got.Reason+" "+got.Message != c.want {
 				t.Errorf("%+v, want %s", got, c.want)
 			}
@@ -78,7 +77,7 @@ func TestWrittenAtOnce(t *testing.T) {
 			*s.Memory.Last.Failure = instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}
 		}), Create, true, 1},
 		"a delete":                                  {all(intended, deleting), Delete, true, 0},
-		"a Node to be claimed":                      {all(provisioned, joined("True"), func(s *State) { s.Node.Claimed = false }), Claim, false, 0},
+		"a Node to be synced":                       {all(provisioned, joined("True"), func(s *State) { s.Node.Synced = false }), SyncNode, false, 0},
 		"a kubelet that is too old":                 {func(s *State) { s.BootstrapWarning = "old" }, Create, true, 1},
 		"a VM that cannot be looked at":             {all(running, refusedLook(instance.Credentials, true)), Nothing, true, 1},
 		"a VM that runs":                            {all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" }, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})), Nothing, true, 0},
@@ -87,15 +86,15 @@ func TestWrittenAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := Next(given(c.given))
-			if step.Do != c.do || (step.Write && step.Do != Claim) != c.write || len(step.Events) != c.events {
+			if step.Do != c.do || (step.Write && step.Do != SyncNode) != c.write || len(step.Events) != c.events {
 				t.Errorf("does %q, writes %t, tells %+v", step.Do, step.Write, step.Events)
 			}
 		})
 	}
 }
 
-// TestStamp: an operation is dated when it changes, and not again.
-func TestStamp(t *testing.T) {
+// TestOperationIsDated: an operation is dated when it changes, and not again.
+func TestOperationIsDated(t *testing.T) {
 	first := Next(given()).Status.LastOperation
 	if want := given().Now; first == nil || !first.At.Equal(want) {
 		t.Fatalf("the first operation is dated %+v, want %s", first, want)
@@ -112,15 +111,15 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestPatienceBeginsWithWhatIsHushed: it runs from when there was first something to write that
+// TestDebounceBeginsWithTheFirstWrite: it runs from when there was first something to write that
 // should pass.
-func TestPatienceBeginsWithWhatIsHushed(t *testing.T) {
+func TestDebounceBeginsWithTheFirstWrite(t *testing.T) {
 	now := epoch.Add(time.Minute)
 	for name, c := range map[string]struct {
-		debounced   string
-		write       bool
-		isDebounced bool
-		since       time.Time
+		debounced string
+		write     bool
+		waits     bool
+		since     time.Time
 	}{
 		"what was debounced before": {"look", true, true, epoch},
 		"something else":            {"turn", true, true, now},
@@ -129,9 +128,11 @@ func TestPatienceBeginsWithWhatIsHushed(t *testing.T) {
 		"nothing of either":         {"", false, false, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{debounced: c.debounced, debounceTime: time.Hour, State: State{Now: now, Memory: Memory{Passing: "look", PassingSince: epoch}}}
-			if isDebounced := p.isDebounced(c.write); isDebounced != c.isDebounced || !p.Memory.PassingSince.Equal(c.since) {
-				t.Errorf("debounced %t since %s, want %t since %s", isDebounced, p.Memory.PassingSince, c.isDebounced, c.since)
+			d := decision{debounced: c.debounced, debounceFor: time.Hour}
+			d.Memory = Memory{Debounced: "look", DebouncedSince: epoch}
+			d, waits := debounceWrite(State{Now: now}, d, c.write)
+			if waits != c.waits || !d.Memory.DebouncedSince.Equal(c.since) {
+				t.Errorf("waits %t since %s, want %t since %s", waits, d.Memory.DebouncedSince, c.waits, c.since)
 			}
 		})
 	}

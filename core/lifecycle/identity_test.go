@@ -5,15 +5,16 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
 )
 
 func paused(s *State) { s.Machine.Paused = Pause{Reason: "PausedByAnnotation", Message: "Paused."} }
 
-func dismissed(s *State) { s.Machine.Dismissed = "the Machine" }
+func deleteNow(s *State) { s.Machine.DeleteNow = "the Machine" }
 
-// TestSteering shows what becomes of machines that are paused, or that somebody wants to go.
-func TestSteering(t *testing.T) {
-	decide(t, map[string]decision{
+// TestPauseAndDeleteNow shows what becomes of machines that are paused, or that somebody wants to go.
+func TestPauseAndDeleteNow(t *testing.T) {
+	checkSteps(t, map[string]wantStep{
 		"a paused machine is not created": {
 			given: paused, condition: "Ready False Creating", phase: clusterv1alpha1.MachinePhasePending,
 		},
@@ -21,8 +22,8 @@ func TestSteering(t *testing.T) {
 			given:     all(paused, func(s *State) { s.Machine.UID = "" }),
 			condition: "Paused True PausedByAnnotation", message: "Paused.", phase: clusterv1alpha1.MachinePhasePending,
 		},
-		"its Node is not claimed": {
-			given:     all(provisioned, joined("True"), func(s *State) { s.Node.Claimed = false }, paused),
+		"its Node is not synced": {
+			given:     all(provisioned, joined("True"), func(s *State) { s.Node.Synced = false }, paused),
 			condition: "Paused True PausedByAnnotation", phase: clusterv1alpha1.MachinePhaseProvisioned,
 		},
 		"how the Node is, is shown": {
@@ -37,7 +38,7 @@ func TestSteering(t *testing.T) {
 			condition: "Paused True PausedByAnnotation", message: "to be deleted; that waits", phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
 		"nor by the wish of somebody": {
-			given: all(running, dismissed, paused), condition: "Paused True PausedByAnnotation", phase: clusterv1alpha1.MachinePhaseRunning,
+			given: all(running, deleteNow, paused), condition: "Paused True PausedByAnnotation", phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"nor does the time run in which it is to be drained": {
 			given: all(running, deleting, func(s *State) { s.Memory = Next(*s).Memory }, paused, waited(time.Hour),
@@ -51,21 +52,21 @@ func TestSteering(t *testing.T) {
 			given: all(running, paused, func(s *State) {
 				s.Machine.Status = Next(*s).Status
 				s.Machine.Paused = Pause{}
-			}), watch: Seldom, condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning,
+			}), poll: instance.PollSettled, condition: "Ready True MachineReady", phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"a machine that is to go now is deleted": {
-			given: all(running, dismissed), do: Dismiss, phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
+			given: all(running, deleteNow), do: DeleteNow, phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
 		},
 		"also one that has failed": {
-			given: all(dismissed, func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseFailed }),
-			do:    Dismiss, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
+			given: all(deleteNow, func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseFailed }),
+			do:    DeleteNow, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
 		},
 		"once": {
-			given: all(running, dismissed, func(s *State) { s.Memory = Next(*s).Memory }), wake: dismissPatience,
+			given: all(running, deleteNow, func(s *State) { s.Memory = Next(*s).Memory }), requeue: deleteNowRetry,
 			phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
 		},
 		"and again when that had no effect": {
-			given: all(running, dismissed, func(s *State) { s.Memory = Next(*s).Memory }, later(dismissPatience)), do: Dismiss,
+			given: all(running, deleteNow, func(s *State) { s.Memory = Next(*s).Memory }, later(deleteNowRetry)), do: DeleteNow,
 			phase: clusterv1alpha1.MachinePhaseRunning, silent: true,
 		},
 	})

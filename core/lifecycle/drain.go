@@ -1,0 +1,172 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// Pauses between two passes of a drain: short at first, for most pods stop within seconds.
+var drainBackoff = instance.Backoff{First: time.Second, Last: 10 * time.Second}
+
+const (
+	// disruptionBudgetRetry is the pause while a PodDisruptionBudget is in the way.
+	disruptionBudgetRetry = 5 * time.Second
+	// minDrainTime is how long this process drains at least, unless the machine gives it less,
+	// however long the machine has been deleted: nobody may have drained it meanwhile.
+	minDrainTime = 5 * time.Minute
+)
+
+// decideDrain: no pod is left on the Node that could be evicted, or the time for it is over.
+func decideDrain(s State, d decision) (decision, bool) {
+	d.phase, d.drained = clusterv1alpha1.MachinePhaseDeleting, d.Memory.Drained
+	switch {
+	case d.Memory.Gone || d.Memory.Drained.Type != "" || isDrainRecorded(s.Machine.Status):
+		return d, false
+	case s.Node.Match == NodeConflicting:
+		d.drained = describeDrained(s, clusterv1alpha1.ReasonNodeConflict)
+		return d, false
+	case s.Node.Match == NodeNone:
+		d.drained = describeDrained(s, clusterv1alpha1.ReasonNoNode)
+		return d, false
+	}
+	d.Memory.Wait = d.Memory.Wait.read(waitForDrain, s.Now, s.Clock.Cluster, false)
+	left := drainTimeLeft(s.Machine, d.Memory.Wait)
+	if s.Drain == nil && left > 0 {
+		return d.act(DrainNode)
+	}
+	if reason := drainEnd(s, left); reason != "" {
+		d.drained = describeDrained(s, reason)
+		d.Memory.Drained = d.drained
+		return d, false
+	}
+	return awaitDrain(s, d, left)
+}
+
+// isDrainRecorded says whether the drain of a machine on its way out is written down as over.
+func isDrainRecorded(s Status) bool {
+	c := s.Condition(clusterv1alpha1.ConditionDrained)
+	over := c.Status == metav1.ConditionTrue && c.Reason != clusterv1alpha1.ReasonNoNode || c.Reason == clusterv1alpha1.ReasonDrainTimedOut
+	return over && s.Phase == clusterv1alpha1.MachinePhaseDeleting
+}
+
+// drainTimeLeft is how long the drain may yet take. The time before this process saw it counts as
+// it stands in the Machine, the time since as far as the API server could be asked.
+func drainTimeLeft(m Machine, w Wait) time.Duration {
+	left := m.DrainTimeout - w.Since.Sub(m.DeletionTimestamp) - w.Observed
+	return max(left, min(m.DrainTimeout, minDrainTime)-w.Observed)
+}
+
+// drainEnd is the reason why the drain is over, by what its last pass found and how long it may yet
+// take; empty while it is not.
+func drainEnd(s State, left time.Duration) string {
+	pass := s.Drain
+	complete := pass != nil && pass.Error == ""
+	switch {
+	case complete && pass.Done:
+		return clusterv1alpha1.ReasonDrained
+	case complete && pass.Terminating && isNodeUnreachable(s):
+		return clusterv1alpha1.ReasonNodeUnreachable
+	case left <= 0:
+		return clusterv1alpha1.ReasonDrainTimedOut
+	}
+	return ""
+}
+
+// awaitDrain waits for the next pass. What the API server refuses is shown unless that passes.
+func awaitDrain(s State, d decision, left time.Duration) (decision, bool) {
+	pass := s.Drain
+	d.Memory.DrainPasses++
+	d.Memory.PodsRemaining = pass.Remaining
+	wait := drainBackoff.Nth(d.Memory.DrainPasses)
+	reason := clusterv1alpha1.ReasonDraining
+	switch {
+	case pass.Error != "":
+	case pass.Blocked != "":
+		reason, wait = clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, disruptionBudgetRetry
+	case pass.Refused != "":
+		reason = clusterv1alpha1.ReasonEvictionRefused
+	}
+	mayPass := pass.Error != "" || reason == clusterv1alpha1.ReasonEvictionRefused
+	if mayPass && s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
+		d = d.debounce("drain", drainDebounce)
+	}
+	d.drained = describeDrained(s, reason)
+	return d.waitUntil(s.Now.Add(min(wait, left)))
+}
+
+// isNodeUnreachable says whether nothing has been heard of the Node's kubelet for so long that it
+// counts as gone. That a Node is called silent proves nothing by itself: node-lifecycle says so of
+// Nodes that live, after an outage of the API server, until their kubelets have renewed their
+// Leases.
+func isNodeUnreachable(s State) bool {
+	switch silence := s.Memory.Silence; {
+	case !s.Drain.Silent:
+		return false
+	case isInstanceGone(s):
+		return true
+	case s.Drain.LeaseError != "":
+		return false
+	default:
+		return s.Clock.Nodes-silence.Since >= s.Machine.UnreachableAfter
+	}
+}
+
+// isInstanceGone says whether the VM is known to be gone: a silent kubelet's pods have ended with
+// it.
+func isInstanceGone(s State) bool {
+	return s.view().isMissing() ||
+		s.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceMissing
+}
+
+// describeDrained is the condition Drained for a reason: what the drain waits for, or how it ended.
+func describeDrained(s State, reason string) Condition {
+	c := Condition{Type: clusterv1alpha1.ConditionDrained, Status: metav1.ConditionFalse, Reason: reason}
+	node, pass := s.Node.Name, s.Drain
+	switch reason {
+	case clusterv1alpha1.ReasonNodeConflict:
+		c.Message = s.Node.Conflict
+	case clusterv1alpha1.ReasonNoNode:
+		c.Status, c.Message = metav1.ConditionTrue, "The machine has no Node to drain."
+	case clusterv1alpha1.ReasonDrained:
+		c.Status, c.Message = metav1.ConditionTrue, fmt.Sprintf("No pod is left on Node %s that could be evicted.", node)
+	case clusterv1alpha1.ReasonNodeUnreachable:
+		c.Status = metav1.ConditionTrue
+		c.Message = fmt.Sprintf("Node %s does not answer; its pods are not waited for: %s.", node, pass.Remaining)
+	case clusterv1alpha1.ReasonDrainTimedOut:
+		c.Message = fmt.Sprintf("The drain of Node %s took longer than %s; the VM goes with the pods that are left", node, s.Machine.DrainTimeout)
+		if s.Memory.PodsRemaining != "" {
+			c.Message += ": " + s.Memory.PodsRemaining
+		}
+		c.Message += "."
+	case clusterv1alpha1.ReasonBlockedByPodDisruptionBudget:
+		c.Message = pass.Blocked
+		if pass.Refused != "" {
+			c.Message += "; " + pass.Refused
+		}
+	case clusterv1alpha1.ReasonEvictionRefused:
+		c.Message = pass.Refused
+	case clusterv1alpha1.ReasonDraining:
+		c.Message = fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", node) + silenceNote(s)
+		if pass.Error != "" {
+			c.Message = fmt.Sprintf("Node %s cannot be drained: %s", node, pass.Error)
+		}
+	}
+	return c
+}
+
+// silenceNote tells people that the kubelet of a Node whose pods are waited for does not report.
+func silenceNote(s State) string {
+	switch {
+	case !s.Drain.Silent:
+		return ""
+	case s.Drain.LeaseError != "":
+		return " Its kubelet does not report, and whether it still lives cannot be read: " + s.Drain.LeaseError
+	}
+	return fmt.Sprintf(" Its kubelet does not report. They are no longer waited for once that has lasted %s in which other Nodes report.",
+		s.Machine.UnreachableAfter)
+}

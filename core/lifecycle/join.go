@@ -1,0 +1,161 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
+
+// What core sets on a Node may be wanted otherwise by somebody else. syncBurst syncs in syncWindow
+// are made at once, then there are pauses: two that differ shall not write to a Node without end.
+const (
+	syncBurst  = 5
+	syncWindow = 10 * time.Minute
+)
+
+var syncBackoff = instance.Backoff{First: time.Second, Last: 5 * time.Minute}
+
+// clockRecheck is how often a machine that waits reads its clock, to show when that stands still.
+const clockRecheck = time.Minute
+
+// decideNode gets the Node: it is found, synced, and Ready.
+func decideNode(s State, d decision) (decision, bool) {
+	if !s.Confirmed() {
+		// The next poll says whether the VM is the machine's. Meanwhile what is written down of the
+		// Node holds.
+		d.Poll = instance.PollPending
+		return d, true
+	}
+	switch s.Node.Match {
+	case NodeFound:
+		return decideJoined(s, d)
+	case NodeConflicting:
+		d.nodeName, d.nodeReason = "", clusterv1alpha1.ReasonNodeConflict
+		if !s.isRunning() {
+			d, _ = checkStartup(s, d, false)
+		}
+		return d, true
+	case NodeNone:
+	}
+	return awaitNode(s, d)
+}
+
+// awaitNode: no Node fits. A Node that was deleted comes back when its kubelet registers again,
+// which takes a VM that runs.
+func awaitNode(s State, d decision) (decision, bool) {
+	d.nodeReason = clusterv1alpha1.ReasonWaitingForNode
+	if hadNode(s, d) {
+		d.Poll = instance.PollPending
+		d.nodeName, d.nodeReason = "", clusterv1alpha1.ReasonNodeMissing
+	}
+	if isStartupClockStopped(s) {
+		d = d.debounce("clock", clockDebounce)
+	}
+	d, _ = checkStartup(s, d, s.isRunning())
+	return d, true
+}
+
+// hadNode says whether the machine has or had a Node.
+func hadNode(s State, d decision) bool {
+	return s.isRunning() || d.nodeName != "" || s.Node.Match == NodeFound
+}
+
+// decideJoined: the machine has its Node.
+func decideJoined(s State, d decision) (decision, bool) {
+	if id := s.Node.ProviderID; id != "" && id != s.Machine.ProviderID {
+		// The machine takes over the Node's form of the id. The API server allows that for an id that
+		// is written down as an alias.
+		if s.Machine.Status.hasProviderID(id) {
+			return d.recordProviderID(id)
+		}
+		d.mustWrite = true
+		return d, true
+	}
+	if !s.Node.Synced {
+		var decided bool
+		if d, decided = decideSync(s, d); decided {
+			return d, true
+		}
+	}
+	d.nodeName, d.nodeReason = s.Node.Name, clusterv1alpha1.ReasonNodeReady
+	isReady := s.Node.Ready == metav1.ConditionTrue
+	if s.isRunning() {
+		d.Memory.Wait = Wait{}
+		if !isReady {
+			// A Node that fails may be the first to tell of a VM that is gone.
+			d.Poll = instance.PollPending
+		}
+		return d, true
+	}
+	return decideFirstReady(s, d, isReady)
+}
+
+// decideFirstReady: a machine becomes Running once its VM runs and its Node is Ready.
+func decideFirstReady(s State, d decision, isReady bool) (decision, bool) {
+	runs := describeInstanceReady(s, d).Status == metav1.ConditionTrue
+	if runs && isReady {
+		d.Memory.Wait = Wait{}
+		d.phase = clusterv1alpha1.MachinePhaseRunning
+		d.Events = []Event{{Reason: "Running", Message: fmt.Sprintf("Node %s has joined and is Ready.", s.Node.Name)}}
+		return d, true
+	}
+	if !isReady {
+		var late bool
+		if d, late = checkStartup(s, d, false); late {
+			return d, true
+		}
+	}
+	if runs {
+		d = d.debounce("node", nodeDebounce)
+	}
+	return d, true
+}
+
+// decideSync sets on the Node what core sets there, unless that was done too often of late; true
+// when there is nothing else to do now. A Node that was synced once is judged meanwhile.
+func decideSync(s State, d decision) (decision, bool) {
+	m := &d.Memory
+	if s.Now.Sub(m.SyncedAt) > syncWindow {
+		m.Syncs = 0
+	}
+	if m.Syncs >= syncBurst {
+		if again := m.SyncedAt.Add(syncBackoff.Nth(m.Syncs - syncBurst + 1)); s.Now.Before(again) {
+			d, _ = d.waitUntil(again)
+			return d, !s.isRunning()
+		}
+	}
+	m.Syncs, m.SyncedAt = m.Syncs+1, s.Now
+	return d.act(SyncNode)
+}
+
+// checkStartup fails a machine that did not get its Node in time; true when it does. Else it sees to
+// it that it is noticed when the time is over. The time counts while the clock of the cloud runs and
+// the last poll found the VM; with needsRunning, a VM that runs.
+func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {
+	limit := s.Machine.StartupTimeout
+	if limit <= 0 {
+		return d, false
+	}
+	v := s.view()
+	// A Node that is Ready is ahead of the last poll, which does not show the VM as running yet.
+	joined := s.Node.Match == NodeFound && s.Node.Ready == metav1.ConditionTrue
+	blind := joined || v.instance == nil || v.failure != nil || needsRunning && v.instance.State != instance.Running
+	d.Memory.Wait = d.Memory.Wait.read(waitForNode, s.Now, s.Clock.Cloud, blind)
+	observed := d.Memory.Wait.Observed
+	if observed >= limit && !blind && s.Clock.Runs {
+		d.nodeReason = clusterv1alpha1.ReasonJoinTimeout
+		return d.fail()
+	}
+	d, _ = d.waitUntil(s.Now.Add(min(max(limit-observed, time.Second), clockRecheck)))
+	return d, false
+}
+
+// isStartupClockStopped says whether there is a time in which the machine has to get its Node, and
+// that stands still for something that people can be told of.
+func isStartupClockStopped(s State) bool {
+	return s.Clock.Away != "" && s.Machine.StartupTimeout > 0
+}
