@@ -41,11 +41,6 @@ func debounce(s State, d decision, described Status) Step {
 		// With any other action the status is written by a later step only.
 		step.Events = append(step.Events, warnings(described, recorded)...)
 	}
-	if o := described.LastOperation; write && o != nil && !samePointed(o, recorded.LastOperation, Operation.equal) {
-		dated := *o
-		dated.At = s.Now
-		described.LastOperation = &dated
-	}
 	step.Status, step.Write = described, write
 	return step
 }

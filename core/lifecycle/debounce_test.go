@@ -105,6 +105,10 @@ func TestOperationIsDated(t *testing.T) {
 	if again := Next(s).Status.LastOperation; !again.At.Equal(first.At) {
 		t.Errorf("the same operation is dated %s, was %s", again.At, first.At)
 	}
+	provisionedAt := given(provisioned).Machine.Status.LastOperation.At
+	if again := given(running).Machine.Status.LastOperation; provisionedAt.IsZero() || !again.At.Equal(provisionedAt) {
+		t.Errorf("a create that succeeded is dated %s once the machine is Running, was %s", again.At, provisionedAt)
+	}
 	s = given(provisioned, later(settle), deleting)
 	if next := Next(s).Status.LastOperation; !next.At.Equal(s.Now) {
 		t.Errorf("another operation is dated %s, want %s", next.At, s.Now)

@@ -101,8 +101,9 @@ func showDeleting(s State, d decision) decision {
 	if s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
 		d = d.debounce("delete", deleteDebounce)
 	}
-	if d.operation == nil || d.operation.State == clusterv1alpha1.OperationSucceeded && !s.Now.Before(settledAt(s)) {
-		d.operation = &Operation{Type: clusterv1alpha1.OperationDelete, State: clusterv1alpha1.OperationProcessing}
+	last := s.Machine.Status.LastOperation
+	if last == nil || last.State == clusterv1alpha1.OperationSucceeded && !s.Now.Before(settledAt(s)) {
+		d.operation = Operation{Type: clusterv1alpha1.OperationDelete, State: clusterv1alpha1.OperationProcessing}
 	}
 	return d.instanceIs(clusterv1alpha1.ReasonInstanceDeleting)
 }

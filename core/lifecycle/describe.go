@@ -12,7 +12,11 @@ import (
 // has one function; one that it leaves as it is recorded is returned as it is recorded.
 func describe(s State, d decision) Status {
 	status := s.Machine.Status
-	status.Phase, status.NodeName, status.LastOperation = d.phase, d.nodeName, d.operation
+	status.Phase, status.NodeName = d.phase, d.nodeName
+	if d.operation != (Operation{}) && !samePointed(&d.operation, status.LastOperation, Operation.equal) {
+		d.operation.At = s.Now
+		status.LastOperation = &d.operation
+	}
 	if d.observed != nil {
 		status.Addresses = d.observed.Addresses
 	}

@@ -21,7 +21,7 @@ func decideInstance(s State, d decision) (decision, bool) {
 	}
 	switch v.instance.State {
 	case instance.Running:
-		return afterRunning(d), false
+		return afterRunning(s, d), false
 	case instance.Failed:
 		return d.instanceIs(clusterv1alpha1.ReasonInstanceFailed).fail()
 	case instance.Stopping, instance.Stopped:
@@ -75,14 +75,14 @@ func awaitFirstPoll(s State, d decision) (decision, bool) {
 }
 
 // afterRunning: the VM is up.
-func afterRunning(d decision) decision {
+func afterRunning(s State, d decision) decision {
 	d = d.instanceIs(clusterv1alpha1.ReasonInstanceRunning)
 	d.Poll, d.pollFailureShown = instance.PollSettled, true
 	if d.phase != clusterv1alpha1.MachinePhaseRunning {
 		d.phase = clusterv1alpha1.MachinePhaseProvisioned
 	}
-	if d.operation == nil || d.operation.Type == clusterv1alpha1.OperationCreate {
-		d.operation = &Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationSucceeded}
+	if last := s.Machine.Status.LastOperation; last == nil || last.Type == clusterv1alpha1.OperationCreate {
+		d.operation = Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationSucceeded}
 	}
 	return d
 }

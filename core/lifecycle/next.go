@@ -34,9 +34,7 @@ func decide(s State) decision {
 		}
 	}
 	recorded := s.Machine.Status
-	d := decision{phase: recorded.Phase, nodeName: recorded.NodeName, operation: recorded.LastOperation}
-	d.Memory = s.Memory
-	d, _ = decideFirst(s, d, life...)
+	d, _ := decideFirst(s, decision{Step: Step{Memory: s.Memory}, phase: recorded.Phase, nodeName: recorded.NodeName}, life...)
 	return d
 }
 
@@ -72,10 +70,11 @@ func earlier(a, b time.Time) time.Time {
 type decision struct {
 	// Step has no Status yet, which follows from the state and the decision: see describe.
 	Step
-	// phase, nodeName and operation are those of the status from now on.
-	phase     clusterv1alpha1.MachinePhase
-	nodeName  string
-	operation *Operation
+	// phase and nodeName are those of the status from now on.
+	phase    clusterv1alpha1.MachinePhase
+	nodeName string
+	// operation is what is, or was, asked of the cloud; the zero value for what is recorded.
+	operation Operation
 	// These are the reasons of the conditions from now on; an empty one leaves the condition as it
 	// is recorded.
 	bootstrapReason, instanceReason, nodeReason string
