@@ -42,17 +42,24 @@ func (s State) KnownIDs() []string {
 	if !s.Confirmed() {
 		return nil
 	}
-	ids := append([]string{s.Machine.Status.ProviderID}, s.Machine.Status.ProviderIDAliases...)
-	if vm := s.named(); vm != nil {
-		ids = append([]string{vm.ProviderID}, vm.ProviderIDAliases...)
-	}
-	if ids[0] == "" {
-		ids = nil
-	}
+	id, aliases := s.confirmedIDs()
+	ids := append([]string{id}, aliases...)
 	if !slices.Contains(ids, s.Machine.ProviderID) {
 		ids = append(ids, s.Machine.ProviderID)
 	}
 	return ids
+}
+
+// confirmedIDs are the id that the driver gave the VM of a machine whose providerID is confirmed, or
+// spec.providerID where that is not known, and the VM's other ids.
+func (s State) confirmedIDs() (id string, aliases []string) {
+	if vm := s.named(); vm != nil {
+		return vm.ProviderID, vm.ProviderIDAliases
+	}
+	if recorded := s.Machine.Status; recorded.ProviderID != "" {
+		return recorded.ProviderID, recorded.ProviderIDAliases
+	}
+	return s.Machine.ProviderID, nil
 }
 
 // isWrittenAbout says whether core has begun with the machine: what it wrote down of it is in its

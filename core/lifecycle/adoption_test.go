@@ -213,6 +213,11 @@ func TestTakingOverTheNodesForm(t *testing.T) {
 	if ids, want := s.KnownIDs(), []string{"cloud:///1", "cloud://r/1"}; !s.Confirmed() || !slices.Equal(ids, want) {
 		t.Errorf("a process that has seen nothing knows it as %q, want %q", ids, want)
 	}
+	seen(instance.Instance{ProviderID: "cloud:///0", DuplicateProviderIDs: []string{"cloud://r/1"}})(&s)
+	if ids, want := s.KnownIDs(), []string{"cloud:///0", "cloud://r/1"}; !slices.Equal(ids, want) {
+		t.Errorf("beside another VM it is known as %q, want %q", ids, want)
+	}
+	notPolledYet(&s)
 	s.Machine.ProviderID = "cloud:///2"
 	if s.Confirmed() || s.KnownIDs() != nil {
 		t.Error("an id that was never confirmed is known")

@@ -68,6 +68,16 @@ func TestCreationAtTheBounds(t *testing.T) {
 			given: all(intended, func(s *State) { s.Machine.ProviderID = "cloud:///1" }, seen(booting), waited(24*time.Hour)),
 			poll:  instance.PollPending, condition: "InstanceReady False Creating", silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
+		"a driver that has lost what it knew is not asked to create": {
+			given: all(intended, ended(instance.Create, instance.Failure{Class: instance.DataLoss, Reason: "X"})), poll: instance.PollSettled,
+			condition: "InstanceReady False DataLoss", phase: clusterv1alpha1.MachinePhaseUnknown,
+		},
+		"one that knows it again goes on": {
+			given: all(intended, ended(instance.Create, instance.Failure{Class: instance.DataLoss, Reason: "X"}), told,
+				func(s *State) { s.Driver.Outcome = nil }, later(time.Hour),
+				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
+			do: RecordProviderID, phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
 		"the only VM of a machine is not called one of several": {
 			given: provisioned, poll: instance.PollSettled, condition: "InstanceReady True Running", silent: true,
 			phase: clusterv1alpha1.MachinePhaseProvisioned,

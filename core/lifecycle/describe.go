@@ -51,19 +51,13 @@ func hasPartialFailure(m Memory) bool {
 // written down is taken back where the driver names another VM: it holds no more once that one is
 // gone, either.
 func describeProviderIDs(s State) (id string, aliases []string) {
-	recorded, vm := s.Machine.Status, s.named()
-	switch known := s.KnownIDs(); {
-	case known == nil && s.Memory.Contradicted != "":
+	switch {
+	case s.Confirmed():
+		return s.confirmedIDs()
+	case s.Memory.Contradicted != "":
 		return "", nil
-	case known == nil:
-		return recorded.ProviderID, recorded.ProviderIDAliases
-	case vm != nil:
-		return known[0], vm.ProviderIDAliases
-	case known[0] == recorded.ProviderID:
-		return known[0], recorded.ProviderIDAliases
-	default:
-		return known[0], nil
 	}
+	return s.Machine.Status.ProviderID, s.Machine.Status.ProviderIDAliases
 }
 
 // describeFailure tells programs why a machine has failed for good, if it never had a Node:
