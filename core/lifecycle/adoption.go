@@ -50,8 +50,8 @@ func (s State) KnownIDs() []string {
 	return ids
 }
 
-// confirmedIDs are the id that the driver gave the VM of a machine whose providerID is confirmed, or
-// spec.providerID where that is not known, and the VM's other ids.
+// confirmedIDs are the id that the driver gave the VM of a machine whose providerID is confirmed,
+// or spec.providerID where that is not known, and the VM's other ids.
 func (s State) confirmedIDs() (id string, aliases []string) {
 	if vm := s.named(); vm != nil {
 		return vm.ProviderID, vm.ProviderIDAliases
@@ -69,8 +69,8 @@ func (s State) isWrittenAbout() bool {
 }
 
 // decideAdoption: a machine that comes with a providerID has the VM of that id, by the driver's
-// word. Taking over a VM that carries no uid yet, which AdoptMachine does, belongs before NotAdopted
-// is shown for good.
+// word. Taking over a VM that carries no uid yet, which AdoptMachine does, belongs before
+// NotAdopted is shown for good.
 func decideAdoption(s State, d decision) (decision, bool) {
 	if s.Machine.ProviderID == "" || s.Confirmed() {
 		return d, false
@@ -113,9 +113,9 @@ func isAdoptionDenied(v view) bool {
 	return v.instance != nil && v.instance.ProviderID == ""
 }
 
-// decideUnadopted: before a machine whose providerID nothing confirms goes away, the driver is asked
-// what there is of its uid. With the id confirmed it goes as any other. Else no Node is drained or
-// deleted, and only what carries its uid, namespace and name is deleted.
+// decideUnadopted: before a machine whose providerID nothing confirms goes away, the driver is
+// asked what there is of its uid. With the id confirmed it goes as any other. Else no Node is
+// drained or deleted, and only what carries its uid, namespace and name is deleted.
 func decideUnadopted(s State, d decision) (decision, bool) {
 	if s.Machine.UIDTaken != "" || s.Machine.UID == "" {
 		// What carries the uid is another machine's, or nothing can.
@@ -137,8 +137,8 @@ func decideUnadopted(s State, d decision) (decision, bool) {
 	return awaitAdoption(s, d)
 }
 
-// decideLateInstance: a VM whose create was answered after the deletion began still has to be known,
-// for its Node is found by it.
+// decideLateInstance: a VM whose create was answered after the deletion began still has to be
+// known, for its Node is found by it.
 func decideLateInstance(s State, d decision) (decision, bool) {
 	id := s.view().providerID()
 	if id == "" || s.Machine.ProviderID != "" || d.Memory.Gone {

@@ -68,8 +68,8 @@ func awaitDriver(s State, d decision) (decision, bool) {
 	return d.instanceIs(clusterv1alpha1.ReasonDriverNotFound), true
 }
 
-// awaitCreateTurn is awaitTurn for a create: that the driver takes no more calls is not written down
-// at once.
+// awaitCreateTurn is awaitTurn for a create: that the driver takes no more calls is not written
+// down at once.
 func awaitCreateTurn(s State, d decision) (decision, bool) {
 	if s.Driver.Throttled {
 		d = d.debounce("turn", limiterDebounce)
@@ -133,8 +133,8 @@ func awaitCreated(s State, d decision) (decision, bool) {
 	return d.waitUntil(s.Memory.RetryAt)
 }
 
-// awaitLostState waits for a poll where the driver has lost what it knew of this machine: nothing is
-// done until one succeeds again.
+// awaitLostState waits for a poll where the driver has lost what it knew of this machine: nothing
+// is done until one succeeds again.
 func awaitLostState(s State, d decision) (decision, bool) {
 	last := s.Memory.Last
 	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady)

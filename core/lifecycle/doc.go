@@ -1,20 +1,20 @@
 // Package lifecycle decides what to do next for one Machine: from what is written down, what its
-// driver and its Node say, and what time it is, to one step. It is pure. A step has four stages; each
-// takes and returns values:
+// driver and its Node say, and what time it is, to one step. It is pure. A step has four stages;
+// each takes and returns values:
 //
 //	remember  the Memory with what was seen since the last step
 //	decide    one action, or what to wait for, and why
 //	describe  the status that follows from state and decision; each condition has one function
 //	debounce  what of it is not worth a write yet
 //
-// To decide goes through the parts of a life until one has decided. A file has one or a few:
+// decide goes through the parts of a life until one has decided. A file has one or a few:
 //
 //	on the way in:  identity → adoption → bootstrap → instance → node
 //	on the way out: adoption → forget → drain → delete → node → finalizer
 //
-// Read next.go, state.go and step.go first. Whoever calls Next does what Step.Do says, and asks again with what came of it, until there is
-// nothing to do; see Step for what is written when. Calling Next twice with the same state gives
-// the same step.
+// Read next.go, state.go and step.go first. Whoever calls Next does what Step.Do says, and asks
+// again with what came of it, until there is nothing to do; see Step for what is written when.
+// Calling Next twice with the same state gives the same step.
 //
 // What holds over every history (CONTRACT.md, rules 1 to 5 and 8; the tests generate them):
 //

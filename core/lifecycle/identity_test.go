@@ -12,7 +12,8 @@ func paused(s *State) { s.Machine.Paused = Pause{Reason: "PausedByAnnotation", M
 
 func deleteNow(s *State) { s.Machine.DeleteNow = "the Machine" }
 
-// TestPauseAndDeleteNow shows what becomes of machines that are paused, or that somebody wants to go.
+// TestPauseAndDeleteNow shows what becomes of machines that are paused, or that somebody wants to
+// go.
 func TestPauseAndDeleteNow(t *testing.T) {
 	checkSteps(t, map[string]wantStep{
 		"a paused machine is not created": {

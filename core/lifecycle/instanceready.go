@@ -125,8 +125,8 @@ func describeDriver(s State, reason string) Condition {
 	return instanceNotReady(reason, s.Driver.Unknown)
 }
 
-// adoptionProgress says how far it is with asking the driver about spec.providerID, and whether that
-// should pass by itself soon.
+// adoptionProgress says how far it is with asking the driver about spec.providerID, and whether
+// that should pass by itself soon.
 func adoptionProgress(s State) (status metav1.ConditionStatus, message string, passing bool) {
 	id, v := s.Machine.ProviderID, s.view()
 	switch {
@@ -144,8 +144,8 @@ func adoptionProgress(s State) (status metav1.ConditionStatus, message string, p
 }
 
 // withPollFailure adds that a VM which was seen to run cannot be polled, or not with the machine's
-// own Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as it
-// is.
+// own Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as
+// it is.
 func withPollFailure(s State, c Condition) Condition {
 	const unpolled = "The VM ran when it was last seen. It cannot be looked at: "
 	polled, trouble := s.view().failure, s.Driver.Trouble

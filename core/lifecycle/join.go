@@ -67,8 +67,8 @@ func hadNode(s State, d decision) bool {
 // decideJoined: the machine has its Node.
 func decideJoined(s State, d decision) (decision, bool) {
 	if id := s.Node.ProviderID; id != "" && id != s.Machine.ProviderID {
-		// The machine takes over the Node's form of the id. The API server allows that for an id that
-		// is written down as an alias.
+		// The machine takes over the Node's form of the id. The API server allows that for an id
+		// that is written down as an alias.
 		if s.Machine.Status.hasProviderID(id) {
 			return d.recordProviderID(id)
 		}
@@ -132,9 +132,9 @@ func decideSync(s State, d decision) (decision, bool) {
 	return d.act(SyncNode)
 }
 
-// checkStartup fails a machine that did not get its Node in time; true when it does. Else it sees to
-// it that it is noticed when the time is over. The time counts while the clock of the cloud runs and
-// the last poll found the VM; with needsRunning, a VM that runs.
+// checkStartup fails a machine that did not get its Node in time; true when it does. Else it sees
+// to it that it is noticed when the time is over. The time counts while the clock of the cloud runs
+// and the last poll found the VM; with needsRunning, a VM that runs.
 func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {
 	limit := s.Machine.StartupTimeout
 	if limit <= 0 {

@@ -16,8 +16,8 @@ type Memory struct {
 	AttemptedAt time.Time
 	// Last is the outcome that was seen last; nil before the first.
 	Last *instance.Outcome
-	// LastKnownState is what the driver last wanted to be told again, at LastKnownStateAt; nil where
-	// this process has heard nothing.
+	// LastKnownState is what the driver last wanted to be told again, at LastKnownStateAt; nil
+	// where this process has heard nothing.
 	LastKnownState   []byte
 	LastKnownStateAt time.Time
 	// UncertainAt is when the last create of unknown outcome ended; zero when there was none.

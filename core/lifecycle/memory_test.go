@@ -121,7 +121,8 @@ func TestSettledAt(t *testing.T) {
 	}
 }
 
-// TestLostStateIsWaitedFor: what a driver says that has lost what it knew holds until it shows a VM.
+// TestLostStateIsWaitedFor: what a driver says that has lost what it knew holds until it shows a
+// VM.
 func TestLostStateIsWaitedFor(t *testing.T) {
 	wrote := func(s *State) {
 		s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})

@@ -61,8 +61,8 @@ func describeJoinTimeout(s State) string {
 	return message + "."
 }
 
-// describeFoundNode shows how the Node is, in words that stay the same as long as it is so: what the
-// kubelet says of itself may change with each heartbeat, and stands in the Node.
+// describeFoundNode shows how the Node is, in words that stay the same as long as it is so: what
+// the kubelet says of itself may change with each heartbeat, and stands in the Node.
 func describeFoundNode(n Node) Condition {
 	why := "it has no condition Ready."
 	if n.Reason != "" {

@@ -363,8 +363,8 @@ func (w *world) still() {
 	}
 }
 
-// TestTwoWhoDifferOnANode: two that want different things on a Node do not write to it without end, and the
-// Node is judged meanwhile.
+// TestTwoWhoDifferOnANode: two that want different things on a Node do not write to it without end,
+// and the Node is judged meanwhile.
 func TestTwoWhoDifferOnANode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)
