@@ -52,8 +52,8 @@ type writeFile struct {
 // header is what cloud-init tells the format by.
 const header = "#cloud-config\n"
 
-// Check returns an error that names what in the machine's spec cannot be rendered. It is cheap; only
-// Render finds out that the user data would be too long.
+// Check returns an error that names what in the machine's spec cannot be rendered. It is cheap;
+// only Render finds out that the user data would be too long.
 func Check(m Machine) error {
 	_, err := kubeletArgs(m)
 	return err
@@ -90,8 +90,8 @@ func rootFile(path, content string) writeFile {
 	return writeFile{Path: path, Content: content, Owner: "root:root", Permissions: "0644"}
 }
 
-// kubeletArgs checks the machine and returns its kubelet's arguments. Everything in them is checked,
-// since they are split at spaces later.
+// kubeletArgs checks the machine and returns its kubelet's arguments. Everything in them is
+// checked, since they are split at spaces later.
 func kubeletArgs(m Machine) ([]string, error) {
 	if m.OperatingSystem != clusterv1alpha1.OperatingSystemUbuntu {
 		return nil, fmt.Errorf("operatingSystem %q cannot be set up: only %q can", m.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
