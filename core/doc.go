@@ -18,8 +18,11 @@
 //
 // The packages that do I/O for them:
 //
-//	driver        the client of drivers: handshake, deadlines, one mutating call per uid, polling
-//	driver/schema  the JSON Schema by which a driver explains its specs
+//	driver             the client of drivers: deadlines, one mutating call per uid
+//	driver/connection  keeps a driver connected: handshake, capabilities, probes
+//	driver/poller      polls VMs, one by one or by lists
+//	driver/wire        requests of the contract, and what core makes of answers and errors
+//	driver/schema      the JSON Schema by which a driver explains its specs
 //	driverstatus  how drivers do, as the manager publishes it
 //	specresolver  a machine's spec with all that it inherits; its secrets, once the operator's
 //	              rules have passed, from their Secrets or from the copies of those

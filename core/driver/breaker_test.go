@@ -90,7 +90,7 @@ func (q *quotaRig) ask(t *testing.T, all []Machine) (held map[instance.Class]int
 			q.mu.Lock()
 			has := q.vms[m.UID]
 			q.mu.Unlock()
-			if _, progress := q.Collect(m.key(), m.UID); progress == UnderWay {
+			if _, progress := q.Collect(m.Key(), m.UID); progress == UnderWay {
 				again = true
 				continue
 			}
@@ -175,7 +175,7 @@ func TestSAFE7_RefusedCredentialsAreTriedAHandfulOfTimes(t *testing.T) {
 	if err := q.Reserve(renewed, instance.Create); err != nil {
 		t.Errorf("with new credentials: %v", err)
 	}
-	q.Forget(renewed.key(), renewed.UID)
+	q.Forget(renewed.Key(), renewed.UID)
 	// After five minutes one probe finds that the old ones are good again.
 	q.set(quotaOf(1000))
 	q.clock.Step(5 * time.Second)

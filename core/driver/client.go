@@ -2,55 +2,37 @@ package driver
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driver/limiter"
-	"github.com/millwright-dev/millwright/core/driver/schema"
+	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
-	"github.com/millwright-dev/millwright/proto/contract"
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/proto/redact"
-	"github.com/millwright-dev/millwright/transport"
-	"github.com/millwright-dev/millwright/transport/tracing"
 )
 
 // Driver is the client of one driver. Its methods return at once, whether the driver is there or
 // not, and are safe for use by several goroutines.
 type Driver struct {
-	name          string
-	cfg           Config
-	connector     connector
-	notifier      *notifier
-	statusChanges *statusChanges
-	metrics       *metrics
-	log           logr.Logger
-	// wakeup tells the poller that something is due before what it waits for.
-	wakeup chan struct{}
+	name       string
+	cfg        Config
+	connection *connection.Connection
+	poller     *poller.Poller
+	notifier   *notifier
+	timer      *timer
+	metrics    *metrics
+	log        logr.Logger
 
-	mu sync.Mutex
-	// session is nil while the driver is away; why says why it can take no calls, empty when it
-	// can. since is from when on it has, or has not, been able to.
-	session *session
-	why     string
-	since   time.Time
-	caps    Capabilities
-	// schema and schemaTrouble are the session's; they outlast it. reached says that there was one.
-	// prepared is what was asked of this session.
-	reached       bool
-	schema        *schema.Schema
-	schemaTrouble string
-	prepared      map[string]*preparation
-	limiter       *limiter.Limiter
-	schedule      *pollSchedule
-	// next is what the poller waits for; zero while it waits for nothing but a wakeup.
-	next  time.Time
-	calls map[string]*callRecord
+	mu      sync.Mutex
+	limiter *limiter.Limiter
+	calls   callRecords
+	// prepared is what was asked of the session preparedBy.
+	prepared   map[string]*preparation
+	preparedBy *connection.Session
 }
 
 // callRecord is what is known of a uid's mutations, and whose uid it is.
@@ -68,46 +50,30 @@ type callRecord struct {
 	nextPoll time.Time
 }
 
-// notConnected is all that machines are told of a driver that is away: why is for the log, since it
-// changes while a driver restarts, and each change would be a write to every machine.
-const notConnected = "the driver is not connected"
-
 // leaseCheck is when a machine that was refused for want of a Lease asks again; the Lease is
 // renewed every few seconds.
 const leaseCheck = time.Second
 
-func newDriver(cfg Config, target Target, notifier *notifier, statusChanges *statusChanges, m *metrics) (*Driver, error) {
+func newDriver(cfg Config, target Target, notifier *notifier, m *metrics) (*Driver, error) {
 	log := cfg.Log.WithValues("driver", target.Name)
-	told := &redact.Memory{}
-	way, err := transport.Parse(target.Address, transport.Options{
-		Log: slog.New(logr.ToSlogHandler(log)), Clean: func(text string) string { return told.Of(nil).Text(text) },
-	})
+	d := &Driver{
+		name: target.Name, cfg: cfg, notifier: notifier, timer: newTimer(cfg.Clock), metrics: m, log: log,
+		calls: callRecords{},
+	}
+	var err error
+	d.connection, err = connection.New(connection.Config{
+		Name: target.Name, Address: target.Address, ClusterUID: cfg.ClusterUID, LeaderEpoch: cfg.LeaderEpoch,
+		Deadlines: cfg.Deadlines, MaxConcurrentRequests: cfg.MaxConcurrentRequests,
+		ReconnectDelay: cfg.ReconnectDelay, ProbeInterval: cfg.ProbeInterval, Clock: cfg.Clock, Log: log,
+		Meter: m.meter(target.Name, log, cfg.Clock), Tracing: cfg.Tracing,
+	}, hooks{d})
 	if err != nil {
 		return nil, err
 	}
-	caps := capabilitiesOf(nil, nil, cfg)
+	d.poller = poller.New(hooks{d}, cfg.Polling, cfg.Clock)
+	d.limiter = limiter.New(d.Capabilities().MaxConcurrentRequests, cfg.CredentialRetry)
 	m.setUp(target.Name, false)
-	return &Driver{
-		name: target.Name,
-		cfg:  cfg,
-		connector: connector{
-			target: target, transport: way, cfg: cfg, intercept: []grpc.UnaryClientInterceptor{
-				redacting(told, m.meter(target.Name, log, cfg.Clock)), tracing.Client(cfg.Tracing, target.Name),
-			},
-		},
-		notifier:      notifier,
-		statusChanges: statusChanges,
-		metrics:       m,
-		log:           log,
-		wakeup:        make(chan struct{}, 1),
-		why:           notConnected,
-		since:         cfg.Clock.Now(),
-		caps:          caps,
-		limiter:       limiter.New(caps.MaxConcurrentRequests, cfg.CredentialRetry),
-		schedule:      newPollSchedule(cfg.Polling),
-		calls:         map[string]*callRecord{},
-		prepared:      map[string]*preparation{},
-	}, nil
+	return d, nil
 }
 
 // Name is the driver's, and the cloudProvider that it serves.
@@ -115,19 +81,32 @@ func (d *Driver) Name() string { return d.name }
 
 // Unready says, for people and in stable words, why the driver takes no calls now; empty when it
 // does.
-func (d *Driver) Unready() string {
+func (d *Driver) Unready() string { return d.connection.Unready() }
+
+// Connected returns nil when the driver can be asked now, else an *instance.Failure of class
+// Unavailable.
+func (d *Driver) Connected() error {
+	if why := d.Unready(); why != "" {
+		return notReady(why)
+	}
+	return nil
+}
+
+// Reachable returns nil when the driver can be asked now, else an *instance.Failure of class
+// Unavailable; m is woken when it can.
+func (d *Driver) Reachable(m Machine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.unreadyReason()
+	if why := d.Unready(); why != "" {
+		d.wait(m, time.Time{})
+		return notReady(why)
+	}
+	return nil
 }
 
 // Capabilities are what the driver said of itself when it was last reached; they outlast its
 // absence.
-func (d *Driver) Capabilities() Capabilities {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.caps
-}
+func (d *Driver) Capabilities() Capabilities { return d.connection.Capabilities() }
 
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an
 // intent, so that the call follows the intent at once instead of queueing behind it. nil means that
@@ -135,26 +114,26 @@ func (d *Driver) Capabilities() Capabilities {
 // meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is
 // not checked.
 func (d *Driver) Reserve(m Machine, op instance.Operation) error {
-	_, tooLate := d.leaseAllows(d.Capabilities().Deadlines.Mutation)
+	_, tooLate := d.cfg.leaseAllows(d.Capabilities().Deadlines.Mutation)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	record, mine := d.claim(m)
+	record, mine := d.calls.claim(m)
 	if !mine {
 		return uidTaken(record.machine)
 	}
 	if record.underWay {
 		return ErrBusy
 	}
-	if why := d.unreadyReason(); why != "" {
+	if why := d.Unready(); why != "" {
 		d.wait(m, time.Time{})
-		return unavailable("DriverNotReady", why)
+		return notReady(why)
 	}
 	if tooLate != nil {
 		d.wait(m, d.cfg.Clock.Now().Add(leaseCheck))
 		return tooLate
 	}
 	turn, refusal := d.limiter.Ask(callerOf(m), keyOf(m, op), d.cfg.Clock.Now())
-	d.wakeCallers()
+	d.timer.notify(d.wakeCallers())
 	if turn {
 		return nil
 	}
@@ -169,7 +148,7 @@ func (d *Driver) Reserve(m Machine, op instance.Operation) error {
 func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Outcome, Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	record, held := d.held(machine, uid)
+	record, held := d.calls.held(machine, uid)
 	if !held {
 		return instance.Outcome{}, Idle
 	}
@@ -191,19 +170,19 @@ func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Out
 func (d *Driver) Track(m Machine, pace Pace) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	record, mine := d.claim(m)
+	record, mine := d.calls.claim(m)
 	if !mine {
 		return
 	}
-	d.notifyPoller(d.schedule.track(m, pace, d.cfg.Clock.Now(), record.nextPoll))
+	d.poller.Track(m, pace, record.nextPoll)
 }
 
 // Untrack ends Track and drops the observation. Without Track it does nothing.
 func (d *Driver) Untrack(machine types.NamespacedName, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, held := d.held(machine, uid); held {
-		d.schedule.untrack(uid)
+	if _, held := d.calls.held(machine, uid); held {
+		d.poller.Untrack(uid)
 	}
 }
 
@@ -211,10 +190,10 @@ func (d *Driver) Untrack(machine types.NamespacedName, uid string) {
 func (d *Driver) Observed(machine types.NamespacedName, uid string) (instance.Observation, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, held := d.held(machine, uid); !held {
+	if _, held := d.calls.held(machine, uid); !held {
 		return instance.Observation{}, false
 	}
-	return d.schedule.observed(uid)
+	return d.poller.Observed(uid)
 }
 
 // Forget drops everything known of a machine and gives its uid up; call it when the machine is
@@ -223,67 +202,57 @@ func (d *Driver) Observed(machine types.NamespacedName, uid string) (instance.Ob
 func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	record, held := d.held(machine, uid)
+	record, held := d.calls.held(machine, uid)
 	if !held {
 		return
 	}
-	d.schedule.untrack(uid)
+	d.poller.Untrack(uid)
 	d.limiter.Drop(limiter.Caller{Namespace: machine.Namespace, Name: machine.Name, UID: uid})
 	record.outcome, record.free, record.dropped = nil, true, true
 	if !record.underWay {
 		delete(d.calls, uid)
 	}
-	d.wakeCallers()
+	d.timer.notify(d.wakeCallers())
 }
+
+// callRecords are those of all uids.
+type callRecords map[string]*callRecord
 
 // claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines
 // with one uid, as a copied manifest makes them, the second must never touch the first one's VM.
-// Call it with the lock held.
-func (d *Driver) claim(m Machine) (record *callRecord, mine bool) {
-	record, known := d.calls[m.UID]
+func (r callRecords) claim(m Machine) (record *callRecord, mine bool) {
+	record, known := r[m.UID]
 	if !known {
 		record = &callRecord{free: true}
-		d.calls[m.UID] = record
+		r[m.UID] = record
 	}
 	if record.free {
-		record.machine, record.free = m.key(), false
+		record.machine, record.free = m.Key(), false
 	}
-	return record, record.machine == m.key()
+	return record, record.machine == m.Key()
 }
 
-// held returns the record of a uid if the machine holds it. Call it with the lock held.
-func (d *Driver) held(machine types.NamespacedName, uid string) (*callRecord, bool) {
-	record, known := d.calls[uid]
+// held returns the record of a uid if the machine holds it.
+func (r callRecords) held(machine types.NamespacedName, uid string) (*callRecord, bool) {
+	record, known := r[uid]
 	return record, known && !record.free && record.machine == machine
-}
-
-// unreadyReason says why no call can be taken now; empty when one can. Call it with the lock held.
-func (d *Driver) unreadyReason() string {
-	// A connection that broke without serve having noticed yet: serve will, and wakes who waits
-	// when it is ready anew.
-	if d.why == "" && !d.session.connected() {
-		return notConnected
-	}
-	return d.why
 }
 
 // wait has m woken when the driver is back; at until at the latest, unless that is zero. Call it
 // with the lock held.
 func (d *Driver) wait(m Machine, until time.Time) {
 	d.limiter.Wait(callerOf(m), until)
-	d.wakeCallers()
+	d.timer.notify(d.wakeCallers())
 }
 
-// wakeCallers wakes those whose turn to call has come, and has the poller ask again in time. Call
-// it after each change to the limiter, with the lock held.
-func (d *Driver) wakeCallers() {
+// wakeCallers wakes those whose turn to call has come, and returns when to ask again; zero for
+// never. Call it after each change to the limiter, with the lock held.
+func (d *Driver) wakeCallers() time.Time {
 	now := d.cfg.Clock.Now()
 	for _, who := range d.limiter.Next(now) {
 		d.notifier.enqueue(types.NamespacedName{Namespace: who.Namespace, Name: who.Name})
 	}
-	if due := d.limiter.Due(now); !due.IsZero() {
-		d.notifyPoller(due)
-	}
+	return d.limiter.Due(now)
 }
 
 func callerOf(m Machine) limiter.Caller {
@@ -291,34 +260,13 @@ func callerOf(m Machine) limiter.Caller {
 }
 
 func keyOf(m Machine, op instance.Operation) limiter.Key {
-	return limiter.Key{Account: Account(m), Operation: op}
+	return limiter.Key{Account: m.Account(), Operation: op}
 }
 
-// notifyPoller tells the poller of something that is due at an instant. Call it with the lock held.
-func (d *Driver) notifyPoller(at time.Time) {
-	if !d.next.IsZero() && !at.Before(d.next) {
-		return
-	}
-	select {
-	case d.wakeup <- struct{}{}:
-	default:
-	}
-}
-
-// unavailable is the failure of a call that was never sent.
-func unavailable(reason, message string) *instance.Failure {
-	return &instance.Failure{Class: instance.Unavailable, Reason: reason, Message: message}
-}
+// notReady is the failure of a call that a driver takes none of now.
+func notReady(why string) *instance.Failure { return wire.Unavailable("DriverNotReady", why) }
 
 // uidTaken is the failure of a machine whose uid is another's.
 func uidTaken(holder types.NamespacedName) *instance.Failure {
-	return nameTaken(fmt.Sprintf("spec.machineUID is that of Machine %s, whose VM this one must not touch", holder))
-}
-
-func nameTaken(message string) *instance.Failure {
-	return &instance.Failure{
-		Class:   instance.Conflict,
-		Reason:  conditionReason(contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN)),
-		Message: message,
-	}
+	return wire.NameTaken(fmt.Sprintf("spec.machineUID is that of Machine %s, whose VM this one must not touch", holder))
 }

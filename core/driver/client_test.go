@@ -51,7 +51,7 @@ func TestCreateHandsItsOutcomeOverOnce(t *testing.T) {
 	if outcome.Started.IsZero() || outcome.Ended.Before(outcome.Started) {
 		t.Errorf("started %v, ended %v", outcome.Started, outcome.Ended)
 	}
-	if _, progress := r.Collect(m.key(), m.UID); progress != Idle {
+	if _, progress := r.Collect(m.Key(), m.UID); progress != Idle {
 		t.Errorf("a second Collect says %s, want Idle", progress)
 	}
 	request := <-got
@@ -129,17 +129,17 @@ func TestOneMutationPerMachine(t *testing.T) {
 			t.Errorf("%s beside a create: %v, want ErrBusy", name, err)
 		}
 	}
-	if _, progress := r.Collect(m.key(), m.UID); progress != UnderWay {
+	if _, progress := r.Collect(m.Key(), m.UID); progress != UnderWay {
 		t.Errorf("progress %s, want UnderWay", progress)
 	}
 	// Forgotten, the uid stays busy until the call has ended, and its outcome is dropped.
-	r.Forget(m.key(), m.UID)
+	r.Forget(m.Key(), m.UID)
 	if err := r.StartDelete(t.Context(), m); !errors.Is(err, ErrBusy) {
 		t.Errorf("delete of a forgotten machine beside its create: %v, want ErrBusy", err)
 	}
 	close(proceed)
 	r.await(t, "the end of the call", func() bool {
-		_, progress := r.Collect(m.key(), m.UID)
+		_, progress := r.Collect(m.Key(), m.UID)
 		return progress == Idle
 	})
 	if err := r.StartDelete(t.Context(), m); err != nil {
@@ -228,55 +228,6 @@ func TestNothingIsSentThatBreaksALimit(t *testing.T) {
 				t.Errorf("got %v, want SpecInvalid with reason %s", err, test.want)
 			}
 		})
-	}
-}
-
-func TestAnswersThatBreakTheContractAreUnknownOutcomes(t *testing.T) {
-	for _, test := range []struct {
-		name  string
-		spoil func(*driverv1alpha1.Machine) *driverv1alpha1.Machine
-	}{
-		{"no machine", func(*driverv1alpha1.Machine) *driverv1alpha1.Machine { return nil }},
-		{"no state", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.State = 0; return m }},
-		{"a state of the future", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.State = 99; return m }},
-		{"another machine", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.Ref.Uid = "x"; return m }},
-		{"another name", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.Ref.Name = "x"; return m }},
-		{"another cluster", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.ClusterUid = "x"; return m }},
-		{"another prefix", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine { m.ProviderId = "x"; return m }},
-		{"too long an id", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine {
-			m.ProviderId += string(make([]byte, contract.MaxProviderIDBytes))
-			return m
-		}},
-		{"too large a state", func(m *driverv1alpha1.Machine) *driverv1alpha1.Machine {
-			m.LastKnownState = make([]byte, contract.MaxLastKnownStateBytes+1)
-			return m
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			m := machine("a")
-			r := reader{clusterUID: clusterUID, prefix: prefix}
-			_, failure := r.machine(m, test.spoil(running(ref(m))))
-			if failure == nil || failure.Class != instance.OutcomeUnknown || failure.Reason != "InvalidAnswer" {
-				t.Errorf("got %v, want an unknown outcome", failure)
-			}
-		})
-	}
-}
-
-func TestPollThatFindsAnotherMachinesVMSaysSo(t *testing.T) {
-	m := machine("a")
-	r := reader{clusterUID: clusterUID, prefix: prefix}
-	if found, failure := r.readPoll(m, running(ref(m))); failure != nil || found.ProviderID == "" {
-		t.Errorf("its own: %v", failure)
-	}
-	for _, spoil := range []func(*driverv1alpha1.MachineRef){
-		func(r *driverv1alpha1.MachineRef) { r.Name = "x" }, func(r *driverv1alpha1.MachineRef) { r.Namespace = "x" },
-	} {
-		other := running(ref(m))
-		spoil(other.Ref)
-		if found, failure := r.readPoll(m, other); found != nil || failure == nil || failure.Class != instance.Conflict {
-			t.Errorf("got %v, %v, want a conflict", found, failure)
-		}
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/utils/clock"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/poller"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 )
@@ -59,25 +61,11 @@ type Config struct {
 
 // Deadlines are the longest that core waits, per kind of call; 0 leaves it to the contract's
 // default.
-type Deadlines struct {
-	Identity, Status, Mutation, ListPage time.Duration
-}
+type Deadlines = connection.Deadlines
 
-// Polling says how often tracked machines are polled. A driver's poll_after can only make it rarer.
-type Polling struct {
-	// Interval lies between two polls of machines on their way somewhere; 0 stands for 1 s.
-	// Machines that are polled one by one back off from it to MaxInterval while nothing changes; 0
-	// stands for 10 s.
-	Interval, MaxInterval time.Duration
-	// SettledInterval lies between two polls of machines of which nothing is expected; 0 stands for
-	// 60 s. Where the driver cannot list, each such machine is polled five times as rarely.
-	SettledInterval time.Duration
-	// Handful is how many pending machines of an account are polled one by one; for more, one
-	// ListMachines serves all. Settled machines are listed wherever the driver can. 0 stands for 4.
-	Handful int
-	// PageSize of ListMachines; 0 stands for 500.
-	PageSize int32
-}
+// Polling says how often tracked machines are polled. What is 0 stands for an interval of 1 s, at
+// most 10 s, 60 s for settled machines, a handful of 4, and pages of 500.
+type Polling = poller.Polling
 
 func (c Config) withDefaults() Config {
 	if c.LeaderEpoch == nil {
@@ -92,7 +80,7 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	c.Deadlines = c.Deadlines.or(Deadlines{
+	c.Deadlines = c.Deadlines.Or(Deadlines{
 		Identity: contract.DefaultIdentityDeadline,
 		Status:   contract.DefaultStatusDeadline,
 		Mutation: contract.DefaultMutationDeadline,
@@ -108,15 +96,6 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.Polling.Handful, 4)
 	orDefault(&c.Polling.PageSize, 500)
 	return c
-}
-
-// or returns d with other in place of what is not set.
-func (d Deadlines) or(other Deadlines) Deadlines {
-	orDefault(&d.Identity, other.Identity)
-	orDefault(&d.Status, other.Status)
-	orDefault(&d.Mutation, other.Mutation)
-	orDefault(&d.ListPage, other.ListPage)
-	return d
 }
 
 func orDefault[T int | int32 | time.Duration](value *T, fallback T) {

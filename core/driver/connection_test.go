@@ -4,21 +4,17 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/transport"
 )
 
 func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
@@ -195,42 +191,6 @@ func TestADriverThatStopsGracefullyFinishesItsCalls(t *testing.T) {
 	<-stopped
 }
 
-func TestWithoutAConnectionNothingLeaves(t *testing.T) {
-	path := socketPath(t)
-	server := newFakeDriver().serve(t, path)
-	way, err := transport.Parse("unix://"+path, transport.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := connector{
-		target: Target{Name: driverName}, transport: way, cfg: Config{}.withDefaults(),
-		intercept: []grpc.UnaryClientInterceptor{mustMetrics(t).meter(driverName, logSink(func(string) {}), Config{}.withDefaults().Clock)},
-	}
-	s, err := c.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.conn.Close() })
-	server.Stop()
-	s.conn.WaitForStateChange(t.Context(), connectivity.Ready)
-	// Another driver at the same address is not spoken to on the old connection.
-	var called atomic.Bool
-	stranger := newFakeDriver()
-	stranger.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.CreateMachineResponse, error) {
-		called.Store(true)
-		return nil, nil
-	}
-	stranger.serve(t, path)
-	ctx, request := trackSent(t.Context())
-	_, err = s.machines.CreateMachine(ctx, &driverv1alpha1.CreateMachineRequest{})
-	if err == nil || request.sent.Load() || called.Load() {
-		t.Fatalf("error %v, left %t, called %t; want an error and nothing sent", err, request.sent.Load(), called.Load())
-	}
-	if got := classify(driverName, err, request.sent.Load()); got.Class != instance.Unavailable {
-		t.Errorf("class %s, want Unavailable", got.Class)
-	}
-}
-
 func TestDeadlines(t *testing.T) {
 	f := newFakeDriver()
 	f.caps.Limits.Deadlines = &driverv1alpha1.Deadlines{Mutation: durationpb.New(30 * time.Millisecond)}
@@ -311,7 +271,7 @@ func TestALeaderThatLosesItsLeaseCancelsItsCalls(t *testing.T) {
 	<-entered
 	r.lead()
 	<-r.ended
-	outcome, progress := r.Collect(m.key(), m.UID)
+	outcome, progress := r.Collect(m.Key(), m.UID)
 	if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown {
 		t.Errorf("%s %+v, want the call ended with an unknown outcome", progress, outcome.Failure)
 	}
@@ -331,58 +291,4 @@ func TestAServerThatIsNoDriver(t *testing.T) {
 	}
 	newFakeDriver().serve(t, path)
 	r.awaitReady(t)
-}
-
-// pausing is a transport that every other time does not try.
-type pausing struct {
-	transport.Transport
-	opened atomic.Int64
-}
-
-func (p *pausing) Open(ctx context.Context) (*transport.Wire, error) {
-	if p.opened.Add(1)%2 == 0 {
-		return nil, transport.ErrPaused
-	}
-	return p.Transport.Open(ctx)
-}
-
-// A driver that ends whenever it is refused is started ever later. What it was refused for stays.
-func TestWhileADriverIsNotStartedTheReasonStays(t *testing.T) {
-	f := newFakeDriver()
-	f.info.Name = "other"
-	path := socketPath(t)
-	f.serve(t, path)
-	drivers, err := New(Config{ClusterUID: clusterUID, ReconnectDelay: time.Millisecond}, []Target{{Name: driverName, Address: "unix://" + path}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := drivers.For(driverName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	way := &pausing{Transport: d.connector.transport}
-	d.connector.transport = way
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- drivers.Start(ctx) }()
-	refused := ""
-	for deadline := time.Now().Add(patience); way.opened.Load() < 20; {
-		switch why := d.Unready(); {
-		case strings.Contains(why, "calls itself"):
-			refused = why
-		case refused != "":
-			t.Fatalf("after %q it says %q", refused, why)
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it was tried %d times", way.opened.Load())
-		}
-		runtime.Gosched()
-	}
-	if refused == "" {
-		t.Error("nobody says why it is refused")
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 }

@@ -1,14 +1,19 @@
-// Package driver is everything core knows about talking to drivers: how a driver is reached, the
-// handshake, its capabilities and limits, deadlines, how a failure is classified, and the shared
-// watch on the VMs' status.
+// Package driver is the client of drivers, and everything core knows about talking to them. What it
+// is made of:
+//
+//	connection  how a driver is reached: handshake, capabilities, probes, connecting anew
+//	limiter     which machines may call now: concurrency and circuit breakers
+//	poller      the shared watch on the VMs' status
+//	wire        requests, and how answers and failures are read
+//	schema      the JSON Schema by which a driver explains its specs
 //
 // Nothing here blocks on a cloud. A reconcile starts a call and goes on; when the call ends, when
 // an observation changes or when the driver comes back, Drivers.Events wakes the machine's
 // reconcile, which then asks Collect and Observed. Nothing here retries a mutation: retries belong
 // to the controllers' queues.
 //
-// Files to read first: client.go (Driver and who may call now), mutation.go (a create or delete
-// from the request to its outcome), poller.go (polls and lists).
+// Files to read first: client.go (what controllers ask of a Driver), mutation.go (a create or
+// delete from the request to its outcome), hooks.go (what connection and poller call back).
 //
 // What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
 //   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per
@@ -17,10 +22,10 @@
 //   - sizes are checked before anything is sent;
 //   - a driver that was not there when its call was to start is Unavailable: nothing happened.
 //     Anything else that is not the driver's own, well-formed word is OutcomeUnknown;
-//   - what a driver says to people holds none of the secrets that went with the call: redaction.go
-//     takes them out before anything else sees them;
+//   - what a driver says to people holds none of the secrets that went with the call:
+//     connection/redaction.go takes them out before anything else sees them;
 //   - the connection carries calls only after the handshake on that very connection: a reconnect is
 //     a new driver until it has said who it is.
 //
-// The gRPC status of a call is read in one place, classify.go.
+// The gRPC status of a call is read in one place, wire/classify.go.
 package driver

@@ -15,7 +15,7 @@ import (
 func isTaken(err error, holder Machine) bool {
 	var failure *instance.Failure
 	return errors.As(err, &failure) && failure.Class == instance.Conflict && failure.Reason == "NameTaken" &&
-		strings.Contains(failure.Message, holder.key().String())
+		strings.Contains(failure.Message, holder.Key().String())
 }
 
 func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
@@ -42,25 +42,25 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 			"reserve": r.Reserve(other, instance.Create), "create": r.StartCreate(t.Context(), other, nil, nil), "delete": r.StartDelete(t.Context(), other),
 		} {
 			if !isTaken(err, m) {
-				t.Errorf("%s for %s: %v, want NameTaken with the holder's name", name, other.key(), err)
+				t.Errorf("%s for %s: %v, want NameTaken with the holder's name", name, other.Key(), err)
 			}
 		}
-		if _, progress := r.Collect(other.key(), other.UID); progress != Idle {
-			t.Errorf("%s: progress %s, want Idle", other.key(), progress)
+		if _, progress := r.Collect(other.Key(), other.UID); progress != Idle {
+			t.Errorf("%s: progress %s, want Idle", other.Key(), progress)
 		}
 		r.Track(other, Pending)
-		if _, ok := r.Observed(other.key(), other.UID); ok {
-			t.Errorf("%s has the holder's observation", other.key())
+		if _, ok := r.Observed(other.Key(), other.UID); ok {
+			t.Errorf("%s has the holder's observation", other.Key())
 		}
-		r.Untrack(other.key(), other.UID)
-		r.Forget(other.key(), other.UID)
+		r.Untrack(other.Key(), other.UID)
+		r.Forget(other.Key(), other.UID)
 	}
 	r.observed(t, m, inState(instance.Running))
 	if outcome := r.outcome(t, m); outcome.Instance == nil {
 		t.Errorf("the holder's outcome is %+v, want its VM", outcome)
 	}
 
-	r.Forget(m.key(), m.UID)
+	r.Forget(m.Key(), m.UID)
 	if err := r.Reserve(stranger, instance.Create); err != nil {
 		t.Errorf("after Forget: %v, want the uid free", err)
 	}
@@ -87,14 +87,14 @@ func TestTheNextHolderDoesNotGetTheOutcomeOfTheLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-entered
-	r.Forget(m.key(), m.UID)
+	r.Forget(m.Key(), m.UID)
 	r.Track(next, Pending)
 	if err := r.StartCreate(t.Context(), next, nil, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("beside the last holder's call: %v, want ErrBusy", err)
 	}
 	close(proceed)
 	r.await(t, "the end of the last holder's call", func() bool {
-		outcome, progress := r.Collect(next.key(), next.UID)
+		outcome, progress := r.Collect(next.Key(), next.UID)
 		if progress == Ended {
 			t.Fatalf("the next holder got the outcome %+v", outcome)
 		}

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -32,23 +32,10 @@ func (e *HeldError) Error() string {
 }
 
 // Machine is what a driver is told of a machine.
-type Machine struct {
-	Namespace, Name string
-	// UID is spec.machineUID, the idempotency key.
-	UID string
-	// ProviderID may be empty.
-	ProviderID string
-	// LastKnownState is what the driver's last answer held.
-	LastKnownState []byte
-	// Spec is cloudProviderSpec as JSON.
-	Spec []byte
-	// Secrets are never logged. They and Spec are not copied: change neither after a call.
-	Secrets map[string][]byte
-}
+type Machine = wire.Machine
 
-func (m Machine) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
-}
+// Capabilities are what a driver last said of itself.
+type Capabilities = connection.Capabilities
 
 // Progress is how far a machine's mutation is.
 type Progress string

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"
+
+	"github.com/millwright-dev/millwright/core/instance"
 )
 
 // metrics of all drivers; the label driver is the configured name.
@@ -98,6 +100,18 @@ func (m *metrics) tried(name string, err error) {
 		result = "failed"
 	}
 	m.connections.WithLabelValues(name, result).Inc()
+}
+
+// ended counts a mutation that ended, and the breakers that are open after it.
+func (m *metrics) ended(name string, o instance.Outcome, open map[instance.Class]int) {
+	class := "OK"
+	if o.Failure != nil {
+		class = string(o.Failure.Class)
+	}
+	m.mutations.WithLabelValues(name, string(o.Operation), class).Inc()
+	for _, class := range instance.BreakerClasses() {
+		m.breakers.WithLabelValues(name, string(class)).Set(float64(open[class]))
+	}
 }
 
 func (m *metrics) setUp(name string, up bool) {

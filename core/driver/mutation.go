@@ -2,11 +2,12 @@ package driver
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -29,20 +30,20 @@ const leaseMargin = time.Second
 // ctx; it goes on when ctx ends.
 func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
-		Meta:           d.meta(),
-		Machine:        ref(m),
-		Provider:       provider(m),
+		Meta:           wire.Meta(d.cfg.ClusterUID, d.cfg.LeaderEpoch()),
+		Machine:        m.Ref(),
+		Provider:       m.Provider(),
 		UserData:       userData,
 		LastKnownState: m.LastKnownState,
 		Tags:           tags,
 	}
-	violations := append(contract.CheckRequest(request), contract.CheckUserData(userData, d.Capabilities().MaxUserDataBytes)...)
-	if len(violations) > 0 {
-		return invalidRequest(violations)
+	oversized := contract.CheckUserData(userData, d.Capabilities().MaxUserDataBytes)
+	if failure := wire.CheckRequest(request, oversized...); failure != nil {
+		return failure
 	}
-	return d.start(ctx, mutation{m, instance.Create, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
-		answer, err := s.machines.CreateMachine(ctx, request)
-		// A create that succeeds must say what it made: reader refuses an answer without a machine.
+	return d.start(ctx, mutation{m, instance.Create, func(ctx context.Context, s *connection.Session) (*driverv1alpha1.Machine, error) {
+		answer, err := s.Machines.CreateMachine(ctx, request)
+		// A create that succeeds must say what it made: Reader refuses an answer without a machine.
 		return answer.GetMachine(), err
 	}})
 }
@@ -50,17 +51,17 @@ func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, ta
 // StartDelete sends DeleteMachine and returns, as StartCreate does.
 func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
 	request := &driverv1alpha1.DeleteMachineRequest{
-		Meta:           d.meta(),
-		Machine:        ref(m),
-		Provider:       provider(m),
+		Meta:           wire.Meta(d.cfg.ClusterUID, d.cfg.LeaderEpoch()),
+		Machine:        m.Ref(),
+		Provider:       m.Provider(),
 		ProviderId:     m.ProviderID,
 		LastKnownState: m.LastKnownState,
 	}
-	if violations := contract.CheckRequest(request); len(violations) > 0 {
-		return invalidRequest(violations)
+	if failure := wire.CheckRequest(request); failure != nil {
+		return failure
 	}
-	return d.start(ctx, mutation{m, instance.Delete, func(ctx context.Context, s *session) (*driverv1alpha1.Machine, error) {
-		answer, err := s.machines.DeleteMachine(ctx, request)
+	return d.start(ctx, mutation{m, instance.Delete, func(ctx context.Context, s *connection.Session) (*driverv1alpha1.Machine, error) {
+		answer, err := s.Machines.DeleteMachine(ctx, request)
 		return answer.GetMachine(), err
 	}})
 }
@@ -69,7 +70,7 @@ func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
 type mutation struct {
 	machine   Machine
 	operation instance.Operation
-	call      func(context.Context, *session) (*driverv1alpha1.Machine, error)
+	call      func(context.Context, *connection.Session) (*driverv1alpha1.Machine, error)
 }
 
 // start begins a mutation in the background, if it may begin now, as a part of the trace in traced.
@@ -87,35 +88,36 @@ func (d *Driver) start(traced context.Context, do mutation) error {
 }
 
 // begin uses the machine's turn; false where it has none. Whoever has one holds its uid and has no
-// call under way, and the driver is there: Reserve has seen to the former, and a driver that goes
-// away takes all turns back.
+// call under way: Reserve has seen to that.
 func (d *Driver) begin(traced context.Context, do mutation) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	s, why := d.connection.Acquire()
+	if why != "" {
+		return false
+	}
+	defer s.Release()
 	m := do.machine
 	if !d.limiter.Begin(callerOf(m), keyOf(m, do.operation), d.cfg.Clock.Now()) {
 		return false
 	}
 	record := d.calls[m.UID]
 	record.underWay, record.outcome = true, nil
-	s := d.session
-	ctx := trace.ContextWithSpanContext(s.mutations, trace.SpanContextFromContext(traced))
-	s.calls.Go(func() {
-		d.finish(m, d.mutate(ctx, s, do))
-	})
+	ctx := trace.ContextWithSpanContext(s.Mutations, trace.SpanContextFromContext(traced))
+	s.Go(func() { d.finish(m, d.send(ctx, s, do)) })
 	return true
 }
 
-// mutate makes the call and waits for its end.
-func (d *Driver) mutate(ctx context.Context, s *session, do mutation) instance.Outcome {
+// send makes the call and waits for its end.
+func (d *Driver) send(ctx context.Context, s *connection.Session, do mutation) instance.Outcome {
 	m, op := do.machine, do.operation
 	outcome := instance.Outcome{Operation: op, Started: d.cfg.Clock.Now()}
 	// The deadline runs from now on. A process that is stopped while it looks at its Lease, and may
 	// have lost it meanwhile, finds the deadline passed and sends nothing.
-	timeout := s.caps.Deadlines.Mutation
+	timeout := s.Capabilities.Deadlines.Mutation
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	left, failure := d.leaseAllows(timeout)
+	left, failure := d.cfg.leaseAllows(timeout)
 	if failure != nil {
 		outcome.Ended, outcome.Failure = d.cfg.Clock.Now(), failure
 		return outcome
@@ -123,12 +125,14 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation) instance.O
 	deadline, _ := ctx.Deadline()
 	ctx, cut := context.WithDeadline(ctx, deadline.Add(left-timeout))
 	defer cut()
-	ctx, request := trackSent(ctx)
-	answer, err := do.call(ctx, s)
+	var answer *driverv1alpha1.Machine
+	outcome.Failure = s.Call(ctx, func(ctx context.Context) (err error) {
+		answer, err = do.call(ctx, s)
+		return err
+	})
 	outcome.Ended = d.cfg.Clock.Now()
-	if err != nil {
-		outcome.Failure = d.reader(s).failure(d.name, err, request.sent.Load())
-		d.log.Info("mutation failed", "operation", op, "machine", m.key(), "uid", m.UID,
+	if outcome.Failure != nil {
+		d.log.Info("mutation failed", "operation", op, "machine", m.Key(), "uid", m.UID,
 			"class", outcome.Failure.Class, "reason", outcome.Failure.Reason, "message", outcome.Failure.Message)
 		if outcome.Failure.Class == instance.StaleEpoch {
 			d.cfg.LeadershipLost()
@@ -138,7 +142,7 @@ func (d *Driver) mutate(ctx context.Context, s *session, do mutation) instance.O
 	if op == instance.Delete && answer == nil {
 		return outcome
 	}
-	outcome.Instance, outcome.Failure = d.reader(s).machine(m, answer)
+	outcome.Instance, outcome.Failure = s.Reader().Machine(m, answer)
 	return outcome
 }
 
@@ -150,23 +154,23 @@ func (d *Driver) finish(m Machine, outcome instance.Outcome) {
 	record := d.calls[m.UID]
 	record.underWay = false
 	if !record.dropped {
-		d.keep(record, m, outcome)
+		d.poller.Record(m.UID, outcome)
+		pause := d.cfg.Polling.Interval
+		if outcome.Instance != nil {
+			pause = max(pause, outcome.Instance.PollAfter)
+		}
+		record.outcome, record.nextPoll = &outcome, outcome.Ended.Add(pause)
 	}
 	record.dropped = false
 	if record.free {
 		delete(d.calls, m.UID)
 	}
 	d.notifier.enqueue(record.machine)
-	d.wakeCallers()
+	d.timer.notify(d.wakeCallers())
 }
 
 // recordOutcome tells the limiter how m's call ended. Call it with the lock held.
 func (d *Driver) recordOutcome(m Machine, o instance.Outcome) {
-	class := "OK"
-	if o.Failure != nil {
-		class = string(o.Failure.Class)
-	}
-	d.metrics.mutations.WithLabelValues(d.name, string(o.Operation), class).Inc()
 	was, is := d.limiter.Done(callerOf(m), o.Started, o.Ended, o.Failure)
 	if is != nil && was == nil {
 		d.log.Info("calls of an account are held back", "operation", o.Operation,
@@ -175,74 +179,22 @@ func (d *Driver) recordOutcome(m Machine, o instance.Outcome) {
 	if is == nil && was != nil {
 		d.log.Info("calls of an account succeed again", "operation", o.Operation, "class", was.Class)
 	}
-	open := d.limiter.OpenBreakers()
-	for _, class := range instance.BreakerClasses() {
-		d.metrics.breakers.WithLabelValues(d.name, string(class)).Set(float64(open[class]))
-	}
-}
-
-// keep keeps an outcome, which is a poll, too. Call it with the lock held.
-func (d *Driver) keep(record *callRecord, m Machine, outcome instance.Outcome) {
-	record.outcome = &outcome
-	pause := d.cfg.Polling.Interval
-	if outcome.Instance != nil {
-		pause = max(pause, outcome.Instance.PollAfter)
-		d.schedule.found(m.UID, poll{began: outcome.Started, ended: outcome.Ended, instance: outcome.Instance})
-	}
-	d.schedule.recordAnswer(m.UID, outcome.Ended, outcome.Instance)
-	record.nextPoll = outcome.Ended.Add(pause)
-	if outcome.Operation == instance.Delete && outcome.Instance == nil && outcome.Failure == nil {
-		// Nothing is left to poll, however long its Machine takes to hear of it.
-		d.schedule.untrack(m.UID)
-	}
+	d.metrics.ended(d.name, o, d.limiter.OpenBreakers())
 }
 
 // leaseAllows is how long a mutation that starts now may take, at most timeout, or why none may
 // start.
-func (d *Driver) leaseAllows(timeout time.Duration) (time.Duration, *instance.Failure) {
-	if d.cfg.MutationBudget == nil {
+func (c Config) leaseAllows(timeout time.Duration) (time.Duration, *instance.Failure) {
+	if c.MutationBudget == nil {
 		return timeout, nil
 	}
-	latest, leading := d.cfg.MutationBudget()
+	latest, leading := c.MutationBudget()
 	if !leading {
-		return 0, unavailable("NotLeading", "this process does not lead")
+		return 0, wire.Unavailable("NotLeading", "this process does not lead")
 	}
-	left := latest.Sub(d.cfg.Clock.Now()) - leaseMargin
+	left := latest.Sub(c.Clock.Now()) - leaseMargin
 	if left < min(timeout, shortestMutation) {
-		return 0, unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
+		return 0, wire.Unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
 	}
 	return min(timeout, left), nil
-}
-
-func (d *Driver) meta() *driverv1alpha1.RequestMeta {
-	return &driverv1alpha1.RequestMeta{
-		RequestId:   rand.Text(),
-		ClusterUid:  d.cfg.ClusterUID,
-		LeaderEpoch: d.cfg.LeaderEpoch(),
-	}
-}
-
-func (d *Driver) reader(s *session) reader {
-	return reader{clusterUID: d.cfg.ClusterUID, prefix: s.caps.ProviderIDPrefix}
-}
-
-func ref(m Machine) *driverv1alpha1.MachineRef {
-	return &driverv1alpha1.MachineRef{Namespace: m.Namespace, Name: m.Name, Uid: m.UID}
-}
-
-func provider(m Machine) *driverv1alpha1.ProviderContext {
-	return &driverv1alpha1.ProviderContext{ProviderSpec: m.Spec, Secrets: m.Secrets}
-}
-
-// invalidRequest is terminal for the spec: the same request would break the same rule.
-func invalidRequest(violations contract.Violations) *instance.Failure {
-	reason := contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
-	if violations.TooLarge() {
-		reason = contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE)
-	}
-	return &instance.Failure{
-		Class:   instance.SpecInvalid,
-		Reason:  conditionReason(reason),
-		Message: bounded(violations.Error(), maxMessage),
-	}
 }

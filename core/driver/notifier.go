@@ -13,6 +13,9 @@ import (
 // that were not read yet are one.
 type notifier struct {
 	events chan event.GenericEvent
+	// statusChanged tells that what Drivers.Statuses says has changed. What nobody has heard yet is
+	// told once.
+	statusChanged chan struct{}
 
 	mu      sync.Mutex
 	pending map[types.NamespacedName]struct{}
@@ -21,9 +24,10 @@ type notifier struct {
 
 func newNotifier() *notifier {
 	return &notifier{
-		events:  make(chan event.GenericEvent),
-		pending: map[types.NamespacedName]struct{}{},
-		signal:  make(chan struct{}, 1),
+		events:        make(chan event.GenericEvent),
+		statusChanged: make(chan struct{}, 1),
+		pending:       map[types.NamespacedName]struct{}{},
+		signal:        make(chan struct{}, 1),
 	}
 }
 
@@ -37,8 +41,13 @@ func (n *notifier) enqueue(machines ...types.NamespacedName) {
 		n.pending[machine] = struct{}{}
 	}
 	n.mu.Unlock()
+	signal(n.signal)
+}
+
+// signal leaves a value in a channel that has room for one.
+func signal(channel chan struct{}) {
 	select {
-	case n.signal <- struct{}{}:
+	case channel <- struct{}{}:
 	default:
 	}
 }

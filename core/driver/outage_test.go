@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -35,17 +36,17 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 	server.Stop()
 	r.await(t, "the loss of the driver", func() bool {
 		err := r.Reserve(asking, instance.Create)
-		r.notifier.enqueue(asking.key())
+		r.notifier.enqueue(asking.Key())
 		return failureClass(err) == instance.Unavailable
 	})
 	for _, m := range []Machine{asking, waiting} {
-		if got, ok := r.Observed(m.key(), m.UID); ok {
+		if got, ok := r.Observed(m.Key(), m.UID); ok {
 			t.Errorf("%s: observation %+v of an outage", m.Name, got)
 		}
 	}
 	var failure *instance.Failure
-	if err := r.Reserve(asking, instance.Create); !errors.As(err, &failure) || failure.Message != notConnected {
-		t.Errorf("a call meanwhile: %v, want %q", err, notConnected)
+	if err := r.Reserve(asking, instance.Create); !errors.As(err, &failure) || failure.Message != connection.NotConnected {
+		t.Errorf("a call meanwhile: %v, want %q", err, connection.NotConnected)
 	}
 	newFakeDriver().serve(t, path)
 	for _, m := range []Machine{asking, waiting} {
@@ -82,7 +83,7 @@ func TestARateLimitShrinksWhatTheDriverGets(t *testing.T) {
 }
 
 func TestAListThatBreaksTheContractIsNotBelieved(t *testing.T) {
-	one := running(ref(machine("m0000")))
+	one := running(machine("m0000").Ref())
 	for name, page := range map[string]*driverv1alpha1.ListMachinesResponse{
 		"a machine twice":    {Machines: []*driverv1alpha1.Machine{one, proto.CloneOf(one)}},
 		"a list without end": {NextPageToken: "again"},

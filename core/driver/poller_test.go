@@ -69,7 +69,7 @@ func (c *cloud) page(all []Machine, r *driverv1alpha1.ListMachinesRequest) *driv
 		if !there || c.hidden[m.UID] {
 			continue
 		}
-		one := running(ref(m))
+		one := running(m.Ref())
 		one.State = state
 		page.Machines = append(page.Machines, one)
 	}
@@ -135,8 +135,8 @@ func TestHandfulIsPolledOneByOneAndManyByOneList(t *testing.T) {
 		t.Errorf("six machines were asked for as %v, want one list", asked)
 	}
 	for _, m := range all {
-		r.Untrack(m.key(), m.UID)
-		if _, ok := r.Observed(m.key(), m.UID); ok {
+		r.Untrack(m.Key(), m.UID)
+		if _, ok := r.Observed(m.Key(), m.UID); ok {
 			t.Errorf("%s: an observation outlives Untrack", m.Name)
 		}
 	}
@@ -343,7 +343,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	}
 	throttled := 0
 	advance := func(m Machine) {
-		if _, progress := r.Collect(m.key(), m.UID); progress == Ended {
+		if _, progress := r.Collect(m.Key(), m.UID); progress == Ended {
 			delete(todo, m.Name)
 			return
 		}

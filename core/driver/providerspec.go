@@ -15,7 +15,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driver/schema"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/proto/contract"
@@ -71,15 +73,14 @@ type preparation struct {
 // has none, and then, for people, why. The error is an *instance.Failure of class Unavailable: the
 // driver has not been reached yet, and whether it has a schema is not known.
 func (d *Driver) SpecSchema() (known *schema.Schema, why string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	last := d.connection.Last()
 	switch {
-	case !d.reached:
-		return nil, "", unavailable("DriverNotReady", notConnected)
-	case d.schema != nil:
-		return d.schema, "", nil
-	case d.schemaTrouble != "":
-		return nil, d.schemaTrouble, nil
+	case last == nil:
+		return nil, "", notReady(connection.NotConnected)
+	case last.Schema != nil:
+		return last.Schema, "", nil
+	case last.SchemaTrouble != "":
+		return nil, last.SchemaTrouble, nil
 	}
 	return nil, "the driver publishes no schema", nil
 }
@@ -93,9 +94,14 @@ func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
 	key := questionKeyOf(q)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if why := d.unreadyReason(); why != "" {
+	s, why := d.connection.Acquire()
+	if why != "" {
 		d.wait(m, time.Time{})
-		return nil, unavailable("DriverNotReady", why)
+		return nil, notReady(why)
+	}
+	defer s.Release()
+	if d.preparedBy != s {
+		d.prepared, d.preparedBy = map[string]*preparation{}, s
 	}
 	now := d.cfg.Clock.Now()
 	p, known := d.prepared[key]
@@ -109,11 +115,10 @@ func (d *Driver) Prepare(m Machine, q Question) ([]byte, error) {
 	if !known {
 		p = &preparation{before: before, waiting: map[types.NamespacedName]struct{}{}}
 		d.keepPrepared(key, p)
-		s := d.session
-		s.calls.Go(func() { d.prepare(s, p, q) })
+		s.Go(func() { d.prepare(s, p, q) })
 	}
 	if !p.done {
-		p.waiting[m.key()] = struct{}{}
+		p.waiting[m.Key()] = struct{}{}
 		if p.before != nil {
 			return nil, p.before
 		}
@@ -138,8 +143,8 @@ func (d *Driver) keepPrepared(key string, p *preparation) {
 }
 
 // prepare asks the driver, and wakes who waits for the answer.
-func (d *Driver) prepare(s *session, p *preparation, q Question) {
-	spec, failure := d.explain(s.mutations, s, q, true)
+func (d *Driver) prepare(s *connection.Session, p *preparation, q Question) {
+	spec, failure := d.explain(s.Mutations, s, q, true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.done, p.spec, p.failure = true, spec, failure
@@ -165,22 +170,17 @@ func certain(f *instance.Failure) *instance.Failure {
 	case instance.Credentials, instance.Quota, instance.RateLimited, instance.AccountChanged:
 		return f
 	}
-	return unavailable(f.Reason, "the driver cannot check the spec now: "+f.Message)
+	return wire.Unavailable(f.Reason, "the driver cannot check the spec now: "+f.Message)
 }
 
 // CheckSpec returns what is wrong with a spec as far as can be told without the cloud. An error
 // means that the driver could not be asked. It waits for the driver, as long as ctx allows.
 func (d *Driver) CheckSpec(ctx context.Context, q Question) ([]instance.Field, error) {
-	d.mu.Lock()
-	why, s := d.unreadyReason(), d.session
+	s, why := d.connection.Acquire()
 	if why != "" {
-		d.mu.Unlock()
-		return nil, unavailable("DriverNotReady", why)
+		return nil, notReady(why)
 	}
-	// Counted under the lock, so that the connection is not closed before.
-	s.calls.Add(1)
-	d.mu.Unlock()
-	defer s.calls.Done()
+	defer s.Release()
 	_, failure := d.explain(ctx, s, q, false)
 	if failure == nil {
 		return nil, nil
@@ -193,7 +193,7 @@ func (d *Driver) CheckSpec(ctx context.Context, q Question) ([]instance.Field, e
 
 // explain has the driver fill in its defaults, and looks for what is wrong with the result: by the
 // schema, by the driver, and if online by the cloud, in this order.
-func (d *Driver) explain(ctx context.Context, s *session, q Question, online bool) ([]byte, *instance.Failure) {
+func (d *Driver) explain(ctx context.Context, s *connection.Session, q Question, online bool) ([]byte, *instance.Failure) {
 	spec, failure := d.defaulted(ctx, s, q.Spec)
 	if failure != nil {
 		return nil, failure
@@ -203,12 +203,12 @@ func (d *Driver) explain(ctx context.Context, s *session, q Question, online boo
 			return nil, failureOf(err)
 		}
 	}
-	if known := s.schema; known != nil {
+	if known := s.Schema; known != nil {
 		if found := known.Check(spec, schema.Scope{Withheld: q.Withheld}); len(found) > 0 {
 			return nil, wrongFields(instance.SpecInvalid, fieldsOf(found))
 		}
 	}
-	if !s.caps.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_VALIDATE) {
+	if !s.Capabilities.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_VALIDATE) {
 		return spec, nil
 	}
 	fields, failure := d.validated(ctx, s, spec, q.Secrets, false)
@@ -230,23 +230,23 @@ func failureOf(err error) *instance.Failure {
 	if failure, is := errors.AsType[*instance.Failure](err); is {
 		return failure
 	}
-	return unavailable("DriverNotReady", err.Error())
+	return notReady(err.Error())
 }
 
 // defaulted returns the spec with the driver's defaults; as it is where the driver has none.
-func (d *Driver) defaulted(ctx context.Context, s *session, spec []byte) ([]byte, *instance.Failure) {
-	if !s.caps.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_DEFAULT) {
+func (d *Driver) defaulted(ctx context.Context, s *connection.Session, spec []byte) ([]byte, *instance.Failure) {
+	if !s.Capabilities.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_DEFAULT) {
 		return spec, nil
 	}
 	request := &driverv1alpha1.DefaultProviderSpecRequest{
-		Meta: d.meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec},
+		Meta: s.Meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec},
 	}
-	if violations := contract.CheckRequest(request); len(violations) > 0 {
-		return nil, invalidRequest(violations)
+	if failure := wire.CheckRequest(request); failure != nil {
+		return nil, failure
 	}
 	var answer *driverv1alpha1.DefaultProviderSpecResponse
-	failure := d.ask(ctx, s.caps.Deadlines.Status, func(ctx context.Context) (err error) {
-		answer, err = s.specs.DefaultProviderSpec(ctx, request)
+	failure := hooks{d}.Call(ctx, s, s.Capabilities.Deadlines.Status, func(ctx context.Context) (err error) {
+		answer, err = s.Specs.DefaultProviderSpec(ctx, request)
 		return err
 	})
 	if failure != nil && failure.Class == instance.Unimplemented {
@@ -257,24 +257,24 @@ func (d *Driver) defaulted(ctx context.Context, s *session, spec []byte) ([]byte
 	}
 	filled := answer.GetProviderSpec()
 	if len(filled) > contract.MaxProviderSpecBytes || !json.Valid(filled) || !bytes.HasPrefix(bytes.TrimSpace(filled), []byte("{")) {
-		return nil, invalidAnswer("provider_spec: is not a JSON object of the permitted size")
+		return nil, wire.InvalidAnswer("provider_spec: is not a JSON object of the permitted size")
 	}
 	return filled, nil
 }
 
 // validated returns what the driver finds wrong.
 func (d *Driver) validated(
-	ctx context.Context, s *session, spec []byte, secrets map[string][]byte, online bool,
+	ctx context.Context, s *connection.Session, spec []byte, secrets map[string][]byte, online bool,
 ) ([]instance.Field, *instance.Failure) {
 	request := &driverv1alpha1.ValidateProviderSpecRequest{
-		Meta: d.meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec, Secrets: secrets}, Online: online,
+		Meta: s.Meta(), Provider: &driverv1alpha1.ProviderContext{ProviderSpec: spec, Secrets: secrets}, Online: online,
 	}
-	if violations := contract.CheckRequest(request); len(violations) > 0 {
-		return nil, invalidRequest(violations)
+	if failure := wire.CheckRequest(request); failure != nil {
+		return nil, failure
 	}
 	var answer *driverv1alpha1.ValidateProviderSpecResponse
-	failure := d.ask(ctx, s.caps.Deadlines.Status, func(ctx context.Context) (err error) {
-		answer, err = s.specs.ValidateProviderSpec(ctx, request)
+	failure := hooks{d}.Call(ctx, s, s.Capabilities.Deadlines.Status, func(ctx context.Context) (err error) {
+		answer, err = s.Specs.ValidateProviderSpec(ctx, request)
 		return err
 	})
 	if failure != nil && failure.Class == instance.Unimplemented {
@@ -286,7 +286,7 @@ func (d *Driver) validated(
 	var fields []instance.Field
 	for _, violation := range answer.GetViolations() {
 		fields = append(fields, instance.Field{
-			Path: bounded(violation.GetField(), maxReason), Description: bounded(violation.GetDescription(), maxMessage),
+			Path: wire.Bounded(violation.GetField(), wire.MaxReason), Description: wire.Bounded(violation.GetDescription(), wire.MaxMessage),
 		})
 	}
 	return fields, nil
@@ -296,7 +296,7 @@ func fieldsOf(found providerspec.Problems) []instance.Field {
 	fields := make([]instance.Field, 0, len(found))
 	for _, problem := range found {
 		fields = append(fields, instance.Field{
-			Path: bounded(problem.Path, maxReason), Description: bounded(problem.Description, maxMessage),
+			Path: wire.Bounded(problem.Path, wire.MaxReason), Description: wire.Bounded(problem.Description, wire.MaxMessage),
 		})
 	}
 	return fields
@@ -309,32 +309,11 @@ func wrongFields(class instance.Class, fields []instance.Field) *instance.Failur
 	if class == instance.Precondition {
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND
 	}
-	fields = fields[:min(len(fields), maxFields)]
+	fields = fields[:min(len(fields), wire.MaxFields)]
 	return &instance.Failure{
-		Class: class, Reason: conditionReason(contract.ReasonName(reason)), Fields: fields,
+		Class: class, Reason: wire.Reason(reason), Fields: fields,
 		Message: fmt.Sprintf("%s: %s", fields[0].Path, fields[0].Description),
 	}
-}
-
-// explainSpec reads the driver's schema, where it has one. A schema that cannot be used is none,
-// and s says why.
-func (c connector) explainSpec(ctx context.Context, s *session) error {
-	if !s.caps.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_SCHEMA) {
-		return nil
-	}
-	answer, err := s.specs.GetProviderSpecSchema(ctx, &driverv1alpha1.GetProviderSpecSchemaRequest{})
-	if err != nil {
-		failure := classify(c.target.Name, err, true)
-		if failure.Class == instance.Unimplemented {
-			return nil
-		}
-		return fmt.Errorf("the driver's schema: %w", failure)
-	}
-	s.schema, err = schema.Compile(answer.GetJsonSchema())
-	if err != nil {
-		s.schemaTrouble = bounded("the driver's schema cannot be used: "+err.Error(), maxMessage)
-	}
-	return nil
 }
 
 // questionKey keeps what secrets hash to from meaning anything outside this process.
@@ -353,27 +332,4 @@ func questionKeyOf(q Question) string {
 		part(q.Secrets[name])
 	}
 	return string(h.Sum(nil))
-}
-
-// Connected returns nil when the driver can be asked now, else an *instance.Failure of class
-// Unavailable.
-func (d *Driver) Connected() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if why := d.unreadyReason(); why != "" {
-		return unavailable("DriverNotReady", why)
-	}
-	return nil
-}
-
-// Reachable returns nil when the driver can be asked now, else an *instance.Failure of class
-// Unavailable; m is woken when it can.
-func (d *Driver) Reachable(m Machine) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if why := d.unreadyReason(); why != "" {
-		d.wait(m, time.Time{})
-		return unavailable("DriverNotReady", why)
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/connectivity"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/millwright-dev/millwright/core/instance"
@@ -210,11 +209,10 @@ func TestAPI9_AnotherDriverIsAskedAnew(t *testing.T) {
 	if _, err := r.prepared(t, machine("m"), small); err != nil {
 		t.Fatal(err)
 	}
-	r.mu.Lock()
-	conn := r.session.conn
-	r.mu.Unlock()
 	server.Stop()
-	conn.WaitForStateChange(t.Context(), connectivity.Ready)
+	for r.Unready() == "" {
+		r.awaitStatusChange(t)
+	}
 	s.fill = func(string) (string, error) { return `{"size":"s","zone":"b"}`, nil }
 	f.serve(t, path)
 	if known, why, err := r.SpecSchema(); known == nil || err != nil {
@@ -255,11 +253,11 @@ func TestSpecSchemaSaysWhyThereIsNone(t *testing.T) {
 	f, s := newSpecDriver()
 	s.schema = `{"$ref":"file:///etc/passwd"}`
 	path := socketPath(t)
-	f.serve(t, path)
 	r := start(t, Config{}, path)
 	if known, why, err := r.SpecSchema(); known != nil || err == nil {
 		t.Errorf("before it was reached: %v, %q, %v", known, why, err)
 	}
+	f.serve(t, path)
 	r.awaitReady(t)
 	if known, why, err := r.SpecSchema(); known != nil || !strings.Contains(why, "cannot be used") || err != nil {
 		t.Errorf("%v, %q, %v", known, why, err)

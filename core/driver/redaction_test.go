@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -69,7 +70,7 @@ func accountWithSecrets(name string) Machine {
 func TestADriversCarelessWordsStopAtTheClient(t *testing.T) {
 	disguises := map[string]string{
 		"raw": secretCanary, "base64": base64.StdEncoding.EncodeToString([]byte("me:" + secretCanary)), "url": url.QueryEscape(secretCanary),
-		"hex": hex.EncodeToString([]byte(secretCanary)), "user data": userDataCanary, "a long text": strings.Repeat("x", maxMessage-10) + secretCanary,
+		"hex": hex.EncodeToString([]byte(secretCanary)), "user data": userDataCanary, "a long text": strings.Repeat("x", wire.MaxMessage-10) + secretCanary,
 	}
 	f := newFakeDriver()
 	var mu sync.Mutex
@@ -99,7 +100,7 @@ func TestADriversCarelessWordsStopAtTheClient(t *testing.T) {
 			}
 			failure := r.outcome(t, m).Failure
 			mustNotTell(t, disguise+" in "+way, fmt.Sprintf("%+v %s", failure, failure.LastKnownState))
-			want := classify(driverName, err, true)
+			want := wire.Classify(driverName, err, true)
 			if failure.Class != want.Class || failure.ProviderID != want.ProviderID || len(failure.Fields) != len(want.Fields) {
 				t.Errorf("%s in %s: %+v, want the class and the ids of %+v", disguise, way, failure, want)
 			}

@@ -188,7 +188,7 @@ func (r *rig) awaitReady(t *testing.T) {
 	t.Helper()
 	asking := machine("asking")
 	r.await(t, "a ready driver", func() bool { return r.Reserve(asking, instance.Create) == nil })
-	r.Forget(asking.key(), asking.UID)
+	r.Forget(asking.Key(), asking.UID)
 }
 
 // outcome waits for the end of m's mutation.
@@ -196,7 +196,7 @@ func (r *rig) outcome(t *testing.T, m Machine) instance.Outcome {
 	t.Helper()
 	var outcome instance.Outcome
 	r.await(t, "the end of the call", func() bool {
-		got, progress := r.Collect(m.key(), m.UID)
+		got, progress := r.Collect(m.Key(), m.UID)
 		if progress == Idle {
 			t.Fatal("no call is under way")
 		}
@@ -211,7 +211,7 @@ func (r *rig) observed(t *testing.T, m Machine, want func(instance.Observation) 
 	t.Helper()
 	var seen instance.Observation
 	r.await(t, "the observation", func() bool {
-		got, ok := r.Observed(m.key(), m.UID)
+		got, ok := r.Observed(m.Key(), m.UID)
 		seen = got
 		return ok && want(got)
 	})

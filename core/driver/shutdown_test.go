@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -61,7 +62,7 @@ func TestCallsUnderWayMayEndWhenTheProcessDoes(t *testing.T) {
 	}
 	close(proceed)
 	<-r.ended
-	if outcome, progress := r.Collect(m.key(), m.UID); progress != Ended || outcome.Failure != nil {
+	if outcome, progress := r.Collect(m.Key(), m.UID); progress != Ended || outcome.Failure != nil {
 		t.Errorf("%s %+v, want a success", progress, outcome.Failure)
 	}
 }
@@ -102,7 +103,7 @@ func TestCallsUnderWayAreCutOff(t *testing.T) {
 			over.Store(true)
 			r.lead()
 			<-r.ended
-			outcome, progress := r.Collect(m.key(), m.UID)
+			outcome, progress := r.Collect(m.Key(), m.UID)
 			if progress != Ended || outcome.Failure == nil || outcome.Failure.Class != instance.OutcomeUnknown || outcome.Failure.Reason != "Cancelled" {
 				t.Errorf("%s %+v, want the call cancelled, with an unknown outcome", progress, outcome.Failure)
 			}
@@ -258,9 +259,9 @@ func TestSAFE6_DeadlineCountsFromBeforeTheLookAtTheLease(t *testing.T) {
 		<-looks
 	}
 	var deadline time.Time
-	call := func(ctx context.Context, _ *session) (*driverv1alpha1.Machine, error) {
+	call := func(ctx context.Context, _ *connection.Session) (*driverv1alpha1.Machine, error) {
 		deadline, _ = ctx.Deadline()
-		return running(ref(m)), nil
+		return running(m.Ref()), nil
 	}
 	if err := r.start(t.Context(), mutation{m, instance.Create, call}); err != nil {
 		t.Fatal(err)

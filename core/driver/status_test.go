@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
@@ -15,7 +16,7 @@ func TestStatusFollowsTheDriver(t *testing.T) {
 	path := socketPath(t)
 	began := time.Now()
 	r := start(t, Config{}, path)
-	r.awaitStatuses(t, driverstatus.Driver{Name: driverName, Address: "unix://" + path, Reason: notConnected})
+	r.awaitStatuses(t, driverstatus.Driver{Name: driverName, Address: "unix://" + path, Reason: connection.NotConnected})
 
 	server := newFakeDriver().serve(t, path)
 	r.awaitStatusChange(t)
@@ -27,7 +28,7 @@ func TestStatusFollowsTheDriver(t *testing.T) {
 	server.Stop()
 	r.awaitStatusChange(t)
 	away := ready
-	away.Ready, away.Reason = false, notConnected
+	away.Ready, away.Reason = false, connection.NotConnected
 	r.awaitStatuses(t, away)
 	if since := r.drivers.Statuses()[0].Since.Time; since.Before(began) || since.After(time.Now()) {
 		t.Errorf("it is away since %s; the test began at %s", since, began)

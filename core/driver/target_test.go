@@ -82,12 +82,3 @@ func TestAnUnknownProviderIsNamed(t *testing.T) {
 func logSink(read func(line string)) logr.Logger {
 	return funcr.New(func(prefix, args string) { read(prefix + " " + args) }, funcr.Options{Verbosity: 10})
 }
-
-func mustMetrics(t *testing.T) *metrics {
-	t.Helper()
-	m, err := newMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}

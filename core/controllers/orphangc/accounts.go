@@ -42,7 +42,7 @@ func (c *collector) findAccounts(ctx context.Context, d *driver.Driver) (map[uin
 			continue
 		}
 		if isMine {
-			found[driver.Account(m)] = m
+			found[m.Account()] = m
 		}
 	}
 	return found, failed

@@ -29,7 +29,7 @@ func begin(t *testing.T, l *Limiter, now time.Time, names ...string) {
 
 // fail ends a create that began at an instant.
 func fail(l *Limiter, name string, began, now time.Time, class instance.Class) {
-	l.Done(caller(name), began, now, &instance.Failure{Class: class})
+	l.end(caller(name), began, now, &instance.Failure{Class: class})
 }
 
 func names(n int) []string {
@@ -73,7 +73,7 @@ func TestSAFE7_Gate(t *testing.T) {
 			for i, failure := range tc.failures {
 				who := fmt.Sprint(i)
 				begin(t, l, at, who)
-				l.Done(caller(who), at, at, failure)
+				l.end(caller(who), at, at, failure)
 				if i+1 < len(tc.failures) && b.isOpen(at) {
 					at = b.until
 				}
@@ -123,7 +123,7 @@ func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 	for _, name := range names(firstWindow - 1) {
 		fail(l, name, epoch, later, instance.Quota)
 	}
-	l.Done(caller("m3"), epoch, later, nil)
+	l.end(caller("m3"), epoch, later, nil)
 	if b.cause == nil || b.until.Sub(later) != 5*time.Second {
 		t.Errorf("shut for %s by %v, want 5 s", b.until.Sub(later), b.cause)
 	}
@@ -138,7 +138,7 @@ func TestSAFE7_OpenBreakerTellsItsQueueOnce(t *testing.T) {
 	for _, name := range []string{"d", "e", "f"} {
 		l.ask(name, epoch)
 	}
-	l.Ask(caller("x"), deletes, epoch)
+	l.queue(caller("x"), deletes, epoch)
 	// d has a turn. It loses it, and keeps its place.
 	fail(l, "a", epoch, epoch.Add(time.Second), instance.Quota)
 	wantNext(t, l, epoch.Add(time.Second), "d", "e", "f")
@@ -199,15 +199,15 @@ func TestIdleAccountsAreForgotten(t *testing.T) {
 		"a while ago":        {func(l *Limiter) { l.Drop(caller("a")) }, breakerMemory, true},
 		"long ago":           {func(l *Limiter) { l.Drop(caller("a")) }, breakerMemory + 1, false},
 		"with a call":        {func(l *Limiter) { l.Begin(caller("a"), other(7), epoch) }, 2 * breakerMemory, true},
-		"with a queue":       {func(l *Limiter) { l.Drop(caller("a")); l.limit = 0; l.Ask(caller("b"), other(7), epoch) }, 2 * breakerMemory, true},
+		"with a queue":       {func(l *Limiter) { l.Drop(caller("a")); l.limit = 0; l.queue(caller("b"), other(7), epoch) }, 2 * breakerMemory, true},
 		"while it is open":   {func(l *Limiter) { refuse(l, other(7), 3*breakerMemory) }, 2 * breakerMemory, true},
 		"when it was opened": {func(l *Limiter) { refuse(l, other(7), time.Minute) }, 2 * breakerMemory, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := New(1, instance.DefaultCredentialRetry)
-			l.Ask(caller("a"), other(7), epoch)
+			l.queue(caller("a"), other(7), epoch)
 			tc.leave(l)
-			l.Ask(caller("z"), other(8), epoch.Add(tc.after))
+			l.queue(caller("z"), other(8), epoch.Add(tc.after))
 			if _, known := l.breakers[other(7)]; known != tc.want {
 				t.Errorf("remembered: %t, want %t", known, tc.want)
 			}
@@ -218,7 +218,7 @@ func TestIdleAccountsAreForgotten(t *testing.T) {
 // refuse begins the call of a and has it refused.
 func refuse(l *Limiter, key Key, retryAfter time.Duration) {
 	l.Begin(caller("a"), key, epoch)
-	l.Done(caller("a"), epoch, epoch, &instance.Failure{Class: instance.Quota, RetryAfter: retryAfter})
+	l.end(caller("a"), epoch, epoch, &instance.Failure{Class: instance.Quota, RetryAfter: retryAfter})
 }
 
 // After a rest the next calls feel their way again.
@@ -251,7 +251,7 @@ func TestSAFE7_ARestOpensNoWindow(t *testing.T) {
 	fail(l, "a", epoch, epoch, instance.Quota)
 	probe := epoch.Add(time.Minute)
 	begin(t, l, probe, "b")
-	l.Done(caller("b"), probe, probe, nil)
+	l.end(caller("b"), probe, probe, nil)
 	l.ask("c", epoch.Add(time.Hour))
 	if b.maxCalls() != 2 {
 		t.Errorf("after a rest %d may call at once, want 2 as before", b.maxCalls())
@@ -276,7 +276,7 @@ func TestSAFE7_RateLimitsHalveWhatAnAccountGets(t *testing.T) {
 		b.window, b.used = 16, epoch
 		begin(t, l, epoch, names(calls)...)
 		for _, name := range names(calls) {
-			l.Done(caller(name), epoch, epoch.Add(time.Second), &instance.Failure{Class: instance.RateLimited, RetryAfter: 3 * time.Second})
+			l.end(caller(name), epoch, epoch.Add(time.Second), &instance.Failure{Class: instance.RateLimited, RetryAfter: 3 * time.Second})
 		}
 		if b.maxCalls() != want || !b.until.Equal(epoch.Add(4*time.Second)) {
 			t.Errorf("of %d calls %d may call from %s on, want %d after 3 s", calls, b.maxCalls(), b.until, want)

@@ -48,8 +48,16 @@ func (l *Limiter) take(name string, now time.Time) bool {
 	return l.ask(name, now) && l.Begin(caller(name), creates, now)
 }
 
+// end ends a call.
+func (l *Limiter) end(who Caller, began, now time.Time, failure *instance.Failure) {
+	_, _ = l.Done(who, began, now, failure)
+}
+
 // done ends a create that succeeded.
-func (l *Limiter) done(name string, now time.Time) { l.Done(caller(name), epoch, now, nil) }
+func (l *Limiter) done(name string, now time.Time) { l.end(caller(name), epoch, now, nil) }
+
+// queue asks for a call, whatever comes of it.
+func (l *Limiter) queue(who Caller, key Key, now time.Time) { _, _ = l.Ask(who, key, now) }
 
 func wantNext(t *testing.T, l *Limiter, now time.Time, names ...string) {
 	t.Helper()
@@ -87,7 +95,7 @@ func TestSlotsGoInOrderOfArrivalAcrossKeys(t *testing.T) {
 		key  Key
 	}{{"b", deletes}, {"c", creates}, {"d", creates}, {"e", deletes}}
 	for _, next := range queue {
-		l.Ask(caller(next.name), next.key, epoch)
+		l.queue(caller(next.name), next.key, epoch)
 	}
 	last := "a"
 	for _, next := range queue {
@@ -251,7 +259,7 @@ func TestWhoWaitsForAnInstantIsWokenThen(t *testing.T) {
 	// The Lease has no time: a keeps its turn, and asks again.
 	l.Wait(caller("a"), epoch.Add(2*time.Second))
 	l.Wait(caller("b"), epoch.Add(time.Second))
-	l.Ask(caller("b"), deletes, epoch)
+	l.queue(caller("b"), deletes, epoch)
 	if due := l.Due(epoch); !due.Equal(epoch.Add(time.Second)) {
 		t.Errorf("due at %s", due)
 	}
@@ -316,7 +324,7 @@ func TestPollsThatNeverEndStarveNoMutation(t *testing.T) {
 func TestPollsTakeAllSlotsThatNoMutationCanUse(t *testing.T) {
 	l := New(4, instance.DefaultCredentialRetry)
 	l.take("a", epoch)
-	l.Done(caller("a"), epoch, epoch, &instance.Failure{Class: instance.Quota})
+	l.end(caller("a"), epoch, epoch, &instance.Failure{Class: instance.Quota})
 	if l.ask("b", epoch) {
 		t.Fatal("b may call though the breaker is open")
 	}
@@ -337,7 +345,7 @@ func BenchmarkLongQueue(b *testing.B) {
 	all := make([]Caller, 10_000)
 	for i := range all {
 		all[i] = caller(fmt.Sprint(i))
-		l.Ask(all[i], key(i), epoch)
+		l.queue(all[i], key(i), epoch)
 	}
 	l.Next(epoch)
 	b.ResetTimer()
@@ -346,8 +354,8 @@ func BenchmarkLongQueue(b *testing.B) {
 		if !l.Begin(all[n], key(n), epoch) {
 			b.Fatalf("%d has no turn", n)
 		}
-		l.Done(all[n], epoch, epoch, nil)
-		l.Ask(all[n], key(n), epoch)
+		l.end(all[n], epoch, epoch, nil)
+		l.queue(all[n], key(n), epoch)
 		l.Next(epoch)
 	}
 }

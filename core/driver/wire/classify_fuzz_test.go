@@ -1,4 +1,4 @@
-package driver
+package wire
 
 import (
 	"regexp"
@@ -61,7 +61,7 @@ func FuzzClassify(f *testing.F) {
 func FuzzClassifyWire(f *testing.F) {
 	info := &errdetails.ErrorInfo{Domain: driverName, Reason: "QUOTA_EXCEEDED"}
 	for _, wire := range []*spb.Status{
-		wireStatus(f, 8, "full", info, &errdetails.RetryInfo{RetryDelay: durationpb.New(maxWait)}),
+		wireStatus(f, 8, "full", info, &errdetails.RetryInfo{RetryDelay: durationpb.New(MaxWait)}),
 		wireStatus(f, 3, "wrong", &errdetails.ErrorInfo{Domain: driverName, Reason: "SPEC_INVALID"}, &errdetails.BadRequest{
 			FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "a.b", Description: "is wrong"}},
 		}),
@@ -93,8 +93,8 @@ func checkClassified(t *testing.T, wire *spb.Status, left bool) {
 	if err == nil {
 		return
 	}
-	f := reader{prefix: prefix}.failure(driverName, err, left)
-	if diff := cmp.Diff(f, (reader{prefix: prefix}).failure(driverName, err, left)); diff != "" {
+	f := Reader{Driver: driverName, Prefix: prefix}.Failure(err, left)
+	if diff := cmp.Diff(f, (Reader{Driver: driverName, Prefix: prefix}).Failure(err, left)); diff != "" {
 		t.Errorf("the same status is another failure:\n%s", diff)
 	}
 	checkWords(t, f)
@@ -162,21 +162,21 @@ var conditionsReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_]
 // checkWords holds a failure to what ends up in conditions, events and logs.
 func checkWords(t *testing.T, f *instance.Failure) {
 	t.Helper()
-	if !conditionsReason.MatchString(f.Reason) || len(f.Reason) > maxReason {
+	if !conditionsReason.MatchString(f.Reason) || len(f.Reason) > MaxReason {
 		t.Errorf("the reason %q is not fit for a condition", f.Reason)
 	}
-	if !legible(f.Message, maxMessage) {
+	if !legible(f.Message, MaxMessage) {
 		t.Errorf("the message %q is not fit for a condition", f.Message)
 	}
-	if len(f.Fields) > maxFields {
+	if len(f.Fields) > MaxFields {
 		t.Errorf("%d fields", len(f.Fields))
 	}
 	for _, field := range f.Fields {
-		if !legible(field.Path, maxReason) || !legible(field.Description, maxMessage) {
+		if !legible(field.Path, MaxReason) || !legible(field.Description, MaxMessage) {
 			t.Errorf("the field %q is not fit for a condition", field)
 		}
 	}
-	if f.RetryAfter < 0 || f.RetryAfter > maxWait {
+	if f.RetryAfter < 0 || f.RetryAfter > MaxWait {
 		t.Errorf("to wait %v", f.RetryAfter)
 	}
 	if len(f.LastKnownState) > contract.MaxPartialStateBytes {

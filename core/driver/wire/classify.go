@@ -1,4 +1,4 @@
-package driver
+package wire
 
 import (
 	"strings"
@@ -16,20 +16,20 @@ import (
 
 // Bounds on what a driver says of itself: it ends up in conditions.
 const (
-	maxReason  = 128
-	maxMessage = 1024
-	maxFields  = 32
-	// maxWait bounds RetryInfo, poll_after and a driver's own deadlines, so that a wrong unit in a
+	MaxReason  = 128
+	MaxMessage = 1024
+	MaxFields  = 32
+	// MaxWait bounds RetryInfo, poll_after and a driver's own deadlines, so that a wrong unit in a
 	// driver stops no machine for good.
-	maxWait = time.Hour
+	MaxWait = time.Hour
 )
 
-// classify turns the error of a call to the driver of that name into what core does about it, and
+// Classify turns the error of a call to the driver of that name into what core does about it, and
 // is the only place that looks at codes and details. Only an ErrorInfo of the driver's own domain
 // makes an error the driver's word; without one the outcome is unknown, UNIMPLEMENTED aside. sent
 // says whether the request may have left core. The result has a reason fit for a condition and a
 // stable, bounded message. err must not be nil.
-func classify(name string, err error, sent bool) *instance.Failure {
+func Classify(name string, err error, sent bool) *instance.Failure {
 	s := status.Convert(err)
 	details := detailsOf(s, name)
 	failure := details.failure()
@@ -37,7 +37,7 @@ func classify(name string, err error, sent bool) *instance.Failure {
 	if !sent && details.info == nil {
 		failure.Class = instance.Unavailable
 	}
-	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), bounded(s.Message(), maxMessage)
+	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), Bounded(s.Message(), MaxMessage)
 	if details.info == nil {
 		failure.Reason, failure.Message = withoutDriver(s, sent)
 	}
@@ -142,18 +142,18 @@ func detailsOf(s *status.Status, name string) details {
 
 // failure holds what the details say beyond class, reason and message.
 func (d details) failure() *instance.Failure {
-	f := &instance.Failure{RetryAfter: boundedWait(d.retry.GetRetryDelay().AsDuration())}
+	f := &instance.Failure{RetryAfter: BoundedWait(d.retry.GetRetryDelay().AsDuration())}
 	for _, violation := range d.bad.GetFieldViolations() {
-		if len(f.Fields) == maxFields {
+		if len(f.Fields) == MaxFields {
 			break
 		}
 		f.Fields = append(f.Fields, instance.Field{
-			Path:        bounded(violation.GetField(), maxReason),
-			Description: bounded(violation.GetDescription(), maxMessage),
+			Path:        Bounded(violation.GetField(), MaxReason),
+			Description: Bounded(violation.GetDescription(), MaxMessage),
 		})
 	}
 	// An id is written down once and for all: what is not one is dropped, never mended.
-	if id := d.partial.GetProviderId(); bounded(id, contract.MaxProviderIDBytes) == id {
+	if id := d.partial.GetProviderId(); Bounded(id, contract.MaxProviderIDBytes) == id {
 		f.ProviderID = id
 	}
 	if state := d.partial.GetLastKnownState(); len(state) <= contract.MaxPartialStateBytes {
@@ -162,8 +162,8 @@ func (d details) failure() *instance.Failure {
 	return f
 }
 
-// connectionLost is the reason of a call whose connection broke under way.
-const connectionLost = "ConnectionLost"
+// ConnectionLost is the reason of a call whose connection broke under way.
+const ConnectionLost = "ConnectionLost"
 
 // withoutDriver words an error that the driver did not make. The transport's own text names
 // addresses and changes from attempt to attempt, so it is for logs only.
@@ -177,11 +177,16 @@ func withoutDriver(s *status.Status, sent bool) (reason, message string) {
 	case codes.Canceled:
 		return "Cancelled", "the call was cancelled before the driver answered"
 	case codes.Unavailable:
-		return connectionLost, "the connection to the driver broke before it answered"
+		return ConnectionLost, "the connection to the driver broke before it answered"
 	case codes.Unimplemented:
 		return "", "the driver does not implement this call"
 	}
-	return "", bounded("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), maxMessage)
+	return "", Bounded("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), MaxMessage)
+}
+
+// Reason is an error's reason as a condition has it.
+func Reason(reason driverv1alpha1.ErrorReason) string {
+	return conditionReason(contract.ReasonName(reason))
 }
 
 // conditionReason turns QUOTA_EXCEEDED into QuotaExceeded; empty when nothing fit for a condition
@@ -191,7 +196,7 @@ func conditionReason(reason string) string {
 	start := true
 	for _, r := range strings.ToLower(reason) {
 		letter, digit := r >= 'a' && r <= 'z', r >= '0' && r <= '9'
-		if b.Len() == maxReason {
+		if b.Len() == MaxReason {
 			break
 		}
 		// A condition's reason begins with a letter.
@@ -208,10 +213,10 @@ func conditionReason(reason string) string {
 	return b.String()
 }
 
-// bounded is text as valid UTF-8 on one line, of at most limit bytes. What does not print, such as
+// Bounded is text as valid UTF-8 on one line, of at most limit bytes. What does not print, such as
 // a control character or one that turns the direction of writing, becomes a blank: conditions and
 // logs are read in terminals.
-func bounded(text string, limit int) string {
+func Bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -225,6 +230,7 @@ func bounded(text string, limit int) string {
 	return strings.TrimSpace(text)
 }
 
-func boundedWait(wait time.Duration) time.Duration {
-	return min(max(wait, 0), maxWait)
+// BoundedWait is a wait that a driver asks for, between 0 and MaxWait.
+func BoundedWait(wait time.Duration) time.Duration {
+	return min(max(wait, 0), MaxWait)
 }

@@ -1,4 +1,4 @@
-package driver
+package wire
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func TestClassifyFollowsTheContractsTable(t *testing.T) {
 		{codes.DataLoss, "MY_OWN", instance.DataLoss},
 	} {
 		t.Run(fmt.Sprintf("%s %s", test.code, test.reason), func(t *testing.T) {
-			got := classify(driverName, says(test.code, test.reason, "words"), true)
+			got := Classify(driverName, says(test.code, test.reason, "words"), true)
 			if got.Class != test.want || got.Message != "words" {
 				t.Errorf("got %+v, want class %s with the driver's words", got, test.want)
 			}
@@ -77,7 +77,7 @@ func TestWithoutErrorInfoTheOutcomeIsUnknown(t *testing.T) {
 		if code == codes.Unimplemented {
 			want = instance.Unimplemented
 		}
-		if got := classify(driverName, status.Error(code, "words"), true); got.Class != want {
+		if got := Classify(driverName, status.Error(code, "words"), true); got.Class != want {
 			t.Errorf("%s without ErrorInfo is %s, want %s", code, got.Class, want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestWithoutErrorInfoTheOutcomeIsUnknown(t *testing.T) {
 		"not found, but of another code": says(codes.NotFound, "PROVIDER_INTERNAL", "words"),
 		"an ErrorInfo without a reason":  says(codes.NotFound, "", "words"),
 	} {
-		got := classify(driverName, err, true)
+		got := Classify(driverName, err, true)
 		if got.Class != instance.OutcomeUnknown || got.ProviderID != "" {
 			t.Errorf("%s: got %+v, want an unknown outcome", name, got)
 		}
@@ -97,7 +97,7 @@ func TestWithoutErrorInfoTheOutcomeIsUnknown(t *testing.T) {
 }
 
 func TestARequestThatNeverLeftChangedNothing(t *testing.T) {
-	got := classify(driverName, status.Error(codes.Unavailable, "dial unix /x: connection refused"), false)
+	got := Classify(driverName, status.Error(codes.Unavailable, "dial unix /x: connection refused"), false)
 	want := &instance.Failure{Class: instance.Unavailable, Reason: "Unavailable", Message: "the request did not reach the driver"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failure (-want +got):\n%s", diff)
@@ -115,20 +115,20 @@ func TestClassifyReadsTheDetails(t *testing.T) {
 		Fields:     []instance.Field{{Path: "flavor", Description: "is unknown"}},
 		RetryAfter: 7 * time.Second, ProviderID: "p", LastKnownState: []byte("s"),
 	}
-	if diff := cmp.Diff(want, classify(driverName, err, true)); diff != "" {
+	if diff := cmp.Diff(want, Classify(driverName, err, true)); diff != "" {
 		t.Errorf("failure (-want +got):\n%s", diff)
 	}
 	err = says(codes.Internal, "PROVIDER_INTERNAL", "x",
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(1000 * time.Hour)},
 		&driverv1alpha1.PartialState{LastKnownState: make([]byte, contract.MaxPartialStateBytes+1)})
-	got := classify(driverName, err, true)
-	if got.RetryAfter != maxWait || got.LastKnownState != nil {
+	got := Classify(driverName, err, true)
+	if got.RetryAfter != MaxWait || got.LastKnownState != nil {
 		t.Errorf("wait %v and %d bytes of state, want the wait bounded and the state refused", got.RetryAfter, len(got.LastKnownState))
 	}
 }
 
 func TestAProviderIDThatIsNoneIsDropped(t *testing.T) {
-	r := reader{prefix: prefix}
+	r := Reader{Driver: driverName, Prefix: prefix}
 	for id, want := range map[string]string{
 		prefix + "1": prefix + "1",
 		prefix + strings.Repeat("1", contract.MaxProviderIDBytes-len(prefix)): prefix + strings.Repeat("1", contract.MaxProviderIDBytes-len(prefix)),
@@ -138,7 +138,7 @@ func TestAProviderIDThatIsNoneIsDropped(t *testing.T) {
 		"other:///1":    "",
 	} {
 		err := says(codes.Internal, "PROVIDER_INTERNAL", "half-way", &driverv1alpha1.PartialState{ProviderId: id, LastKnownState: []byte("s")})
-		got := r.failure(driverName, err, true)
+		got := r.Failure(err, true)
 		if got.ProviderID != want || string(got.LastKnownState) != "s" {
 			t.Errorf("%.40q of %d bytes became %.40q with the state %q", id, len(id), got.ProviderID, got.LastKnownState)
 		}

@@ -1,4 +1,4 @@
-package driver
+package poller
 
 // pollQueue is a heap of machines by when they are due, for container/heap.
 type pollQueue []*tracked

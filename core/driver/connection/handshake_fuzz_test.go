@@ -1,4 +1,4 @@
-package driver
+package connection
 
 import (
 	"net"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
@@ -94,22 +96,19 @@ func FuzzHandshake(f *testing.F) {
 	f.Add([]byte("\x0a\x07sawmill\x12\x01\xff"), []byte{0x0a, 0x80})
 	m := &mumbler{}
 	conn := m.serve(f)
-	c := connector{target: Target{Name: driverName}, cfg: Config{}.withDefaults()}
 	f.Fuzz(func(t *testing.T, info, caps []byte) {
 		m.answers.Store(&map[string][]byte{"GetPluginInfo": info, "GetCapabilities": caps})
 		shake := func() (Capabilities, error) {
-			s := &session{
-				conn: &transport.Conn{ClientConn: conn}, identity: driverv1alpha1.NewIdentityServiceClient(conn), specs: driverv1alpha1.NewProviderSpecServiceClient(conn),
-			}
-			err := c.shakeHands(t.Context(), s)
-			return s.caps, err
+			s := NewSession(testConfig(), &transport.Conn{ClientConn: conn})
+			err := s.shakeHands(t.Context())
+			return s.Capabilities, err
 		}
 		got, err := shake()
 		if err == nil {
 			checkCapabilities(t, got)
 			return
 		}
-		if !legible(err.Error(), 2*maxMessage) {
+		if !legible(err.Error(), 2*wire.MaxMessage) {
 			t.Errorf("refused with %q", err)
 		}
 		if _, again := shake(); again == nil || again.Error() != err.Error() {
@@ -126,8 +125,12 @@ type handshake struct {
 // handshakes are good ones, and some that are not.
 func handshakes() []handshake {
 	change := func(change func(*handshake)) handshake {
-		good := newFakeDriver()
-		h := handshake{info: good.info, caps: good.caps}
+		h := handshake{
+			info: &handshakev1.GetPluginInfoResponse{Name: driverName, VendorVersion: "v1", ApiPackages: []string{contract.DriverPackage}},
+			caps: &driverv1alpha1.GetCapabilitiesResponse{
+				Features: []driverv1alpha1.Feature{driverv1alpha1.Feature_FEATURE_LIST}, Limits: &driverv1alpha1.Limits{}, ProviderIdPrefix: "sawmill:///",
+			},
+		}
 		change(&h)
 		return h
 	}
@@ -164,7 +167,7 @@ func checkCapabilities(t *testing.T, c Capabilities) {
 		t.Errorf("creates settle in %v", c.CreateSettle)
 	}
 	for _, deadline := range []time.Duration{c.Deadlines.Identity, c.Deadlines.Status, c.Deadlines.Mutation, c.Deadlines.ListPage} {
-		if deadline <= 0 || deadline > maxWait {
+		if deadline <= 0 || deadline > wire.MaxWait {
 			t.Errorf("a deadline of %v", deadline)
 		}
 	}
@@ -174,10 +177,16 @@ func checkCapabilities(t *testing.T, c Capabilities) {
 			t.Errorf("features %v", c.Features)
 		}
 	}
-	if !legible(c.VendorVersion, maxReason) {
+	if !legible(c.VendorVersion, wire.MaxReason) {
 		t.Errorf("version %q", c.VendorVersion)
 	}
 	if p := c.ProviderIDPrefix; p == "" || len(p) > contract.MaxProviderIDBytes || strings.ContainsFunc(p, unicode.IsSpace) {
 		t.Errorf("the prefix %q", p)
 	}
+}
+
+// legible says whether a text is what people can read on one line, of at most limit bytes.
+func legible(text string, limit int) bool {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
+	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) && strings.TrimSpace(text) == text
 }

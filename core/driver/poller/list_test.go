@@ -1,4 +1,4 @@
-package driver
+package poller
 
 import (
 	"context"
@@ -7,15 +7,47 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
+
+const (
+	driverName = "sawmill"
+	clusterUID = "cluster-1"
+	prefix     = "sawmill:///"
+)
+
+// running is a proper answer about a machine.
+func running(ref *driverv1alpha1.MachineRef) *driverv1alpha1.Machine {
+	return &driverv1alpha1.Machine{
+		Ref:        ref,
+		ClusterUid: clusterUID,
+		ProviderId: prefix + ref.GetUid(),
+		State:      driverv1alpha1.MachineState_MACHINE_STATE_RUNNING,
+	}
+}
+
+// says is an error as a proper driver makes it.
+func says(code codes.Code, reason, message string) error {
+	s, err := status.New(code, message).WithDetails(&errdetails.ErrorInfo{Domain: driverName, Reason: reason})
+	if err != nil {
+		panic(err)
+	}
+	return s.Err()
+}
 
 // script is a driver whose lists a string of bytes tells: the upper three bits of each say what,
 // the lower five which. After the last it begins anew, with other machines.
@@ -137,20 +169,29 @@ func (s *script) wrong() string {
 	return "nothing was said"
 }
 
-// offline is a Driver that is not connected, and a session with a client.
-func offline(tb testing.TB, client driverv1alpha1.MachineServiceClient) (*Driver, *session) {
-	tb.Helper()
-	cfg := Config{ClusterUID: clusterUID}.withDefaults()
-	m, err := newMetrics(nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	d, err := newDriver(cfg, Target{Name: driverName, Address: "unix:///nowhere"}, newNotifier(), newStatusChanges(), m)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return d, &session{machines: client, caps: Capabilities{ProviderIDPrefix: prefix}.withDefaults(cfg)}
+// offline is a poller without a driver, and a session with a client.
+func offline(client driverv1alpha1.MachineServiceClient) (*Poller, *connection.Session) {
+	cfg := connection.Config{Name: driverName, ClusterUID: clusterUID, LeaderEpoch: func() int64 { return 1 }}
+	s := connection.NewSession(cfg, nil)
+	s.Machines = client
+	s.Capabilities = connection.Capabilities{ProviderIDPrefix: prefix, Deadlines: connection.Deadlines{ListPage: time.Minute}}
+	return New(direct{}, testPolling, clock.RealClock{}), s
 }
+
+// direct is a client that calls at once, and whom nothing wakes.
+type direct struct{}
+
+func (direct) Call(
+	ctx context.Context, s *connection.Session, timeout time.Duration, call func(context.Context) error,
+) *instance.Failure {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return s.Call(ctx, call)
+}
+
+func (direct) Wake(types.NamespacedName) {}
+
+func (direct) PollBy(time.Time) {}
 
 // FuzzList has a driver list anything.
 func FuzzList(f *testing.F) {
@@ -168,76 +209,81 @@ func FuzzList(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		said := &script{steps: steps}
-		d, s := offline(t, said)
-		machines, failure := d.listPages(t.Context(), s, machine("asking"))
+		p, s := offline(said)
+		machines, failure := p.List(t.Context(), s, machine("asking"))
 		if why := said.wrong(); (why == "") != (failure == nil) || (failure == nil) != (machines != nil) {
 			t.Fatalf("%v, although %q", failure, why)
 		}
 		if failure != nil {
-			checkWords(t, failure)
+			if !legible(failure.Reason, wire.MaxReason) || !legible(failure.Message, wire.MaxMessage) {
+				t.Errorf("the failure %v is not fit for a condition", failure)
+			}
+			return
 		}
-		if failure == nil {
-			checkListed(t, d, s, machines)
+		checkListed(t, p, s, machines)
+		var broken *instance.Failure
+		for _, listed := range machines {
+			one, failure := s.Reader().Owned(machine("asking"), listed)
+			if failure != nil {
+				broken = failure
+				continue
+			}
+			checkOwned(t, one)
 		}
-		again := &script{steps: steps}
-		d, s = offline(t, again)
-		held, err := d.listOwned(t.Context(), s, machine("asking"))
-		if (err == nil) != (failure == nil && !again.broken) {
-			t.Fatalf("%v, although %q, and broken is %t", err, again.wrong(), again.broken)
-		}
-		if err == nil {
-			checkHeld(t, held, machines)
+		if (broken != nil) != said.broken {
+			t.Fatalf("%v, although broken is %t", broken, said.broken)
 		}
 	})
 }
 
-// checkListed tells the watch of a list: machines that it does not show are asked for, and none is
-// declared gone.
-func checkListed(t *testing.T, d *Driver, s *session, machines map[string]*driverv1alpha1.Machine) {
+// checkListed records a list: machines that it does not show are asked for, and none is declared
+// gone.
+func checkListed(t *testing.T, p *Poller, s *connection.Session, machines map[string]*driverv1alpha1.Machine) {
 	t.Helper()
-	now := d.cfg.Clock.Now()
+	now := p.clock.Now()
 	var want []string
 	for i := range 8 {
-		m := Machine{Namespace: "ns", Name: "m", UID: fmt.Sprintf("uid-%d-0", i), Spec: []byte(`{}`)}
-		d.schedule.track(m, Pending, now.Add(-time.Hour), time.Time{})
+		m := wire.Machine{Namespace: "ns", Name: "m", UID: fmt.Sprintf("uid-%d-0", i), Spec: []byte(`{}`)}
+		p.schedule.track(m, instance.PollPending, now.Add(-time.Hour), time.Time{})
 		if _, shown := machines[m.UID]; !shown {
 			want = append(want, m.UID)
 		}
 	}
 	var missing []string
-	for _, m := range d.recordList(s, accountOf(Machine{Spec: []byte(`{}`)}), machines, poll{began: now, ended: now}) {
+	for _, m := range p.recordList(s, wire.Machine{Spec: []byte(`{}`)}.Account(), machines, poll{began: now, ended: now}) {
 		missing = append(missing, m.UID)
 	}
 	if !slices.Equal(want, missing) {
 		t.Errorf("%v are asked for, want %v", missing, want)
 	}
-	for uid := range d.schedule.machines {
-		seen, polled := d.schedule.observed(uid)
+	for uid := range p.schedule.machines {
+		seen, polled := p.schedule.observed(uid)
 		if polled && seen.Failure != nil && seen.Failure.Class != instance.OutcomeUnknown {
 			t.Errorf("%s: a list says %v", uid, seen.Failure)
 		}
 	}
 }
 
-// checkHeld holds a listing to what core deletes orphans by.
-func checkHeld(t *testing.T, held []OwnedResource, machines map[string]*driverv1alpha1.Machine) {
+// checkOwned holds a listed machine to what core deletes orphans by.
+func checkOwned(t *testing.T, one wire.OwnedResource) {
 	t.Helper()
-	if len(held) != len(machines) {
-		t.Errorf("%d of %d machines are in the list of owned resources", len(held), len(machines))
+	if one.ClusterUID != clusterUID || one.Machine.UID == "" || string(one.Machine.Spec) != string(machine("asking").Spec) {
+		t.Errorf("the list of owned resources holds %+v", one)
 	}
-	for _, one := range held {
-		if one.ClusterUID != clusterUID || one.Machine.UID == "" || string(one.Machine.Spec) != string(machine("asking").Spec) {
-			t.Errorf("the list of owned resources holds %+v", one)
-		}
-		for _, id := range one.ProviderIDs {
-			if !strings.HasPrefix(id, prefix) || !legible(id, 512) {
-				t.Errorf("the list of owned resources holds the providerID %q", id)
-			}
-		}
-		if !one.Created.IsZero() && one.Created.Year() < 1970 {
-			t.Errorf("a machine was made at %v", one.Created)
+	for _, id := range one.ProviderIDs {
+		if !strings.HasPrefix(id, prefix) || !legible(id, 512) {
+			t.Errorf("the list of owned resources holds the providerID %q", id)
 		}
 	}
+	if !one.Created.IsZero() && one.Created.Year() < 1970 {
+		t.Errorf("a machine was made at %v", one.Created)
+	}
+}
+
+// legible says whether a text is what people can read on one line, of at most limit bytes.
+func legible(text string, limit int) bool {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
+	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) && strings.TrimSpace(text) == text
 }
 
 // endless is a driver whose lists go on with pages of this size for as long as anybody asks.
@@ -272,8 +318,8 @@ func TestAListThatDoesNotEndIsNone(t *testing.T) {
 		{"large machines", endless{machines: 1, state: make([]byte, maxListSize/4)}, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, s := offline(t, &tc.said)
-			machines, failure := d.listPages(t.Context(), s, machine("asking"))
+			p, s := offline(&tc.said)
+			machines, failure := p.List(t.Context(), s, machine("asking"))
 			if machines != nil || failure == nil || failure.Class != instance.OutcomeUnknown || tc.said.pages != tc.pages {
 				t.Errorf("%d machines, %v after %d pages; want a failure after %d", len(machines), failure, tc.said.pages, tc.pages)
 			}
@@ -300,12 +346,12 @@ func (h *hurried) ListMachines(
 
 func TestAListHasADeadlineForAllItsPages(t *testing.T) {
 	said := &hurried{}
-	d, s := offline(t, said)
-	s.caps.Deadlines.ListPage = time.Microsecond
-	if machines, failure := d.listPages(t.Context(), s, machine("asking")); machines != nil || failure == nil {
+	p, s := offline(said)
+	s.Capabilities.Deadlines.ListPage = time.Microsecond
+	if machines, failure := p.List(t.Context(), s, machine("asking")); machines != nil || failure == nil {
 		t.Errorf("%d machines, %v", len(machines), failure)
 	}
-	if long := said.latest.Sub(said.began); long > maxListPages*s.caps.Deadlines.ListPage {
+	if long := said.latest.Sub(said.began); long > maxListPages*s.Capabilities.Deadlines.ListPage {
 		t.Errorf("a page may come %v after the first was asked for", long)
 	}
 }

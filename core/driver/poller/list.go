@@ -1,8 +1,13 @@
-package driver
+package poller
 
 import (
+	"context"
+
 	"google.golang.org/protobuf/proto"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/wire"
+	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -15,6 +20,44 @@ const (
 	// maxListPages is how many deadlines of a page a whole list may take.
 	maxListPages = 15
 )
+
+// List returns a complete list of what the account holds of the cluster, by uid, or fails. Where
+// the driver turns out to have no ListMachines, the failure's class is Unimplemented, and nobody
+// tries again on this session.
+func (p *Poller) List(
+	ctx context.Context, s *connection.Session, account wire.Machine,
+) (map[string]*driverv1alpha1.Machine, *instance.Failure) {
+	ctx, cancel := context.WithTimeout(ctx, maxListPages*s.Capabilities.Deadlines.ListPage)
+	defer cancel()
+	list, token := newPagedList(), ""
+	for {
+		request := &driverv1alpha1.ListMachinesRequest{
+			Meta: s.Meta(), Provider: account.Provider(), PageSize: p.polling.PageSize, PageToken: token,
+		}
+		if failure := wire.CheckRequest(request); failure != nil {
+			return nil, failure
+		}
+		var page *driverv1alpha1.ListMachinesResponse
+		failure := p.client.Call(ctx, s, s.Capabilities.Deadlines.ListPage, func(ctx context.Context) (err error) {
+			page, err = s.Machines.ListMachines(ctx, request)
+			return err
+		})
+		if failure != nil && failure.Class == instance.Unimplemented {
+			s.CannotList()
+		}
+		if failure != nil {
+			return nil, failure
+		}
+		complete, wrong := list.add(page)
+		if wrong != "" {
+			return nil, wire.InvalidAnswer(wrong)
+		}
+		if complete {
+			return list.machines, nil
+		}
+		token = page.GetNextPageToken()
+	}
+}
 
 // pagedList is a list that is being read, page by page.
 type pagedList struct {

@@ -1,40 +1,36 @@
-package driver
+package poller
 
 import (
 	"cmp"
 	"container/heap"
-	"hash/maphash"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// pollSchedule is who is polled, what was found, and when to poll again. It is pure: no lock, no
+// schedule is who is polled, what was found, and when to poll again. It is pure: no lock, no
 // clock.
-type pollSchedule struct {
+type schedule struct {
 	polling  Polling
 	machines map[string]*tracked
 	// queue holds the machines that are not due yet, the next one first.
 	queue pollQueue
 	// accounts are the lists of each set of machines that one ListMachines can speak for. waiting
 	// names those with machines that are due and not in flight.
-	accounts map[account]*listing
-	waiting  map[account]struct{}
+	accounts map[uint64]*listing
+	waiting  map[uint64]struct{}
 	// calm is when a list may begin beside one that is under way in another account: that one may
 	// well hold this account's machines too, but an account that hangs must not hold up the others.
 	calm time.Time
 }
 
-// account is what names a cloud account, as far as core can know: spec and secrets, hashed.
-type account uint64
-
 type tracked struct {
-	machine Machine
-	account account
-	pace    Pace
-	due     time.Time
+	machine  wire.Machine
+	account  uint64
+	interval instance.PollInterval
+	due      time.Time
 	// index is the place in the queue; -1 for a machine that is due or in flight.
 	index    int
 	inFlight bool
@@ -49,9 +45,9 @@ type tracked struct {
 // listing is the state of one account's list.
 type listing struct {
 	members map[string]*tracked
-	// waiting are those of the members that are due and not in flight, by their pace.
-	waiting map[Pace]map[string]*tracked
-	// pending counts the members of that pace.
+	// waiting are those of the members that are due and not in flight, by their interval.
+	waiting map[instance.PollInterval]map[string]*tracked
+	// pending counts the members of that interval.
 	pending  int
 	underWay bool
 	// next is when the next one may begin.
@@ -60,35 +56,22 @@ type listing struct {
 
 // batch is one thing to do: a list for an account, or a poll of one machine.
 type batch struct {
-	account account
+	account uint64
 	list    bool
 	// machine is the one to poll; of a list, one whose spec and secrets name the account.
-	machine Machine
+	machine wire.Machine
 }
 
-func newPollSchedule(polling Polling) *pollSchedule {
-	return &pollSchedule{
+func newSchedule(polling Polling) *schedule {
+	return &schedule{
 		polling: polling, machines: map[string]*tracked{},
-		accounts: map[account]*listing{}, waiting: map[account]struct{}{},
+		accounts: map[uint64]*listing{}, waiting: map[uint64]struct{}{},
 	}
-}
-
-var accountSeed = maphash.MakeSeed()
-
-func accountOf(m Machine) account {
-	var h maphash.Hash
-	h.SetSeed(accountSeed)
-	_, _ = h.Write(m.Spec)
-	for _, name := range slices.Sorted(maps.Keys(m.Secrets)) {
-		_, _ = h.WriteString("\x00" + name + "\x00")
-		_, _ = h.Write(m.Secrets[name])
-	}
-	return account(h.Sum64())
 }
 
 // track adds m, or replaces what is known of it, and returns when it is due. The first poll comes
 // not before first.
-func (s *pollSchedule) track(m Machine, pace Pace, now, first time.Time) time.Time {
+func (s *schedule) track(m wire.Machine, interval instance.PollInterval, now, first time.Time) time.Time {
 	known, again := s.machines[m.UID]
 	if !again {
 		known = &tracked{due: later(first, now.Add(s.polling.Interval)), index: -1}
@@ -97,10 +80,10 @@ func (s *pollSchedule) track(m Machine, pace Pace, now, first time.Time) time.Ti
 	if again {
 		s.leave(known)
 	}
-	if again && pace == Pending && known.pace != Pending {
+	if again && interval == instance.PollPending && known.interval != instance.PollPending {
 		known.due = later(now, known.last.Add(s.polling.Interval))
 	}
-	known.machine, known.pace, known.account = m, pace, accountOf(m)
+	known.machine, known.interval, known.account = m, interval, m.Account()
 	s.join(known)
 	if !known.inFlight {
 		s.enqueue(known)
@@ -108,32 +91,32 @@ func (s *pollSchedule) track(m Machine, pace Pace, now, first time.Time) time.Ti
 	return known.due
 }
 
-func (s *pollSchedule) untrack(uid string) {
+func (s *schedule) untrack(uid string) {
 	if known, isTracked := s.machines[uid]; isTracked {
 		s.leave(known)
 		delete(s.machines, uid)
 	}
 }
 
-func (s *pollSchedule) join(m *tracked) {
+func (s *schedule) join(m *tracked) {
 	l, known := s.accounts[m.account]
 	if !known {
 		l = &listing{
-			members: map[string]*tracked{}, waiting: map[Pace]map[string]*tracked{Pending: {}, Settled: {}},
+			members: map[string]*tracked{}, waiting: map[instance.PollInterval]map[string]*tracked{instance.PollPending: {}, instance.PollSettled: {}},
 		}
 		s.accounts[m.account] = l
 	}
 	l.members[m.machine.UID] = m
-	if m.pace == Pending {
+	if m.interval == instance.PollPending {
 		l.pending++
 	}
 }
 
-func (s *pollSchedule) leave(m *tracked) {
+func (s *schedule) leave(m *tracked) {
 	s.dequeue(m)
 	l := s.accounts[m.account]
 	delete(l.members, m.machine.UID)
-	if m.pace == Pending {
+	if m.interval == instance.PollPending {
 		l.pending--
 	}
 	if len(l.members) == 0 {
@@ -142,20 +125,20 @@ func (s *pollSchedule) leave(m *tracked) {
 }
 
 // enqueue puts m into the queue by its due time, wherever it was before.
-func (s *pollSchedule) enqueue(m *tracked) {
+func (s *schedule) enqueue(m *tracked) {
 	s.dequeue(m)
 	heap.Push(&s.queue, m)
 }
 
 // dequeue takes m out of the queue, or out of those that wait for their account's list.
-func (s *pollSchedule) dequeue(m *tracked) {
+func (s *schedule) dequeue(m *tracked) {
 	if m.index >= 0 {
 		heap.Remove(&s.queue, m.index)
 		return
 	}
 	l := s.accounts[m.account]
-	delete(l.waiting[m.pace], m.machine.UID)
-	if len(l.waiting[Pending])+len(l.waiting[Settled]) == 0 {
+	delete(l.waiting[m.interval], m.machine.UID)
+	if len(l.waiting[instance.PollPending])+len(l.waiting[instance.PollSettled]) == 0 {
 		delete(s.waiting, m.account)
 	}
 }
@@ -163,11 +146,11 @@ func (s *pollSchedule) dequeue(m *tracked) {
 // due returns what to poll now, and marks it as being polled; next is when to ask again, zero for
 // never. It touches only machines that have become due since the last call, and the accounts of
 // those that still wait.
-func (s *pollSchedule) due(now time.Time, canList bool) (batches []batch, next time.Time) {
+func (s *schedule) due(now time.Time, canList bool) (batches []batch, next time.Time) {
 	for len(s.queue) > 0 && !s.queue[0].due.After(now) {
 		m := s.queue[0]
 		heap.Pop(&s.queue)
-		s.accounts[m.account].waiting[m.pace][m.machine.UID] = m
+		s.accounts[m.account].waiting[m.interval][m.machine.UID] = m
 		s.waiting[m.account] = struct{}{}
 	}
 	if len(s.queue) > 0 {
@@ -182,12 +165,12 @@ func (s *pollSchedule) due(now time.Time, canList bool) (batches []batch, next t
 }
 
 // dueIn is due for the machines of one account that wait. next is zero unless a list has to wait.
-func (s *pollSchedule) dueIn(a account, now time.Time, canList bool) (batches []batch, next time.Time) {
+func (s *schedule) dueIn(a uint64, now time.Time, canList bool) (batches []batch, next time.Time) {
 	l := s.accounts[a]
 	var byList *tracked
-	for pace, waiting := range l.waiting {
+	for interval, waiting := range l.waiting {
 		for _, m := range waiting {
-			if canList && s.isListed(l, pace) {
+			if canList && s.isListed(l, interval) {
 				byList = m
 				break
 			}
@@ -208,16 +191,16 @@ func (s *pollSchedule) dueIn(a account, now time.Time, canList bool) (batches []
 	return append(batches, batch{account: a, list: true, machine: byList.machine}), time.Time{}
 }
 
-// isListed says whether the account's machines of a pace are polled by listing. Settled ones always
-// are: a list costs one call, as one machine does. Of pending ones it takes more than a handful,
-// because a list answers later than a single status and is followed by a rest.
-func (s *pollSchedule) isListed(l *listing, pace Pace) bool {
-	return pace == Settled || l.pending > s.polling.Handful
+// isListed says whether the account's machines of an interval are polled by listing. Settled ones
+// always are: a list costs one call, as one machine does. Of pending ones it takes more than a
+// handful, because a list answers later than a single status and is followed by a rest.
+func (s *schedule) isListed(l *listing, interval instance.PollInterval) bool {
+	return interval == instance.PollSettled || l.pending > s.polling.Handful
 }
 
 // endList opens the account for its next list, which begins after a rest, and all other accounts at
 // once: whom this list showed is not due any more.
-func (s *pollSchedule) endList(a account, rested time.Time) {
+func (s *schedule) endList(a uint64, rested time.Time) {
 	s.calm = time.Time{}
 	if l, known := s.accounts[a]; known {
 		l.underWay, l.next = false, later(l.next, rested)
@@ -229,14 +212,14 @@ func (s *pollSchedule) endList(a account, rested time.Time) {
 const restPerList = 4
 
 // restAfter is how long to wait after a list.
-func (s *pollSchedule) restAfter(l poll) time.Duration {
+func (s *schedule) restAfter(l poll) time.Duration {
 	return min(restPerList*l.ended.Sub(l.began), s.polling.MaxInterval)
 }
 
 // unlisted returns the due machines of an account that a complete list did not show, and marks them
 // as being polled: each is asked for by its uid before its absence is believed.
-func (s *pollSchedule) unlisted(a account, shown map[string]struct{}, now time.Time) []Machine {
-	var unlisted []Machine
+func (s *schedule) unlisted(a uint64, shown map[string]struct{}, now time.Time) []wire.Machine {
+	var unlisted []wire.Machine
 	for _, uid := range s.dueOf(a, now) {
 		if _, there := shown[uid]; there {
 			continue
@@ -250,7 +233,7 @@ func (s *pollSchedule) unlisted(a account, shown map[string]struct{}, now time.T
 }
 
 // dueOf returns the uids of an account's machines that are due and not in flight, sorted.
-func (s *pollSchedule) dueOf(a account, now time.Time) []string {
+func (s *schedule) dueOf(a uint64, now time.Time) []string {
 	l, known := s.accounts[a]
 	if !known {
 		return nil
@@ -266,7 +249,7 @@ func (s *pollSchedule) dueOf(a account, now time.Time) []string {
 }
 
 // observed returns what the last poll of uid found; false before the first.
-func (s *pollSchedule) observed(uid string) (instance.Observation, bool) {
+func (s *schedule) observed(uid string) (instance.Observation, bool) {
 	m, isTracked := s.machines[uid]
 	if !isTracked || m.seen.Looks == 0 {
 		return instance.Observation{}, false
@@ -285,7 +268,7 @@ type poll struct {
 
 // found records a poll of uid and says whether the machine should hear of it. Polls of machines
 // that are not tracked any more, and polls older than what is known, are dropped.
-func (s *pollSchedule) found(uid string, l poll) bool {
+func (s *schedule) found(uid string, l poll) bool {
 	m, isTracked := s.machines[uid]
 	if !isTracked {
 		return false
@@ -322,7 +305,7 @@ func (m *tracked) correctsAnswer(previous time.Time) bool {
 }
 
 // recordAnswer records what a call for uid was answered with.
-func (s *pollSchedule) recordAnswer(uid string, at time.Time, answer *instance.Instance) {
+func (s *schedule) recordAnswer(uid string, at time.Time, answer *instance.Instance) {
 	if m, isTracked := s.machines[uid]; isTracked {
 		m.answer, m.answered = answer, at
 	}
@@ -330,7 +313,7 @@ func (s *pollSchedule) recordAnswer(uid string, at time.Time, answer *instance.I
 
 // recordLost records that a poll of uid came to nothing, so that nothing is known that was not
 // before.
-func (s *pollSchedule) recordLost(uid string, now time.Time) {
+func (s *schedule) recordLost(uid string, now time.Time) {
 	if m, isTracked := s.machines[uid]; isTracked {
 		m.inFlight = false
 		m.due = now.Add(s.polling.Interval)
@@ -344,7 +327,7 @@ func isAbsent(l poll) bool {
 
 // pause is how long to wait after a poll: as long as the driver asked for, and longer while nothing
 // changes.
-func (s *pollSchedule) pause(m *tracked, l poll) time.Duration {
+func (s *schedule) pause(m *tracked, l poll) time.Duration {
 	pause := s.polling.Interval
 	// Absence is confirmed soon.
 	if isAbsent(l) && m.seen.Looks == 1 {
@@ -353,10 +336,10 @@ func (s *pollSchedule) pause(m *tracked, l poll) time.Duration {
 	if l.oneByOne || l.failure != nil {
 		pause = instance.Backoff{First: s.polling.Interval, Last: s.polling.MaxInterval}.Nth(m.seen.Looks)
 	}
-	if m.pace == Settled {
+	if m.interval == instance.PollSettled {
 		pause = s.polling.SettledInterval
 	}
-	if m.pace == Settled && l.oneByOne {
+	if m.interval == instance.PollSettled && l.oneByOne {
 		pause *= settledAlone
 	}
 	// What failed is tried again soon, then ever later.
@@ -374,6 +357,30 @@ func (s *pollSchedule) pause(m *tracked, l poll) time.Duration {
 
 // settledAlone is how many times rarer settled machines are polled where each costs a call.
 const settledAlone = 5
+
+// sameInstance says whether a and b tell a reader the same; how soon to poll again makes no
+// difference.
+func sameInstance(a, b *instance.Instance) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ProviderID == b.ProviderID && a.NodeName == b.NodeName && a.State == b.State &&
+		a.Reason == b.Reason && a.Message == b.Message &&
+		slices.Equal(a.Addresses, b.Addresses) &&
+		slices.Equal(a.LastKnownState, b.LastKnownState) &&
+		slices.Equal(a.DuplicateProviderIDs, b.DuplicateProviderIDs) &&
+		slices.Equal(a.ProviderIDAliases, b.ProviderIDAliases)
+}
+
+// sameFailure says whether a and b tell a reader the same.
+func sameFailure(a, b *instance.Failure) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Class == b.Class && a.Reason == b.Reason && a.Message == b.Message &&
+		slices.Equal(a.Fields, b.Fields) &&
+		a.ProviderID == b.ProviderID && slices.Equal(a.LastKnownState, b.LastKnownState)
+}
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -1,9 +1,10 @@
-package driver
+package connection
 
 import (
 	"slices"
 	"time"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
@@ -26,7 +27,7 @@ type Capabilities struct {
 	// MaxConcurrentRequests is never 0.
 	MaxConcurrentRequests int
 	// Deadlines are those that hold for this driver; none is 0, and none that the driver named
-	// exceeds maxWait.
+	// exceeds wire.MaxWait.
 	Deadlines Deadlines
 }
 
@@ -40,7 +41,7 @@ func (c Capabilities) Has(feature driverv1alpha1.Feature) bool {
 func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha1.GetCapabilitiesResponse, cfg Config) Capabilities {
 	limits := said.GetLimits()
 	caps := Capabilities{
-		VendorVersion:         bounded(info.GetVendorVersion(), maxReason),
+		VendorVersion:         wire.Bounded(info.GetVendorVersion(), wire.MaxReason),
 		MaxUserDataBytes:      limits.GetMaxUserDataBytes(),
 		CreateSettle:          contract.CreateSettle(limits),
 		ProviderIDPrefix:      said.GetProviderIdPrefix(),
@@ -48,25 +49,40 @@ func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha
 	}
 	deadlines := limits.GetDeadlines()
 	caps.Deadlines = Deadlines{
-		Identity: boundedWait(deadlines.GetIdentity().AsDuration()),
-		Status:   boundedWait(deadlines.GetStatus().AsDuration()),
-		Mutation: boundedWait(deadlines.GetMutation().AsDuration()),
-		ListPage: boundedWait(deadlines.GetListPage().AsDuration()),
-	}.or(cfg.Deadlines)
+		Identity: wire.BoundedWait(deadlines.GetIdentity().AsDuration()),
+		Status:   wire.BoundedWait(deadlines.GetStatus().AsDuration()),
+		Mutation: wire.BoundedWait(deadlines.GetMutation().AsDuration()),
+		ListPage: wire.BoundedWait(deadlines.GetListPage().AsDuration()),
+	}.Or(cfg.Deadlines)
 	for _, feature := range said.GetFeatures() {
 		if _, known := driverv1alpha1.Feature_name[int32(feature)]; known {
 			caps.Features = append(caps.Features, feature)
 		}
 	}
-	return caps.withDefaults(cfg)
+	if caps.MaxUserDataBytes == 0 {
+		caps.MaxUserDataBytes = contract.DefaultMaxUserDataBytes
+	}
+	if caps.MaxConcurrentRequests <= 0 {
+		caps.MaxConcurrentRequests = cfg.MaxConcurrentRequests
+	}
+	return caps
 }
 
-// withDefaults fills in what holds for a driver that says nothing.
-func (c Capabilities) withDefaults(cfg Config) Capabilities {
-	if c.MaxUserDataBytes == 0 {
-		c.MaxUserDataBytes = contract.DefaultMaxUserDataBytes
+// Deadlines are the longest that core waits, per kind of call; 0 leaves it to whoever sets one.
+type Deadlines struct {
+	Identity, Status, Mutation, ListPage time.Duration
+}
+
+// Or returns d with other in place of what is not set.
+func (d Deadlines) Or(other Deadlines) Deadlines {
+	or := func(mine, others time.Duration) time.Duration {
+		if mine > 0 {
+			return mine
+		}
+		return others
 	}
-	orDefault(&c.MaxConcurrentRequests, cfg.MaxConcurrentRequests)
-	c.Deadlines = c.Deadlines.or(cfg.Deadlines)
-	return c
+	return Deadlines{
+		Identity: or(d.Identity, other.Identity), Status: or(d.Status, other.Status),
+		Mutation: or(d.Mutation, other.Mutation), ListPage: or(d.ListPage, other.ListPage),
+	}
 }

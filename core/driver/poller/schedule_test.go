@@ -1,4 +1,4 @@
-package driver
+package poller
 
 import (
 	"fmt"
@@ -8,16 +8,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-func testPollSchedule() *pollSchedule {
-	return newPollSchedule(Config{}.withDefaults().Polling)
+// testPolling are core's defaults.
+var testPolling = Polling{
+	Interval: time.Second, MaxInterval: 10 * time.Second, SettledInterval: time.Minute, Handful: 4, PageSize: 500,
+}
+
+func machine(name string) wire.Machine {
+	return wire.Machine{Namespace: "ns", Name: name, UID: "uid-" + name, Spec: []byte(`{"size":"s"}`)}
+}
+
+func machines(n int) []wire.Machine {
+	var all []wire.Machine
+	for i := range n {
+		all = append(all, machine(fmt.Sprintf("m%04d", i)))
+	}
+	return all
+}
+
+func testSchedule() *schedule {
+	return newSchedule(testPolling)
 }
 
 // seconds lists when a lone machine is polled, in seconds after it was tracked, if each poll finds
 // what find says.
-func seconds(w *pollSchedule, canList bool, count int, find func(int) poll) []int {
+func seconds(w *schedule, canList bool, count int, find func(int) poll) []int {
 	var at []int
 	now := epoch
 	for len(at) < count {
@@ -39,34 +57,34 @@ func TestWhenAMachineIsPolled(t *testing.T) {
 	creating := func(int) poll { return poll{instance: &instance.Instance{State: instance.Creating}} }
 	for _, test := range []struct {
 		name string
-		pace Pace
+		pace instance.PollInterval
 		// canList says whether the driver can list.
 		canList bool
 		find    func(int) poll
 		want    []int
 	}{
-		{"alone it backs off while nothing changes", Pending, false, creating, []int{1, 2, 4, 8, 16, 26, 36}},
-		{"a change is followed closely", Pending, false, func(n int) poll {
+		{"alone it backs off while nothing changes", instance.PollPending, false, creating, []int{1, 2, 4, 8, 16, 26, 36}},
+		{"a change is followed closely", instance.PollPending, false, func(n int) poll {
 			return poll{instance: &instance.Instance{State: instance.Creating, Message: fmt.Sprint(n)}}
 		}, []int{1, 2, 3, 4}},
-		{"poll_after makes it rarer", Pending, false, func(int) poll {
+		{"poll_after makes it rarer", instance.PollPending, false, func(int) poll {
 			return poll{instance: &instance.Instance{State: instance.Creating, PollAfter: 7 * time.Second}}
 		}, []int{1, 8, 15, 22, 30}},
-		{"so does RetryInfo", Pending, false, func(int) poll {
+		{"so does RetryInfo", instance.PollPending, false, func(int) poll {
 			return poll{failure: &instance.Failure{Class: instance.RateLimited, RetryAfter: 30 * time.Second}}
 		}, []int{1, 31, 61}},
-		{"settled and not listed, it costs a call of its own, so rarely", Settled, false, creating, []int{1, 301, 601}},
-		{"settled and listed, each settled interval", Settled, true, creating, []int{1, 61, 121}},
-		{"alone it backs off where the driver lists, too", Pending, true, creating, []int{1, 2, 4, 8, 16, 26, 36}},
-		{"a failed look is repeated, ever later", Settled, false, func(int) poll {
+		{"settled and not listed, it costs a call of its own, so rarely", instance.PollSettled, false, creating, []int{1, 301, 601}},
+		{"settled and listed, each settled interval", instance.PollSettled, true, creating, []int{1, 61, 121}},
+		{"alone it backs off where the driver lists, too", instance.PollPending, true, creating, []int{1, 2, 4, 8, 16, 26, 36}},
+		{"a failed look is repeated, ever later", instance.PollSettled, false, func(int) poll {
 			return poll{failure: &instance.Failure{Class: instance.Internal}}
 		}, []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812}},
-		{"absence is confirmed soon, whatever the pace", Settled, false, func(int) poll {
+		{"absence is confirmed soon, whatever the pace", instance.PollSettled, false, func(int) poll {
 			return poll{failure: &instance.Failure{Class: instance.NotFound}}
 		}, []int{1, 2, 302}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := testPollSchedule()
+			w := testSchedule()
 			w.track(machine("a"), test.pace, epoch, time.Time{})
 			if diff := cmp.Diff(test.want, seconds(w, test.canList, len(test.want), test.find)); diff != "" {
 				t.Errorf("looks (-want +got):\n%s", diff)
@@ -76,9 +94,9 @@ func TestWhenAMachineIsPolled(t *testing.T) {
 }
 
 func TestSettledFleetOfTwoIsPolledByOneList(t *testing.T) {
-	w := testPollSchedule()
+	w := testSchedule()
 	for _, m := range machines(2) {
-		w.track(m, Settled, epoch, time.Time{})
+		w.track(m, instance.PollSettled, epoch, time.Time{})
 	}
 	now := epoch.Add(time.Second)
 	for n := range 3 {
@@ -99,9 +117,9 @@ func TestSettledFleetOfTwoIsPolledByOneList(t *testing.T) {
 }
 
 func TestMachinesThatWaitForAListArePolledOneByOneWhenItIsNotImplemented(t *testing.T) {
-	w := testPollSchedule()
+	w := testSchedule()
 	for _, m := range machines(2) {
-		w.track(m, Settled, epoch, time.Time{})
+		w.track(m, instance.PollSettled, epoch, time.Time{})
 	}
 	now := epoch.Add(time.Second)
 	if first, _ := w.due(now, true); len(first) != 1 || !first[0].list {
@@ -110,7 +128,7 @@ func TestMachinesThatWaitForAListArePolledOneByOneWhenItIsNotImplemented(t *test
 	if beside, next := w.due(now, true); len(beside) != 0 || !next.IsZero() {
 		t.Fatalf("beside the list: %+v at %v, want nothing", beside, next)
 	}
-	w.endList(accountOf(machine("a")), now)
+	w.endList(machine("a").Account(), now)
 	if alone, _ := w.due(now, false); len(alone) != 2 || alone[0].list || alone[1].list {
 		t.Errorf("%+v, want both polled one by one", alone)
 	}
@@ -120,12 +138,12 @@ func TestMachinesThatWaitForAListArePolledOneByOneWhenItIsNotImplemented(t *test
 // any history of calls.
 func TestQueueHoldsWhatIsNeitherDueNorInFlight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, now := testPollSchedule(), epoch
+		w, now := testSchedule(), epoch
 		all := machines(8)
 		for i := range all {
 			all[i].Spec = fmt.Appendf(nil, `{"account":%d}`, i%2)
 		}
-		pick := func() Machine { return rapid.SampledFrom(all).Draw(t, "machine") }
+		pick := func() wire.Machine { return rapid.SampledFrom(all).Draw(t, "machine") }
 		result := func() poll {
 			return poll{
 				began: now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Second), ended: now,
@@ -134,14 +152,14 @@ func TestQueueHoldsWhatIsNeitherDueNorInFlight(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"track": func(t *rapid.T) {
-				w.track(pick(), rapid.SampledFrom([]Pace{Pending, Settled}).Draw(t, "pace"), now, time.Time{})
+				w.track(pick(), rapid.SampledFrom([]instance.PollInterval{instance.PollPending, instance.PollSettled}).Draw(t, "pace"), now, time.Time{})
 			},
 			"untrack": func(*rapid.T) { w.untrack(pick().UID) },
 			"found":   func(*rapid.T) { w.found(pick().UID, result()) },
 			"lost":    func(*rapid.T) { w.recordLost(pick().UID, now) },
-			"endList": func(*rapid.T) { w.endList(accountOf(pick()), now) },
+			"endList": func(*rapid.T) { w.endList(pick().Account(), now) },
 			"unlisted": func(*rapid.T) {
-				w.unlisted(accountOf(pick()), map[string]struct{}{all[0].UID: {}}, now)
+				w.unlisted(pick().Account(), map[string]struct{}{all[0].UID: {}}, now)
 			},
 			"due": func(t *rapid.T) {
 				w.due(now, rapid.Bool().Draw(t, "can list"))
@@ -156,12 +174,12 @@ func TestQueueHoldsWhatIsNeitherDueNorInFlight(t *testing.T) {
 
 // checkQueue fails unless each machine is in exactly one place: queued, waiting for its account, or
 // in flight. due must return no earlier instant than a scan would.
-func checkQueue(t *rapid.T, w *pollSchedule, now time.Time) {
+func checkQueue(t *rapid.T, w *schedule, now time.Time) {
 	waiting := 0
 	for uid, m := range w.machines {
 		queued := m.index >= 0 && m.index < len(w.queue) && w.queue[m.index] == m
 		l := w.accounts[m.account]
-		_, waits := l.waiting[m.pace][uid]
+		_, waits := l.waiting[m.interval][uid]
 		if waits {
 			waiting++
 		}
@@ -177,7 +195,7 @@ func checkQueue(t *rapid.T, w *pollSchedule, now time.Time) {
 	}
 	total := 0
 	for a, l := range w.accounts {
-		in := len(l.waiting[Pending]) + len(l.waiting[Settled])
+		in := len(l.waiting[instance.PollPending]) + len(l.waiting[instance.PollSettled])
 		if _, marked := w.waiting[a]; marked != (in > 0) {
 			t.Fatalf("account %d: %d wait, marked %t", a, in, marked)
 		}
@@ -194,30 +212,30 @@ func checkQueue(t *rapid.T, w *pollSchedule, now time.Time) {
 }
 
 func TestFirstPollWaitsAsLongAsTheLastAnswerAsked(t *testing.T) {
-	w := testPollSchedule()
-	if got, want := w.track(machine("a"), Pending, epoch, epoch.Add(9*time.Second)), epoch.Add(9*time.Second); !got.Equal(want) {
+	w := testSchedule()
+	if got, want := w.track(machine("a"), instance.PollPending, epoch, epoch.Add(9*time.Second)), epoch.Add(9*time.Second); !got.Equal(want) {
 		t.Errorf("due at %v, want %v", got, want)
 	}
 }
 
 func TestAQuickerPaceTakesEffectAtOnce(t *testing.T) {
-	w := testPollSchedule()
-	w.track(machine("a"), Settled, epoch, time.Time{})
+	w := testSchedule()
+	w.track(machine("a"), instance.PollSettled, epoch, time.Time{})
 	seconds(w, true, 1, func(int) poll { return poll{instance: &instance.Instance{State: instance.Running}} })
 	later := epoch.Add(20 * time.Second)
-	if due := w.track(machine("a"), Pending, later, time.Time{}); due.After(later) {
+	if due := w.track(machine("a"), instance.PollPending, later, time.Time{}); due.After(later) {
 		t.Errorf("due at %v, want at once", due)
 	}
-	if due := w.track(machine("a"), Settled, later, time.Time{}); due.After(later) {
+	if due := w.track(machine("a"), instance.PollSettled, later, time.Time{}); due.After(later) {
 		t.Errorf("a slower pace moved the look that is due to %v", due)
 	}
 }
 
 func TestAnAccountThatHangsHoldsUpNobody(t *testing.T) {
-	w := testPollSchedule()
+	w := testSchedule()
 	for i, m := range machines(12) {
 		m.Spec = fmt.Appendf(nil, `{"account":%d}`, i%2)
-		w.track(m, Pending, epoch, time.Time{})
+		w.track(m, instance.PollPending, epoch, time.Time{})
 	}
 	now := epoch.Add(time.Second)
 	first, next := w.due(now, true)
@@ -235,10 +253,10 @@ func TestAnAccountThatHangsHoldsUpNobody(t *testing.T) {
 }
 
 func TestOneListServesAllAccountsWhoseMachinesItShows(t *testing.T) {
-	w := testPollSchedule()
+	w := testSchedule()
 	for i, m := range machines(12) {
 		m.Spec = fmt.Appendf(nil, `{"flavor":%d}`, i%2)
-		w.track(m, Pending, epoch, time.Time{})
+		w.track(m, instance.PollPending, epoch, time.Time{})
 	}
 	now := epoch.Add(time.Second)
 	first, _ := w.due(now, true)
@@ -257,9 +275,9 @@ func TestAListThatTookLongIsFollowedByARest(t *testing.T) {
 		time.Second:           5 * time.Second,
 		20 * time.Second:      30 * time.Second,
 	} {
-		w := testPollSchedule()
+		w := testSchedule()
 		for _, m := range machines(12) {
-			w.track(m, Pending, epoch, time.Time{})
+			w.track(m, instance.PollPending, epoch, time.Time{})
 		}
 		began := epoch.Add(time.Second)
 		ended := began.Add(took)
@@ -276,9 +294,9 @@ func TestAListThatTookLongIsFollowedByARest(t *testing.T) {
 }
 
 func TestPollsThatComeLateAreDropped(t *testing.T) {
-	w := testPollSchedule()
+	w := testSchedule()
 	m := machine("a")
-	w.track(m, Pending, epoch, time.Time{})
+	w.track(m, instance.PollPending, epoch, time.Time{})
 	newer := poll{began: epoch.Add(2), ended: epoch.Add(2), instance: &instance.Instance{State: instance.Running}}
 	older := poll{began: epoch.Add(1), ended: epoch.Add(3), instance: &instance.Instance{State: instance.Creating}, oneByOne: true}
 	if !w.found(m.UID, newer) || w.found(m.UID, older) {
@@ -311,9 +329,9 @@ func TestWhatAnAnswerHidIsToldAgain(t *testing.T) {
 		"the answer came to be true": {poll{began: at(2), ended: at(3), instance: &instance.Instance{State: instance.Running}}, deleting, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := testPollSchedule()
+			w := testSchedule()
 			m := machine("a")
-			w.track(m, Pending, at(0), time.Time{})
+			w.track(m, instance.PollPending, at(0), time.Time{})
 			answer := func() {
 				w.found(m.UID, poll{began: at(1), ended: at(4), instance: deleting})
 				w.recordAnswer(m.UID, at(4), deleting)
@@ -332,16 +350,5 @@ func TestWhatAnAnswerHidIsToldAgain(t *testing.T) {
 				t.Error("the second poll after the answer counts as a change")
 			}
 		})
-	}
-}
-
-func TestSecretsTellAccountsApart(t *testing.T) {
-	a, b := machine("a"), machine("b")
-	if accountOf(a) != accountOf(b) {
-		t.Error("one spec makes two accounts")
-	}
-	b.Secrets = map[string][]byte{"k": []byte("v")}
-	if accountOf(a) == accountOf(b) {
-		t.Error("other secrets make the same account")
 	}
 }

@@ -1,0 +1,236 @@
+// Package poller polls the VMs of tracked machines, each as often as it needs it: one by one, or
+// all of an account by one list.
+//
+// Read polls.go first; schedule.go says who is polled when, list.go what is a complete list.
+package poller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/wire"
+	"github.com/millwright-dev/millwright/core/instance"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+)
+
+// Polling says how often tracked machines are polled. A driver's poll_after can only make it rarer.
+type Polling struct {
+	// Interval lies between two polls of machines on their way somewhere. Machines that are polled
+	// one by one back off from it to MaxInterval while nothing changes.
+	Interval, MaxInterval time.Duration
+	// SettledInterval lies between two polls of machines of which nothing is expected. Where the
+	// driver cannot list, each such machine is polled five times as rarely.
+	SettledInterval time.Duration
+	// Handful is how many pending machines of an account are polled one by one; for more, one
+	// ListMachines serves all. Settled machines are listed wherever the driver can.
+	Handful int
+	// PageSize of ListMachines.
+	PageSize int32
+}
+
+// Client is whom the poller polls for. The poller holds its lock when it calls Wake and PollBy.
+type Client interface {
+	// Call makes one call that changes nothing, when the driver has room for it.
+	Call(ctx context.Context, s *connection.Session, timeout time.Duration, call func(context.Context) error) *instance.Failure
+	// Wake wakes a machine.
+	Wake(types.NamespacedName)
+	// PollBy has Poll called again at an instant, or before.
+	PollBy(time.Time)
+}
+
+// Poller polls one driver's VMs. Its methods are safe for use by several goroutines.
+type Poller struct {
+	client  Client
+	polling Polling
+	clock   clock.PassiveClock
+	// polls are those under way.
+	polls sync.WaitGroup
+
+	mu       sync.Mutex
+	schedule *schedule
+}
+
+// New returns a poller that has nothing to do yet.
+func New(client Client, polling Polling, clock clock.PassiveClock) *Poller {
+	return &Poller{client: client, polling: polling, clock: clock, schedule: newSchedule(polling)}
+}
+
+// Track has the machine polled until Untrack, and wakes it when what is found changes. Calling it
+// again replaces what the driver is told and the interval; a quicker one takes effect at once. The
+// first poll comes not before first.
+func (p *Poller) Track(m wire.Machine, interval instance.PollInterval, first time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.client.PollBy(p.schedule.track(m, interval, p.clock.Now(), first))
+}
+
+// Untrack ends Track and drops the observation. Without Track it does nothing.
+func (p *Poller) Untrack(uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.schedule.untrack(uid)
+}
+
+// Observed returns what the last poll found; false before the first one.
+func (p *Poller) Observed(uid string) (instance.Observation, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.schedule.observed(uid)
+}
+
+// Record takes over how a mutation of uid ended, which is a poll, too.
+func (p *Poller) Record(uid string, o instance.Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.Instance != nil {
+		p.schedule.found(uid, poll{began: o.Started, ended: o.Ended, instance: o.Instance})
+	}
+	p.schedule.recordAnswer(uid, o.Ended, o.Instance)
+	if o.Operation == instance.Delete && o.Instance == nil && o.Failure == nil {
+		// Nothing is left to poll, however long its Machine takes to hear of it.
+		p.schedule.untrack(uid)
+	}
+}
+
+// WakeAll wakes all tracked machines.
+func (p *Poller) WakeAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.schedule.machines {
+		p.client.Wake(m.machine.Key())
+	}
+}
+
+// Poll begins the polls that are due, and returns when to call it again; zero for not before
+// PollBy.
+func (p *Poller) Poll(ctx context.Context, s *connection.Session) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	batches, next := p.schedule.due(p.clock.Now(), s.CanList())
+	for _, b := range batches {
+		p.polls.Go(func() {
+			if b.list {
+				p.pollList(ctx, s, b)
+				return
+			}
+			p.pollOne(ctx, s, b.machine)
+		})
+	}
+	return next
+}
+
+// Wait returns when no poll is under way any more. Do not call Poll meanwhile.
+func (p *Poller) Wait() { p.polls.Wait() }
+
+// pollOne polls one machine.
+func (p *Poller) pollOne(ctx context.Context, s *connection.Session, m wire.Machine) {
+	request := &driverv1alpha1.GetMachineStatusRequest{
+		Meta:           s.Meta(),
+		Machine:        m.Ref(),
+		Provider:       m.Provider(),
+		ProviderId:     m.ProviderID,
+		LastKnownState: m.LastKnownState,
+	}
+	found := poll{began: p.clock.Now(), oneByOne: true, failure: wire.CheckRequest(request)}
+	if found.failure == nil {
+		var answer *driverv1alpha1.GetMachineStatusResponse
+		found.failure = p.client.Call(ctx, s, s.Capabilities.Deadlines.Status, func(ctx context.Context) (err error) {
+			found.began = p.clock.Now()
+			answer, err = s.Machines.GetMachineStatus(ctx, request)
+			return err
+		})
+		if found.failure == nil {
+			found.instance, found.failure = s.Reader().Poll(m, answer.GetMachine())
+		}
+	}
+	found.ended = p.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if isDriverLost(ctx, found.failure) {
+		p.schedule.recordLost(m.UID, found.ended)
+	} else {
+		p.found(m, found)
+	}
+	p.client.PollBy(found.ended.Add(p.polling.Interval))
+}
+
+// pollList polls all tracked machines of the cluster by the account of one, and confirms the
+// absence of those of the account that it does not show.
+func (p *Poller) pollList(ctx context.Context, s *connection.Session, b batch) {
+	began := p.clock.Now()
+	machines, failure := p.List(ctx, s, b.machine)
+	l := poll{began: began, ended: p.clock.Now(), failure: failure}
+	if failure != nil {
+		p.recordFailedList(b.account, l, isDriverLost(ctx, failure))
+		return
+	}
+	var polls sync.WaitGroup
+	for _, m := range p.recordList(s, b.account, machines, l) {
+		polls.Go(func() { p.pollOne(ctx, s, m) })
+	}
+	polls.Wait()
+}
+
+// recordFailedList records how a list failed, for those who are due; lost says that it only tells
+// that the driver went away.
+func (p *Poller) recordFailedList(account uint64, l poll, lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.client.PollBy(l.ended)
+	defer p.schedule.endList(account, l.ended)
+	if l.failure.Class == instance.Unimplemented {
+		return
+	}
+	for _, uid := range p.schedule.dueOf(account, l.ended) {
+		if lost {
+			p.schedule.recordLost(uid, l.ended)
+			continue
+		}
+		p.found(p.schedule.machines[uid].machine, l)
+	}
+}
+
+// recordList records a complete list and returns whom it did not show.
+func (p *Poller) recordList(
+	s *connection.Session, account uint64, machines map[string]*driverv1alpha1.Machine, l poll,
+) []wire.Machine {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.client.PollBy(l.ended)
+	reader := s.Reader()
+	shown := map[string]struct{}{}
+	for uid, m := range machines {
+		entry, isTracked := p.schedule.machines[uid]
+		if !isTracked {
+			continue
+		}
+		shown[uid] = struct{}{}
+		l.instance, l.failure = reader.Poll(entry.machine, m)
+		p.found(entry.machine, l)
+	}
+	missing := p.schedule.unlisted(account, shown, l.ended)
+	p.schedule.endList(account, l.ended.Add(p.schedule.restAfter(l)))
+	return missing
+}
+
+// isDriverLost says whether a failure only tells that the driver went away, which those who want a
+// call are told better.
+func isDriverLost(ctx context.Context, failure *instance.Failure) bool {
+	if failure == nil {
+		return false
+	}
+	broke := failure.Class == instance.OutcomeUnknown && failure.Reason == wire.ConnectionLost
+	return failure.Class == instance.Unavailable || ctx.Err() != nil || broke
+}
+
+// found records a poll and wakes the machine if it should hear of it. Call it with the lock held.
+func (p *Poller) found(m wire.Machine, l poll) {
+	if p.schedule.found(m.UID, l) {
+		p.client.Wake(m.Key())
+	}
+}
