@@ -20,15 +20,14 @@ type Bug struct {
 var bugs = []Bug{
 	{
 		Name: "finalizer-early", What: "a Machine's finalizer goes when its VM's deletion was asked for, not when it is gone",
-		Breaks: []string{judge.NoneLeft}, File: "core/lifecycle/departure.go",
-		Old: `	if p.Driver.UnderWay {
-		p.deleting(`,
-		New: `	if p.Driver.UnderWay && p.Memory.Attempted == clusterv1alpha1.OperationDelete {
-		p.Memory.Gone = true
-		return false
-	}
-	if p.Driver.UnderWay {
-		p.deleting(`,
+		Breaks: []string{judge.NoneLeft}, File: "core/lifecycle/delete.go",
+		Old: `	case s.Driver.UnderWay:
+		return showDeleting(s, d), true`,
+		New: `	case s.Driver.UnderWay && s.Memory.Attempted == instance.Delete:
+		d.Memory.Gone = true
+		return d, false
+	case s.Driver.UnderWay:
+		return showDeleting(s, d), true`,
 	},
 	{
 		Name: "orphan-without-age", What: "a VM that no Machine names is deleted however young it is",
@@ -81,9 +80,9 @@ var bugs = []Bug{
 	},
 	{
 		Name: "unreachable-at-once", What: "pods are not waited for as soon as their Node is called silent",
-		Breaks: []string{judge.Pods}, File: "core/lifecycle/silence.go",
-		Old: `return p.Clock.Nodes-s.Since >= p.Machine.UnreachableAfter`,
-		New: `return true`,
+		Breaks: []string{judge.Pods}, File: "core/lifecycle/drain.go",
+		Old: `return s.Clock.Nodes-silence.Since >= s.Machine.UnreachableAfter`,
+		New: `return silence.Since >= 0`,
 	},
 }
 
