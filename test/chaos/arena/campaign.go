@@ -19,8 +19,8 @@ import (
 type Options struct {
 	// Cloud is where it happens.
 	Cloud clouds.Cloud
-	// BinDir holds the control plane, CommandDir Millwright's executables, DeployDir is the
-	// repository's deploy folder, and Dir, whose path has to be short, takes all that is written.
+	// BinDir holds the control plane, CommandDir Millwright's executables. DeployDir is the
+	// repository's deploy folder. Dir takes all that is written; its path has to be short.
 	BinDir, CommandDir, DeployDir, Dir string
 	// Seed and Rounds say what happens; First is the first round, 1 if it is 0.
 	Seed          uint64
@@ -55,20 +55,20 @@ func Run(ctx context.Context, o Options) (violations []judge.Violation, err erro
 	first := max(o.First, 1)
 	for n := first; n < first+o.Rounds; n++ {
 		drawn := plan.Draw(o.Seed, n, o.Plan)
-		drawn.Steps = slices.DeleteFunc(drawn.Steps, a.impossible)
+		drawn.Steps = slices.DeleteFunc(drawn.Steps, a.isImpossible)
 		if violations, err = a.round(ctx, drawn); err != nil || len(violations) > 0 {
-			return violations, a.tell(n, violations, err)
+			return violations, a.report(n, violations, err)
 		}
 	}
-	violations, err = a.farewell(ctx)
+	violations, err = a.finish(ctx)
 	if err == nil && len(violations) == 0 {
 		fmt.Fprintf(o.Out, "chaos ok: cloud=%s seed=%d rounds=%d in %s: %s\n", o.Cloud.Name(), o.Seed, o.Rounds, time.Since(began).Round(time.Second), a.judge.Summary())
 	}
-	return violations, a.tell(first+o.Rounds, violations, err)
+	return violations, a.report(first+o.Rounds, violations, err)
 }
 
-// tell says what went wrong, and how to see it again.
-func (a *arena) tell(round int, violations []judge.Violation, err error) error {
+// report says what went wrong, and how to see it again.
+func (a *arena) report(round int, violations []judge.Violation, err error) error {
 	if err != nil || len(violations) == 0 {
 		return err
 	}
@@ -104,20 +104,20 @@ func (a *arena) round(ctx context.Context, p plan.Round) ([]judge.Violation, err
 	return violations, nil
 }
 
-// farewell waits until the strays are gone, deletes all there is, and judges what is left: nothing
+// finish waits until the strays are gone, deletes all there is, and judges what is left: nothing
 // may be.
-func (a *arena) farewell(ctx context.Context) ([]judge.Violation, error) {
+func (a *arena) finish(ctx context.Context) ([]judge.Violation, error) {
 	// Somebody has to name the account that they are in.
-	if err := a.apply(ctx, plan.Deployments()[0], plan.Shape{Replicas: 1, Surge: 1}); err != nil {
+	if err := a.users.apply(ctx, plan.Deployments()[0], plan.Shape{Replicas: 1, Surge: 1}); err != nil {
 		return nil, err
 	}
 	unsettled := a.settle(ctx, true)
 	for _, name := range plan.Deployments() {
-		if err := a.deleteDeployment(ctx, name); err != nil {
+		if err := a.users.deleteDeployment(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.useTeam(ctx, plan.Step{Do: plan.DeleteNamespace}); err != nil {
+	if err := a.team.act(ctx, plan.Step{Do: plan.DeleteNamespace}); err != nil {
 		return nil, err
 	}
 	if unsettled == "" {

@@ -17,49 +17,37 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
-	"github.com/millwright-dev/millwright/localcluster/supervisor"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/test/audit"
-	"github.com/millwright-dev/millwright/test/chaos/detour"
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
 	"github.com/millwright-dev/millwright/test/chaos/judge"
-	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
 // namespace is where users work.
 const namespace = "chaos"
 
-// arena is a Millwright to be disturbed.
+// arena is a Millwright to be disturbed, with all who use and disturb it.
 type arena struct {
-	options Options
-	stack   *stack.Stack
-	client  client.Client
-	links   map[string]*detour.Link
-	judge   *judge.Judge
-	view    *view
-	end     context.CancelFunc
-	follow  sync.WaitGroup
-	// turns are held while a process or link is disturbed: one disturbance of each at a time.
-	turns map[string]*sync.Mutex
-	// foreignIDs are the providerIDs of VMs that are none of Millwright's business.
-	foreignIDs []string
-	// effects are what the cloud can be told to do wrong.
-	effects []backendv1alpha1.FaultEffect
-	// vmRevision and callRevision are how far the ledger was read; audit and finder know how far
-	// the logs were.
-	vmRevision, callRevision int64
-	audit                    *audit.Log
-	finder                   *finder
-
-	mu      sync.Mutex
-	acts    []judge.Act
-	ends    []judge.End
-	stopped map[string]bool
-	lost    error
+	options   Options
+	stack     *stack.Stack
+	processes *processes
+	cloud     *cloud
+	users     *users
+	team      *team
+	pods      *pods
+	judge     *judge.Judge
+	view      *view
+	record    *record
+	// audit and finder know how far the logs were read.
+	audit  *audit.Log
+	finder *finder
+	end    context.CancelFunc
+	follow sync.WaitGroup
 }
 
 // strayAge is the least that the manager takes: a create may take as long.
@@ -91,10 +79,8 @@ func (o Options) patiently(long time.Duration) time.Duration {
 }
 
 func open(ctx context.Context, o Options) (*arena, error) {
-	a := &arena{options: o, links: map[string]*detour.Link{}, turns: map[string]*sync.Mutex{}, stopped: map[string]bool{}, view: newView()}
-	for _, target := range []string{plan.Manager, plan.Driver, plan.APIServer, plan.Etcd, linkTurn(plan.APIServer), linkTurn(plan.Driver)} {
-		a.turns[target] = &sync.Mutex{}
-	}
+	a := &arena{options: o, view: newView(), record: &record{}}
+	a.processes = newProcesses(o, a.record)
 	driver, err := writeDriver(o)
 	if err != nil {
 		return nil, err
@@ -106,12 +92,13 @@ func open(ctx context.Context, o Options) (*arena, error) {
 	a.stack, err = stack.Start(ctx, stack.Options{
 		Provider: o.Cloud.Provider, Driver: driver, CloudArgs: append(account, o.Cloud.Args...),
 		BinDir: o.BinDir, CommandDir: o.CommandDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log,
-		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.detour, Ended: a.ended, ManagerArgs: o.managerArgs(),
+		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.processes.detour, Ended: a.record.noteEnd, ManagerArgs: o.managerArgs(),
 		NodeGracePeriod: o.patiently(nodeGrace), KubeletArgs: []string{"--lease-duration=" + o.patiently(leaseDuration).String()},
 	})
 	if err != nil {
-		return nil, errors.Join(err, a.closeLinks())
+		return nil, errors.Join(err, a.processes.closeLinks())
 	}
+	a.processes.stack = a.stack
 	if err := a.prepare(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -139,83 +126,81 @@ func writeDriver(o Options) (string, error) {
 	return filepath.Rel(commands, path)
 }
 
-// detour leads the manager through this process.
-func (a *arena) detour(to, address string) (string, error) {
-	const scheme = "unix://"
-	path, isSocket := strings.CutPrefix(address, scheme)
-	var err error
-	if isSocket {
-		a.links[to], err = detour.Unix(filepath.Join(a.options.Dir, to+"-link.sock"), path)
-		return scheme + filepath.Join(a.options.Dir, to+"-link.sock"), err
-	}
-	if a.links[to], err = detour.TCP(address); err != nil {
-		return "", err
-	}
-	return a.links[to].Address(), nil
-}
-
-// ended notes the end of a process that nobody asked to end.
-func (a *arena) ended(e *supervisor.ExitError) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ends = append(a.ends, judge.End{At: time.Now(), Process: e.Process, State: e.State, Tail: e.Tail})
-}
-
 // prepare makes what stands there from the beginning, and begins to watch.
 func (a *arena) prepare(ctx context.Context) error {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, clusterv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
 	config := a.stack.RESTConfig()
 	config.Timeout = requestTimeout
-	var err error
-	if a.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("make the users' client: %w", err)
+	c, err := newClient(config)
+	if err != nil {
+		return err
 	}
+	a.users = &users{options: a.options, client: c, view: a.view, record: a.record}
+	a.team, a.pods = &team{users: a.users, environment: a.stack.CloudEnvironment()}, &pods{users: a.users}
 	for _, name := range []string{namespace, applications} {
-		if err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("make the users' namespaces: %w", err)
 		}
 	}
 	system := &corev1.Namespace{}
-	if err := a.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return fmt.Errorf("read the cluster's uid: %w", err)
 	}
 	info, err := a.stack.Backend().GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
 		return fmt.Errorf("ask the cloud what it can do: %w", err)
 	}
-	a.effects = info.GetEffects()
-	foreign, err := a.makeForeign(ctx)
+	a.cloud = &cloud{backend: a.stack.Backend(), clusterUID: string(system.UID), record: a.record, effects: info.GetEffects()}
+	foreign, err := a.cloud.makeForeign(ctx)
 	if err != nil {
 		return err
 	}
-	held, err := a.stack.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{})
-	if err != nil {
-		return fmt.Errorf("ask the cloud what it holds: %w", err)
+	if err := a.users.makeForeignNode(ctx, foreign[0].GetProviderId()); err != nil {
+		return err
 	}
-	var all []string
-	for _, r := range held.GetResources() {
-		all = append(all, r.GetId())
+	if a.judge, err = a.newJudge(ctx, foreign); err != nil {
+		return err
 	}
-	var ids []string
-	for _, vm := range foreign {
-		ids, a.foreignIDs = append(ids, vm.GetId()), append(a.foreignIDs, vm.GetProviderId())
-	}
-	a.view.clusterUID = string(system.UID)
-	a.judge = judge.New(judge.Options{
-		Core: stack.ManagerUser, ClusterUID: string(system.UID), ForeignNodes: []string{foreignNode}, ForeignVMs: ids, Foreign: all,
-		Resources: a.options.Cloud.Resources, Patience: a.options.patiently(patience), StrayAge: strayAge,
-		DrainTimeout: a.options.patiently(drainTimeout),
-	})
 	a.audit = audit.NewLog(a.stack.AuditLogPath())
 	a.finder = newFinder(filepath.Join(a.options.Dir, "logs"), filepath.Base(a.stack.AuditLogPath()), canary)
 	return a.watch(ctx)
+}
+
+// newClient returns the users' client.
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, clusterv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make the users' client: %w", err)
+	}
+	return c, nil
+}
+
+// newJudge returns a judge of a cloud in which there is nothing yet but foreign VMs, which users may
+// claim.
+func (a *arena) newJudge(ctx context.Context, foreign []*backendv1alpha1.VM) (*judge.Judge, error) {
+	held, err := a.cloud.resources(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var all, ids []string
+	for _, r := range held {
+		all = append(all, r.GetId())
+	}
+	for _, vm := range foreign {
+		ids, a.users.foreignIDs = append(ids, vm.GetId()), append(a.users.foreignIDs, vm.GetProviderId())
+	}
+	return judge.New(judge.Options{
+		Core: stack.ManagerUser, ClusterUID: a.cloud.clusterUID, ForeignNodes: []string{foreignNode}, ForeignVMs: ids, Foreign: all,
+		Resources: a.options.Cloud.Resources, Patience: a.options.patiently(patience), StrayAge: strayAge,
+		DrainTimeout: a.options.patiently(drainTimeout),
+	}), nil
 }
 
 // patience is how far behind Millwright's view may be, on a machine with much to do.
@@ -231,14 +216,12 @@ func (a *arena) watch(ctx context.Context) error {
 		return err
 	}
 	ctx, a.end = context.WithCancel(context.WithoutCancel(ctx))
-	a.follow.Go(func() { a.feelPulse(ctx) })
-	a.follow.Go(func() { a.askAPIServer(ctx) })
+	a.follow.Go(func() { feelPulse(ctx, a.record) })
+	a.follow.Go(func() { askAPIServer(ctx, a.users.client, a.record) })
 	log := etcdlog.New(url, config, a.view.see)
 	a.follow.Go(func() {
 		if err := log.Follow(ctx); err != nil {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			a.lost = err
+			a.record.noteLost(err)
 		}
 	})
 	return nil
@@ -250,17 +233,5 @@ func (a *arena) close() error {
 	}
 	a.follow.Wait()
 	err := a.stack.Stop()
-	return errors.Join(err, a.closeLinks())
+	return errors.Join(err, a.processes.closeLinks())
 }
-
-func (a *arena) closeLinks() error {
-	var errs []error
-	for _, l := range a.links {
-		if l != nil {
-			errs = append(errs, l.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func linkTurn(target string) string { return target + " link" }

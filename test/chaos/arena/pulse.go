@@ -19,7 +19,7 @@ const (
 )
 
 // feelPulse notes when this machine stands still, until ctx ends.
-func (a *arena) feelPulse(ctx context.Context) {
+func feelPulse(ctx context.Context, r *record) {
 	tick := time.NewTicker(tickInterval)
 	defer tick.Stop()
 	for last := time.Now(); ; last = time.Now() {
@@ -29,14 +29,14 @@ func (a *arena) feelPulse(ctx context.Context) {
 		case <-tick.C:
 		}
 		if now := time.Now(); now.Sub(last) > lateTick {
-			a.note(judge.Act{At: last, Until: now, Do: judge.Hindered, Target: "the machine"})
+			r.note(judge.Act{At: last, Until: now, Do: judge.Hindered, Target: "the machine"})
 		}
 	}
 }
 
 // askAPIServer notes when the API server takes long to answer, though nobody hinders it, until ctx
 // ends: whoever depends on it is as late.
-func (a *arena) askAPIServer(ctx context.Context) {
+func askAPIServer(ctx context.Context, c client.Client, r *record) {
 	tick := time.NewTicker(tickInterval)
 	defer tick.Stop()
 	for {
@@ -47,9 +47,9 @@ func (a *arena) askAPIServer(ctx context.Context) {
 		}
 		began := time.Now()
 		// What it answers is of no interest, nor that it does not.
-		_ = a.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
+		_ = c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
 		if ended := time.Now(); ended.Sub(began) > lateTick {
-			a.note(judge.Act{At: began, Until: ended, Do: judge.Hindered, Target: plan.APIServer})
+			r.note(judge.Act{At: began, Until: ended, Do: judge.Hindered, Target: plan.APIServer})
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
 // settleLimit bounds the wait after a round; nothing takes as long unless it is stuck.
@@ -26,7 +25,7 @@ const lookInterval = 50 * time.Millisecond
 
 // settle waits until everything is as it should be. It returns what is not when time is up; empty
 // if all is well.
-func (a *arena) settle(ctx context.Context, farewell bool) string {
+func (a *arena) settle(ctx context.Context, atEnd bool) string {
 	limit := a.options.patiently(settleLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -41,7 +40,7 @@ func (a *arena) settle(ctx context.Context, farewell bool) string {
 			return fmt.Sprintf("after %s: %v", limit, wrong)
 		}
 		good++
-		if err := errors.Join(a.view.unsettled(), a.unsettledCloud(ctx, farewell)); err != nil {
+		if err := errors.Join(a.view.unsettled(), a.unsettledCloud(ctx, atEnd)); err != nil {
 			good, wrong = 0, err
 		}
 		if good == 0 && time.Now().After(long) {
@@ -63,13 +62,13 @@ func (v *view) unsettled() error {
 	for _, m := range v.machines {
 		d := v.deploymentOf(m)
 		if d == nil {
-			return fmt.Errorf("machine %s is left, and is nobody's%s", m.Name, words(m))
+			return fmt.Errorf("machine %s is left, and is nobody's%s", m.Name, describe(m))
 		}
 		if !m.DeletionTimestamp.IsZero() {
-			return fmt.Errorf("machine %s is being deleted%s", m.Name, words(m))
+			return fmt.Errorf("machine %s is being deleted%s", m.Name, describe(m))
 		}
 		if !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionReady) {
-			return fmt.Errorf("machine %s is not ready%s", m.Name, words(m))
+			return fmt.Errorf("machine %s is not ready%s", m.Name, describe(m))
 		}
 		count[d.Name]++
 	}
@@ -109,7 +108,7 @@ func (v *view) remaining(n *corev1.Namespace) string {
 	}
 	for _, m := range v.machines {
 		if m.Namespace == n.Name {
-			b.WriteString(m.Name + words(m) + " ")
+			b.WriteString(m.Name + describe(m) + " ")
 		}
 	}
 	return b.String()
@@ -131,34 +130,21 @@ func (v *view) unsettledNodes() error {
 	return nil
 }
 
-// unsettledCloud: the cloud holds what each Machine needs, and nothing else of this cluster, but
-// strays that are not old enough to go; at the end these are gone as well.
-func (a *arena) unsettledCloud(ctx context.Context, farewell bool) error {
-	held, err := a.stack.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: a.view.clusterUID})
+// unsettledCloud returns an error unless the cloud holds what each Machine needs and nothing else of
+// this cluster.
+func (a *arena) unsettledCloud(ctx context.Context, atEnd bool) error {
+	have, err := a.cloud.holds(ctx, atEnd)
 	if err != nil {
-		return fmt.Errorf("ask the cloud what it holds: %w", err)
+		return err
 	}
-	have, want := map[string]int{}, map[string]int{}
-	for _, r := range held.GetResources() {
-		if farewell || !strings.HasPrefix(r.GetMachineUid(), strayPrefix) {
-			have[r.GetKind()]++
-		}
-	}
-	a.view.mu.Lock()
-	defer a.view.mu.Unlock()
-	for _, m := range a.view.machines {
-		for kind, n := range a.options.Cloud.Resources(m) {
-			want[kind] += n
-		}
-	}
-	if !maps.Equal(have, want) {
-		return fmt.Errorf("the cloud holds %v for %d machines, which need %v", have, len(a.view.machines), want)
+	if want := a.view.needs(a.options.Cloud); !maps.Equal(have, want) {
+		return fmt.Errorf("the cloud holds %v, and the machines need %v", have, want)
 	}
 	return nil
 }
 
-// words are the conditions of a Machine.
-func words(m *clusterv1alpha1.Machine) string {
+// describe returns the phase and the conditions of a Machine.
+func describe(m *clusterv1alpha1.Machine) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " (%s", m.Status.Phase)
 	for _, c := range m.Status.Conditions {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,37 +38,44 @@ func openAccount(o Options) ([]string, error) {
 	return []string{"--account=" + clouds.TeamAccount + "=" + file}, nil
 }
 
-// useTeam does what the team's users do.
-func (a *arena) useTeam(ctx context.Context, s plan.Step) error {
+// team is a namespace whose users bring a cluster, a class and credentials of their own.
+type team struct {
+	users *users
+	// environment is where the cloud's own clients find the team's credentials.
+	environment map[string]string
+}
+
+// act does what a step of the team's users says.
+func (t *team) act(ctx context.Context, s plan.Step) error {
 	switch s.Do {
 	case plan.ApplyTeam:
-		return a.applyTeam(ctx, s.Number)
+		return t.apply(ctx, s.Number)
 	case plan.DeleteNamespace:
-		return a.remove(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: plan.Team}})
+		return t.users.remove(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: plan.Team}})
 	case plan.DeleteManifest:
-		return a.deleteManifest(ctx)
+		return t.deleteManifest(ctx)
 	case plan.DeleteSecret:
-		return a.lose(ctx, a.teamSecret(), s)
+		return t.lose(ctx, t.secret(), s)
 	case plan.DeleteBinding:
-		return a.lose(ctx, teamBinding(), s)
+		return t.lose(ctx, teamBinding(), s)
 	}
 	return nil
 }
 
-// teamObjects are all that the team has, in the order in which it is made; its deployment is last.
-func (a *arena) teamObjects(replicas int) []client.Object {
+// objects are all that the team has, in the order in which it is made; its deployment is last.
+func (t *team) objects(replicas int) []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: plan.Team}},
-		a.teamSecret(), teamBinding(), a.teamCluster(), a.teamClass(), a.teamDeployment(replicas),
+		t.secret(), teamBinding(), t.cluster(), t.class(), t.deployment(replicas),
 	}
 }
 
 func teamMeta() metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: plan.Team, Name: plan.Team} }
 
-func (a *arena) team() clouds.Team { return a.options.Cloud.Team(a.stack.CloudEnvironment()) }
+func (t *team) brings() clouds.Team { return t.users.options.Cloud.Team(t.environment) }
 
-func (a *arena) teamSecret() client.Object {
-	return &corev1.Secret{ObjectMeta: teamMeta(), StringData: a.team().Secret}
+func (t *team) secret() client.Object {
+	return &corev1.Secret{ObjectMeta: teamMeta(), StringData: t.brings().Secret}
 }
 
 func teamBinding() client.Object {
@@ -80,41 +86,38 @@ func teamBinding() client.Object {
 	}
 }
 
-func (a *arena) teamCluster() client.Object {
+func (t *team) cluster() client.Object {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: teamMeta()}
 	c.Spec.CredentialsSecretRef = &clusterv1alpha1.SecretReference{Name: plan.Team}
 	c.Spec.ProviderSpec = &clusterv1alpha1.ClusterProviderSpec{Value: clusterv1alpha1.ClusterProviderSpecValue{
-		CloudProvider: a.options.Cloud.Name(), CloudProviderSpec: runtime.RawExtension{Raw: []byte(a.team().Common)},
+		CloudProvider: t.users.options.Cloud.Name(), CloudProviderSpec: runtime.RawExtension{Raw: []byte(t.brings().Common)},
 	}}
 	return c
 }
 
-func (a *arena) teamClass() client.Object {
+func (t *team) class() client.Object {
 	return &clusterv1alpha1.MachineClass{
-		ObjectMeta: teamMeta(), Provider: a.options.Cloud.Name(), ProviderSpec: runtime.RawExtension{Raw: []byte(a.team().Spec)},
+		ObjectMeta: teamMeta(), Provider: t.users.options.Cloud.Name(), ProviderSpec: runtime.RawExtension{Raw: []byte(t.brings().Spec)},
 	}
 }
 
-func (a *arena) teamDeployment(replicas int) client.Object {
+func (t *team) deployment(replicas int) client.Object {
 	d := &clusterv1alpha1.MachineDeployment{}
-	a.give(d, plan.Team, plan.Shape{Replicas: replicas, Surge: 1})
+	giveShape(d, t.users.options.Cloud, plan.Team, plan.Shape{Replicas: replicas, Surge: 1})
 	d.Namespace = plan.Team
 	spec := &d.Spec.Template.Spec
-	spec.Versions.Kubelet = a.team().Kubelet
+	spec.Versions.Kubelet = t.brings().Kubelet
 	spec.ClusterRef = &clusterv1alpha1.LocalReference{Name: plan.Team}
 	spec.ProviderSpec.ValueFrom = &clusterv1alpha1.ProviderSpecSource{MachineClass: clusterv1alpha1.LocalReference{Name: plan.Team}}
 	spec.ProviderSpec.Value.CloudProvider, spec.ProviderSpec.Value.CloudProviderSpec = "", runtime.RawExtension{}
 	return d
 }
 
-// errLeaving says that an object is being deleted: nobody can have it back before it is gone.
-var errLeaving = errors.New("it is being deleted")
-
-// applyTeam makes what is missing of the team, and gives it a size. What is being deleted it leaves
+// apply makes what is missing of the team, and gives it a size. What is being deleted it leaves
 // alone.
-func (a *arena) applyTeam(ctx context.Context, replicas int) error {
-	for _, o := range a.teamObjects(replicas) {
-		err := a.ensure(ctx, o)
+func (t *team) apply(ctx context.Context, replicas int) error {
+	for _, o := range t.objects(replicas) {
+		err := t.users.ensure(ctx, o)
 		if errors.Is(err, errLeaving) {
 			return nil
 		}
@@ -122,74 +125,42 @@ func (a *arena) applyTeam(ctx context.Context, replicas int) error {
 			return err
 		}
 	}
-	return a.patchTeam(ctx, replicas)
-}
-
-// ensure makes an object that is not there. The error is errLeaving when it is being deleted, or
-// its namespace is.
-func (a *arena) ensure(ctx context.Context, wanted client.Object) error {
-	leaving := false
-	err := a.insist(ctx, func(ctx context.Context) error {
-		there, _ := wanted.DeepCopyObject().(client.Object)
-		err := a.client.Get(ctx, client.ObjectKeyFromObject(wanted), there)
-		if err == nil {
-			leaving = !there.GetDeletionTimestamp().IsZero()
-			return nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return err
-		}
-		made, _ := wanted.DeepCopyObject().(client.Object)
-		err = a.client.Create(ctx, made)
-		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			leaving = true
-			return nil
-		}
-		return err
-	})
-	if err == nil && leaving {
-		return errLeaving
-	}
-	return err
-}
-
-func (a *arena) patchTeam(ctx context.Context, replicas int) error {
-	return a.patchDeployment(ctx, client.ObjectKey{Namespace: plan.Team, Name: plan.Team}, map[string]any{"spec": map[string]any{"replicas": replicas}})
+	return t.users.patchDeployment(ctx, client.ObjectKey{Namespace: plan.Team, Name: plan.Team}, map[string]any{"spec": map[string]any{"replicas": replicas}})
 }
 
 // deleteManifest deletes what is in the team's namespace: what its machines are deleted with goes
 // before they do.
-func (a *arena) deleteManifest(ctx context.Context) error {
+func (t *team) deleteManifest(ctx context.Context) error {
 	var errs []error
-	for _, o := range a.teamObjects(0)[1:] {
-		errs = append(errs, a.remove(ctx, o))
+	for _, o := range t.objects(0)[1:] {
+		errs = append(errs, t.users.remove(ctx, o))
 	}
 	return errors.Join(errs...)
 }
 
 // lose deletes an object of the team, and makes it anew after a while.
-func (a *arena) lose(ctx context.Context, o client.Object, s plan.Step) error {
-	if err := errors.Join(a.remove(ctx, o), wait(ctx, s.Lasts)); err != nil {
+func (t *team) lose(ctx context.Context, o client.Object, s plan.Step) error {
+	if err := errors.Join(t.users.remove(ctx, o), wait(ctx, s.Lasts)); err != nil {
 		return err
 	}
-	return a.mendTeam(ctx)
+	return t.mend(ctx)
 }
 
-// mendTeam makes what the team's machines need and have lost, where there are any to come.
-func (a *arena) mendTeam(ctx context.Context) error {
+// mend makes what the team's machines need and have lost, where there are any to come.
+func (t *team) mend(ctx context.Context) error {
 	there := false
-	err := a.insist(ctx, func(ctx context.Context) error {
+	err := t.users.insist(ctx, func(ctx context.Context) error {
 		d := &clusterv1alpha1.MachineDeployment{}
-		err := a.client.Get(ctx, client.ObjectKey{Namespace: plan.Team, Name: plan.Team}, d)
+		err := t.users.client.Get(ctx, client.ObjectKey{Namespace: plan.Team, Name: plan.Team}, d)
 		there = err == nil && d.DeletionTimestamp.IsZero()
 		return client.IgnoreNotFound(err)
 	})
 	if err != nil || !there {
 		return err
 	}
-	objects := a.teamObjects(0)
+	objects := t.objects(0)
 	for _, o := range objects[:len(objects)-1] {
-		if err := a.ensure(ctx, o); err != nil && !errors.Is(err, errLeaving) {
+		if err := t.users.ensure(ctx, o); err != nil && !errors.Is(err, errLeaving) {
 			return err
 		}
 	}

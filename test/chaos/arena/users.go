@@ -9,19 +9,16 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/chaos/clouds"
 	"github.com/millwright-dev/millwright/test/chaos/judge"
 	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
@@ -33,9 +30,19 @@ const (
 	usePause       = 100 * time.Millisecond
 )
 
+// users work with the API server as people do: they try again while it is away.
+type users struct {
+	options Options
+	client  client.Client
+	view    *view
+	record  *record
+	// foreignIDs are the providerIDs of VMs that are none of Millwright's business.
+	foreignIDs []string
+}
+
 // insist repeats a request until the API server has answered it.
-func (a *arena) insist(ctx context.Context, request func(context.Context) error) error {
-	limit := a.options.patiently(useLimit)
+func (u *users) insist(ctx context.Context, request func(context.Context) error) error {
+	limit := u.options.patiently(useLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -49,45 +56,44 @@ func (a *arena) insist(ctx context.Context, request func(context.Context) error)
 	}
 }
 
-// use does what a user does.
-func (a *arena) use(ctx context.Context, s plan.Step) error {
+// act does what a step says.
+func (u *users) act(ctx context.Context, s plan.Step) error {
 	switch s.Do {
 	case plan.Apply:
-		return a.apply(ctx, s.Target, s.Shape)
+		return u.apply(ctx, s.Target, s.Shape)
 	case plan.Scale:
-		return a.patchDeployment(ctx, keyOf(s.Target), map[string]any{"spec": map[string]any{"replicas": s.Number}})
+		return u.patchDeployment(ctx, keyOf(s.Target), map[string]any{"spec": map[string]any{"replicas": s.Number}})
 	case plan.Delete:
-		return a.deleteDeployment(ctx, s.Target)
+		return u.deleteDeployment(ctx, s.Target)
 	case plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace:
-		return a.useMachine(ctx, s)
+		return u.actOnMachine(ctx, s)
 	case plan.Pause:
-		return errors.Join(a.pause(ctx, s.Target, "true"), wait(ctx, s.Lasts), a.pause(ctx, s.Target, nil))
+		return errors.Join(u.pause(ctx, s.Target, "true"), wait(ctx, s.Lasts), u.pause(ctx, s.Target, nil))
 	case plan.Hold:
-		return errors.Join(a.hold(ctx, s.Target, true), wait(ctx, s.Lasts), a.hold(ctx, s.Target, false))
+		return errors.Join(u.holdRollout(ctx, s.Target, true), wait(ctx, s.Lasts), u.holdRollout(ctx, s.Target, false))
 	}
 	return nil
 }
 
 // apply makes the deployment, or changes it.
-func (a *arena) apply(ctx context.Context, name string, shape plan.Shape) error {
-	return a.insist(ctx, func(ctx context.Context) error {
+func (u *users) apply(ctx context.Context, name string, shape plan.Shape) error {
+	return u.insist(ctx, func(ctx context.Context) error {
 		d := &clusterv1alpha1.MachineDeployment{}
-		err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
+		err := u.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		a.give(d, name, shape)
+		giveShape(d, u.options.Cloud, name, shape)
 		if apierrors.IsNotFound(err) {
-			return a.client.Create(ctx, d)
+			return u.client.Create(ctx, d)
 		}
-		return a.client.Update(ctx, d)
+		return u.client.Update(ctx, d)
 	})
 }
 
-// give puts a shape on a deployment.
-func (a *arena) give(d *clusterv1alpha1.MachineDeployment, name string, shape plan.Shape) {
+// giveShape makes d the deployment of that name and shape in a cloud.
+func giveShape(d *clusterv1alpha1.MachineDeployment, cloud clouds.Cloud, name string, shape plan.Shape) {
 	labels := map[string]string{"pool": name}
-	cloud := a.options.Cloud
 	template := cloud.Templates[shape.Template%len(cloud.Templates)]
 	d.Namespace, d.Name = namespace, name
 	d.Spec.Replicas = new(int32(shape.Replicas))
@@ -112,39 +118,41 @@ func keyOf(deployment string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: deployment}
 }
 
-func (a *arena) patchDeployment(ctx context.Context, key client.ObjectKey, patch map[string]any) error {
+// patchDeployment merges a patch into a deployment, if it is there.
+func (u *users) patchDeployment(ctx context.Context, key client.ObjectKey, patch map[string]any) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	return a.insist(ctx, func(ctx context.Context) error {
+	return u.insist(ctx, func(ctx context.Context) error {
 		d := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		return client.IgnoreNotFound(a.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, data)))
+		return client.IgnoreNotFound(u.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, data)))
 	})
 }
 
 // pause sets the annotation that pauses a deployment, or takes it away with nil.
-func (a *arena) pause(ctx context.Context, name string, value any) error {
-	return a.patchDeployment(ctx, keyOf(name), map[string]any{"metadata": map[string]any{
+func (u *users) pause(ctx context.Context, name string, value any) error {
+	return u.patchDeployment(ctx, keyOf(name), map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{clusterv1alpha1.PausedAnnotation: value},
 	}})
 }
 
-// hold pauses a deployment's rollout, or lets it go on.
-func (a *arena) hold(ctx context.Context, name string, held bool) error {
-	return a.patchDeployment(ctx, keyOf(name), map[string]any{"spec": map[string]any{"paused": held}})
+// holdRollout pauses a deployment's rollout, or lets it go on.
+func (u *users) holdRollout(ctx context.Context, name string, held bool) error {
+	return u.patchDeployment(ctx, keyOf(name), map[string]any{"spec": map[string]any{"paused": held}})
 }
 
-func (a *arena) deleteDeployment(ctx context.Context, name string) error {
-	return a.insist(ctx, func(ctx context.Context) error {
+// deleteDeployment deletes a deployment and, after it, what it owns.
+func (u *users) deleteDeployment(ctx context.Context, name string) error {
+	return u.insist(ctx, func(ctx context.Context) error {
 		d := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		return client.IgnoreNotFound(a.client.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		return client.IgnoreNotFound(u.client.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	})
 }
 
-// useMachine does something to one of a deployment's Machines.
-func (a *arena) useMachine(ctx context.Context, s plan.Step) error {
-	machines := a.view.machinesOf(s.Target)
+// actOnMachine does something to one of a deployment's Machines.
+func (u *users) actOnMachine(ctx context.Context, s plan.Step) error {
+	machines := u.view.machinesOf(s.Target)
 	if len(machines) == 0 {
 		return nil
 	}
@@ -153,55 +161,66 @@ func (a *arena) useMachine(ctx context.Context, s plan.Step) error {
 	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chosen.Name}}
 	switch s.Do {
 	case plan.DeleteMachine:
-		now := time.Now()
-		a.note(judge.Act{At: now, Until: now, Do: judge.DeletedByHand, Target: m.Namespace + "/" + m.Name})
-		return a.remove(ctx, m)
+		return u.deleteMachine(ctx, m)
 	case plan.DeleteNode:
 		if chosen.Status.NodeRef == nil {
 			return nil
 		}
-		return a.remove(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: chosen.Status.NodeRef.Name}})
+		return u.remove(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: chosen.Status.NodeRef.Name}})
 	case plan.Replace:
-		return a.annotate(ctx, m, clusterv1alpha1.DeleteNowAnnotation)
+		return u.annotate(ctx, m, clusterv1alpha1.DeleteNowAnnotation)
 	}
-	return a.annotate(ctx, m, clusterv1alpha1.DeleteMachineAnnotation)
+	return u.annotate(ctx, m, clusterv1alpha1.DeleteMachineAnnotation)
+}
+
+// deleteMachine deletes a Machine, and takes down that a user did.
+func (u *users) deleteMachine(ctx context.Context, m *clusterv1alpha1.Machine) error {
+	u.record.noteNow(judge.DeletedByHand, m.Namespace+"/"+m.Name)
+	return u.remove(ctx, m)
 }
 
 func byName(a, b *clusterv1alpha1.Machine) int { return cmp.Compare(a.Name, b.Name) }
 
-func (a *arena) remove(ctx context.Context, o client.Object) error {
-	return a.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(a.client.Delete(ctx, o)) })
+// remove deletes an object, if it is there.
+func (u *users) remove(ctx context.Context, o client.Object) error {
+	return u.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(u.client.Delete(ctx, o)) })
 }
 
-func (a *arena) annotate(ctx context.Context, m *clusterv1alpha1.Machine, key string) error {
+// annotate sets an annotation to true.
+func (u *users) annotate(ctx context.Context, m *clusterv1alpha1.Machine, key string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, key)
-	return a.insist(ctx, func(ctx context.Context) error {
-		return client.IgnoreNotFound(a.client.Patch(ctx, m, client.RawPatch(types.MergePatchType, patch)))
+	return u.insist(ctx, func(ctx context.Context) error {
+		return client.IgnoreNotFound(u.client.Patch(ctx, m, client.RawPatch(types.MergePatchType, patch)))
 	})
 }
 
-// strayPrefix begins the machineUID of each stray.
-const strayPrefix = "stray-"
+// errLeaving says that an object is being deleted: nobody can have it back before it is gone.
+var errLeaving = errors.New("it is being deleted")
 
-// stray makes a VM of this cluster that is no Machine's.
-func (a *arena) stray(ctx context.Context) error {
-	name := strayPrefix + string(uuid.NewUUID())
-	made, err := a.stack.Backend().CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{
-		Name: name, ClusterUid: a.view.clusterUID, MachineUid: name,
-	}})
-	if err != nil {
+// ensure makes an object that is not there. The error is errLeaving when it is being deleted, or
+// its namespace is.
+func (u *users) ensure(ctx context.Context, wanted client.Object) error {
+	leaving := false
+	err := u.insist(ctx, func(ctx context.Context) error {
+		there, _ := wanted.DeepCopyObject().(client.Object)
+		err := u.client.Get(ctx, client.ObjectKeyFromObject(wanted), there)
+		if err == nil {
+			leaving = !there.GetDeletionTimestamp().IsZero()
+			return nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		made, _ := wanted.DeepCopyObject().(client.Object)
+		err = u.client.Create(ctx, made)
+		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			leaving = true
+			return nil
+		}
 		return err
-	}
-	now := time.Now()
-	a.note(judge.Act{At: now, Until: now, Do: judge.Planted, Target: made.GetVm().GetId()})
-	return nil
-}
-
-// ignoreNoVM passes over a VM that is gone, or in the middle of something.
-func ignoreNoVM(err error) error {
-	switch status.Code(err) {
-	case codes.NotFound, codes.FailedPrecondition:
-		return nil
+	})
+	if err == nil && leaving {
+		return errLeaving
 	}
 	return err
 }

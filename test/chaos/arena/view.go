@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,14 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/chaos/clouds"
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
 	"github.com/millwright-dev/millwright/test/chaos/judge"
 )
 
 // view is what etcd holds now, and the changes that were not judged yet.
 type view struct {
-	clusterUID string
-
 	mu          sync.Mutex
 	changes     []judge.Change
 	deployments map[types.UID]*clusterv1alpha1.MachineDeployment
@@ -86,13 +86,53 @@ func (v *view) machinesOf(name string) []*clusterv1alpha1.Machine {
 	return found
 }
 
-// podsOf counts the pods of an application that do something.
-func (v *view) podsOf(application string, do func(*corev1.Pod) bool) int {
+// withNodes are the Machines of a deployment that have a Node and are to stay, by name.
+func (v *view) withNodes(deployment string) []*clusterv1alpha1.Machine {
+	machines := slices.DeleteFunc(v.machinesOf(deployment), func(m *clusterv1alpha1.Machine) bool {
+		return m.Status.NodeRef == nil || !m.DeletionTimestamp.IsZero()
+	})
+	slices.SortFunc(machines, byName)
+	return machines
+}
+
+// providerIDs are those of Machines that a set made, in the order of the Machines' names.
+func (v *view) providerIDs() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var machines []*clusterv1alpha1.Machine
+	for _, m := range v.machines {
+		if m.Spec.ProviderID != nil && metav1.GetControllerOf(m) != nil {
+			machines = append(machines, m)
+		}
+	}
+	slices.SortFunc(machines, byName)
+	var ids []string
+	for _, m := range machines {
+		ids = append(ids, *m.Spec.ProviderID)
+	}
+	return ids
+}
+
+// needs counts what the Machines need of a cloud, by kind.
+func (v *view) needs(of clouds.Cloud) map[string]int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	want := map[string]int{}
+	for _, m := range v.machines {
+		for kind, n := range of.Resources(m) {
+			want[kind] += n
+		}
+	}
+	return want
+}
+
+// countPods counts the pods of an application of which something is so.
+func (v *view) countPods(application string, so func(*corev1.Pod) bool) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n := 0
 	for _, p := range v.pods {
-		if p.Namespace == applications && p.Labels["app"] == application && do(p) {
+		if p.Namespace == applications && p.Labels["app"] == application && so(p) {
 			n++
 		}
 	}
