@@ -31,24 +31,22 @@ type Options struct {
 
 // Judge remembers what it has seen, from one history to the next. Make one with New.
 type Judge struct {
-	options     Options
-	world       world
-	vms         map[string]*vm
-	machines    map[string]*machine
-	byName      map[string]*machine
-	stories     map[string]*story
-	pods        map[types.UID]*pod
-	acts        []Act
-	violations  []Violation
-	explained   int
-	unexplained int
+	options    Options
+	world      world
+	vms        map[string]*vm
+	machines   map[string]*machine
+	byName     map[string]*machine
+	stories    stories
+	pods       map[types.UID]*pod
+	acts       acts
+	violations []Violation
 }
 
 // New returns a Judge that has seen nothing.
 func New(o Options) *Judge {
 	return &Judge{
 		options: o, world: newWorld(), vms: map[string]*vm{}, machines: map[string]*machine{}, byName: map[string]*machine{},
-		stories: map[string]*story{}, pods: map[types.UID]*pod{},
+		stories: stories{byUID: map[string]*story{}}, pods: map[types.UID]*pod{},
 	}
 }
 
@@ -75,7 +73,7 @@ func (j *Judge) Judge(h History) []Violation {
 // Summary says how much was judged, for people.
 func (j *Judge) Summary() string {
 	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager, or refused)",
-		len(j.machines), len(j.vms), j.explained, j.unexplained)
+		len(j.machines), len(j.vms), j.stories.explained, j.stories.unexplained)
 }
 
 func (j *Judge) violate(promise string, at time.Time, format string, args ...any) {
@@ -93,7 +91,7 @@ func (j *Judge) change(c Change) {
 	case *clusterv1alpha1.Machine:
 		j.machine(o, c)
 	case *corev1.Event:
-		j.event(o)
+		j.stories.noteEvent(o)
 	case *corev1.Node:
 		j.node(o, c)
 	case *corev1.Namespace:
@@ -103,32 +101,13 @@ func (j *Judge) change(c Change) {
 	}
 }
 
-// hindered returns the earliest instant that Millwright's view of the world at an instant may stem
-// from: patience before, and more where it, or what it sees the world through, was hindered
-// meanwhile.
-func (j *Judge) hindered(at time.Time) time.Time {
-	from := at.Add(-j.options.Patience)
-	for again := true; again; {
-		again = false
-		for _, a := range j.acts {
-			if a.Do != Killed && a.Do != Hindered || a.At.After(at) || a.Until.Before(from) {
-				continue
-			}
-			if earliest := a.At.Add(-j.options.Patience); earliest.Before(from) {
-				from, again = earliest, true
-			}
-		}
-	}
-	return from
-}
-
-// told returns the earliest instant that what is done in a set at an instant may stem from: what
-// the set was told a moment ago may still be done, and stems from what its deployment was seen to
+// orderFrom returns the earliest instant that what is done in a set at an instant may stem from. What
+// the set was told a moment ago may still be done: that stems from what its deployment was seen to
 // want then.
-func (j *Judge) told(set types.UID, at time.Time) time.Time {
-	from := j.hindered(at)
+func (j *Judge) orderFrom(set types.UID, at time.Time) time.Time {
+	from := j.acts.viewFrom(at, j.options.Patience)
 	if told := j.world.sizes[set].at; told.After(from) {
-		return j.hindered(told)
+		return j.acts.viewFrom(told, j.options.Patience)
 	}
 	return from
 }

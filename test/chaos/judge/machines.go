@@ -39,11 +39,11 @@ func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 			j.violate(OneVM, c.At, "Machine %s has the name of one that was there before", keyOf(o))
 		}
 		j.byName[keyOf(o)] = m
-		j.appeared(m, c.At)
+		j.judgeSurge(m, c.At)
 	}
 	if !o.DeletionTimestamp.IsZero() && m.deleted.IsZero() {
 		m.deleted = c.At
-		j.departs(m, c.At)
+		j.judgeAvailability(m, c.At)
 	}
 	if was := uidOf(m.Machine); was != "" && uidOf(o) != was {
 		j.violate(OneVM, c.At, "the machineUID of Machine %s became another one", keyOf(o))
@@ -58,7 +58,7 @@ func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 		m.node = ref.Name
 	}
 	if o.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
-		j.owe(m, failedStory, c.At)
+		j.stories.await(m, saysFailed, c.At)
 	}
 	if c.Gone {
 		m.gone = c.At
@@ -66,7 +66,7 @@ func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 			delete(m.deployment.machines, keyOf(o))
 		}
 		if o.Spec.ProviderID != nil && !m.claims {
-			j.owe(m, goneStory, c.At)
+			j.stories.await(m, saysGone, c.At)
 		}
 	}
 }
@@ -91,13 +91,13 @@ func readySince(m *clusterv1alpha1.Machine) (time.Time, bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// available says whether the Machine serves at an instant, or did so at some time from another
+// isAvailable says whether the Machine serves at an instant, or did so at some time from another
 // instant on.
-func (m *machine) available(minReady time.Duration, from, at time.Time) bool {
+func (m *machine) isAvailable(minReady time.Duration, from, at time.Time) bool {
 	return m.deleted.IsZero() && m.serves(minReady, from, at)
 }
 
-// serves is available of a Machine that may be on its way out.
+// serves is isAvailable of a Machine that may be on its way out.
 func (m *machine) serves(minReady time.Duration, from, at time.Time) bool {
 	if since, ready := readySince(m.Machine); ready && !since.Add(minReady).After(at) {
 		return true
@@ -105,42 +105,33 @@ func (m *machine) serves(minReady time.Duration, from, at time.Time) bool {
 	return !m.unready.IsZero() && !m.unready.Before(from) && !m.since.Add(minReady).After(m.unready)
 }
 
-// justTaken says whether a user has taken the Machine away after an instant, until when it was
+// wasJustTaken says whether a user has taken the Machine away after an instant, until when it was
 // available.
-func (j *Judge) justTaken(m *machine, minReady time.Duration, from time.Time) bool {
-	return !m.deleted.IsZero() && !m.deleted.Before(from) && j.byHand(m) && m.serves(minReady, from, m.deleted)
+func (j *Judge) wasJustTaken(m *machine, minReady time.Duration, from time.Time) bool {
+	return !m.deleted.IsZero() && !m.deleted.Before(from) && j.acts.has(DeletedByHand, keyOf(m.Machine)) && m.serves(minReady, from, m.deleted)
 }
 
-// appeared: never more Machines than replicas and surge, those on their way out included.
-func (j *Judge) appeared(m *machine, at time.Time) {
+// judgeSurge: there are never more Machines than replicas and surge, those on their way out included.
+func (j *Judge) judgeSurge(m *machine, at time.Time) {
 	d, set := j.world.deploymentOf(m.Machine)
 	if d == nil {
 		return
 	}
 	m.deployment = d
 	d.machines[keyOf(m.Machine)] = m
-	most := d.most(j.told(set, at))
+	most := d.most(j.orderFrom(set, at))
 	if n := len(d.machines); n > most {
 		j.violate(Surge, at, "%s has %d Machines with %s, and may have %d", d.name, n, keyOf(m.Machine), most)
 	}
 }
 
-func (j *Judge) byHand(m *machine) bool {
-	for _, a := range j.acts {
-		if a.Do == DeletedByHand && a.Target == keyOf(m.Machine) {
-			return true
-		}
-	}
-	return false
-}
-
-// departs: core deletes no Machine that serves, where that leaves fewer than have to.
-func (j *Judge) departs(m *machine, at time.Time) {
+// judgeAvailability: core deletes no Machine that serves, where too few that serve would be left.
+func (j *Judge) judgeAvailability(m *machine, at time.Time) {
 	d, set := j.world.deploymentOf(m.Machine)
-	if d == nil || d.leaving || j.world.leaving[set] || j.byHand(m) || j.world.emptying(m.Namespace, at, at) {
+	if d == nil || d.leaving || j.world.leaving[set] || j.acts.has(DeletedByHand, keyOf(m.Machine)) || j.world.emptying(m.Namespace, at, at) {
 		return
 	}
-	from := j.told(set, at)
+	from := j.orderFrom(set, at)
 	floor, minReady := d.floor(from)
 	since, ready := readySince(m.Machine)
 	if !ready || since.Add(minReady).After(at) {
@@ -154,7 +145,7 @@ func (j *Judge) departs(m *machine, at time.Time) {
 	}
 	left := 0
 	for _, other := range d.machines {
-		if other != m && (other.available(minReady, from, at) || j.justTaken(other, minReady, from)) {
+		if other != m && (other.isAvailable(minReady, from, at) || j.wasJustTaken(other, minReady, from)) {
 			left++
 		}
 	}

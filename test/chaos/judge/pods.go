@@ -97,10 +97,8 @@ func (j *Judge) mayLosePods(m *machine, v *backendv1alpha1.VM, at time.Time) boo
 	if gone, is := j.world.nodesGone[m.node]; is && gone.Before(at) {
 		return true
 	}
-	for _, a := range j.acts {
-		if a.Do == Changed && a.Target == v.GetId() && !a.At.After(at) {
-			return true
-		}
+	if j.acts.hasChanged(v.GetId(), at) {
+		return true
 	}
 	return !at.Before(m.DeletionTimestamp.Add(j.options.DrainTimeout))
 }

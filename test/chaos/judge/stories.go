@@ -4,156 +4,120 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/millwright-dev/millwright/localcluster"
 )
 
-// story is what was told of an object by events: reasons, of its warnings apart.
+// story is what events said of an object, and what they have yet to say.
 type story struct {
-	warned bool
-	told   map[string]bool
-	owed   []debt
+	// warned says that one of them was a warning; reasons are those of all.
+	warned  bool
+	reasons map[string]bool
+	awaited []awaitedEvent
 }
 
-// debt is an event that has to come.
-type debt struct {
-	what            chapter
+// awaitedEvent is an event of a Machine that has to come.
+type awaitedEvent struct {
+	says            string
 	namespace, name string
 	at              time.Time
 }
 
-type chapter string
-
+// What an event has to say.
 const (
-	failedStory chapter = "that it failed"
-	goneStory   chapter = "that it is gone"
+	saysFailed = "that it failed"
+	saysGone   = "that it is gone"
 )
 
 // exitTime is how long after something was away a process may exit because of it.
 const exitTime = 10 * time.Second
 
-// A teller is given tellTime; what it had yet to tell when it was killed within loseTime is lost.
+// An event has eventTime to come. What the manager had yet to send when it was killed within
+// loseTime is lost.
 const (
-	tellTime = 45 * time.Second
-	loseTime = 15 * time.Second
+	eventTime = 45 * time.Second
+	loseTime  = 15 * time.Second
 )
 
 // refuseTime is in how long an event is sent.
 const refuseTime = 2 * time.Second
 
-func (j *Judge) story(uid string) *story {
-	s := j.stories[uid]
-	if s == nil {
-		s = &story{told: map[string]bool{}}
-		j.stories[uid] = s
+// stories are those of all objects, by uid.
+type stories struct {
+	byUID map[string]*story
+	// explained and unexplained count the events that came, and those that were lost for a reason.
+	explained, unexplained int
+}
+
+func (s *stories) of(uid string) *story {
+	found := s.byUID[uid]
+	if found == nil {
+		found = &story{reasons: map[string]bool{}}
+		s.byUID[uid] = found
 	}
-	return s
+	return found
 }
 
-// event takes in an event.
-func (j *Judge) event(o *corev1.Event) {
-	s := j.story(string(o.InvolvedObject.UID))
-	s.told[o.Reason] = true
-	s.warned = s.warned || o.Type == corev1.EventTypeWarning
+// noteEvent takes in an event.
+func (s *stories) noteEvent(o *corev1.Event) {
+	of := s.of(string(o.InvolvedObject.UID))
+	of.reasons[o.Reason] = true
+	of.warned = of.warned || o.Type == corev1.EventTypeWarning
 }
 
-// owe notes that an event has to tell of the Machine.
-func (j *Judge) owe(m *machine, what chapter, at time.Time) {
-	s := j.story(string(m.UID))
-	for _, d := range s.owed {
-		if d.what == what {
+// await notes that an event has to say this of the Machine.
+func (s *stories) await(m *machine, says string, at time.Time) {
+	of := s.of(string(m.UID))
+	for _, e := range of.awaited {
+		if e.says == says {
 			return
 		}
 	}
-	s.owed = append(s.owed, debt{what: what, namespace: m.Namespace, name: keyOf(m.Machine), at: at})
+	of.awaited = append(of.awaited, awaitedEvent{says: says, namespace: m.Namespace, name: keyOf(m.Machine), at: at})
 }
 
-// judgeStories looks at the debts that are due. Those that are not, or are excused, wait or go.
-func (j *Judge) judgeStories(h History) {
-	for uid, s := range j.stories {
-		kept := s.owed[:0]
-		for _, d := range s.owed {
-			switch {
-			case s.pays(d):
-				j.explained++
-			case j.tellerDied(d.at, h.Ends) || j.refused(d.at) || j.world.emptying(d.namespace, d.at, d.at.Add(tellTime)):
-				j.unexplained++
-			case j.world.now.Sub(d.at) < tellTime+loseTime && h.Unsettled == "":
-				kept = append(kept, d)
-			default:
-				j.violate(Stories, d.at, "no event of Machine %s says %s", d.name, d.what)
-			}
-		}
-		s.owed = kept
-		if m := j.machines[uid]; m != nil && !m.gone.IsZero() && len(kept) == 0 {
-			delete(j.stories, uid)
-		}
-	}
-}
-
-func (s *story) pays(d debt) bool {
-	if d.what == failedStory {
+// hasSaid says whether the event has come.
+func (s *story) hasSaid(e awaitedEvent) bool {
+	if e.says == saysFailed {
 		return s.warned
 	}
-	return s.told["Deleted"]
+	return s.reasons["Deleted"]
 }
 
-// tellerDied says whether the manager died about then, and with it events that it had yet to send.
-func (j *Judge) tellerDied(at time.Time, ends []End) bool {
-	for _, a := range j.acts {
-		if a.Do == Killed && a.Target == "manager" && a.At.After(at.Add(-time.Second)) && a.At.Before(at.Add(loseTime)) {
-			return true
+// judgeStories looks for events that should have come. An event that is excused is forgotten; one
+// that still has time is kept for later.
+func (j *Judge) judgeStories(h History) {
+	for uid, s := range j.stories.byUID {
+		kept := s.awaited[:0]
+		for _, e := range s.awaited {
+			switch {
+			case s.hasSaid(e):
+				j.stories.explained++
+			case j.mayBeLost(e, h.Ends):
+				j.stories.unexplained++
+			case j.world.now.Sub(e.at) < eventTime+loseTime && h.Unsettled == "":
+				kept = append(kept, e)
+			default:
+				j.violate(Stories, e.at, "no event of Machine %s says %s", e.name, e.says)
+			}
 		}
-	}
-	for _, e := range ends {
-		if e.Process == "manager" && e.At.After(at.Add(-time.Second)) && e.At.Before(at.Add(loseTime)) {
-			return true
-		}
-	}
-	return false
-}
-
-// refused says whether the API server may have answered an event of about then with an error:
-// client-go gives it up then. It repeats one that got no answer at all.
-func (j *Judge) refused(at time.Time) bool {
-	for _, a := range j.acts {
-		away := (a.Do == Killed || a.Do == Hindered) && (a.Target == localcluster.Etcd || a.Target == localcluster.APIServer)
-		if away && a.At.Before(at.Add(refuseTime)) && a.Until.After(at.Add(-time.Second)) {
-			return true
-		}
-	}
-	return false
-}
-
-// judgeProcesses: nothing of Millwright crashes, races or tells secrets.
-func (j *Judge) judgeProcesses(h History) {
-	for _, f := range h.Finds {
-		promise := Sound
-		if f.What == Canary {
-			promise = Secrets
-		}
-		j.violate(promise, j.world.now, "the log of %s holds %s: %s", f.Process, f.What, f.Line)
-	}
-	for _, e := range h.Ends {
-		if ours[e.Process] && !(e.State == "exit status 1" && j.cutOff(e.At)) {
-			j.violate(Sound, e.At, "%s ended by itself, with %s: %s", e.Process, e.State, e.Tail)
+		s.awaited = kept
+		if m := j.machines[uid]; m != nil && !m.gone.IsZero() && len(kept) == 0 {
+			delete(j.stories.byUID, uid)
 		}
 	}
 }
 
-// Canary is a Find: a secret.
-const Canary = "a secret"
-
-// ours are Millwright's processes.
-var ours = map[string]bool{"manager": true, "driver": true, "cloud": true, "kubelets": true}
-
-// cutOff says whether something that a process needs was away at an instant, or a moment before:
-// reason enough to exit in order, and to be started again.
-func (j *Judge) cutOff(at time.Time) bool {
-	for _, a := range j.acts {
-		if (a.Do == Killed || a.Do == Hindered) && !a.At.After(at) && a.Until.After(at.Add(-exitTime)) {
+// mayBeLost says whether an event may have been lost for a reason that is not Millwright's.
+func (j *Judge) mayBeLost(e awaitedEvent, ends []End) bool {
+	for _, end := range ends {
+		if end.Process == "manager" && losesEvents(e.at, end.At) {
 			return true
 		}
 	}
-	return false
+	return j.acts.haveKilledManager(e.at) || j.acts.haveRefusedEvents(e.at) ||
+		j.world.emptying(e.namespace, e.at, e.at.Add(eventTime))
+}
+
+// losesEvents says whether a manager that ended may have had an event of an instant yet to send.
+func losesEvents(at, ended time.Time) bool {
+	return ended.After(at.Add(-time.Second)) && ended.Before(at.Add(loseTime))
 }

@@ -46,7 +46,7 @@ func (j *Judge) judgeVMs(h History) {
 		j.vms[v.GetId()] = &vm{v}
 		m := byUID[uid]
 		switch {
-		case j.stray(v.GetId()):
+		case j.acts.has(Planted, v.GetId()):
 			j.judgeStray(v)
 		case m == nil:
 			j.violate(OneVM, v.GetCreateTime().AsTime(), "VM %s was made for machine uid %s, which is no Machine's", v.GetId(), uid)
@@ -63,7 +63,7 @@ func (j *Judge) judgeVMs(h History) {
 func (j *Judge) judgeOutlived(byUID map[string]*machine) {
 	for id, v := range j.vms {
 		m := byUID[v.GetMachineUid()]
-		if v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE || m == nil || m.gone.IsZero() || j.stray(id) {
+		if v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE || m == nil || m.gone.IsZero() || j.acts.has(Planted, id) {
 			continue
 		}
 		j.violate(NoneLeft, m.gone, "VM %s is there still, and its Machine %s is gone", id, keyOf(m.Machine))
@@ -73,15 +73,6 @@ func (j *Judge) judgeOutlived(byUID map[string]*machine) {
 
 func outlives(v *backendv1alpha1.VM, gone time.Time) bool {
 	return v.GetState() != backendv1alpha1.VMState_VM_STATE_GONE || v.GetDeleteTime().AsTime().After(gone.Add(slack))
-}
-
-func (j *Judge) stray(id string) bool {
-	for _, a := range j.acts {
-		if a.Do == Planted && a.Target == id {
-			return true
-		}
-	}
-	return false
 }
 
 // judgeStray: a VM without a Machine is left alone while it is young.
@@ -109,7 +100,7 @@ func (j *Judge) judgeLeft(h History) {
 	for _, r := range h.Resources {
 		uid := r.GetMachineUid()
 		switch {
-		case foreign[r.GetId()] || j.ofStray(r):
+		case foreign[r.GetId()] || j.isOfStray(r):
 			continue
 		case r.GetClusterUid() != j.options.ClusterUID:
 			j.violate(NoneLeft, j.world.now, "%s %s (%s) is left, and nobody can tell whose it is", r.GetKind(), r.GetId(), r.GetName())
@@ -132,10 +123,10 @@ func (j *Judge) judgeLeft(h History) {
 	}
 }
 
-// ofStray says whether a resource belongs to a VM that chaos made without a Machine.
-func (j *Judge) ofStray(r *backendv1alpha1.Resource) bool {
+// isOfStray says whether a resource belongs to a VM that chaos made without a Machine.
+func (j *Judge) isOfStray(r *backendv1alpha1.Resource) bool {
 	for id, v := range j.vms {
-		if v.GetMachineUid() == r.GetMachineUid() && j.stray(id) {
+		if v.GetMachineUid() == r.GetMachineUid() && j.acts.has(Planted, id) {
 			return true
 		}
 	}
