@@ -102,8 +102,8 @@ func (r remote) showing(shown tls.Certificate) (credentials.TransportCredentials
 }
 
 // mustNotServe notes a breach where the driver takes a call of this client.
-func (t *trial) mustNotServe(ctx context.Context, client string, creds credentials.TransportCredentials) {
-	conn, err := grpc.NewClient("passthrough:///"+t.remote().address, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())
+func (r remote) mustNotServe(ctx context.Context, t *trial, client string, creds credentials.TransportCredentials) {
+	conn, err := grpc.NewClient("passthrough:///"+r.address, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())
 	if err != nil {
 		t.fatalf("connect: %v", err)
 	}
@@ -119,32 +119,33 @@ func (t *trial) mustNotServe(ctx context.Context, client string, creds credentia
 }
 
 // mustRefuse notes a breach where the driver takes a call of a client that shows this certificate.
-func (t *trial) mustRefuse(ctx context.Context, client string, shown tls.Certificate) {
-	creds, err := t.remote().showing(shown)
+func (r remote) mustRefuse(ctx context.Context, t *trial, client string, shown tls.Certificate) {
+	creds, err := r.showing(shown)
 	if err != nil {
 		t.fatalf("read what stands in tls of the endpoint: %v", err)
 	}
-	t.mustNotServe(ctx, client, creds)
+	r.mustNotServe(ctx, t, client, creds)
 }
 
 func plaintext(ctx context.Context, t *trial) {
-	t.mustNotServe(ctx, "that speaks no TLS", insecure.NewCredentials())
+	t.remote().mustNotServe(ctx, t, "that speaks no TLS", insecure.NewCredentials())
 }
 
 func noCertificate(ctx context.Context, t *trial) {
-	t.mustRefuse(ctx, "that shows no certificate", tls.Certificate{})
+	t.remote().mustRefuse(ctx, t, "that shows no certificate", tls.Certificate{})
 }
 
 func foreignCertificate(ctx context.Context, t *trial) {
-	shown, err := forged(t.remote().folder)
+	r := t.remote()
+	shown, err := forged(r.folder)
 	if err != nil {
 		t.fatalf("forge a certificate: %v", err)
 	}
-	t.mustRefuse(ctx, "that has made its certificate itself", shown)
+	r.mustRefuse(ctx, t, "that has made its certificate itself", shown)
 }
 
 func expiredCertificate(ctx context.Context, t *trial) {
-	t.remote()
+	r := t.remote()
 	folder := t.config.ExpiredCertificate
 	if folder == "" {
 		t.notRun("name a folder with a certificate of core's that has expired, tls.crt and tls.key, as expiredCertificate")
@@ -156,7 +157,7 @@ func expiredCertificate(ctx context.Context, t *trial) {
 	if time.Now().Before(shown.Leaf.NotAfter) {
 		t.notRun("expiredCertificate: it has not expired")
 	}
-	t.mustRefuse(ctx, "whose certificate has expired", shown)
+	r.mustRefuse(ctx, t, "whose certificate has expired", shown)
 }
 
 func load(folder string) (tls.Certificate, error) {

@@ -94,7 +94,7 @@ func createAddresses(ctx context.Context, t *trial) {
 func createProviderID(ctx context.Context, t *trial) {
 	m := t.machine()
 	now := m.running(ctx)
-	vms := t.vms(ctx, m)
+	vms := t.cloud.vms(ctx, m)
 	if len(vms) != 1 || vms[0].GetProviderId() != now.GetProviderId() {
 		t.errorf("the driver says %q, and the cloud has %v", now.GetProviderId(), vms)
 	}
@@ -129,7 +129,7 @@ func (t *trial) one(ctx context.Context, m *machine) {
 	if t.backend == nil {
 		return
 	}
-	if vms := t.vms(ctx, m); len(vms) != 1 {
+	if vms := t.cloud.vms(ctx, m); len(vms) != 1 {
 		t.errorf("the uid has %d VMs", len(vms))
 	}
 }
@@ -243,7 +243,7 @@ func createTags(ctx context.Context, t *trial) {
 	if _, err := m.create(ctx); err != nil {
 		t.fatalf("create: %v", err)
 	}
-	vms := t.vms(ctx, m)
+	vms := t.cloud.vms(ctx, m)
 	if len(vms) != 1 {
 		t.fatalf("the cloud has %d VMs with the cluster's and the machine's uid, want 1", len(vms))
 	}

@@ -45,8 +45,8 @@ func deleteHappy(ctx context.Context, t *trial) {
 	m := t.machine()
 	m.running(ctx)
 	m.gone(ctx)
-	if t.backend != nil && t.left(ctx, m) > 0 {
-		t.errorf("%d resources of the machine are left", t.left(ctx, m))
+	if t.backend != nil && t.cloud.countResources(ctx, m) > 0 {
+		t.errorf("%d resources of the machine are left", t.cloud.countResources(ctx, m))
 	}
 }
 
@@ -83,8 +83,8 @@ func deleteWhileCreating(ctx context.Context, t *trial) {
 		t.fatalf("create: %v", err)
 	}
 	m.gone(ctx)
-	if t.backend != nil && t.left(ctx, m) > 0 {
-		t.errorf("%d resources of the machine are left", t.left(ctx, m))
+	if t.backend != nil && t.cloud.countResources(ctx, m) > 0 {
+		t.errorf("%d resources of the machine are left", t.cloud.countResources(ctx, m))
 	}
 }
 
@@ -114,7 +114,7 @@ func deleteHalfMade(ctx context.Context, t *trial) {
 	m := t.halfMade(ctx)
 	m.forget()
 	m.gone(ctx)
-	if n := t.left(ctx, m); n > 0 {
+	if n := t.cloud.countResources(ctx, m); n > 0 {
 		t.errorf("%d resources of a half-made machine are left", n)
 	}
 }

@@ -23,11 +23,11 @@ func noSecretsOnDisk(ctx context.Context, t *trial) {
 		folder := t.folder()
 		defer func() { _ = os.RemoveAll(folder) }()
 		folders = append(folders, folder)
-		defer t.another(ctx, func(c *launch.Command) { keepIn(c, folder) })()
+		defer t.startAnother(ctx, func(c *launch.Command) { keepIn(c, folder) })()
 	}
 	c := newCanaries()
-	t.live(ctx, c, func() { t.search(folders, c) })
-	t.search(folders, c)
+	t.live(ctx, c, func() { c.search(t, folders) })
+	c.search(t, folders)
 }
 
 // folder makes a new one. Its path is short: sockets are made in it.
@@ -47,7 +47,7 @@ func keepIn(c *launch.Command, folder string) {
 }
 
 // search notes a breach for each file that holds a canary, or has it in its name.
-func (t *trial) search(folders []string, c canaries) {
+func (c canaries) search(t *trial, folders []string) {
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {

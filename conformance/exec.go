@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -32,24 +33,24 @@ func execChecks() []Check {
 }
 
 // command is how the driver is started.
-func (t *trial) command() launch.Command {
+func (c Config) command() launch.Command {
 	// The config was checked.
-	path, query, _ := strings.Cut(strings.TrimPrefix(t.config.Endpoint, "exec://"), "?")
+	path, query, _ := strings.Cut(strings.TrimPrefix(c.Endpoint, "exec://"), "?")
 	values, _ := url.ParseQuery(query)
-	c := launch.Command{Path: path, Args: values["arg"]}
+	command := launch.Command{Path: path, Args: values["arg"]}
 	for _, name := range values["env"] {
-		c.Env = append(c.Env, name+"="+os.Getenv(name))
+		command.Env = append(command.Env, name+"="+os.Getenv(name))
 	}
 	if sum := values.Get("sha256"); sum != "" {
-		c.SHA256, _ = hex.DecodeString(sum)
+		command.SHA256, _ = hex.DecodeString(sum)
 	}
-	return c
+	return command
 }
 
-// another starts one more process of the driver, otherwise than the first, and has the check call
+// startAnother starts one more process of the driver, otherwise than the first, and has the check call
 // that one until restore is called.
-func (t *trial) another(ctx context.Context, change func(*launch.Command)) (restore func()) {
-	command := t.command()
+func (t *trial) startAnother(ctx context.Context, change func(*launch.Command)) (restore func()) {
+	command := t.config.command()
 	change(&command)
 	process, err := launch.Start(ctx, command, launch.Log{Logger: t.log})
 	if err != nil {
@@ -91,7 +92,7 @@ const refusalLimit = 5 * time.Second
 func execHandshake(ctx context.Context, t *trial) {
 	ctx, cancel := context.WithTimeout(ctx, refusalLimit)
 	defer cancel()
-	c := t.command()
+	c := t.config.command()
 	command := exec.CommandContext(ctx, c.Path, c.Args...)
 	command.Env, command.WaitDelay = append([]string{}, c.Env...), time.Second
 	wrote, err := command.CombinedOutput()
@@ -142,26 +143,30 @@ func confine(c *launch.Command, folder string, more []string) error {
 	return nil
 }
 
-// writable are the folders of the config, as mounts name them.
-func (t *trial) writable() []string {
+// writableFolders are the folders that the driver writes to, as mounts name them.
+func (c Config) writableFolders() ([]string, error) {
 	var folders []string
-	for _, folder := range t.config.DriverFiles {
+	for _, folder := range c.DriverFiles {
 		path, err := filepath.Abs(folder)
 		if err == nil {
 			path, err = filepath.EvalSymlinks(path)
 		}
 		if err != nil {
-			t.fatalf("driverFiles: %v", err)
+			return nil, fmt.Errorf("driverFiles: %w", err)
 		}
 		folders = append(folders, path)
 	}
-	return folders
+	return folders, nil
 }
 
 func execReadOnlyRoot(ctx context.Context, t *trial) {
 	folder := t.folder()
 	defer func() { _ = os.RemoveAll(folder) }()
-	trivial, writable := launch.Command{Path: "true"}, t.writable()
+	writable, err := t.config.writableFolders()
+	if err != nil {
+		t.fatalf("%v", err)
+	}
+	trivial := launch.Command{Path: "true"}
 	if err := confine(&trivial, folder, writable); err != nil {
 		t.notRun("this system cannot make its files read-only for one process: " + err.Error())
 	}
@@ -170,7 +175,7 @@ func execReadOnlyRoot(ctx context.Context, t *trial) {
 	if wrote, err := try.CombinedOutput(); err != nil {
 		t.notRun("this system does not allow to make its files read-only for one process: " + string(bytes.TrimSpace(wrote)))
 	}
-	defer t.another(ctx, func(c *launch.Command) { _ = confine(c, folder, writable) })() // it was possible
+	defer t.startAnother(ctx, func(c *launch.Command) { _ = confine(c, folder, writable) })() // it was possible
 	m := t.machine()
 	m.running(ctx)
 	if _, err := m.get(ctx); err != nil {

@@ -92,7 +92,7 @@ const words = "The saw blade is blunt."
 
 func cloudFails(ctx context.Context, t *trial, which backendv1alpha1.NamedError, want driverv1alpha1.ErrorReason) {
 	m := t.machine()
-	t.inject(ctx, m, &backendv1alpha1.Fault{
+	t.cloud.inject(ctx, m, &backendv1alpha1.Fault{
 		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: which, Message: words},
 	})
 	_, err := m.create(ctx)
@@ -100,7 +100,7 @@ func cloudFails(ctx context.Context, t *trial, which backendv1alpha1.NamedError,
 	if !strings.Contains(status.Convert(err).Message(), words) {
 		t.errorf("the cloud said %q, and the driver %q", words, status.Convert(err).Message())
 	}
-	t.calm(ctx)
+	t.cloud.removeFaults(ctx)
 	// What came of it can be deleted, and the error was not remembered.
 	m.running(ctx)
 }
@@ -216,7 +216,7 @@ func noSecrets(ctx context.Context, t *trial) {
 
 func retryAfter(ctx context.Context, t *trial) {
 	m := t.machine()
-	t.inject(ctx, m, &backendv1alpha1.Fault{
+	t.cloud.inject(ctx, m, &backendv1alpha1.Fault{
 		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR,
 		Error: &backendv1alpha1.FaultError{
 			Name: backendv1alpha1.NamedError_NAMED_ERROR_RATE_LIMIT, RetryAfter: durationpb.New(7 * time.Second),

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -68,60 +66,6 @@ func unjudged(ctx context.Context) context.Context {
 	return context.WithValue(ctx, trialKey{}, (*trial)(nil))
 }
 
-// operations are the mutating calls of the cloud that a create and a delete make.
-func (t *trial) operations(ctx context.Context) (create, remove []string) {
-	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
-	if err != nil {
-		t.fatalf("the cloud's hooks: %v", err)
-	}
-	if len(info.GetCreateOperations()) == 0 || len(info.GetDeleteOperations()) == 0 {
-		t.notRun("the cloud's hooks do not tell which calls a create and a delete make")
-	}
-	return info.GetCreateOperations(), info.GetDeleteOperations()
-}
-
-// strike has the next call of an operation for the machine misbehave.
-func (t *trial) strike(ctx context.Context, m *machine, operation string, fault *backendv1alpha1.Fault) {
-	fault.Match, fault.Times = &backendv1alpha1.FaultMatch{Operation: operation}, 1
-	t.inject(ctx, m, fault)
-}
-
-// strikeLimit is how long it may take until a call meets a fault that waits for it.
-const strikeLimit = 10 * time.Second
-
-// struck waits until a call for the machine that met a fault is as wanted.
-func (t *trial) struck(ctx context.Context, m *machine, wanted func(*backendv1alpha1.Call) bool) {
-	began := time.Now()
-	for revision := int64(0); ; {
-		answer, err := t.backend.ListCalls(ctx, &backendv1alpha1.ListCallsRequest{
-			AfterRevision: revision, Wait: durationpb.New(time.Second), MachineUid: m.ref.GetUid(),
-		})
-		if err != nil {
-			t.fatalf("the cloud's hooks: list the calls: %v", err)
-		}
-		for _, one := range answer.GetCalls() {
-			if len(one.GetFaultIds()) > 0 && wanted(one) {
-				return
-			}
-			revision = max(revision, one.GetRevision())
-		}
-		if time.Since(began) > strikeLimit {
-			t.fatalf("waited %s in vain for the call of the cloud that the fault strikes to get further", strikeLimit)
-		}
-	}
-}
-
-// hold begins what begin does, and returns when the cloud holds the operation at the point. wait
-// returns when it has ended, and how.
-func (t *trial) hold(ctx context.Context, m *machine, at place, begin func(context.Context) error) (wait func() error) {
-	t.strike(ctx, m, at.operation, &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: at.point})
-	ended := make(chan error, 1)
-	go func() { ended <- begin(unjudged(ctx)) }()
-	done := at.point == backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT
-	t.struck(ctx, m, func(c *backendv1alpha1.Call) bool { return c.GetDone() == done })
-	return func() error { return <-ended }
-}
-
 // place is where a fault strikes.
 type place struct {
 	operation string
@@ -142,15 +86,15 @@ func places(operations []string) []place {
 // killAt kills the driver while the cloud holds a call, lets the call go on, and has another driver
 // take over.
 func (t *trial) killAt(ctx context.Context, m *machine, at place, begin func(context.Context) error) {
-	wait := t.hold(ctx, m, at, begin)
+	wait := t.cloud.hold(ctx, m, at, begin)
 	if err := t.driver.Process().Kill(); err != nil {
 		t.fatalf("kill the driver: %v", err)
 	}
 	_ = wait() // it was killed in the middle
 	// The connection may not have noticed yet.
 	_ = t.driver.Close()
-	t.calm(ctx)
-	t.struck(ctx, m, func(c *backendv1alpha1.Call) bool { return c.GetAnswerTime() != nil })
+	t.cloud.removeFaults(ctx)
+	t.cloud.awaitFault(ctx, m, func(c *backendv1alpha1.Call) bool { return c.GetAnswerTime() != nil })
 	if err := t.reach(ctx); err != nil {
 		t.fatalf("after a kill: %v", err)
 	}
@@ -179,7 +123,7 @@ func (m *machine) removeUntilError(ctx context.Context) error {
 }
 
 func killedCreate(ctx context.Context, t *trial) {
-	operations, _ := t.operations(ctx)
+	operations, _ := t.cloud.operations(ctx)
 	for _, at := range places(operations) {
 		m := t.machine()
 		m.intend()
@@ -191,7 +135,7 @@ func killedCreate(ctx context.Context, t *trial) {
 // exactlyOne has the machine run, and then be gone.
 func (t *trial) exactlyOne(ctx context.Context, m *machine, after string) {
 	m.running(ctx)
-	if n := len(t.named(ctx, m)); n != 1 {
+	if n := len(t.cloud.vmsNamed(ctx, m)); n != 1 {
 		t.errorf("%s: the machine has %d VMs", after, n)
 	}
 	t.nothingLeft(ctx, m, after)
@@ -200,24 +144,13 @@ func (t *trial) exactlyOne(ctx context.Context, m *machine, after string) {
 // nothingLeft has the machine be gone.
 func (t *trial) nothingLeft(ctx context.Context, m *machine, after string) {
 	m.gone(ctx)
-	if n := t.left(ctx, m); n > 0 {
+	if n := t.cloud.countResources(ctx, m); n > 0 {
 		t.errorf("%s: %d resources of the machine are left", after, n)
 	}
 }
 
-// named returns the VMs of a machine, and those that only look like its own.
-func (t *trial) named(ctx context.Context, m *machine) []*backendv1alpha1.VM {
-	answer, err := t.backend.ListVMs(ctx, &backendv1alpha1.ListVMsRequest{ClusterUid: m.cluster})
-	if err != nil {
-		t.fatalf("the cloud's hooks: list the VMs: %v", err)
-	}
-	return slices.DeleteFunc(answer.GetVms(), func(v *backendv1alpha1.VM) bool {
-		return v.GetName() != m.ref.GetName() && v.GetMachineUid() != m.ref.GetUid() || v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE
-	})
-}
-
 func killedDelete(ctx context.Context, t *trial) {
-	_, operations := t.operations(ctx)
+	_, operations := t.cloud.operations(ctx)
 	for _, at := range places(operations) {
 		m := t.machine()
 		m.running(ctx)
@@ -235,14 +168,14 @@ func answerLost() *backendv1alpha1.Fault {
 func (t *trial) createInVain(ctx context.Context, operation string) *machine {
 	m := t.machine()
 	m.intend()
-	t.strike(ctx, m, operation, answerLost())
+	t.cloud.injectOnce(ctx, m, operation, answerLost())
 	_ = m.createOnly(unjudged(ctx))
-	t.struck(ctx, m, (*backendv1alpha1.Call).GetDone)
+	t.cloud.awaitFault(ctx, m, (*backendv1alpha1.Call).GetDone)
 	return m
 }
 
 func lostAnswer(ctx context.Context, t *trial) {
-	creates, deletes := t.operations(ctx)
+	creates, deletes := t.cloud.operations(ctx)
 	for _, operation := range creates {
 		m := t.createInVain(ctx, operation)
 		t.exactlyOne(ctx, m, "the answer to "+operation+" was lost")
@@ -250,7 +183,7 @@ func lostAnswer(ctx context.Context, t *trial) {
 	for _, operation := range deletes {
 		m := t.machine()
 		m.running(ctx)
-		t.strike(ctx, m, operation, answerLost())
+		t.cloud.injectOnce(ctx, m, operation, answerLost())
 		_ = m.removeUntilError(unjudged(ctx))
 		t.nothingLeft(ctx, m, "the answer to "+operation+" was lost")
 	}
@@ -260,7 +193,7 @@ func faultAccountChanged(ctx context.Context, t *trial) {
 	if len(t.otherSecrets) == 0 {
 		t.notRun(noOtherAccount)
 	}
-	creates, _ := t.operations(ctx)
+	creates, _ := t.cloud.operations(ctx)
 	for _, operation := range creates {
 		m := t.createInVain(ctx, operation)
 		m.secrets = t.otherSecrets
@@ -282,11 +215,11 @@ func faultAccountChanged(ctx context.Context, t *trial) {
 }
 
 func failedHalfWay(ctx context.Context, t *trial) {
-	creates, _ := t.operations(ctx)
+	creates, _ := t.cloud.operations(ctx)
 	for _, operation := range creates {
 		m := t.machine()
 		m.intend()
-		t.strike(ctx, m, operation, &backendv1alpha1.Fault{
+		t.cloud.injectOnce(ctx, m, operation, &backendv1alpha1.Fault{
 			Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
 		})
 		if err := m.createOnly(ctx); err == nil {
@@ -301,21 +234,21 @@ func failedHalfWay(ctx context.Context, t *trial) {
 const quiet = 500 * time.Millisecond
 
 func cancelled(ctx context.Context, t *trial) {
-	creates, _ := t.operations(ctx)
+	creates, _ := t.cloud.operations(ctx)
 	for _, operation := range creates {
 		m := t.machine()
 		m.intend()
 		cancelling, cancel := context.WithCancel(ctx)
 		defer cancel()
-		wait := t.hold(cancelling, m, place{operation, backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT}, m.createOnly)
+		wait := t.cloud.hold(cancelling, m, place{operation, backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT}, m.createOnly)
 		cancel()
 		_ = wait() // it was cancelled in the middle
 		// The driver hears of it a little later.
 		t.watch(ctx)
-		before := t.mutations(ctx, m, creates)
-		t.calm(ctx)
+		before := t.cloud.countCalls(ctx, m, creates)
+		t.cloud.removeFaults(ctx)
 		t.watch(ctx)
-		if after := t.mutations(ctx, m, creates); after > before {
+		if after := t.cloud.countCalls(ctx, m, creates); after > before {
 			t.errorf("cancelled at %s: %d more calls that change the cloud were begun", operation, after-before)
 		}
 		t.exactlyOne(ctx, m, "cancelled at "+operation)
@@ -331,47 +264,32 @@ func (t *trial) watch(ctx context.Context) {
 	}
 }
 
-// mutations counts the calls of operations that the cloud got for a machine.
-func (t *trial) mutations(ctx context.Context, m *machine, operations []string) int {
-	answer, err := t.backend.ListCalls(ctx, &backendv1alpha1.ListCallsRequest{MachineUid: m.ref.GetUid()})
-	if err != nil {
-		t.fatalf("the cloud's hooks: list the calls: %v", err)
-	}
-	n := 0
-	for _, one := range answer.GetCalls() {
-		if slices.Contains(operations, one.GetOperation()) {
-			n++
-		}
-	}
-	return n
-}
-
 func deadline(ctx context.Context, t *trial) {
-	creates, _ := t.operations(ctx)
+	creates, _ := t.cloud.operations(ctx)
 	m := t.machine()
 	m.intend()
-	t.strike(ctx, m, creates[0], &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HANG})
+	t.cloud.injectOnce(ctx, m, creates[0], &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HANG})
 	limited, cancel := context.WithTimeout(unjudged(ctx), quiet)
 	defer cancel()
 	if err := m.createOnly(limited); err == nil {
 		t.errorf("a create of which the cloud never ends has succeeded")
 	}
 	began := time.Now()
-	t.struck(ctx, m, func(c *backendv1alpha1.Call) bool {
+	t.cloud.awaitFault(ctx, m, func(c *backendv1alpha1.Call) bool {
 		return c.GetProgress() == backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED
 	})
 	if took := time.Since(began); took > 5*time.Second {
 		t.errorf("the driver let go of the cloud %s after the deadline", took.Round(time.Millisecond))
 	}
-	t.calm(ctx)
+	t.cloud.removeFaults(ctx)
 	t.exactlyOne(ctx, m, "its deadline was over")
 }
 
 // endLimit is how long a driver may take to end once it has been asked to and nothing is under way.
 const endLimit = 30 * time.Second
 
-// ends says whether a process ends in time.
-func (t *trial) ends(ctx context.Context, process *os.Process) bool {
+// endsInTime waits until a process has ended, and says whether it did in time.
+func endsInTime(ctx context.Context, t *trial, process *os.Process) bool {
 	for began := time.Now(); time.Since(began) < endLimit; {
 		if errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
 			return true
@@ -386,20 +304,20 @@ func (t *trial) ends(ctx context.Context, process *os.Process) bool {
 }
 
 func terminated(ctx context.Context, t *trial) {
-	creates, _ := t.operations(ctx)
+	creates, _ := t.cloud.operations(ctx)
 	m := t.machine()
 	m.intend()
-	wait := t.hold(ctx, m, place{creates[0], backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT}, m.createOnly)
+	wait := t.cloud.hold(ctx, m, place{creates[0], backendv1alpha1.FaultPoint_FAULT_POINT_AFTER_EFFECT}, m.createOnly)
 	process := t.driver.Process()
 	if err := process.Signal(syscall.SIGTERM); err != nil {
 		t.fatalf("signal the driver: %v", err)
 	}
 	t.watch(ctx)
-	t.calm(ctx)
+	t.cloud.removeFaults(ctx)
 	if err := wait(); err != nil {
 		t.errorf("the call under way did not end: %v", err)
 	}
-	if !t.ends(ctx, process) {
+	if !endsInTime(ctx, t, process) {
 		t.errorf("the driver's process had not ended %s after its last call", endLimit)
 		_ = process.Kill() // it may end just now
 	}
@@ -413,10 +331,7 @@ func terminated(ctx context.Context, t *trial) {
 // stale does something with a machine that is made while one of the cloud's lists is behind, for
 // each of them.
 func (t *trial) stale(ctx context.Context, do func(m *machine, operation string)) {
-	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
-	if err != nil {
-		t.fatalf("the cloud's hooks: %v", err)
-	}
+	info := t.cloud.info(ctx)
 	if !slices.Contains(info.GetEffects(), backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE) {
 		t.notRun("the cloud's hooks cannot have a list be behind: let them support FAULT_EFFECT_STALE")
 	}
@@ -430,7 +345,7 @@ func (t *trial) stale(ctx context.Context, do func(m *machine, operation string)
 		m := t.machine()
 		m.running(ctx)
 		do(m, operation)
-		t.calm(ctx)
+		t.cloud.removeFaults(ctx)
 		t.exactlyOne(ctx, m, operation+" was behind")
 	}
 }

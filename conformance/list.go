@@ -136,24 +136,21 @@ func listBadToken(ctx context.Context, t *trial) {
 // halfMade has a create fail at the cloud's last call, if it makes several, and returns the
 // machine.
 func (t *trial) halfMade(ctx context.Context) *machine {
-	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
-	if err != nil {
-		t.fatalf("the cloud's hooks: %v", err)
-	}
+	info := t.cloud.info(ctx)
 	calls := info.GetCreateOperations()
 	if len(calls) < 2 {
 		t.notRun("this cloud makes a machine in one call")
 	}
 	m := t.machine()
-	t.inject(ctx, m, &backendv1alpha1.Fault{
+	t.cloud.inject(ctx, m, &backendv1alpha1.Fault{
 		Match:  &backendv1alpha1.FaultMatch{Operation: calls[len(calls)-1]},
 		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_CAPACITY},
 	})
 	if _, err := m.create(ctx); err == nil {
 		t.fatalf("a create succeeded of which %s failed", calls[len(calls)-1])
 	}
-	t.calm(ctx)
-	if t.left(ctx, m) == 0 {
+	t.cloud.removeFaults(ctx)
+	if t.cloud.countResources(ctx, m) == 0 {
 		t.notRun("the driver has cleaned up after the create that failed")
 	}
 	return m
@@ -171,10 +168,7 @@ func listLeftovers(ctx context.Context, t *trial) {
 }
 
 func listPartialFailure(ctx context.Context, t *trial) {
-	info, err := t.backend.GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{})
-	if err != nil {
-		t.fatalf("the cloud's hooks: %v", err)
-	}
+	info := t.cloud.info(ctx)
 	m := t.machine()
 	m.running(ctx)
 	for _, operation := range reads(info) {
@@ -188,7 +182,7 @@ func listPartialFailure(ctx context.Context, t *trial) {
 		if found, err := t.list(ctx, t.clusterUID, 0); err == nil && found[m.ref.GetUid()] == nil {
 			t.errorf("while %s fails the list lacks a machine", operation)
 		}
-		t.calm(ctx)
+		t.cloud.removeFaults(ctx)
 	}
 }
 

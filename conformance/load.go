@@ -58,7 +58,7 @@ func concurrentMachines(ctx context.Context, t *trial) {
 		if t.backend == nil {
 			continue
 		}
-		if vms := t.vms(ctx, m); len(vms) != 1 || !bytes.Equal(vms[0].GetUserData(), m.userData) {
+		if vms := t.cloud.vms(ctx, m); len(vms) != 1 || !bytes.Equal(vms[0].GetUserData(), m.userData) {
 			t.errorf("the machine %s has %d VMs, or another one's user data", m.ref.GetUid(), len(vms))
 		}
 	}
@@ -76,13 +76,13 @@ func together(machines []*machine, do func(*machine)) {
 
 func probeUnderLoad(ctx context.Context, t *trial) {
 	n := min(t.maxRequests(), t.config.Crowd)
-	creates, _ := t.operations(ctx)
+	creates, _ := t.cloud.operations(ctx)
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	for range n {
 		m := t.machine()
 		m.intend()
-		t.strike(ctx, m, creates[0], &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD})
+		t.cloud.injectOnce(ctx, m, creates[0], &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD})
 		waiting.Go(func() { _ = m.createOnly(unjudged(ctx)) })
 	}
 	t.watch(ctx)
@@ -95,7 +95,7 @@ func probeUnderLoad(ctx context.Context, t *trial) {
 			t.errorf("with %d creates under way the probe took %s: %v", n, took.Round(time.Millisecond), err)
 		}
 	}
-	t.calm(ctx)
+	t.cloud.removeFaults(ctx)
 }
 
 func hugeMessage(ctx context.Context, t *trial) {
@@ -123,6 +123,13 @@ func leak(ctx context.Context, t *trial) {
 	if cycles == 0 {
 		t.notRun("it takes time: say how many machines to make and delete as cycles")
 	}
+	measure := func() (files, memory int) {
+		files, memory, err := usageOf(t.driver.Process().Pid)
+		if err != nil {
+			t.notRun("this system does not tell what a process uses: " + err.Error())
+		}
+		return files, memory
+	}
 	var filesBefore, memoryBefore int
 	for i := range cycles {
 		m := t.machine()
@@ -132,32 +139,32 @@ func leak(ctx context.Context, t *trial) {
 		m.gone(ctx)
 		t.made = t.made[:len(t.made)-1]
 		if i == cycles/10 {
-			filesBefore, memoryBefore = t.usage()
+			filesBefore, memoryBefore = measure()
 		}
 	}
-	files, memory := t.usage()
+	files, memory := measure()
 	if files > filesBefore+moreFiles || memory > memoryBefore+moreMemory {
 		t.errorf("over %d machines the driver's open files went from %d to %d, and its memory from %d to %d KiB",
 			cycles-cycles/10, filesBefore, files, memoryBefore>>10, memory>>10)
 	}
 }
 
-// usage is how many files the driver has open, and how many bytes of its memory are resident, as
+// usageOf returns how many files a process has open, and how many bytes of its memory are resident, as
 // Linux tells.
-func (t *trial) usage() (files, memory int) {
-	folder := filepath.Join("/proc", strconv.Itoa(t.driver.Process().Pid))
+func usageOf(pid int) (files, memory int, err error) {
+	folder := filepath.Join("/proc", strconv.Itoa(pid))
 	open, err := os.ReadDir(filepath.Join(folder, "fd"))
 	if err != nil {
-		t.notRun("this system does not tell what a process uses: " + err.Error())
+		return 0, 0, fmt.Errorf("count the open files: %w", err)
 	}
 	raw, err := os.ReadFile(filepath.Join(folder, "statm"))
 	if err != nil {
-		t.notRun("this system does not tell what a process uses: " + err.Error())
+		return 0, 0, fmt.Errorf("read the memory: %w", err)
 	}
 	fields := strings.Fields(string(raw))
 	pages, err := strconv.Atoi(fields[1])
 	if err != nil {
-		t.fatalf("read the memory of the driver: %v", err)
+		return 0, 0, fmt.Errorf("read the memory: %w", err)
 	}
-	return len(open), pages * os.Getpagesize()
+	return len(open), pages * os.Getpagesize(), nil
 }

@@ -60,7 +60,7 @@ func (s *slow) try(t *testing.T, crowd int, limit int32) Result {
 	to := &target{machines: s, capabilities: &driverv1alpha1.GetCapabilitiesResponse{Limits: &driverv1alpha1.Limits{MaxConcurrentRequests: limit}}}
 	to.turns = make(chan struct{}, to.maxRequests())
 	c := Config{Crowd: crowd, Timeouts: Timeouts{Running: Duration{2 * slowness}, Gone: Duration{2 * slowness}}}
-	one := &trial{session: &session{target: to, config: c, journal: j}}
+	one := newTrial(&session{target: to, config: c, journal: j})
 	return one.result(t.Context(), Check{ID: "fault/concurrent", run: concurrentMachines})
 }
 

@@ -85,7 +85,7 @@ func (s *session) try(ctx context.Context, c Check) Result {
 	if err := s.reach(ctx); err != nil {
 		return Result{ID: c.ID, Level: c.Level, Rule: c.Rule, Outcome: Failed, Breaches: []string{"the driver is gone: " + err.Error()}}
 	}
-	result := (&trial{session: s}).result(ctx, c)
+	result := newTrial(s).result(ctx, c)
 	if why, waived := s.config.Waive[c.ID]; waived && result.Outcome == Failed {
 		result.Outcome, result.Reason = Waived, why
 	}
@@ -159,7 +159,7 @@ func Clean(ctx context.Context, c Config, runID string) (int, error) {
 		return 0, err
 	}
 	defer s.close()
-	t := &trial{session: s}
+	t := newTrial(s)
 	for _, e := range left {
 		inGoroutine(func() {
 			m := &machine{t: t, ref: e.ref(), cluster: e.Cluster, spec: c.ProviderSpec, secrets: s.secrets, intended: true}

@@ -18,20 +18,20 @@ func settleChecks() []Check {
 // settle has each of the cloud's calls of a create land after the create was given up and a delete
 // has left nothing.
 func settle(ctx context.Context, t *trial) {
-	creates, _ := t.operations(ctx)
+	creates, _ := t.cloud.operations(ctx)
 	for _, operation := range creates {
 		m := t.machine()
 		m.intend()
 		creating, giveUp := context.WithCancel(ctx)
 		defer giveUp()
-		wait := t.hold(creating, m, place{operation, backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT}, m.createOnly)
+		wait := t.cloud.hold(creating, m, place{operation, backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT}, m.createOnly)
 		giveUp()
 		_ = wait() // it was given up
 		m.gone(ctx)
 		m.intend() // what is held may still come
-		t.calm(ctx)
-		t.struck(ctx, m, ended)
-		if n := t.left(ctx, m); n > 0 && contract.CreateSettle(t.capabilities.GetLimits()) == 0 {
+		t.cloud.removeFaults(ctx)
+		t.cloud.awaitFault(ctx, m, ended)
+		if n := t.cloud.countResources(ctx, m); n > 0 && contract.CreateSettle(t.capabilities.GetLimits()) == 0 {
 			t.errorf("%s made %d resources after a delete had left nothing, and limits.create_settle is 0: declare how long that can take, or "+
 				"leave it unset, which means %s", operation, n, contract.DefaultCreateSettle)
 		}

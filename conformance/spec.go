@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -139,7 +138,7 @@ func specPaths(ctx context.Context, t *trial) {
 }
 
 func specOffline(ctx context.Context, t *trial) {
-	before := t.calls(ctx)
+	before := t.cloud.countAllCalls(ctx)
 	t.violations(ctx, t.config.ProviderSpec)
 	if t.has(featureDefault) {
 		t.defaulted(ctx, t.config.ProviderSpec)
@@ -147,22 +146,9 @@ func specOffline(ctx context.Context, t *trial) {
 	if t.has(featureSchema) {
 		specSchema(ctx, t)
 	}
-	if n := t.calls(ctx) - before; n != 0 {
+	if n := t.cloud.countAllCalls(ctx) - before; n != 0 {
 		t.errorf("the cloud was called %d times", n)
 	}
-}
-
-// calls counts the calls of the cloud's own API.
-func (t *trial) calls(ctx context.Context) int64 {
-	totals, err := t.backend.GetTotals(ctx, &backendv1alpha1.GetTotalsRequest{})
-	if err != nil {
-		t.fatalf("the cloud's hooks: %v", err)
-	}
-	n := int64(0)
-	for _, calls := range totals.GetCalls() {
-		n += calls
-	}
-	return n
 }
 
 // quantity is how Kubernetes writes an amount.

@@ -141,22 +141,10 @@ func statusDeleted(ctx context.Context, t *trial) {
 	t.expect("a status of a machine that was deleted", err, notFound)
 }
 
-// outside does something to the machine's VM that the driver has no part in.
-func (t *trial) outside(ctx context.Context, m *machine, change backendv1alpha1.VMChange) {
-	vms := t.vms(ctx, m)
-	if len(vms) != 1 {
-		t.fatalf("the cloud has %d VMs of the machine, want 1", len(vms))
-	}
-	_, err := t.backend.ChangeVM(ctx, &backendv1alpha1.ChangeVMRequest{Id: vms[0].GetId(), Change: change, Message: words})
-	if err != nil {
-		t.fatalf("the cloud's hooks: change the VM: %v", err)
-	}
-}
-
 func statusExternalStop(ctx context.Context, t *trial) {
 	m := t.machine()
 	id := m.running(ctx).GetProviderId()
-	t.outside(ctx, m, backendv1alpha1.VMChange_VM_CHANGE_STOP)
+	t.cloud.changeVM(ctx, m, backendv1alpha1.VMChange_VM_CHANGE_STOP)
 	now, err := m.get(ctx)
 	if err != nil || now.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_STOPPED || now.GetProviderId() != id {
 		t.errorf("the VM %s that was stopped is %s, %q (%v)", id, now.GetState(), now.GetProviderId(), err)
@@ -166,7 +154,7 @@ func statusExternalStop(ctx context.Context, t *trial) {
 func statusExternalDelete(ctx context.Context, t *trial) {
 	m := t.machine()
 	m.running(ctx)
-	t.outside(ctx, m, backendv1alpha1.VMChange_VM_CHANGE_DELETE)
+	t.cloud.changeVM(ctx, m, backendv1alpha1.VMChange_VM_CHANGE_DELETE)
 	for _, forget := range []bool{false, true} {
 		if forget {
 			m.forget()
@@ -184,7 +172,7 @@ func statusExternalDelete(ctx context.Context, t *trial) {
 
 func statusFailed(ctx context.Context, t *trial) {
 	m := t.machine()
-	t.inject(ctx, m, &backendv1alpha1.Fault{
+	t.cloud.inject(ctx, m, &backendv1alpha1.Fault{
 		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_FAILS, Error: &backendv1alpha1.FaultError{Message: words},
 	})
 	m.until(ctx, "to fail", t.config.Timeouts.Running.Duration, func(ctx context.Context) (time.Duration, error) {

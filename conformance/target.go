@@ -24,7 +24,8 @@ import (
 type target struct {
 	way    transport.Transport
 	driver *transport.Conn
-	cloud  *grpc.ClientConn
+	// hooks is the connection to the cloud's hooks; nil where it serves none.
+	hooks *grpc.ClientConn
 	// wrote is what the driver has written, if the harness has started it: log writes there.
 	wrote *record
 	log   *slog.Logger
@@ -56,11 +57,11 @@ func connect(ctx context.Context, c Config) (*target, error) {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
 	if c.Backend != "" {
-		if t.cloud, err = grpc.NewClient(c.Backend, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		if t.hooks, err = grpc.NewClient(c.Backend, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 			t.close()
 			return nil, fmt.Errorf("backend: %w", err)
 		}
-		t.backend = backendv1alpha1.NewBackendServiceClient(t.cloud)
+		t.backend = backendv1alpha1.NewBackendServiceClient(t.hooks)
 	}
 	if err := t.introduce(ctx); err != nil {
 		t.close()
@@ -130,8 +131,8 @@ func (t *target) close() {
 	if t.driver != nil {
 		_ = t.driver.Close()
 	}
-	if t.cloud != nil {
-		_ = t.cloud.Close()
+	if t.hooks != nil {
+		_ = t.hooks.Close()
 	}
 }
 

@@ -14,17 +14,23 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/millwright-dev/millwright/proto/contract"
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
 // trial is one check under way. What it finds it notes; fatalf and notRun end it at once.
 type trial struct {
 	*session
+	cloud    *cloud
 	mu       sync.Mutex
 	breaches []string
 	missing  string
 	made     []*machine
+}
+
+func newTrial(s *session) *trial {
+	t := &trial{session: s}
+	t.cloud = &cloud{t: t, backend: s.backend}
+	return t
 }
 
 type trialKey struct{}
@@ -63,7 +69,7 @@ func (t *trial) result(ctx context.Context, c Check) Result {
 	inGoroutine(func() { c.run(ctx, t) })
 	// A check that was cancelled leaves nothing either.
 	ctx = context.WithoutCancel(ctx)
-	inGoroutine(func() { t.calm(ctx) })
+	inGoroutine(func() { t.cloud.removeFaults(ctx) })
 	for _, m := range t.made {
 		m.spec, m.secrets, m.epoch = t.config.ProviderSpec, t.secrets, 0
 		inGoroutine(func() { m.gone(ctx) })
@@ -86,47 +92,6 @@ func inGoroutine(f func()) {
 		f()
 	}()
 	<-done
-}
-
-// calm takes away what the check had the cloud do.
-func (t *trial) calm(ctx context.Context) {
-	if t.backend == nil {
-		return
-	}
-	if _, err := t.backend.RemoveFaults(ctx, &backendv1alpha1.RemoveFaultsRequest{}); err != nil {
-		t.errorf("the cloud's hooks: remove the faults: %v", err)
-	}
-}
-
-// inject has the cloud misbehave for one machine until the check ends.
-func (t *trial) inject(ctx context.Context, m *machine, fault *backendv1alpha1.Fault) {
-	if fault.GetMatch() == nil {
-		fault.Match = &backendv1alpha1.FaultMatch{}
-	}
-	fault.Match.MachineUid = m.ref.GetUid()
-	if _, err := t.backend.InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: fault}); err != nil {
-		t.fatalf("the cloud's hooks: inject a fault: %v", err)
-	}
-}
-
-// vms returns what VMs the cloud has of a machine.
-func (t *trial) vms(ctx context.Context, m *machine) []*backendv1alpha1.VM {
-	answer, err := t.backend.ListVMs(ctx, &backendv1alpha1.ListVMsRequest{ClusterUid: m.cluster})
-	if err != nil {
-		t.fatalf("the cloud's hooks: list the VMs: %v", err)
-	}
-	return slices.DeleteFunc(answer.GetVms(), func(v *backendv1alpha1.VM) bool {
-		return v.GetMachineUid() != m.ref.GetUid() || v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE
-	})
-}
-
-// left counts what resources the cloud has of a machine.
-func (t *trial) left(ctx context.Context, m *machine) int {
-	answer, err := t.backend.ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: m.cluster, MachineUid: m.ref.GetUid()})
-	if err != nil {
-		t.fatalf("the cloud's hooks: list the resources: %v", err)
-	}
-	return len(answer.GetResources())
 }
 
 // expect notes a breach unless err is the driver's own, with that reason.

@@ -63,7 +63,7 @@ func (m *machine) unchanged(ctx context.Context, what string, do func()) {
 			return now, 0
 		}
 		revision := int64(0)
-		for _, vm := range m.t.vms(ctx, m) {
+		for _, vm := range m.t.cloud.vms(ctx, m) {
 			revision += vm.GetRevision()
 		}
 		return now, revision

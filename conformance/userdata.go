@@ -40,7 +40,7 @@ func userDataExact(ctx context.Context, t *trial) {
 	m := t.machine()
 	m.userData = append([]byte{0, 0xff, '\r', '\n', 0}, noise(2000)...)
 	m.running(ctx)
-	vms := t.vms(ctx, m)
+	vms := t.cloud.vms(ctx, m)
 	if len(vms) != 1 || !bytes.Equal(vms[0].GetUserData(), m.userData) {
 		t.errorf("of %d bytes of user data not the same have reached the VM", len(m.userData))
 	}
