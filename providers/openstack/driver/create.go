@@ -2,13 +2,8 @@ package driver
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -17,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
 	"github.com/millwright-dev/millwright/sdk"
@@ -29,9 +23,8 @@ type creation struct {
 	subject
 	want    spec.Spec
 	request *driverv1alpha1.CreateMachineRequest
-	// body and plans are what the spec asks for, once it has been looked up.
-	body  body
-	plans []portPlan
+	// plan is what the spec asks for; nil before it was looked up.
+	plan *plan
 	// exists says that the project may hold something of the machine.
 	exists bool
 }
@@ -41,7 +34,7 @@ type creation struct {
 func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, err error) {
 	_, c.exists = c.attempts.place(c.Owner)
 	if !c.exists {
-		made, err = c.begin(ctx)
+		made, err = c.makeUnseen(ctx)
 	}
 	if made == nil && err == nil {
 		made, err = c.resume(ctx)
@@ -56,13 +49,14 @@ func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, er
 	return nil, sdk.AddDetails(err, sdk.WithPartialState("", placeOf(c.Session).encode()))
 }
 
-// asked takes in what came of a request that makes something.
-func (c *creation) asked(err error) { c.exists = c.exists || !session.IsRefused(err) }
+// noteOutcome takes in what came of a request that makes something.
+func (c *creation) noteOutcome(err error) { c.exists = c.exists || !session.IsRefused(err) }
 
-// begin makes a machine of which there is nothing yet, as of nearly every one of which this process
-// has not made anything before: it looks for servers that have come or gone lately, and has Neutron
-// refuse its first port where there is one. It returns nothing where one has to look closer.
-func (c *creation) begin(ctx context.Context) (*driverv1alpha1.Machine, error) {
+// makeUnseen makes a machine without looking for what there may be of it: nearly always there is
+// nothing. Two things make that safe. It looks for servers that have come or gone recently. And it
+// asks for the first port at once: where there is one already, Neutron refuses a second. It returns
+// nothing where one has to look closer.
+func (c *creation) makeUnseen(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	if !slices.ContainsFunc(c.want.Ports, isOwn) {
 		return nil, nil
 	}
@@ -74,10 +68,10 @@ func (c *creation) begin(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	}
 	found := c.holding(c.Owner)
 	var err error
-	if found.ports, err = c.claim(ctx); len(found.ports) == 0 || err != nil {
+	if found.ports, err = c.makeFirstPort(ctx); len(found.ports) == 0 || err != nil {
 		return nil, err
 	}
-	return c.make(ctx, found)
+	return c.makeMissing(ctx, found)
 }
 
 // resume returns the machine's server, or goes on with what there is of the machine.
@@ -89,7 +83,7 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	}
 	if len(found.servers) > 0 {
 		c.exists = true
-		return c.keep(ctx, found)
+		return c.returnExisting(ctx, found)
 	}
 	// Only now: a server that goes in between is in one of the two.
 	lately, err := c.reads.lately.Get(ctx, c.scope(), latelyKey(c.Owner))
@@ -97,7 +91,7 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 		return nil, err
 	}
 	if at := slices.IndexFunc(lately, func(s server) bool { return s.Status == statusDeleted }); at >= 0 {
-		return c.tombstone(lately[at]), nil
+		return c.describeDeleted(lately[at]), nil
 	}
 	if err := c.lookUp(ctx); err != nil {
 		return nil, err
@@ -107,29 +101,25 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	}
 	c.exists = c.exists || !found.empty() || len(lately) > 0
 	if len(found.servers) > 0 {
-		return c.keep(ctx, found)
+		return c.returnExisting(ctx, found)
 	}
 	if len(lately) > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The machine's server has just come.")
 	}
-	return c.make(ctx, found)
+	return c.makeMissing(ctx, found)
 }
 
 // lookUp finds what the spec names, once.
 func (c *creation) lookUp(ctx context.Context) (err error) {
-	if c.plans != nil {
-		return nil
+	if c.plan == nil {
+		c.plan, err = planner{subject: c.subject, want: c.want, userData: c.request.GetUserData(), requestTags: c.request.GetTags()}.plan(ctx)
 	}
-	if c.body, err = c.server(ctx); err != nil {
-		return err
-	}
-	c.plans, err = c.planPorts(ctx)
 	return err
 }
 
-// keep returns the machine that exists, if it is the one that is wanted. Of two servers, which
+// returnExisting returns the machine that exists, if it is the one that is wanted. Of two servers, which
 // drivers that know nothing of each other can leave, the oldest stays.
-func (c *creation) keep(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
+func (c *creation) returnExisting(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
 	if err := found.nameTaken(c.Owner); err != nil {
 		return nil, err
 	}
@@ -138,14 +128,14 @@ func (c *creation) keep(ctx context.Context, found *holding) (*driverv1alpha1.Ma
 			return nil, session.Explain(err)
 		}
 	}
-	if err := c.conflict(ctx, found.servers[0]); err != nil {
+	if err := c.checkConflict(ctx, found.servers[0]); err != nil {
 		return nil, err
 	}
 	return found.machine(c.Session), nil
 }
 
-// tombstone describes a machine that has had its server.
-func (c *creation) tombstone(gone server) *driverv1alpha1.Machine {
+// describeDeleted describes a machine whose server somebody has deleted.
+func (c *creation) describeDeleted(gone server) *driverv1alpha1.Machine {
 	had := c.holding(c.Owner)
 	had.servers = []server{gone}
 	m := had.machine(c.Session)
@@ -154,27 +144,28 @@ func (c *creation) tombstone(gone server) *driverv1alpha1.Machine {
 	return m
 }
 
-// make makes the ports that are missing, the floating IP and, after all that can fail, the server.
-func (c *creation) make(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
+// makeMissing makes the ports that are missing, the floating IP and, after all that can fail, the
+// server.
+func (c *creation) makeMissing(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
 	if left := c.attempts.wait(c.known(found.ports), c.epoch()); left > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
 	c.attempts.begin(c.Owner, placeOf(c.Session))
-	ports, err := c.ports(ctx, found.ports)
+	ports, err := c.makePorts(ctx, found.ports)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.floatingIP(ctx, ports); err != nil {
+	if err := c.makeFloatingIP(ctx, ports); err != nil {
 		return nil, err
 	}
-	body := c.body
+	body := c.plan.server
 	for _, id := range ports {
 		body.networks = append(body.networks, servers.Network{Port: id})
 	}
 	c.attempts.note(ports, c.epoch(), true)
 	made, err := servers.Create(ctx, c.Compute, body, body.hints).Extract()
-	c.asked(err)
+	c.noteOutcome(err)
 	if err != nil {
 		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
 		return nil, c.explainServer(err)
@@ -205,9 +196,9 @@ func (c *creation) known(found []port) []string {
 	return ids
 }
 
-// floatingIP makes the floating IP of the first port that the driver made. A port takes one: a
+// makeFloatingIP makes the floating IP of the first port that the driver made. A port takes one: a
 // second one is refused. One that was made for a port which is gone is taken along.
-func (c *creation) floatingIP(ctx context.Context, ports []string) error {
+func (c *creation) makeFloatingIP(ctx context.Context, ports []string) error {
 	if c.want.FloatingIPPool == "" {
 		return nil
 	}
@@ -261,136 +252,9 @@ func (c *creation) explainServer(err error) error {
 	return explained
 }
 
-// body is what Nova is asked for.
-type body struct {
-	servers.CreateOpts
-	description string
-	networks    []servers.Network
-	hints       hints
-	flavorName  string
-}
-
-// ToServerCreateMap implements servers.CreateOptsBuilder, which knows no description.
-func (b body) ToServerCreateMap() (map[string]any, error) {
-	b.CreateOpts.Networks = b.networks
-	request, err := b.CreateOpts.ToServerCreateMap()
-	if err != nil {
-		return nil, fmt.Errorf("describe the server: %w", err)
-	}
-	if inner, is := request["server"].(map[string]any); is {
-		inner["description"] = b.description
-	}
-	return request, nil
-}
-
-// hints are scheduler hints as the user wrote them.
-type hints map[string]any
-
-// ToSchedulerHintsMap implements servers.SchedulerHintOptsBuilder: what goes beside the server in
-// the request.
-func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
-	if len(h) == 0 {
-		return nil, nil
-	}
-	return map[string]any{"os:scheduler_hints": map[string]any(h)}, nil
-}
-
-// server looks up what the spec names.
-func (c *creation) server(ctx context.Context) (body, error) {
-	flavor, err := c.Flavor(ctx, "flavor", c.want.Flavor)
-	if err != nil {
-		return body{}, err
-	}
-	image, err := c.ImageID(ctx, "image", c.want.Image)
-	if err != nil {
-		return body{}, err
-	}
-	b := body{
-		CreateOpts: servers.CreateOpts{
-			Name: c.ServerName(), FlavorRef: flavor.ID, ImageRef: image, AvailabilityZone: c.want.AvailabilityZone,
-			// Base64 here: gophercloud would take user data that happens to look like base64 for
-			// what it is not.
-			UserData: []byte(base64.StdEncoding.EncodeToString(c.request.GetUserData())),
-			Metadata: c.metadata(), ConfigDrive: c.want.ConfigDrive, Tags: c.tags(),
-			BlockDevice: blockDevices(c.want, image),
-		},
-		description: c.Description(), flavorName: flavor.Name, hints: maps.Clone(c.want.SchedulerHints),
-	}
-	if c.want.RootDisk != nil {
-		b.ImageRef = ""
-	}
-	if c.want.ServerGroup == "" {
-		return b, nil
-	}
-	group, err := c.ServerGroupID(ctx, "serverGroup", c.want.ServerGroup)
-	if err != nil {
-		return body{}, err
-	}
-	if b.hints == nil {
-		b.hints = hints{}
-	}
-	b.hints["group"] = group
-	return b, nil
-}
-
-// metadata is the users' and the request's, under the marks.
-func (c *creation) metadata() map[string]string {
-	all := map[string]string{}
-	for key, value := range c.request.GetTags() {
-		all[metadataKey(key)] = value[:min(len(value), maxMetadata)]
-	}
-	maps.Copy(all, c.want.Metadata)
-	maps.Copy(all, c.Metadata())
-	return all
-}
-
-// maxMetadata is the longest key and the longest value of metadata that Nova takes.
-const maxMetadata = 255
-
-// metadataKey is a key of the request's tags as Nova takes it: an underscore stands for what it
-// refuses, such as '/'.
-func metadataKey(key string) string {
-	plain := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_:. ", r)) {
-			return r
-		}
-		return '_'
-	}, key)
-	return plain[:min(len(plain), maxMetadata)]
-}
-
-// tags are the users' and the marks.
-func (c *creation) tags() []string {
-	return append(slices.Clone(c.want.Tags), marks.ClusterTag(c.Cluster), marks.MachineTag(c.UID))
-}
-
-// blockDevices are the disks of a server that does not boot from its flavor's disk alone. Nova
-// makes them, and deletes them with the server.
-func blockDevices(want spec.Spec, image string) []servers.BlockDevice {
-	var devices []servers.BlockDevice
-	switch root := want.RootDisk; {
-	case root != nil:
-		devices = append(devices, servers.BlockDevice{
-			SourceType: servers.SourceImage, UUID: image, DestinationType: servers.DestinationVolume, BootIndex: 0,
-			VolumeSize: root.SizeGB, VolumeType: root.VolumeType, DeleteOnTermination: true,
-		})
-	case len(want.Volumes) > 0:
-		devices = append(devices, servers.BlockDevice{
-			SourceType: servers.SourceImage, UUID: image, DestinationType: servers.DestinationLocal, BootIndex: 0, DeleteOnTermination: true,
-		})
-	}
-	for _, volume := range want.Volumes {
-		devices = append(devices, servers.BlockDevice{
-			SourceType: servers.SourceBlank, DestinationType: servers.DestinationVolume, BootIndex: -1, Tag: volume.Name,
-			VolumeSize: volume.SizeGB, VolumeType: volume.VolumeType, DeleteOnTermination: true,
-		})
-	}
-	return devices
-}
-
-// conflict returns an error where the server differs from the spec in what cannot be changed on a
+// checkConflict returns an error where the server differs from the spec in what cannot be changed on a
 // server.
-func (c *creation) conflict(ctx context.Context, have server) error {
+func (c *creation) checkConflict(ctx context.Context, have server) error {
 	var fields []sdk.ErrorOption
 	differs := func(field, value string) {
 		fields = append(fields, sdk.WithField(field, "The server has "+value+", which cannot be changed."))

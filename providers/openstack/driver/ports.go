@@ -1,9 +1,7 @@
 package driver
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,14 +21,14 @@ import (
 // isOwn says whether a port is the machine's own: one that the driver makes.
 func isOwn(p spec.Port) bool { return p.ID == "" }
 
-// claim makes the machine's first own port, of which there is one. It returns none where one has to
+// makeFirstPort makes the machine's first own port, of which there is one. It returns none where one has to
 // look: where Neutron refuses the address, which it does when there is such a port, or lets nobody
 // choose it.
-func (c *creation) claim(ctx context.Context) ([]port, error) {
-	first := &c.plans[slices.IndexFunc(c.want.Ports, isOwn)]
+func (c *creation) makeFirstPort(ctx context.Context) ([]port, error) {
+	first := &c.plan.ports[slices.IndexFunc(c.want.Ports, isOwn)]
 	c.attempts.begin(c.Owner, placeOf(c.Session))
 	made, err := ports.Create(ctx, c.Network, c.portBody(*first, first.mac)).Extract()
-	c.asked(err)
+	c.noteOutcome(err)
 	first.anyMAC = session.IsMACForbidden(err)
 	if session.IsMACInUse(err) || session.IsMACForbidden(err) {
 		return nil, nil
@@ -42,19 +40,19 @@ func (c *creation) claim(ctx context.Context) ([]port, error) {
 	return []port{{ID: made.ID, NetworkID: made.NetworkID, MAC: first.mac}}, nil
 }
 
-// ports returns the ids of the ports for the server, in the order of the spec, those that were
+// makePorts returns the ids of the ports for the server, in the order of the spec, those that were
 // missing made.
-func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
+func (c *creation) makePorts(ctx context.Context, found []port) ([]string, error) {
 	var ids []string
 	left := slices.Clone(found)
-	for _, plan := range c.plans {
+	for _, plan := range c.plan.ports {
 		if plan.want.ID != "" {
 			ids = append(ids, plan.want.ID)
 			continue
 		}
 		have := slices.IndexFunc(left, func(p port) bool { return c.fits(plan, p) })
 		if have < 0 {
-			made, err := c.port(ctx, plan, ids)
+			made, err := c.makePort(ctx, plan, ids)
 			if err != nil {
 				return nil, err
 			}
@@ -63,7 +61,7 @@ func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
 			continue
 		}
 		ids = append(ids, left[have].ID)
-		if err := c.trunk(ctx, plan, left[have]); err != nil {
+		if err := c.makeTrunk(ctx, plan, left[have]); err != nil {
 			return nil, err
 		}
 		left = slices.Delete(left, have, have+1)
@@ -71,138 +69,43 @@ func (c *creation) ports(ctx context.Context, found []port) ([]string, error) {
 	return ids, nil
 }
 
-// portPlan is a port as it shall be.
-type portPlan struct {
-	want spec.Port
-	mac  string
-	// anyMAC says that the network is known to forbid choosing the address.
-	anyMAC         bool
-	network        string
-	fixedIPs       []ports.IP
-	securityGroups []string
-}
-
 // fits says whether a port of the machine is the one of the plan: by its address, or where that
 // could not be chosen by its network.
 func (c *creation) fits(p portPlan, have port) bool {
-	return have.MAC == p.mac || have.NetworkID == p.network && !slices.Contains(c.addresses(), have.MAC)
+	return have.MAC == p.mac || have.NetworkID == p.network && !slices.Contains(chosenMACs(c.Owner), have.MAC)
 }
 
-// addresses are all that the machine's ports can have chosen.
-func (c *creation) addresses() []string {
+// chosenMACs are all the addresses that the machine's ports can have been made with.
+func chosenMACs(o marks.Owner) []string {
 	var all []string
 	for index := range spec.MaxPorts {
-		all = append(all, c.MAC(index))
+		all = append(all, o.MAC(index))
 	}
 	return all
 }
 
-// planPorts looks up what the ports of the spec name.
-func (c *creation) planPorts(ctx context.Context) ([]portPlan, error) {
-	var all []portPlan
-	for i := range c.want.Ports {
-		plan, err := c.plan(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, plan)
-	}
-	return all, nil
-}
-
-// plan looks up what a port of the spec names.
-func (c *creation) plan(ctx context.Context, index int) (portPlan, error) {
-	p := portPlan{want: c.want.Ports[index], mac: c.MAC(index)}
-	if p.want.ID != "" {
-		return p, nil
-	}
-	if err := c.place(ctx, &p); err != nil {
-		return p, err
-	}
-	if p.want.DisablePortSecurity {
-		p.securityGroups = []string{}
-		return p, nil
-	}
-	names, field := p.want.SecurityGroups, p.want.At+"securityGroups"
-	if names == nil {
-		names, field = c.want.SecurityGroups, "securityGroups"
-	}
-	if len(names) == 0 {
-		return p, nil
-	}
-	var err error
-	p.securityGroups, err = c.SecurityGroupIDs(ctx, field, names)
-	return p, err
-}
-
-// place finds the network and the subnets of a port.
-func (c *creation) place(ctx context.Context, p *portPlan) error {
-	for i, fixed := range p.want.FixedIPs {
-		ip := ports.IP{IPAddress: fixed.IPAddress}
-		if fixed.Subnet != "" {
-			subnet, err := c.Subnet(ctx, fmt.Sprintf("%sfixedIPs[%d].subnet", p.want.At, i), fixed.Subnet)
-			if err != nil {
-				return err
-			}
-			ip.SubnetID, p.network = subnet.ID, cmp.Or(p.network, subnet.NetworkID)
-		}
-		p.fixedIPs = append(p.fixedIPs, ip)
-	}
-	if p.want.Subnet != "" {
-		subnet, err := c.Subnet(ctx, p.want.SubnetField, p.want.Subnet)
-		if err != nil {
-			return err
-		}
-		p.network = subnet.NetworkID
-		if len(p.fixedIPs) == 0 {
-			p.fixedIPs = []ports.IP{{SubnetID: subnet.ID}}
-		}
-	}
-	if p.want.Network == "" && p.network != "" {
-		return nil
-	}
-	network, err := c.network(ctx, p.want.NetworkField, p.want.Network)
-	if err != nil {
-		return err
-	}
-	if p.network != "" && p.network != network {
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-			"The subnet "+p.want.Subnet+" is not in the network "+p.want.Network+".", sdk.WithField(p.want.SubnetField, "Name a subnet of that network."))
-	}
-	p.network = network
-	return nil
-}
-
-// network returns the id of a network; without a name that of the only one there is.
-func (c *creation) network(ctx context.Context, field, name string) (string, error) {
-	if name == "" {
-		return c.DefaultNetworkID(ctx, field)
-	}
-	return c.NetworkID(ctx, field, name)
-}
-
-// port makes a port, beside those that the machine has already.
-func (c *creation) port(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
+// makePort makes a port, beside those that the machine has already.
+func (c *creation) makePort(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
 	if p.anyMAC {
-		return c.withoutMAC(ctx, p, others)
+		return c.makePortWithoutMAC(ctx, p, others)
 	}
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, p.mac)).Extract()
-	c.asked(err)
+	c.noteOutcome(err)
 	if session.IsMACForbidden(err) {
-		return c.withoutMAC(ctx, p, others)
+		return c.makePortWithoutMAC(ctx, p, others)
 	}
 	if session.IsMACInUse(err) {
-		return nil, c.taken(ctx, p)
+		return nil, c.explainTakenMAC(ctx, p)
 	}
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	return made, c.trunk(ctx, p, port{ID: made.ID})
+	return made, c.makeTrunk(ctx, p, port{ID: made.ID})
 }
 
-// taken says who has the machine's address: another call for it, which has been faster, or a port
+// explainTakenMAC says who has the machine's address: another call for it, which has been faster, or a port
 // that is no longer, or not yet, this machine's by name.
-func (c *creation) taken(ctx context.Context, p portPlan) error {
+func (c *creation) explainTakenMAC(ctx context.Context, p portPlan) error {
 	holders, err := listing[port](ctx, c.Network, "ports", "ports", url.Values{"mac_address": {p.mac}, "network_id": {p.network}})
 	if err != nil {
 		return err
@@ -218,12 +121,12 @@ func (c *creation) taken(ctx context.Context, p portPlan) error {
 		"A port with the address "+p.mac+", which is this machine's, has just been made in the network "+p.network+".")
 }
 
-// withoutMAC makes a port where addresses must not be chosen. Who then sees another one takes his
+// makePortWithoutMAC makes a port where addresses must not be chosen. Who then sees another one takes his
 // own away: of two who ask at the same time, at most the first is alone when he looks. That needs
 // no clocks, and where both give way they come again.
-func (c *creation) withoutMAC(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
+func (c *creation) makePortWithoutMAC(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, "")).Extract()
-	c.asked(err)
+	c.noteOutcome(err)
 	if err != nil {
 		return nil, c.explain(err)
 	}
@@ -235,7 +138,7 @@ func (c *creation) withoutMAC(ctx context.Context, p portPlan, others []string) 
 		return other.ID != made.ID && !slices.Contains(others, other.ID) && c.fits(p, other)
 	}
 	if !slices.ContainsFunc(all, rival) {
-		return made, c.trunk(ctx, p, port{ID: made.ID})
+		return made, c.makeTrunk(ctx, p, port{ID: made.ID})
 	}
 	if err := ports.Delete(ctx, c.Network, made.ID).ExtractErr(); err != nil && !session.IsGone(err) {
 		return nil, session.Explain(err)
@@ -267,8 +170,8 @@ func (c *creation) portBody(p portPlan, mac string) ports.CreateOptsBuilder {
 	return portsbinding.CreateOptsExt{CreateOptsBuilder: body, VNICType: p.want.VNICType, Profile: p.want.Profile}
 }
 
-// trunk makes the port the parent of a trunk, where the spec wants one and it is none yet.
-func (c *creation) trunk(ctx context.Context, p portPlan, parent port) error {
+// makeTrunk makes the port the parent of a trunk, where the spec wants one and it is none yet.
+func (c *creation) makeTrunk(ctx context.Context, p portPlan, parent port) error {
 	if !p.want.Trunk || parent.Trunk != nil {
 		return nil
 	}

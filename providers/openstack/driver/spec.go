@@ -59,38 +59,8 @@ func (d *Driver) ValidateProviderSpec(
 	if err != nil {
 		return nil, err
 	}
-	answer.Violations, err = d.missing(ctx, &creation{Driver: d, subject: subject{Session: opened}, want: want, request: &driverv1alpha1.CreateMachineRequest{}})
+	answer.Violations, err = planner{subject: subject{Session: opened}, want: want}.missing(ctx)
 	return answer, err
-}
-
-// missing looks up all that a spec names, and returns what is not there.
-func (d *Driver) missing(ctx context.Context, c *creation) ([]*driverv1alpha1.FieldViolation, error) {
-	lookups := []func() error{
-		func() error { _, err := c.Flavor(ctx, "flavor", c.want.Flavor); return err },
-		func() error { _, err := c.ImageID(ctx, "image", c.want.Image); return err },
-	}
-	if c.want.ServerGroup != "" {
-		lookups = append(lookups, func() error { _, err := c.ServerGroupID(ctx, "serverGroup", c.want.ServerGroup); return err })
-	}
-	if c.want.FloatingIPPool != "" {
-		lookups = append(lookups, func() error { _, err := c.ExternalNetworkID(ctx, "floatingIpPool", c.want.FloatingIPPool); return err })
-	}
-	for i := range c.want.Ports {
-		lookups = append(lookups, func() error { _, err := c.plan(ctx, i); return err })
-	}
-	var found []*driverv1alpha1.FieldViolation
-	for _, lookup := range lookups {
-		err := lookup()
-		if err == nil {
-			continue
-		}
-		fields := violations(err)
-		if len(fields) == 0 {
-			return nil, err
-		}
-		found = append(found, fields...)
-	}
-	return found, nil
 }
 
 // violations are the fields that an error names as not there (yet); none where it is another one.
