@@ -59,7 +59,7 @@ func (a *api) ListNICs(ctx context.Context, r *fakecloudv1alpha1.ListNICsRequest
 		if err != nil {
 			return err
 		}
-		nics, more := a.cloud.nics.list(q)
+		nics, more := a.cloud.store.nics.list(q)
 		for _, n := range nics {
 			answer.Nics = append(answer.Nics, n.wire())
 		}
@@ -111,7 +111,7 @@ func (a *api) ListVMs(ctx context.Context, r *fakecloudv1alpha1.ListVMsRequest) 
 		if err != nil {
 			return err
 		}
-		vms, more := a.cloud.alive.list(q)
+		vms, more := a.cloud.store.alive.list(q)
 		for _, v := range vms {
 			answer.Vms = append(answer.Vms, v.wire())
 		}

@@ -41,8 +41,8 @@ func (h *hooks) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsRequest) 
 }
 
 func (h *hooks) vms(r *backendv1alpha1.ListVMsRequest) (found []*backendv1alpha1.VM, more bool) {
-	return testcloud.Page(h.cloud.vmHistory.After(r.GetAfterRevision()), r.GetMaxResults(), func(ch testcloud.Change) (*backendv1alpha1.VM, int) {
-		v := h.cloud.vms[ch.Key]
+	return testcloud.Page(h.cloud.store.vmHistory.After(r.GetAfterRevision()), r.GetMaxResults(), func(ch testcloud.Change) (*backendv1alpha1.VM, int) {
+		v := h.cloud.store.vms[ch.Key]
 		if v.Revision != ch.Revision || !testcloud.Matches(r.GetClusterUid(), v.clusterUID()) {
 			return nil, 0
 		}
@@ -62,10 +62,10 @@ func (h *hooks) ListResources(_ context.Context, r *backendv1alpha1.ListResource
 			})
 		}
 	}
-	for _, n := range h.cloud.nics.ordered {
+	for _, n := range h.cloud.store.nics.ordered {
 		add(kindNIC, n.base())
 	}
-	for _, v := range h.cloud.alive.ordered {
+	for _, v := range h.cloud.store.alive.ordered {
 		add(kindVM, v.base())
 	}
 	return answer, nil
@@ -76,8 +76,8 @@ func (h *hooks) GetTotals(_ context.Context, r *backendv1alpha1.GetTotalsRequest
 	h.cloud.front.Lock()
 	defer h.cloud.front.Unlock()
 	cluster := r.GetClusterUid()
-	answer := &backendv1alpha1.GetTotalsResponse{Calls: h.cloud.front.Ledger.Counts(cluster), VmsPeak: h.cloud.peak[cluster]}
-	for _, v := range h.cloud.vms {
+	answer := &backendv1alpha1.GetTotalsResponse{Calls: h.cloud.front.Ledger.Counts(cluster), VmsPeak: h.cloud.store.peak[cluster]}
+	for _, v := range h.cloud.store.vms {
 		if !testcloud.Matches(cluster, v.clusterUID()) {
 			continue
 		}
@@ -88,7 +88,7 @@ func (h *hooks) GetTotals(_ context.Context, r *backendv1alpha1.GetTotalsRequest
 		}
 		answer.ResourcesLeft++
 	}
-	for _, n := range h.cloud.nics.ordered {
+	for _, n := range h.cloud.store.nics.ordered {
 		if testcloud.Matches(cluster, n.clusterUID()) {
 			answer.ResourcesLeft++
 		}
@@ -101,14 +101,14 @@ func (h *hooks) SetQuota(_ context.Context, r *backendv1alpha1.SetQuotaRequest) 
 	kinds := []string{kindVM, kindNIC}
 	h.cloud.front.Lock()
 	defer h.cloud.front.Unlock()
-	quota := maps.Clone(h.cloud.quota)
+	quota := maps.Clone(h.cloud.store.quota)
 	for kind, limit := range r.GetLimits() {
 		if !slices.Contains(kinds, kind) {
 			return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("limits: no kind of resource is called %q; there are %q", kind, kinds))
 		}
 		quota[kind] = limit
 	}
-	h.cloud.quota, h.cloud.quotaSet = quota, true
+	h.cloud.store.quota, h.cloud.store.quotaSet = quota, true
 	return &backendv1alpha1.SetQuotaResponse{}, h.cloud.write(entry{Quota: quota})
 }
 

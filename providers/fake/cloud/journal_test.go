@@ -51,7 +51,7 @@ func TestJournalBringsEverythingBack(t *testing.T) {
 		again.kill()
 	}
 	again := open(t, Options{Journal: path})
-	if got := again.cloud.quota["vm"]; got != 4 {
+	if got := again.cloud.store.quota["vm"]; got != 4 {
 		t.Errorf("quota %d, want 4", got)
 	}
 	if one := again.create("m0"); one.GetId() != want["vms"].([]*backendv1alpha1.VM)[0].GetId() {

@@ -17,7 +17,7 @@ import (
 func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) (*backendv1alpha1.ChangeVMResponse, error) {
 	h.cloud.front.Lock()
 	defer h.cloud.front.Unlock()
-	v := h.cloud.anyVM(r.GetId())
+	v := h.cloud.store.anyVM(r.GetId())
 	if v == nil {
 		return nil, status.Error(codes.NotFound, "no VM has this id")
 	}
@@ -36,20 +36,6 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 	}
 	err := h.cloud.write(h.cloud.settle(v))
 	return &backendv1alpha1.ChangeVMResponse{Vm: v.hooked()}, err
-}
-
-// anyVM finds a VM that is not gone by its id or provider id, whosever it is; nil when there is
-// none.
-func (c *Cloud) anyVM(id string) *vm {
-	if v := c.alive.byID[id]; v != nil {
-		return v
-	}
-	for _, v := range c.alive.ordered {
-		if v.providerID() == id {
-			return v
-		}
-	}
-	return nil
 }
 
 // CreateForeignVM implements the service. The VM has a NIC with the same tags, and belongs to the
@@ -72,8 +58,8 @@ func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateFore
 		marks[tags.Namespace] = cmp.Or(marks[tags.Namespace], "default")
 		marks[tags.Name] = cmp.Or(marks[tags.Name], wanted.GetName())
 	}
-	n := &nic{record: c.newRecord(kindNIC, account)}
-	v := &vm{record: c.newRecord(kindVM, account), State: running, Flavor: flavors[0], Image: images[0], Zone: zones[0]}
+	n := &nic{record: c.store.newRecord(kindNIC, account)}
+	v := &vm{record: c.store.newRecord(kindVM, account), State: running, Flavor: flavors[0], Image: images[0], Zone: zones[0]}
 	if wanted.GetCreateTime() != nil {
 		n.Created, v.Created = wanted.GetCreateTime().AsTime(), wanted.GetCreateTime().AsTime()
 	}
@@ -81,8 +67,8 @@ func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateFore
 	n.Tags, v.Tags = marks, marks
 	n.Address = addressOf(n)
 	n.VM, v.NIC, v.Address = v.ID, n.ID, n.Address
-	c.putNIC(n)
-	c.putVM(v)
+	c.store.putNIC(n)
+	c.store.putVM(v)
 	err := c.write(entry{VM: c.touch(v), NIC: n})
 	return &backendv1alpha1.CreateForeignVMResponse{Vm: v.hooked()}, err
 }

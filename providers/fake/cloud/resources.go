@@ -78,34 +78,18 @@ func (n *nic) wire() *fakecloudv1alpha1.NIC {
 // tokenKey names a client token within its account.
 func (r *record) tokenKey() string { return r.Account + "\x00" + r.Token }
 
-// newRecord numbers a resource of this kind.
-func (c *Cloud) newRecord(kind, account string) record {
-	c.seq++
-	return record{Seq: c.seq, ID: fmt.Sprintf("%s-%s-%06d", kind, c.name, c.seq), Account: account, Created: testcloud.Now()}
-}
-
-// checkQuota returns an error when one more is too many. A negative limit is none.
-func (c *Cloud) checkQuota(kind string, used int64) error {
-	limit, limited := c.quota[kind]
-	if !limited || limit < 0 || used < limit {
-		return nil
-	}
-	return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_QUOTA_EXCEEDED, kind,
-		"Quota exceeded for %s: requested 1, but already used %d of %d", kind, used, limit)
-}
-
 func (c *Cloud) createNIC(t *turn, r *fakecloudv1alpha1.CreateNICRequest) (*nic, error) {
 	wanted := record{Account: t.account, Token: r.GetClientToken()}
-	if id, known := c.nicTokens[wanted.tokenKey()]; known && wanted.Token != "" {
-		return c.nics.byID[id], nil
+	if id, known := c.store.nicTokens[wanted.tokenKey()]; known && wanted.Token != "" {
+		return c.store.nics.byID[id], nil
 	}
-	if err := c.checkQuota(kindNIC, c.nics.used[t.account]); err != nil {
+	if err := c.store.checkQuota(kindNIC, c.store.nics.used[t.account]); err != nil {
 		return nil, err
 	}
-	n := &nic{record: c.newRecord(kindNIC, t.account)}
+	n := &nic{record: c.store.newRecord(kindNIC, t.account)}
 	n.Name, n.Token, n.Tags = r.GetName(), wanted.Token, maps.Clone(r.GetTags())
 	n.Address = addressOf(n)
-	c.putNIC(n)
+	c.store.putNIC(n)
 	t.Changed(n.ID)
 	return n, c.write(entry{NIC: n})
 }
@@ -116,22 +100,22 @@ func addressOf(n *nic) string {
 }
 
 func (c *Cloud) deleteNIC(t *turn, id string) error {
-	n, ok := c.nics.find(t.account, id)
+	n, ok := c.store.nics.find(t.account, id)
 	if !ok {
 		return noResource(kindNIC, id)
 	}
 	if n.VM != "" {
 		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_IN_USE, kindNIC, "The nic %q is in use by the vm %q.", id, n.VM)
 	}
-	c.dropNIC(id)
+	c.store.dropNIC(id)
 	t.Changed(id)
 	return c.write(entry{NICGone: id})
 }
 
 func (c *Cloud) createVM(t *turn, r *fakecloudv1alpha1.CreateVMRequest) (*vm, error) {
 	wanted := record{Account: t.account, Token: r.GetClientToken()}
-	if seq, known := c.vmTokens[wanted.tokenKey()]; known && wanted.Token != "" {
-		v := c.vms[seq]
+	if seq, known := c.store.vmTokens[wanted.tokenKey()]; known && wanted.Token != "" {
+		v := c.store.vms[seq]
 		if v.Request != requestOf(r) {
 			return nil, refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_TOKEN_MISMATCH, "client_token",
 				"The client token was used with other parameters, for the vm %q.", v.ID)
@@ -141,17 +125,17 @@ func (c *Cloud) createVM(t *turn, r *fakecloudv1alpha1.CreateVMRequest) (*vm, er
 	if err := c.checkVM(t.account, r); err != nil {
 		return nil, err
 	}
-	v := &vm{record: c.newRecord(kindVM, t.account), State: building, Request: requestOf(r), userData: slices.Clone(r.GetUserData())}
+	v := &vm{record: c.store.newRecord(kindVM, t.account), State: building, Request: requestOf(r), userData: slices.Clone(r.GetUserData())}
 	v.Name, v.Token, v.Tags = r.GetName(), wanted.Token, maps.Clone(r.GetTags())
 	v.Flavor, v.Image, v.Zone = r.GetFlavor(), r.GetImage(), r.GetZone()
 	if v.Zone == "" {
 		v.Zone = zones[0]
 	}
-	n := c.nics.byID[r.GetNicId()]
+	n := c.store.nics.byID[r.GetNicId()]
 	n.VM, v.NIC, v.Address = v.ID, n.ID, n.Address
 	t.plan(v)
 	c.schedule(v, c.options.BootLatency)
-	c.putVM(v)
+	c.store.putVM(v)
 	t.Changed(v.ID)
 	return v, c.write(entry{VM: c.touch(v), UserData: v.userData, NIC: n})
 }
@@ -165,18 +149,18 @@ func (c *Cloud) checkVM(account string, r *fakecloudv1alpha1.CreateVMRequest) er
 		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_BAD_REQUEST, "user_data",
 			"The user data has %d bytes, at most %d are allowed.", n, maxUserData)
 	}
-	n, ok := c.nics.find(account, r.GetNicId())
+	n, ok := c.store.nics.find(account, r.GetNicId())
 	if !ok {
 		return noResource(kindNIC, r.GetNicId())
 	}
 	if n.VM != "" {
 		return refuse(fakecloudv1alpha1.ErrorCode_ERROR_CODE_IN_USE, kindNIC, "The nic %q is in use by the vm %q.", n.ID, n.VM)
 	}
-	return c.checkQuota(kindVM, c.alive.used[account])
+	return c.store.checkQuota(kindVM, c.store.alive.used[account])
 }
 
 func (c *Cloud) deleteVM(t *turn, id string) (*vm, error) {
-	v, ok := c.alive.find(t.account, id)
+	v, ok := c.store.alive.find(t.account, id)
 	if !ok {
 		return nil, noResource(kindVM, id)
 	}
@@ -195,9 +179,8 @@ func (c *Cloud) settle(v *vm) entry {
 		return entry{VM: c.touch(v)}
 	}
 	v.Deleted, v.userData = testcloud.Now(), nil
-	c.alive.remove(v.ID)
-	c.countAlive(v, -1)
-	if n := c.nics.byID[v.NIC]; n != nil {
+	c.store.dropVM(v)
+	if n := c.store.nics.byID[v.NIC]; n != nil {
 		n.VM = ""
 		return entry{VM: c.touch(v), NIC: n}
 	}
@@ -208,14 +191,14 @@ func (c *Cloud) settle(v *vm) entry {
 func (c *Cloud) schedule(v *vm, delay time.Duration) {
 	v.Due = testcloud.Now().Add(delay)
 	if delay <= 0 {
-		v.State = c.next(v)
+		v.State = v.next()
 		return
 	}
 	c.arm(v)
 }
 
 // next is the state that follows by itself.
-func (c *Cloud) next(v *vm) vmState {
+func (v *vm) next() vmState {
 	v.Due = time.Time{}
 	switch {
 	case v.State == deleting:
@@ -241,7 +224,7 @@ func (c *Cloud) arm(v *vm) {
 		if c.front.IsClosed() || !v.Due.Equal(due) {
 			return
 		}
-		v.State = c.next(v)
+		v.State = v.next()
 		c.front.Report(c.write(c.settle(v)))
 	})
 }

@@ -20,45 +20,30 @@ type Cloud struct {
 	front   *testcloud.Front
 	journal *testcloud.Journal[entry]
 
-	name       string // tells this cloud's ids from another's
-	seq        int64
-	vms        map[int64]*vm // by Seq, also those that are gone
-	vmTokens   map[string]int64
-	vmHistory  testcloud.History
-	alive      *inventory[*vm]
-	nics       *inventory[*nic]
-	nicTokens  map[string]string
-	quota      map[string]int64
-	quotaSet   bool             // by a hook: then it is part of the state
-	aliveCount map[string]int64 // by cluster; "" counts all
-	peak       map[string]int64 // likewise
+	store *store
 }
 
 // Open returns a cloud in the state that its journal holds, a new one where there is none.
 func Open(o Options) (*Cloud, error) {
-	c := &Cloud{
-		options: o.withDefaults(),
-		vms:     map[int64]*vm{}, vmTokens: map[string]int64{}, nicTokens: map[string]string{},
-		alive: newInventory[*vm](), nics: newInventory[*nic](),
-		quota: maps.Clone(o.Quota), aliveCount: map[string]int64{}, peak: map[string]int64{},
+	quota := maps.Clone(o.Quota)
+	if quota == nil {
+		quota = map[string]int64{}
 	}
+	c := &Cloud{options: o.withDefaults(), store: newStore(quota)}
 	c.front = testcloud.NewFront(testcloud.Options{
 		Operations: operations, Effects: testcloud.AllEffects(), MinLatency: c.options.MinCallLatency, MaxLatency: c.options.MaxCallLatency,
-		Save: func(one *testcloud.Call) error { return c.write(entry{Call: one}) }, Newest: func() int64 { return c.seq }, Log: c.options.Log,
+		Save: func(one *testcloud.Call) error { return c.write(entry{Call: one}) }, Newest: func() int64 { return c.store.seq }, Log: c.options.Log,
 	})
-	if c.quota == nil {
-		c.quota = map[string]int64{}
-	}
 	if err := c.openJournal(); err != nil {
 		return nil, fmt.Errorf("open journal of the cloud: %w", err)
 	}
-	if c.name == "" {
-		c.name = newName()
-		if err := c.write(entry{Name: c.name}); err != nil {
+	if c.store.name == "" {
+		c.store.name = newName()
+		if err := c.write(entry{Name: c.store.name}); err != nil {
 			return nil, fmt.Errorf("begin journal of the cloud: %w", err)
 		}
 	}
-	for _, v := range c.alive.ordered {
+	for _, v := range c.store.alive.ordered {
 		if !v.Due.IsZero() {
 			c.arm(v)
 		}
@@ -94,53 +79,9 @@ func (c *Cloud) Close() error {
 	return c.journal.Close()
 }
 
-// putVM takes in a VM that is new, here or in the journal.
-func (c *Cloud) putVM(v *vm) {
-	c.vms[v.Seq] = v
-	if v.Token != "" {
-		c.vmTokens[v.tokenKey()] = v.Seq
-	}
-	c.seq = max(c.seq, v.Seq)
-	if v.State == gone {
-		return
-	}
-	c.alive.add(v)
-	c.countAlive(v, 1)
-}
-
-func (c *Cloud) putNIC(n *nic) {
-	c.nics.add(n)
-	if n.Token != "" {
-		c.nicTokens[n.tokenKey()] = n.ID
-	}
-	c.seq = max(c.seq, n.Seq)
-}
-
-func (c *Cloud) dropNIC(id string) {
-	if n := c.nics.byID[id]; n != nil {
-		delete(c.nicTokens, n.tokenKey())
-		c.nics.remove(id)
-	}
-}
-
-// countAlive keeps the counts of VMs, and their peaks.
-func (c *Cloud) countAlive(v *vm, by int64) {
-	clusters := []string{""}
-	if cluster := v.clusterUID(); cluster != "" {
-		clusters = append(clusters, cluster)
-	}
-	for _, cluster := range clusters {
-		c.aliveCount[cluster] += by
-		c.peak[cluster] = max(c.peak[cluster], c.aliveCount[cluster])
-	}
-}
-
-// touch gives the VM a new revision, and returns it.
+// touch gives the VM a new revision, wakes who waits for changes, and returns it.
 func (c *Cloud) touch(v *vm) *vm {
-	v.Revision = c.vmHistory.Note(v.Seq)
-	c.vmHistory.Tidy(len(c.vms), c.currentVM)
+	c.store.touch(v)
 	c.front.Wake()
 	return v
 }
-
-func (c *Cloud) currentVM(ch testcloud.Change) bool { return c.vms[ch.Key].Revision == ch.Revision }

@@ -67,7 +67,7 @@ func (c *Cloud) receive(r request) *turn {
 	defer c.front.Unlock()
 	whose := record{Tags: r.tags}
 	if len(r.tags) == 0 {
-		whose = c.lookup(r.resource)
+		whose = c.store.lookup(r.resource)
 	}
 	return &turn{Turn: c.front.Begin(testcloud.Arrival{
 		Operation: r.operation, Clusters: uids(whose.clusterUID()), Machines: uids(whose.machineUID()), Resource: r.resource,
@@ -81,15 +81,4 @@ func uids(uid string) []string {
 		return nil
 	}
 	return []string{uid}
-}
-
-// lookup returns what is known of a resource, nothing when it is not there.
-func (c *Cloud) lookup(id string) record {
-	if v := c.alive.byID[id]; v != nil {
-		return v.record
-	}
-	if n := c.nics.byID[id]; n != nil {
-		return n.record
-	}
-	return record{}
 }
