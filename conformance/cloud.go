@@ -10,8 +10,8 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// cloud is the test cloud behind the driver, as a check sees it through the cloud's hooks. Where the
-// hooks fail, the check ends.
+// cloud is the test cloud behind the driver, as a check sees it through the cloud's hooks. Where
+// the hooks fail, the check ends.
 type cloud struct {
 	t *trial
 	// backend is nil where the cloud serves no hooks.

@@ -47,8 +47,8 @@ func (c Config) command() launch.Command {
 	return command
 }
 
-// startAnother starts one more process of the driver, otherwise than the first, and has the check call
-// that one until restore is called.
+// startAnother starts one more process of the driver, otherwise than the first, and has the check
+// call that one until restore is called.
 func (t *trial) startAnother(ctx context.Context, change func(*launch.Command)) (restore func()) {
 	command := t.config.command()
 	change(&command)

@@ -149,8 +149,8 @@ func leak(ctx context.Context, t *trial) {
 	}
 }
 
-// usageOf returns how many files a process has open, and how many bytes of its memory are resident, as
-// Linux tells.
+// usageOf returns how many files a process has open, and how many bytes of its memory are resident,
+// as Linux tells.
 func usageOf(pid int) (files, memory int, err error) {
 	folder := filepath.Join("/proc", strconv.Itoa(pid))
 	open, err := os.ReadDir(filepath.Join(folder, "fd"))

@@ -117,8 +117,8 @@ func (c *creation) lookUp(ctx context.Context) (err error) {
 	return err
 }
 
-// returnExisting returns the machine that exists, if it is the one that is wanted. Of two servers, which
-// drivers that know nothing of each other can leave, the oldest stays.
+// returnExisting returns the machine that exists, if it is the one that is wanted. Of two servers,
+// which drivers that know nothing of each other can leave, the oldest stays.
 func (c *creation) returnExisting(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
 	if err := found.nameTaken(c.Owner); err != nil {
 		return nil, err
@@ -252,8 +252,8 @@ func (c *creation) explainServer(err error) error {
 	return explained
 }
 
-// checkConflict returns an error where the server differs from the spec in what cannot be changed on a
-// server.
+// checkConflict returns an error where the server differs from the spec in what cannot be changed
+// on a server.
 func (c *creation) checkConflict(ctx context.Context, have server) error {
 	var fields []sdk.ErrorOption
 	differs := func(field, value string) {

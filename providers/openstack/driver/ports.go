@@ -21,9 +21,9 @@ import (
 // isOwn says whether a port is the machine's own: one that the driver makes.
 func isOwn(p spec.Port) bool { return p.ID == "" }
 
-// makeFirstPort makes the machine's first own port, of which there is one. It returns none where one has to
-// look: where Neutron refuses the address, which it does when there is such a port, or lets nobody
-// choose it.
+// makeFirstPort makes the machine's first own port, of which there is one. It returns none where
+// one has to look: where Neutron refuses the address, which it does when there is such a port, or
+// lets nobody choose it.
 func (c *creation) makeFirstPort(ctx context.Context) ([]port, error) {
 	first := &c.plan.ports[slices.IndexFunc(c.want.Ports, isOwn)]
 	c.attempts.begin(c.Owner, placeOf(c.Session))
@@ -103,8 +103,8 @@ func (c *creation) makePort(ctx context.Context, p portPlan, others []string) (*
 	return made, c.makeTrunk(ctx, p, port{ID: made.ID})
 }
 
-// explainTakenMAC says who has the machine's address: another call for it, which has been faster, or a port
-// that is no longer, or not yet, this machine's by name.
+// explainTakenMAC says who has the machine's address: another call for it, which has been faster,
+// or a port that is no longer, or not yet, this machine's by name.
 func (c *creation) explainTakenMAC(ctx context.Context, p portPlan) error {
 	holders, err := listing[port](ctx, c.Network, "ports", "ports", url.Values{"mac_address": {p.mac}, "network_id": {p.network}})
 	if err != nil {
@@ -121,9 +121,9 @@ func (c *creation) explainTakenMAC(ctx context.Context, p portPlan) error {
 		"A port with the address "+p.mac+", which is this machine's, has just been made in the network "+p.network+".")
 }
 
-// makePortWithoutMAC makes a port where addresses must not be chosen. Who then sees another one takes his
-// own away: of two who ask at the same time, at most the first is alone when he looks. That needs
-// no clocks, and where both give way they come again.
+// makePortWithoutMAC makes a port where addresses must not be chosen. Who then sees another one
+// takes his own away: of two who ask at the same time, at most the first is alone when he looks.
+// That needs no clocks, and where both give way they come again.
 func (c *creation) makePortWithoutMAC(ctx context.Context, p portPlan, others []string) (*ports.Port, error) {
 	made, err := ports.Create(ctx, c.Network, c.portBody(p, "")).Extract()
 	c.noteOutcome(err)

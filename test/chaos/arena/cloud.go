@@ -169,8 +169,8 @@ func (c *cloud) resources(ctx context.Context, clusterUID string) ([]*backendv1a
 	return held.GetResources(), nil
 }
 
-// holds counts what the cloud holds of this cluster, by kind. Strays that are too young to go do not
-// count; at the end of a campaign they are to be gone as well.
+// holds counts what the cloud holds of this cluster, by kind. Strays that are too young to go do
+// not count; at the end of a campaign they are to be gone as well.
 func (c *cloud) holds(ctx context.Context, atEnd bool) (map[string]int, error) {
 	held, err := c.resources(ctx, c.clusterUID)
 	if err != nil {

@@ -182,8 +182,8 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// newJudge returns a judge of a cloud in which there is nothing yet but foreign VMs, which users may
-// claim.
+// newJudge returns a judge of a cloud in which there is nothing yet but foreign VMs, which users
+// may claim.
 func (a *arena) newJudge(ctx context.Context, foreign []*backendv1alpha1.VM) (*judge.Judge, error) {
 	held, err := a.cloud.resources(ctx, "")
 	if err != nil {

@@ -130,8 +130,8 @@ func (v *view) unsettledNodes() error {
 	return nil
 }
 
-// unsettledCloud returns an error unless the cloud holds what each Machine needs and nothing else of
-// this cluster.
+// unsettledCloud returns an error unless the cloud holds what each Machine needs and nothing else
+// of this cluster.
 func (a *arena) unsettledCloud(ctx context.Context, atEnd bool) error {
 	have, err := a.cloud.holds(ctx, atEnd)
 	if err != nil {

@@ -57,8 +57,8 @@ func (all acts) haveRefusedEvents(at time.Time) bool {
 	})
 }
 
-// haveCutOff says whether something that a process needs was away at an instant, or a moment before:
-// reason enough to exit in order, and to be started again.
+// haveCutOff says whether something that a process needs was away at an instant, or a moment
+// before: reason enough to exit in order, and to be started again.
 func (all acts) haveCutOff(at time.Time) bool {
 	return slices.ContainsFunc(all, func(a Act) bool { return a.hinders() && !a.At.After(at) && a.Until.After(at.Add(-exitTime)) })
 }

@@ -101,9 +101,9 @@ func (j *Judge) change(c Change) {
 	}
 }
 
-// orderFrom returns the earliest instant that what is done in a set at an instant may stem from. What
-// the set was told a moment ago may still be done: that stems from what its deployment was seen to
-// want then.
+// orderFrom returns the earliest instant that what is done in a set at an instant may stem from.
+// What the set was told a moment ago may still be done: that stems from what its deployment was
+// seen to want then.
 func (j *Judge) orderFrom(set types.UID, at time.Time) time.Time {
 	from := j.acts.viewFrom(at, j.options.Patience)
 	if told := j.world.sizes[set].at; told.After(from) {

@@ -111,7 +111,8 @@ func (j *Judge) wasJustTaken(m *machine, minReady time.Duration, from time.Time)
 	return !m.deleted.IsZero() && !m.deleted.Before(from) && j.acts.has(DeletedByHand, keyOf(m.Machine)) && m.serves(minReady, from, m.deleted)
 }
 
-// judgeSurge: there are never more Machines than replicas and surge, those on their way out included.
+// judgeSurge: there are never more Machines than replicas and surge, those on their way out
+// included.
 func (j *Judge) judgeSurge(m *machine, at time.Time) {
 	d, set := j.world.deploymentOf(m.Machine)
 	if d == nil {
