@@ -53,9 +53,9 @@ type Config struct {
 	// DriverLog is the file that the driver writes its log to, where the harness has not started
 	// it: it is searched for secrets.
 	DriverLog string `json:"driverLog,omitempty"`
-	// DriverFiles are the folders that the driver writes to: they are searched for secrets, beside
-	// the one for temporary files of a driver that the harness starts, and stay writable where the
-	// rest is not.
+	// DriverFiles are the folders that the driver writes to. They are searched for secrets, as is
+	// the folder for temporary files of a driver that the harness starts. They stay writable where
+	// the rest is not.
 	DriverFiles []string `json:"driverFiles,omitempty"`
 	// ExpiredCertificate is a folder with tls.crt and tls.key: a certificate of core's, of the CA
 	// that a driver on TCP trusts, that has expired.

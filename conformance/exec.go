@@ -106,9 +106,9 @@ func execHandshake(ctx context.Context, t *trial) {
 	}
 }
 
-// readOnly is a shell script that starts what follows -- in its arguments where all is read-only
-// but TMPDIR, the folder in which core wants the socket, and the folders before --. It takes a
-// mount namespace of its own.
+// readOnly is a shell script that starts the command after -- in its arguments. The command can
+// write to three places alone: TMPDIR, the folder in which core wants the socket, and the folders
+// before --. It takes a mount namespace of its own.
 const readOnly = `set -e
 set -- "$TMPDIR" "${PLUGIN_UNIX_SOCKET_DIR:-$TMPDIR}" "$@"
 writable=:

@@ -182,9 +182,8 @@ const (
 )
 
 // until calls step, in turn and no sooner than the driver wants to be asked again, until it returns
-// nil. As core does, it waits for an operation that is pending, and for as long as a rate limit
-// says; any other error ends the check. The limit is the cloud's: waiting for a turn does not
-// count.
+// nil. As core does, it waits for a pending operation, and for as long as a rate limit says. Any
+// other error ends the check. The limit is the cloud's: waiting for a turn does not count.
 func (m *machine) until(ctx context.Context, what string, limit time.Duration, step func(context.Context) (time.Duration, error)) {
 	began := time.Now()
 	for {

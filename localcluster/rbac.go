@@ -10,8 +10,8 @@ import (
 )
 
 // The label by which a simulated kubelet tells kwok whose pods to play. A kubelet that does not run
-// any more takes it off its Node; the pods there then stay as they are, and never finish
-// terminating, as on any dead machine.
+// any more takes it off its Node. The pods there stay as they are and never finish terminating, as
+// on any dead machine.
 const (
 	KubeletLabel   = "millwright.dev/simulated-kubelet"
 	KubeletRunning = "running"

@@ -39,8 +39,8 @@ type Cluster struct {
 
 // Start brings a fresh cluster up and returns when it is ready (see [Cluster.WaitReady]), within
 // two minutes. What an earlier cluster left in the directory is removed, its processes included.
-// When Start fails, nothing is left running, and the error holds the end of the log of the
-// component that ended, if one did; logs stay in Dir/logs.
+// When Start fails, nothing is left running. If a component ended, the error holds the end of its
+// log. Logs stay in Dir/logs.
 //
 // Ending ctx aborts Start, and has no bearing on the Cluster afterwards: only [Cluster.Stop] ends
 // it.

@@ -6,8 +6,8 @@
 //	defer stop()
 //	err := sdk.Serve(ctx, driver, sdk.Options{Endpoint: *endpoint})
 //
-// What else the driver can do it says by implementing more of the interfaces in this package, such
-// as [Lister]; its capabilities follow from that and cannot be untrue.
+// A driver that can do more implements more of the interfaces in this package, such as [Lister].
+// Its capabilities follow from that and cannot be untrue.
 //
 // Methods take and return the contract's own messages. A set of Go structs of the same fields would
 // read a little better here, and would cost every author a second vocabulary: the contract's
@@ -17,10 +17,10 @@
 // What the package does, so that no driver has to:
 //   - It refuses requests whose shape is wrong before the driver sees them, and user data beyond
 //     the driver's limit.
-//   - It turns every error into what core can read: those of [NewError] become their reason's code
-//     with ErrorInfo and details; any other INTERNAL with PROVIDER_INTERNAL; the end of the call's
-//     own context a status without ErrorInfo, which to core is an unknown outcome. A status is at
-//     most 4 KiB.
+//   - It turns every error into what core can read. One of [NewError] becomes its reason's code
+//     with ErrorInfo and details. Any other becomes INTERNAL with PROVIDER_INTERNAL. The end of the
+//     call's own context becomes a status without ErrorInfo, which to core is an unknown outcome. A
+//     status is at most 4 KiB.
 //   - It takes the call's secrets and user data out of errors, and out of what machines say to
 //     people. Names and ids pass as they are.
 //   - It refuses mutations of a leader that is not the newest of its cluster (STALE_EPOCH).

@@ -21,9 +21,9 @@ import (
 type ErrorOption func(*contractError)
 
 // NewError returns an error in the contract's terms: the reason's one code, and an ErrorInfo whose
-// domain Serve fills in. message is the cloud's own words where it said something; stable from call
-// to call (no request ids, no times) and free of secrets. It may be wrapped: core then sees the
-// whole text with this reason. A reason that this version does not know counts as
+// domain Serve fills in. message holds the cloud's own words where it said something. It is stable
+// from call to call (no request ids, no times) and free of secrets. It may be wrapped: core then
+// sees the whole text with this reason. A reason that this version does not know counts as
 // PROVIDER_INTERNAL.
 func NewError(reason driverv1alpha1.ErrorReason, message string, options ...ErrorOption) error {
 	code, known := contract.Code(reason)

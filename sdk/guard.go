@@ -31,8 +31,8 @@ type guard struct {
 	leaders leaders
 }
 
-// intercept checks the request, calls the driver, turns what it returns into what the contract
-// allows, without the secrets that came with the call, and logs the call.
+// intercept checks the request, calls the driver, and logs the call. It turns what the driver
+// returns into what the contract allows, without the secrets that came with the call.
 func (g *guard) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if !strings.HasPrefix(info.FullMethod, contractServices) {
 		return handler(ctx, request)

@@ -27,11 +27,11 @@ const (
 	maxViolations = 32
 )
 
-// outcome returns the status that goes over the wire for the error that a driver's method returned
-// in a call with ctx. domain is the driver's name. The result fits into contract.MaxStatusBytes,
-// holds none of the secrets, and has no ErrorInfo only when the call itself was given up: then
-// nobody knows how it ended. Secrets are taken out before anything is shortened: of one that is cut
-// off not all could be found.
+// outcome returns the status that goes over the wire for an error of a driver's method. ctx is the
+// call's, and domain the driver's name. The result fits into contract.MaxStatusBytes, holds none of
+// the secrets, and has no ErrorInfo only when the call itself was given up: then nobody knows how
+// it ended. Secrets are taken out before anything is shortened: of one that is cut off not all
+// could be found.
 func outcome(ctx context.Context, domain string, err error, secrets *redact.Secrets) *status.Status {
 	if absent, ok := errors.AsType[notOffered](err); ok {
 		return absent.GRPCStatus()

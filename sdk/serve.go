@@ -78,10 +78,10 @@ type TLS struct {
 	Client string
 }
 
-// Serve serves driver until ctx ends. Then it takes no more calls, waits up to Options.StopTimeout
-// for those under way, and returns nil when they have ended, else an error that says that they were
-// cut off. A driver whose Info breaks the contract, or an endpoint that cannot be served, is an
-// error at once: socket.ErrInUse among them.
+// Serve serves driver until ctx ends. Then it takes no more calls and waits up to
+// Options.StopTimeout for those under way. It returns nil when they have ended, else an error that
+// says that they were cut off. A driver whose Info breaks the contract, or an endpoint that cannot
+// be served, is an error at once: socket.ErrInUse among them.
 //
 // A process that core has started serves on the connection that core has prepared. It is ended by
 // core, and ends with it.

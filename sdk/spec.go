@@ -18,10 +18,10 @@ import (
 const wholeSpec = "cloudProviderSpec"
 
 // ReadSpec reads a cloudProviderSpec into the struct that into points at, by its json tags and as
-// strictly as the contract: SPEC_INVALID names every field that the struct does not have, that
-// holds something of another type, or that is missing while its tag says neither omitempty nor
-// omitzero. A field that may come from a Secret needs one of those, since it is absent from the
-// spec then. Names are compared exactly; null is like a field that is missing.
+// strictly as the contract. SPEC_INVALID names every field that the struct does not have or that
+// holds something of another type. It also names each missing field whose tag says neither
+// omitempty nor omitzero. A field that may come from a Secret needs one of those, since it is
+// absent from the spec then. Names are compared exactly; null is like a field that is missing.
 func ReadSpec(raw []byte, into any) error {
 	var value any
 	err := json.Unmarshal(raw, &value)

@@ -16,7 +16,7 @@ import (
 // called again. One connection is open at a time.
 type Transport interface {
 	// Open opens one connection. An error that wraps ErrAway says that nobody is there now, which
-	// passes by itself; any other names what a person has to mend, in words that stay the same
+	// passes by itself. Any other names what a person has to mend, in words that stay the same
 	// while the cause lasts.
 	Open(ctx context.Context) (*Wire, error)
 }

@@ -34,9 +34,9 @@ const (
 	ReasonPausedByAnnotation = "PausedByAnnotation"
 	// ReasonReadOnly (True): the manager runs with --read-only.
 	ReasonReadOnly = "ReadOnly"
-	// ReasonManagedByAnother (True): another system of this API group works on the
-	// object, as a finalizer or a mark shows that the message names, or on Machines
-	// that it owns. Nothing is done for it, deletion included, until that is gone.
+	// ReasonManagedByAnother (True): another system of this API group works on the object, or on
+	// Machines that it owns. The message names the finalizer or mark that shows it. Nothing is done
+	// for it, deletion included, until that is gone.
 	ReasonManagedByAnother = "ManagedByAnother"
 )
 
@@ -80,9 +80,9 @@ const ReasonTooManyUnhealthy = "TooManyUnhealthy"
 // there are far more machines than there may be. It is absent otherwise.
 const ConditionFrozen = "Frozen"
 
-// ReasonOvershoot (True) is the reason of Frozen: all sets of the
-// MachineDeployment together, or a set that is alone, have more machines than
-// replicas, surge and a margin, those on their way out included.
+// ReasonOvershoot (True) is the reason of Frozen: there are more machines than replicas, surge and
+// a margin. All sets of the MachineDeployment count together, or a set that is alone; machines on
+// their way out count as well.
 const ReasonOvershoot = "Overshoot"
 
 // ReasonMachineReady is the reason of Ready when it is True. While it is not, Ready

@@ -30,10 +30,9 @@ const (
 	// their Machines, apart. It is on the MachineSet, in its selector and in its
 	// template.
 	MachineTemplateHashLabel = "machine-template-hash"
-	// DeploymentNameLabel is on each MachineSet that belongs to a
-	// MachineDeployment, with that one's name. cluster-autoscaler's guard against
-	// scaling in the middle of a rollout reads it, together with
-	// AutoscalerRevisionAnnotation: a set has both or neither.
+	// DeploymentNameLabel is on each MachineSet that belongs to a MachineDeployment, with that
+	// one's name. cluster-autoscaler does not scale in the middle of a rollout: it reads that from
+	// this label and from AutoscalerRevisionAnnotation. A set has both or neither.
 	DeploymentNameLabel = "cluster.x-k8s.io/deployment-name"
 )
 

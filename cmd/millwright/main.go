@@ -1,7 +1,7 @@
-// Command millwright is Millwright at hand: `rollout` for those who have MachineDeployments,
-// `drivers` and `uninstall` for those who run the manager, `dev` and `demo` to run all of it on
-// this machine, `driver init` to begin a driver. Under the name kubectl-millwright it is a plugin
-// of kubectl.
+// Command millwright is Millwright at hand. `rollout` is for those who have MachineDeployments,
+// `drivers` and `uninstall` for those who run the manager. `dev` and `demo` run all of it on this
+// machine, and `driver init` begins a driver. Under the name kubectl-millwright it is a plugin of
+// kubectl.
 package main
 
 import (

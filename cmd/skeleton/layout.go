@@ -31,7 +31,7 @@ type Skeleton struct {
 	Checkout string
 }
 
-// Write lays the driver out. Where anything is wrong with the skeleton nothing is written, and the
+// Write lays the driver out. Where anything is wrong with the skeleton nothing is written. The
 // error names the argument or the flag of `millwright driver init` and says what to do.
 func (s Skeleton) Write() error {
 	if err := s.complete(); err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // kubeletFile is where distributions of the kubelet take arguments from, and kubeletArgs the
-// variable in it. versionFile names the version of the kubelet that is to be installed, which the
-// image's own has to do for when it is absent.
+// variable in it. versionFile names the version of the kubelet to install. Where there is no such
+// file, the image's own kubelet runs.
 const (
 	kubeletFile = "/etc/default/kubelet"
 	kubeletArgs = "KUBELET_EXTRA_ARGS"

@@ -52,9 +52,9 @@ type Stack struct {
 	environment map[string]string
 }
 
-// Start brings everything up and returns when the manager is ready. A process of Millwright's that
-// ends by itself is started again, as a kubelet would; one of the control plane's ends up in
-// [Stack.Failed], unless it is to be revived as well. Whoever ends a process through
+// Start brings everything up and returns when the manager is ready. A process of Millwright that
+// ends by itself is started again, as a kubelet would. One of the control plane that ends is an
+// error in [Stack.Failed], unless it is to be revived as well. Whoever ends a process through
 // [Stack.Process] starts it again himself. When Start fails, nothing is left running. Ending ctx
 // aborts Start and has no bearing afterwards.
 func Start(ctx context.Context, o Options) (*Stack, error) {

@@ -78,8 +78,8 @@ func (s *Supervisor) takeDir(dir string) error {
 	return nil
 }
 
-// forkAll starts every child from one thread: a child dies with the thread that forked it, and the
-// Go runtime ends threads as it likes, but for one that a goroutine has locked. It returns, and the
+// forkAll starts every child from one thread, which a goroutine has locked. A child dies with the
+// thread that forked it, and the Go runtime ends other threads as it likes. It returns, and the
 // thread ends, after Close.
 func (s *Supervisor) forkAll() {
 	runtime.LockOSThread()

@@ -42,8 +42,8 @@ const (
 // more than a Machine that goes late. An explicit 0 is a promise that none comes late.
 const DefaultCreateSettle = 5 * time.Minute
 
-// CreateSettle returns how long after a create of unknown outcome its VM may still appear, as a
-// driver with these limits means it; limits may be nil.
+// CreateSettle returns how long after a create of unknown outcome the driver's VM may still appear.
+// limits are the driver's and may be nil.
 func CreateSettle(limits *driverv1alpha1.Limits) time.Duration {
 	if limits.GetCreateSettle() == nil {
 		return DefaultCreateSettle

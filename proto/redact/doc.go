@@ -4,6 +4,6 @@
 //
 // What people read is cleaned: messages, descriptions, a machine's reason. What programs read
 // passes as it is: names, uids, providerIDs, codes, the contract's own reasons. A Secret often
-// holds a region or the name of an account beside the password, and an id in which that was
-// replaced would be another's.
+// holds a region or the name of an account beside the password. An id in which that was replaced
+// would be the id of something else.
 package redact

@@ -51,9 +51,9 @@ func formsOf(value string) []string {
 	})
 }
 
-// inBase64 is what a secret looks like in the base64 of a text in which it begins shift bytes after
-// a multiple of three, as a password does after "user:". The characters at its ends, which depend
-// on its neighbours, are left out.
+// inBase64 is what a secret looks like inside the base64 of a longer text, such as a password after
+// "user:". The secret begins shift bytes after a multiple of three. The characters at its ends,
+// which depend on its neighbours, are left out.
 func inBase64(encoding *base64.Encoding, secret string, shift int) string {
 	padded := append(make([]byte, shift), secret...)
 	const bits = 6

@@ -59,8 +59,8 @@ func valuesOf(request any) [][]byte {
 	return values
 }
 
-// Text returns text with Mark in the place of each secret, in whatever form; also of one that is
-// cut off, for clouds and drivers shorten what they say.
+// Text returns text with Mark in the place of each secret, in whatever form. A secret that is cut
+// off is found as well, for clouds and drivers shorten what they say.
 func (s *Secrets) Text(text string) string {
 	found := s.find(text)
 	if len(found) == 0 {

@@ -43,7 +43,7 @@ func Path(endpoint string) (string, error) {
 	return path, nil
 }
 
-// Listen listens on an endpoint. A socket that a process left behind is taken over; one that is
+// Listen listens on an endpoint. A socket that a process left behind is taken over. One that is
 // served is refused with ErrInUse, and so is a path that holds anything else than a socket. Closing
 // the listener removes the socket.
 func Listen(endpoint string) (net.Listener, error) {

@@ -1,7 +1,7 @@
 // Package testcloud is what clouds for tests have in common, so that an author who simulates one
-// writes its API and its state alone: a [Front] notes every call in a [Ledger] and lets each
-// [Fault] strike that matches it, [Hooks] tell of both as millwright.backend.v1alpha1 wants it, and
-// a [Journal] has the cloud outlive its process.
+// writes its API and its state alone. A [Front] notes every call in a [Ledger] and lets each
+// [Fault] that matches it take effect. [Hooks] serve both as millwright.backend.v1alpha1. With a
+// [Journal] the cloud outlives its process.
 //
 // A call goes so:
 //

@@ -28,8 +28,8 @@ type Options struct {
 	// those of faults that it supports.
 	Operations []string
 	Effects    []backendv1alpha1.FaultEffect
-	// Aliases are what else may stand for a uid where calls name it, such as a hash of one that is
-	// too long; nil for nothing.
+	// Aliases are what else may stand for a uid in calls, such as a hash of one that is too long.
+	// nil means nothing else.
 	Aliases func(uid string) []string
 	// MinLatency and MaxLatency are how long each call takes at least, in equal parts before and
 	// after its effect.

@@ -38,9 +38,9 @@ func TestSeedsApply(t *testing.T) {
 	}
 }
 
-// storedAndWritten returns the MachineDeployment as the API server holds it and
-// as the manifest has it, each as a generic value without metadata, status, and
-// the defaults that the manifest leaves out.
+// storedAndWritten returns the MachineDeployment as the API server holds it and as the manifest has
+// it. Each is a generic value without metadata, status, and the defaults that the manifest leaves
+// out.
 func (u *user) storedAndWritten(manifest string) (stored, written map[string]any) {
 	u.t.Helper()
 	var fromManifest struct {

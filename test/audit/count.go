@@ -63,9 +63,9 @@ func count(log io.Reader, user string, since time.Time, counts func(*event) bool
 	return writes, nil
 }
 
-// Budgeted says whether the write counts towards core's budget: all do but its Lease, its Events
-// and evictions, and but the questions about who may read its metrics, which are asked by POST and
-// write nothing.
+// Budgeted says whether the write counts towards core's budget. All do but those of its Lease, its
+// Events and evictions. Questions about who may read its metrics do not count either: they are
+// asked by POST and write nothing.
 func (w Write) Budgeted() bool {
 	switch w.Resource {
 	case "leases", "events", "pods/eviction", "tokenreviews", "subjectaccessreviews":

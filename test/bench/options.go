@@ -17,8 +17,8 @@ type Options struct {
 	// Idle is how long the idle fleet is left to settle, and then how long its writes are counted;
 	// 0 means 60 s.
 	Idle time.Duration
-	// Profiles is a folder that gets the manager's CPU profiles of each phase, of 2 s each, its
-	// heap when idle, and the API server's metrics after each phase. Empty: none.
+	// Profiles is a folder; empty means none. It gets CPU profiles of the manager of 2 s in each
+	// phase, its heap when idle, and the API server's metrics after each phase.
 	Profiles string
 	// ManagerArgs are added to the manager's command line.
 	ManagerArgs []string

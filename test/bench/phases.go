@@ -27,8 +27,8 @@ const (
 	newKubelet = "1.36.2"
 )
 
-// What core may write per machine. A rollout makes and deletes one for each, and may note on its
-// Node that it is outdated, and that it is not to be scaled down.
+// What core may write per machine. A rollout makes and deletes one for each. It may note two things
+// on its Node: that it is outdated, and that it is not to be scaled down.
 const (
 	upLimit      = 6
 	downLimit    = 5

@@ -1,6 +1,6 @@
-// Package canaries sends secrets from core's client to a driver that the SDK serves, which fails in
-// every way, and looks for them in all that either side says: in no log at its highest level, in no
-// failure, in no metric.
+// Package canaries sends secrets from core's client to a driver that the SDK serves and that fails
+// in every way. It looks for them in all that either side says: they are in no log at its highest
+// level, in no failure, in no metric.
 package canaries
 
 import (

@@ -30,7 +30,7 @@ func (u *user) eachNode(what string, check func(*clusterv1alpha1.Machine, *corev
 }
 
 // A label, an annotation, a taint and a timeout of a MachineDeployment reach its Machines and their
-// Nodes, and go again; none is replaced, and what is foreign stays.
+// Nodes, and go again. No Machine is replaced, and what is foreign stays.
 func TestROL3_TemplateReachesTheNodes(t *testing.T) {
 	u := newUser(t)
 	u.apply(deployment("dressed", 2, nil))

@@ -17,8 +17,8 @@ import (
 )
 
 // Millwright's processes are killed with SIGKILL while one call to the cloud is held before or
-// after its effect, for each mutating call of a create and of a delete. The ledger proves that the
-// call was there when they died.
+// after its effect. That is done for each mutating call of a create and of a delete. The ledger
+// proves that the call was there when they died.
 func TestSAFE5_KilledAtEachCall(t *testing.T) {
 	info, err := shared.Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 // their logs at the end.
 const raceDir = "../../bin/race"
 
-// shared is the stack of all tests of this package but those on OpenStack, which run one after the
+// shared is the stack of all tests of this package but those on OpenStack. They run one after the
 // other, each in a namespace of its own.
 var shared *fixture
 

@@ -29,9 +29,9 @@ type trouble struct {
 	replaces bool
 }
 
-// Whatever goes wrong with the real services while Machines are made, it is said in the services'
-// words, and ends well by itself once they are well again: those that ran stay, each Machine has
-// one server, and nothing is left behind.
+// Whatever goes wrong with the real services while Machines are made, Machines say it in the
+// services' words. Once the services are well again, all ends well by itself. Machines that ran
+// stay, each has one server, and nothing is left behind.
 func TestSAFE7_OpenStackServicesFail(t *testing.T) {
 	d := services.Open(t)
 	const compute, network = "18774", "19696"

@@ -302,8 +302,8 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// What OpenStack is asked for each of a hundred machines that are wanted at once, while they run
-// and nothing happens, and until they are gone: the budget of DRV4, lookups and logins included.
+// A hundred machines are wanted at once. OpenStack is asked no more for each than the budget of
+// DRV4, until they run, while nothing happens, and until they are gone. Lookups and logins count.
 // The list that all machines share comes by the clock, and is not counted.
 func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 	const (

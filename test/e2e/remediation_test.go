@@ -16,8 +16,8 @@ import (
 )
 
 // A fleet of 20, which is all there is. One that fails is replaced. Eight that worked and fail at
-// once are not, and a condition says why; when two of them have been taken away by hand and made
-// anew, the other six are replaced one at a time.
+// once are not, and a condition says why. Two of them are taken away by hand and made anew. Then
+// the other six are replaced one at a time.
 func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 	const fleet = 20
 	for _, tc := range []struct {

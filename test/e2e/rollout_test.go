@@ -50,7 +50,7 @@ func TestROL1_RollingUpdate(t *testing.T) {
 	}
 }
 
-// keepExtremes counts machines at each change. Its result ends that, and returns the most machines
+// keepExtremes counts machines at each change. Its result ends that. It returns the most machines
 // that there were, those being deleted included, and the fewest that were Running and not being
 // deleted.
 func (u *user) keepExtremes() func() (most, least int) {

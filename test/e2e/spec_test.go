@@ -234,8 +234,8 @@ func TestAPI9_NewDefaultReplacesNothing(t *testing.T) {
 	u.checkOneVMEach()
 }
 
-// A wrong spec is refused when it is applied, with the path of the field, whatever object it is in;
-// and what a rule of the CRD cannot see is refused as well.
+// A wrong spec is refused when it is applied, whatever object it is in, with the path of the field.
+// What a rule of the CRD cannot see is refused as well.
 func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
 	u := newUser(t)
 	for _, tc := range []struct{ name, manifest, field, text string }{

@@ -16,9 +16,9 @@ import (
 	"github.com/millwright-dev/millwright/transport/tracing/tracingtest"
 )
 
-// A create is one trace, from the reconcile that started it to the driver; and at the highest
-// verbosity nothing that either side tells has the secret that went with it: no span, log, metric,
-// event or condition, nor what they print when they crash.
+// A create is one trace, from the reconcile that started it to the driver. Even at the highest
+// verbosity neither side tells the secret that went with it. It is in no span, log, metric, event
+// or condition, nor in what they print when they crash.
 func TestOPS2_TracesCrossTheBoundaryAndTellNoSecret(t *testing.T) {
 	u := newUser(t)
 	socket := filepath.Join(u.dir, "otlp.sock")

@@ -37,9 +37,9 @@ func (u *user) administrator() *user {
 }
 
 // The OpenStack overlay is deleted with 20 machines up: all VMs stay. It is applied again: nothing
-// is replaced, and scaling works. No kubelet here plays the manager's pods with a manager in them,
-// so its process is stopped where Kubernetes would end the pods, and is started with a token of the
-// new ServiceAccount.
+// is replaced, and scaling works. No kubelet here runs a manager in the manager's pods. So the test
+// stops the manager's process where Kubernetes would end the pods. It starts it again with a token
+// of the new ServiceAccount.
 func TestOPS11_OpenStackOverlayIsDeletedAndAppliedAgain(t *testing.T) {
 	const machines = 20
 	u := newOpenStackUser(t)

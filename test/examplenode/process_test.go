@@ -150,8 +150,8 @@ func TestDRV2_ExampleInTypeScriptTwice(t *testing.T) {
 	}
 }
 
-// A driver that is told to end does, with its socket; one that was killed leaves a socket that the
-// next takes over; a second one on a socket that is served ends at once.
+// A driver that is told to end does, with its socket. One that was killed leaves a socket that the
+// next takes over. A second one on a socket that is served ends at once.
 func TestDRV2_ExampleInTypeScriptStops(t *testing.T) {
 	s := newScene(t)
 	first := s.start("driver")
@@ -241,8 +241,8 @@ func TestDRV2_ExampleInTypeScriptKeepsSecrets(t *testing.T) {
 	}
 }
 
-// What somebody does to a VM behind the driver's back is told as it is; and while the cloud is
-// away, nobody is told that a VM is gone.
+// The driver tells what somebody did to a VM behind its back. While the cloud is away, it tells
+// nobody that a VM is gone.
 func TestDRV2_ExampleInTypeScriptSeesChanges(t *testing.T) {
 	s := newScene(t)
 	s.start("driver")

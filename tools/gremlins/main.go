@@ -1,12 +1,12 @@
-// Command mutate breaks the pure packages of a module in many small ways, one at a time, and says
+// Command mutate breaks the pure packages of a module in many small ways, one at a time. It says
 // which of these mutants their tests do not notice. It runs gremlins and judges what gremlins
 // reports:
 //
 //	mutate MODULE PACKAGE...
 //
-// A mutant that survives has to stand in MODULE/survivors.txt, with the reason why it is
-// equivalent: that is, why no test could tell it from the original. mutate fails when one is not
-// listed, when one is listed that does not survive, and when fewer than 90 % are killed.
+// A mutant that survives has to stand in MODULE/survivors.txt, with the reason why no test could
+// tell it from the original. It fails when one is not listed, when one is listed that does not
+// survive, and when fewer than 90 % are killed.
 package main
 
 import (
@@ -72,10 +72,10 @@ func run(module string, packages []string) error {
 	return errors.Join(errs...)
 }
 
-// prepare makes what gremlins needs in dir. It copies a module elsewhere, so its siblings are named
-// by absolute paths, and its tests must not be answered from a cache, for the time they take bounds
-// each mutant's. They are the short ones: a mutant that is noticed in one of thousands of histories
-// only lacks a test.
+// prepare makes what gremlins needs in dir. gremlins copies a module elsewhere, so its siblings are
+// named by absolute paths. The tests must not be answered from a cache: the time that they take
+// bounds the time of each mutant's. They are the short ones: a mutant that is noticed in one of
+// thousands of histories only lacks a test.
 func prepare(module, dir string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		raw, err := os.ReadFile(filepath.Join(module, name))
@@ -110,8 +110,8 @@ func prepare(module, dir string) error {
 const realGo = "MUTATE_GO"
 
 // coverage runs go. A profile that it writes is made to cover whole files. gremlins mutates only
-// what is covered, and a profile consists of blocks of statements, so the conditions of a switch
-// and the values of constants would never be mutated. In packages of which every statement is
+// what is covered, and a profile consists of blocks of statements. So it would never mutate the
+// conditions of a switch or the values of constants. In packages of which every statement is
 // covered, everything is.
 func coverage(args []string) int {
 	command := exec.Command(os.Getenv(realGo), args...)

@@ -1,7 +1,7 @@
 // Package cloud is a small cloud in memory, made for tests and demos: VMs and NICs, accounts,
-// quotas, delays. It serves two gRPC services: its own API (millwright.fakecloud.v1alpha1), which
-// the fake driver calls, and the hooks of millwright.backend.v1alpha1, by which tests see what the
-// cloud holds and was asked, and make it misbehave.
+// quotas, delays. It serves two gRPC services. The fake driver calls its own API,
+// millwright.fakecloud.v1alpha1. Tests call the hooks of millwright.backend.v1alpha1: they see what
+// the cloud holds and was asked, and make it misbehave.
 //
 // Three things make it a fair judge of a driver:
 //

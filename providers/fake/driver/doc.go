@@ -7,9 +7,9 @@
 //   - Everything is found by tags that are on it from its birth: the cluster's uid and the
 //     machine's.
 //   - A VM needs a NIC, made before it. Both are made with a client token that follows from the
-//     machine's uid, so the cloud makes no second one however often, and by however many drivers,
-//     it is asked. Where a cloud has no such token, something else has to be unique: a name, a
-//     port's address.
+//     machine's uid. So the cloud makes no second one, however often and by however many drivers it
+//     is asked. Where a cloud has no such token, something else has to be unique: a name, a port's
+//     address.
 //   - What a create that died half-way has left is found by its tags, continued by the next create,
 //     or removed by delete.
 //   - Delete goes the other way: first the VM, then what it needed.

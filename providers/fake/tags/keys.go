@@ -1,6 +1,6 @@
 // Package tags names the tags by which the fake driver finds its resources again. They stand apart
-// from the driver because the cloud's test hooks have to tell whose a resource is, and nothing else
-// of the cloud may know.
+// from the driver because the cloud's test hooks have to tell whose a resource is. Nothing else in
+// the cloud may know.
 package tags
 
 // The tags on every resource that the driver makes, from its birth.

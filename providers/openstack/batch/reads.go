@@ -60,8 +60,8 @@ func (r *Reads[S, V]) Get(ctx context.Context, scope S, key string) (V, error) {
 	}
 }
 
-// join puts the key into the next round that has room, unless it is in one that nobody has asked
-// yet, and begins to ask when nobody does.
+// join puts the key into the next round that has room, unless a round that was not asked yet has
+// it. It begins to ask when nobody does.
 func (r *Reads[S, V]) join(ctx context.Context, scope S, key string) *round[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()

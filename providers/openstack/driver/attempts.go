@@ -12,9 +12,8 @@ import (
 //
 // Nova takes two requests for one port at the same time, and in failing the second takes the port
 // away from the first. So a server is asked for again only once an earlier request must have been
-// answered. Whether there was one nobody but who sent it can tell: of a port that this process has
-// not made itself, or that another leader's may have used since, somebody may have asked for the
-// server until now.
+// answered. Only the process that sent a request knows of it. For a port that this process has not
+// made, or that another leader may have used since, a request may have been sent until now.
 type attempts struct {
 	settle time.Duration
 	clock  func() time.Time

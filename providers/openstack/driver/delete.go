@@ -52,8 +52,9 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	return nil, nil
 }
 
-// server asks Nova to delete a server, unless it is at it. A server whose deletion has failed is in
-// ERROR, and asked for again; one that Nova keeps for a while, to restore it, is deleted for good.
+// server asks Nova to delete a server, unless Nova is deleting it. A server whose deletion has
+// failed is in ERROR, and its deletion is asked for again. A server that Nova keeps for a while, to
+// restore it, is deleted for good.
 func (r *removal) server(ctx context.Context, s server) error {
 	if s.Status == statusSoftDeleted {
 		return done(servers.ForceDelete(ctx, r.Compute, s.ID).ExtractErr())

@@ -10,8 +10,9 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
 
-// faults are why servers failed. Of those in ERROR that no host has had, Nova tells it only when
-// they are asked for alone, and they stay for as long as nobody deletes them: it is asked for once.
+// faults are why servers failed. For a server in ERROR that no host has had, Nova says it only when
+// that server is asked for alone. Such servers stay until somebody deletes them, so each is asked
+// for once.
 type faults struct {
 	clock func() time.Time
 

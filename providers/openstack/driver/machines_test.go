@@ -54,7 +54,7 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 	}
 }
 
-// A hundred machines that are asked for at once cost a call for each thing that they are made of,
+// A hundred machines are asked for at once. Each costs a call for each thing that it is made of,
 // and a share of a few lists.
 func TestCallsOfManyMachines(t *testing.T) {
 	for _, c := range []struct {

@@ -12,13 +12,14 @@ import (
 // that as soon as a list has shown it, if the cloud lets it.
 const remnantLife = 10 * time.Second
 
-// remnants are what the last list of a cluster has shown of machines that have ports and no server:
-// of one that is being deleted, what goes next. To ask for it again would cost three calls for
-// nearly every machine, since servers go one by one.
+// remnants are the machines that have ports and no server, as the last list of a cluster has shown
+// them. Of a machine that is being deleted, the ports go next. To ask for them again would cost
+// three calls for nearly every machine, since servers go one by one.
 //
-// A list is older than a question of its own, so it counts only where nothing can have come since:
-// this process has ended a call for the machine's deletion before it, and neither it nor another
-// one, for an earlier leader, a call for its creation within the time that one may take to settle.
+// A list is older than a question for one machine, so it counts only where nothing can have come
+// since. Before the list, this process has ended a call for the machine's deletion. And within the
+// time that a create may take to settle, nobody has ended a call for its creation: neither this
+// process nor another one, for an earlier leader.
 type remnants struct {
 	settle time.Duration
 	clock  func() time.Time

@@ -81,8 +81,8 @@ func (s server) state() (state driverv1alpha1.MachineState, reason, message stri
 	case !known:
 		return driverv1alpha1.MachineState_MACHINE_STATE_UPDATING, "StatusUnknown", "Nova says that the server is " + s.Status + "."
 	case s.Status == statusError && s.hasRun():
-		// A resize or a migration went wrong: the server has its disk and its ports, may well be
-		// running, and is up again after a reset of its state or a hard reboot.
+		// A resize or a migration went wrong. The server has its disk and its ports and may well be
+		// running. It is up again after a reset of its state or a hard reboot.
 		return driverv1alpha1.MachineState_MACHINE_STATE_STOPPED, s.Fault.reason(), "The server ran, and is in ERROR now. " + s.Fault.words()
 	case s.Status == statusError:
 		return state, s.Fault.reason(), s.Fault.words()
@@ -92,8 +92,8 @@ func (s server) state() (state driverv1alpha1.MachineState, reason, message stri
 	return state, "", ""
 }
 
-// faultOfQuota is the code of the fault of a server that Nova took before it saw, when it came to
-// build it, that others had used up the quota.
+// faultOfQuota is the code of a fault: Nova took the server, and saw only when it came to build it
+// that others had used up the quota.
 const faultOfQuota = 413
 
 // reason is the kind of the failure.

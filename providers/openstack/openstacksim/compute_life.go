@@ -15,8 +15,8 @@ const hostCPUs = 1024
 // noValidHost is what Nova's scheduler says of a flavor that fits nowhere, blank included.
 const noValidHost = "No valid host was found. "
 
-// crowded says whether the server is of a group whose servers must not share hosts, and each host
-// of its zone has as many of them as it may.
+// crowded says whether no host has room for the server. Its group forbids servers to share hosts,
+// and each host of its zone has as many as it may.
 func (c *Cloud) crowded(s *server) bool {
 	g := c.serverGroups.byID[s.Group]
 	if g == nil || g.Policy != "anti-affinity" {

@@ -11,8 +11,8 @@ import (
 // otherwise.
 const defaultRetryAfter = time.Second
 
-// injected returns the error that a fault asks for, as the service that was called would say it,
-// with the fault's words instead of the service's own where it has some.
+// injected returns the error that a fault asks for, as the service that was called would say it.
+// The fault's words, if it has any, take the place of the service's own.
 func (t *turn) injected(e *backendv1alpha1.FaultError) error {
 	r := usual(t, e.GetName())
 	if e.GetMessage() != "" {

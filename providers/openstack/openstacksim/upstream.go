@@ -50,8 +50,8 @@ type upstream struct {
 // place is where a service is: what begins with prefix here begins with root there.
 type place struct{ prefix, root string }
 
-// passed are where this cloud has the services, by their types in the catalog, and where in what
-// the catalog has of them their versions begin.
+// passed are where this cloud has the services, by their types in the catalog. Each entry also says
+// where in the catalog's address the version begins.
 var passed = map[service]struct{ prefix, version string }{
 	nova: {"/compute", "/v2.1"}, neutron: {"/networking", ""}, glance: {"/image", ""}, cinder: {"/volume", "/v3/"}, keystone: {"", "/v3"},
 }

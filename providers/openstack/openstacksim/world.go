@@ -126,7 +126,7 @@ func (w World) With(more World) World {
 }
 
 // DefaultWorld is the cloud of the recipe for the real services, with a network of its own for each
-// project, and what the manifests of MetaKube's users name.
+// project. It also has what the manifests of MetaKube's users name.
 func DefaultWorld() World {
 	return World{
 		Regions: []string{"RegionOne", "dbl"},

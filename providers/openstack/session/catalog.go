@@ -45,8 +45,7 @@ type places struct {
 }
 
 // locate chooses the endpoints from a catalog, by the account's region and interface. gophercloud
-// would do it with calls of its own, of no context and for each service, to find out versions that
-// are known here.
+// would make a call without a context for each service, to find out versions that are known here.
 func locate(granted *grant, a spec.Account) (places, error) {
 	l := locator{granted: granted, region: a.Region, kind: a.Interface}
 	if l.kind == "" {

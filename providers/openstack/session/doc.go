@@ -2,8 +2,8 @@
 // says what went wrong in the contract's terms.
 //
 //   - A [Pool] logs in once for a credential, however many ask at once. A refused login is
-//     remembered for a minute, so that a wrong password is tried at most once a minute; in between
-//     it is answered in Keystone's own words.
+//     remembered for a minute, and answered in Keystone's own words meanwhile: a wrong password is
+//     tried at most once a minute.
 //   - A token that a service does not take any more is renewed once, for all who wait, and the
 //     request sent again: a 401 has done nothing. Nothing else is ever sent twice, by this package
 //     or below it.

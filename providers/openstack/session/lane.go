@@ -14,7 +14,7 @@ const firstWrites = 4
 // lane is what the writes of a project to one service go through, in the order in which they come.
 // How many are under way at once follows the service: half as many after an answer that was slow,
 // one more after one that was not while others wait. A service with one worker would answer sixteen
-// writes one after another, the last of them after their timeout, and what was asked for would be
+// writes one after another, the last of them after their timeout. What those asked for would be
 // made all the same.
 //
 // Source of the rule: additive increase, multiplicative decrease, as of RFC 5681.

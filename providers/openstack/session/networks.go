@@ -54,7 +54,7 @@ func (s *Session) ExternalNetworkID(ctx context.Context, field, nameOrID string)
 }
 
 // DefaultNetworkID returns the id of the only network that the project has and that is not
-// external; where it has none of its own, the only one that is shared with it. Otherwise
+// external. Where it has none of its own, it is the only one that is shared with it. Otherwise
 // DEPENDENCY_NOT_FOUND names the field, and the networks to choose from.
 func (s *Session) DefaultNetworkID(ctx context.Context, field string) (string, error) {
 	const onlyOne = ""

@@ -90,8 +90,8 @@ func NewPool(o Options) *Pool {
 // spec.DefaultComputeAPIVersion. It logs in where nobody has yet, once for all who ask at the same
 // time. One who stops waiting gets his context's error; the login goes on for the others.
 //
-// The same account and version give the same *Session for as long as its project and its endpoints
-// stay the same and it is opened at least once an hour.
+// The same account and version give the same *Session. It is kept while its project and its
+// endpoints stay the same and it is opened at least once an hour.
 //
 // Errors are the contract's: CREDENTIALS_INVALID in Keystone's words, without asking Keystone again
 // within a minute; SPEC_INVALID for an account that cannot be one; DEPENDENCY_NOT_FOUND for a

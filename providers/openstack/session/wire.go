@@ -32,7 +32,7 @@ const (
 )
 
 // newTransport returns connections that trust the system's roots and those of a CA bundle (PEM),
-// which may be empty, and keeps that many of them to a host.
+// which may be empty. It keeps that many of them to a host.
 //
 // HTTP/1.1 only: there net/http sends a POST again only when not a byte of it was written. With
 // HTTP/2 it also believes a server that says it has done nothing.

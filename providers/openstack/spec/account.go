@@ -14,9 +14,9 @@ import (
 // formatted, logged or marshalled; only its fields hold what must not be shown.
 //
 // An account that Read returns is complete and normal, so that one login is one account however it
-// was written down: DomainName and DomainID are empty, since they have become the domains of user
-// and project; a name is empty where there is an id; a domain is there exactly with the name that
-// it qualifies, and is the one with the id "default" where nothing else is known; Interface is set.
+// was written down. DomainName and DomainID are empty: they have become the domains of user and
+// project. A name is empty where there is an id. A domain is there exactly with the name that it
+// qualifies. Where nothing else is known, it is the one with the id "default". Interface is set.
 type Account struct {
 	// IdentityEndpoint is Keystone's URL, with or without its version, and with no slash at its
 	// end.

@@ -21,13 +21,14 @@ type Environment struct {
 	CACertFile string
 }
 
-// EnvironmentFrom reads the variables that OpenStack's own clients read, among them OS_AUTH_URL,
-// OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME, OS_PROJECT_ID, OS_USER_DOMAIN_NAME,
-// OS_PROJECT_DOMAIN_NAME, OS_REGION_NAME, OS_APPLICATION_CREDENTIAL_ID and _SECRET, OS_TOKEN,
-// OS_AUTH_TYPE, OS_INTERFACE and OS_CACERT, which can also hold the certificates themselves. Where
-// they give neither an address nor credentials, it is the entry of clouds.yaml that OS_CLOUD names,
-// or its only one; OS_REGION_NAME, OS_INTERFACE and OS_CACERT go before that. With none of it the
-// Environment is empty. An error says what to change, and shows nothing of what clouds.yaml holds.
+// EnvironmentFrom reads the variables that OpenStack's own clients read: OS_AUTH_URL and
+// OS_AUTH_TYPE; OS_USERNAME, OS_PASSWORD and OS_USER_DOMAIN_NAME; OS_PROJECT_NAME, OS_PROJECT_ID
+// and OS_PROJECT_DOMAIN_NAME. It reads OS_APPLICATION_CREDENTIAL_ID and _SECRET, OS_TOKEN,
+// OS_REGION_NAME, OS_INTERFACE and others as well. OS_CACERT can also hold the certificates
+// themselves. Where they give neither an address nor credentials, it reads the entry of clouds.yaml
+// that OS_CLOUD names, or its only one. OS_REGION_NAME, OS_INTERFACE and OS_CACERT go before that.
+// With none of it the Environment is empty. An error says what to change, and shows nothing of what
+// clouds.yaml holds.
 func EnvironmentFrom(getenv func(string) string, cloudsYAML []byte) (Environment, error) {
 	env, authType := fromVariables(getenv)
 	name := getenv("OS_CLOUD")

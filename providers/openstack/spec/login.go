@@ -13,8 +13,8 @@ import (
 // back to.
 const defaultDomainID = "default"
 
-// resolve puts the account together from what the spec's fields say, what Secrets that are given as
-// a whole hold, and what the environment offers. doc.go says by which rules.
+// resolve puts the account together from the spec's fields, Secrets that are given as a whole, and
+// the environment. doc.go says by which rules.
 func (f *fields) resolve(secrets map[string][]byte, env Environment, found *findings) Account {
 	own := f.account(found)
 	own.check(found)

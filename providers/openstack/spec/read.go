@@ -15,8 +15,8 @@ var schema []byte
 func Schema() []byte { return bytes.Clone(schema) }
 
 // Read returns the spec with its secrets in place and its defaults filled in. The error names every
-// field that is wrong; it is SPEC_INVALID, or CREDENTIALS_INVALID where a Secret or the environment
-// alone can mend it. secrets may be nil; names that are no field's and no part of a whole Secret
+// field that is wrong. It is SPEC_INVALID, or CREDENTIALS_INVALID where a Secret or the environment
+// alone can mend it. secrets may be nil. Names that are no field's and no part of a whole Secret
 // are passed over.
 func Read(raw []byte, secrets map[string][]byte, env Environment) (Spec, error) {
 	f, err := parse(raw, secrets)
@@ -33,8 +33,8 @@ func Read(raw []byte, secrets map[string][]byte, env Environment) (Spec, error) 
 }
 
 // ReadAccount returns only the account that the spec names. Fields that do not exist are refused as
-// by Read; what else is missing or wrong is passed over, so that machines can be listed and deleted
-// by a spec that none can be made from any more.
+// by Read. What else is missing or wrong is passed over: machines can be listed and deleted by a
+// spec that none can be made from any more.
 func ReadAccount(raw []byte, secrets map[string][]byte, env Environment) (Account, error) {
 	f, err := parse(raw, secrets)
 	if err != nil {
@@ -66,12 +66,12 @@ func Validate(raw []byte, secrets map[string][]byte, env Environment) []*driverv
 // idempotent. The error is SPEC_INVALID for what is no JSON object; what is wrong otherwise stays
 // as it is.
 //
-// What it returns is kept with the machine, so it holds only what is the driver's own decision, is
-// seen in the server, and could be decided otherwise by a later version: whether there is a config
-// drive, for which the answer is Kubermatic's. What the cloud, the operator's environment or a
-// MachineClass decides today may be decided anew tomorrow and stays open: region, interface,
-// availability zone, network, port security. So does what belongs to the driver and not to the
-// machine: the microversion, and how often it looks.
+// What it returns is kept with the machine. So it holds only decisions of the driver itself that
+// are seen in the server and that a later version could make otherwise. There is one: whether there
+// is a config drive, for which the answer is Kubermatic's. What the cloud, the operator's
+// environment or a MachineClass decides today may be decided anew tomorrow and stays open: region,
+// interface, availability zone, network, port security. So does what belongs to the driver and not
+// to the machine: the microversion, and how often it looks.
 func Default(raw []byte) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &object); err != nil || object == nil {

@@ -1,4 +1,3 @@
-// Package arena runs campaigns of chaos: round after round, a plan is carried out on a whole
-// Millwright of its own, all is put right again, and once everything has settled the round is
-// judged.
+// Package arena runs campaigns of chaos on a whole Millwright of its own. Each round carries out a
+// plan and puts all right again. Once everything has settled, the round is judged.
 package arena

@@ -23,8 +23,8 @@ type Cloud struct {
 	// Templates are what Machines are made from, by the plan's number. They differ in what cannot
 	// be changed in place.
 	Templates []Template
-	// Team returns what a team has that brings its own credentials, given the environment in which
-	// the cloud's own clients find it; nil where there can be none.
+	// Team returns what a team has that brings its own credentials; nil where there can be none.
+	// environment is where the cloud's own clients find it.
 	Team func(environment map[string]string) Team
 }
 
@@ -63,8 +63,8 @@ func Find(name string) (Cloud, bool) {
 	return all[i], true
 }
 
-// Resources returns how many of each kind the cloud holds for a Machine once all has settled; nil
-// for one that was made from none of the templates.
+// Resources returns how many of each kind the cloud holds for a Machine once all has settled. It is
+// nil for a Machine that was made from none of the templates.
 func (c Cloud) Resources(m *clusterv1alpha1.Machine) map[string]int {
 	templates := c.Templates
 	if c.Team != nil {

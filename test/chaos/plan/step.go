@@ -96,9 +96,9 @@ const (
 	// Change does Change to a VM: that with the index Number, modulo their number, of those that
 	// run, by name.
 	Change Verb = "change VM"
-	// Outage runs pods on the machines of the deployment Target, deletes some of the machines, and
-	// takes the API server away for Lasts while they are drained. It is left alone where no machine
-	// has a Node.
+	// Outage runs pods on the machines of the deployment Target and deletes some of the machines.
+	// While they are drained, it takes the API server away for Lasts. It is left alone where no
+	// machine has a Node.
 	Outage Verb = "take the API server away while draining"
 	// Stray leaves a VM of this cluster without a Machine, as one that was lost.
 	Stray Verb = "leave a stray VM"

@@ -3,8 +3,8 @@
 //	features FEATURES.md RESULT.json...
 //
 // The ids are those of the table in FEATURES.md, the results what `go test -json` wrote. A test
-// shows a behaviour when its name begins with Test, the behaviour's id and an underscore. features
-// fails when one of them failed, and when a test names an id that there is not.
+// shows a behaviour when its name begins with Test, the behaviour's id and an underscore. The
+// command fails when one of them failed. It also fails when a test names an id that there is not.
 package main
 
 import (

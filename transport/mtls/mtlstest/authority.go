@@ -43,8 +43,9 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
-// Issue writes tls.crt, tls.key and ca.crt into a folder: a certificate for an identity, a DNS name
-// or a SPIFFE id, which is valid for so long from now on, and the CA that its holder trusts.
+// Issue writes tls.crt, tls.key and ca.crt into a folder. The certificate is for an identity, a DNS
+// name or a SPIFFE id, and is valid for so long from now on. ca.crt is the CA that its holder
+// trusts.
 func (a *Authority) Issue(folder, identity string, valid time.Duration, trusts *Authority) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -219,8 +219,8 @@ func (s *scene) serveMutant(server *grpc.Server, listener net.Listener) {
 	s.Cleanup(server.Stop)
 }
 
-// asMutant makes the test's own executable a mutant of that name, driver and all, to be started by
-// the harness; its argument is where the cloud is.
+// asMutant makes the test's own executable a mutant of that name, driver and all, which the harness
+// starts. Its argument is where the cloud is.
 const asMutant = "DRIVER_FAKE_TEST_AS_MUTANT"
 
 // mutated serves a mutant, and does not return.

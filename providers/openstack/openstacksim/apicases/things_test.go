@@ -46,8 +46,8 @@ func (r *run) lan() string { return r.find(network, "subnets", member+"-subnet")
 
 func (r *run) external() string { return r.find(network, "networks", "public") }
 
-// vm is the body of an ordinary server without ports and what is given beside it or instead; a key
-// whose value is nil is left out.
+// vm is the body of an ordinary server without ports, changed by what is given. A key whose value
+// is nil is left out.
 func (r *run) vm(name string, more object) object {
 	server := object{"name": r.unique(name), "flavorRef": r.flavor("m1.tiny"), "imageRef": r.image(), "networks": "none"}
 	maps.Copy(server, more)
