@@ -27,8 +27,8 @@ type guard struct {
 	maxUserData int64
 	log         *slog.Logger
 	// told are the secrets that came with the latest calls.
-	told    redact.Memory
-	leaders leaders
+	told  redact.Memory
+	fence epochFence
 }
 
 // intercept checks the request, calls the driver, and logs the call. It turns what the driver
@@ -61,7 +61,7 @@ func (g *guard) call(ctx context.Context, request any, handler grpc.UnaryHandler
 	if err := g.check(request); err != nil {
 		return nil, err
 	}
-	if err := g.leaders.admit(request); err != nil {
+	if err := g.fence.admit(request); err != nil {
 		return nil, err
 	}
 	return handler(ctx, request)

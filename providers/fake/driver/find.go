@@ -15,8 +15,8 @@ import (
 // keySecret is the field, and the name of the secret, that holds the key to the cloud.
 const keySecret = "key"
 
-// subject is whom a call is about.
-type subject struct {
+// machineScope is the machine that a call is about, and how to reach its account.
+type machineScope struct {
 	cluster string
 	ref     *driverv1alpha1.MachineRef
 	key     string
@@ -32,11 +32,11 @@ type machineCall interface {
 	GetLastKnownState() []byte
 }
 
-func subjectOf(r machineCall) subject {
+func scopeOf(r machineCall) machineScope {
 	var state lastKnownState
 	// A state that cannot be read is like one that was lost: nothing depends on it.
 	_ = json.Unmarshal(r.GetLastKnownState(), &state)
-	return subject{
+	return machineScope{
 		cluster: r.GetMeta().GetClusterUid(), ref: r.GetMachine(), account: state.Account,
 		key: keyOf(r.GetProvider()),
 	}
@@ -47,20 +47,20 @@ type lastKnownState struct {
 	Account string `json:"account"`
 }
 
-func (s subject) uid() string { return s.ref.GetUid() }
+func (s machineScope) uid() string { return s.ref.GetUid() }
 
-// marks are the tags by which the machine's resources are found.
-func (s subject) marks() map[string]string {
+// ownerTags are the tags by which the machine's resources are found.
+func (s machineScope) ownerTags() map[string]string {
 	return map[string]string{tags.Cluster: s.cluster, tags.Machine: s.uid()}
 }
 
 // tags are all tags of a new resource.
-func (s subject) tags(more map[string]string) map[string]string {
+func (s machineScope) tags(more map[string]string) map[string]string {
 	all := maps.Clone(more)
 	if all == nil {
 		all = map[string]string{}
 	}
-	maps.Copy(all, s.marks())
+	maps.Copy(all, s.ownerTags())
 	all[tags.Namespace], all[tags.Name] = s.ref.GetNamespace(), s.ref.GetName()
 	return all
 }
@@ -70,21 +70,21 @@ func (s subject) tags(more map[string]string) map[string]string {
 //
 // The VMs are asked for first. A VM that is made in between then shows by its NIC, which says that
 // it is used.
-func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
-	vms, account, err := d.vms(ctx, one.key, one.marks())
+func (d *Driver) find(ctx context.Context, scope machineScope) (*ownedResources, error) {
+	vms, account, err := d.vms(ctx, scope.key, scope.ownerTags())
 	if err != nil {
 		return nil, err
 	}
-	if one.account != "" && one.account != account {
+	if scope.account != "" && scope.account != account {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
-			"The credentials open the account "+account+", the machine was made in "+one.account+".")
+			"The credentials open the account "+account+", the machine was made in "+scope.account+".")
 	}
 	slices.SortStableFunc(vms, byAge)
-	found := &holding{account: account, vms: vms}
+	found := &ownedResources{account: account, vms: vms}
 	if len(vms) > 0 {
 		return found, nil
 	}
-	found.nics, err = d.nics(ctx, one.key, one.marks())
+	found.nics, err = d.nics(ctx, scope.key, scope.ownerTags())
 	return found, err
 }
 

@@ -64,7 +64,7 @@ type listed struct {
 }
 
 // sorted returns the machines after a uid, in the order of uids.
-func sorted(all map[string]*holding, after string) []listed {
+func sorted(all map[string]*ownedResources, after string) []listed {
 	rest := make([]listed, 0, len(all))
 	for _, uid := range slices.Sorted(maps.Keys(all)) {
 		if uid > after {
@@ -109,7 +109,7 @@ func (l *lists) keep(of listing, from string, rest []listed) {
 
 // all returns what the cloud holds for each machine of the cluster, by uid. The VMs are asked for
 // first, for the reason that find gives.
-func (d *Driver) all(ctx context.Context, key, cluster string) (map[string]*holding, error) {
+func (d *Driver) all(ctx context.Context, key, cluster string) (map[string]*ownedResources, error) {
 	marks := map[string]string{tags.Cluster: cluster}
 	vms, account, err := d.vms(ctx, key, marks)
 	if err != nil {
@@ -120,11 +120,11 @@ func (d *Driver) all(ctx context.Context, key, cluster string) (map[string]*hold
 		return nil, err
 	}
 	slices.SortStableFunc(vms, byAge)
-	all := map[string]*holding{}
-	of := func(marks map[string]string) *holding {
+	all := map[string]*ownedResources{}
+	of := func(marks map[string]string) *ownedResources {
 		uid := marks[tags.Machine]
 		if all[uid] == nil {
-			all[uid] = &holding{account: account}
+			all[uid] = &ownedResources{account: account}
 		}
 		return all[uid]
 	}

@@ -76,19 +76,19 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	if err != nil {
 		return nil, err
 	}
-	one := subjectOf(r)
-	found, err := d.find(ctx, one)
+	scope := scopeOf(r)
+	found, err := d.find(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
 	if found.vm() == nil {
 		// The cloud remembers client tokens: where this uid had a VM that is gone, the answer is
 		// that one.
-		if found, err = d.create(ctx, one, want, r, found); err != nil {
+		if found, err = d.create(ctx, scope, want, r, found); err != nil {
 			return nil, err
 		}
 	}
-	if err := found.conflict(one, want); err != nil {
+	if err := found.conflict(scope, want); err != nil {
 		return nil, sdk.AddDetails(err, found.handedOver())
 	}
 	return found.machine(), nil
@@ -97,10 +97,10 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 // create makes what is missing: the NIC, then the VM. An error says in which account there may be
 // something of the machine.
 func (d *Driver) create(
-	ctx context.Context, one subject, want spec, r *driverv1alpha1.CreateMachineRequest, found *holding,
-) (*holding, error) {
+	ctx context.Context, scope machineScope, want spec, r *driverv1alpha1.CreateMachineRequest, found *ownedResources,
+) (*ownedResources, error) {
 	nic, err := d.cloud.CreateNIC(ctx, &fakecloudv1alpha1.CreateNICRequest{
-		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()),
+		Key: scope.key, ClientToken: scope.uid(), Name: scope.ref.GetName(), Tags: scope.tags(r.GetTags()),
 	})
 	if isRefused(err) && found.empty() {
 		return nil, translate(err)
@@ -109,20 +109,20 @@ func (d *Driver) create(
 		return nil, sdk.AddDetails(translate(err), found.handedOver())
 	}
 	vm, err := d.cloud.CreateVM(ctx, &fakecloudv1alpha1.CreateVMRequest{
-		Key: one.key, ClientToken: one.uid(), Name: one.ref.GetName(), Tags: one.tags(r.GetTags()), NicId: nic.GetNic().GetId(),
+		Key: scope.key, ClientToken: scope.uid(), Name: scope.ref.GetName(), Tags: scope.tags(r.GetTags()), NicId: nic.GetNic().GetId(),
 		Flavor: want.Flavor, Image: want.Image, Zone: want.Zone, UserData: r.GetUserData(),
 	})
 	if err != nil {
 		return nil, sdk.AddDetails(translate(err), found.handedOver())
 	}
-	return &holding{
+	return &ownedResources{
 		account: vm.GetAccount(), vms: []*fakecloudv1alpha1.VM{vm.GetVm()}, nics: []*fakecloudv1alpha1.NIC{nic.GetNic()},
 	}, nil
 }
 
 // GetMachineStatus implements sdk.Driver.
 func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
-	found, err := d.known(ctx, subjectOf(r))
+	found, err := d.known(ctx, scopeOf(r))
 	if err != nil {
 		return nil, err
 	}
@@ -130,40 +130,40 @@ func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMach
 }
 
 // known is find; nothing, and what was made for another name, are errors.
-func (d *Driver) known(ctx context.Context, one subject) (*holding, error) {
-	found, err := d.find(ctx, one)
+func (d *Driver) known(ctx context.Context, scope machineScope) (*ownedResources, error) {
+	found, err := d.find(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
 	if found.empty() {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The cloud knows no vm of this machine.")
 	}
-	return found, found.nameTaken(one)
+	return found, found.nameTaken(scope)
 }
 
 // DeleteMachine implements sdk.Driver.
 func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
-	one := subjectOf(r)
-	found, err := d.find(ctx, one)
+	scope := scopeOf(r)
+	found, err := d.find(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
-	if err := found.nameTaken(one); err != nil {
+	if err := found.nameTaken(scope); err != nil {
 		return nil, err
 	}
-	return d.delete(ctx, one, found)
+	return d.delete(ctx, scope, found)
 }
 
 // delete removes every VM, and the NICs once nobody uses them. It returns what is still there, nil
 // when nothing is.
-func (d *Driver) delete(ctx context.Context, one subject, found *holding) (*driverv1alpha1.Machine, error) {
+func (d *Driver) delete(ctx context.Context, scope machineScope, found *ownedResources) (*driverv1alpha1.Machine, error) {
 	if found.empty() {
 		return nil, nil
 	}
 	var dying []*fakecloudv1alpha1.VM
 	for _, vm := range found.vms {
 		if vm.GetState() != fakecloudv1alpha1.VMState_VM_STATE_DELETING {
-			answer, err := d.cloud.DeleteVM(ctx, &fakecloudv1alpha1.DeleteVMRequest{Key: one.key, Id: vm.GetId()})
+			answer, err := d.cloud.DeleteVM(ctx, &fakecloudv1alpha1.DeleteVMRequest{Key: scope.key, Id: vm.GetId()})
 			if isGone(err) {
 				continue
 			}
@@ -177,22 +177,22 @@ func (d *Driver) delete(ctx context.Context, one subject, found *holding) (*driv
 		}
 	}
 	if len(dying) > 0 {
-		return deleting((&holding{account: found.account, vms: dying, nics: found.nics}).machine()), nil
+		return deleting((&ownedResources{account: found.account, vms: dying, nics: found.nics}).machine()), nil
 	}
-	return d.deleteNICs(ctx, one)
+	return d.deleteNICs(ctx, scope)
 }
 
-func (d *Driver) deleteNICs(ctx context.Context, one subject) (*driverv1alpha1.Machine, error) {
-	nics, err := d.nics(ctx, one.key, one.marks())
+func (d *Driver) deleteNICs(ctx context.Context, scope machineScope) (*driverv1alpha1.Machine, error) {
+	nics, err := d.nics(ctx, scope.key, scope.ownerTags())
 	if err != nil {
 		return nil, err
 	}
 	for _, nic := range nics {
 		if nic.GetVmId() != "" {
 			// A create that was given up has come through only now: the next call deletes its VM.
-			return deleting((&holding{account: one.account, nics: nics}).machine()), nil
+			return deleting((&ownedResources{account: scope.account, nics: nics}).machine()), nil
 		}
-		_, err := d.cloud.DeleteNIC(ctx, &fakecloudv1alpha1.DeleteNICRequest{Key: one.key, Id: nic.GetId()})
+		_, err := d.cloud.DeleteNIC(ctx, &fakecloudv1alpha1.DeleteNICRequest{Key: scope.key, Id: nic.GetId()})
 		if err != nil && !isGone(err) {
 			return nil, translate(err)
 		}

@@ -16,15 +16,15 @@ func (d *Driver) UpdateMachine(ctx context.Context, r *driverv1alpha1.UpdateMach
 	if err != nil {
 		return nil, err
 	}
-	one := subjectOf(r)
-	found, err := d.known(ctx, one)
+	scope := scopeOf(r)
+	found, err := d.known(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
 	answer := &driverv1alpha1.UpdateMachineResponse{
 		Disposition: driverv1alpha1.UpdateDisposition_UPDATE_DISPOSITION_LIVE, Machine: found.machine(),
 	}
-	if found.conflict(one, want) != nil {
+	if found.conflict(scope, want) != nil {
 		answer.Disposition = driverv1alpha1.UpdateDisposition_UPDATE_DISPOSITION_REPLACE
 	}
 	return answer, nil

@@ -10,8 +10,8 @@ import (
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 const (
@@ -91,14 +91,14 @@ func TestACreateThatMadeNothing(t *testing.T) {
 func TestAnotherProjectsMachinesAreNotListed(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	one := w.created("one", nil)
-	owner := marks.Owner{Cluster: clusterUID, Namespace: "kube-system", Name: "theirs", UID: "uid-of-theirs"}
+	owner := ownership.Owner{Cluster: clusterUID, Namespace: "kube-system", Name: "theirs", UID: "uid-of-theirs"}
 	w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || r.URL.Query().Has("project_id") {
 			return false
 		}
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/ports"):
-			_, _ = fmt.Fprintf(rw, `{"ports": [{"id": "p", "name": %q, "description": %q, "device_id": "s"}]}`, owner.PortName(), marks.ClusterDescription(clusterUID))
+			_, _ = fmt.Fprintf(rw, `{"ports": [{"id": "p", "name": %q, "description": %q, "device_id": "s"}]}`, owner.PortName(), ownership.ClusterDescription(clusterUID))
 		case strings.HasSuffix(r.URL.Path, "/floatingips"):
 			_, _ = fmt.Fprintf(rw, `{"floatingips": [{"id": "f", "description": %q}]}`, owner.Description())
 		default:

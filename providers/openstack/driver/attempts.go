@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 // attempts are the requests for servers that this process has sent, by the ports that they named.
@@ -21,12 +21,12 @@ type attempts struct {
 	mu   sync.Mutex
 	last map[string]attempt
 	// begun are the machines of which this process has asked for something.
-	begun map[marks.Owner]beginning
+	begun map[ownership.Owner]beginning
 }
 
 // beginning is where something of a machine was asked for, and when last.
 type beginning struct {
-	where place
+	where location
 	at    time.Time
 }
 
@@ -42,9 +42,9 @@ type attempt struct {
 // that is forgotten only costs a wait.
 const remembered = 10
 
-// place returns where this process may have made something of a machine, and whether, as far as it
-// remembers.
-func (a *attempts) place(o marks.Owner) (where place, known bool) {
+// location returns where this process may have made something of a machine, and whether, as far as
+// it remembers.
+func (a *attempts) location(o ownership.Owner) (where location, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	begun, known := a.begun[identity(o)]
@@ -52,19 +52,19 @@ func (a *attempts) place(o marks.Owner) (where place, known bool) {
 }
 
 // begin notes that something is about to be made of a machine.
-func (a *attempts) begin(o marks.Owner, where place) {
+func (a *attempts) begin(o ownership.Owner, where location) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()
-	maps.DeleteFunc(a.begun, func(_ marks.Owner, old beginning) bool { return now.Sub(old.at) > remembered*a.settle })
+	maps.DeleteFunc(a.begun, func(_ ownership.Owner, old beginning) bool { return now.Sub(old.at) > remembered*a.settle })
 	if a.begun == nil {
-		a.begun = map[marks.Owner]beginning{}
+		a.begun = map[ownership.Owner]beginning{}
 	}
 	a.begun[identity(o)] = beginning{where, now}
 }
 
 // forget notes that what was about to be made was refused.
-func (a *attempts) forget(o marks.Owner) {
+func (a *attempts) forget(o ownership.Owner) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.begun, identity(o))

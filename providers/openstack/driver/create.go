@@ -20,7 +20,7 @@ import (
 // creation makes what is missing of a machine.
 type creation struct {
 	*Driver
-	subject
+	machineScope
 	want    spec.Spec
 	request *driverv1alpha1.CreateMachineRequest
 	// plan is what the spec asks for; nil before it was looked up.
@@ -32,7 +32,7 @@ type creation struct {
 // ensure returns the machine's server, and makes it where there is none. An error says in which
 // project there may be something of it.
 func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, err error) {
-	_, c.exists = c.attempts.place(c.Owner)
+	_, c.exists = c.attempts.location(c.Owner)
 	if !c.exists {
 		made, err = c.makeUnseen(ctx)
 	}
@@ -46,7 +46,7 @@ func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, er
 		c.attempts.forget(c.Owner)
 		return nil, err
 	}
-	return nil, sdk.AddDetails(err, sdk.WithPartialState("", placeOf(c.Session).encode()))
+	return nil, sdk.AddDetails(err, sdk.WithPartialState("", locationOf(c.Session).encode()))
 }
 
 // noteOutcome takes in what came of a request that makes something.
@@ -60,13 +60,13 @@ func (c *creation) makeUnseen(ctx context.Context) (*driverv1alpha1.Machine, err
 	if !slices.ContainsFunc(c.want.Ports, isOwn) {
 		return nil, nil
 	}
-	if lately, err := c.reads.lately.Get(ctx, c.scope(), latelyKey(c.Owner)); len(lately) > 0 || err != nil {
+	if recent, err := c.reads.recent.Get(ctx, c.clusterScope(), recentKey(c.Owner)); len(recent) > 0 || err != nil {
 		return nil, err
 	}
 	if err := c.lookUp(ctx); err != nil {
 		return nil, err
 	}
-	found := c.holding(c.Owner)
+	found := c.nothingOwned(c.Owner)
 	var err error
 	if found.ports, err = c.makeFirstPort(ctx); len(found.ports) == 0 || err != nil {
 		return nil, err
@@ -76,9 +76,9 @@ func (c *creation) makeUnseen(ctx context.Context) (*driverv1alpha1.Machine, err
 
 // resume returns the machine's server, or goes on with what there is of the machine.
 func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	found := c.holding(c.Owner)
+	found := c.nothingOwned(c.Owner)
 	var err error
-	if found.servers, err = c.reads.servers.Get(ctx, c.scope(), c.UID); err != nil {
+	if found.servers, err = c.reads.servers.Get(ctx, c.clusterScope(), c.UID); err != nil {
 		return nil, err
 	}
 	if len(found.servers) > 0 {
@@ -86,24 +86,24 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 		return c.returnExisting(ctx, found)
 	}
 	// Only now: a server that goes in between is in one of the two.
-	lately, err := c.reads.lately.Get(ctx, c.scope(), latelyKey(c.Owner))
+	recent, err := c.reads.recent.Get(ctx, c.clusterScope(), recentKey(c.Owner))
 	if err != nil {
 		return nil, err
 	}
-	if at := slices.IndexFunc(lately, func(s server) bool { return s.Status == statusDeleted }); at >= 0 {
-		return c.describeDeleted(lately[at]), nil
+	if at := slices.IndexFunc(recent, func(s server) bool { return s.Status == statusDeleted }); at >= 0 {
+		return c.describeDeleted(recent[at]), nil
 	}
 	if err := c.lookUp(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.findPorts(ctx, c.subject, found); err != nil {
+	if err := c.findPorts(ctx, c.machineScope, found); err != nil {
 		return nil, err
 	}
-	c.exists = c.exists || !found.empty() || len(lately) > 0
+	c.exists = c.exists || !found.empty() || len(recent) > 0
 	if len(found.servers) > 0 {
 		return c.returnExisting(ctx, found)
 	}
-	if len(lately) > 0 {
+	if len(recent) > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The machine's server has just come.")
 	}
 	return c.makeMissing(ctx, found)
@@ -112,14 +112,14 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 // lookUp finds what the spec names, once.
 func (c *creation) lookUp(ctx context.Context) (err error) {
 	if c.plan == nil {
-		c.plan, err = planner{subject: c.subject, want: c.want, userData: c.request.GetUserData(), requestTags: c.request.GetTags()}.plan(ctx)
+		c.plan, err = planner{machineScope: c.machineScope, want: c.want, userData: c.request.GetUserData(), requestTags: c.request.GetTags()}.plan(ctx)
 	}
 	return err
 }
 
 // returnExisting returns the machine that exists, if it is the one that is wanted. Of two servers,
 // which drivers that know nothing of each other can leave, the oldest stays.
-func (c *creation) returnExisting(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
+func (c *creation) returnExisting(ctx context.Context, found *ownedResources) (*driverv1alpha1.Machine, error) {
 	if err := found.nameTaken(c.Owner); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (c *creation) returnExisting(ctx context.Context, found *holding) (*driverv
 
 // describeDeleted describes a machine whose server somebody has deleted.
 func (c *creation) describeDeleted(gone server) *driverv1alpha1.Machine {
-	had := c.holding(c.Owner)
+	had := c.nothingOwned(c.Owner)
 	had.servers = []server{gone}
 	m := had.machine(c.Session)
 	m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, nil
@@ -146,12 +146,12 @@ func (c *creation) describeDeleted(gone server) *driverv1alpha1.Machine {
 
 // makeMissing makes the ports that are missing, the floating IP and, after all that can fail, the
 // server.
-func (c *creation) makeMissing(ctx context.Context, found *holding) (*driverv1alpha1.Machine, error) {
+func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*driverv1alpha1.Machine, error) {
 	if left := c.attempts.wait(c.known(found.ports), c.epoch()); left > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
-	c.attempts.begin(c.Owner, placeOf(c.Session))
+	c.attempts.begin(c.Owner, locationOf(c.Session))
 	ports, err := c.makePorts(ctx, found.ports)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (c *creation) makeMissing(ctx context.Context, found *holding) (*driverv1al
 		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
 		return nil, c.explainServer(err)
 	}
-	now := c.holding(c.Owner)
+	now := c.nothingOwned(c.Owner)
 	now.servers = []server{{
 		ID: made.ID, Name: c.ServerName(), Status: statusBuild, Created: c.options.Clock(), Metadata: body.Metadata,
 		Flavor: serverFlavor{Name: body.flavorName}, Zone: c.want.AvailabilityZone,
@@ -202,7 +202,7 @@ func (c *creation) makeFloatingIP(ctx context.Context, ports []string) error {
 	if c.want.FloatingIPPool == "" {
 		return nil
 	}
-	found, err := c.reads.floatingIPs.Get(ctx, c.scope(), c.Description())
+	found, err := c.reads.floatingIPs.Get(ctx, c.clusterScope(), c.Description())
 	if err != nil {
 		return err
 	}

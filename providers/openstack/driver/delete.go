@@ -15,8 +15,8 @@ import (
 
 // removal removes a machine.
 type removal struct {
-	subject
-	found *holding
+	machineScope
+	found *ownedResources
 	now   time.Time
 }
 

@@ -3,7 +3,7 @@
 //
 // How it keeps the contract's promises:
 //
-//   - Everything is found by marks that it carries from its birth (package marks), whatever the
+//   - Everything is found by marks that it carries from its birth (package ownership), whatever the
 //     request knows of ids.
 //   - The port comes first. Its MAC address follows from the machine's uid, and Neutron holds
 //     (network, MAC address) unique: of all the drivers that ask for it, one gets it. A driver that

@@ -13,7 +13,7 @@ import (
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/batch"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -24,44 +24,46 @@ const (
 	// waitsPerPoll says for how long who asks about a machine waits for others: that many such
 	// waits make a poll interval.
 	waitsPerPoll = 10
-	// latelyFor is how much longer ago than a create may take to settle is still lately: clocks
+	// recentFor is how much longer ago than a create may take to settle still counts: clocks
 	// differ.
-	latelyFor = 5 * time.Minute
+	recentFor = 5 * time.Minute
 )
 
-// scope is what reads of several machines have in common.
-type scope struct {
+// clusterScope is a cluster in a project: what reads of several machines have in common.
+type clusterScope struct {
 	*session.Session
 	cluster string
 }
 
-func (s subject) scope() scope { return scope{Session: s.Session, cluster: s.Cluster} }
+func (s machineScope) clusterScope() clusterScope {
+	return clusterScope{Session: s.Session, cluster: s.Cluster}
+}
 
 // reads are what the driver asks the cloud about a machine.
 type reads struct {
-	servers, lately *batch.Reads[scope, []server]
-	ports           *batch.Reads[scope, []port]
-	floatingIPs     *batch.Reads[scope, []floatingIP]
+	servers, recent *batch.Reads[clusterScope, []server]
+	ports           *batch.Reads[clusterScope, []port]
+	floatingIPs     *batch.Reads[clusterScope, []floatingIP]
 }
 
 func newReads(o Options, faults *faults) reads {
 	wait := o.PollInterval / waitsPerPoll
 	return reads{
 		servers:     batch.New(most, wait, faults.serversOf),
-		lately:      batch.New(most, wait, changes{o}.latelyOf),
+		recent:      batch.New(most, wait, changes{o}.recentOf),
 		ports:       batch.New(most, wait, portsOf),
 		floatingIPs: batch.New(most, wait, floatingIPsOf),
 	}
 }
 
 // serversOf returns the servers of machines by uid, the oldest first.
-func (f *faults) serversOf(ctx context.Context, where scope, uids []string) (map[string][]server, error) {
+func (f *faults) serversOf(ctx context.Context, where clusterScope, uids []string) (map[string][]server, error) {
 	var tags []string
 	for _, uid := range uids {
-		tags = append(tags, marks.MachineTag(uid))
+		tags = append(tags, ownership.MachineTag(uid))
 	}
 	found, err := f.servers(ctx, where.Session, url.Values{
-		"tags": {marks.ClusterTag(where.cluster)}, "tags-any": {strings.Join(tags, ",")},
+		"tags": {ownership.ClusterTag(where.cluster)}, "tags-any": {strings.Join(tags, ",")},
 	})
 	if err != nil {
 		return nil, err
@@ -79,8 +81,8 @@ func (s server) compareAge(other server) int {
 }
 
 // portsOf returns the ports of machines by name, the oldest first.
-func portsOf(ctx context.Context, where scope, names []string) (map[string][]port, error) {
-	found, err := portsListed(ctx, where.Session, url.Values{"description": {marks.ClusterDescription(where.cluster)}, "name": names})
+func portsOf(ctx context.Context, where clusterScope, names []string) (map[string][]port, error) {
+	found, err := portsListed(ctx, where.Session, url.Values{"description": {ownership.ClusterDescription(where.cluster)}, "name": names})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func portsOf(ctx context.Context, where scope, names []string) (map[string][]por
 }
 
 // floatingIPsOf returns the floating IPs of machines by description.
-func floatingIPsOf(ctx context.Context, where scope, descriptions []string) (map[string][]floatingIP, error) {
+func floatingIPsOf(ctx context.Context, where clusterScope, descriptions []string) (map[string][]floatingIP, error) {
 	found, err := floatingIPsListed(ctx, where.Session, url.Values{"description": descriptions})
 	if err != nil {
 		return nil, err
@@ -129,52 +131,52 @@ func grouped[T any](all []T, key func(T) string, compare func(a, b T) int) map[s
 	return groups
 }
 
-// holding returns one of nothing.
-func (d *Driver) holding(owner marks.Owner) *holding {
-	return &holding{Owner: owner, poll: d.options.PollInterval}
+// nothingOwned returns ownedResources of which none is known yet.
+func (d *Driver) nothingOwned(owner ownership.Owner) *ownedResources {
+	return &ownedResources{Owner: owner, poll: d.options.PollInterval}
 }
 
 // find returns the machine's servers, and only without one what else there is of it: until the
 // server is gone, nobody needs to know.
-func (d *Driver) find(ctx context.Context, one subject) (*holding, error) {
-	found := d.holding(one.Owner)
+func (d *Driver) find(ctx context.Context, scope machineScope) (*ownedResources, error) {
+	found := d.nothingOwned(scope.Owner)
 	var err error
-	if found.servers, err = d.reads.servers.Get(ctx, one.scope(), one.UID); err != nil || len(found.servers) > 0 {
+	if found.servers, err = d.reads.servers.Get(ctx, scope.clusterScope(), scope.UID); err != nil || len(found.servers) > 0 {
 		return found, err
 	}
-	if err = d.findPorts(ctx, one, found); err != nil || len(found.servers) > 0 {
+	if err = d.findPorts(ctx, scope, found); err != nil || len(found.servers) > 0 {
 		return found, err
 	}
-	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, one.scope(), one.Description())
+	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, scope.clusterScope(), scope.Description())
 	return found, err
 }
 
 // findPorts adds the machine's ports, and the servers that have one and are not listed.
-func (d *Driver) findPorts(ctx context.Context, one subject, found *holding) error {
+func (d *Driver) findPorts(ctx context.Context, scope machineScope, found *ownedResources) error {
 	var err error
-	if found.ports, err = d.reads.ports.Get(ctx, one.scope(), one.PortName()); err != nil {
+	if found.ports, err = d.reads.ports.Get(ctx, scope.clusterScope(), scope.PortName()); err != nil {
 		return err
 	}
-	found.servers, err = unlisted(ctx, one, found.ports)
+	found.servers, err = serversHiddenFromLists(ctx, scope, found.ports)
 	return err
 }
 
-// unlisted returns the machine's servers that Nova leaves out of its lists but whose ids are known:
-// those that it has given up for deletion and may still restore, and those in a cell that is down.
-// Both keep their ports; a server that is gone has let go of them.
-func unlisted(ctx context.Context, one subject, ports []port) ([]server, error) {
+// serversHiddenFromLists returns the machine's servers that Nova leaves out of its lists but whose
+// ids are known: those that it has given up for deletion and may still restore, and those in a cell
+// that is down. Both keep their ports; a server that is gone has let go of them.
+func serversHiddenFromLists(ctx context.Context, scope machineScope, ports []port) ([]server, error) {
 	ids := map[string]bool{}
 	for _, p := range ports {
 		if p.DeviceID != "" {
 			ids[p.DeviceID] = true
 		}
 	}
-	if one.serverID != "" && len(ports) == 0 {
-		ids[one.serverID] = true
+	if scope.serverID != "" && len(ports) == 0 {
+		ids[scope.serverID] = true
 	}
 	var found []server
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		known, err := getServer(ctx, one.Session, id)
+		known, err := getServer(ctx, scope.Session, id)
 		if err != nil && !session.IsGone(err) {
 			return nil, session.Explain(err)
 		}
@@ -185,7 +187,7 @@ func unlisted(ctx context.Context, one subject, ports []port) ([]server, error) 
 			// All that Nova tells of a server in a cell that is down, in its newer versions.
 			return nil, sdk.NewUnknownOutcome("Nova cannot say now whose the server " + id + " is.")
 		}
-		if owner, marked := known.owner(); marked && owner.Cluster == one.Cluster && owner.UID == one.UID {
+		if owner, marked := known.owner(); marked && owner.Cluster == scope.Cluster && owner.UID == scope.UID {
 			found = append(found, known)
 		}
 	}
@@ -201,20 +203,20 @@ func getServer(ctx context.Context, in *session.Session, id string) (server, err
 	return answer.Server, err
 }
 
-// changes finds servers that have come, changed or gone lately.
+// changes finds servers that have come, changed or gone recently.
 type changes struct{ Options }
 
-// latelyKey names the machine of an owner among those whose servers are looked for.
-func latelyKey(o marks.Owner) string { return nameAndDescription(o.ServerName(), o.Description()) }
+// recentKey names the machine of an owner among those whose servers are looked for.
+func recentKey(o ownership.Owner) string { return nameAndDescription(o.ServerName(), o.Description()) }
 
 func nameAndDescription(name, description string) string { return name + "\x00" + description }
 
-// latelyOf returns the servers of machines that have come, changed or gone lately, by key. Nova
+// recentOf returns the servers of machines that have come, changed or gone recently, by key. Nova
 // lists the deleted ones without metadata and tags, but with name and description. Its filter of
 // names is a regular expression without alternatives, and there is none of descriptions for
 // ordinary users: so what the names of all have in common is asked for.
-func (c changes) latelyOf(ctx context.Context, where scope, keys []string) (map[string][]server, error) {
-	since := c.Clock().Add(-c.CreateSettle - latelyFor)
+func (c changes) recentOf(ctx context.Context, where clusterScope, keys []string) (map[string][]server, error) {
+	since := c.Clock().Add(-c.CreateSettle - recentFor)
 	name, _, _ := strings.Cut(keys[0], "\x00")
 	whole := "$"
 	for _, key := range keys[1:] {
@@ -239,22 +241,22 @@ func commonPrefix(a, b string) string {
 	return a[:min(len(a), len(b))]
 }
 
-// busy are the machines that a call of this process is changing.
-type busy struct {
+// inFlight are the machines that a call of this process is changing.
+type inFlight struct {
 	mu       sync.Mutex
-	machines map[marks.Owner]bool
+	machines map[ownership.Owner]bool
 }
 
-// enter begins a change; a second one at the same time is OPERATION_PENDING.
-func (b *busy) enter(one subject) (leave func(), err error) {
-	key := identity(one.Owner)
+// begin begins a change of a machine; a second one at the same time is OPERATION_PENDING.
+func (b *inFlight) begin(scope machineScope) (end func(), err error) {
+	key := identity(scope.Owner)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.machines[key] {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "Another call for this machine is under way.")
 	}
 	if b.machines == nil {
-		b.machines = map[marks.Owner]bool{}
+		b.machines = map[ownership.Owner]bool{}
 	}
 	b.machines[key] = true
 	return func() {
@@ -265,4 +267,6 @@ func (b *busy) enter(one subject) (leave func(), err error) {
 }
 
 // identity is what stays of an owner, whatever it is called.
-func identity(o marks.Owner) marks.Owner { return marks.Owner{Cluster: o.Cluster, UID: o.UID} }
+func identity(o ownership.Owner) ownership.Owner {
+	return ownership.Owner{Cluster: o.Cluster, UID: o.UID}
+}

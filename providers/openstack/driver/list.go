@@ -9,7 +9,7 @@ import (
 	"time"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
 	"github.com/millwright-dev/millwright/sdk"
@@ -25,10 +25,10 @@ func (d *Driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachine
 	if err != nil {
 		return nil, err
 	}
-	where := scope{Session: opened, cluster: r.GetMeta().GetClusterUid()}
+	where := clusterScope{Session: opened, cluster: r.GetMeta().GetClusterUid()}
 	all, known := d.lists.of(where, d.options.Clock())
 	if r.GetPageToken() == "" || !known {
-		if all, err = d.inventory(ctx, opened, where.cluster); err != nil {
+		if all, err = d.listCluster(ctx, opened, where.cluster); err != nil {
 			return nil, err
 		}
 	}
@@ -45,7 +45,7 @@ const listLife = time.Minute
 // no page depends on them.
 type lists struct {
 	mu   sync.Mutex
-	last map[scope]list
+	last map[clusterScope]list
 }
 
 type list struct {
@@ -54,16 +54,16 @@ type list struct {
 }
 
 // of returns a list that is being read.
-func (l *lists) of(where scope, now time.Time) ([]*driverv1alpha1.Machine, bool) {
+func (l *lists) of(where clusterScope, now time.Time) ([]*driverv1alpha1.Machine, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.last, func(_ scope, one list) bool { return now.Sub(one.at) > listLife })
+	maps.DeleteFunc(l.last, func(_ clusterScope, one list) bool { return now.Sub(one.at) > listLife })
 	found, known := l.last[where]
 	return found.machines, known
 }
 
 // keep keeps a list for the next page, or forgets it where there is none.
-func (l *lists) keep(where scope, now time.Time, machines []*driverv1alpha1.Machine, more bool) {
+func (l *lists) keep(where clusterScope, now time.Time, machines []*driverv1alpha1.Machine, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !more {
@@ -71,22 +71,22 @@ func (l *lists) keep(where scope, now time.Time, machines []*driverv1alpha1.Mach
 		return
 	}
 	if l.last == nil {
-		l.last = map[scope]list{}
+		l.last = map[clusterScope]list{}
 	}
 	l.last[where] = list{at: now, machines: machines}
 }
 
-// inventory returns every machine of a cluster that owns anything in a project.
-func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster string) ([]*driverv1alpha1.Machine, error) {
+// listCluster returns every machine of a cluster that owns anything in a project.
+func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster string) ([]*driverv1alpha1.Machine, error) {
 	asked := d.options.Clock()
-	machines := map[string]*holding{}
-	of := func(owner marks.Owner) *holding {
+	machines := map[string]*ownedResources{}
+	of := func(owner ownership.Owner) *ownedResources {
 		if machines[owner.UID] == nil {
-			machines[owner.UID] = d.holding(owner)
+			machines[owner.UID] = d.nothingOwned(owner)
 		}
 		return machines[owner.UID]
 	}
-	listed, err := d.faults.servers(ctx, in, url.Values{"tags": {marks.ClusterTag(cluster)}})
+	listed, err := d.faults.servers(ctx, in, url.Values{"tags": {ownership.ClusterTag(cluster)}})
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +98,12 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 		}
 	}
 	// As for one machine, what a server needs is asked for after the servers.
-	ports, err := portsListed(ctx, in, url.Values{"description": {marks.ClusterDescription(cluster)}})
+	ports, err := portsListed(ctx, in, url.Values{"description": {ownership.ClusterDescription(cluster)}})
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range ports {
-		if owner, ours := marks.FromPort(cluster, p.Name, p.Description); ours {
+		if owner, ours := ownership.FromPort(cluster, p.Name, p.Description); ours {
 			h := of(owner)
 			h.ports = append(h.ports, p)
 		}
@@ -115,7 +115,7 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 		return nil, err
 	}
 	for _, f := range floatingIPs {
-		if owner, ours := marks.FromDescription(cluster, f.Description); ours {
+		if owner, ours := ownership.FromDescription(cluster, f.Description); ours {
 			h := of(owner)
 			h.floatingIPs = append(h.floatingIPs, f)
 		}
@@ -124,12 +124,12 @@ func (d *Driver) inventory(ctx context.Context, in *session.Session, cluster str
 	for _, uid := range slices.Sorted(maps.Keys(machines)) {
 		h := machines[uid]
 		if len(h.servers) == 0 {
-			if h.servers, err = unlisted(ctx, subject{Owner: h.Owner, Session: in}, h.ports); err != nil {
+			if h.servers, err = serversHiddenFromLists(ctx, machineScope{Owner: h.Owner, Session: in}, h.ports); err != nil {
 				return nil, err
 			}
 		}
 		all = append(all, h.machine(in))
 	}
-	d.remnants.listed(scope{Session: in, cluster: cluster}, asked, machines)
+	d.leftovers.listed(clusterScope{Session: in, cluster: cluster}, asked, machines)
 	return all, nil
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
 	"github.com/millwright-dev/millwright/sdk"
@@ -58,14 +58,14 @@ type Options struct {
 
 // Driver maps the contract to OpenStack. It is safe for concurrent use.
 type Driver struct {
-	options  Options
-	sessions *session.Pool
-	faults   *faults
-	reads    reads
-	busy     busy
-	attempts attempts
-	lists    lists
-	remnants *remnants
+	options   Options
+	sessions  *session.Pool
+	faults    *faults
+	reads     reads
+	inFlight  inFlight
+	attempts  attempts
+	lists     lists
+	leftovers *leftovers
 }
 
 var (
@@ -91,7 +91,7 @@ func New(sessions *session.Pool, o Options) *Driver {
 	said := &faults{clock: o.Clock}
 	return &Driver{
 		options: o, sessions: sessions, faults: said, reads: newReads(o, said),
-		attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, remnants: newRemnants(o),
+		attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, leftovers: newLeftovers(o),
 	}
 }
 
@@ -106,9 +106,9 @@ func (d *Driver) Info() sdk.Info {
 	}
 }
 
-// subject is whom a call is about, and where that is.
-type subject struct {
-	marks.Owner
+// machineScope is the machine that a call is about, and a session in its project.
+type machineScope struct {
+	ownership.Owner
 	*session.Session
 	// serverID is the server's, as far as core has been told; else empty.
 	serverID string
@@ -121,50 +121,50 @@ type machineCall interface {
 	GetLastKnownState() []byte
 }
 
-// place is where a machine is made: its last known state, which core keeps for this driver.
-type place struct {
+// location is where a machine is made: its last known state, which core keeps for this driver.
+type location struct {
 	// Project is the project's id.
 	Project string `json:"project"`
 	Region  string `json:"region,omitempty"`
 }
 
-// placeOf is where a session's machines are made.
-func placeOf(s *session.Session) place {
-	return place{Project: s.ProjectID, Region: s.Region}
+// locationOf is where a session's machines are made.
+func locationOf(s *session.Session) location {
+	return location{Project: s.ProjectID, Region: s.Region}
 }
 
 // encode is what core is given.
-func (p place) encode() []byte {
+func (p location) encode() []byte {
 	state, _ := json.Marshal(p) // strings cannot fail
 	return state
 }
 
-// open returns the subject of a call. A project that is not the machine's is an error: there,
+// open returns the scope of a call. A project that is not the machine's is an error: there,
 // everything would look gone. Where core has not been told yet, this process may remember.
-func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, apiVersion string) (subject, error) {
+func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, apiVersion string) (machineScope, error) {
 	opened, err := d.sessions.Open(ctx, account, apiVersion)
 	if err != nil {
-		return subject{}, err
+		return machineScope{}, err
 	}
 	ref := r.GetMachine()
-	one := subject{
-		Owner: marks.Owner{
+	scope := machineScope{
+		Owner: ownership.Owner{
 			Cluster: r.GetMeta().GetClusterUid(), Namespace: ref.GetNamespace(), Name: ref.GetName(), UID: ref.GetUid(),
 		},
 		Session: opened, serverID: serverIDOf(r),
 	}
-	var made place
+	var made location
 	// A state that cannot be read is like one that was lost: nothing depends on it.
 	_ = json.Unmarshal(r.GetLastKnownState(), &made)
-	if made == (place{}) {
-		made, _ = d.attempts.place(one.Owner)
+	if made == (location{}) {
+		made, _ = d.attempts.location(scope.Owner)
 	}
-	return one, one.elsewhere(made)
+	return scope, scope.elsewhere(made)
 }
 
 // elsewhere returns an error where the machine was made in another project or region than the
 // credentials open.
-func (s subject) elsewhere(made place) error {
+func (s machineScope) elsewhere(made location) error {
 	var message string
 	switch {
 	case made.Project != "" && made.Project != s.ProjectID:
@@ -201,12 +201,12 @@ func regionalIDs(region, id string) []string {
 	return []string{providerIDScheme + region + "/" + id}
 }
 
-// existing opens the subject of a call about a machine that may exist: only the account of its spec
+// existing opens the scope of a call about a machine that may exist: only the account of its spec
 // matters.
-func (d *Driver) existing(ctx context.Context, r machineCall, provider *driverv1alpha1.ProviderContext) (subject, error) {
+func (d *Driver) existing(ctx context.Context, r machineCall, provider *driverv1alpha1.ProviderContext) (machineScope, error) {
 	account, err := spec.ReadAccount(provider.GetProviderSpec(), provider.GetSecrets(), d.options.Environment)
 	if err != nil {
-		return subject{}, err
+		return machineScope{}, err
 	}
 	return d.open(ctx, r, account, spec.MinComputeAPIVersion)
 }
@@ -217,60 +217,60 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	if err != nil {
 		return nil, err
 	}
-	one, err := d.open(ctx, r, want.Account, want.ComputeAPIVersion)
+	scope, err := d.open(ctx, r, want.Account, want.ComputeAPIVersion)
 	if err != nil {
 		return nil, err
 	}
-	release, err := d.busy.enter(one)
+	release, err := d.inFlight.begin(scope)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	d.remnants.lead(one.Cluster, r.GetMeta().GetLeaderEpoch())
-	defer d.remnants.noteCreate(one.Owner)
-	return (&creation{Driver: d, subject: one, want: want, request: r}).ensure(ctx)
+	d.leftovers.lead(scope.Cluster, r.GetMeta().GetLeaderEpoch())
+	defer d.leftovers.noteCreate(scope.Owner)
+	return (&creation{Driver: d, machineScope: scope, want: want, request: r}).ensure(ctx)
 }
 
 // GetMachineStatus implements sdk.Driver.
 func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
-	one, err := d.existing(ctx, r, r.GetProvider())
+	scope, err := d.existing(ctx, r, r.GetProvider())
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.find(ctx, one)
+	found, err := d.find(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
 	if found.empty() {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The project has no server of this machine.")
 	}
-	if err := found.nameTaken(one.Owner); err != nil {
+	if err := found.nameTaken(scope.Owner); err != nil {
 		return nil, err
 	}
-	return found.machine(one.Session), nil
+	return found.machine(scope.Session), nil
 }
 
 // DeleteMachine implements sdk.Driver.
 func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
-	one, err := d.existing(ctx, r, r.GetProvider())
+	scope, err := d.existing(ctx, r, r.GetProvider())
 	if err != nil {
 		return nil, err
 	}
-	release, err := d.busy.enter(one)
+	release, err := d.inFlight.begin(scope)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	d.remnants.lead(one.Cluster, r.GetMeta().GetLeaderEpoch())
-	defer d.remnants.noteDelete(one.Owner)
-	found := d.remnants.of(one)
+	d.leftovers.lead(scope.Cluster, r.GetMeta().GetLeaderEpoch())
+	defer d.leftovers.noteDelete(scope.Owner)
+	found := d.leftovers.of(scope)
 	if found == nil {
-		if found, err = d.find(ctx, one); err != nil {
+		if found, err = d.find(ctx, scope); err != nil {
 			return nil, err
 		}
 	}
-	if err := found.nameTaken(one.Owner); err != nil {
+	if err := found.nameTaken(scope.Owner); err != nil {
 		return nil, err
 	}
-	return (&removal{subject: one, found: found, now: d.options.Clock()}).proceed(ctx)
+	return (&removal{machineScope: scope, found: found, now: d.options.Clock()}).proceed(ctx)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -39,7 +39,7 @@ type portPlan struct {
 
 // planner looks up what a spec names.
 type planner struct {
-	subject
+	machineScope
 	want spec.Spec
 	// userData and requestTags are the request's; they are empty where a spec is only checked.
 	userData    []byte
@@ -264,7 +264,7 @@ func metadataKey(key string) string {
 
 // tags are the users' and the marks.
 func (p planner) tags() []string {
-	return append(slices.Clone(p.want.Tags), marks.ClusterTag(p.Cluster), marks.MachineTag(p.UID))
+	return append(slices.Clone(p.want.Tags), ownership.ClusterTag(p.Cluster), ownership.MachineTag(p.UID))
 }
 
 // blockDevices are the disks of a server that does not boot from its flavor's disk alone. Nova

@@ -12,7 +12,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
 	"github.com/millwright-dev/millwright/sdk"
@@ -26,7 +26,7 @@ func isOwn(p spec.Port) bool { return p.ID == "" }
 // lets nobody choose it.
 func (c *creation) makeFirstPort(ctx context.Context) ([]port, error) {
 	first := &c.plan.ports[slices.IndexFunc(c.want.Ports, isOwn)]
-	c.attempts.begin(c.Owner, placeOf(c.Session))
+	c.attempts.begin(c.Owner, locationOf(c.Session))
 	made, err := ports.Create(ctx, c.Network, c.portBody(*first, first.mac)).Extract()
 	c.noteOutcome(err)
 	first.anyMAC = session.IsMACForbidden(err)
@@ -76,7 +76,7 @@ func (c *creation) fits(p portPlan, have port) bool {
 }
 
 // chosenMACs are all the addresses that the machine's ports can have been made with.
-func chosenMACs(o marks.Owner) []string {
+func chosenMACs(o ownership.Owner) []string {
 	var all []string
 	for index := range spec.MaxPorts {
 		all = append(all, o.MAC(index))
@@ -130,7 +130,7 @@ func (c *creation) makePortWithoutMAC(ctx context.Context, p portPlan, others []
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	all, err := c.reads.ports.Get(ctx, c.scope(), c.PortName())
+	all, err := c.reads.ports.Get(ctx, c.clusterScope(), c.PortName())
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *creation) makePortWithoutMAC(ctx context.Context, p portPlan, others []
 // portBody is what Neutron is asked for.
 func (c *creation) portBody(p portPlan, mac string) ports.CreateOptsBuilder {
 	plain := ports.CreateOpts{
-		NetworkID: p.network, Name: c.PortName(), Description: marks.ClusterDescription(c.Cluster), MACAddress: mac,
+		NetworkID: p.network, Name: c.PortName(), Description: ownership.ClusterDescription(c.Cluster), MACAddress: mac,
 	}
 	if len(p.fixedIPs) > 0 {
 		plain.FixedIPs = p.fixedIPs
@@ -176,7 +176,7 @@ func (c *creation) makeTrunk(ctx context.Context, p portPlan, parent port) error
 		return nil
 	}
 	_, err := trunks.Create(ctx, c.Network, trunks.CreateOpts{
-		PortID: parent.ID, Name: c.PortName(), Description: marks.ClusterDescription(c.Cluster), Subports: []trunks.Subport{},
+		PortID: parent.ID, Name: c.PortName(), Description: ownership.ClusterDescription(c.Cluster), Subports: []trunks.Subport{},
 	}).Extract()
 	return c.explain(err)
 }

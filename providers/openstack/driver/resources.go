@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 // server is what the driver reads of a server of Nova.
@@ -54,7 +54,7 @@ type serverImage struct{ ID string }
 func (s server) identity() string { return s.ID }
 
 // owner returns whose the server is.
-func (s server) owner() (marks.Owner, bool) { return marks.FromMetadata(s.Metadata) }
+func (s server) owner() (ownership.Owner, bool) { return ownership.FromMetadata(s.Metadata) }
 
 // port is what the driver reads of a port of Neutron.
 type port struct {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
@@ -28,7 +28,7 @@ func errorFault(name backendv1alpha1.NamedError, match *backendv1alpha1.FaultMat
 }
 
 func TestErrorsSpeakAsTheServicesDo(t *testing.T) {
-	portBody := `{"port": {"network_id": "%s", "name": "ns/n/a", "description": "` + marks.ClusterDescription(cluster) + `"}}`
+	portBody := `{"port": {"network_id": "%s", "name": "ns/n/a", "description": "` + ownership.ClusterDescription(cluster) + `"}}`
 	serverBody := `{"server": {"name": "n", "imageRef": "%s", "flavorRef": "%s", "networks": "none", "metadata": {"millwright-cluster": "c1", "millwright-machine": "a"}}}`
 	for _, test := range []struct {
 		name     string
@@ -135,7 +135,7 @@ func TestHoldOutlivesItsCaller(t *testing.T) {
 		go func() {
 			o := ownerOf("a")
 			_, err := neutronports.Create(ctx, w.network, neutronports.CreateOpts{
-				NetworkID: networkID(w), Name: o.PortName(), Description: marks.ClusterDescription(o.Cluster),
+				NetworkID: networkID(w), Name: o.PortName(), Description: ownership.ClusterDescription(o.Cluster),
 			}).Extract()
 			ended <- err
 		}()
@@ -172,7 +172,7 @@ func TestHangEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.try(ctx, "GET", "/compute/v2.1/servers/detail?tags="+marks.ClusterTag(cluster)+"&tags-any="+marks.MachineTag("b")+","+marks.MachineTag("a"), "")
+		_, err := w.try(ctx, "GET", "/compute/v2.1/servers/detail?tags="+ownership.ClusterTag(cluster)+"&tags-any="+ownership.MachineTag("b")+","+ownership.MachineTag("a"), "")
 		ended <- err
 	}()
 	w.eventually("the call hangs", func() bool { return w.last("ListServers") != nil })

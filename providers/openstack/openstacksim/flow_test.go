@@ -13,7 +13,7 @@ import (
 	neutronports "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 // A cloud that stands before another one is the same to its users, and to its hooks.
@@ -51,7 +51,7 @@ func lifeOfAMachine(w *world) {
 
 	portID, serverID := w.machine("a")
 	s, err := servers.Get(ctx, w.compute, serverID).Extract()
-	if err != nil || s.Status != "ACTIVE" || s.Metadata[marks.Machine] != "a" || len(*s.Tags) != 2 || len(s.Addresses) != 1 || s.Flavor["original_name"] != "m1.tiny" {
+	if err != nil || s.Status != "ACTIVE" || s.Metadata[ownership.Machine] != "a" || len(*s.Tags) != 2 || len(s.Addresses) != 1 || s.Flavor["original_name"] != "m1.tiny" {
 		t.Errorf("server: %+v, %v", s, err)
 	}
 	f, err := floatingips.Create(ctx, w.network, floatingips.CreateOpts{

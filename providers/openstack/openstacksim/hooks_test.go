@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 func resourcesOf(uid string) *backendv1alpha1.ListResourcesRequest {
@@ -93,9 +93,9 @@ func TestForeignServers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("create: %v", err)
 	}
-	o := marks.Owner{Cluster: cluster, Namespace: "default", Name: "orphan", UID: "a"}
+	o := ownership.Owner{Cluster: cluster, Namespace: "default", Name: "orphan", UID: "a"}
 	w.check([]apiCase{
-		{"by tag", "GET", "/compute/v2.1/servers/detail?tags=" + marks.MachineTag("a"), "", 200, made.GetVm().GetId()},
+		{"by tag", "GET", "/compute/v2.1/servers/detail?tags=" + ownership.MachineTag("a"), "", 200, made.GetVm().GetId()},
 		{"description", "GET", "/compute/v2.1/servers/detail", "", 200, o.Description()},
 		{"port by name", "GET", "/networking/v2.0/ports?name=" + o.PortName(), "", 200, o.MAC(0)},
 	})

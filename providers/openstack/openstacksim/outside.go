@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
@@ -70,7 +70,7 @@ func (s *server) othersTags() map[string]string {
 		}
 	}
 	maps.Copy(rest, s.Metadata)
-	for _, mark := range []string{marks.Cluster, marks.Machine, marks.Namespace, marks.Name} {
+	for _, mark := range []string{ownership.Cluster, ownership.Machine, ownership.Namespace, ownership.Name} {
 		delete(rest, mark)
 	}
 	return rest
@@ -161,18 +161,18 @@ func (h *hooks) CreateForeignVM(_ context.Context, r *backendv1alpha1.CreateFore
 
 // mark writes whose they are on a server and its port, as a driver would.
 func mark(s *server, p *port, wanted *backendv1alpha1.VM) {
-	o := marks.Owner{
+	o := ownership.Owner{
 		Cluster: wanted.GetClusterUid(), UID: wanted.GetMachineUid(),
-		Namespace: cmp.Or(s.Metadata[marks.Namespace], "default"), Name: cmp.Or(s.Metadata[marks.Name], wanted.GetName()),
+		Namespace: cmp.Or(s.Metadata[ownership.Namespace], "default"), Name: cmp.Or(s.Metadata[ownership.Name], wanted.GetName()),
 	}
 	if o.Cluster != "" {
-		s.Metadata[marks.Cluster] = o.Cluster
-		s.Tags = append(s.Tags, marks.ClusterTag(o.Cluster))
-		p.Description = marks.ClusterDescription(o.Cluster)
+		s.Metadata[ownership.Cluster] = o.Cluster
+		s.Tags = append(s.Tags, ownership.ClusterTag(o.Cluster))
+		p.Description = ownership.ClusterDescription(o.Cluster)
 	}
 	if o.UID != "" {
-		s.Metadata[marks.Machine], s.Metadata[marks.Namespace], s.Metadata[marks.Name] = o.UID, o.Namespace, o.Name
-		s.Tags = append(s.Tags, marks.MachineTag(o.UID))
+		s.Metadata[ownership.Machine], s.Metadata[ownership.Namespace], s.Metadata[ownership.Name] = o.UID, o.Namespace, o.Name
+		s.Tags = append(s.Tags, ownership.MachineTag(o.UID))
 		p.Name = o.PortName()
 	}
 	if o.Cluster != "" && o.UID != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
@@ -35,7 +35,7 @@ func TestPagesAsClientsTurnThem(t *testing.T) {
 	w := open(t, Options{})
 	w.populate(all)
 	pages, seen := 0, map[string]bool{}
-	err := servers.List(w.compute, servers.ListOpts{Tags: marks.ClusterTag(cluster), Limit: 10}).EachPage(t.Context(),
+	err := servers.List(w.compute, servers.ListOpts{Tags: ownership.ClusterTag(cluster), Limit: 10}).EachPage(t.Context(),
 		func(_ context.Context, page pagination.Page) (bool, error) {
 			found, err := servers.ExtractServers(page)
 			pages++
@@ -48,7 +48,7 @@ func TestPagesAsClientsTurnThem(t *testing.T) {
 		t.Errorf("%d servers on %d pages: %v", len(seen), pages, err)
 	}
 	pages, seen = 0, map[string]bool{}
-	err = neutronports.List(w.network, neutronports.ListOpts{Description: marks.ClusterDescription(cluster), Limit: 10}).EachPage(t.Context(),
+	err = neutronports.List(w.network, neutronports.ListOpts{Description: ownership.ClusterDescription(cluster), Limit: 10}).EachPage(t.Context(),
 		func(_ context.Context, page pagination.Page) (bool, error) {
 			found, err := neutronports.ExtractPorts(page)
 			pages++
@@ -73,7 +73,7 @@ func TestTwoThousandServers(t *testing.T) {
 	w := open(t, Options{})
 	w.populate(all)
 	for _, test := range []struct{ path, collection string }{
-		{"/compute/v2.1/servers/detail?limit=1000&tags=" + marks.ClusterTag(cluster), "servers"},
+		{"/compute/v2.1/servers/detail?limit=1000&tags=" + ownership.ClusterTag(cluster), "servers"},
 		{"/networking/v2.0/ports?limit=1000&description=millwright+cluster+" + cluster, "ports"},
 	} {
 		pages, seen := 0, map[string]bool{}
@@ -139,17 +139,17 @@ func TestFilters(t *testing.T) {
 	w := open(t, Options{})
 	w.machine("a")
 	w.machine("b")
-	tag := marks.ClusterTag(cluster)
+	tag := ownership.ClusterTag(cluster)
 	for _, test := range []struct {
 		query string
 		want  []string
 	}{
 		{"", []string{"name-a", "name-b"}},
 		{"?tags=" + tag, []string{"name-a", "name-b"}},
-		{"?tags=" + tag + "," + marks.MachineTag("a"), []string{"name-a"}},
-		{"?tags=" + tag + "&tags-any=" + marks.MachineTag("b") + "," + marks.MachineTag("c"), []string{"name-b"}},
-		{"?tags=" + tag + "&tags-any=" + marks.MachineTag("c"), nil},
-		{"?not-tags=" + marks.MachineTag("a"), []string{"name-b"}},
+		{"?tags=" + tag + "," + ownership.MachineTag("a"), []string{"name-a"}},
+		{"?tags=" + tag + "&tags-any=" + ownership.MachineTag("b") + "," + ownership.MachineTag("c"), []string{"name-b"}},
+		{"?tags=" + tag + "&tags-any=" + ownership.MachineTag("c"), nil},
+		{"?not-tags=" + ownership.MachineTag("a"), []string{"name-b"}},
 		{"?name=%5Ename-a%24", []string{"name-a"}},
 		{"?name=NAME-A", []string{"name-a"}},
 		{"?name=ame-", []string{"name-a", "name-b"}},
@@ -227,7 +227,7 @@ func TestDeletedServersShowWithChangesSince(t *testing.T) {
 	if s["status"] != "DELETED" || len(s["metadata"].(map[string]any)) != 0 || len(s["tags"].([]any)) != 0 || s["OS-SRV-USG:terminated_at"] == nil {
 		t.Errorf("%v", s)
 	}
-	if got := w.call("GET", "/compute/v2.1/servers/detail?changes-since=2000-01-01T00:00:00Z&tags="+marks.ClusterTag(cluster), ""); got.raw != `{"servers":[]}` {
+	if got := w.call("GET", "/compute/v2.1/servers/detail?changes-since=2000-01-01T00:00:00Z&tags="+ownership.ClusterTag(cluster), ""); got.raw != `{"servers":[]}` {
 		t.Errorf("by tag: %s", got.raw)
 	}
 	if got := w.call("GET", "/compute/v2.1/servers?limit=1&marker="+server, ""); got.status != 200 {
@@ -248,8 +248,8 @@ func BenchmarkListServers(b *testing.B) {
 	who := c.users[hexID("user", "demo")]
 	c.tokens["t"] = &token{ID: "t", UserID: who.ID, user: who, Scoped: true, Expires: testcloud.Now().AddDate(1, 0, 0)}
 	for _, path := range []string{
-		"/compute/v2.1/servers/detail?tags=" + marks.ClusterTag(cluster),
-		"/compute/v2.1/servers/detail?tags=" + marks.ClusterTag(cluster) + "&tags-any=" + marks.MachineTag(uid(7)),
+		"/compute/v2.1/servers/detail?tags=" + ownership.ClusterTag(cluster),
+		"/compute/v2.1/servers/detail?tags=" + ownership.ClusterTag(cluster) + "&tags-any=" + ownership.MachineTag(uid(7)),
 		"/networking/v2.0/ports?limit=1000&description=millwright+cluster+" + cluster,
 	} {
 		b.Run(path, func(b *testing.B) {

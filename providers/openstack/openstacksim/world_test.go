@@ -17,7 +17,7 @@ import (
 	neutronports "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 // world is a cloud, served over HTTP, with its hooks called without a wire, and one who is logged
@@ -147,15 +147,15 @@ func (w *world) given(project, name string) string {
 
 const cluster = "c1"
 
-func ownerOf(uid string) marks.Owner {
-	return marks.Owner{Cluster: cluster, Namespace: "ns", Name: "name-" + uid, UID: uid}
+func ownerOf(uid string) ownership.Owner {
+	return ownership.Owner{Cluster: cluster, Namespace: "ns", Name: "name-" + uid, UID: uid}
 }
 
 // createPort makes a machine's port as a driver does.
 func (w *world) createPort(uid string) (*neutronports.Port, error) {
 	o := ownerOf(uid)
 	return neutronports.Create(w.Context(), w.network, neutronports.CreateOpts{
-		NetworkID: networkID(w), Name: o.PortName(), Description: marks.ClusterDescription(o.Cluster), MACAddress: o.MAC(0),
+		NetworkID: networkID(w), Name: o.PortName(), Description: ownership.ClusterDescription(o.Cluster), MACAddress: o.MAC(0),
 	}).Extract()
 }
 
@@ -164,7 +164,7 @@ func (w *world) createServer(uid, portID string) (*servers.Server, error) {
 	o := ownerOf(uid)
 	return servers.Create(w.Context(), w.compute, servers.CreateOpts{
 		Name: o.ServerName(), FlavorRef: flavorID("m1.tiny"), ImageRef: imageID(w), Networks: []servers.Network{{Port: portID}},
-		Metadata: o.Metadata(), Tags: []string{marks.ClusterTag(o.Cluster), marks.MachineTag(o.UID)}, UserData: []byte("#cloud-config of " + uid),
+		Metadata: o.Metadata(), Tags: []string{ownership.ClusterTag(o.Cluster), ownership.MachineTag(o.UID)}, UserData: []byte("#cloud-config of " + uid),
 	}, nil).Extract()
 }
 

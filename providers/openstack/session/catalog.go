@@ -46,8 +46,8 @@ type places struct {
 
 // locate chooses the endpoints from a catalog, by the account's region and interface. gophercloud
 // would make a call without a context for each service, to find out versions that are known here.
-func locate(granted *grant, a spec.Account) (places, error) {
-	l := locator{granted: granted, region: a.Region, kind: a.Interface}
+func locate(token *projectToken, a spec.Account) (places, error) {
+	l := locator{token: token, region: a.Region, kind: a.Interface}
 	if l.kind == "" {
 		l.kind = spec.InterfacePublic
 	}
@@ -57,8 +57,8 @@ func locate(granted *grant, a spec.Account) (places, error) {
 			return places{}, err
 		}
 	}
-	where := places{project: granted.project.ID, region: l.region}
-	where.key = strings.Join([]string{a.IdentityEndpoint, l.region, granted.project.ID}, " ")
+	where := places{project: token.project.ID, region: l.region}
+	where.key = strings.Join([]string{a.IdentityEndpoint, l.region, token.project.ID}, " ")
 	for service, at := range map[string]*string{
 		serviceCompute: &where.compute, serviceNetwork: &where.network, serviceImage: &where.image, serviceVolume: &where.volume,
 	} {
@@ -76,14 +76,14 @@ func locate(granted *grant, a spec.Account) (places, error) {
 
 // locator looks for endpoints of a region and of a kind: public, internal or admin.
 type locator struct {
-	granted      *grant
+	token        *projectToken
 	region, kind string
 }
 
 // endpoint returns the URL of a service, empty for one that is not there.
 func (l locator) endpoint(service string) string {
 	for _, name := range serviceTypes(service) {
-		for _, entry := range l.granted.catalog {
+		for _, entry := range l.token.catalog {
 			if entry.Type != name {
 				continue
 			}
@@ -91,7 +91,7 @@ func (l locator) endpoint(service string) string {
 				if e.Interface != l.kind || e.Region != l.region && e.RegionID != l.region {
 					continue
 				}
-				if at := versioned(service, e.URL, l.granted.project.ID); at != "" {
+				if at := versioned(service, e.URL, l.token.project.ID); at != "" {
 					return at
 				}
 			}
@@ -171,7 +171,7 @@ func (l locator) missing(service string) error {
 // regions are those that have a compute service, in order.
 func (l locator) regions() []string {
 	found := map[string]bool{}
-	for _, entry := range l.granted.catalog {
+	for _, entry := range l.token.catalog {
 		if entry.Type != serviceCompute {
 			continue
 		}

@@ -26,9 +26,9 @@ const (
 	failedFor = 2 * time.Second
 )
 
-// grant is what a login brought. It never changes.
-type grant struct {
-	token   string
+// projectToken is what a login brought: a token, its project and its catalog. It never changes.
+type projectToken struct {
+	id      string
 	project tokens.Project
 	catalog []tokens.CatalogEntry
 }
@@ -44,9 +44,9 @@ type login struct {
 	used     time.Time
 	sessions map[string]*Session
 
-	mu      sync.Mutex
-	current *grant
-	flight  *flight[*grant]
+	mu        sync.Mutex
+	current   *projectToken
+	loggingIn *sharedCall[*projectToken]
 	// failure is what the last login came to, and what all get to hear until then.
 	failure error
 	until   time.Time
@@ -103,12 +103,12 @@ func (l *login) client(transport http.RoundTripper) *gophercloud.ProviderClient 
 // closeIdle gives back the connections that are not in use.
 func (l *login) closeIdle() { l.pool.CloseIdleConnections() }
 
-// grant returns what the login brought; it logs in where nobody has.
-func (l *login) grant(ctx context.Context) (*grant, error) { return l.renew(ctx, nil) }
+// issuedToken returns what the login brought; it logs in where nobody has.
+func (l *login) issuedToken(ctx context.Context) (*projectToken, error) { return l.renew(ctx, nil) }
 
-// renew returns another grant than the stale one, which a service has refused, unless there is no
+// renew returns another token than the stale one, which a service has refused, unless there is no
 // use in asking for one: then the same.
-func (l *login) renew(ctx context.Context, stale *grant) (*grant, error) {
+func (l *login) renew(ctx context.Context, stale *projectToken) (*projectToken, error) {
 	l.mu.Lock()
 	now := l.options.Clock()
 	switch {
@@ -122,14 +122,14 @@ func (l *login) renew(ctx context.Context, stale *grant) (*grant, error) {
 		defer l.mu.Unlock()
 		return stale, nil
 	}
-	f := l.flight
+	f := l.loggingIn
 	if f == nil {
-		f = newFlight[*grant]()
-		l.flight = f
+		f = newSharedCall[*projectToken]()
+		l.loggingIn = f
 		renewal := stale != nil
-		f.launch(ctx, func(ctx context.Context) (granted *grant, err error) {
+		f.start(ctx, func(ctx context.Context) (token *projectToken, err error) {
 			err = errPanicked
-			defer func() { l.landed(granted, err) }()
+			defer func() { l.finished(token, err) }()
 			return l.ask(ctx, renewal)
 		})
 	}
@@ -137,17 +137,17 @@ func (l *login) renew(ctx context.Context, stale *grant) (*grant, error) {
 	return f.wait(ctx)
 }
 
-// landed notes what a login came to. With a refusal ends what was granted before: whoever comes
-// shall hear of it.
-func (l *login) landed(granted *grant, err error) {
+// finished notes what a login came to. A refusal ends the token from before as well: whoever comes
+// is told of it.
+func (l *login) finished(token *projectToken, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flight = nil
+	l.loggingIn = nil
 	if errors.Is(err, errPanicked) {
 		return
 	}
 	if err == nil {
-		l.current = granted
+		l.current = token
 		return
 	}
 	wait := failedFor
@@ -159,10 +159,10 @@ func (l *login) landed(granted *grant, err error) {
 
 // distrust stops renewals for a while after a service has refused a token that was new: another one
 // will not help.
-func (l *login) distrust(granted *grant) {
+func (l *login) distrust(token *projectToken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current == granted {
+	if l.current == token {
 		l.distrusted = l.options.Clock().Add(refusedFor)
 	}
 }
@@ -175,31 +175,31 @@ func (r *refusal) Unwrap() error { return r.error }
 
 // ask logs in. Its errors are the contract's, and free of the account's secrets, whatever Keystone
 // may have said.
-func (l *login) ask(ctx context.Context, renewal bool) (*grant, error) {
-	var granted *grant
+func (l *login) ask(ctx context.Context, renewal bool) (*projectToken, error) {
+	var token *projectToken
 	var err error
 	if l.account.Method() == spec.MethodToken {
-		granted, err = l.askWithToken(ctx, renewal)
+		token, err = l.askWithToken(ctx, renewal)
 	} else {
-		granted, err = read(tokens.Create(ctx, l.identity, authOptions(l.account)))
+		token, err = read(tokens.Create(ctx, l.identity, authOptions(l.account)))
 	}
 	if err != nil {
 		return nil, refused(err, l.account)
 	}
-	if granted.project.ID == "" {
+	if token.project.ID == "" {
 		return nil, &refusal{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
 			"The credentials open no project by themselves: name the project.",
 			sdk.WithField("projectName", "Name the project, by projectName or by projectID."))}
 	}
-	if l.account.Method() == spec.MethodApplicationCredential && !opens(&granted.project, l.account) {
-		return nil, &refusal{otherProject(granted.project, l.account)}
+	if l.account.Method() == spec.MethodApplicationCredential && !opens(&token.project, l.account) {
+		return nil, &refusal{otherProject(token.project, l.account)}
 	}
-	return granted, nil
+	return token, nil
 }
 
 // askWithToken finds out what a token is for. Only where it is not for the account's project is
 // another one asked for: many Keystones do not give one for a token.
-func (l *login) askWithToken(ctx context.Context, renewal bool) (*grant, error) {
+func (l *login) askWithToken(ctx context.Context, renewal bool) (*projectToken, error) {
 	if renewal {
 		return nil, &refusal{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
 			"The token is no longer valid, and a token cannot be renewed: give a new one, or an application credential instead.",
@@ -249,8 +249,8 @@ type issued interface {
 	ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
 }
 
-func read(answer issued) (*grant, error) {
-	token, err := answer.ExtractTokenID()
+func read(answer issued) (*projectToken, error) {
+	id, err := answer.ExtractTokenID()
 	if err != nil {
 		return nil, err
 	}
@@ -262,9 +262,9 @@ func read(answer issued) (*grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	granted := &grant{token: token, catalog: catalog.Entries}
+	token := &projectToken{id: id, catalog: catalog.Entries}
 	if project != nil {
-		granted.project = *project
+		token.project = *project
 	}
-	return granted, nil
+	return token, nil
 }

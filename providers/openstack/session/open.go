@@ -49,7 +49,7 @@ func newSession(l *login, where places, shared *project, version string) (*Sessi
 		if err != nil {
 			return nil, fmt.Errorf("read the URL of the %s service: %w", one.service, err)
 		}
-		provider := l.client(&bearer{login: l, project: where.project, home: home, next: &wire{
+		provider := l.client(&authTransport{login: l, project: where.project, home: home, next: &wire{
 			options: l.options, service: one.service, next: l.next, bounds: shared.services[one.service],
 		}})
 		provider.EndpointLocator = func(gophercloud.EndpointOpts) (string, error) { return one.at, nil }

@@ -101,11 +101,11 @@ func (p *Pool) Open(ctx context.Context, a spec.Account, computeAPIVersion strin
 	if err != nil {
 		return nil, err
 	}
-	granted, err := l.grant(ctx)
+	token, err := l.issuedToken(ctx)
 	if err != nil {
 		return nil, err
 	}
-	where, err := locate(granted, a)
+	where, err := locate(token, a)
 	if err != nil {
 		return nil, err
 	}

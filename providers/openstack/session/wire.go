@@ -80,7 +80,7 @@ type wire struct {
 
 // RoundTrip implements http.RoundTripper. Its errors are the context's, a verdict or a lost.
 func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
-	leave, err := w.enter(request)
+	release, err := w.admit(request)
 	if err != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // as a RoundTripper must; there is nothing to lose
@@ -88,7 +88,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	began := w.options.Clock()
-	defer leave(began)
+	defer release(began)
 	answer, err := w.exchange(request)
 	w.report(request, answer, err, w.options.Clock().Sub(began))
 	if err != nil {
@@ -148,9 +148,9 @@ func (w *wire) report(request *http.Request, answer *http.Response, err error, t
 		slog.Int("status", call.Code), slog.Duration("took", took), slog.String("request_id", id), slog.String("error", failure))
 }
 
-// bearer sends requests with the token of a login, which it has renewed when a service does not
-// take it any more.
-type bearer struct {
+// authTransport sends requests with the token of a login, which it has renewed when a service does
+// not take it any more.
+type authTransport struct {
 	login *login
 	// project is whose the session is.
 	project string
@@ -160,15 +160,15 @@ type bearer struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
-	granted, err := b.token(request.Context(), b.login.grant)
+func (b *authTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := b.token(request.Context(), b.login.issuedToken)
 	if err != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // as a RoundTripper must; there is nothing to lose
 		}
 		return nil, err
 	}
-	answer, err := b.send(request, granted)
+	answer, err := b.send(request, token)
 	if err != nil || answer.StatusCode != http.StatusUnauthorized {
 		return answer, err
 	}
@@ -176,11 +176,11 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !can {
 		return answer, nil
 	}
-	renewed, err := b.token(request.Context(), func(ctx context.Context) (*grant, error) { return b.login.renew(ctx, granted) })
+	renewed, err := b.token(request.Context(), func(ctx context.Context) (*projectToken, error) { return b.login.renew(ctx, token) })
 	if err != nil {
 		return nil, err
 	}
-	if renewed == granted {
+	if renewed == token {
 		return answer, nil
 	}
 	answer, err = b.send(again, renewed)
@@ -190,29 +190,29 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// token returns a grant of the session's own project: another one's token would show an empty
+// token returns a token of the session's own project: another one's token would show an empty
 // project, and everything gone.
-func (b *bearer) token(ctx context.Context, ask func(context.Context) (*grant, error)) (*grant, error) {
-	granted, err := ask(ctx)
+func (b *authTransport) token(ctx context.Context, ask func(context.Context) (*projectToken, error)) (*projectToken, error) {
+	token, err := ask(ctx)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
 		return nil, &verdict{err}
 	}
-	if granted.project.ID != b.project {
+	if token.project.ID != b.project {
 		return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
-			"The credentials now open the project "+granted.project.ID+" instead of "+b.project+".")}
+			"The credentials now open the project "+token.project.ID+" instead of "+b.project+".")}
 	}
-	return granted, nil
+	return token, nil
 }
 
 // send sends a copy of a request, as a RoundTripper must, with a token. It goes to the service's
 // own address always: the links to the next page of a list name the host by which a service behind
 // a proxy knows itself.
-func (b *bearer) send(request *http.Request, granted *grant) (*http.Response, error) {
+func (b *authTransport) send(request *http.Request, token *projectToken) (*http.Response, error) {
 	request = request.Clone(request.Context())
-	request.Header.Set("X-Auth-Token", granted.token)
+	request.Header.Set("X-Auth-Token", token.id)
 	request.URL.Scheme, request.URL.Host, request.Host = b.home.Scheme, b.home.Host, b.home.Host
 	return b.next.RoundTrip(request)
 }

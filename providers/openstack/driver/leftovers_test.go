@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 // What a list has shown to be left of a machine goes without being asked for again.
@@ -46,93 +46,93 @@ func TestDeleteGoesByTheList(t *testing.T) {
 
 func TestRemnantsCountWhereNothingCanHaveCome(t *testing.T) {
 	const settle = time.Minute
-	owner := marks.Owner{Cluster: "c", Namespace: "n", Name: "m", UID: "u"}
-	one := subject{Owner: owner}
-	left := map[string]*holding{"u": {Owner: owner, ports: []port{{ID: "p"}}}}
+	owner := ownership.Owner{Cluster: "c", Namespace: "n", Name: "m", UID: "u"}
+	scope := machineScope{Owner: owner}
+	left := map[string]*ownedResources{"u": {Owner: owner, ports: []port{{ID: "p"}}}}
 	// Each begins an hour after the process did.
 	for name, test := range map[string]struct {
-		play func(r *remnants, wait func(time.Duration))
+		play func(r *leftovers, wait func(time.Duration))
 		want bool
 	}{
-		"a delete, a list, a delete": {func(r *remnants, wait func(time.Duration)) {
+		"a delete, a list, a delete": {func(r *leftovers, wait func(time.Duration)) {
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
+			r.listed(scope.clusterScope(), r.clock(), left)
 			wait(time.Second)
 		}, true},
-		"nobody has deleted it before": {func(r *remnants, _ func(time.Duration)) {
-			r.listed(one.scope(), r.clock(), left)
+		"nobody has deleted it before": {func(r *leftovers, _ func(time.Duration)) {
+			r.listed(scope.clusterScope(), r.clock(), left)
 		}, false},
-		"the list was asked for before": {func(r *remnants, wait func(time.Duration)) {
+		"the list was asked for before": {func(r *leftovers, wait func(time.Duration)) {
 			asked := r.clock()
 			wait(time.Second)
 			r.noteDelete(owner)
-			r.listed(one.scope(), asked, left)
+			r.listed(scope.clusterScope(), asked, left)
 		}, false},
-		"the list is old": {func(r *remnants, wait func(time.Duration)) {
+		"the list is old": {func(r *leftovers, wait func(time.Duration)) {
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
-			wait(remnantLife + time.Second)
+			r.listed(scope.clusterScope(), r.clock(), left)
+			wait(leftoverLife + time.Second)
 		}, false},
-		"a create can still be on its way": {func(r *remnants, wait func(time.Duration)) {
+		"a create can still be on its way": {func(r *leftovers, wait func(time.Duration)) {
 			r.noteCreate(owner)
 			wait(settle - 2*time.Second)
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
+			r.listed(scope.clusterScope(), r.clock(), left)
 		}, false},
-		"a create has settled": {func(r *remnants, wait func(time.Duration)) {
+		"a create has settled": {func(r *leftovers, wait func(time.Duration)) {
 			r.noteCreate(owner)
 			wait(settle)
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
+			r.listed(scope.clusterScope(), r.clock(), left)
 		}, true},
-		"another process may have created it": {func(r *remnants, wait func(time.Duration)) {
+		"another process may have created it": {func(r *leftovers, wait func(time.Duration)) {
 			r.started = r.clock()
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
+			r.listed(scope.clusterScope(), r.clock(), left)
 		}, false},
-		"another process may have created it for an earlier leader": {func(r *remnants, wait func(time.Duration)) {
+		"another process may have created it for an earlier leader": {func(r *leftovers, wait func(time.Duration)) {
 			r.lead("c", 2)
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
+			r.listed(scope.clusterScope(), r.clock(), left)
 		}, false},
-		"another cluster has another leader": {func(r *remnants, wait func(time.Duration)) {
+		"another cluster has another leader": {func(r *leftovers, wait func(time.Duration)) {
 			r.lead("d", 2)
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
+			r.listed(scope.clusterScope(), r.clock(), left)
 		}, true},
-		"what an earlier leader asked for has settled": {func(r *remnants, wait func(time.Duration)) {
+		"what an earlier leader asked for has settled": {func(r *leftovers, wait func(time.Duration)) {
 			r.lead("c", 2)
 			wait(settle)
 			r.lead("c", 2)
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), left)
+			r.listed(scope.clusterScope(), r.clock(), left)
 		}, true},
-		"it has a server": {func(r *remnants, wait func(time.Duration)) {
+		"it has a server": {func(r *leftovers, wait func(time.Duration)) {
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(one.scope(), r.clock(), map[string]*holding{"u": {Owner: owner, ports: []port{{ID: "p"}}, servers: []server{{ID: "s"}}}})
+			r.listed(scope.clusterScope(), r.clock(), map[string]*ownedResources{"u": {Owner: owner, ports: []port{{ID: "p"}}, servers: []server{{ID: "s"}}}})
 		}, false},
-		"another cluster's list": {func(r *remnants, wait func(time.Duration)) {
+		"another cluster's list": {func(r *leftovers, wait func(time.Duration)) {
 			r.noteDelete(owner)
 			wait(time.Second)
-			r.listed(scope{cluster: "d"}, r.clock(), left)
+			r.listed(clusterScope{cluster: "d"}, r.clock(), left)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-			r := newRemnants(Options{CreateSettle: settle, Clock: func() time.Time { return now }})
+			r := newLeftovers(Options{CreateSettle: settle, Clock: func() time.Time { return now }})
 			wait := func(long time.Duration) { now = now.Add(long) }
 			wait(time.Hour)
 			test.play(r, wait)
-			if found := r.of(one); (found != nil) != test.want {
+			if found := r.of(scope); (found != nil) != test.want {
 				t.Errorf("found %v", found)
 			}
 		})

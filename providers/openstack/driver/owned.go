@@ -10,15 +10,15 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// holding is all that is known to exist for one machine.
-type holding struct {
+// ownedResources is all that is known to exist for one machine.
+type ownedResources struct {
 	// Owner is the machine; where nobody has named it, as in a list, what the resources say.
-	marks.Owner
+	ownership.Owner
 	// poll is when it is worth asking again about what is on its way.
 	poll time.Duration
 	// servers should be at most one. The oldest is the machine.
@@ -27,12 +27,12 @@ type holding struct {
 	floatingIPs []floatingIP
 }
 
-func (h *holding) empty() bool {
+func (h *ownedResources) empty() bool {
 	return len(h.servers) == 0 && len(h.ports) == 0 && len(h.floatingIPs) == 0
 }
 
 // marked is whose the resources say they are.
-func (h *holding) marked() marks.Owner {
+func (h *ownedResources) marked() ownership.Owner {
 	if len(h.servers) > 0 {
 		if owner, marked := h.servers[0].owner(); marked {
 			return owner
@@ -42,7 +42,7 @@ func (h *holding) marked() marks.Owner {
 }
 
 // nameTaken returns an error when the server was made for another name.
-func (h *holding) nameTaken(wanted marks.Owner) error {
+func (h *ownedResources) nameTaken(wanted ownership.Owner) error {
 	if owner := h.marked(); owner != wanted {
 		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN, "The uid belongs to the machine "+owner.String()+".")
 	}
@@ -50,12 +50,12 @@ func (h *holding) nameTaken(wanted marks.Owner) error {
 }
 
 // machine describes what is there in the contract's terms. It must not be empty.
-func (h *holding) machine(in *session.Session) *driverv1alpha1.Machine {
+func (h *ownedResources) machine(in *session.Session) *driverv1alpha1.Machine {
 	owner := h.marked()
 	m := &driverv1alpha1.Machine{
 		Ref:            &driverv1alpha1.MachineRef{Namespace: owner.Namespace, Name: owner.Name, Uid: owner.UID},
 		ClusterUid:     owner.Cluster,
-		LastKnownState: placeOf(in).encode(),
+		LastKnownState: locationOf(in).encode(),
 		Region:         in.Region,
 	}
 	if len(h.servers) == 0 {
@@ -67,7 +67,7 @@ func (h *holding) machine(in *session.Session) *driverv1alpha1.Machine {
 }
 
 // describeLeftovers fills in what is known of a machine without a server.
-func (h *holding) describeLeftovers(m *driverv1alpha1.Machine) {
+func (h *ownedResources) describeLeftovers(m *driverv1alpha1.Machine) {
 	var times []time.Time
 	for _, p := range h.ports {
 		times = append(times, p.Created)
@@ -81,7 +81,7 @@ func (h *holding) describeLeftovers(m *driverv1alpha1.Machine) {
 		"There is a port or a floating IP, and no server: its creation was not finished, or somebody has deleted it."
 }
 
-func (h *holding) describeServer(m *driverv1alpha1.Machine) {
+func (h *ownedResources) describeServer(m *driverv1alpha1.Machine) {
 	s := h.servers[0]
 	m.ProviderId, m.ProviderIdAliases = providerIDPrefix+s.ID, regionalIDs(m.GetRegion(), s.ID)
 	m.State, m.Reason, m.Message = s.state()
@@ -101,14 +101,14 @@ func (h *holding) describeServer(m *driverv1alpha1.Machine) {
 }
 
 // deleting describes what is still there of a machine that is being deleted.
-func (h *holding) deleting(in *session.Session, status string) *driverv1alpha1.Machine {
+func (h *ownedResources) deleting(in *session.Session, status string) *driverv1alpha1.Machine {
 	m := h.machine(in)
 	m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, h.operation("Delete", status)
 	m.Reason, m.Message = "", ""
 	return m
 }
 
-func (h *holding) operation(kind, status string) *driverv1alpha1.MachineOperation {
+func (h *ownedResources) operation(kind, status string) *driverv1alpha1.MachineOperation {
 	return &driverv1alpha1.MachineOperation{Type: kind, Status: status, PollAfter: durationpb.New(h.poll)}
 }
 

@@ -19,18 +19,18 @@ const pollAfter = time.Second
 // providerIDPrefix begins each VM's id: fake:///ZONE/ID.
 const providerIDPrefix = "fake:///"
 
-// holding is all that the cloud holds for one machine.
-type holding struct {
+// ownedResources is all that the cloud holds for one machine.
+type ownedResources struct {
 	account string
 	// vms should be at most one. The oldest is the machine.
 	vms  []*fakecloudv1alpha1.VM
 	nics []*fakecloudv1alpha1.NIC
 }
 
-func (h *holding) empty() bool { return len(h.vms) == 0 && len(h.nics) == 0 }
+func (h *ownedResources) empty() bool { return len(h.vms) == 0 && len(h.nics) == 0 }
 
 // vm returns the machine's VM, nil when there is none.
-func (h *holding) vm() *fakecloudv1alpha1.VM {
+func (h *ownedResources) vm() *fakecloudv1alpha1.VM {
 	if len(h.vms) == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (h *holding) vm() *fakecloudv1alpha1.VM {
 }
 
 // marks returns the tags of any of the resources: all carry the same.
-func (h *holding) marks() map[string]string {
+func (h *ownedResources) marks() map[string]string {
 	if vm := h.vm(); vm != nil {
 		return vm.GetTags()
 	}
@@ -49,9 +49,9 @@ func (h *holding) marks() map[string]string {
 }
 
 // nameTaken returns an error when the resources were made for another name.
-func (h *holding) nameTaken(one subject) error {
+func (h *ownedResources) nameTaken(scope machineScope) error {
 	marks := h.marks()
-	if h.empty() || marks[tags.Namespace] == one.ref.GetNamespace() && marks[tags.Name] == one.ref.GetName() {
+	if h.empty() || marks[tags.Namespace] == scope.ref.GetNamespace() && marks[tags.Name] == scope.ref.GetName() {
 		return nil
 	}
 	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN,
@@ -59,8 +59,8 @@ func (h *holding) nameTaken(one subject) error {
 }
 
 // conflict returns an error when the VM is not the one that is wanted.
-func (h *holding) conflict(one subject, want spec) error {
-	if err := h.nameTaken(one); err != nil {
+func (h *ownedResources) conflict(scope machineScope, want spec) error {
+	if err := h.nameTaken(scope); err != nil {
 		return err
 	}
 	vm := h.vm()
@@ -81,16 +81,16 @@ func (h *holding) conflict(one subject, want spec) error {
 }
 
 // state is what core is to keep for this driver.
-func (h *holding) state() []byte {
+func (h *ownedResources) state() []byte {
 	state, _ := json.Marshal(lastKnownState{Account: h.account}) // a string cannot fail
 	return state
 }
 
 // handedOver is that in an error.
-func (h *holding) handedOver() sdk.ErrorOption { return sdk.WithPartialState("", h.state()) }
+func (h *ownedResources) handedOver() sdk.ErrorOption { return sdk.WithPartialState("", h.state()) }
 
 // machine describes what is there in the contract's terms. It must not be empty.
-func (h *holding) machine() *driverv1alpha1.Machine {
+func (h *ownedResources) machine() *driverv1alpha1.Machine {
 	marks := h.marks()
 	m := &driverv1alpha1.Machine{
 		Ref: &driverv1alpha1.MachineRef{
@@ -108,7 +108,7 @@ func (h *holding) machine() *driverv1alpha1.Machine {
 }
 
 // describeNIC fills in what is known of a machine without a VM.
-func (h *holding) describeNIC(m *driverv1alpha1.Machine) {
+func (h *ownedResources) describeNIC(m *driverv1alpha1.Machine) {
 	m.CreateTime = h.nics[0].GetCreateTime()
 	for _, nic := range h.nics {
 		if nic.GetVmId() != "" {
@@ -122,7 +122,7 @@ func (h *holding) describeNIC(m *driverv1alpha1.Machine) {
 	m.Reason, m.Message = "CreateIncomplete", "There is a nic, and no vm yet."
 }
 
-func (h *holding) describeVM(m *driverv1alpha1.Machine) {
+func (h *ownedResources) describeVM(m *driverv1alpha1.Machine) {
 	vm := h.vm()
 	m.ProviderId, m.CreateTime = vm.GetProviderId(), vm.GetCreateTime()
 	m.InstanceType, m.Region, m.Zone = vm.GetFlavor(), vm.GetRegion(), vm.GetZone()

@@ -30,7 +30,7 @@ func newProject(o Options) *project {
 	reads := make(chan struct{}, o.MaxConcurrent)
 	p := &project{services: map[string]*bounds{}}
 	for _, service := range []string{serviceCompute, serviceNetwork, serviceImage, serviceVolume} {
-		p.services[service] = &bounds{reads: reads, writes: newLane(o.MaxConcurrent, o.RequestTimeout/slowAnswer)}
+		p.services[service] = &bounds{reads: reads, writes: newWriteLimiter(o.MaxConcurrent, o.RequestTimeout/slowAnswer)}
 	}
 	return p
 }
@@ -41,7 +41,7 @@ type bounds struct {
 	// reads has a place for each read that may be under way, to any service. It and writes are nil
 	// where there is no bound.
 	reads  chan struct{}
-	writes *lane
+	writes *writeLimiter
 	pause  pause
 }
 
@@ -95,35 +95,35 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return max(0, min(at.Sub(now), maxPause))
 }
 
-// enter waits for a place, and returns what gives it back, which is told when the request was sent.
+// admit waits for a place, and returns what gives it back, which is told when the request was sent.
 // It fails at once while the service wants a pause.
-func (w *wire) enter(request *http.Request) (leave func(sent time.Time), err error) {
+func (w *wire) admit(request *http.Request) (release func(sent time.Time), err error) {
 	if err := w.paused(); err != nil {
 		return nil, err
 	}
-	if leave, err = w.place(request); err != nil {
+	if release, err = w.acquire(request); err != nil {
 		return nil, err
 	}
 	// Those who were let in before may have been told to wait.
 	if err := w.paused(); err != nil {
-		leave(time.Time{})
+		release(time.Time{})
 		return nil, err
 	}
-	return leave, nil
+	return release, nil
 }
 
-// place waits for a place among the reads, or among the writes.
-func (w *wire) place(request *http.Request) (leave func(sent time.Time), err error) {
+// acquire waits for a place among the reads, or among the writes.
+func (w *wire) acquire(request *http.Request) (release func(sent time.Time), err error) {
 	switch {
 	case w.writes == nil:
 		return func(time.Time) {}, nil
 	case isRead(request):
-		return w.readPlace(request.Context())
+		return w.acquireRead(request.Context())
 	}
-	return w.writePlace(request.Context())
+	return w.acquireWrite(request.Context())
 }
 
-func (w *wire) readPlace(ctx context.Context) (leave func(sent time.Time), err error) {
+func (w *wire) acquireRead(ctx context.Context) (release func(sent time.Time), err error) {
 	select {
 	case w.reads <- struct{}{}:
 		return func(time.Time) { <-w.reads }, nil
@@ -132,8 +132,8 @@ func (w *wire) readPlace(ctx context.Context) (leave func(sent time.Time), err e
 	}
 }
 
-// writePlace waits for half the time that the caller has: what is left is for the answer.
-func (w *wire) writePlace(ctx context.Context) (leave func(sent time.Time), err error) {
+// acquireWrite waits for half the time that the caller has: what is left is for the answer.
+func (w *wire) acquireWrite(ctx context.Context) (release func(sent time.Time), err error) {
 	patient := ctx
 	if end, ends := ctx.Deadline(); ends {
 		var cancel context.CancelFunc
@@ -141,8 +141,8 @@ func (w *wire) writePlace(ctx context.Context) (leave func(sent time.Time), err 
 		defer cancel()
 	}
 	switch {
-	case w.writes.enter(patient):
-		return func(sent time.Time) { w.writes.leave(sent, w.options.Clock()) }, nil
+	case w.writes.acquire(patient):
+		return func(sent time.Time) { w.writes.release(sent, w.options.Clock()) }, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millwright-dev/millwright/providers/openstack/marks"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 // owner is whose a resource is, by the uids of its cluster and machine; empty for what nobody has
@@ -32,25 +32,27 @@ func (s *subjects) add(o owner) {
 }
 
 // hashes are what stands in tags for uids that are too long for them.
-func hashes(uid string) []string { return []string{marks.ClusterTag(uid), marks.MachineTag(uid)} }
+func hashes(uid string) []string {
+	return []string{ownership.ClusterTag(uid), ownership.MachineTag(uid)}
+}
 
 // ownerOfMetadata reads the marks of servers and volumes.
 func ownerOfMetadata(metadata map[string]string) owner {
-	return owner{Cluster: metadata[marks.Cluster], Machine: metadata[marks.Machine]}
+	return owner{Cluster: metadata[ownership.Cluster], Machine: metadata[ownership.Machine]}
 }
 
 // ownerOfTag reads one tag of a server. A hash stays what it is.
 func ownerOfTag(tag string) owner {
-	if uid, ok := strings.CutPrefix(tag, marks.Cluster+"="); ok {
+	if uid, ok := strings.CutPrefix(tag, ownership.Cluster+"="); ok {
 		return owner{Cluster: uid}
 	}
-	if uid, ok := strings.CutPrefix(tag, marks.Machine+"="); ok {
+	if uid, ok := strings.CutPrefix(tag, ownership.Machine+"="); ok {
 		return owner{Machine: uid}
 	}
 	switch {
-	case strings.HasPrefix(tag, marks.Cluster+"#"):
+	case strings.HasPrefix(tag, ownership.Cluster+"#"):
 		return owner{Cluster: tag}
-	case strings.HasPrefix(tag, marks.Machine+"#"):
+	case strings.HasPrefix(tag, ownership.Machine+"#"):
 		return owner{Machine: tag}
 	}
 	return owner{}
@@ -60,7 +62,7 @@ func ownerOfTag(tag string) owner {
 // cluster.
 var (
 	describedMachine = regexp.MustCompile(`^machine (\S+) of `)
-	describedCluster = regexp.MustCompile(regexp.QuoteMeta(marks.ClusterDescription("")) + `(\S+)$`)
+	describedCluster = regexp.MustCompile(regexp.QuoteMeta(ownership.ClusterDescription("")) + `(\S+)$`)
 )
 
 // ownerOfDescription reads the description of a server, a port or a floating IP.
@@ -82,7 +84,7 @@ func ownerOfText(name, description string) owner {
 	if found.Cluster == "" || found.Machine != "" {
 		return found
 	}
-	if o, ours := marks.FromPort(found.Cluster, name, marks.ClusterDescription(found.Cluster)); ours {
+	if o, ours := ownership.FromPort(found.Cluster, name, ownership.ClusterDescription(found.Cluster)); ours {
 		found.Machine = o.UID
 	}
 	return found

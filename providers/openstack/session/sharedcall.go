@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// flight is one piece of work that any number of callers wait for. It goes on when they stop
+// sharedCall is one piece of work that any number of callers wait for. It goes on when they stop
 // waiting.
-type flight[V any] struct {
+type sharedCall[V any] struct {
 	done     chan struct{}
 	value    V
 	err      error
 	panicked string
 }
 
-func newFlight[V any]() *flight[V] { return &flight[V]{done: make(chan struct{})} }
+func newSharedCall[V any]() *sharedCall[V] { return &sharedCall[V]{done: make(chan struct{})} }
 
-// launch starts work that does not end with ctx, whose values it keeps. Each request in it has a
+// start starts work that does not end with ctx, whose values it keeps. Each request in it has a
 // timeout of its own.
-func (f *flight[V]) launch(ctx context.Context, work func(context.Context) (V, error)) {
+func (f *sharedCall[V]) start(ctx context.Context, work func(context.Context) (V, error)) {
 	go func() {
 		defer close(f.done)
 		// Those who wait panic in its stead: there is somebody to catch it there, and to log where
@@ -37,7 +37,7 @@ func (f *flight[V]) launch(ctx context.Context, work func(context.Context) (V, e
 }
 
 // wait returns what came of the work, or ctx's error.
-func (f *flight[V]) wait(ctx context.Context) (V, error) {
+func (f *sharedCall[V]) wait(ctx context.Context) (V, error) {
 	select {
 	case <-f.done:
 	case <-ctx.Done():
@@ -58,9 +58,9 @@ var errPanicked = errors.New("panicked")
 type memory[V any] struct {
 	clock func() time.Time
 
-	mu      sync.Mutex
-	known   map[string]kept[V]
-	flights map[string]*flight[V]
+	mu    sync.Mutex
+	known map[string]kept[V]
+	calls map[string]*sharedCall[V]
 }
 
 type kept[V any] struct {
@@ -72,7 +72,7 @@ type kept[V any] struct {
 const rememberFor = 10 * time.Minute
 
 func newMemory[V any](clock func() time.Time) *memory[V] {
-	return &memory[V]{clock: clock, known: map[string]kept[V]{}, flights: map[string]*flight[V]{}}
+	return &memory[V]{clock: clock, known: map[string]kept[V]{}, calls: map[string]*sharedCall[V]{}}
 }
 
 // get returns what is kept for a name, or what ask returns.
@@ -82,13 +82,13 @@ func (m *memory[V]) get(ctx context.Context, name string, ask func(context.Conte
 		m.mu.Unlock()
 		return found.value, nil
 	}
-	f := m.flights[name]
+	f := m.calls[name]
 	if f == nil {
-		f = newFlight[V]()
-		m.flights[name] = f
-		f.launch(ctx, func(ctx context.Context) (value V, err error) {
+		f = newSharedCall[V]()
+		m.calls[name] = f
+		f.start(ctx, func(ctx context.Context) (value V, err error) {
 			err = errPanicked
-			defer func() { m.landed(name, f, value, err) }()
+			defer func() { m.finished(name, f, value, err) }()
 			return ask(ctx)
 		})
 	}
@@ -96,14 +96,14 @@ func (m *memory[V]) get(ctx context.Context, name string, ask func(context.Conte
 	return f.wait(ctx)
 }
 
-// landed keeps what a flight brought, unless forget was called since it was launched.
-func (m *memory[V]) landed(name string, f *flight[V], value V, err error) {
+// finished keeps what a shared call brought, unless forget was called since it was started.
+func (m *memory[V]) finished(name string, f *sharedCall[V], value V, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.flights[name] != f {
+	if m.calls[name] != f {
 		return
 	}
-	delete(m.flights, name)
+	delete(m.calls, name)
 	if err != nil {
 		return
 	}
@@ -120,5 +120,5 @@ func (m *memory[V]) landed(name string, f *flight[V], value V, err error) {
 func (m *memory[V]) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known, m.flights = map[string]kept[V]{}, map[string]*flight[V]{}
+	m.known, m.calls = map[string]kept[V]{}, map[string]*sharedCall[V]{}
 }

@@ -1,4 +1,4 @@
-package marks
+package ownership
 
 import (
 	"net"

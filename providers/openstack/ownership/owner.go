@@ -1,4 +1,4 @@
-// Package marks says how resources in OpenStack tell whose they are. Every resource carries its
+// Package ownership says how resources in OpenStack tell whose they are. Every resource carries its
 // marks from its birth, in what each API takes at creation and finds again by an exact filter:
 //
 //	server       metadata with each mark, two tags, and a description that outlives the server
@@ -7,7 +7,7 @@
 //
 // A tag of Neutron would be clearer, but takes a second call, between which and the first a process
 // can die.
-package marks
+package ownership
 
 import (
 	"crypto/sha256"

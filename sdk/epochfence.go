@@ -6,17 +6,17 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// leaders remember the newest leader of each cluster, so that a deposed one that shares the driver
-// is refused. They need not outlive the process: a new process has no connections of old leaders'
-// calls. The zero value is ready, and safe for concurrent use.
-type leaders struct {
+// epochFence remembers the newest leader of each cluster. An older leader that shares the driver is
+// refused. It need not outlive the process: a new process has no connections from calls of older
+// leaders. The zero value is ready, and safe for concurrent use.
+type epochFence struct {
 	mu     sync.Mutex
 	newest map[string]int64
 }
 
 // admit returns STALE_EPOCH for a mutation of a leader that is not the newest. Epoch 0 is unknown
 // and passes.
-func (l *leaders) admit(request any) error {
+func (f *epochFence) admit(request any) error {
 	r, ok := request.(interface {
 		GetMeta() *driverv1alpha1.RequestMeta
 	})
@@ -24,15 +24,15 @@ func (l *leaders) admit(request any) error {
 		return nil
 	}
 	cluster, epoch := r.GetMeta().GetClusterUid(), r.GetMeta().GetLeaderEpoch()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if epoch < l.newest[cluster] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if epoch < f.newest[cluster] {
 		return NewError(driverv1alpha1.ErrorReason_ERROR_REASON_STALE_EPOCH, "A newer leader of this cluster has called.")
 	}
-	if l.newest == nil {
-		l.newest = map[string]int64{}
+	if f.newest == nil {
+		f.newest = map[string]int64{}
 	}
-	l.newest[cluster] = epoch
+	f.newest[cluster] = epoch
 	return nil
 }
 
