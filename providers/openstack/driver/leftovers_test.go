@@ -2,6 +2,7 @@ package driver
 
 import (
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,15 +11,20 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
 
 // What a list has shown to be left of a machine goes without being asked for again.
 func TestDeleteGoesByTheList(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
+	var ahead atomic.Int64 // of the driver's clock
+	w.Driver = New(session.NewPool(session.Options{}), Options{
+		Version: "test", CreateSettle: settle, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	})
 	spec := map[string]any{"floatingIpPool": "ext-net"}
 	w.created("one", spec)
 	w.created("other", spec)
-	<-time.After(settle)
+	ahead.Store(int64(settle)) // the creates have settled
 	if m, err := w.delete("one"); err != nil || m == nil {
 		t.Fatalf("the server goes first: %v, %v", m, err)
 	}
@@ -44,95 +50,72 @@ func TestDeleteGoesByTheList(t *testing.T) {
 	}
 }
 
-func TestRemnantsCountWhereNothingCanHaveCome(t *testing.T) {
+func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 	const settle = time.Minute
 	owner := ownership.Owner{Cluster: "c", Namespace: "n", Name: "m", UID: "u"}
-	scope := machineScope{Owner: owner}
-	left := map[string]*ownedResources{"u": {Owner: owner, ports: []port{{ID: "p"}}}}
-	// Each begins an hour after the process did.
+	// Times are since an hour after the process started; 0 means never.
 	for name, test := range map[string]struct {
-		play func(r *leftovers, wait func(time.Duration))
-		want bool
+		createEnded, deleteEnded time.Duration
+		// newLeader is when this process first saw a leader of newLeaderOf.
+		newLeader   time.Duration
+		newLeaderOf string
+		// restarted is when the process started instead.
+		restarted time.Duration
+		// listAsked is when the list of listOf was asked for, and asked when the machine was.
+		listAsked, asked time.Duration
+		listOf           string
+		hasServer        bool
+		want             bool
 	}{
-		"a delete, a list, a delete": {func(r *leftovers, wait func(time.Duration)) {
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-			wait(time.Second)
-		}, true},
-		"nobody has deleted it before": {func(r *leftovers, _ func(time.Duration)) {
-			r.listed(scope.clusterScope(), r.clock(), left)
-		}, false},
-		"the list was asked for before": {func(r *leftovers, wait func(time.Duration)) {
-			asked := r.clock()
-			wait(time.Second)
-			r.noteDelete(owner)
-			r.listed(scope.clusterScope(), asked, left)
-		}, false},
-		"the list is old": {func(r *leftovers, wait func(time.Duration)) {
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-			wait(leftoverLife + time.Second)
-		}, false},
-		"a create can still be on its way": {func(r *leftovers, wait func(time.Duration)) {
-			r.noteCreate(owner)
-			wait(settle - 2*time.Second)
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-		}, false},
-		"a create has settled": {func(r *leftovers, wait func(time.Duration)) {
-			r.noteCreate(owner)
-			wait(settle)
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-		}, true},
-		"another process may have created it": {func(r *leftovers, wait func(time.Duration)) {
-			r.started = r.clock()
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-		}, false},
-		"another process may have created it for an earlier leader": {func(r *leftovers, wait func(time.Duration)) {
-			r.lead("c", 2)
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-		}, false},
-		"another cluster has another leader": {func(r *leftovers, wait func(time.Duration)) {
-			r.lead("d", 2)
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-		}, true},
-		"what an earlier leader asked for has settled": {func(r *leftovers, wait func(time.Duration)) {
-			r.lead("c", 2)
-			wait(settle)
-			r.lead("c", 2)
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), left)
-		}, true},
-		"it has a server": {func(r *leftovers, wait func(time.Duration)) {
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(scope.clusterScope(), r.clock(), map[string]*ownedResources{"u": {Owner: owner, ports: []port{{ID: "p"}}, servers: []server{{ID: "s"}}}})
-		}, false},
-		"another cluster's list": {func(r *leftovers, wait func(time.Duration)) {
-			r.noteDelete(owner)
-			wait(time.Second)
-			r.listed(clusterScope{cluster: "d"}, r.clock(), left)
-		}, false},
+		"a delete, a list, a delete":               {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", want: true},
+		"nobody has deleted it before":             {listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c"},
+		"the list was asked for before the delete": {listAsked: 1 * time.Second, deleteEnded: 2 * time.Second, asked: 3 * time.Second, listOf: "c"},
+		"the list is old":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3*time.Second + leftoverLife, listOf: "c"},
+		"the list is another cluster's":            {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "d"},
+		"it has a server":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", hasServer: true},
+		"a create can still be on its way": {
+			createEnded: 1 * time.Second, deleteEnded: settle - 1*time.Second, listAsked: settle, asked: settle, listOf: "c",
+		},
+		"a create has settled": {
+			createEnded: 1 * time.Second, deleteEnded: settle, listAsked: settle + 2*time.Second, asked: settle + 2*time.Second, listOf: "c", want: true,
+		},
+		"another process may have created it": {
+			restarted: 1 * time.Second, deleteEnded: 2 * time.Second, listAsked: 3 * time.Second, asked: 3 * time.Second, listOf: "c",
+		},
+		"another process may have created it for an earlier leader": {
+			newLeader: 1 * time.Second, newLeaderOf: "c", deleteEnded: 2 * time.Second, listAsked: 3 * time.Second, asked: 3 * time.Second, listOf: "c",
+		},
+		"another cluster has another leader": {
+			newLeader: 1 * time.Second, newLeaderOf: "d", deleteEnded: 2 * time.Second, listAsked: 3 * time.Second, asked: 3 * time.Second, listOf: "c", want: true,
+		},
+		"what an earlier leader asked for has settled": {
+			newLeader: 1 * time.Second, newLeaderOf: "c", deleteEnded: settle, listAsked: settle + 2*time.Second, asked: settle + 2*time.Second, listOf: "c", want: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+			started := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+			base, now := started.Add(time.Hour), started
 			r := newLeftovers(Options{CreateSettle: settle, Clock: func() time.Time { return now }})
-			wait := func(long time.Duration) { now = now.Add(long) }
-			wait(time.Hour)
-			test.play(r, wait)
-			if found := r.of(scope); (found != nil) != test.want {
+			at := func(when time.Duration, do func()) {
+				if when > 0 {
+					now = base.Add(when)
+					do()
+				}
+			}
+			at(test.restarted, func() { r.started = now })
+			at(test.newLeader, func() { r.lead(test.newLeaderOf, 2) })
+			at(test.createEnded, func() { r.noteCreate(owner) })
+			at(test.deleteEnded, func() { r.noteDelete(owner) })
+			left := &ownedResources{Owner: owner, ports: []port{{ID: "p"}}}
+			if test.hasServer {
+				left.servers = []server{{ID: "s"}}
+			}
+			at(test.listAsked, func() { r.listed(clusterScope{cluster: test.listOf}, now, map[string]*ownedResources{"u": left}) })
+			now = base.Add(test.asked)
+			if test.newLeader > 0 {
+				r.lead(test.newLeaderOf, 2) // the same leader again begins nothing
+			}
+			if found := r.of(machineScope{Owner: owner}); (found != nil) != test.want {
 				t.Errorf("found %v", found)
 			}
 		})

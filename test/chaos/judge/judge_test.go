@@ -18,9 +18,9 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// tale tells a history by hand. Each call happens a minute after the one before, unless at says
-// otherwise.
-type tale struct {
+// historyBuilder puts a history together. Each change happens a minute after the one before, unless
+// moveLastChangeTo says otherwise.
+type historyBuilder struct {
 	History
 
 	now      time.Time
@@ -28,7 +28,7 @@ type tale struct {
 	machines map[string]*clusterv1alpha1.Machine
 	vms      map[string]*backendv1alpha1.VM
 	md       *clusterv1alpha1.MachineDeployment
-	// ruined: what is foreign is gone in the end.
+	// ruined says that what is foreign is gone in the end.
 	ruined bool
 }
 
@@ -45,37 +45,37 @@ const (
 // oneVM is all that Machines have here.
 func oneVM(*clusterv1alpha1.Machine) map[string]int { return map[string]int{"vm": 1} }
 
-func newTale() *tale {
-	return &tale{
+func newHistory() *historyBuilder {
+	return &historyBuilder{
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), machines: map[string]*clusterv1alpha1.Machine{}, vms: map[string]*backendv1alpha1.VM{},
 	}
 }
 
-func (t *tale) after(d time.Duration) { t.now = t.now.Add(d) }
+func (h *historyBuilder) pass(d time.Duration) { h.now = h.now.Add(d) }
 
-func (t *tale) change(o client.Object, gone bool) {
-	t.revision++
-	t.Changes = append(t.Changes, Change{Revision: t.revision, At: t.now, Object: o, Gone: gone})
+func (h *historyBuilder) change(o client.Object, gone bool) {
+	h.revision++
+	h.Changes = append(h.Changes, Change{Revision: h.revision, At: h.now, Object: o, Gone: gone})
 }
 
-// deployment is wanted like this from now on, and its sets are told at once.
-func (t *tale) deployment(replicas, surge, unavailable int32) {
-	t.after(time.Minute)
-	t.md = &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", UID: "md"}}
-	t.md.Spec.Replicas = &replicas
-	t.md.Spec.Strategy.RollingUpdate = &clusterv1alpha1.MachineRollingUpdate{
+// setDeployment has the user want the deployment like this from now on. Its sets are told at once.
+func (h *historyBuilder) setDeployment(replicas, surge, unavailable int32) {
+	h.pass(time.Minute)
+	h.md = &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", UID: "md"}}
+	h.md.Spec.Replicas = &replicas
+	h.md.Spec.Strategy.RollingUpdate = &clusterv1alpha1.MachineRollingUpdate{
 		MaxSurge: new(intstr.FromInt32(surge)), MaxUnavailable: new(intstr.FromInt32(unavailable)),
 	}
-	t.change(t.md, false)
+	h.change(h.md, false)
 	for _, name := range []string{"old", "new"} {
-		t.change(machineSet(name, replicas), false)
+		h.change(machineSet(name, replicas), false)
 	}
 }
 
-// scaled tells a set its size.
-func (t *tale) scaled(name string, replicas int32) {
-	t.after(time.Minute)
-	t.change(machineSet(name, replicas), false)
+// scaleSet tells a set its size.
+func (h *historyBuilder) scaleSet(name string, replicas int32) {
+	h.pass(time.Minute)
+	h.change(machineSet(name, replicas), false)
 }
 
 func machineSet(name string, replicas int32) *clusterv1alpha1.MachineSet {
@@ -85,93 +85,96 @@ func machineSet(name string, replicas int32) *clusterv1alpha1.MachineSet {
 	return set
 }
 
-// at moves the last change to another instant.
-func (t *tale) at(instant time.Time) { t.now, t.Changes[len(t.Changes)-1].At = instant, instant }
+// moveLastChangeTo moves the last change to another instant.
+func (h *historyBuilder) moveLastChangeTo(instant time.Time) {
+	h.now, h.Changes[len(h.Changes)-1].At = instant, instant
+}
 
-// made makes a Machine of the set old, with a VM, that is Ready at once.
-func (t *tale) made(name string) { t.madeBy("old", name); t.vm(name, name) }
+// makeMachine makes a Machine of the set old, with a VM, that is Ready at once.
+func (h *historyBuilder) makeMachine(name string) { h.makeMachineOf("old", name); h.makeVM(name, name) }
 
-func (t *tale) madeBy(set, name string) {
-	t.after(time.Minute)
+func (h *historyBuilder) makeMachineOf(set, name string) {
+	h.pass(time.Minute)
 	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
 	m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: types.UID(set), Controller: new(true)}}
 	m.Spec.MachineUID, m.Spec.ProviderID = new("uid-"+name), new("fake:///"+name)
-	m.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(t.now)}}
-	t.machines[name] = m
-	t.change(m, false)
+	m.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(h.now)}}
+	h.machines[name] = m
+	h.change(m, false)
 }
 
-// edit changes a Machine.
-func (t *tale) edit(name string, edit func(*clusterv1alpha1.Machine)) {
-	t.after(time.Minute)
-	m := t.machines[name].DeepCopy()
+// editMachine changes a Machine.
+func (h *historyBuilder) editMachine(name string, edit func(*clusterv1alpha1.Machine)) {
+	h.pass(time.Minute)
+	m := h.machines[name].DeepCopy()
 	edit(m)
-	t.machines[name] = m
-	t.change(m, false)
+	h.machines[name] = m
+	h.change(m, false)
 }
 
-func (t *tale) unready(name string) {
-	t.edit(name, func(m *clusterv1alpha1.Machine) { m.Status.Conditions[0].Status = metav1.ConditionFalse })
+func (h *historyBuilder) loseReady(name string) {
+	h.editMachine(name, func(m *clusterv1alpha1.Machine) { m.Status.Conditions[0].Status = metav1.ConditionFalse })
 }
 
-func (t *tale) deleted(name string) {
-	t.edit(name, func(m *clusterv1alpha1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(t.now)) })
+func (h *historyBuilder) deleteMachine(name string) {
+	h.editMachine(name, func(m *clusterv1alpha1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(h.now)) })
 }
 
-func (t *tale) byHand(name string) {
-	t.Acts = append(t.Acts, Act{At: t.now, Until: t.now, Do: DeletedByHand, Target: "ns/" + name})
+func (h *historyBuilder) noteUserDeletes(name string) {
+	h.Acts = append(h.Acts, Act{At: h.now, Until: h.now, Do: DeletedByHand, Target: "ns/" + name})
 }
 
-// gone ends a Machine and its VM, and an event says so.
-func (t *tale) gone(name string) {
-	t.vmGone(name)
-	t.event(name, corev1.EventTypeNormal, "Deleted")
-	t.after(time.Second)
-	t.change(t.machines[name], true)
+// endMachine ends a Machine and its VM, and an event says so.
+func (h *historyBuilder) endMachine(name string) {
+	h.endVM(name)
+	h.sendEvent(name, corev1.EventTypeNormal, "Deleted")
+	h.pass(time.Second)
+	h.change(h.machines[name], true)
 }
 
-func (t *tale) event(machine, severity, reason string) {
+func (h *historyBuilder) sendEvent(machine, severity, reason string) {
 	e := &corev1.Event{Type: severity, Reason: reason}
 	e.InvolvedObject.UID = types.UID(machine)
-	t.change(e, false)
+	h.change(e, false)
 }
 
-// vm makes a VM for the uid of a Machine.
-func (t *tale) vm(id, machine string) {
+// makeVM makes a VM for the uid of a Machine.
+func (h *historyBuilder) makeVM(id, machine string) {
 	v := &backendv1alpha1.VM{
-		Id: id, ClusterUid: cluster, MachineUid: "uid-" + machine, State: backendv1alpha1.VMState_VM_STATE_RUNNING, CreateTime: timestamppb.New(t.now),
+		Id: id, ClusterUid: cluster, MachineUid: "uid-" + machine, State: backendv1alpha1.VMState_VM_STATE_RUNNING, CreateTime: timestamppb.New(h.now),
 	}
-	t.vms[id] = v
-	t.VMs = append(t.VMs, v)
+	h.vms[id] = v
+	h.VMs = append(h.VMs, v)
 }
 
-func (t *tale) vmGone(id string) {
-	t.after(time.Second)
-	t.vms[id].State, t.vms[id].DeleteTime = backendv1alpha1.VMState_VM_STATE_GONE, timestamppb.New(t.now)
+func (h *historyBuilder) endVM(id string) {
+	h.pass(time.Second)
+	h.vms[id].State, h.vms[id].DeleteTime = backendv1alpha1.VMState_VM_STATE_GONE, timestamppb.New(h.now)
 }
 
-func (t *tale) hindered(target string, long time.Duration) {
-	t.Acts = append(t.Acts, Act{At: t.now, Until: t.now.Add(long), Do: Hindered, Target: target})
+func (h *historyBuilder) hinder(target string, long time.Duration) {
+	h.Acts = append(h.Acts, Act{At: h.now, Until: h.now.Add(long), Do: Hindered, Target: target})
 }
 
-// holds adds something of that kind, cluster and machine uid to what the cloud holds in the end.
-func (t *tale) holds(kind, cluster, uid string) {
-	t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: kind, Id: kind, ClusterUid: cluster, MachineUid: uid})
+// holdResource adds something of that kind, cluster and machine uid to what the cloud holds in the
+// end.
+func (h *historyBuilder) holdResource(kind, cluster, uid string) {
+	h.Resources = append(h.Resources, &backendv1alpha1.Resource{Kind: kind, Id: kind, ClusterUid: cluster, MachineUid: uid})
 }
 
-// told ends the tale: the cloud holds what VMs there are, and what is foreign.
-func (t *tale) told() History {
-	t.after(time.Hour)
-	t.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, false)
-	for _, v := range t.vms {
+// end returns the history. In the end the cloud holds what VMs there are, and what is foreign.
+func (h *historyBuilder) end() History {
+	h.pass(time.Hour)
+	h.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, false)
+	for _, v := range h.vms {
 		if v.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
-			t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: "vm", Id: v.GetId(), ClusterUid: v.GetClusterUid(), MachineUid: v.GetMachineUid()})
+			h.Resources = append(h.Resources, &backendv1alpha1.Resource{Kind: "vm", Id: v.GetId(), ClusterUid: v.GetClusterUid(), MachineUid: v.GetMachineUid()})
 		}
 	}
-	if !t.ruined {
-		t.Resources = append(t.Resources, &backendv1alpha1.Resource{Kind: "port", Id: foreignThing})
+	if !h.ruined {
+		h.Resources = append(h.Resources, &backendv1alpha1.Resource{Kind: "port", Id: foreignThing})
 	}
-	return t.History
+	return h.History
 }
 
 func judged(h History) []string {
@@ -187,286 +190,286 @@ func judged(h History) []string {
 	return slices.Compact(broken)
 }
 
-// three is a deployment of three that serve.
-func three(t *tale) {
-	t.deployment(3, 1, 0)
+// makeThree makes a deployment of three that serve.
+func makeThree(h *historyBuilder) {
+	h.setDeployment(3, 1, 0)
 	for _, name := range []string{"a", "b", "c"} {
-		t.made(name)
+		h.makeMachine(name)
 	}
 }
 
-// toldToGo is a deployment that was to go down to none, and then to stay: its set is told the first
-// later than its user said the second, and does it another two seconds later.
-func toldToGo(t *tale, later time.Duration) {
-	t.deployment(1, 1, 0)
-	t.made("a")
-	t.deployment(0, 1, 0)
-	t.deployment(1, 1, 0)
-	wanted := t.now
-	t.scaled("old", 0)
-	t.at(wanted.Add(later))
-	t.deleted("a")
-	t.at(wanted.Add(later + 1900*time.Millisecond))
+// scaleDownThenUp makes a deployment whose user wants none and then one again. Its set is told of
+// none later than the user wanted one. It deletes the machine another two seconds later.
+func scaleDownThenUp(h *historyBuilder, later time.Duration) {
+	h.setDeployment(1, 1, 0)
+	h.makeMachine("a")
+	h.setDeployment(0, 1, 0)
+	h.setDeployment(1, 1, 0)
+	wanted := h.now
+	h.scaleSet("old", 0)
+	h.moveLastChangeTo(wanted.Add(later))
+	h.deleteMachine("a")
+	h.moveLastChangeTo(wanted.Add(later + 1900*time.Millisecond))
 }
 
-// userTakes is a deployment of which one may be missing: its user takes one, and core another one
-// later.
-func userTakes(t *tale, later time.Duration) {
-	t.deployment(3, 1, 1)
+// userDeletesOneThenCore makes a deployment of which one may be missing. Its user deletes one, and
+// core another one later.
+func userDeletesOneThenCore(h *historyBuilder, later time.Duration) {
+	h.setDeployment(3, 1, 1)
 	for _, name := range []string{"a", "b", "c"} {
-		t.made(name)
+		h.makeMachine(name)
 	}
-	t.byHand("a")
-	t.deleted("a")
-	taken := t.now
-	t.deleted("b")
-	t.at(taken.Add(later))
+	h.noteUserDeletes("a")
+	h.deleteMachine("a")
+	taken := h.now
+	h.deleteMachine("b")
+	h.moveLastChangeTo(taken.Add(later))
 }
 
-func TestGoodHistories(t *testing.T) {
-	for name, tell := range map[string]func(*tale){
-		"machines come": three,
-		"a rollout takes one after its replacement serves": func(t *tale) {
-			three(t)
-			t.madeBy("new", "d")
-			t.vm("d", "d")
-			t.deleted("a")
-			t.gone("a")
+func TestGoodHistoriesBreakNoPromise(t *testing.T) {
+	for name, history := range map[string]func(*historyBuilder){
+		"machines come": makeThree,
+		"a rollout takes one after its replacement serves": func(h *historyBuilder) {
+			makeThree(h)
+			h.makeMachineOf("new", "d")
+			h.makeVM("d", "d")
+			h.deleteMachine("a")
+			h.endMachine("a")
 		},
-		"a machine that does not serve may go at any time": func(t *tale) {
-			three(t)
-			t.unready("a")
-			t.deleted("a")
-			t.gone("a")
+		"a machine that does not serve may go at any time": func(h *historyBuilder) {
+			makeThree(h)
+			h.loseReady("a")
+			h.deleteMachine("a")
+			h.endMachine("a")
 		},
-		"a user deletes what he likes": func(t *tale) {
-			three(t)
-			t.byHand("a")
-			t.deleted("a")
-			t.byHand("b")
-			t.deleted("b")
+		"a user deletes what he likes": func(h *historyBuilder) {
+			makeThree(h)
+			h.noteUserDeletes("a")
+			h.deleteMachine("a")
+			h.noteUserDeletes("b")
+			h.deleteMachine("b")
 		},
-		"a user deletes one a moment before core deletes another": func(t *tale) {
-			userTakes(t, time.Second)
+		"a user deletes one a moment before core deletes another": func(h *historyBuilder) {
+			userDeletesOneThenCore(h, time.Second)
 		},
-		"a user wants fewer": func(t *tale) {
-			three(t)
-			t.deployment(1, 1, 0)
-			t.deleted("a")
-			t.deleted("b")
+		"a user wants fewer": func(h *historyBuilder) {
+			makeThree(h)
+			h.setDeployment(1, 1, 0)
+			h.deleteMachine("a")
+			h.deleteMachine("b")
 		},
-		"a machine deleted a moment after another has stopped to serve": func(t *tale) {
-			t.deployment(2, 1, 0)
-			t.made("a")
-			t.made("b")
-			t.madeBy("new", "c")
-			t.vm("c", "c")
-			t.unready("b")
-			t.after(-time.Minute)
-			t.deleted("a")
-			t.Changes[len(t.Changes)-1].At = t.Changes[len(t.Changes)-2].At.Add(time.Second)
+		"a machine deleted a moment after another has stopped to serve": func(h *historyBuilder) {
+			h.setDeployment(2, 1, 0)
+			h.makeMachine("a")
+			h.makeMachine("b")
+			h.makeMachineOf("new", "c")
+			h.makeVM("c", "c")
+			h.loseReady("b")
+			h.pass(-time.Minute)
+			h.deleteMachine("a")
+			h.Changes[len(h.Changes)-1].At = h.Changes[len(h.Changes)-2].At.Add(time.Second)
 		},
-		"a machine made just after the deployment became smaller": func(t *tale) {
-			t.deployment(3, 0, 1)
-			t.made("a")
-			t.made("b")
-			t.deployment(1, 0, 1)
-			t.made("c")
-			t.Changes[len(t.Changes)-1].At = t.Changes[len(t.Changes)-4].At.Add(time.Second)
+		"a machine made just after the deployment became smaller": func(h *historyBuilder) {
+			h.setDeployment(3, 0, 1)
+			h.makeMachine("a")
+			h.makeMachine("b")
+			h.setDeployment(1, 0, 1)
+			h.makeMachine("c")
+			h.Changes[len(h.Changes)-1].At = h.Changes[len(h.Changes)-4].At.Add(time.Second)
 		},
-		"a set does what it was just told by who had not seen yet that the user wants more": func(t *tale) {
-			toldToGo(t, time.Second)
+		"a set does what it was just told by who had not seen yet that the user wants more": func(h *historyBuilder) {
+			scaleDownThenUp(h, time.Second)
 		},
-		"the same, a minute later, by a manager that was stopped": func(t *tale) {
-			t.deployment(3, 0, 1)
-			t.made("a")
-			t.made("b")
-			t.deployment(1, 0, 1)
-			t.hindered("manager", time.Minute)
-			t.made("c")
+		"the same, a minute later, by a manager that was stopped": func(h *historyBuilder) {
+			h.setDeployment(3, 0, 1)
+			h.makeMachine("a")
+			h.makeMachine("b")
+			h.setDeployment(1, 0, 1)
+			h.hinder("manager", time.Minute)
+			h.makeMachine("c")
 		},
-		"a stray goes when it is old enough": func(t *tale) {
-			t.deployment(0, 1, 0)
-			t.vm("stray", "stray")
-			t.Acts = append(t.Acts, Act{At: t.now, Do: Planted, Target: "stray"})
-			t.after(strayAge)
-			t.vmGone("stray")
+		"a stray goes when it is old enough": func(h *historyBuilder) {
+			h.setDeployment(0, 1, 0)
+			h.makeVM("stray", "stray")
+			h.Acts = append(h.Acts, Act{At: h.now, Do: Planted, Target: "stray"})
+			h.pass(strayAge)
+			h.endVM("stray")
 		},
-		"a machine fails, and an event says so": func(t *tale) {
-			three(t)
-			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
-			t.event("a", corev1.EventTypeWarning, "Missing")
+		"a machine fails, and an event says so": func(h *historyBuilder) {
+			makeThree(h)
+			h.editMachine("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
+			h.sendEvent("a", corev1.EventTypeWarning, "Missing")
 		},
-		"a machine fails, and the API server refuses the event, for its etcd is away": func(t *tale) {
-			three(t)
-			t.hindered("etcd", time.Hour)
-			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
+		"a machine fails, and the API server refuses the event, for its etcd is away": func(h *historyBuilder) {
+			makeThree(h)
+			h.hinder("etcd", time.Hour)
+			h.editMachine("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
 		},
-		"a manager exits because the API server is away": func(t *tale) {
-			three(t)
-			t.hindered("kube-apiserver", 10*time.Second)
-			t.Ends = append(t.Ends, End{At: t.now.Add(time.Second), Process: "manager", State: "exit status 1"})
+		"a manager exits because the API server is away": func(h *historyBuilder) {
+			makeThree(h)
+			h.hinder("kube-apiserver", 10*time.Second)
+			h.Ends = append(h.Ends, End{At: h.now.Add(time.Second), Process: "manager", State: "exit status 1"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := newTale()
-			tell(one)
-			if broken := judged(one.told()); len(broken) > 0 {
+			h := newHistory()
+			history(h)
+			if broken := judged(h.end()); len(broken) > 0 {
 				t.Errorf("it breaks %q", broken)
 			}
 		})
 	}
 }
 
-func TestBadHistories(t *testing.T) {
+func TestBadHistoriesBreakAPromise(t *testing.T) {
 	for name, tc := range map[string]struct {
-		tell func(*tale)
-		want []string
+		history func(*historyBuilder)
+		want    []string
 	}{
-		"two VMs of a machine": {func(t *tale) { three(t); t.vm("a2", "a") }, []string{OneVM, NoneLeft}},
-		"two VMs of a machine, one after the other": {func(t *tale) {
-			three(t)
-			t.vmGone("a")
-			t.vm("a2", "a")
+		"two VMs of a machine": {func(h *historyBuilder) { makeThree(h); h.makeVM("a2", "a") }, []string{OneVM, NoneLeft}},
+		"two VMs of a machine, one after the other": {func(h *historyBuilder) {
+			makeThree(h)
+			h.endVM("a")
+			h.makeVM("a2", "a")
 		}, []string{OneVM}},
-		"a VM of a uid that no machine ever had": {func(t *tale) {
-			three(t)
-			t.vm("x", "nobody")
-			t.vmGone("x")
+		"a VM of a uid that no machine ever had": {func(h *historyBuilder) {
+			makeThree(h)
+			h.makeVM("x", "nobody")
+			h.endVM("x")
 		}, []string{OneVM}},
-		"a name that comes again": {func(t *tale) {
-			three(t)
-			t.byHand("a")
-			t.deleted("a")
-			t.gone("a")
-			t.madeBy("old", "a")
-			t.machines["a"].UID, t.machines["a"].Spec.MachineUID = "another", new("uid-another")
-			t.vm("another", "another")
+		"a name that comes again": {func(h *historyBuilder) {
+			makeThree(h)
+			h.noteUserDeletes("a")
+			h.deleteMachine("a")
+			h.endMachine("a")
+			h.makeMachineOf("old", "a")
+			h.machines["a"].UID, h.machines["a"].Spec.MachineUID = "another", new("uid-another")
+			h.makeVM("another", "another")
 		}, []string{OneVM}},
-		"a machine with another uid than before": {func(t *tale) {
-			three(t)
-			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Spec.MachineUID = new("uid-z") })
+		"a machine with another uid than before": {func(h *historyBuilder) {
+			makeThree(h)
+			h.editMachine("a", func(m *clusterv1alpha1.Machine) { m.Spec.MachineUID = new("uid-z") })
 		}, []string{OneVM, NoneLeft}},
-		"a VM that outlives its machine": {func(t *tale) {
-			three(t)
-			t.unready("a")
-			t.deleted("a")
-			t.change(t.machines["a"], true)
-			t.event("a", corev1.EventTypeNormal, "Deleted")
-			t.vmGone("a")
+		"a VM that outlives its machine": {func(h *historyBuilder) {
+			makeThree(h)
+			h.loseReady("a")
+			h.deleteMachine("a")
+			h.change(h.machines["a"], true)
+			h.sendEvent("a", corev1.EventTypeNormal, "Deleted")
+			h.endVM("a")
 		}, []string{NoneLeft}},
-		"a VM without a machine in the end": {func(t *tale) {
-			three(t)
-			t.unready("a")
-			t.deleted("a")
-			t.change(t.machines["a"], true)
-			t.event("a", corev1.EventTypeNormal, "Deleted")
+		"a VM without a machine in the end": {func(h *historyBuilder) {
+			makeThree(h)
+			h.loseReady("a")
+			h.deleteMachine("a")
+			h.change(h.machines["a"], true)
+			h.sendEvent("a", corev1.EventTypeNormal, "Deleted")
 		}, []string{NoneLeft}},
-		"a machine without a VM in the end": {func(t *tale) { three(t); t.vmGone("a") }, []string{NoneLeft}},
-		"a NIC that is left": {func(t *tale) {
-			three(t)
-			t.holds("nic", cluster, "uid-of-old")
+		"a machine without a VM in the end": {func(h *historyBuilder) { makeThree(h); h.endVM("a") }, []string{NoneLeft}},
+		"a NIC that is left": {func(h *historyBuilder) {
+			makeThree(h)
+			h.holdResource("nic", cluster, "uid-of-old")
 		}, []string{NoneLeft}},
-		"a floating IP more than a machine needs": {func(t *tale) { three(t); t.holds("floatingip", cluster, "uid-a") }, []string{NoneLeft}},
-		"a volume of nobody is left":              {func(t *tale) { three(t); t.holds("volume", "", "") }, []string{NoneLeft}},
-		"one machine too many": {func(t *tale) {
-			three(t)
-			t.made("d")
-			t.made("e")
+		"a floating IP more than a machine needs": {func(h *historyBuilder) { makeThree(h); h.holdResource("floatingip", cluster, "uid-a") }, []string{NoneLeft}},
+		"a volume of nobody is left":              {func(h *historyBuilder) { makeThree(h); h.holdResource("volume", "", "") }, []string{NoneLeft}},
+		"one machine too many": {func(h *historyBuilder) {
+			makeThree(h)
+			h.makeMachine("d")
+			h.makeMachine("e")
 		}, []string{Surge}},
-		"one too many while others are on their way out": {func(t *tale) {
-			three(t)
-			t.unready("a")
-			t.deleted("a")
-			t.made("d")
-			t.unready("b")
-			t.deleted("b")
-			t.made("e")
+		"one too many while others are on their way out": {func(h *historyBuilder) {
+			makeThree(h)
+			h.loseReady("a")
+			h.deleteMachine("a")
+			h.makeMachine("d")
+			h.loseReady("b")
+			h.deleteMachine("b")
+			h.makeMachine("e")
 		}, []string{Surge}},
-		"the last that serve are deleted by core":                   {func(t *tale) { three(t); t.deleted("a") }, []string{Availability}},
-		"a user has deleted one for long when core deletes another": {func(t *tale) { userTakes(t, 3*time.Second) }, []string{Availability}},
-		"a set is told what its user has long taken back":           {func(t *tale) { toldToGo(t, 3*time.Second) }, []string{Availability}},
-		"too few, as one has stopped to serve a minute before": {func(t *tale) {
-			three(t)
-			t.madeBy("new", "d")
-			t.vm("d", "d")
-			t.unready("d")
-			t.deleted("a")
+		"the last that serve are deleted by core":                   {func(h *historyBuilder) { makeThree(h); h.deleteMachine("a") }, []string{Availability}},
+		"a user has deleted one for long when core deletes another": {func(h *historyBuilder) { userDeletesOneThenCore(h, 3*time.Second) }, []string{Availability}},
+		"a set is told what its user has long taken back":           {func(h *historyBuilder) { scaleDownThenUp(h, 3*time.Second) }, []string{Availability}},
+		"too few, as one has stopped to serve a minute before": {func(h *historyBuilder) {
+			makeThree(h)
+			h.makeMachineOf("new", "d")
+			h.makeVM("d", "d")
+			h.loseReady("d")
+			h.deleteMachine("a")
 		}, []string{Availability}},
-		"a foreign VM is called for": {func(t *tale) {
-			three(t)
-			t.Calls = append(t.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: foreignVM})
+		"a foreign VM is called for": {func(h *historyBuilder) {
+			makeThree(h)
+			h.Calls = append(h.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: foreignVM})
 		}, []string{Foreign}},
-		"a foreign port is called for": {func(t *tale) {
-			three(t)
-			t.Calls = append(t.Calls, &backendv1alpha1.Call{Operation: "DeletePort", ResourceId: foreignThing})
+		"a foreign port is called for": {func(h *historyBuilder) {
+			makeThree(h)
+			h.Calls = append(h.Calls, &backendv1alpha1.Call{Operation: "DeletePort", ResourceId: foreignThing})
 		}, []string{Foreign}},
-		"a foreign port is gone": {func(t *tale) { three(t); t.ruined = true }, []string{Foreign}},
-		"a foreign VM is gone": {func(t *tale) {
-			t.deployment(0, 1, 0)
-			t.VMs = append(t.VMs, &backendv1alpha1.VM{Id: foreignVM, ClusterUid: "another", State: backendv1alpha1.VMState_VM_STATE_GONE})
+		"a foreign port is gone": {func(h *historyBuilder) { makeThree(h); h.ruined = true }, []string{Foreign}},
+		"a foreign VM is gone": {func(h *historyBuilder) {
+			h.setDeployment(0, 1, 0)
+			h.VMs = append(h.VMs, &backendv1alpha1.VM{Id: foreignVM, ClusterUid: "another", State: backendv1alpha1.VMState_VM_STATE_GONE})
 		}, []string{Foreign}},
-		"a foreign Node is written to": {func(t *tale) {
-			t.deployment(0, 1, 0)
-			t.Writes = append(t.Writes, Write{User: manager, Verb: "patch", Resource: "nodes/status", Name: foreignOne})
+		"a foreign Node is written to": {func(h *historyBuilder) {
+			h.setDeployment(0, 1, 0)
+			h.Writes = append(h.Writes, Write{User: manager, Verb: "patch", Resource: "nodes/status", Name: foreignOne})
 		}, []string{Foreign}},
-		"a foreign Node is gone": {func(t *tale) {
-			t.deployment(0, 1, 0)
-			t.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignOne}}, true)
+		"a foreign Node is gone": {func(h *historyBuilder) {
+			h.setDeployment(0, 1, 0)
+			h.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignOne}}, true)
 		}, []string{Foreign}},
-		"a stray goes too early": {func(t *tale) {
-			t.deployment(0, 1, 0)
-			t.vm("stray", "stray")
-			t.Acts = append(t.Acts, Act{At: t.now, Do: Planted, Target: "stray"})
-			t.after(strayAge / 2)
-			t.vmGone("stray")
+		"a stray goes too early": {func(h *historyBuilder) {
+			h.setDeployment(0, 1, 0)
+			h.makeVM("stray", "stray")
+			h.Acts = append(h.Acts, Act{At: h.now, Do: Planted, Target: "stray"})
+			h.pass(strayAge / 2)
+			h.endVM("stray")
 		}, []string{Foreign}},
-		"a machine is gone without a word": {func(t *tale) {
-			three(t)
-			t.unready("a")
-			t.deleted("a")
-			t.vmGone("a")
-			t.after(time.Second)
-			t.change(t.machines["a"], true)
+		"a machine is gone without a word": {func(h *historyBuilder) {
+			makeThree(h)
+			h.loseReady("a")
+			h.deleteMachine("a")
+			h.endVM("a")
+			h.pass(time.Second)
+			h.change(h.machines["a"], true)
 		}, []string{Stories}},
-		"a machine fails without a word": {func(t *tale) {
-			three(t)
-			t.edit("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
-			t.event("a", corev1.EventTypeNormal, "Created")
+		"a machine fails without a word": {func(h *historyBuilder) {
+			makeThree(h)
+			h.editMachine("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
+			h.sendEvent("a", corev1.EventTypeNormal, "Created")
 		}, []string{Stories}},
-		"a secret in a log": {func(t *tale) { three(t); t.Finds = []Find{{Process: "manager", What: Canary}} }, []string{Secrets}},
-		"a race":            {func(t *tale) { three(t); t.Finds = []Find{{Process: "driver", What: "a data race"}} }, []string{Sound}},
-		"a crash": {func(t *tale) {
-			three(t)
-			t.Ends = append(t.Ends, End{At: t.now, Process: "manager", State: "exit status 2"})
+		"a secret in a log": {func(h *historyBuilder) { makeThree(h); h.Finds = []Find{{Process: "manager", What: Canary}} }, []string{Secrets}},
+		"a race":            {func(h *historyBuilder) { makeThree(h); h.Finds = []Find{{Process: "driver", What: "a data race"}} }, []string{Sound}},
+		"a crash": {func(h *historyBuilder) {
+			makeThree(h)
+			h.Ends = append(h.Ends, End{At: h.now, Process: "manager", State: "exit status 2"})
 		}, []string{Sound}},
-		"an exit without a reason": {func(t *tale) {
-			three(t)
-			t.Ends = append(t.Ends, End{At: t.now, Process: "manager", State: "exit status 1"})
+		"an exit without a reason": {func(h *historyBuilder) {
+			makeThree(h)
+			h.Ends = append(h.Ends, End{At: h.now, Process: "manager", State: "exit status 1"})
 		}, []string{Sound}},
-		"a world that does not settle": {func(t *tale) { three(t); t.Unsettled = "a machine is being deleted" }, []string{Settles}},
+		"a world that does not settle": {func(h *historyBuilder) { makeThree(h); h.Unsettled = "a machine is being deleted" }, []string{Settles}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := newTale()
-			tc.tell(one)
-			if broken := judged(one.told()); !slices.Equal(broken, tc.want) {
+			h := newHistory()
+			tc.history(h)
+			if broken := judged(h.end()); !slices.Equal(broken, tc.want) {
 				t.Errorf("it breaks %q, want %q", broken, tc.want)
 			}
 		})
 	}
 }
 
-// A judge goes on where it was, history after history.
-func TestHistoriesGoOn(t *testing.T) {
-	one := newTale()
-	three(one)
+// A judge remembers what it saw in earlier histories.
+func TestJudgeRemembersEarlierHistories(t *testing.T) {
+	h := newHistory()
+	makeThree(h)
 	j := New(Options{Core: manager, ClusterUID: cluster, Foreign: []string{foreignThing}, Resources: oneVM, Patience: 2 * time.Second})
-	if broken := j.Judge(one.told()); len(broken) > 0 {
+	if broken := j.Judge(h.end()); len(broken) > 0 {
 		t.Fatalf("it breaks %v", broken)
 	}
-	one.History = History{}
-	one.vm("a2", "a")
-	broken := j.Judge(one.told())
+	h.History = History{}
+	h.makeVM("a2", "a")
+	broken := j.Judge(h.end())
 	if len(broken) == 0 || broken[0].Promise != OneVM || !strings.Contains(fmt.Sprint(broken[0]), "uid-a") {
 		t.Errorf("a second VM in a later history: %v", broken)
 	}

@@ -20,102 +20,102 @@ const (
 	podGrace = time.Hour
 )
 
-// onNode gives a Machine a Node, which has its name, and a pod there.
-func (t *tale) onNode(machine, pod string) {
-	t.edit(machine, func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{Name: machine} })
-	t.pod(machine, pod, func(*corev1.Pod) {}, false)
+// putOnNode gives a Machine a Node, which has its name, and a pod there.
+func (h *historyBuilder) putOnNode(machine, pod string) {
+	h.editMachine(machine, func(m *clusterv1alpha1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{Name: machine} })
+	h.changePod(machine, pod, func(*corev1.Pod) {}, false)
 }
 
-func (t *tale) pod(node, name string, edit func(*corev1.Pod), gone bool) {
-	t.after(time.Second)
+func (h *historyBuilder) changePod(node, name string, edit func(*corev1.Pod), gone bool) {
+	h.pass(time.Second)
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: name, UID: types.UID(name)}}
 	p.Spec.NodeName = node
 	edit(p)
-	t.change(p, gone)
+	h.change(p, gone)
 }
 
-// toldToEnd tells a pod to end, and gives it podGrace.
-func (t *tale) toldToEnd(p *corev1.Pod) {
-	p.DeletionTimestamp = new(metav1.NewTime(t.now.Add(podGrace)))
+// terminate tells a pod to end, and gives it podGrace.
+func (h *historyBuilder) terminate(p *corev1.Pod) {
+	p.DeletionTimestamp = new(metav1.NewTime(h.now.Add(podGrace)))
 }
 
-func (t *tale) podWrite(user, verb, resource, pod string) {
-	t.Writes = append(t.Writes, Write{At: t.now, User: user, Verb: verb, Resource: resource, Namespace: "app", Name: pod})
+func (h *historyBuilder) notePodWrite(user, verb, resource, pod string) {
+	h.Writes = append(h.Writes, Write{At: h.now, User: user, Verb: verb, Resource: resource, Namespace: "app", Name: pod})
 }
 
-// evicted: core evicts the pod, and it has podGrace to end.
-func (t *tale) evicted(node, pod string) {
-	t.podWrite(manager, "create", "pods/eviction", pod)
-	t.pod(node, pod, t.toldToEnd, false)
+// evict has core evict the pod, which has podGrace to end.
+func (h *historyBuilder) evict(node, pod string) {
+	h.notePodWrite(manager, "create", "pods/eviction", pod)
+	h.changePod(node, pod, h.terminate, false)
 }
 
-// leaves has a user delete a Machine, and its VM be deleted a while after that.
-func (t *tale) leaves(machine string, while time.Duration) {
-	t.byHand(machine)
-	t.deleted(machine)
-	t.after(while)
-	t.Calls = append(t.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: machine, ReceiveTime: timestamppb.New(t.now)})
+// deleteMachineAndVM has a user delete a Machine, and its VM be deleted a while after that.
+func (h *historyBuilder) deleteMachineAndVM(machine string, while time.Duration) {
+	h.noteUserDeletes(machine)
+	h.deleteMachine(machine)
+	h.pass(while)
+	h.Calls = append(h.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: machine, ReceiveTime: timestamppb.New(h.now)})
 }
 
 func TestPodsThatMayBeLost(t *testing.T) {
-	for name, tell := range map[string]func(*tale){
-		"a pod has ended before its VM goes": func(t *tale) {
-			t.onNode("a", "p")
-			t.byHand("a")
-			t.deleted("a")
-			t.evicted("a", "p")
-			t.pod("a", "p", t.toldToEnd, true)
-			t.leaves("a", time.Second)
+	for name, history := range map[string]func(*historyBuilder){
+		"a pod has ended before its VM goes": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.noteUserDeletes("a")
+			h.deleteMachine("a")
+			h.evict("a", "p")
+			h.changePod("a", "p", h.terminate, true)
+			h.deleteMachineAndVM("a", time.Second)
 		},
-		"a pod does not end in the time that it has": func(t *tale) {
-			t.onNode("a", "p")
-			t.evicted("a", "p")
-			t.leaves("a", podGrace)
+		"a pod does not end in the time that it has": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.evict("a", "p")
+			h.deleteMachineAndVM("a", podGrace)
 		},
-		"the time for the drain is over": func(t *tale) {
-			t.onNode("a", "p")
-			t.leaves("a", drainTimeout)
+		"the time for the drain is over": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.deleteMachineAndVM("a", drainTimeout)
 		},
-		"somebody else has stopped the VM": func(t *tale) {
-			t.onNode("a", "p")
-			t.Acts = append(t.Acts, Act{At: t.now, Until: t.now, Do: Changed, Target: "a"})
-			t.leaves("a", time.Second)
+		"somebody else has stopped the VM": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.Acts = append(h.Acts, Act{At: h.now, Until: h.now, Do: Changed, Target: "a"})
+			h.deleteMachineAndVM("a", time.Second)
 		},
-		"somebody else has deleted the Node": func(t *tale) {
-			t.onNode("a", "p")
-			t.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true)
-			t.leaves("a", time.Minute)
+		"somebody else has deleted the Node": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true)
+			h.deleteMachineAndVM("a", time.Minute)
 		},
-		"a pod came after the drain had begun": func(t *tale) {
-			t.onNode("a", "p")
-			t.pod("a", "p", t.toldToEnd, true)
-			t.byHand("a")
-			t.deleted("a")
-			t.pod("a", "late", func(*corev1.Pod) {}, false)
-			t.leaves("a", time.Minute)
+		"a pod came after the drain had begun": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.changePod("a", "p", h.terminate, true)
+			h.noteUserDeletes("a")
+			h.deleteMachine("a")
+			h.changePod("a", "late", func(*corev1.Pod) {}, false)
+			h.deleteMachineAndVM("a", time.Minute)
 		},
-		"pods of another Node": func(t *tale) {
-			t.onNode("a", "p")
-			t.onNode("b", "q")
-			t.pod("a", "p", t.toldToEnd, true)
-			t.leaves("a", time.Minute)
+		"pods of another Node": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.putOnNode("b", "q")
+			h.changePod("a", "p", h.terminate, true)
+			h.deleteMachineAndVM("a", time.Minute)
 		},
-		"a pod ends by itself": func(t *tale) {
-			t.onNode("a", "p")
-			t.pod("a", "p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, false)
-			t.leaves("a", time.Minute)
+		"a pod ends by itself": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.changePod("a", "p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, false)
+			h.deleteMachineAndVM("a", time.Minute)
 		},
-		"others delete pods as they like": func(t *tale) {
-			t.onNode("a", "p")
-			t.podWrite("somebody", "delete", "pods", "p")
-			t.pod("a", "p", func(*corev1.Pod) {}, true)
+		"others delete pods as they like": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.notePodWrite("somebody", "delete", "pods", "p")
+			h.changePod("a", "p", func(*corev1.Pod) {}, true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := newTale()
-			three(one)
-			tell(one)
-			if broken := judged(one.told()); len(broken) > 0 {
+			h := newHistory()
+			makeThree(h)
+			history(h)
+			if broken := judged(h.end()); len(broken) > 0 {
 				t.Errorf("it breaks %q", broken)
 			}
 		})
@@ -123,122 +123,122 @@ func TestPodsThatMayBeLost(t *testing.T) {
 }
 
 func TestPodsThatMayNotBeLost(t *testing.T) {
-	for name, tell := range map[string]func(*tale){
-		"the VM goes under a pod that has time left": func(t *tale) {
-			t.onNode("a", "p")
-			t.evicted("a", "p")
-			t.leaves("a", podGrace/2)
+	for name, history := range map[string]func(*historyBuilder){
+		"the VM goes under a pod that has time left": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.evict("a", "p")
+			h.deleteMachineAndVM("a", podGrace/2)
 		},
-		"the VM goes under a pod that nobody told to end": func(t *tale) {
-			t.onNode("a", "p")
-			t.leaves("a", drainTimeout/2)
+		"the VM goes under a pod that nobody told to end": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.deleteMachineAndVM("a", drainTimeout/2)
 		},
-		"the VM goes while its Machine is to stay": func(t *tale) {
-			t.onNode("a", "p")
-			t.Calls = append(t.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: "a", ReceiveTime: timestamppb.New(t.now.Add(time.Second))})
+		"the VM goes while its Machine is to stay": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.Calls = append(h.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: "a", ReceiveTime: timestamppb.New(h.now.Add(time.Second))})
 		},
-		"a pod is evicted without any time": func(t *tale) {
-			t.onNode("a", "p")
-			t.podWrite(manager, "create", "pods/eviction", "p")
-			t.pod("a", "p", func(*corev1.Pod) {}, true)
+		"a pod is evicted without any time": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.notePodWrite(manager, "create", "pods/eviction", "p")
+			h.changePod("a", "p", func(*corev1.Pod) {}, true)
 		},
-		"core deletes a pod": func(t *tale) {
-			t.onNode("a", "p")
-			t.podWrite(manager, "delete", "pods", "p")
-			t.pod("a", "p", t.toldToEnd, false)
+		"core deletes a pod": func(h *historyBuilder) {
+			h.putOnNode("a", "p")
+			h.notePodWrite(manager, "delete", "pods", "p")
+			h.changePod("a", "p", h.terminate, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := newTale()
-			three(one)
-			tell(one)
-			if broken := judged(one.told()); !slices.Equal(broken, []string{Pods}) {
+			h := newHistory()
+			makeThree(h)
+			history(h)
+			if broken := judged(h.end()); !slices.Equal(broken, []string{Pods}) {
 				t.Errorf("it breaks %q, want %q", broken, Pods)
 			}
 		})
 	}
 }
 
-// claim is a Machine that a user makes by hand with the providerID of another VM.
-func (t *tale) claim(name string) {
-	t.madeBy("old", name)
-	t.machines[name].OwnerReferences = nil
+// claimVM has a user make a Machine by hand with the providerID of another VM.
+func (h *historyBuilder) claimVM(name string) {
+	h.makeMachineOf("old", name)
+	h.machines[name].OwnerReferences = nil
 }
 
-func TestClaims(t *testing.T) {
+func TestForeignVMsAndPodsStay(t *testing.T) {
 	for name, tc := range map[string]struct {
-		tell func(*tale)
-		want []string
+		history func(*historyBuilder)
+		want    []string
 	}{
-		"a claim is made and goes again": {tell: func(t *tale) {
-			t.deleted("claim")
-			t.change(t.machines["claim"], true)
+		"a claim is made and goes again": {history: func(h *historyBuilder) {
+			h.deleteMachine("claim")
+			h.change(h.machines["claim"], true)
 		}},
-		"a VM is made for it": {tell: func(t *tale) { t.vm("v", "claim"); t.vmGone("v") }, want: []string{Foreign}},
-		"a pod of the foreign Node is told to end": {tell: func(t *tale) {
-			t.pod(foreignOne, "p", t.toldToEnd, false)
+		"a VM is made for it": {history: func(h *historyBuilder) { h.makeVM("v", "claim"); h.endVM("v") }, want: []string{Foreign}},
+		"a pod of the foreign Node is told to end": {history: func(h *historyBuilder) {
+			h.changePod(foreignOne, "p", h.terminate, false)
 		}, want: []string{Foreign}},
-		"a pod of the foreign Node stays": {tell: func(t *tale) { t.pod(foreignOne, "p", func(*corev1.Pod) {}, false) }},
+		"a pod of the foreign Node stays": {history: func(h *historyBuilder) { h.changePod(foreignOne, "p", func(*corev1.Pod) {}, false) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := newTale()
-			three(one)
-			one.claim("claim")
-			tc.tell(one)
-			if broken := judged(one.told()); !slices.Equal(broken, tc.want) {
+			h := newHistory()
+			makeThree(h)
+			h.claimVM("claim")
+			tc.history(h)
+			if broken := judged(h.end()); !slices.Equal(broken, tc.want) {
 				t.Errorf("it breaks %q, want %q", broken, tc.want)
 			}
 		})
 	}
 }
 
-// namespace changes the namespace of all Machines.
-func (t *tale) namespace(leaving, gone bool) {
-	t.after(time.Second)
+// changeNamespace changes the namespace of all Machines.
+func (h *historyBuilder) changeNamespace(leaving, gone bool) {
+	h.pass(time.Second)
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 	if leaving {
-		n.DeletionTimestamp = new(metav1.NewTime(t.now))
+		n.DeletionTimestamp = new(metav1.NewTime(h.now))
 	}
-	t.change(n, gone)
+	h.change(n, gone)
 }
 
-func TestNamespacesThatGo(t *testing.T) {
+func TestMachinesOfDeletedNamespacesMayGo(t *testing.T) {
 	for name, tc := range map[string]struct {
-		tell func(*tale)
-		want []string
+		history func(*historyBuilder)
+		want    []string
 	}{
-		"its machines go, and nobody can be told": {tell: func(t *tale) {
-			t.namespace(true, false)
+		"its machines go, and nobody can be told": {history: func(h *historyBuilder) {
+			h.changeNamespace(true, false)
 			for _, m := range []string{"a", "b", "c"} {
-				t.deleted(m)
-				t.vmGone(m)
-				t.after(time.Second)
-				t.change(t.machines[m], true)
+				h.deleteMachine(m)
+				h.endVM(m)
+				h.pass(time.Second)
+				h.change(h.machines[m], true)
 			}
-			t.namespace(true, true)
+			h.changeNamespace(true, true)
 		}},
-		"a VM is left of it": {tell: func(t *tale) {
-			t.namespace(true, false)
+		"a VM is left of it": {history: func(h *historyBuilder) {
+			h.changeNamespace(true, false)
 			for _, m := range []string{"a", "b", "c"} {
-				t.deleted(m)
-				t.change(t.machines[m], true)
+				h.deleteMachine(m)
+				h.change(h.machines[m], true)
 			}
-			t.vmGone("a")
-			t.vmGone("b")
-			t.namespace(true, true)
+			h.endVM("a")
+			h.endVM("b")
+			h.changeNamespace(true, true)
 		}, want: []string{NoneLeft}},
-		"a machine goes after it was made anew": {tell: func(t *tale) {
-			t.namespace(true, false)
-			t.namespace(true, true)
-			t.namespace(false, false)
-			t.deleted("a")
+		"a machine goes after it was made anew": {history: func(h *historyBuilder) {
+			h.changeNamespace(true, false)
+			h.changeNamespace(true, true)
+			h.changeNamespace(false, false)
+			h.deleteMachine("a")
 		}, want: []string{Availability}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := newTale()
-			three(one)
-			tc.tell(one)
-			if broken := judged(one.told()); !slices.Equal(broken, tc.want) {
+			h := newHistory()
+			makeThree(h)
+			tc.history(h)
+			if broken := judged(h.end()); !slices.Equal(broken, tc.want) {
 				t.Errorf("it breaks %q, want %q", broken, tc.want)
 			}
 		})
