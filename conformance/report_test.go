@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestReports(t *testing.T) {
+func TestReportIsWrittenInEachFormat(t *testing.T) {
 	r := &Report{
 		Driver: "saw", Version: "v1", Duration: 3 * time.Second,
 		Results: []Result{

@@ -459,7 +459,7 @@ func TestCloudThatComesBackAsAnother(t *testing.T) {
 	waitForNode(t, "reset-kept", corev1.ConditionTrue, true)
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestManyKubeletsRunAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCloud()
 	const vms = 500

@@ -219,7 +219,7 @@ func TestAskedForEndIsNotReported(t *testing.T) {
 	}
 }
 
-func TestStartAgain(t *testing.T) {
+func TestEndedProcessCanBeStartedAgain(t *testing.T) {
 	s := newSupervisor(t, t.TempDir())
 	p := start(t, s, "child", "echo run; exec sleep 600")
 	first := p.Pid()

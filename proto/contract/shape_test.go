@@ -223,7 +223,7 @@ func TestOnlySizesAreTooLarge(t *testing.T) {
 }
 
 // A driver that announces millions of features is refused in no time, and in few words.
-func TestManyFeatures(t *testing.T) {
+func TestTooManyFeaturesAreRefusedAtOnce(t *testing.T) {
 	many := make([]driverv1alpha1.Feature, 1<<20)
 	for i := range many {
 		many[i] = driverv1alpha1.Feature(i + 1)

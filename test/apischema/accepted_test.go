@@ -160,8 +160,8 @@ func fullMachine(namespace string) *clusterv1alpha1.Machine {
 	}
 }
 
-// TestInheritedIsKept applies a class and a Cluster and reads back what they say.
-func TestInheritedIsKept(t *testing.T) {
+// TestClassAndClusterAreStoredAsWritten applies a class and a Cluster and reads back what they say.
+func TestClassAndClusterAreStoredAsWritten(t *testing.T) {
 	u := newUser(t)
 	u.do(classManifest+"---"+clusterManifest, "apply", "-f", "-")
 	var class clusterv1alpha1.MachineClass

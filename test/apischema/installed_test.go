@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestInstalled wants the API server to have nothing against the CRDs: served,
+// TestAPIServerAcceptsTheCRDs wants the API server to have nothing against the CRDs: served,
 // structural, and in a group of Kubernetes by an explicit annotation.
-func TestInstalled(t *testing.T) {
+func TestAPIServerAcceptsTheCRDs(t *testing.T) {
 	u := newUser(t)
 	for _, name := range []string{"machinedeployments", "machinesets", "machines", "machineclasses", "clusters"} {
 		var crd apiextensionsv1.CustomResourceDefinition

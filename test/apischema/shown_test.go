@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// TestColumns compares what `kubectl get` shows of a running deployment.
-func TestColumns(t *testing.T) {
+// TestKubectlShowsTheColumns compares what `kubectl get` shows of a running deployment.
+func TestKubectlShowsTheColumns(t *testing.T) {
 	u := newUser(t)
 	u.runningDeployment()
 	for golden, args := range map[string][]string{
@@ -49,8 +49,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestWait waits for conditions as scripts do.
-func TestWait(t *testing.T) {
+// TestKubectlWaitSeesConditions waits for conditions as scripts do.
+func TestKubectlWaitSeesConditions(t *testing.T) {
 	u := newUser(t)
 	u.runningDeployment()
 	u.do("", "wait", "--for=condition=Ready", "ma/nodes-1", "--timeout=10s")

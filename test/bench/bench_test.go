@@ -21,7 +21,7 @@ import (
 )
 
 // A small run, whole: what comes out has every number, and they fit together.
-func TestRun(t *testing.T) {
+func TestSmallRunYieldsEveryNumber(t *testing.T) {
 	const machines = 20
 	// Sockets lie in it: its path has to be short.
 	dir, err := os.MkdirTemp("", "mw-bench-")

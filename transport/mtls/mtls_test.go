@@ -90,7 +90,7 @@ func ask(ctx context.Context, address string, config *tls.Config) error {
 	return err
 }
 
-func TestWhoMayTalk(t *testing.T) {
+func TestOnlyTrustedPeersMayTalk(t *testing.T) {
 	const driverName, coreID = "driver.example", "spiffe://trust.example/core"
 	ours, others := newAuthority(t), newAuthority(t)
 	address := serve(t, ours.Issue(t.TempDir(), driverName, time.Hour, ours), identity(t, coreID))

@@ -288,7 +288,7 @@ func firstField(err error) string {
 	return ""
 }
 
-func TestAnotherAccount(t *testing.T) {
+func TestAnotherAccountIsAnError(t *testing.T) {
 	w := newWorld(t, cloud.Options{Accounts: map[string]string{"key-of-a": "a", "key-of-b": "b"}})
 	withKey := func(key string) *driverv1alpha1.ProviderContext {
 		return &driverv1alpha1.ProviderContext{ProviderSpec: []byte(smallSpec), Secrets: map[string][]byte{"key": []byte(key)}}

@@ -167,7 +167,7 @@ func TestWhatBelongsToAnother(t *testing.T) {
 	w.expectCloud(1, 2)
 }
 
-func TestDuplicatesAreTold(t *testing.T) {
+func TestDuplicateVMsAreReported(t *testing.T) {
 	w := newWorld(t, cloud.Options{})
 	young := w.create("m1")
 	old, err := w.hooks.CreateForeignVM(t.Context(), &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{

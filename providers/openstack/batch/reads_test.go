@@ -31,7 +31,7 @@ func (a *asked) load(_ context.Context, scope string, keys []string) (map[string
 	return answer, err
 }
 
-func TestTogether(t *testing.T) {
+func TestReadsOfOneRoundShareACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}
 		reads := New(2, 0, a.load)
@@ -71,7 +71,7 @@ func TestTogether(t *testing.T) {
 }
 
 // Who asks waits for company; a round that is full does not.
-func TestCompany(t *testing.T) {
+func TestReadsAreGatheredIntoRounds(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		keys []string
@@ -108,7 +108,7 @@ func TestCompany(t *testing.T) {
 
 // A question is never answered by an older answer: what comes while one is under way waits for the
 // next.
-func TestNeverOlder(t *testing.T) {
+func TestAnswerIsNeverOlderThanItsQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}
 		reads := New(10, 0, a.load)
@@ -142,7 +142,7 @@ func TestScopesDoNotWait(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUp(t *testing.T) {
+func TestCallerThatGivesUpDoesNotEndTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{letGo: make(chan error)}
 		reads := New(10, 0, a.load)

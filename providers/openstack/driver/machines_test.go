@@ -135,7 +135,7 @@ func TestLostAnswers(t *testing.T) {
 }
 
 // A uid that has had its server gets no other.
-func TestTombstone(t *testing.T) {
+func TestDeletedServerIsNotMadeAgain(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	first := w.created("one", nil)
 	w.gone("one")
@@ -233,7 +233,7 @@ func TestForeignThingsStay(t *testing.T) {
 
 // What a create that died has left is listed as failed, under the machine's name, and goes with the
 // next delete.
-func TestLeftovers(t *testing.T) {
+func TestLeftoversAreListedAndDeleted(t *testing.T) {
 	for _, dies := range []string{"CreateFloatingIP", "CreateServer"} {
 		t.Run("before "+dies, func(t *testing.T) {
 			w := newWorld(t, openstacksim.Options{})
@@ -272,7 +272,7 @@ func (w *world) list() (all []*driverv1alpha1.Machine) {
 }
 
 // A server that somebody deletes takes its machine with it, and leaves the port for us.
-func TestDeletedFromOutside(t *testing.T) {
+func TestServerDeletedBySomebodyElseIsMissing(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	m := w.created("one", nil)
 	if _, err := w.hooks.ChangeVM(t.Context(), &backendv1alpha1.ChangeVMRequest{Id: m.GetProviderId(), Change: backendv1alpha1.VMChange_VM_CHANGE_DELETE}); err != nil {

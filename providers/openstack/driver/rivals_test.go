@@ -119,7 +119,7 @@ func TestTwoPortsInASharedNetwork(t *testing.T) {
 }
 
 // Another region is another account: there, everything would look gone.
-func TestAnotherRegion(t *testing.T) {
+func TestAnotherRegionIsAnError(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	m := w.created("one", nil)
 	_, err := w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{

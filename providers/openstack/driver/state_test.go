@@ -68,7 +68,7 @@ func TestState(t *testing.T) {
 }
 
 // A server that is being deleted is asked for again only if Nova seems to have forgotten it.
-func TestLeaving(t *testing.T) {
+func TestDeletionIsRepeatedOnlyIfNovaForgotIt(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for raw, want := range map[string]bool{
 		`{"status":"ACTIVE","OS-EXT-STS:task_state":"deleting","updated":"2026-01-01T11:59:00Z"}`: true,

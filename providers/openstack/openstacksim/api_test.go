@@ -261,7 +261,7 @@ func TestUnscopedTokensSeeNothing(t *testing.T) {
 	}
 }
 
-func TestProjectsAreApart(t *testing.T) {
+func TestProjectsDoNotSeeEachOther(t *testing.T) {
 	w := open(t, Options{})
 	port, server := w.machine("a")
 	w.login("alt")

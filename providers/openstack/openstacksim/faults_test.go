@@ -227,7 +227,7 @@ func TestBoots(t *testing.T) {
 	}
 }
 
-func TestStaleLists(t *testing.T) {
+func TestListsCanBeBehind(t *testing.T) {
 	for _, test := range []struct{ operation, path, collection string }{
 		{"ListServers", "/compute/v2.1/servers/detail", "servers"},
 		{"ListPorts", "/networking/v2.0/ports?device_owner=compute:nova", "ports"},
@@ -265,7 +265,7 @@ func TestFaultsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestSkipAndTimes(t *testing.T) {
+func TestFaultsSkipCallsAndEnd(t *testing.T) {
 	w := open(t, Options{})
 	fault := errorFault(backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL, &backendv1alpha1.FaultMatch{Operation: "ListServers"})
 	fault.Skip, fault.Times = 1, 2

@@ -158,7 +158,7 @@ func TestChangesFromOutside(t *testing.T) {
 	}
 }
 
-func TestFollowingServers(t *testing.T) {
+func TestListVMsFollowsServers(t *testing.T) {
 	w := open(t, Options{})
 	w.machine("a")
 	first, err := w.hooks.ListVMs(t.Context(), &backendv1alpha1.ListVMsRequest{})

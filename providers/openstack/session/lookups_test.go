@@ -250,7 +250,7 @@ func TestNamesAreNoPaths(t *testing.T) {
 	}
 }
 
-func TestLookupsThatFail(t *testing.T) {
+func TestFailedLookupsAreExplained(t *testing.T) {
 	for kind, find := range lookupsByKind() {
 		t.Run(kind, func(t *testing.T) {
 			for _, name := range []string{"a name", id1} {

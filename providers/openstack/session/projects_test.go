@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
-func TestNoProject(t *testing.T) {
+func TestLoginWithoutAProjectIsRefused(t *testing.T) {
 	c, now := newCloud(t), newClock()
 	c.project = ""
 	pool := c.pool(now)

@@ -9,9 +9,9 @@ import (
 
 const ownLogin = `"username":"me","password":"mine"`
 
-// TestTheOperatorsCredentials shows when they are used, and that they never leave for another's
-// address.
-func TestTheOperatorsCredentials(t *testing.T) {
+// TestOperatorsCredentialsStayWithTheirAddress shows when they are used, and that they never leave
+// for another's address.
+func TestOperatorsCredentialsStayWithTheirAddress(t *testing.T) {
 	noEndpoint := operator()
 	noEndpoint.Account.IdentityEndpoint = ""
 	appCredential := Environment{Account: Account{
@@ -91,7 +91,7 @@ func TestTheOperatorsCredentials(t *testing.T) {
 	}
 }
 
-func TestItsOwnCredentials(t *testing.T) {
+func TestSpecsOwnCredentialsAreUsed(t *testing.T) {
 	me := func(change ...func(*Account)) Account {
 		a := Account{
 			IdentityEndpoint: operatorEndpoint, Region: "dbl", Interface: InterfaceInternal, CACert: operated().CACert,

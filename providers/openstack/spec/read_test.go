@@ -86,7 +86,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrong(t *testing.T) {
+func TestReadNamesEveryWrongField(t *testing.T) {
 	var many []string
 	for i := range MaxTags + 1 {
 		many = append(many, fmt.Sprintf(`"t%d"`, i))
@@ -163,7 +163,7 @@ func accountIsRight(wrong string) bool {
 	return true
 }
 
-func TestNoObject(t *testing.T) {
+func TestReadRefusesWhatIsNoObject(t *testing.T) {
 	for _, raw := range []string{"", "{", "[]", "null", `"flavor"`, "{}{}"} {
 		_, readErr := Read([]byte(raw), nil, operator())
 		_, accountErr := ReadAccount([]byte(raw), nil, operator())

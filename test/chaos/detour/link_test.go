@@ -52,7 +52,7 @@ func dial(t *testing.T, l *Link) net.Conn {
 	return c
 }
 
-func TestLink(t *testing.T) {
+func TestLinkCutsAndStalls(t *testing.T) {
 	dir, err := os.MkdirTemp("", "mw-")
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func TestAPlanIsItsSeedAndNumber(t *testing.T) {
 }
 
 // A printed plan of one seed stays what it is: reports name seeds.
-func TestAPlanReads(t *testing.T) {
+func TestPrintedPlanOfASeedStays(t *testing.T) {
 	const want = `round 26 of seed 7
     330ms  cut kube-apiserver for 960ms
     500ms  apply all of team: 3 replicas

@@ -24,8 +24,9 @@ func versions(t *testing.T, d *deployment.Deployment) int {
 	return response.StatusCode
 }
 
-// TestBreak shows that requests are broken and counted on their way to the real services.
-func TestBreak(t *testing.T) {
+// TestRequestsAreBrokenAndCounted shows that requests are broken and counted on their way to the
+// real services.
+func TestRequestsAreBrokenAndCounted(t *testing.T) {
 	d := deployment.Open(t)
 	d.Calls(t)
 	t.Run("broken", func(t *testing.T) {
@@ -48,8 +49,8 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// TestKill shows that a service that was killed comes back when the test is over.
-func TestKill(t *testing.T) {
+// TestKilledServiceComesBack shows that a service that was killed comes back when the test is over.
+func TestKilledServiceComesBack(t *testing.T) {
 	d := deployment.Open(t)
 	t.Run("killed", func(t *testing.T) {
 		d.Kill(t, "keystone")

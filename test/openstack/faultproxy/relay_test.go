@@ -101,8 +101,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestAnswerInPlace shows what stands for the service's answer.
-func TestAnswerInPlace(t *testing.T) {
+// TestRuleAnswersForTheService shows what stands for the service's answer.
+func TestRuleAnswersForTheService(t *testing.T) {
 	r := newRig(t)
 	r.do(http.MethodPut, r.control+"/rules", `[{"status": 429, "header": {"Retry-After": "7"}, "body": "slow down"}]`)
 	status, body, header := r.do(http.MethodGet, r.relay, "")
@@ -111,8 +111,8 @@ func TestAnswerInPlace(t *testing.T) {
 	}
 }
 
-// TestRulesRefused shows that a mistake is told, and leaves the rules as they were.
-func TestRulesRefused(t *testing.T) {
+// TestWrongRulesAreRefused shows that a mistake is told, and leaves the rules as they were.
+func TestWrongRulesAreRefused(t *testing.T) {
 	for name, rules := range map[string]string{
 		"not JSON":         `nonsense`,
 		"an unknown field": `[{"stauts": 503}]`,
@@ -135,8 +135,8 @@ func TestRulesRefused(t *testing.T) {
 	}
 }
 
-// TestCalls shows what is remembered, and that it is forgotten on request.
-func TestCalls(t *testing.T) {
+// TestCallsAreRememberedAndForgotten shows what is remembered, and that it is forgotten on request.
+func TestCallsAreRememberedAndForgotten(t *testing.T) {
 	r := newRig(t)
 	r.do(http.MethodPut, r.control+"/rules", `[{"method": "DELETE", "drop": "before"}, {"method": "POST", "status": 503}]`)
 	r.do(http.MethodGet, r.relay+"/v2.1/servers?tags=a%3Db", "")
