@@ -80,8 +80,8 @@ func (m *machine) send(ctx context.Context, r *driverv1alpha1.CreateMachineReque
 	ctx, cancel := context.WithTimeout(ctx, mutation)
 	defer cancel()
 	answer, err := m.t.machines.CreateMachine(ctx, r)
-	m.learnPartial(err)
-	return m.learn(answer.GetMachine()), err
+	m.rememberPartial(err)
+	return m.remember(answer.GetMachine()), err
 }
 
 // get asks for the machine.
@@ -92,7 +92,7 @@ func (m *machine) get(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	answer, err := m.t.machines.GetMachineStatus(ctx, &driverv1alpha1.GetMachineStatusRequest{
 		Meta: m.meta(), Machine: m.ref, Provider: m.provider(), ProviderId: m.providerID, LastKnownState: m.state,
 	})
-	return m.learn(answer.GetMachine()), err
+	return m.remember(answer.GetMachine()), err
 }
 
 // remove asks once for nothing of the machine to be left, and returns what is.
@@ -103,11 +103,11 @@ func (m *machine) remove(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	answer, err := m.t.machines.DeleteMachine(ctx, &driverv1alpha1.DeleteMachineRequest{
 		Meta: m.meta(), Machine: m.ref, Provider: m.provider(), ProviderId: m.providerID, LastKnownState: m.state,
 	})
-	return m.learn(answer.GetMachine()), err
+	return m.remember(answer.GetMachine()), err
 }
 
-// learn keeps what core would keep of an answer.
-func (m *machine) learn(answer *driverv1alpha1.Machine) *driverv1alpha1.Machine {
+// remember keeps what core would keep of an answer.
+func (m *machine) remember(answer *driverv1alpha1.Machine) *driverv1alpha1.Machine {
 	if answer == nil {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (m *machine) learn(answer *driverv1alpha1.Machine) *driverv1alpha1.Machine 
 	return answer
 }
 
-// learnPartial keeps what core would keep of a create that failed half-way.
-func (m *machine) learnPartial(err error) {
+// rememberPartial keeps what core would keep of a create that failed half-way.
+func (m *machine) rememberPartial(err error) {
 	for _, detail := range status.Convert(err).Details() {
 		partial, _ := detail.(*driverv1alpha1.PartialState)
 		m.providerID = cmp.Or(m.providerID, partial.GetProviderId())

@@ -39,7 +39,7 @@ func (m *machine) update(ctx context.Context, spec []byte, dry bool) (driverv1al
 		Provider:            &driverv1alpha1.ProviderContext{ProviderSpec: spec, Secrets: m.secrets},
 		CurrentProviderSpec: m.spec, UserData: m.userData, DryRun: dry,
 	})
-	m.learn(answer.GetMachine())
+	m.remember(answer.GetMachine())
 	return answer.GetDisposition(), err
 }
 

@@ -17,7 +17,7 @@ const (
 	budgetDown = 5
 )
 
-// settling is the longest that core waits before it writes what has come to rest: the roster of its
+// settling is the longest that core waits before it writes what has come to rest: the status of its
 // drivers, which it writes at most every 5 s; the counts of a MachineDeployment follow their
 // Machines within milliseconds.
 const settling = 6 * time.Second

@@ -62,7 +62,7 @@ func TestErrorsSpeakAsTheServicesDo(t *testing.T) {
 			if retry := got.header.Get("Retry-After"); (retry != "") != (test.nova == 429) {
 				t.Errorf("Retry-After: %q", retry)
 			}
-			w.calm()
+			w.removeFaults()
 			w.machine("a")
 		})
 	}
@@ -147,7 +147,7 @@ func TestHoldOutlivesItsCaller(t *testing.T) {
 			t.Errorf("%v: the caller: %v", point, err)
 		}
 		w.eventually("the caller is known to have gone", func() bool { return w.last(opCreatePort).Progress == testcloud.Abandoned })
-		w.calm()
+		w.removeFaults()
 		w.eventually("the call takes effect", func() bool { return w.last(opCreatePort).Done && !w.last(opCreatePort).Answered.IsZero() })
 		if n := w.left("a"); n != 1 {
 			t.Errorf("%v: %d ports", point, n)
@@ -243,7 +243,7 @@ func TestListsCanBeBehind(t *testing.T) {
 		if n := listed(); n != 1 {
 			t.Errorf("%s: a list that is behind has %d", test.operation, n)
 		}
-		w.calm()
+		w.removeFaults()
 		if n := listed(); n != 2 {
 			t.Errorf("%s: a list has %d", test.operation, n)
 		}

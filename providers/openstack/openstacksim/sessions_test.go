@@ -113,6 +113,6 @@ func TestLoginCanFailToo(t *testing.T) {
 	if _, err := openstack.AuthenticatedClient(t.Context(), o); !gophercloud.ResponseCodeIs(err, 503) {
 		t.Errorf("login: %v", err)
 	}
-	w.calm()
+	w.removeFaults()
 	w.login("demo")
 }

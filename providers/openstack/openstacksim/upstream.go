@@ -176,14 +176,14 @@ func (c *Cloud) passOn(t *turn) (reply, error) {
 	}
 	return answer, c.front.TakeEffect(t.Turn, func() error {
 		if t.request.Method != http.MethodGet && t.route.service != keystone && answer.status < http.StatusBadRequest {
-			c.learn(t, answer.raw)
+			c.noteChange(t, answer.raw)
 		}
 		return nil
 	})
 }
 
-// learn notes what the call changed, and whose it is.
-func (c *Cloud) learn(t *turn, answer []byte) {
+// noteChange notes what the call changed, and whose it is.
+func (c *Cloud) noteChange(t *turn, answer []byte) {
 	var made map[string]struct {
 		ID  string `json:"id"`
 		MAC string `json:"mac_address"`

@@ -191,7 +191,7 @@ func (w *world) inject(f *backendv1alpha1.Fault) string {
 	return injected.GetId()
 }
 
-func (w *world) calm() {
+func (w *world) removeFaults() {
 	w.Helper()
 	if _, err := w.hooks.RemoveFaults(w.Context(), &backendv1alpha1.RemoveFaultsRequest{}); err != nil {
 		w.Fatalf("remove faults: %v", err)
