@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/foreign"
@@ -30,60 +31,37 @@ type Options struct {
 	Specs *specresolver.Resolver
 	// Interval lies between two looks at all copies. Default 30 s.
 	Interval time.Duration
-	// Clock tells the time. Default: the real one.
-	Clock clock.WithTicker
 }
 
-// Add adds the keeper of copies to mgr. It works on the leader only, once the caches are warm.
+// Add adds the keeper of copies to mgr. It works on the leader only.
 func Add(mgr ctrl.Manager, o Options) error {
-	if o.Interval == 0 {
-		o.Interval = 30 * time.Second
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	return mgr.Add(&keeper{Options: o, cache: mgr.GetCache(), log: mgr.GetLogger().WithName("credentials")})
+	k := &keeper{Options: o, cache: mgr.GetCache(), log: mgr.GetLogger().WithName("credentials")}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		wait.UntilWithContext(ctx, k.look, cmp.Or(o.Interval, 30*time.Second))
+		return nil
+	}))
 }
 
-// keeper is a controller-runtime Runnable.
+// keeper keeps copies in step with Machines and Secrets.
 type keeper struct {
 	Options
-	cache cache.Cache
+	// cache waits for the first answer of the API server: to an empty one no Machine needs a copy.
+	cache client.Reader
 	log   logr.Logger
-	// told is what was last logged, by the key of a use.
-	told map[string]string
+	// logged are the last reasons why copies cannot be renewed, by the key of a use.
+	logged map[string]string
 }
 
-// NeedLeaderElection is true: only a leader writes copies.
-func (k *keeper) NeedLeaderElection() bool { return true }
-
-// Start looks at all copies again and again until ctx ends.
-func (k *keeper) Start(ctx context.Context) error {
-	// It returns once the cache is in step, or ctx has ended: to a cold one no Machine needs a
-	// copy.
-	if _, err := k.cache.GetInformer(ctx, &clusterv1alpha1.Machine{}); err != nil {
-		if ctx.Err() != nil {
-			return nil // the process is on its way out
-		}
-		return fmt.Errorf("fill the cache of Machines: %w", err)
-	}
-	ticker := k.Clock.NewTicker(k.Interval)
-	defer ticker.Stop()
-	for {
-		if err := k.look(ctx); err != nil && ctx.Err() == nil {
-			k.log.Error(err, "Copies of credentials are not all in step")
-		}
-		select {
-		case <-ticker.C():
-		case <-ctx.Done():
-			return nil
-		}
+// look brings all copies in step, and logs which it cannot.
+func (k *keeper) look(ctx context.Context) {
+	if err := k.update(ctx); err != nil && ctx.Err() == nil {
+		k.log.Error(err, "Copies of credentials are not all in step")
 	}
 }
 
-// look brings all copies in step with Machines and Secrets. Copies are listed before Machines: one
+// update brings all copies in step with Machines and Secrets. Copies are listed before Machines: one
 // that is made meanwhile is not on the list of those that may go.
-func (k *keeper) look(ctx context.Context) error {
+func (k *keeper) update(ctx context.Context) error {
 	copies, err := k.Specs.Copies(ctx)
 	if err != nil {
 		return err
@@ -92,27 +70,30 @@ func (k *keeper) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var failed error
-	wanted, unclear, told := map[specresolver.Source]bool{}, map[string]bool{}, map[string]string{}
+	wanted, unclear, reasons := map[specresolver.Source]bool{}, map[string]bool{}, map[string]string{}
 	for namespace, uses := range uses {
-		home, err := k.Specs.NamespaceUID(ctx, namespace)
+		home, homeErr := k.Specs.NamespaceUID(ctx, namespace)
 		for key, m := range uses {
 			var sources []specresolver.Source
-			useErr := err
-			if useErr == nil {
-				sources, useErr = k.renew(ctx, m, home)
+			err := homeErr
+			if err == nil {
+				sources, err = k.renew(ctx, m, home)
 			}
 			for _, source := range sources {
 				wanted[source] = true
 			}
-			if useErr != nil {
-				// Its machines may need copies of what they were made with before.
-				unclear[namespace], told[key] = true, useErr.Error()
-				k.tell(m, key, useErr)
+			if err == nil {
+				continue
+			}
+			// Its machines may need copies of what they were made with before.
+			unclear[namespace], reasons[key] = true, err.Error()
+			if k.logged[key] != reasons[key] {
+				k.log.Info("The copies of a Machine's Secrets cannot be renewed", "machine", client.ObjectKeyFromObject(m), "reason", reasons[key])
 			}
 		}
 	}
-	k.told = told
+	k.logged = reasons
+	var failed error
 	for _, one := range copies {
 		shared := one.Source.NamespaceUID == "" && len(unclear) > 0
 		if !wanted[one.Source] && !unclear[one.Source.Namespace] && !shared {
@@ -120,13 +101,6 @@ func (k *keeper) look(ctx context.Context) error {
 		}
 	}
 	return failed
-}
-
-// tell logs why copies cannot be renewed, once for each reason.
-func (k *keeper) tell(m *clusterv1alpha1.Machine, key string, err error) {
-	if k.told[key] != err.Error() {
-		k.log.Info("The copies of a Machine's Secrets cannot be renewed", "machine", client.ObjectKeyFromObject(m), "reason", err.Error())
-	}
 }
 
 // uses are Machines that have a VM or may have, and are made with Secrets: by namespace, and of
