@@ -48,11 +48,12 @@ type Reader struct{ cache client.Reader }
 // NewReader reads that cache.
 func NewReader(cache client.Reader) Reader { return Reader{cache: cache} }
 
-// MarkedMachines are all Machines with a mark. They are the cache's own: for reading only.
-func (r Reader) MarkedMachines(ctx context.Context) ([]clusterv1alpha1.Machine, error) {
+// listMarked lists the Machines with a mark that have that controller, or anyOwner. They are the
+// cache's own: for reading only.
+func (r Reader) listMarked(ctx context.Context, namespace, owner string) ([]clusterv1alpha1.Machine, error) {
 	machines := &clusterv1alpha1.MachineList{}
-	err := r.cache.List(ctx, machines, client.MatchingFields{index: anyOwner}, client.UnsafeDisableDeepCopy)
-	if err != nil {
+	if err := r.cache.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{index: owner},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Machines of other systems: %w", err)
 	}
 	return machines.Items, nil
@@ -108,12 +109,12 @@ func (r Reader) WhySet(ctx context.Context, set *clusterv1alpha1.MachineSet) (wh
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("look up the set's MachineDeployment: %w", err)
 	}
-	if err == nil && md.UID == owner.UID {
-		if mark := foreign.Of(md); mark != (foreign.Mark{}) {
-			return describe(onDeployment, mark), nil
-		}
+	if md.UID == owner.UID {
+		mark = foreign.Of(md)
 	}
-	mark, err = r.markUnderDeployment(ctx, set.Namespace, owner.UID)
+	if mark == (foreign.Mark{}) {
+		mark, err = r.markUnderDeployment(ctx, set.Namespace, owner.UID)
+	}
 	return describe(onDeployment, mark), err
 }
 
@@ -127,52 +128,30 @@ func (r Reader) WhyDeployment(ctx context.Context, md *clusterv1alpha1.MachineDe
 	return describe(onOwned, mark), err
 }
 
-// WhyDeploymentAndSets is WhyDeployment for who has listed the deployment's sets already.
-func (r Reader) WhyDeploymentAndSets(
-	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet,
-) (why string, err error) {
-	if mark := foreign.Of(md); mark != (foreign.Mark{}) {
-		return describe("It carries the", mark), nil
-	}
-	mark, err := r.markOnSets(ctx, sets)
-	return describe(onOwned, mark), err
-}
-
-// markUnderDeployment is the mark of what a MachineDeployment owns.
-func (r Reader) markUnderDeployment(ctx context.Context, namespace string, md types.UID) (foreign.Mark, error) {
+// markUnderDeployment is the mark of the MachineDeployment's sets and their Machines.
+func (r Reader) markUnderDeployment(ctx context.Context, namespace string, md types.UID) (found foreign.Mark, err error) {
 	sets := &clusterv1alpha1.MachineSetList{}
 	if err := r.cache.List(ctx, sets, client.InNamespace(namespace), client.MatchingFields{ownership.Index: string(md)},
 		client.UnsafeDisableDeepCopy); err != nil {
-		return foreign.Mark{}, fmt.Errorf("list the MachineDeployment's sets: %w", err)
+		return found, fmt.Errorf("list the MachineDeployment's sets: %w", err)
 	}
-	return r.markOnSets(ctx, sets.Items)
-}
-
-// markOnSets is the mark of the sets and their Machines.
-func (r Reader) markOnSets(ctx context.Context, sets []clusterv1alpha1.MachineSet) (foreign.Mark, error) {
-	found := foreign.Mark{}
-	for i := range sets {
-		mark, err := r.markOnMachines(ctx, &sets[i])
+	for i := range sets.Items {
+		mark, err := r.markOnMachines(ctx, &sets.Items[i])
 		if err != nil {
 			return foreign.Mark{}, err
 		}
-		found = foreign.First(found, foreign.First(mark, foreign.Of(&sets[i])))
+		found = foreign.First(found, foreign.First(mark, foreign.Of(&sets.Items[i])))
 	}
 	return found, nil
 }
 
 // markOnMachines is the mark of the set's Machines.
-func (r Reader) markOnMachines(ctx context.Context, set *clusterv1alpha1.MachineSet) (foreign.Mark, error) {
-	machines := &clusterv1alpha1.MachineList{}
-	if err := r.cache.List(ctx, machines, client.InNamespace(set.Namespace), client.MatchingFields{index: string(set.UID)},
-		client.UnsafeDisableDeepCopy); err != nil {
-		return foreign.Mark{}, fmt.Errorf("list the set's Machines of other systems: %w", err)
+func (r Reader) markOnMachines(ctx context.Context, set *clusterv1alpha1.MachineSet) (found foreign.Mark, err error) {
+	machines, err := r.listMarked(ctx, set.Namespace, string(set.UID))
+	for i := range machines {
+		found = foreign.First(found, foreign.Of(&machines[i]))
 	}
-	found := foreign.Mark{}
-	for i := range machines.Items {
-		found = foreign.First(found, foreign.Of(&machines.Items[i]))
-	}
-	return found, nil
+	return found, err
 }
 
 // describe says where the mark is and what follows; empty without a mark.

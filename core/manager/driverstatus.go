@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driverstatus"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // +kubebuilder:rbac:groups="",namespace=millwright-system,resources=configmaps,verbs=create
@@ -22,71 +22,57 @@ import (
 // reason for more.
 const publishPause = 5 * time.Second
 
-// publisher keeps the drivers' status up to date, as long as this process leads.
-type publisher struct {
-	client    client.Client
-	drivers   *driver.Drivers
-	namespace string
-	clock     clock.WithTicker
-	log       logr.Logger
-}
-
-// addPublisher adds the publisher of the drivers' status; it needs a namespace to publish in.
+// addPublisher adds what keeps the drivers' status up to date, as long as this process leads. It
+// needs a namespace to publish in.
 func addPublisher(mgr ctrl.Manager, o Options, drivers *driver.Drivers) error {
-	if o.LeaderElection.Namespace == "" {
+	namespace, log := o.LeaderElection.Namespace, mgr.GetLogger().WithName("roster")
+	if namespace == "" {
 		return nil
 	}
-	p := &publisher{
-		client: mgr.GetClient(), drivers: drivers, namespace: o.LeaderElection.Namespace, clock: clock.RealClock{},
-		log: mgr.GetLogger().WithName("roster"),
-	}
-	if err := mgr.Add(p); err != nil {
-		return fmt.Errorf("add the publisher of the drivers: %w", err)
-	}
-	return nil
-}
-
-// Start publishes until ctx ends.
-func (p *publisher) Start(ctx context.Context) error {
-	// Most drivers answer at once: they need not be told to be away first.
-	p.await(ctx, p.drivers.Changed())
-	for ctx.Err() == nil {
-		err := p.publish(ctx)
-		if err != nil && ctx.Err() == nil {
-			p.log.Error(err, "the roster of drivers is not published")
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		// Most drivers answer at once: they need not be told to be away first.
+		due := time.After(publishPause)
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-drivers.Changed():
+			case <-due:
+			}
+			due = nil
+			if err := publish(ctx, mgr.GetClient(), namespace, drivers); err != nil && ctx.Err() == nil {
+				log.Error(err, "the roster of drivers is not published")
+				due = time.After(0)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(publishPause):
+			}
 		}
-		p.await(ctx, nil)
-		if err != nil {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-p.drivers.Changed():
-		}
-	}
-	return nil
-}
-
-// await waits for publishPause, or until changed fires or ctx ends.
-func (p *publisher) await(ctx context.Context, changed <-chan struct{}) {
-	timer := p.clock.NewTimer(publishPause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-changed:
-	case <-timer.C():
-	}
+	}))
 }
 
 // publish writes the drivers' status as it is now.
-func (p *publisher) publish(ctx context.Context) error {
-	data, err := driverstatus.Encode(p.drivers.Statuses())
+func publish(ctx context.Context, writer client.Writer, namespace string, drivers *driver.Drivers) error {
+	data, err := driverstatus.Encode(drivers.Statuses())
 	if err != nil {
 		return err
 	}
-	published := corev1ac.ConfigMap(driverstatus.ConfigMapName, p.namespace).WithData(data)
-	if err := p.client.Apply(ctx, published, client.ForceOwnership); err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, driverstatus.ConfigMapName, err)
+	published := corev1ac.ConfigMap(driverstatus.ConfigMapName, namespace).WithData(data)
+	if err := writer.Apply(ctx, published, client.ForceOwnership); err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, driverstatus.ConfigMapName, err)
 	}
 	return nil
+}
+
+// schemas finds the schemas of drivers that were reached.
+func schemas(drivers *driver.Drivers) func(provider string) (specresolver.Schema, error) {
+	return func(provider string) (known specresolver.Schema, err error) {
+		d, err := drivers.For(provider)
+		if err != nil {
+			return known, err
+		}
+		known.Known, known.Why, err = d.SpecSchema()
+		return known, err
+	}
 }

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -132,34 +133,17 @@ func (l LeaderElection) validate() error {
 // gives a call at least, and some to spare.
 const shortestLease = 8 * time.Second
 
-const (
-	// fieldOwner is the one field manager of everything that core writes.
-	fieldOwner     = "millwright"
-	defaultWorkers = 16
-)
+// fieldOwner is the one field manager of everything that core writes.
+const fieldOwner = "millwright"
 
+// withDefaults fills in what the controllers do not.
 func (o Options) withDefaults() Options {
-	if o.Workers == 0 {
-		o.Workers = defaultWorkers
-	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = 2 * time.Hour
-	}
-	if o.MaxUnhealthy == "" {
-		o.MaxUnhealthy = machineset.DefaultMaxUnhealthy.String()
-	}
-	for _, d := range []struct {
-		value    *time.Duration
-		fallback time.Duration
-	}{
-		{&o.LeaderElection.LeaseDuration, DefaultLeaseDuration},
-		{&o.LeaderElection.RenewDeadline, DefaultRenewDeadline},
-		{&o.LeaderElection.RetryPeriod, DefaultRetryPeriod},
-	} {
-		if *d.value == 0 {
-			*d.value = d.fallback
-		}
-	}
+	o.Workers = cmp.Or(o.Workers, 16)
+	o.MaxUnhealthy = cmp.Or(o.MaxUnhealthy, machineset.DefaultMaxUnhealthy.String())
+	l := &o.LeaderElection
+	l.LeaseDuration = cmp.Or(l.LeaseDuration, DefaultLeaseDuration)
+	l.RenewDeadline = cmp.Or(l.RenewDeadline, DefaultRenewDeadline)
+	l.RetryPeriod = cmp.Or(l.RetryPeriod, DefaultRetryPeriod)
 	return o
 }
 

@@ -25,7 +25,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/admission"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/controllers/credentials"
 	"github.com/millwright-dev/millwright/core/controllers/inuse"
@@ -70,9 +69,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	config = rest.CopyConfig(config)
 	// The API server's priority and fairness does the limiting.
 	config.QPS = -1
-	config.Wrap(repeatEvents)
+	config.Wrap(intercept(repeatEvents))
 	if o.ReadOnly {
-		config.Wrap(lookOnly)
+		config.Wrap(intercept(refuseChanges))
 	}
 
 	var leader *lease
@@ -95,7 +94,10 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	defer stop(nil)
 	settings := driverSettings(mgr, o, leader)
 	settings.Tracing, settings.LeadershipLost = traces, func() { stop(errDeposed) }
-	if err := addControllers(ctx, mgr, o, settings); err != nil {
+	if settings.ClusterUID, err = clusterID(ctx, mgr.GetAPIReader(), o.ClusterID); err != nil {
+		return err
+	}
+	if err := addParts(ctx, mgr, o, settings); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -107,13 +109,82 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	return nil
 }
 
+// addParts adds to mgr all that it runs, from top to bottom. The webhook runs on every replica; all
+// else begins, at once, when this process leads and its caches are full.
+func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.Config) error {
+	drivers, err := driver.New(settings, o.Drivers)
+	if err != nil {
+		return err
+	}
+	specs := specresolver.New(mgr.GetAPIReader(), specresolver.Options{
+		Namespaces: o.SecretNamespaces, Rules: specresolver.Rules{Endpoints: o.Endpoints}, Writer: mgr.GetClient(),
+	})
+	accounts := surge.NewAccounts(clock.RealClock{})
+	parts := []part{
+		{"the clients of the drivers", func() error { return mgr.Add(drivers) }},
+		{"the publisher of the drivers' status", func() error { return addPublisher(mgr, o, drivers) }},
+		{"the webhook", func() error { return addWebhook(mgr, o, settings, specs) }},
+	}
+	if o.ReadOnly {
+		parts = append(parts, part{"the controllers that show --read-only", func() error { return readonly.Add(mgr) }})
+		return addAll(parts)
+	}
+	return addAll(append(parts, []part{
+		{"the protection of classes and clusters", func() error { return inuse.Add(mgr) }},
+		{"the index of owners", func() error { return ownership.AddIndex(ctx, mgr.GetFieldIndexer()) }},
+		{"the index of other systems' Machines", func() error { return coexistence.AddIndex(ctx, mgr.GetFieldIndexer()) }},
+		{"the notice of other systems", func() error { return coexistence.AddNotice(mgr, regarding(o)) }},
+		{"the controller of MachineDeployments", func() error {
+			return machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Surge: accounts})
+		}},
+		{"the controller of MachineSets", func() error {
+			return machineset.Add(mgr, machineset.Options{
+				MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Surge: accounts,
+			})
+		}},
+		{"the controller of Machines", func() error {
+			return machine.Add(mgr, machine.Options{
+				Drivers: drivers, Specs: specs, DrainTimeout: o.DrainTimeout,
+				StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
+				EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
+			})
+		}},
+		{"the keeper of copies of credentials", func() error {
+			return credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs})
+		}},
+		{"the collector of orphans", func() error {
+			if o.Orphans.Off {
+				return nil
+			}
+			return orphangc.Add(mgr, orphangc.Options{
+				Drivers: drivers, Specs: specs, ClusterUID: settings.ClusterUID, Delete: !o.Orphans.ReportOnly,
+				Interval: o.Orphans.Interval, Age: o.Orphans.Age, Regarding: regarding(o),
+			})
+		}},
+	}...))
+}
+
+// part is something that the manager runs or needs.
+type part struct {
+	name string
+	add  func() error
+}
+
+func addAll(parts []part) error {
+	for _, p := range parts {
+		if err := p.add(); err != nil {
+			return fmt.Errorf("add %s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
 // version is that which Go has stamped the executable with; empty for none.
 func version() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
 	}
-	return info.Main.Version
+	return ""
 }
 
 // shutDown sends the last spans.
@@ -135,7 +206,6 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 			return nil, fmt.Errorf("register API types: %w", err)
 		}
 	}
-	grace, election := shutdownGrace, o.LeaderElection
 	options := ctrl.Options{
 		Scheme: scheme,
 		Logger: log,
@@ -146,10 +216,10 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 		},
 		HealthProbeBindAddress:  o.HealthAddress,
 		PprofBindAddress:        o.ProfilingAddress,
-		GracefulShutdownTimeout: &grace,
-		LeaseDuration:           &election.LeaseDuration,
-		RenewDeadline:           &election.RenewDeadline,
-		RetryPeriod:             &election.RetryPeriod,
+		GracefulShutdownTimeout: new(shutdownGrace),
+		LeaseDuration:           &o.LeaderElection.LeaseDuration,
+		RenewDeadline:           &o.LeaderElection.RenewDeadline,
+		RetryPeriod:             &o.LeaderElection.RetryPeriod,
 	}
 	if o.WebhookAddress != "" {
 		server, err := newWebhookServer(o)
@@ -191,80 +261,9 @@ func driverSettings(mgr ctrl.Manager, o Options, leader *lease) driver.Config {
 		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget
 	}
 	if o.ReadOnly {
-		settings.MutationBudget = noMutations
+		settings.MutationBudget = func() (latest time.Time, leading bool) { return time.Time{}, false }
 	}
 	return settings
-}
-
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.Config) error {
-	var err error
-	if settings.ClusterUID, err = clusterID(ctx, mgr.GetAPIReader(), o.ClusterID); err != nil {
-		return err
-	}
-	drivers, err := driver.New(settings, o.Drivers)
-	if err != nil {
-		return err
-	}
-	if err := mgr.Add(drivers); err != nil {
-		return fmt.Errorf("add the clients of the drivers: %w", err)
-	}
-	if err := addPublisher(mgr, o, drivers); err != nil {
-		return err
-	}
-	specs := specresolver.New(mgr.GetAPIReader(), specresolver.Options{
-		Namespaces: o.SecretNamespaces, Rules: specresolver.Rules{Endpoints: o.Endpoints}, Writer: mgr.GetClient(),
-	})
-	if err := addWebhook(mgr, o, settings, admission.Options{Specs: specs}); err != nil {
-		return err
-	}
-	if o.ReadOnly {
-		return readonly.Add(mgr)
-	}
-	if err := inuse.Add(mgr, inuse.Options{}); err != nil {
-		return err
-	}
-	if err := ownership.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	if err := coexistence.AddIndex(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	if err := addForeignNotice(mgr, o); err != nil {
-		return err
-	}
-	accounts := surge.NewAccounts(clock.RealClock{})
-	if err := machinedeployment.Add(mgr, machinedeployment.Options{MaxConcurrentReconciles: o.Workers, Surge: accounts}); err != nil {
-		return fmt.Errorf("add the controller of MachineDeployments: %w", err)
-	}
-	if err := machineset.Add(mgr, machineset.Options{
-		MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Surge: accounts,
-	}); err != nil {
-		return fmt.Errorf("add the controller of MachineSets: %w", err)
-	}
-	if err := machine.Add(mgr, machine.Options{
-		Drivers: drivers, Specs: specs, DrainTimeout: o.DrainTimeout,
-		StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
-		EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
-	}); err != nil {
-		return fmt.Errorf("add the controller of Machines: %w", err)
-	}
-	if err := credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs}); err != nil {
-		return fmt.Errorf("add the keeper of copies of credentials: %w", err)
-	}
-	return addOrphans(mgr, o, drivers, orphangc.Options{ClusterUID: settings.ClusterUID, Accounts: accountOf(mgr.GetClient(), specs)})
-}
-
-// addOrphans adds the collector of orphans, unless the operator does not want it.
-func addOrphans(mgr ctrl.Manager, o Options, drivers *driver.Drivers, collector orphangc.Options) error {
-	if o.Orphans.Off {
-		return nil
-	}
-	collector.Drivers, collector.Delete = drivers, !o.Orphans.ReportOnly
-	collector.Interval, collector.Age, collector.Regarding = o.Orphans.Interval, o.Orphans.Age, regarding(o)
-	if err := orphangc.Add(mgr, collector); err != nil {
-		return fmt.Errorf("add the collector of orphans: %w", err)
-	}
-	return nil
 }
 
 // regarding is what Events are about that have no object of their own. The Lease is the one object

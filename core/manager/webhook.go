@@ -10,6 +10,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/admission"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // newWebhookServer makes the server of the webhook; the manager starts it.
@@ -27,7 +28,7 @@ func newWebhookServer(o Options) (webhook.Server, error) {
 
 // addWebhook adds the webhook, if the operator wants it. Replicas that do not lead serve it, too:
 // they get connections of their own to the drivers, on which they ask about specs and nothing else.
-func addWebhook(mgr ctrl.Manager, o Options, settings driver.Config, a admission.Options) error {
+func addWebhook(mgr ctrl.Manager, o Options, settings driver.Config, specs *specresolver.Resolver) error {
 	if o.WebhookAddress == "" {
 		return nil
 	}
@@ -38,12 +39,8 @@ func addWebhook(mgr ctrl.Manager, o Options, settings driver.Config, a admission
 		return err
 	}
 	if err := mgr.Add(drivers); err != nil {
-		return fmt.Errorf("add the webhook's clients of the drivers: %w", err)
-	}
-	a.Objects, a.Drivers = mgr.GetClient(), drivers
-	admission.Register(mgr.GetWebhookServer(), a)
-	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
 		return err
 	}
-	return nil
+	admission.Register(mgr.GetWebhookServer(), admission.Options{Objects: mgr.GetClient(), Drivers: drivers, Specs: specs})
+	return mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker())
 }

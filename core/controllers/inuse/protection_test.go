@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -44,7 +43,7 @@ func TestAPI5_SecretsOfAnEarlierVersionAreReleased(t *testing.T) {
 	if err := c.Status().Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	c.Manage(t, interceptor.Funcs{}, func(mgr ctrl.Manager) error { return Add(mgr, Options{}) })
+	c.Manage(t, interceptor.Funcs{}, Add)
 	c.Eventually(t, func() string {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err.Error()

@@ -72,8 +72,9 @@ func (r *reconciler) isInUse(ctx context.Context, parent client.Object) (bool, e
 // settle sets or removes the finalizer and writes the status. held: the object stays for the
 // Secrets that it names in there.
 func (r *reconciler) settle(ctx context.Context, parent client.Object, used bool) (held bool, err error) {
+	// The API server refuses a finalizer for what is on its way out.
 	if used && parent.GetDeletionTimestamp().IsZero() {
-		if err := r.finalize(ctx, parent, true); err != nil {
+		if err := r.patchFinalizer(ctx, parent, controllerutil.AddFinalizer); err != nil {
 			return false, err
 		}
 	}
@@ -88,7 +89,7 @@ func (r *reconciler) settle(ctx context.Context, parent client.Object, used bool
 	if used || len(secrets) > 0 {
 		return len(secrets) > 0, nil
 	}
-	return false, r.finalize(ctx, parent, false)
+	return false, r.patchFinalizer(ctx, parent, controllerutil.RemoveFinalizer)
 }
 
 // release takes the finalizer off Secrets to which earlier versions gave one, and returns those
@@ -99,7 +100,7 @@ func (r *reconciler) release(ctx context.Context, home string, secrets []cluster
 		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		err := r.live.Get(ctx, types.NamespacedName{Namespace: cmp.Or(ref.Namespace, home), Name: ref.Name}, secret)
 		if err == nil {
-			err = r.finalize(ctx, secret, false)
+			err = r.patchFinalizer(ctx, secret, controllerutil.RemoveFinalizer)
 		}
 		if apierrors.IsForbidden(err) {
 			held = append(held, ref)
@@ -112,22 +113,13 @@ func (r *reconciler) release(ctx context.Context, home string, secrets []cluster
 	return held, nil
 }
 
-// finalize sets or removes the finalizer. An object on its way out gets none: the API server would
-// refuse it.
-func (r *reconciler) finalize(ctx context.Context, o client.Object, wanted bool) error {
+// patchFinalizer adds or removes the finalizer, unless the object is as change makes it.
+func (r *reconciler) patchFinalizer(ctx context.Context, o client.Object, change func(o client.Object, finalizer string) bool) error {
 	before, _ := o.DeepCopyObject().(client.Object)
-	changed := false
-	if wanted && o.GetDeletionTimestamp().IsZero() {
-		changed = controllerutil.AddFinalizer(o, clusterv1alpha1.InUseFinalizer)
-	}
-	if !wanted {
-		changed = controllerutil.RemoveFinalizer(o, clusterv1alpha1.InUseFinalizer)
-	}
-	if !changed {
+	if !change(o, clusterv1alpha1.InUseFinalizer) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return r.client.Patch(ctx, o, patch)
+	return r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // report writes the status, if it differs.

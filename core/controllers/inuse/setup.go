@@ -22,13 +22,7 @@ import (
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses;clusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machineclasses/status;clusters/status,verbs=patch
 
-// Options are the choices of whoever wires the controllers together.
-type Options struct {
-	// MaxConcurrentReconciles is how many objects are reconciled at once. Default 1.
-	MaxConcurrentReconciles int
-}
-
-// The indexes of the caches: by "Kind/name" of what an object inherits from.
+// parentIndex finds, in the cache, who inherits from what: by "Kind/name" of that.
 const parentIndex = "inuse.parent"
 
 // parents are what a spec inherits from, as keys of the index.
@@ -57,7 +51,7 @@ func specOf(o client.Object) *clusterv1alpha1.MachineSpec {
 }
 
 // Add adds the controllers of MachineClasses and of Clusters to mgr.
-func Add(mgr ctrl.Manager, o Options) error {
+func Add(mgr ctrl.Manager) error {
 	for _, dependent := range dependents() {
 		err := mgr.GetFieldIndexer().IndexField(context.Background(), dependent, parentIndex, func(o client.Object) []string { return parents(specOf(o)) })
 		if err != nil {
@@ -74,9 +68,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 		for _, dependent := range dependents() {
 			b = b.Watches(dependent, handler.EnqueueRequestsFromMapFunc(r.requestsForParent))
 		}
-		if err := b.WithEventFilter(parentsChanged()).WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
-		}).Complete(r); err != nil {
+		b = b.WithEventFilter(parentsChanged()).WithOptions(controller.Options{RateLimiter: requeue.RateLimiter()})
+		if err := b.Complete(r); err != nil {
 			return fmt.Errorf("add the controller of %s: %w", kind, err)
 		}
 	}

@@ -147,7 +147,7 @@ func (r *reconciler) readSets(ctx context.Context, o *observation) error {
 	if o.sets, err = r.listSets(ctx, o, ownership.Index, string(o.md.UID)); err != nil {
 		return err
 	}
-	o.otherSystem, err = r.foreigners.WhyDeploymentAndSets(ctx, o.md, o.sets)
+	o.otherSystem, err = r.foreigners.WhyDeployment(ctx, o.md)
 	return err
 }
 

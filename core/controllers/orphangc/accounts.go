@@ -12,21 +12,40 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/foreign"
 	"github.com/millwright-dev/millwright/core/orphan"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// AccountOf returns a machine that a spec in a namespace would make, so that it names the account
-// in which the driver makes it. isMine is false where another driver makes it.
-type AccountOf func(
+// accountFinder returns a machine that a spec in a namespace would make, so that it names the
+// account in which the driver makes it. isMine is false where another driver makes it.
+type accountFinder func(
 	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
 ) (m driver.Machine, isMine bool, err error)
 
-// accountAsWritten reads the account from a spec alone: the spec inherits nothing, and has no
-// secrets.
-func accountAsWritten(
-	_ context.Context, d *driver.Driver, _ string, spec *clusterv1alpha1.MachineSpec,
+// accountOf finds the account of a spec with all that this inherits and refers to. A spec that the
+// operator's rules refuse leads to none.
+func (c *collector) accountOf(
+	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
 ) (m driver.Machine, isMine bool, err error) {
-	value := &spec.ProviderSpec.Value
-	return driver.Machine{Spec: value.CloudProviderSpec.Raw}, value.CloudProvider == d.Name(), nil
+	effective, err := specresolver.Inherit(ctx, c.cache, namespace, spec)
+	if effective.Provider != d.Name() && effective.Provider != "" {
+		return driver.Machine{}, false, nil
+	}
+	if err != nil {
+		return driver.Machine{}, false, err
+	}
+	if checked, is := specresolver.Secretless(effective); is {
+		return driver.Machine{Spec: checked.JSON()}, true, nil
+	}
+	var known specresolver.Schema
+	if known.Known, known.Why, err = d.SpecSchema(); err != nil {
+		return driver.Machine{}, false, err
+	}
+	checked, err := c.Specs.Check(ctx, effective, known)
+	if err != nil {
+		return driver.Machine{}, false, err
+	}
+	secrets, _, err := checked.Secrets(ctx)
+	return driver.Machine{Spec: checked.JSON(), Secrets: secrets}, true, err
 }
 
 // findAccounts returns the accounts of a driver that objects name, each once, with a machine that
@@ -36,7 +55,7 @@ func (c *collector) findAccounts(ctx context.Context, d *driver.Driver) (map[uin
 	specs, failed := c.listSpecs(ctx)
 	found := map[uint64]driver.Machine{}
 	for _, s := range specs {
-		m, isMine, err := c.Accounts(ctx, d, s.namespace, s.spec)
+		m, isMine, err := c.account(ctx, d, s.namespace, s.spec)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("find the account of a spec in namespace %s: %w", s.namespace, err))
 			continue

@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -207,7 +206,7 @@ func TestSAFE1_NothingGoesWhileTheCacheIsCold(t *testing.T) {
 	b := newBench(t, aged("cold", time.Hour))
 	cold := make(chan *waiting, 1)
 	b.collect(func(c *collector) {
-		w := &waiting{Cache: c.cache, asked: make(chan struct{}), warm: make(chan struct{})}
+		w := &waiting{Reader: c.cache, asked: make(chan struct{}), warm: make(chan struct{})}
 		c.cache = w
 		cold <- w
 	})
@@ -223,18 +222,19 @@ func TestSAFE1_NothingGoesWhileTheCacheIsCold(t *testing.T) {
 	b.untouched()
 }
 
-// waiting is a cache that is not in step before warm is closed.
+// waiting is a cache that answers nothing about Machines before warm is closed.
 type waiting struct {
-	cache.Cache
+	client.Reader
+	once        sync.Once
 	asked, warm chan struct{}
 }
 
-func (w *waiting) GetInformer(ctx context.Context, o client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
-	if _, first := o.(*clusterv1alpha1.Machine); first {
-		close(w.asked)
+func (w *waiting) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, is := list.(*clusterv1alpha1.MachineList); is {
+		w.once.Do(func() { close(w.asked) })
 		<-w.warm
 	}
-	return w.Cache.GetInformer(ctx, o, options...)
+	return w.Reader.List(ctx, list, options...)
 }
 
 // A Machine that only the API server knows of, not the cache, keeps its VM: this manager's cache
@@ -308,7 +308,7 @@ func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
 	spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"large"}`)
 	b.restoreWith("locked", spec)
 	b.collect(func(c *collector) {
-		c.Accounts = func(
+		c.account = func(
 			_ context.Context, _ *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
 		) (driver.Machine, bool, error) {
 			raw := spec.ProviderSpec.Value.CloudProviderSpec.Raw
@@ -342,7 +342,7 @@ func TestSAFE8_AnotherSystemsSpecsLeadToNoAccount(t *testing.T) {
 	b.createMachine("begun-by-millwright", nil, clusterv1alpha1.MachineFinalizer, theirs)
 	b.createMachine("ours", nil, clusterv1alpha1.MachineFinalizer)
 	asked := &flavors{}
-	b.collect(func(c *collector) { c.Accounts = asked.naming })
+	b.collect(func(c *collector) { asked.accountOf, c.account = c.accountOf, asked.naming })
 	b.awaitLeft()
 	b.awaitScans(2)
 	if got, want := asked.all(), []string{"ours", "small"}; !slices.Equal(got, want) {
@@ -360,6 +360,8 @@ func TestSAFE8_AnotherSystemsSpecsLeadToNoAccount(t *testing.T) {
 
 // flavors are those of all specs whose accounts were asked for.
 type flavors struct {
+	accountOf accountFinder
+
 	mu   sync.Mutex
 	seen map[string]bool
 }
@@ -377,7 +379,7 @@ func (f *flavors) naming(
 		f.seen = map[string]bool{}
 	}
 	f.seen[of.Flavor] = true
-	return accountAsWritten(ctx, d, namespace, spec)
+	return f.accountOf(ctx, d, namespace, spec)
 }
 
 func (f *flavors) all() []string {
@@ -445,7 +447,7 @@ func TestSAFE1_FewGoAtATime(t *testing.T) {
 	}
 	b := newBench(t, vms...)
 	b.cloud.refuse = refusal(codes.FailedPrecondition, "DELETION_PROTECTED", "vm is locked")
-	b.collect(func(c *collector) { c.Most = 2 })
+	b.collect(func(c *collector) { c.most = 2 })
 	b.awaitEvent("OrphanNotDeleted", "vm is locked")
 	b.Eventually(t, func() string {
 		_, lists, deletes := b.cloud.left()

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -29,29 +30,17 @@ type scanner struct {
 	reported map[string]string
 }
 
-// run scans until ctx ends.
+// run scans once, and counts that.
 func (s *scanner) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		result := "complete"
-		if err := s.scan(ctx); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			result = "failed"
-			s.log.Info("A scan for orphans failed and counts for nothing", "error", err.Error())
+	result := "complete"
+	if err := s.scan(ctx); err != nil {
+		if ctx.Err() != nil {
+			return
 		}
-		s.metrics.scans.WithLabelValues(s.name, result).Inc()
-		s.wait(ctx, s.Interval)
+		result = "failed"
+		s.log.Info("A scan for orphans failed and counts for nothing", "error", err.Error())
 	}
-}
-
-func (s *scanner) wait(ctx context.Context, long time.Duration) {
-	timer := s.Clock.NewTimer(long)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
-	}
+	s.metrics.scans.WithLabelValues(s.name, result).Inc()
 }
 
 // scan looks through all accounts once. An account whose list fails is left out, and its memory
@@ -65,7 +54,7 @@ func (s *scanner) scan(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	if s.hasSuspects(listed, named) {
+	if slices.ContainsFunc(listed, func(a listedAccount) bool { return len(orphan.Suspects(s.ClusterUID, a.vms, named)) > 0 }) {
 		if err := s.addLiveNames(ctx, named); err != nil {
 			return errors.Join(failed, err)
 		}
@@ -118,19 +107,12 @@ func (s *scanner) listAccounts(ctx context.Context, accounts map[uint64]driver.M
 	return listed, failed
 }
 
-// hasSuspects says whether there is anything that the API server has to be asked about.
-func (s *scanner) hasSuspects(listed []listedAccount, named orphan.Names) bool {
-	return slices.ContainsFunc(listed, func(a listedAccount) bool {
-		return len(orphan.Suspects(s.ClusterUID, a.vms, named)) > 0
-	})
-}
-
 // collect does what core/orphan decides about each account, and counts.
 func (s *scanner) collect(ctx context.Context, listed []listedAccount, named orphan.Names) {
-	policy := orphan.Policy{ClusterUID: s.ClusterUID, Age: s.minAge(), Most: s.Most, Delete: s.Delete}
+	policy := orphan.Policy{ClusterUID: s.ClusterUID, Age: s.minAge(), Most: s.most, Delete: s.Delete}
 	found, held := 0, 0
 	for _, a := range listed {
-		d := orphan.Decide(policy, s.memories[a.account], orphan.Scan{Now: s.Clock.Now(), VMs: a.vms, Named: named})
+		d := orphan.Decide(policy, s.memories[a.account], orphan.Scan{Now: s.clock.Now(), VMs: a.vms, Named: named})
 		s.memories[a.account] = d.Memory
 		policy.Most -= len(d.Delete)
 		found += len(d.Delete) + len(d.Held)
@@ -181,18 +163,18 @@ func (s *scanner) delete(ctx context.Context, a listedAccount, vms []orphan.VM) 
 		s.log.Info("Deleting an orphan", "uid", m.UID, "providerID", m.ProviderID, "machine", key(m), "created", vm.Created)
 		underWay[m.UID] = m
 	}
-	for len(underWay) > 0 && ctx.Err() == nil {
-		s.wait(ctx, outcomeInterval)
-		for uid, m := range underWay {
+	_ = wait.PollUntilContextCancel(ctx, outcomeInterval, true, func(context.Context) (haveEnded bool, err error) {
+		maps.DeleteFunc(underWay, func(uid string, m driver.Machine) bool {
 			outcome, progress := s.driver.Collect(key(m), uid)
 			if progress == driver.UnderWay {
-				continue
+				return false
 			}
-			delete(underWay, uid)
 			s.driver.Forget(key(m), uid)
 			failed += s.recordEnd(a.account, m, outcome)
-		}
-	}
+			return true
+		})
+		return len(underWay) == 0, nil
+	})
 	return failed
 }
 

@@ -42,7 +42,7 @@ func TestOPS2_WhichAnswersAreRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			response, err := repeatEvents(next).RoundTrip(request)
+			response, err := intercept(repeatEvents)(next).RoundTrip(request)
 			if response != nil {
 				_ = response.Body.Close()
 			}
@@ -60,7 +60,7 @@ func TestAnErrorOnTheWayStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := roundTripper(func(*http.Request) (*http.Response, error) { return nil, away })
-	if _, err := repeatEvents(next).RoundTrip(request); !errors.Is(err, away) { //nolint:bodyclose // there is none
+	if _, err := intercept(repeatEvents)(next).RoundTrip(request); !errors.Is(err, away) { //nolint:bodyclose // there is none
 		t.Errorf("got %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestOPS2_AnEventIsRepeatedUnderItsName(t *testing.T) {
 	server := httptest.NewServer(api)
 	defer server.Close()
 	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	config.Wrap(repeatEvents)
+	config.Wrap(intercept(repeatEvents))
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -126,3 +126,48 @@ func TestOPS2_AnEventIsRepeatedUnderItsName(t *testing.T) {
 		t.Errorf("first %s\nthen  %s", had[0], had[1])
 	}
 }
+
+func TestOPS10_WhatAManagerMayDoThatOnlyLooksOn(t *testing.T) {
+	const ours = "/apis/cluster.k8s.io/v1alpha1/namespaces/n/"
+	cases := map[string]struct {
+		method, path string
+		want         bool
+	}{
+		"read":                       {http.MethodGet, ours + "machines/m", true},
+		"show a condition":           {http.MethodPatch, ours + "machinedeployments/d/status", true},
+		"renew its Lease":            {http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/s/leases/millwright-manager", true},
+		"take a Lease":               {http.MethodPost, "/apis/coordination.k8s.io/v1/namespaces/s/leases", true},
+		"touch a Node's Lease":       {http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n", false},
+		"check who reads metrics":    {http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", true},
+		"ask what they may":          {http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", true},
+		"create a Machine":           {http.MethodPost, ours + "machines", false},
+		"change a Machine":           {http.MethodPatch, ours + "machines/m", false},
+		"delete a Machine":           {http.MethodDelete, ours + "machines/m", false},
+		"delete a Machine by status": {http.MethodDelete, ours + "machines/m/status", false},
+		"cordon a Node":              {http.MethodPatch, "/api/v1/nodes/n", false},
+		"change a Node's status":     {http.MethodPut, "/api/v1/nodes/n/status", false},
+		"evict a pod":                {http.MethodPost, "/api/v1/namespaces/n/pods/p/eviction", false},
+		"tell of an event":           {http.MethodPost, "/apis/events.k8s.io/v1/namespaces/n/events", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			asked := false
+			next := roundTripper(func(*http.Request) (*http.Response, error) {
+				asked = true
+				return &http.Response{StatusCode: http.StatusOK}, nil
+			})
+			request, err := http.NewRequestWithContext(t.Context(), tc.method, "https://server"+tc.path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = intercept(refuseChanges)(next).RoundTrip(request) //nolint:bodyclose // it has none
+			if asked != tc.want || (err == nil) != tc.want {
+				t.Errorf("asked: %t, error: %v, want it to be let through: %t", asked, err, tc.want)
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
