@@ -2,11 +2,13 @@ package readonly
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/conditions"
@@ -20,31 +22,26 @@ const message = "The manager runs with --read-only: nothing is created, changed 
 
 // Add adds to mgr what shows that it only looks on. No other controller may run beside it.
 func Add(mgr ctrl.Manager) error {
-	for name, empty := range map[string]func() client.Object{
-		"machinedeployment": func() client.Object { return &clusterv1alpha1.MachineDeployment{} },
-		"machineset":        func() client.Object { return &clusterv1alpha1.MachineSet{} },
-		"machine":           func() client.Object { return &clusterv1alpha1.Machine{} },
-	} {
-		r := &reconciler{client: mgr.GetClient(), empty: empty}
-		if err := ctrl.NewControllerManagedBy(mgr).Named("readonly-" + name).For(empty()).Complete(r); err != nil {
-			return fmt.Errorf("add the controller that marks each %s: %w", name, err)
-		}
+	return errors.Join(
+		add(mgr, "readonly-machinedeployment", &clusterv1alpha1.MachineDeployment{}),
+		add(mgr, "readonly-machineset", &clusterv1alpha1.MachineSet{}),
+		add(mgr, "readonly-machine", &clusterv1alpha1.Machine{}),
+	)
+}
+
+func add[T client.Object](mgr ctrl.Manager, name string, kind T) error {
+	r := reconcile.AsReconciler(mgr.GetClient(), reconciler[T]{client: mgr.GetClient()})
+	if err := ctrl.NewControllerManagedBy(mgr).Named(name).For(kind).Complete(r); err != nil {
+		return fmt.Errorf("add the controller %s: %w", name, err)
 	}
 	return nil
 }
 
-// reconciler marks the objects of one kind, of which empty makes one to read into.
-type reconciler struct {
-	client client.Client
-	empty  func() client.Object
-}
+// reconciler marks the objects of one kind.
+type reconciler[T client.Object] struct{ client client.Client }
 
 // Reconcile sets the condition, unless the object has it already or belongs to an object above.
-func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	o := r.empty()
-	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
+func (r reconciler[T]) Reconcile(ctx context.Context, o T) (ctrl.Result, error) {
 	if metav1.GetControllerOfNoCopy(o) != nil {
 		return ctrl.Result{}, nil
 	}
