@@ -3,17 +3,18 @@ package controllertest
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/ownership"
@@ -32,24 +33,15 @@ func (c *Cluster) Act(t *testing.T) *Actor {
 	t.Helper()
 	yes := func(*clusterv1alpha1.Machine) bool { return true }
 	a := &Actor{cluster: c, up: yes, gone: yes}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := a.round(ctx); err != nil && ctx.Err() == nil {
-					t.Errorf("the actor: %v", err)
-				}
+	var running sync.WaitGroup
+	running.Go(func() {
+		wait.UntilWithContext(t.Context(), func(ctx context.Context) {
+			if err := a.round(ctx); err != nil && ctx.Err() == nil {
+				t.Errorf("the actor: %v", err)
 			}
-		}
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+		}, tick)
+	})
+	t.Cleanup(running.Wait)
 	return a
 }
 
@@ -110,7 +102,7 @@ func (a *Actor) release(ctx context.Context, m *clusterv1alpha1.Machine) error {
 		return err
 	}
 	before := m.DeepCopy()
-	m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == clusterv1alpha1.MachineFinalizer })
+	controllerutil.RemoveFinalizer(m, clusterv1alpha1.MachineFinalizer)
 	return a.cluster.Patch(ctx, m, client.MergeFrom(before))
 }
 
@@ -145,14 +137,12 @@ func (c *Cluster) Fail(t *testing.T, name, reason, message string) {
 // Refuse makes a Machine Failed because its cloudProviderSpec, which it inherits, was refused.
 func (c *Cluster) Refuse(t *testing.T, name, spec string) {
 	t.Helper()
-	reason, message := clusterv1alpha1.ReasonSpecInvalid, "the spec is wrong"
 	c.updateStatus(t, name, func(m *clusterv1alpha1.Machine) {
-		m.Status.Phase, m.Status.FailureReason, m.Status.FailureMessage = clusterv1alpha1.MachinePhaseFailed, &reason, &message
 		m.Status.ProviderSpec = &clusterv1alpha1.AppliedProviderSpec{
 			CloudProvider: "test", CloudProviderSpec: runtime.RawExtension{Raw: []byte(spec)},
 		}
-		SetReady(m, false)
 	})
+	c.Fail(t, name, clusterv1alpha1.ReasonSpecInvalid, "the spec is wrong")
 }
 
 // Die makes a Machine that worked Failed: its VM is gone. Of such a Machine programs are told no
@@ -173,18 +163,15 @@ func (c *Cluster) Report(t *testing.T, name string, ready bool) {
 
 func (c *Cluster) updateStatus(t *testing.T, name string, change func(*clusterv1alpha1.Machine)) {
 	t.Helper()
-	for {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		m := &clusterv1alpha1.Machine{}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: name}, m); err != nil {
-			t.Fatal(err)
+			return err
 		}
 		change(m)
-		err := c.Status().Update(t.Context(), m)
-		if err == nil {
-			return
-		}
-		if !apierrors.IsConflict(err) {
-			t.Fatal(err)
-		}
+		return c.Status().Update(t.Context(), m)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -97,12 +99,11 @@ func New(t *testing.T) *Cluster {
 // once they have stopped. funcs come between them and the API server.
 func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl.Manager) error) (stop func()) {
 	t.Helper()
-	skip := true
 	mgr, err := ctrl.NewManager(server, ctrl.Options{
 		Scheme:     c.scheme,
 		Logger:     logr.Discard(),
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{c.Namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: &skip},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		NewClient: func(cfg *rest.Config, o client.Options) (client.Client, error) {
 			o.FieldOwner = "millwright"
@@ -129,42 +130,32 @@ func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the manager ended with: %v", err)
 		}
-	}
+	})
 	t.Cleanup(stop)
 	return stop
 }
 
-// patience is how long Eventually waits. It is long for the sake of slow machines: a test that
-// passes does not wait.
-const patience = 60 * time.Second
+// tick lies between two looks. patience is how long Eventually waits. It is long for the sake of
+// slow machines: a test that passes does not wait.
+const (
+	tick     = 20 * time.Millisecond
+	patience = 60 * time.Second
+)
 
 // Eventually waits until check returns no problem.
 func (c *Cluster) Eventually(t *testing.T, check func() (problem string)) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		problem := check()
-		if problem == "" {
-			return
-		}
-		select {
-		case <-deadline.C:
-			t.Fatalf("still, after %s: %s", patience, problem)
-		case <-tick.C:
-		}
+	var problem string
+	if err := wait.PollUntilContextTimeout(t.Context(), tick, patience, true, func(context.Context) (bool, error) {
+		problem = check()
+		return problem == "", nil
+	}); err != nil {
+		t.Fatalf("still, after %s: %s", patience, problem)
 	}
 }
 

@@ -1,7 +1,6 @@
 package controllertest
 
 import (
-	"context"
 	"sync"
 	"testing"
 
@@ -27,31 +26,16 @@ type Audit struct {
 func (c *Cluster) Audit(t *testing.T) *Audit {
 	t.Helper()
 	a := &Audit{there: map[string]*clusterv1alpha1.Machine{}, made: map[string]int{}}
-	ctx, cancel := context.WithCancel(t.Context())
-	w, err := c.Watch(ctx, &clusterv1alpha1.MachineList{}, client.InNamespace(c.Namespace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range w.ResultChan() {
-			if m, ok := e.Object.(*clusterv1alpha1.Machine); ok {
-				a.see(e.Type, m)
-			}
-		}
-		if ctx.Err() == nil {
-			t.Error("the audit's watch has ended")
-		}
-	}()
 	t.Cleanup(func() {
-		cancel()
-		w.Stop()
-		<-done
 		for name, n := range a.made {
 			if n > 1 {
 				t.Errorf("%s was created %d times", name, n)
 			}
+		}
+	})
+	c.watch(t, &clusterv1alpha1.MachineList{}, func(e watch.Event) {
+		if m, ok := e.Object.(*clusterv1alpha1.Machine); ok {
+			a.see(e.Type, m)
 		}
 	})
 	return a
@@ -111,4 +95,51 @@ func (a *Audit) Least() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.least
+}
+
+// Reasons are those that a condition had.
+type Reasons struct{ had sync.Map }
+
+// Had says whether the condition had that reason since it was watched.
+func (r *Reasons) Had(reason string) bool {
+	_, had := r.had.Load(reason)
+	return had
+}
+
+// Conditions watches a condition of a deployment from now on.
+func (c *Cluster) Conditions(t *testing.T, md *clusterv1alpha1.MachineDeployment, kind string) *Reasons {
+	t.Helper()
+	name, reasons := md.Name, &Reasons{}
+	c.watch(t, &clusterv1alpha1.MachineDeploymentList{}, func(e watch.Event) {
+		seen, ok := e.Object.(*clusterv1alpha1.MachineDeployment)
+		if !ok || seen.Name != name {
+			return
+		}
+		if is := apimeta.FindStatusCondition(seen.Status.Conditions, kind); is != nil {
+			reasons.had.Store(is.Reason, true)
+		}
+	})
+	return reasons
+}
+
+// watch calls see with all events of a kind in the namespace, until the test ends.
+func (c *Cluster) watch(t *testing.T, kind client.ObjectList, see func(watch.Event)) {
+	t.Helper()
+	w, err := c.Watch(t.Context(), kind, client.InNamespace(c.Namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for e := range w.ResultChan() {
+			see(e)
+		}
+		if t.Context().Err() == nil {
+			t.Error("a watch has ended")
+		}
+	})
+	t.Cleanup(func() {
+		w.Stop()
+		running.Wait()
+	})
 }
