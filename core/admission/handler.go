@@ -79,8 +79,8 @@ func (r *review) reviewObject(ctx context.Context, request admission.Request) er
 	return nil
 }
 
-// read calls review with the object as it is to be, and as it was; that is empty if it was not. What
-// is being deleted is not reviewed.
+// read calls review with the object as it is to be, and as it was; that is empty if it was not.
+// What is being deleted is not reviewed.
 func read[T any, P interface {
 	*T
 	metav1.Object

@@ -59,8 +59,8 @@ func (k *keeper) look(ctx context.Context) {
 	}
 }
 
-// update brings all copies in step with Machines and Secrets. Copies are listed before Machines: one
-// that is made meanwhile is not on the list of those that may go.
+// update brings all copies in step with Machines and Secrets. Copies are listed before Machines:
+// one that is made meanwhile is not on the list of those that may go.
 func (k *keeper) update(ctx context.Context) error {
 	copies, err := k.Specs.Copies(ctx)
 	if err != nil {
