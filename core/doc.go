@@ -10,7 +10,7 @@
 //	lifecycle        Machine: the next step, given its spec, VM, Node, pods and the time
 //	machinetemplate  what of a template needs another VM, and what reaches Machines in place
 //	annotations      what users and autoscalers ask of an object
-//	providerspec     what a cloudProviderSpec inherits and refers to
+//	providerspec     a cloudProviderSpec: layers, references, and its driver's JSON Schema
 //	orphan           VMs that belong to no Machine: which of them may go now
 //	foreign          how another system marks the objects that it works on
 //	instance         what is known of a VM, what came of a call, and how it failed
@@ -22,7 +22,6 @@
 //	driver/connection  keeps a driver connected: handshake, capabilities, probes
 //	driver/poller      polls VMs, one by one or by lists
 //	driver/wire        requests of the contract, and what core makes of answers and errors
-//	driver/schema      the JSON Schema by which a driver explains its specs
 //	driverstatus  how drivers do, as the manager publishes it
 //	specresolver  a machine's spec with all that it inherits; its secrets, once the operator's
 //	              rules have passed, from their Secrets or from the copies of those

@@ -10,7 +10,6 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
-	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/core/specresolver"
@@ -32,9 +31,8 @@ func (r *review) refuse(at *field.Path, why string) {
 }
 
 // refuseEach refuses fields of the spec that is at a path.
-func refuseEach[P providerspec.Problem | instance.Field](r *review, at *field.Path, problems []P) {
-	for _, p := range problems {
-		problem := providerspec.Problem(p)
+func (r *review) refuseEach(at *field.Path, problems []instance.Field) {
+	for _, problem := range problems {
 		r.refuse(below(at, problem.Path), problem.Description)
 	}
 }
@@ -65,23 +63,19 @@ func (r *review) reviewSpec(ctx context.Context, spec *clusterv1alpha1.MachineSp
 // reviewPart reviews a spec that others complete.
 func (r *review) reviewPart(provider string, spec []byte, at *field.Path) {
 	read, _, known := r.inspect(specresolver.Effective{Namespace: r.namespace, Provider: provider, Spec: spec}, at)
-	if known == nil {
-		return
+	if known != nil {
+		r.refuseEach(at, known.CheckPart(read.JSON(), read.References))
 	}
-	scope := schema.Scope{Partial: true}
-	for _, ref := range read.References {
-		scope.Withheld = append(scope.Withheld, ref.Path)
-	}
-	refuseEach(r, at, known.Check(read.JSON(), scope))
 }
 
 // inspect refuses what the operator's rules have against a spec. It returns the spec's driver if
-// that can be asked now, and its schema if there is one.
-func (r *review) inspect(e specresolver.Effective, at *field.Path) (providerspec.Spec, *driver.Driver, *schema.Schema) {
-	read, err := providerspec.Read(e.Spec)
-	if err != nil {
-		problems, _ := errors.AsType[providerspec.Problems](err)
-		refuseEach(r, at, problems)
+// that can be asked now, and its schema.
+func (r *review) inspect(
+	e specresolver.Effective, at *field.Path,
+) (providerspec.Spec, *driver.Driver, *providerspec.Schema) {
+	read, wrong := providerspec.Read(e.Spec)
+	if wrong != nil {
+		r.refuseEach(at, wrong)
 		return read, nil, nil
 	}
 	for _, ref := range read.References {
@@ -89,37 +83,35 @@ func (r *review) inspect(e specresolver.Effective, at *field.Path) (providerspec
 			r.refuse(below(at, ref.Path.String()), notAllowed)
 		}
 	}
-	var known specresolver.Schema
+	var known *providerspec.Schema
 	d, err := r.Drivers.For(e.Provider)
 	if err == nil {
 		err = d.Connected()
 	}
 	if err == nil {
-		known.Known, known.Why, err = d.SpecSchema()
+		known, err = d.SpecSchema()
 	}
 	if err != nil {
 		r.warn("The spec is not checked before its machines are made: %v", err)
 		return read, nil, nil
 	}
-	refuseEach(r, at, r.Specs.Inspect(e, read, known))
-	return read, d, known.Known
+	r.refuseEach(at, r.Specs.Inspect(e, read, known))
+	return read, d, known
 }
 
 // askDriver has the driver look at the spec.
 func (r *review) askDriver(ctx context.Context, d *driver.Driver, read providerspec.Spec, at *field.Path) {
-	question := driver.Question{Spec: read.JSON()}
 	for _, ref := range read.References {
-		question.Withheld = append(question.Withheld, ref.Path)
 		if ref.Kind == providerspec.ConfigMap {
 			r.warn("What comes from ConfigMaps is not checked before the machines are made.")
 			return
 		}
 	}
-	wrong, err := d.CheckSpec(ctx, question)
+	wrong, err := d.CheckSpec(ctx, read)
 	if err != nil {
 		r.warn("The spec is not checked before its machines are made: %v", err)
 	}
-	refuseEach(r, at, wrong)
+	r.refuseEach(at, wrong)
 }
 
 // reviewSecret refuses a Secret in a namespace that is not allowed.

@@ -30,9 +30,8 @@ type Driver struct {
 	mu      sync.Mutex
 	limiter *limiter.Limiter
 	calls   callRecords
-	// prepared is what was asked of the session preparedBy.
-	prepared   map[string]*preparation
-	preparedBy *connection.Session
+	// preparations are what the driver was asked about specs.
+	preparations preparations
 }
 
 // callRecord is what is known of a uid's mutations, and whose uid it is.

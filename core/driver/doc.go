@@ -5,7 +5,6 @@
 //	limiter     which machines may call now: concurrency and circuit breakers
 //	poller      the shared watch on the VMs' status
 //	wire        requests, and how answers and failures are read
-//	schema      the JSON Schema by which a driver explains its specs
 //
 // Nothing here blocks on a cloud. A reconcile starts a call and goes on; when the call ends, when
 // an observation changes or when the driver comes back, Drivers.Events wakes the machine's

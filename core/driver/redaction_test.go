@@ -19,6 +19,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/providerspec"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -158,7 +159,8 @@ func TestADriversCarelessAnswersStopAtTheClient(t *testing.T) {
 	if seen.Instance == nil || seen.Instance.ProviderID != prefix+m.UID || !strings.Contains(seen.Instance.Message, "it failed with") {
 		t.Errorf("the look found %+v, want what is no secret", seen.Instance)
 	}
-	found, err := r.CheckSpec(t.Context(), Question{Spec: []byte(`{"size":"s"}`), Secrets: m.Secrets})
+	spec, _ := providerspec.Read(m.Spec)
+	found, err := r.CheckSpec(t.Context(), spec)
 	if err != nil || len(found) != 1 {
 		t.Errorf("the check found %v, %v", found, err)
 	}

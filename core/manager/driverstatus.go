@@ -12,7 +12,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driverstatus"
-	"github.com/millwright-dev/millwright/core/specresolver"
+	"github.com/millwright-dev/millwright/core/providerspec"
 )
 
 // +kubebuilder:rbac:groups="",namespace=millwright-system,resources=configmaps,verbs=create
@@ -66,13 +66,12 @@ func publish(ctx context.Context, writer client.Writer, namespace string, driver
 }
 
 // schemas finds the schemas of drivers that were reached.
-func schemas(drivers *driver.Drivers) func(provider string) (specresolver.Schema, error) {
-	return func(provider string) (known specresolver.Schema, err error) {
+func schemas(drivers *driver.Drivers) func(provider string) (*providerspec.Schema, error) {
+	return func(provider string) (*providerspec.Schema, error) {
 		d, err := drivers.For(provider)
 		if err != nil {
-			return known, err
+			return nil, err
 		}
-		known.Known, known.Why, err = d.SpecSchema()
-		return known, err
+		return d.SpecSchema()
 	}
 }

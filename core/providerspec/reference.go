@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/millwright-dev/millwright/core/instance"
 )
 
 // The keys that make an object a reference. An object that has one of them, and nothing but them,
@@ -36,13 +38,8 @@ type Reference struct {
 // maxProblems is how many of them Read tells.
 const maxProblems = 32
 
-// Problem is what is wrong with a field; its path is as by Shown. It is free of values.
-type Problem struct {
-	Path, Description string
-}
-
-// Problems are an error.
-type Problems []Problem
+// Problems are the fields of a spec that are wrong, with paths as by Shown. They are an error.
+type Problems []instance.Field
 
 // Error lists them.
 func (p Problems) Error() string {
@@ -55,7 +52,7 @@ func (p Problems) Error() string {
 
 // Sort puts them into the order of their paths: what is told twice is told alike.
 func (p Problems) Sort() {
-	slices.SortFunc(p, func(a, b Problem) int {
+	slices.SortFunc(p, func(a, b instance.Field) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Description, b.Description))
 	})
 }
@@ -67,9 +64,9 @@ type Spec struct {
 	References []Reference
 }
 
-// Read takes a spec apart: {value: x} becomes x, and what refers elsewhere is cut out. An error is
-// Problems, of which there are at most 32.
-func Read(raw []byte) (Spec, error) {
+// Read takes a spec apart: {value: x} becomes x, and what refers elsewhere is cut out. It returns
+// at most 32 problems; with any there is no Spec.
+func Read(raw []byte) (Spec, Problems) {
 	root, err := decode(raw)
 	if err != nil {
 		return Spec{}, Problems{{Description: err.Error()}}
@@ -281,7 +278,7 @@ func (r *reader) reference(at Path, object map[string]any) (literal any, is bool
 }
 
 func (r *reader) add(at Path, description string) {
-	r.problems = append(r.problems, Problem{Path: at.Shown(), Description: description})
+	r.problems = append(r.problems, instance.Field{Path: at.Shown(), Description: description})
 }
 
 // maxName is the longest name of an object, and the longest key in one, in Kubernetes.

@@ -3,7 +3,6 @@ package providerspec
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,33 +49,32 @@ func TestReadNamesWhatIsWrong(t *testing.T) {
 		name, spec string
 		want       Problems
 	}{
-		{"no object", `[]`, Problems{{"", "is not a JSON object"}}},
-		{"several", `{"a":{"value":"x","secretKeyRef":{"name":"s","key":"k"}}}`, Problems{{"a", "has several of value, secretKeyRef and configMapKeyRef: choose one"}}},
-		{"no key", `{"a":[{"secretKeyRef":{"name":"s"}}]}`, Problems{{"a[0]", "secretKeyRef needs a name and a key"}}},
-		{"no object in it", `{"a":{"configMapKeyRef":"s/k"}}`, Problems{{"a", "configMapKeyRef needs a name and a key"}}},
-		{"more fields", `{"a":{"secretKeyRef":{"name":"s","key":"k","optional":true}}}`, Problems{{"a", "secretKeyRef.optional: must be one of name, key and namespace, and a string"}}},
-		{"not a string", `{"a":{"secretKeyRef":{"name":"s","key":1}}}`, Problems{{"a", "secretKeyRef.key: must be one of name, key and namespace, and a string"}}},
-		{"a way to somewhere else", `{"a":{"secretKeyRef":{"name":"..","key":"k"}}}`, Problems{{"a", "secretKeyRef.name: must be of letters, digits, '-', '_' and '.', at most 253"}}},
-		{"an odd key", `{"a":{"configMapKeyRef":{"name":"m","key":"a\nb"}}}`, Problems{{"a", "configMapKeyRef.key: must be of letters, digits, '-', '_' and '.', at most 253"}}},
-		{"too long a name", `{"a":{"configMapKeyRef":{"name":"` + strings.Repeat("m", maxName+1) + `","key":"k"}}}`, Problems{{"a", "configMapKeyRef.name: must be of letters, digits, '-', '_' and '.', at most 253"}}},
-		{"an object of ours beside another", `{"a":{"value":{"x":1},"secretKeyRef":{"name":"s","key":"k"}}}`, Problems{{"a", "has several of value, secretKeyRef and configMapKeyRef: choose one"}}},
-		{"a literal in a literal", `{"a":[{"value":{"value":"x"}}]}`, Problems{{"a[0]", "value must not be a reference itself"}}},
-		{"a reference in a literal", `{"a":{"value":{"secretKeyRef":{"name":"s","key":"k"}}}}`, Problems{{"a", "value must not be a reference itself"}}},
-		{"fields with odd names", `{"a\nb":{"secretKeyRef":{"name":"s","key":"k","o\u202ed":1}}}`, Problems{{"a b", "secretKeyRef.o d: must be one of name, key and namespace, and a string"}}},
+		{"no object", `[]`, Problems{{Path: "", Description: "is not a JSON object"}}},
+		{"several", `{"a":{"value":"x","secretKeyRef":{"name":"s","key":"k"}}}`, Problems{{Path: "a", Description: "has several of value, secretKeyRef and configMapKeyRef: choose one"}}},
+		{"no key", `{"a":[{"secretKeyRef":{"name":"s"}}]}`, Problems{{Path: "a[0]", Description: "secretKeyRef needs a name and a key"}}},
+		{"no object in it", `{"a":{"configMapKeyRef":"s/k"}}`, Problems{{Path: "a", Description: "configMapKeyRef needs a name and a key"}}},
+		{"more fields", `{"a":{"secretKeyRef":{"name":"s","key":"k","optional":true}}}`, Problems{{Path: "a", Description: "secretKeyRef.optional: must be one of name, key and namespace, and a string"}}},
+		{"not a string", `{"a":{"secretKeyRef":{"name":"s","key":1}}}`, Problems{{Path: "a", Description: "secretKeyRef.key: must be one of name, key and namespace, and a string"}}},
+		{"a way to somewhere else", `{"a":{"secretKeyRef":{"name":"..","key":"k"}}}`, Problems{{Path: "a", Description: "secretKeyRef.name: must be of letters, digits, '-', '_' and '.', at most 253"}}},
+		{"an odd key", `{"a":{"configMapKeyRef":{"name":"m","key":"a\nb"}}}`, Problems{{Path: "a", Description: "configMapKeyRef.key: must be of letters, digits, '-', '_' and '.', at most 253"}}},
+		{"too long a name", `{"a":{"configMapKeyRef":{"name":"` + strings.Repeat("m", maxName+1) + `","key":"k"}}}`, Problems{{Path: "a", Description: "configMapKeyRef.name: must be of letters, digits, '-', '_' and '.', at most 253"}}},
+		{"an object of ours beside another", `{"a":{"value":{"x":1},"secretKeyRef":{"name":"s","key":"k"}}}`, Problems{{Path: "a", Description: "has several of value, secretKeyRef and configMapKeyRef: choose one"}}},
+		{"a literal in a literal", `{"a":[{"value":{"value":"x"}}]}`, Problems{{Path: "a[0]", Description: "value must not be a reference itself"}}},
+		{"a reference in a literal", `{"a":{"value":{"secretKeyRef":{"name":"s","key":"k"}}}}`, Problems{{Path: "a", Description: "value must not be a reference itself"}}},
+		{"fields with odd names", `{"a\nb":{"secretKeyRef":{"name":"s","key":"k","o\u202ed":1}}}`, Problems{{Path: "a b", Description: "secretKeyRef.o d: must be one of name, key and namespace, and a string"}}},
 		{
 			"all at once, in order", `{"b":{"secretKeyRef":{}},"a":{"secretKeyRef":{}}}`,
-			Problems{{"a", "secretKeyRef needs a name and a key"}, {"b", "secretKeyRef needs a name and a key"}},
+			Problems{{Path: "a", Description: "secretKeyRef needs a name and a key"}, {Path: "b", Description: "secretKeyRef needs a name and a key"}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := Read([]byte(tc.spec))
-			problems, _ := errors.AsType[Problems](err)
+			_, problems := Read([]byte(tc.spec))
 			if diff := cmp.Diff(tc.want, problems); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := (Problems{{"a", "is wrong"}, {"b", "too"}}).Error(); got != "a: is wrong; b: too" {
+	if got := (Problems{{Path: "a", Description: "is wrong"}, {Path: "b", Description: "too"}}).Error(); got != "a: is wrong; b: too" {
 		t.Errorf("as an error: %s", got)
 	}
 }
@@ -90,8 +88,7 @@ func TestReadTellsTheFirstOfManyProblems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Read(raw)
-	problems, _ := errors.AsType[Problems](err)
+	_, problems := Read(raw)
 	if len(problems) != maxProblems || problems[0].Path != "k000" || problems[maxProblems-1].Path != fmt.Sprintf("k%03d", maxProblems-1) {
 		t.Errorf("%d problems: %v", len(problems), problems)
 	}
@@ -99,9 +96,9 @@ func TestReadTellsTheFirstOfManyProblems(t *testing.T) {
 
 func TestFillAndRefer(t *testing.T) {
 	const written = `{"a":{"configMapKeyRef":{"name":"m","key":"k"}},"auth":[{"password":{"secretKeyRef":{"name":"s","key":"k","namespace":"n"}}}]}`
-	s, err := Read([]byte(written))
-	if err != nil {
-		t.Fatal(err)
+	s, wrong := Read([]byte(written))
+	if wrong != nil {
+		t.Fatal(wrong)
 	}
 	if same, err := s.Refer(s.JSON()); err != nil || !Equal(same, []byte(written)) {
 		t.Errorf("written back: %s, %v", same, err)
@@ -155,8 +152,8 @@ func TestPath(t *testing.T) {
 func TestReadProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := marshal(t, object().Draw(t, "spec"))
-		read, err := Read(raw)
-		if err != nil {
+		read, wrong := Read(raw)
+		if wrong != nil {
 			return
 		}
 		if _, err := Read(read.JSON()); err != nil {
@@ -166,9 +163,9 @@ func TestReadProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reread, err := Read(back)
-		if err != nil || len(reread.References) != len(read.References) {
-			t.Fatalf("%s became %s: %v", raw, back, err)
+		reread, wrong := Read(back)
+		if wrong != nil || len(reread.References) != len(read.References) {
+			t.Fatalf("%s became %s: %v", raw, back, wrong)
 		}
 	})
 }
@@ -179,18 +176,18 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"a":{"value":{"value":"x"}},"b":[1.50,{"c\u202e":{"secretKeyRef":{"name":"../x","key":"k"}}}]}`))
 	f.Add([]byte(`{"a":{"b":{"name":"value","value":{"configMapKeyRef":{"name":"m","key":"k"}}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s, err := Read(raw)
-		if err != nil {
-			checkProblems(t, err)
+		s, wrong := Read(raw)
+		if wrong != nil {
+			checkProblems(t, wrong)
 			return
 		}
 		back, err := s.Refer(s.JSON())
 		if err != nil || !json.Valid(back) {
 			t.Fatalf("%q written back is %q, %v", raw, back, err)
 		}
-		again, err := Read(back)
-		if diff := cmp.Diff(s.References, again.References); err != nil || diff != "" {
-			t.Errorf("%q: references changed, %v:\n%s", raw, err, diff)
+		again, wrong := Read(back)
+		if diff := cmp.Diff(s.References, again.References); wrong != nil || diff != "" {
+			t.Errorf("%q: references changed, %v:\n%s", raw, wrong, diff)
 		}
 		if !bytes.Equal(again.JSON(), s.JSON()) {
 			t.Errorf("%q is %q, and read again %q", raw, s.JSON(), again.JSON())
@@ -200,11 +197,10 @@ func FuzzRead(f *testing.F) {
 }
 
 // checkProblems wants to be told in few words where something is wrong.
-func checkProblems(t *testing.T, err error) {
+func checkProblems(t *testing.T, problems Problems) {
 	t.Helper()
-	problems, is := errors.AsType[Problems](err)
-	if !is || len(problems) == 0 || len(problems) > maxProblems {
-		t.Fatalf("%d problems: %v", len(problems), err)
+	if len(problems) == 0 || len(problems) > maxProblems {
+		t.Fatalf("%d problems: %v", len(problems), problems)
 	}
 	for _, problem := range problems {
 		if problem.Path == "" && problem.Description != errNoObject.Error() && problem.Description != errNested.Error() {

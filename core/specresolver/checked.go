@@ -7,25 +7,16 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
-
-// Schema is what a driver says of its specs.
-type Schema struct {
-	// Known is nil where the driver publishes none that can be used.
-	Known *schema.Schema
-	// Why says, for people, why Known is nil.
-	Why string
-}
 
 // Checked is a spec for which the operator's rules have passed. Check alone makes one. Its
 // method Secrets is the only way to a Secret. The zero value has none.
 type Checked struct {
 	resolver  *Resolver
 	effective Effective
-	schema    Schema
+	schema    *providerspec.Schema
 	spec      providerspec.Spec
 	json      []byte
 }
@@ -36,11 +27,11 @@ type Checked struct {
 // A spec that the rules refuse is an *instance.Failure of class SpecInvalid, which names the
 // fields. One that refers to what is not there is of class Precondition. Other errors are the API
 // server's, and pass. The Checked that comes with an error knows the spec, and no secrets.
-func (r *Resolver) Check(ctx context.Context, e Effective, known Schema) (Checked, error) {
+func (r *Resolver) Check(ctx context.Context, e Effective, known *providerspec.Schema) (Checked, error) {
 	unchecked := Checked{json: e.Spec}
-	read, err := Read(e.Spec)
-	if err != nil {
-		return unchecked, err
+	read, wrong := providerspec.Read(e.Spec)
+	if wrong != nil {
+		return unchecked, refusal(wrong)
 	}
 	unchecked.spec = read
 	values := map[string]string{}
@@ -56,8 +47,8 @@ func (r *Resolver) Check(ctx context.Context, e Effective, known Schema) (Checke
 	}
 	read = read.Fill(values)
 	unchecked.spec, unchecked.json = read, read.JSON()
-	if err := Refusal(r.rules.inspect(e, read, known)); err != nil {
-		return unchecked, err
+	if wrong := r.rules.inspect(e, read, known); wrong != nil {
+		return unchecked, refusal(wrong)
 	}
 	return Checked{
 		resolver: r, effective: e, schema: known, spec: read, json: unchecked.json,
@@ -83,17 +74,17 @@ func (c Checked) Spec() providerspec.Spec { return c.spec }
 func (c Checked) JSON() []byte { return c.json }
 
 // Complete checks the spec that a driver has made of this one by its defaults. The secrets of this
-// one may go with it only after that. Errors are those of Check.
-func (c Checked) Complete(completed []byte) error {
+// one may go with it only after that. The failure is one of Check's.
+func (c Checked) Complete(completed []byte) *instance.Failure {
 	if c.resolver == nil {
 		return nil
 	}
-	read, err := Read(completed)
-	if err != nil {
-		return err
+	read, wrong := providerspec.Read(completed)
+	if wrong == nil {
+		read.References = c.spec.References
+		wrong = c.resolver.rules.inspect(c.effective, read, c.schema)
 	}
-	read.References = c.spec.References
-	return Refusal(c.resolver.rules.inspect(c.effective, read, c.schema))
+	return refusal(wrong)
 }
 
 // Secrets reads the secrets that go with the spec: by key of an inherited Secret, or by the path

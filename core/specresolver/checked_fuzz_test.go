@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
@@ -88,13 +87,13 @@ func checkResolved(t *testing.T, from shelf, held vault, spec *clusterv1alpha1.M
 	if err != nil {
 		return
 	}
-	known, err := schema.Compile([]byte(`{"writeOnly":true}`))
+	known, err := providerspec.Compile([]byte(`{"writeOnly":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	specs := New(held, Options{Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0))})
 	resolve := func() (checked Checked, secrets map[string][]byte, err error) {
-		if checked, err = specs.Check(t.Context(), effective, Schema{Known: known}); err == nil {
+		if checked, err = specs.Check(t.Context(), effective, known); err == nil {
 			secrets, _, err = checked.Secrets(t.Context())
 		}
 		return checked, secrets, err
@@ -114,8 +113,8 @@ func checkResolved(t *testing.T, from shelf, held vault, spec *clusterv1alpha1.M
 		return
 	}
 	// What is left of an object from which a Secret was cut out may look like a reference.
-	read, err := providerspec.Read(got.JSON())
-	if err == nil && len(got.Spec().References) == 0 && !providerspec.Equal(read.JSON(), got.JSON()) {
+	read, wrong := providerspec.Read(got.JSON())
+	if wrong == nil && len(got.Spec().References) == 0 && !providerspec.Equal(read.JSON(), got.JSON()) {
 		t.Errorf("the driver is told of references: %s", got.JSON())
 	}
 	for _, ref := range got.Spec().References {

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	driverschema "github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
@@ -123,7 +122,7 @@ func TestAPI5_Inherit(t *testing.T) {
 }
 
 func TestAPI4_Inspect(t *testing.T) {
-	known, err := driverschema.Compile([]byte(`{"properties":{"key":{"writeOnly":true},"url":{"format":"uri"},"zone":{}}}`))
+	known, err := providerspec.Compile([]byte(`{"properties":{"key":{"writeOnly":true},"url":{"format":"uri"},"zone":{}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func TestAPI4_Inspect(t *testing.T) {
 		name, spec, own string
 		creds           []clusterv1alpha1.SecretReference
 		listed          []string
-		schema          *driverschema.Schema
+		schema          *providerspec.Schema
 		path, text      string
 	}{
 		{name: "a secret field", spec: `{"key":{"secretKeyRef":{"name":"s","key":"k"}}}`, schema: known},
@@ -157,12 +156,15 @@ func TestAPI4_Inspect(t *testing.T) {
 		{name: "that from a ConfigMap", spec: `{}`, own: `{"url":{"configMapKeyRef":{"name":"s","key":"k"}}}`, creds: creds, schema: known, path: "url", text: "inherited"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			read, err := Read([]byte(tc.spec))
-			if err != nil {
-				t.Fatal(err)
+			read, wrong := providerspec.Read([]byte(tc.spec))
+			if wrong != nil {
+				t.Fatal(wrong)
 			}
 			e := Effective{Spec: []byte(tc.spec), Own: []byte(tc.own), Credentials: tc.creds}
-			found := Rules{Endpoints: patterns(t, tc.listed...)}.inspect(e, read, Schema{tc.schema, "why not"})
+			if tc.schema == nil {
+				tc.schema = providerspec.NoSchema("why not")
+			}
+			found := Rules{Endpoints: patterns(t, tc.listed...)}.inspect(e, read, tc.schema)
 			if tc.text == "" {
 				if len(found) > 0 {
 					t.Errorf("refused: %v", found)
@@ -191,10 +193,10 @@ func patterns(t *testing.T, texts ...string) []EndpointPattern {
 }
 
 func TestRefusalNamesEachField(t *testing.T) {
-	if Refusal(nil) != nil {
+	if refusal(nil) != nil {
 		t.Error("nothing is wrong")
 	}
-	failure, _ := errors.AsType[*instance.Failure](Refusal(providerspec.Problems{{Path: "a", Description: "is wrong"}}))
+	failure := refusal(providerspec.Problems{{Path: "a", Description: "is wrong"}})
 	if failure == nil || failure.Class != instance.SpecInvalid || len(failure.Fields) != 1 || failure.Fields[0].Path != "a" {
 		t.Errorf("got %v", failure)
 	}
@@ -202,7 +204,7 @@ func TestRefusalNamesEachField(t *testing.T) {
 
 // A Machine whose words change from one reconcile to the next is written each time.
 func TestWhatIsWrongIsToldInOneOrder(t *testing.T) {
-	known, err := driverschema.Compile([]byte(`{"additionalProperties":{"format":"uri"}}`))
+	known, err := providerspec.Compile([]byte(`{"additionalProperties":{"format":"uri"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,15 +212,15 @@ func TestWhatIsWrongIsToldInOneOrder(t *testing.T) {
 	for i := range 2 * maxShown {
 		spec += fmt.Sprintf(`,"%c%d":"https://example.org"`, 'z'-rune(i%26), i)
 	}
-	read, err := Read([]byte(spec + "}"))
-	if err != nil {
-		t.Fatal(err)
+	read, wrong := providerspec.Read([]byte(spec + "}"))
+	if wrong != nil {
+		t.Fatal(wrong)
 	}
-	inspect := func() error {
-		return Refusal(Rules{Endpoints: patterns(t, "*.example.com")}.inspect(Effective{}, read, Schema{Known: known}))
+	inspect := func() *instance.Failure {
+		return refusal(Rules{Endpoints: patterns(t, "*.example.com")}.inspect(Effective{}, read, known))
 	}
 	first := inspect()
-	if failure, _ := errors.AsType[*instance.Failure](first); failure == nil || len(failure.Fields) != maxShown || failure.Fields[0].Path != "0" {
+	if first == nil || len(first.Fields) != maxShown || first.Fields[0].Path != "0" {
 		t.Errorf("got %v", first)
 	}
 	for range 10 {

@@ -65,9 +65,9 @@ func (r *Resolver) NamespaceUID(ctx context.Context, name string) (types.UID, er
 // Sources are the Secrets that machines of the spec are made with, in a namespace that has the uid
 // home. It reads nothing. An error says that this cannot be told.
 func Sources(e Effective, home types.UID) ([]Source, error) {
-	read, err := Read(e.Spec)
-	if err != nil {
-		return nil, err
+	read, wrong := providerspec.Read(e.Spec)
+	if wrong != nil {
+		return nil, refusal(wrong)
 	}
 	var all []Source
 	for _, secret := range e.secrets(read) {
@@ -85,6 +85,6 @@ func (r *Resolver) MayRefer(home, namespace string) bool { return r.reader.mayRe
 
 // Inspect returns what the operator's rules have against a spec, which was read as spec, in the
 // order of the paths. It reads nothing.
-func (r *Resolver) Inspect(e Effective, spec providerspec.Spec, known Schema) providerspec.Problems {
+func (r *Resolver) Inspect(e Effective, spec providerspec.Spec, known *providerspec.Schema) providerspec.Problems {
 	return r.rules.inspect(e, spec, known)
 }

@@ -1,10 +1,8 @@
 package specresolver
 
 import (
-	"errors"
 	"fmt"
 
-	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
@@ -16,38 +14,25 @@ type Rules struct {
 	Endpoints []EndpointPattern
 }
 
-// Read takes a spec apart. The error is what a Machine shows.
-func Read(spec []byte) (providerspec.Spec, error) {
-	read, err := providerspec.Read(spec)
-	if problems, wrong := errors.AsType[providerspec.Problems](err); wrong {
-		return read, Refusal(problems)
-	}
-	return read, err
-}
-
 // maxShown is how many problems a Machine shows.
 const maxShown = 32
 
-// Refusal is the failure of a spec with wrong fields, the first of them at least; nil for none.
-func Refusal(problems providerspec.Problems) error {
+// refusal is the failure of a spec with wrong fields, as a Machine shows it; nil for none.
+func refusal(problems providerspec.Problems) *instance.Failure {
 	if len(problems) == 0 {
 		return nil
 	}
 	problems = problems[:min(len(problems), maxShown)]
-	fields := make([]instance.Field, 0, len(problems))
-	for _, problem := range problems {
-		fields = append(fields, instance.Field{Path: problem.Path, Description: problem.Description})
-	}
-	return invalid(problems.Error(), fields...)
+	return invalid(problems.Error(), problems...)
 }
 
 // inspect returns what the rules have against a spec, which was read as spec, in the order of the
 // paths.
-func (r Rules) inspect(e Effective, spec providerspec.Spec, known Schema) providerspec.Problems {
-	i := inspection{rules: r, effective: e, spec: spec, known: known.Known}
-	i.references(known.Why)
-	if known.Known == nil {
-		i.blind(known.Why)
+func (r Rules) inspect(e Effective, spec providerspec.Spec, known *providerspec.Schema) providerspec.Problems {
+	i := inspection{rules: r, effective: e, spec: spec, known: known}
+	i.references()
+	if known.Absent() != "" {
+		i.blind()
 	} else {
 		i.endpoints()
 		i.ownEndpoints()
@@ -61,23 +46,23 @@ type inspection struct {
 	rules     Rules
 	effective Effective
 	spec      providerspec.Spec
-	// known is the driver's schema, nil where it has none.
-	known *schema.Schema
+	// known is the driver's schema.
+	known *providerspec.Schema
 	found providerspec.Problems
 }
 
 func (i *inspection) refuse(at providerspec.Path, format string, args ...any) {
-	i.found = append(i.found, providerspec.Problem{Path: at.Shown(), Description: fmt.Sprintf(format, args...)})
+	i.found = append(i.found, instance.Field{Path: at.Shown(), Description: fmt.Sprintf(format, args...)})
 }
 
 // references holds Secrets to the fields that the driver expects them in.
-func (i *inspection) references(why string) {
+func (i *inspection) references() {
 	for _, ref := range i.spec.References {
 		switch {
 		case ref.Kind != providerspec.Secret:
-		case i.known == nil:
+		case i.known.Absent() != "":
 			i.refuse(ref.Path, "must not come from a Secret: %s, so that it cannot be told which fields are secret; "+
-				"give the Secret to a MachineClass or a Cluster instead", why)
+				"give the Secret to a MachineClass or a Cluster instead", i.known.Absent())
 		case !i.known.WriteOnly(ref.Path):
 			i.refuse(ref.Path, "must not come from a Secret: the driver does not mark this field as secret (writeOnly); "+
 				"write the value, or refer to a ConfigMap")
@@ -89,19 +74,19 @@ func (i *inspection) references(why string) {
 
 // blind holds inherited credentials back from a driver without a schema where any field could be
 // an address: all fields of a list of allowed addresses, else those that the machine brings itself.
-func (i *inspection) blind(why string) {
+func (i *inspection) blind() {
 	if len(i.effective.Credentials) == 0 {
 		return
 	}
 	if len(i.rules.Endpoints) > 0 {
 		i.refuse(nil, "must not be given credentials: %s, so that its addresses cannot be held to --allow-endpoint; "+
-			"use a driver that publishes a schema", why)
+			"use a driver that publishes a schema", i.known.Absent())
 		return
 	}
-	own, err := providerspec.Read(i.effective.Own)
-	if err != nil || len(own.References) > 0 || !providerspec.Equal(own.JSON(), nil) {
+	own, wrong := providerspec.Read(i.effective.Own)
+	if wrong != nil || len(own.References) > 0 || !providerspec.Equal(own.JSON(), nil) {
 		i.refuse(nil, "must be empty beside inherited credentials: %s, so that it cannot be told which fields are addresses; "+
-			"leave them all to the MachineClass or the Cluster", why)
+			"leave them all to the MachineClass or the Cluster", i.known.Absent())
 	}
 }
 
@@ -112,7 +97,7 @@ func (i *inspection) endpoints() {
 	if !listed && len(i.effective.Credentials) == 0 && len(i.spec.References) == 0 {
 		return
 	}
-	for _, endpoint := range i.known.Endpoints(i.spec.JSON()) {
+	for _, endpoint := range i.known.Endpoints(i.spec) {
 		address, flaw := parseEndpoint(endpoint.Value)
 		if flaw == "" && listed {
 			flaw = i.rules.flaw(address)
@@ -128,13 +113,13 @@ func (i *inspection) ownEndpoints() {
 	if len(i.rules.Endpoints) > 0 || len(i.effective.Credentials) == 0 {
 		return
 	}
-	own, err := providerspec.Read(i.effective.Own)
-	if err != nil {
+	own, wrong := providerspec.Read(i.effective.Own)
+	if wrong != nil {
 		return
 	}
 	const flaw = "must not be set beside inherited credentials, unless the operator allows addresses (--allow-endpoint): " +
 		"leave it to the MachineClass or the Cluster"
-	for _, endpoint := range i.known.Endpoints(own.JSON()) {
+	for _, endpoint := range i.known.Endpoints(own) {
 		i.refuse(endpoint.Path, flaw)
 	}
 	for _, ref := range own.References {

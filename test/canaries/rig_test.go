@@ -145,10 +145,6 @@ func asked() driver.Machine {
 	}
 }
 
-func question() driver.Question {
-	return driver.Question{Spec: asked().Spec, Secrets: asked().Secrets}
-}
-
 func keyOf(m driver.Machine) types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/providerspec"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -145,7 +146,11 @@ func (r *rig) list(t *testing.T) string {
 
 func (r *rig) check(t *testing.T) string {
 	t.Helper()
-	fields, err := r.driver.CheckSpec(t.Context(), question())
+	spec, wrong := providerspec.Read(asked().Spec)
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	fields, err := r.driver.CheckSpec(t.Context(), spec)
 	return fmt.Sprint(fields) + words(err)
 }
 
@@ -153,7 +158,7 @@ func (r *rig) prepare(t *testing.T) string {
 	t.Helper()
 	var err error
 	r.await(t, "an answer about a spec", func() bool {
-		_, err = r.driver.Prepare(asked(), question())
+		_, err = r.driver.Prepare(asked(), nil, nil)
 		return !errors.Is(err, driver.ErrPreparing)
 	})
 	return words(err)

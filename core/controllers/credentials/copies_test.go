@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
+	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
@@ -61,7 +62,7 @@ func (r *rig) effective() specresolver.Effective {
 
 func (r *rig) check(e specresolver.Effective) specresolver.Checked {
 	r.t.Helper()
-	checked, err := r.specs.Check(r.t.Context(), e, specresolver.Schema{})
+	checked, err := r.specs.Check(r.t.Context(), e, providerspec.NoSchema("there is none"))
 	r.do(err)
 	return checked
 }

@@ -17,6 +17,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/foreign"
+	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
@@ -26,7 +27,7 @@ import (
 // required.
 type Options struct {
 	// Schema says which fields of a driver's specs are secret, once the driver was reached.
-	Schema func(provider string) (specresolver.Schema, error)
+	Schema func(provider string) (*providerspec.Schema, error)
 	// Specs reads Secrets, and has their copies.
 	Specs *specresolver.Resolver
 	// Interval lies between two looks at all copies. Default 30 s.

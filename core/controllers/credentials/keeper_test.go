@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
@@ -38,7 +39,10 @@ func TestOPS11_CopiesFollowTheirMachines(t *testing.T) {
 	}
 	var looks atomic.Int64
 	r.Manage(t, interceptor.Funcs{}, func(mgr ctrl.Manager) error {
-		schema := func(string) (known specresolver.Schema, err error) { looks.Add(1); return known, nil }
+		schema := func(string) (*providerspec.Schema, error) {
+			looks.Add(1)
+			return providerspec.NoSchema("there is none"), nil
+		}
 		return Add(mgr, Options{Specs: r.specs, Schema: schema, Interval: 20 * time.Millisecond})
 	})
 	// await waits until just these Secrets have copies, with these values.

@@ -100,15 +100,14 @@ func (r *reconciler) readSecrets(ctx context.Context, s *machineScope, d *driver
 
 // schemaOf returns the driver's schema. Where the driver was never reached nobody knows what it
 // makes of a spec: the error is an *instance.Failure, and m is woken when it is reached.
-func schemaOf(d *driver.Driver, m driver.Machine) (known specresolver.Schema, err error) {
-	if known.Known, known.Why, err = d.SpecSchema(); err == nil {
+func schemaOf(d *driver.Driver, m driver.Machine) (*providerspec.Schema, error) {
+	if known, err := d.SpecSchema(); err == nil {
 		return known, nil
 	}
-	if err = d.Reachable(m); err != nil {
-		return known, err
+	if err := d.Reachable(m); err != nil {
+		return nil, err
 	}
-	known.Known, known.Why, err = d.SpecSchema()
-	return known, err
+	return d.SpecSchema()
 }
 
 // hasNothingInCloud says whether it is known that nothing can exist in the cloud: what was written
@@ -147,7 +146,7 @@ func (r *reconciler) prepare(ctx context.Context, s *machineScope, step *lifecyc
 	if err := s.driver.Reachable(s.driverRequest()); err != nil {
 		return err
 	}
-	known, err := schemaOf(s.driver, s.driverRequest())
+	known, err := s.driver.SpecSchema()
 	if err != nil {
 		return err
 	}
@@ -155,11 +154,9 @@ func (r *reconciler) prepare(ctx context.Context, s *machineScope, step *lifecyc
 	if p.checked, err = r.specs.Check(ctx, p.effective, known); err != nil {
 		return err
 	}
-	question := driver.Question{Spec: p.checked.JSON(), Secrets: p.secrets, Allow: p.checked.Complete}
-	for _, ref := range p.checked.Spec().References {
-		question.Withheld = append(question.Withheld, ref.Path)
-	}
-	completed, err := s.driver.Prepare(s.driverRequest(), question)
+	request := s.driverRequest()
+	request.Spec = p.checked.JSON()
+	completed, err := s.driver.Prepare(request, p.checked.Spec().References, p.checked.Complete)
 	if err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ func (c *collector) accountOf(
 	if checked, is := specresolver.Secretless(effective); is {
 		return driver.Machine{Spec: checked.JSON()}, true, nil
 	}
-	var known specresolver.Schema
-	if known.Known, known.Why, err = d.SpecSchema(); err != nil {
+	known, err := d.SpecSchema()
+	if err != nil {
 		return driver.Machine{}, false, err
 	}
 	checked, err := c.Specs.Check(ctx, effective, known)

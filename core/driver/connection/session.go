@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/stats"
 
-	"github.com/millwright-dev/millwright/core/driver/schema"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
@@ -29,9 +29,8 @@ type Session struct {
 	Specs    driverv1alpha1.ProviderSpecServiceClient
 	// Capabilities are what the driver said of itself.
 	Capabilities Capabilities
-	// Schema is nil where the driver has none, or, as SchemaTrouble says, none that can be used.
-	Schema        *schema.Schema
-	SchemaTrouble string
+	// Schema is what the driver's specs look like.
+	Schema *providerspec.Schema
 	// Mutations is the context of all of them. It ends when this process may not have any under
 	// way; it outlives the connection.
 	Mutations context.Context
@@ -155,9 +154,9 @@ func (s *Session) shakeHands(ctx context.Context) error {
 	return s.readSchema(ctx)
 }
 
-// readSchema reads the driver's schema, where it has one. A schema that cannot be used is none, and
-// SchemaTrouble says why.
+// readSchema reads the driver's schema, where it has one that can be used.
 func (s *Session) readSchema(ctx context.Context) error {
+	s.Schema = providerspec.NoSchema("the driver publishes no schema")
 	if !s.Capabilities.Has(driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_SCHEMA) {
 		return nil
 	}
@@ -169,9 +168,8 @@ func (s *Session) readSchema(ctx context.Context) error {
 		}
 		return fmt.Errorf("the driver's schema: %w", failure)
 	}
-	s.Schema, err = schema.Compile(answer.GetJsonSchema())
-	if err != nil {
-		s.SchemaTrouble = wire.Bounded("the driver's schema cannot be used: "+err.Error(), wire.MaxMessage)
+	if s.Schema, err = providerspec.Compile(answer.GetJsonSchema()); err != nil {
+		s.Schema = providerspec.NoSchema(wire.Bounded("the driver's schema cannot be used: "+err.Error(), wire.MaxMessage))
 	}
 	return nil
 }

@@ -62,15 +62,22 @@ func newSpecDriver() (*fakeDriver, *specDriver) {
 	return f, s
 }
 
-var small = Question{Spec: []byte(`{"size":"s"}`), Secrets: map[string][]byte{"key": []byte("k")}, Withheld: []providerspec.Path{{"key"}}}
+// small is a machine with a spec, and a secret in the place of its field key.
+func small(name string) Machine {
+	m := machine(name)
+	m.Secrets = map[string][]byte{"key": []byte("k")}
+	return m
+}
+
+var keyWithheld = []providerspec.Reference{{Path: providerspec.Path{"key"}, Kind: providerspec.Secret}}
 
 // prepared waits for the answer that m gets.
-func (r *rig) prepared(t *testing.T, m Machine, q Question) ([]byte, error) {
+func (r *rig) prepared(t *testing.T, m Machine) ([]byte, error) {
 	t.Helper()
 	var spec []byte
 	var err error
 	r.await(t, "the answer", func() bool {
-		spec, err = r.Prepare(m, q)
+		spec, err = r.Prepare(m, keyWithheld, nil)
 		return !errors.Is(err, ErrPreparing) && failureClass(err) != instance.Unavailable
 	})
 	return spec, err
@@ -83,21 +90,21 @@ func TestAPI9_OneQuestionForManyMachines(t *testing.T) {
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
 	for _, m := range machines(50) {
-		if _, err := r.Prepare(m, small); err != nil && !errors.Is(err, ErrPreparing) {
+		if _, err := r.Prepare(small(m.Name), keyWithheld, nil); err != nil && !errors.Is(err, ErrPreparing) {
 			t.Fatal(err)
 		}
 	}
 	for _, m := range machines(50) {
-		if spec, err := r.prepared(t, m, small); err != nil || string(spec) != `{"zone":"a","size":"s"}` {
+		if spec, err := r.prepared(t, small(m.Name)); err != nil || string(spec) != `{"zone":"a","size":"s"}` {
 			t.Fatalf("%s: %s, %v", m.Name, spec, err)
 		}
 	}
 	if n := s.asked.Load(); n != 1 {
 		t.Errorf("the driver was asked %d times", n)
 	}
-	other := small
+	other := machine("m")
 	other.Secrets = map[string][]byte{"key": []byte("another")}
-	if _, err := r.prepared(t, machine("m"), other); err != nil || s.asked.Load() != 2 {
+	if _, err := r.prepared(t, other); err != nil || s.asked.Load() != 2 {
 		t.Errorf("another secret is the same question: %v, asked %d times", err, s.asked.Load())
 	}
 }
@@ -142,7 +149,9 @@ func TestAPI9_WhatIsWrong(t *testing.T) {
 			f.serve(t, path)
 			r := start(t, Config{}, path)
 			r.awaitReady(t)
-			_, err := r.prepared(t, machine("m"), Question{Spec: []byte(tc.spec)})
+			m := machine("m")
+			m.Spec = []byte(tc.spec)
+			_, err := r.prepared(t, m)
 			if failureClass(err) != tc.class {
 				t.Fatalf("got %v, want class %q", err, tc.class)
 			}
@@ -154,7 +163,8 @@ func TestAPI9_WhatIsWrong(t *testing.T) {
 				t.Errorf("names %v, want %s", fields, tc.field)
 			}
 			// Without the cloud the same is found, but for what only the cloud knows.
-			offline, err := r.CheckSpec(t.Context(), Question{Spec: []byte(tc.spec)})
+			spec, _ := providerspec.Read(m.Spec)
+			offline, err := r.CheckSpec(t.Context(), spec)
 			if wrong := tc.class == instance.SpecInvalid; wrong != (len(offline) > 0) || err != nil && tc.class != instance.Credentials {
 				t.Errorf("offline: %v, %v", offline, err)
 			}
@@ -180,14 +190,14 @@ func TestPrepareAsksAgainAfterAFailure(t *testing.T) {
 	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	r.await(t, "the failure", func() bool {
-		_, err := r.Prepare(machine("m"), small)
+		_, err := r.Prepare(small("m"), keyWithheld, nil)
 		return failureClass(err) == instance.Unavailable
 	})
 	// While it is asked again, the failure is what is known: a machine that is told something else
 	// in between would say nothing.
 	for range 3 {
 		clock.Step(2 * troubleKept)
-		if _, err := r.Prepare(machine("m"), small); failureClass(err) != instance.Unavailable {
+		if _, err := r.Prepare(small("m"), keyWithheld, nil); failureClass(err) != instance.Unavailable {
 			t.Errorf("asked again it says %v, want the failure", err)
 		}
 	}
@@ -195,7 +205,7 @@ func TestPrepareAsksAgainAfterAFailure(t *testing.T) {
 	clock.Step(2 * troubleKept)
 	r.await(t, "the answer", func() bool {
 		clock.Step(troubleKept)
-		_, err := r.Prepare(machine("m"), small)
+		_, err := r.Prepare(small("m"), keyWithheld, nil)
 		return err == nil
 	})
 }
@@ -206,7 +216,7 @@ func TestAPI9_AnotherDriverIsAskedAnew(t *testing.T) {
 	server := f.serve(t, path)
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
-	if _, err := r.prepared(t, machine("m"), small); err != nil {
+	if _, err := r.prepared(t, small("m")); err != nil {
 		t.Fatal(err)
 	}
 	server.Stop()
@@ -215,11 +225,11 @@ func TestAPI9_AnotherDriverIsAskedAnew(t *testing.T) {
 	}
 	s.fill = func(string) (string, error) { return `{"size":"s","zone":"b"}`, nil }
 	f.serve(t, path)
-	if known, why, err := r.SpecSchema(); known == nil || err != nil {
-		t.Errorf("while the driver is away its schema is forgotten: %s, %v", why, err)
+	if known, err := r.SpecSchema(); err != nil || known.Absent() != "" {
+		t.Errorf("while the driver is away its schema is forgotten: %v", err)
 	}
 	r.await(t, "the new default", func() bool {
-		spec, err := r.Prepare(machine("m"), small)
+		spec, err := r.Prepare(small("m"), keyWithheld, nil)
 		return err == nil && string(spec) == `{"size":"s","zone":"b"}`
 	})
 }
@@ -237,12 +247,13 @@ func TestSAFE8_DefaultsAreJudgedBeforeSecretsGoWithThem(t *testing.T) {
 	r := start(t, Config{}, path)
 	r.awaitReady(t)
 	judged := ""
-	_, err := r.prepared(t, machine("m"), Question{
-		Spec: small.Spec, Secrets: map[string][]byte{"key": []byte("secret")},
-		Allow: func(completed []byte) error {
+	var err error
+	r.await(t, "the answer", func() bool {
+		_, err = r.Prepare(small("m"), keyWithheld, func(completed []byte) *instance.Failure {
 			judged = string(completed)
 			return &instance.Failure{Class: instance.SpecInvalid, Message: "evil"}
-		},
+		})
+		return !errors.Is(err, ErrPreparing)
 	})
 	if failure, is := errors.AsType[*instance.Failure](err); !is || failure.Message != "evil" || !strings.Contains(judged, "https://evil") {
 		t.Errorf("got %v, having judged %s", err, judged)
@@ -254,12 +265,12 @@ func TestSpecSchemaSaysWhyThereIsNone(t *testing.T) {
 	s.schema = `{"$ref":"file:///etc/passwd"}`
 	path := socketPath(t)
 	r := start(t, Config{}, path)
-	if known, why, err := r.SpecSchema(); known != nil || err == nil {
-		t.Errorf("before it was reached: %v, %q, %v", known, why, err)
+	if known, err := r.SpecSchema(); err == nil {
+		t.Errorf("before it was reached: %v", known)
 	}
 	f.serve(t, path)
 	r.awaitReady(t)
-	if known, why, err := r.SpecSchema(); known != nil || !strings.Contains(why, "cannot be used") || err != nil {
-		t.Errorf("%v, %q, %v", known, why, err)
+	if known, err := r.SpecSchema(); err != nil || !strings.Contains(known.Absent(), "cannot be used") {
+		t.Errorf("%v, %v", known, err)
 	}
 }

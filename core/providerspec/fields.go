@@ -1,20 +1,17 @@
-package schema
+package providerspec
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/millwright-dev/millwright/core/providerspec"
 )
 
 // WriteOnly says whether the field, or something that it lies in, is marked writeOnly: such fields
 // may come from a Secret.
-func (s *Schema) WriteOnly(path providerspec.Path) bool {
+func (s *Schema) WriteOnly(path Path) bool {
 	for i := range len(path) + 1 {
-		if slices.ContainsFunc(s.at(path[:i]), func(sub *jsonschema.Schema) bool { return sub.WriteOnly }) {
+		if slices.ContainsFunc(s.lookup(path[:i], step), func(sub *jsonschema.Schema) bool { return sub.WriteOnly }) {
 			return true
 		}
 	}
@@ -24,7 +21,7 @@ func (s *Schema) WriteOnly(path providerspec.Path) bool {
 // IsEndpoint says whether the field holds an address: its format is uri or iri, or one of their
 // references. A field counts whose name differs from that of an address in its case alone, since
 // some drivers read it as the same.
-func (s *Schema) IsEndpoint(path providerspec.Path) bool {
+func (s *Schema) IsEndpoint(path Path) bool {
 	return slices.ContainsFunc(s.lookup(path, stepFolded), func(sub *jsonschema.Schema) bool {
 		return sub.Format != nil && slices.Contains([]string{"uri", "iri", "uri-reference", "iri-reference"}, sub.Format.Name)
 	})
@@ -32,19 +29,14 @@ func (s *Schema) IsEndpoint(path providerspec.Path) bool {
 
 // Endpoint is an address in a spec.
 type Endpoint struct {
-	Path  providerspec.Path
+	Path  Path
 	Value string
 }
 
-// Endpoints returns the addresses in a spec, in no order. What is no JSON has none, and an empty
-// text is none.
-func (s *Schema) Endpoints(spec []byte) []Endpoint {
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec))
-	if err != nil {
-		return nil
-	}
+// Endpoints returns the addresses in a spec, in no order. An empty text is none.
+func (s *Schema) Endpoints(spec Spec) []Endpoint {
 	var found []Endpoint
-	walk(nil, value, func(path providerspec.Path, text string) {
+	walk(nil, spec.root, func(path Path, text string) {
 		if text != "" && s.IsEndpoint(path) {
 			found = append(found, Endpoint{Path: path, Value: text})
 		}
@@ -53,26 +45,24 @@ func (s *Schema) Endpoints(spec []byte) []Endpoint {
 }
 
 // walk calls visit for each string in value, with a path that visit may keep.
-func walk(at providerspec.Path, value any, visit func(providerspec.Path, string)) {
+func walk(at Path, value any, visit func(Path, string)) {
 	switch v := value.(type) {
 	case string:
 		visit(at, v)
 	case []any:
 		for i, element := range v {
-			walk(append(slices.Clone(at), i), element, visit)
+			walk(at.under(i), element, visit)
 		}
 	case map[string]any:
 		for key, element := range v {
-			walk(append(slices.Clone(at), key), element, visit)
+			walk(at.under(key), element, visit)
 		}
 	}
 }
 
-// at returns all schemas that speak of what path leads to, whichever alternatives hold.
-func (s *Schema) at(path providerspec.Path) []*jsonschema.Schema { return s.lookup(path, step) }
-
-// lookup is at with another way to get from a schema to those of what lies in it.
-func (s *Schema) lookup(path providerspec.Path, step func(*jsonschema.Schema, any) []*jsonschema.Schema) []*jsonschema.Schema {
+// lookup returns all schemas that speak of what path leads to, whichever alternatives hold. step is
+// how to get from a schema to those of what lies in it.
+func (s *Schema) lookup(path Path, step func(*jsonschema.Schema, any) []*jsonschema.Schema) []*jsonschema.Schema {
 	found := expand(nil, s.root)
 	for _, element := range path {
 		var next []*jsonschema.Schema
@@ -128,10 +118,7 @@ func step(sub *jsonschema.Schema, element any) []*jsonschema.Schema {
 // stepFolded is step, and takes a key also for those properties that differ from it in their case.
 func stepFolded(sub *jsonschema.Schema, element any) []*jsonschema.Schema {
 	found := step(sub, element)
-	key, is := element.(string)
-	if !is {
-		return found
-	}
+	key, _ := element.(string) // of an index none, which no name folds to
 	for name, property := range sub.Properties {
 		if name != key && strings.EqualFold(name, key) {
 			found = append(found, property)
