@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -78,7 +79,7 @@ func (q *quotaRig) counts() (creates, vms int) {
 
 // ask lets each machine without a VM ask once, and waits until no call is under way. Who was
 // refused asks again in the same round, as one does that was woken by the end of its call.
-func (q *quotaRig) ask(t *testing.T, all []Machine) (held map[instance.Class]int) {
+func (q *quotaRig) ask(t *testing.T, all []wire.Machine) (held map[instance.Class]int) {
 	t.Helper()
 	held = map[instance.Class]int{}
 	// Two rounds in which nobody gets on: the first may give a turn to one that it has passed

@@ -23,9 +23,11 @@ type Driver struct {
 	connection *connection.Connection
 	poller     *poller.Poller
 	notifier   *notifier
-	timer      *timer
 	metrics    *metrics
 	log        logr.Logger
+
+	// changed has Serve look again at what is due.
+	changed chan struct{}
 
 	mu      sync.Mutex
 	limiter *limiter.Limiter
@@ -36,13 +38,11 @@ type Driver struct {
 
 // callRecord is what is known of a uid's mutations, and whose uid it is.
 type callRecord struct {
-	// machine holds the uid, unless it is free.
+	// machine holds the uid. It is zero where the machine was forgotten while its call was under
+	// way: whoever comes next holds the uid.
 	machine  types.NamespacedName
 	underWay bool
 	outcome  *instance.Outcome
-	// free: the machine was forgotten while its call was under way; whoever comes next holds the
-	// uid.
-	free bool
 	// dropped: nobody is to have the outcome of the call under way.
 	dropped bool
 	// nextPoll is when the last mutation's answer wants the machine to be polled.
@@ -56,8 +56,8 @@ const leaseCheck = time.Second
 func newDriver(cfg Config, target Target, notifier *notifier, m *metrics) (*Driver, error) {
 	log := cfg.Log.WithValues("driver", target.Name)
 	d := &Driver{
-		name: target.Name, cfg: cfg, notifier: notifier, timer: newTimer(cfg.Clock), metrics: m, log: log,
-		calls: callRecords{},
+		name: target.Name, cfg: cfg, notifier: notifier, metrics: m, log: log,
+		changed: make(chan struct{}, 1), calls: callRecords{},
 	}
 	var err error
 	d.connection, err = connection.New(connection.Config{
@@ -93,7 +93,7 @@ func (d *Driver) Connected() error {
 
 // Reachable returns nil when the driver can be asked now, else an *instance.Failure of class
 // Unavailable; m is woken when it can.
-func (d *Driver) Reachable(m Machine) error {
+func (d *Driver) Reachable(m wire.Machine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if why := d.Unready(); why != "" {
@@ -105,14 +105,14 @@ func (d *Driver) Reachable(m Machine) error {
 
 // Capabilities are what the driver said of itself when it was last reached; they outlast its
 // absence.
-func (d *Driver) Capabilities() Capabilities { return d.connection.Capabilities() }
+func (d *Driver) Capabilities() connection.Capabilities { return d.connection.Capabilities() }
 
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an
 // intent, so that the call follows the intent at once instead of queueing behind it. nil means that
 // it is set aside for 30 s, unless the driver goes away or others of the account are refused
 // meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is
 // not checked.
-func (d *Driver) Reserve(m Machine, op instance.Operation) error {
+func (d *Driver) Reserve(m wire.Machine, op instance.Operation) error {
 	_, tooLate := d.cfg.leaseAllows(d.Capabilities().Deadlines.Mutation)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +132,7 @@ func (d *Driver) Reserve(m Machine, op instance.Operation) error {
 		return tooLate
 	}
 	turn, refusal := d.limiter.Ask(callerOf(m), keyOf(m, op), d.cfg.Clock.Now())
-	d.timer.notify(d.wakeCallers())
+	signal(d.changed)
 	if turn {
 		return nil
 	}
@@ -163,17 +163,17 @@ func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Out
 }
 
 // Track has the machine polled until Untrack, and wakes it when what is found changes. Calling it
-// again replaces what the driver is told and the pace; a quicker pace takes effect at once. After a
-// create or delete the first poll waits as long as its answer asked for. Where another Machine
-// holds the uid it does nothing.
-func (d *Driver) Track(m Machine, pace Pace) {
+// again replaces what the driver is told and the interval; a quicker one takes effect at once.
+// After a create or delete the first poll waits as long as its answer asked for. Where another
+// Machine holds the uid it does nothing.
+func (d *Driver) Track(m wire.Machine, interval instance.PollInterval) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	record, mine := d.calls.claim(m)
 	if !mine {
 		return
 	}
-	d.poller.Track(m, pace, record.nextPoll)
+	d.poller.Track(m, interval, record.nextPoll)
 }
 
 // Untrack ends Track and drops the observation. Without Track it does nothing.
@@ -207,26 +207,39 @@ func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 	}
 	d.poller.Untrack(uid)
 	d.limiter.Drop(limiter.Caller{Namespace: machine.Namespace, Name: machine.Name, UID: uid})
-	record.outcome, record.free, record.dropped = nil, true, true
+	record.machine, record.outcome, record.dropped = types.NamespacedName{}, nil, true
 	if !record.underWay {
 		delete(d.calls, uid)
 	}
-	d.timer.notify(d.wakeCallers())
+	signal(d.changed)
 }
+
+// Progress is how far a machine's mutation is.
+type Progress string
+
+// The stages of a mutation.
+const (
+	// Idle: none is under way and none has ended that was not collected.
+	Idle Progress = "Idle"
+	// UnderWay: its outcome is open.
+	UnderWay Progress = "UnderWay"
+	// Ended: the outcome came with this answer, and comes only once.
+	Ended Progress = "Ended"
+)
 
 // callRecords are those of all uids.
 type callRecords map[string]*callRecord
 
 // claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines
 // with one uid, as a copied manifest makes them, the second must never touch the first one's VM.
-func (r callRecords) claim(m Machine) (record *callRecord, mine bool) {
+func (r callRecords) claim(m wire.Machine) (record *callRecord, mine bool) {
 	record, known := r[m.UID]
 	if !known {
-		record = &callRecord{free: true}
+		record = &callRecord{}
 		r[m.UID] = record
 	}
-	if record.free {
-		record.machine, record.free = m.Key(), false
+	if record.machine == (types.NamespacedName{}) {
+		record.machine = m.Key()
 	}
 	return record, record.machine == m.Key()
 }
@@ -234,31 +247,21 @@ func (r callRecords) claim(m Machine) (record *callRecord, mine bool) {
 // held returns the record of a uid if the machine holds it.
 func (r callRecords) held(machine types.NamespacedName, uid string) (*callRecord, bool) {
 	record, known := r[uid]
-	return record, known && !record.free && record.machine == machine
+	return record, known && record.machine == machine
 }
 
 // wait has m woken when the driver is back; at until at the latest, unless that is zero. Call it
 // with the lock held.
-func (d *Driver) wait(m Machine, until time.Time) {
+func (d *Driver) wait(m wire.Machine, until time.Time) {
 	d.limiter.Wait(callerOf(m), until)
-	d.timer.notify(d.wakeCallers())
+	signal(d.changed)
 }
 
-// wakeCallers wakes those whose turn to call has come, and returns when to ask again; zero for
-// never. Call it after each change to the limiter, with the lock held.
-func (d *Driver) wakeCallers() time.Time {
-	now := d.cfg.Clock.Now()
-	for _, who := range d.limiter.Next(now) {
-		d.notifier.enqueue(types.NamespacedName{Namespace: who.Namespace, Name: who.Name})
-	}
-	return d.limiter.Due(now)
-}
-
-func callerOf(m Machine) limiter.Caller {
+func callerOf(m wire.Machine) limiter.Caller {
 	return limiter.Caller{Namespace: m.Namespace, Name: m.Name, UID: m.UID}
 }
 
-func keyOf(m Machine, op instance.Operation) limiter.Key {
+func keyOf(m wire.Machine, op instance.Operation) limiter.Key {
 	return limiter.Key{Account: m.Account(), Operation: op}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -202,22 +203,22 @@ func TestNothingIsSentThatBreaksALimit(t *testing.T) {
 	r.awaitReady(t)
 	for _, test := range []struct {
 		name     string
-		change   func(*Machine)
+		change   func(*wire.Machine)
 		userData string
 		want     string
 	}{
-		{"user data beyond the driver's own limit", func(*Machine) {}, "12345678901", "RequestTooLarge"},
-		{"a spec beyond the contract's", func(m *Machine) {
+		{"user data beyond the driver's own limit", func(*wire.Machine) {}, "12345678901", "RequestTooLarge"},
+		{"a spec beyond the contract's", func(m *wire.Machine) {
 			m.Spec = []byte(`{"a":"` + string(make([]byte, contract.MaxProviderSpecBytes)) + `"}`)
 		}, "", "SpecInvalid"},
-		{"a large spec that is JSON", func(m *Machine) {
+		{"a large spec that is JSON", func(m *wire.Machine) {
 			m.Spec = append([]byte(`{}`), []byte(spaces(contract.MaxProviderSpecBytes))...)
 		}, "", "RequestTooLarge"},
-		{"a state beyond the contract's", func(m *Machine) {
+		{"a state beyond the contract's", func(m *wire.Machine) {
 			m.LastKnownState = make([]byte, contract.MaxLastKnownStateBytes+1)
 		}, "", "RequestTooLarge"},
-		{"a spec that is no object", func(m *Machine) { m.Spec = []byte(`[]`) }, "", "SpecInvalid"},
-		{"no uid", func(m *Machine) { m.UID = "" }, "", "SpecInvalid"},
+		{"a spec that is no object", func(m *wire.Machine) { m.Spec = []byte(`[]`) }, "", "SpecInvalid"},
+		{"no uid", func(m *wire.Machine) { m.UID = "" }, "", "SpecInvalid"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := machine("a")

@@ -37,10 +37,12 @@ type Config struct {
 	ShutdownGrace time.Duration
 	// Deadlines of calls, where set they replace the contract's defaults; where a driver sets its
 	// own, those count.
-	Deadlines Deadlines
+	Deadlines connection.Deadlines
 	// MaxConcurrentRequests holds for drivers that name no limit; 0 stands for 64.
 	MaxConcurrentRequests int
-	Polling               Polling
+	// Polling says how often tracked machines are polled. What is 0 stands for an interval of 1 s,
+	// at most 10 s, 60 s for settled machines, a handful of 4, and pages of 500.
+	Polling poller.Polling
 	// CredentialRetry is how long calls with credentials that the cloud refuses are held back,
 	// unless these change; 0 stands for 5 min.
 	CredentialRetry time.Duration
@@ -59,14 +61,6 @@ type Config struct {
 	Tracing trace.TracerProvider
 }
 
-// Deadlines are the longest that core waits, per kind of call; 0 leaves it to the contract's
-// default.
-type Deadlines = connection.Deadlines
-
-// Polling says how often tracked machines are polled. What is 0 stands for an interval of 1 s, at
-// most 10 s, 60 s for settled machines, a handful of 4, and pages of 500.
-type Polling = poller.Polling
-
 func (c Config) withDefaults() Config {
 	if c.LeaderEpoch == nil {
 		c.LeaderEpoch = func() int64 { return 0 }
@@ -80,7 +74,7 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	c.Deadlines = c.Deadlines.Or(Deadlines{
+	c.Deadlines = c.Deadlines.Or(connection.Deadlines{
 		Identity: contract.DefaultIdentityDeadline,
 		Status:   contract.DefaultStatusDeadline,
 		Mutation: contract.DefaultMutationDeadline,

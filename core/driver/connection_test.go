@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -200,7 +201,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	path := socketPath(t)
 	f.serve(t, path)
-	r := start(t, Config{Deadlines: Deadlines{Mutation: time.Hour}}, path)
+	r := start(t, Config{Deadlines: connection.Deadlines{Mutation: time.Hour}}, path)
 	r.awaitReady(t)
 	m := machine("a")
 	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {

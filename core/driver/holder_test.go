@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
 // isTaken says whether err refuses a machine because its uid is holder's.
-func isTaken(err error, holder Machine) bool {
+func isTaken(err error, holder wire.Machine) bool {
 	var failure *instance.Failure
 	return errors.As(err, &failure) && failure.Class == instance.Conflict && failure.Reason == "NameTaken" &&
 		strings.Contains(failure.Message, holder.Key().String())
@@ -26,7 +28,7 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 	}
 	path := socketPath(t)
 	f.serve(t, path)
-	r := start(t, Config{Polling: Polling{Interval: time.Millisecond}}, path)
+	r := start(t, Config{Polling: poller.Polling{Interval: time.Millisecond}}, path)
 	r.awaitReady(t)
 	m, elsewhere := machine("a"), machine("a")
 	stranger := machine("copy")
@@ -34,10 +36,10 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	r.Track(m, Pending)
+	r.Track(m, instance.PollPending)
 	r.observed(t, m, inState(instance.Running))
 
-	for _, other := range []Machine{stranger, elsewhere} {
+	for _, other := range []wire.Machine{stranger, elsewhere} {
 		for name, err := range map[string]error{
 			"reserve": r.Reserve(other, instance.Create), "create": r.StartCreate(t.Context(), other, nil, nil), "delete": r.StartDelete(t.Context(), other),
 		} {
@@ -48,7 +50,7 @@ func TestAUIDIsHeldByTheMachineThatCameFirst(t *testing.T) {
 		if _, progress := r.Collect(other.Key(), other.UID); progress != Idle {
 			t.Errorf("%s: progress %s, want Idle", other.Key(), progress)
 		}
-		r.Track(other, Pending)
+		r.Track(other, instance.PollPending)
 		if _, ok := r.Observed(other.Key(), other.UID); ok {
 			t.Errorf("%s has the holder's observation", other.Key())
 		}
@@ -88,7 +90,7 @@ func TestTheNextHolderDoesNotGetTheOutcomeOfTheLast(t *testing.T) {
 	}
 	<-entered
 	r.Forget(m.Key(), m.UID)
-	r.Track(next, Pending)
+	r.Track(next, instance.PollPending)
 	if err := r.StartCreate(t.Context(), next, nil, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("beside the last holder's call: %v, want ErrBusy", err)
 	}

@@ -2,11 +2,9 @@ package driver
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -32,26 +30,59 @@ func (h hooks) ReadinessChanged(why string) {
 		return
 	}
 	h.limiter.Back(h.Capabilities().MaxConcurrentRequests)
-	h.wakeCallers()
 	h.poller.WakeAll()
-	h.timer.notify(h.cfg.Clock.Now())
+	signal(h.changed)
 }
 
-// Serve polls machines as they fall due, and grants turns to call, until ctx ends with the
-// connection.
+// Serve polls machines as they fall due, and wakes those whose turn to call has come, until ctx
+// ends with the connection.
 func (h hooks) Serve(ctx context.Context, s *connection.Session) {
 	defer h.poller.Wait()
 	for {
-		h.mu.Lock()
 		next := h.wakeCallers()
-		h.mu.Unlock()
 		if h.Unready() == "" {
-			next = earlier(next, h.poller.Poll(ctx, s))
+			if due := h.poller.Poll(ctx, s); next.IsZero() || !due.IsZero() && due.Before(next) {
+				next = due
+			}
 		}
-		if !h.timer.wait(ctx, next) {
+		if !h.waitUntil(ctx, next) {
 			return
 		}
 	}
+}
+
+// wakeCallers wakes those whose turn to call has come, and returns when to ask again; zero for
+// never.
+func (h hooks) wakeCallers() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.cfg.Clock.Now()
+	for _, who := range h.limiter.Next(now) {
+		h.notifier.enqueue(types.NamespacedName{Namespace: who.Namespace, Name: who.Name})
+	}
+	return h.limiter.Due(now)
+}
+
+// waitUntil waits for an instant, zero for none, or until something may be due sooner; false when
+// ctx has ended.
+func (h hooks) waitUntil(ctx context.Context, next time.Time) bool {
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := h.cfg.Clock.NewTimer(next.Sub(h.cfg.Clock.Now()))
+		defer timer.Stop()
+		// A clock that was set meanwhile has not rung.
+		if !h.cfg.Clock.Now().Before(next) {
+			return ctx.Err() == nil
+		}
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due:
+	case <-h.changed:
+	}
+	return true
 }
 
 // Call makes one call that changes nothing, when the driver has room for it.
@@ -68,7 +99,7 @@ func (h hooks) Call(
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.limiter.AbandonPoll(turn)
-			h.timer.notify(h.wakeCallers())
+			signal(h.changed)
 			return notReady(connection.NotConnected)
 		}
 	}
@@ -78,73 +109,12 @@ func (h hooks) Call(
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.limiter.ReleasePoll()
-	h.timer.notify(h.wakeCallers())
+	signal(h.changed)
 	return failure
 }
 
 // Wake wakes a machine.
 func (h hooks) Wake(machine types.NamespacedName) { h.notifier.enqueue(machine) }
 
-// PollBy has Serve poll again at an instant.
-func (h hooks) PollBy(at time.Time) { h.timer.notify(at) }
-
-// timer has one goroutine wait for the earliest instant that it or others name.
-type timer struct {
-	clock clock.WithTicker
-	rung  chan struct{}
-
-	mu sync.Mutex
-	// next is what is waited for; zero while nobody waits, and for nothing but a notification.
-	next time.Time
-}
-
-func newTimer(clock clock.WithTicker) *timer {
-	return &timer{clock: clock, rung: make(chan struct{}, 1)}
-}
-
-// notify tells of something that is due at an instant; zero for never.
-func (t *timer) notify(at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if at.IsZero() || !t.next.IsZero() && !at.Before(t.next) {
-		return
-	}
-	signal(t.rung)
-}
-
-// wait waits for an instant, or until something may be due sooner; false when ctx has ended.
-func (t *timer) wait(ctx context.Context, next time.Time) bool {
-	t.await(next)
-	defer t.await(time.Time{})
-	var due <-chan time.Time
-	if !next.IsZero() {
-		alarm := t.clock.NewTimer(next.Sub(t.clock.Now()))
-		defer alarm.Stop()
-		// A clock that was set meanwhile has not rung.
-		if !t.clock.Now().Before(next) {
-			return ctx.Err() == nil
-		}
-		due = alarm.C()
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-due:
-	case <-t.rung:
-	}
-	return true
-}
-
-func (t *timer) await(next time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next = next
-}
-
-// earlier treats zero as never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
+// PollSoon has Serve poll what is due by now.
+func (h hooks) PollSoon() { signal(h.changed) }

@@ -2,9 +2,12 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driver/wire"
@@ -21,6 +24,28 @@ const shortestMutation = 5 * time.Second
 // looking at the Lease until the call's deadline runs.
 const leaseMargin = time.Second
 
+// What Reserve, StartCreate and StartDelete return, besides *instance.Failure and *HeldError, when
+// nothing was started.
+var (
+	// ErrBusy: a mutation of this uid is under way. Its end wakes the machine.
+	ErrBusy = errors.New("a call for this machine is under way")
+	// ErrThrottled: as many requests as the driver, or the account, takes are under way. The
+	// machine queues and is woken when its turn has come.
+	ErrThrottled = errors.New("the driver has as many requests under way as it takes")
+)
+
+// HeldError says that a call was not sent because others of the same account were just refused for
+// a cause that is none of their machines' fault. The machine is woken when its turn has come;
+// Failure is in the cloud's words.
+type HeldError struct {
+	Failure *instance.Failure
+}
+
+// Error names the cause.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("held back, since the last call of this account failed: %s", e.Failure)
+}
+
 // StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes
 // the machine, and Collect has the outcome. Anything else means that nothing was sent: ErrBusy,
 // ErrThrottled, or an *instance.Failure of class Unavailable (not connected, not ready, or not
@@ -28,7 +53,7 @@ const leaseMargin = time.Second
 // *HeldError, SpecInvalid (the request is malformed or too large) or Conflict (another Machine
 // holds the uid). An outcome that nobody collected is dropped. The call is part of the trace in
 // ctx; it goes on when ctx ends.
-func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, tags map[string]string) error {
+func (d *Driver) StartCreate(ctx context.Context, m wire.Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
 		Meta:           wire.Meta(d.cfg.ClusterUID, d.cfg.LeaderEpoch()),
 		Machine:        m.Ref(),
@@ -49,7 +74,7 @@ func (d *Driver) StartCreate(ctx context.Context, m Machine, userData []byte, ta
 }
 
 // StartDelete sends DeleteMachine and returns, as StartCreate does.
-func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
+func (d *Driver) StartDelete(ctx context.Context, m wire.Machine) error {
 	request := &driverv1alpha1.DeleteMachineRequest{
 		Meta:           wire.Meta(d.cfg.ClusterUID, d.cfg.LeaderEpoch()),
 		Machine:        m.Ref(),
@@ -68,7 +93,7 @@ func (d *Driver) StartDelete(ctx context.Context, m Machine) error {
 
 // mutation is a create or delete. call makes it and returns the machine in the driver's answer.
 type mutation struct {
-	machine   Machine
+	machine   wire.Machine
 	operation instance.Operation
 	call      func(context.Context, *connection.Session) (*driverv1alpha1.Machine, error)
 }
@@ -147,7 +172,7 @@ func (d *Driver) send(ctx context.Context, s *connection.Session, do mutation) i
 }
 
 // finish keeps the outcome for Collect and wakes the machine.
-func (d *Driver) finish(m Machine, outcome instance.Outcome) {
+func (d *Driver) finish(m wire.Machine, outcome instance.Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.recordOutcome(m, outcome)
@@ -162,15 +187,16 @@ func (d *Driver) finish(m Machine, outcome instance.Outcome) {
 		record.outcome, record.nextPoll = &outcome, outcome.Ended.Add(pause)
 	}
 	record.dropped = false
-	if record.free {
+	if record.machine == (types.NamespacedName{}) {
 		delete(d.calls, m.UID)
+	} else {
+		d.notifier.enqueue(record.machine)
 	}
-	d.notifier.enqueue(record.machine)
-	d.timer.notify(d.wakeCallers())
+	signal(d.changed)
 }
 
 // recordOutcome tells the limiter how m's call ended. Call it with the lock held.
-func (d *Driver) recordOutcome(m Machine, o instance.Outcome) {
+func (d *Driver) recordOutcome(m wire.Machine, o instance.Outcome) {
 	was, is := d.limiter.Done(callerOf(m), o.Started, o.Ended, o.Failure)
 	if is != nil && was == nil {
 		d.log.Info("calls of an account are held back", "operation", o.Operation,

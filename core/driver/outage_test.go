@@ -11,6 +11,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -26,12 +28,12 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 	}
 	path := socketPath(t)
 	server := f.serve(t, path)
-	r := start(t, Config{Polling: Polling{Interval: time.Millisecond}}, path)
+	r := start(t, Config{Polling: poller.Polling{Interval: time.Millisecond}}, path)
 	r.awaitReady(t)
 	// One look is under way, the other waits for its turn.
 	asking, waiting := machine("a"), machine("b")
-	r.Track(asking, Pending)
-	r.Track(waiting, Settled)
+	r.Track(asking, instance.PollPending)
+	r.Track(waiting, instance.PollSettled)
 	<-entered
 	server.Stop()
 	r.await(t, "the loss of the driver", func() bool {
@@ -39,7 +41,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 		r.notifier.enqueue(asking.Key())
 		return failureClass(err) == instance.Unavailable
 	})
-	for _, m := range []Machine{asking, waiting} {
+	for _, m := range []wire.Machine{asking, waiting} {
 		if got, ok := r.Observed(m.Key(), m.UID); ok {
 			t.Errorf("%s: observation %+v of an outage", m.Name, got)
 		}
@@ -49,7 +51,7 @@ func TestAnOutageIsNoObservation(t *testing.T) {
 		t.Errorf("a call meanwhile: %v, want %q", err, connection.NotConnected)
 	}
 	newFakeDriver().serve(t, path)
-	for _, m := range []Machine{asking, waiting} {
+	for _, m := range []wire.Machine{asking, waiting} {
 		r.observed(t, m, inState(instance.Running))
 	}
 }
@@ -95,10 +97,10 @@ func TestAListThatBreaksTheContractIsNotBelieved(t *testing.T) {
 			}
 			path := socketPath(t)
 			f.serve(t, path)
-			r := start(t, Config{Polling: Polling{Interval: time.Millisecond}}, path)
+			r := start(t, Config{Polling: poller.Polling{Interval: time.Millisecond}}, path)
 			r.awaitReady(t)
 			for _, m := range machines(6) {
-				r.Track(m, Pending)
+				r.Track(m, instance.PollPending)
 			}
 			for _, m := range machines(6) {
 				got := r.observed(t, m, func(o instance.Observation) bool { return o.Failure != nil })

@@ -11,14 +11,11 @@ import (
 // ErrCannotList says that a driver has no ListMachines.
 var ErrCannotList = errors.New("the driver cannot list machines")
 
-// OwnedResource is what an account holds for one uid.
-type OwnedResource = wire.OwnedResource
-
 // ListOwned lists all that the account of m's spec and secrets holds of this cluster, whether a
 // Machine is known for it or not. It waits for the driver's answers. An error, ErrCannotList or
 // *instance.Failure, means that nothing is known: a list that is not complete, or that holds
 // anything that it must not, is none.
-func (d *Driver) ListOwned(ctx context.Context, m Machine) ([]OwnedResource, error) {
+func (d *Driver) ListOwned(ctx context.Context, m wire.Machine) ([]wire.OwnedResource, error) {
 	s, why := d.connection.Acquire()
 	if why != "" {
 		return nil, notReady(why)
@@ -34,7 +31,7 @@ func (d *Driver) ListOwned(ctx context.Context, m Machine) ([]OwnedResource, err
 	if failure != nil {
 		return nil, failure
 	}
-	all := make([]OwnedResource, 0, len(machines))
+	all := make([]wire.OwnedResource, 0, len(machines))
 	for uid, listed := range machines {
 		one, failure := s.Reader().Owned(m, listed)
 		if failure != nil {

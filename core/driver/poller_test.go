@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -29,7 +31,7 @@ type cloud struct {
 	asked chan string
 }
 
-func newCloud(f *fakeDriver, all []Machine) *cloud {
+func newCloud(f *fakeDriver, all []wire.Machine) *cloud {
 	c := &cloud{states: map[string]driverv1alpha1.MachineState{}, hidden: map[string]bool{}, asked: make(chan string, 10_000)}
 	for _, m := range all {
 		c.states[m.UID] = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
@@ -56,7 +58,7 @@ func newCloud(f *fakeDriver, all []Machine) *cloud {
 }
 
 // page serves the machines two pages long: the first holds all but the last.
-func (c *cloud) page(all []Machine, r *driverv1alpha1.ListMachinesRequest) *driverv1alpha1.ListMachinesResponse {
+func (c *cloud) page(all []wire.Machine, r *driverv1alpha1.ListMachinesRequest) *driverv1alpha1.ListMachinesResponse {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	page := &driverv1alpha1.ListMachinesResponse{}
@@ -112,7 +114,7 @@ func TestHandfulIsPolledOneByOneAndManyByOneList(t *testing.T) {
 	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	for _, m := range all[:4] {
-		r.Track(m, Pending)
+		r.Track(m, instance.PollPending)
 	}
 	clock.Step(time.Second)
 	for _, m := range all[:4] {
@@ -122,7 +124,7 @@ func TestHandfulIsPolledOneByOneAndManyByOneList(t *testing.T) {
 		t.Errorf("four machines were asked for as %v, want each alone", asked)
 	}
 	for _, m := range all[4:] {
-		r.Track(m, Pending)
+		r.Track(m, instance.PollPending)
 	}
 	for _, m := range all {
 		c.set(m.UID, driverv1alpha1.MachineState_MACHINE_STATE_RUNNING)
@@ -155,7 +157,7 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	for _, m := range all {
-		r.Track(m, Pending)
+		r.Track(m, instance.PollPending)
 	}
 	clock.Step(time.Second)
 	r.observed(t, stale, inState(instance.Creating))
@@ -182,7 +184,7 @@ func TestServerOfAFleetOfTwoDeletedByHandIsNoticed(t *testing.T) {
 	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	for _, m := range all {
-		r.Track(m, Settled)
+		r.Track(m, instance.PollSettled)
 	}
 	clock.Step(time.Second)
 	for _, m := range all {
@@ -216,7 +218,7 @@ func TestMachineOfWhichNothingIsLeftIsNotPolled(t *testing.T) {
 	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	for _, m := range all {
-		r.Track(m, Pending)
+		r.Track(m, instance.PollPending)
 	}
 	if err := r.StartDelete(t.Context(), all[0]); err != nil {
 		t.Fatal(err)
@@ -246,7 +248,7 @@ func TestAListThatIsNotImplementedIsNotAskedForAgain(t *testing.T) {
 	r := start(t, Config{Clock: clock}, path)
 	r.awaitReady(t)
 	for _, m := range all {
-		r.Track(m, Pending)
+		r.Track(m, instance.PollPending)
 	}
 	clock.Step(time.Second)
 	for _, m := range all {
@@ -289,7 +291,7 @@ func TestFailedPollIsReportedUntilOneSucceeds(t *testing.T) {
 			r := start(t, Config{Clock: clock}, path)
 			r.awaitReady(t)
 			for _, m := range all {
-				r.Track(m, Pending)
+				r.Track(m, instance.PollPending)
 			}
 			clock.Step(time.Second)
 			for _, m := range all {
@@ -334,15 +336,15 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	f.caps.Features = nil
 	path := socketPath(t)
 	f.serve(t, path)
-	r := start(t, Config{Polling: Polling{Interval: time.Millisecond}}, path)
+	r := start(t, Config{Polling: poller.Polling{Interval: time.Millisecond}}, path)
 	r.awaitReady(t)
-	todo := map[string]Machine{}
+	todo := map[string]wire.Machine{}
 	for _, m := range machines(count) {
 		todo[m.Name] = m
-		r.Track(m, Pending)
+		r.Track(m, instance.PollPending)
 	}
 	throttled := 0
-	advance := func(m Machine) {
+	advance := func(m wire.Machine) {
 		if _, progress := r.Collect(m.Key(), m.UID); progress == Ended {
 			delete(todo, m.Name)
 			return

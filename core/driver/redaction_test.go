@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/millwright-dev/millwright/core/driver/poller"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
@@ -62,7 +63,7 @@ func carelessly(say string) map[string]error {
 }
 
 // accountWithSecrets is a machine whose Secret also holds what is part of its driver's name.
-func accountWithSecrets(name string) Machine {
+func accountWithSecrets(name string) wire.Machine {
 	m := machine(name)
 	m.Secrets = map[string][]byte{"password": []byte(secretCanary), "name": []byte(driverName), "user": []byte("s3cr3t")}
 	return m
@@ -145,7 +146,7 @@ func TestADriversCarelessAnswersStopAtTheClient(t *testing.T) {
 	unready := make(chan struct{})
 	path := socketPath(t)
 	f.serve(t, path)
-	r := start(t, Config{ProbeInterval: time.Millisecond, Polling: Polling{Interval: time.Millisecond}, Log: logSink(func(line string) {
+	r := start(t, Config{ProbeInterval: time.Millisecond, Polling: poller.Polling{Interval: time.Millisecond}, Log: logSink(func(line string) {
 		lines.add(line)
 		if strings.Contains(line, "driver is not ready") {
 			once.Do(func() { close(unready) })
@@ -153,7 +154,7 @@ func TestADriversCarelessAnswersStopAtTheClient(t *testing.T) {
 	})}, path)
 	r.awaitReady(t)
 	m := accountWithSecrets("a")
-	r.Track(m, Pending)
+	r.Track(m, instance.PollPending)
 	seen := r.observed(t, m, func(instance.Observation) bool { return true })
 	mustNotTell(t, "a look", fmt.Sprintf("%+v %+v", seen.Instance, seen.Failure))
 	if seen.Instance == nil || seen.Instance.ProviderID != prefix+m.UID || !strings.Contains(seen.Instance.Message, "it failed with") {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -192,7 +193,7 @@ func (r *rig) awaitReady(t *testing.T) {
 }
 
 // outcome waits for the end of m's mutation.
-func (r *rig) outcome(t *testing.T, m Machine) instance.Outcome {
+func (r *rig) outcome(t *testing.T, m wire.Machine) instance.Outcome {
 	t.Helper()
 	var outcome instance.Outcome
 	r.await(t, "the end of the call", func() bool {
@@ -207,7 +208,7 @@ func (r *rig) outcome(t *testing.T, m Machine) instance.Outcome {
 }
 
 // observed waits for an observation of m that satisfies want.
-func (r *rig) observed(t *testing.T, m Machine, want func(instance.Observation) bool) instance.Observation {
+func (r *rig) observed(t *testing.T, m wire.Machine, want func(instance.Observation) bool) instance.Observation {
 	t.Helper()
 	var seen instance.Observation
 	r.await(t, "the observation", func() bool {
@@ -218,12 +219,12 @@ func (r *rig) observed(t *testing.T, m Machine, want func(instance.Observation) 
 	return seen
 }
 
-func machine(name string) Machine {
-	return Machine{Namespace: "ns", Name: name, UID: "uid-" + name, Spec: []byte(`{"size":"s"}`)}
+func machine(name string) wire.Machine {
+	return wire.Machine{Namespace: "ns", Name: name, UID: "uid-" + name, Spec: []byte(`{"size":"s"}`)}
 }
 
-func machines(n int) []Machine {
-	var all []Machine
+func machines(n int) []wire.Machine {
+	var all []wire.Machine
 	for i := range n {
 		all = append(all, machine(fmt.Sprintf("m%04d", i)))
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -63,7 +64,7 @@ func newSpecDriver() (*fakeDriver, *specDriver) {
 }
 
 // small is a machine with a spec, and a secret in the place of its field key.
-func small(name string) Machine {
+func small(name string) wire.Machine {
 	m := machine(name)
 	m.Secrets = map[string][]byte{"key": []byte("k")}
 	return m
@@ -72,7 +73,7 @@ func small(name string) Machine {
 var keyWithheld = []providerspec.Reference{{Path: providerspec.Path{"key"}, Kind: providerspec.Secret}}
 
 // prepared waits for the answer that m gets.
-func (r *rig) prepared(t *testing.T, m Machine) ([]byte, error) {
+func (r *rig) prepared(t *testing.T, m wire.Machine) ([]byte, error) {
 	t.Helper()
 	var spec []byte
 	var err error

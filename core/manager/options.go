@@ -13,6 +13,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
@@ -23,7 +24,7 @@ type Options struct {
 	// Machines then say in a condition that their driver is missing.
 	Drivers []driver.Target
 	// Deadlines of calls to drivers; a driver's own wishes win.
-	Deadlines driver.Deadlines
+	Deadlines connection.Deadlines
 	// SettledInterval lies between two looks at VMs of which nothing is expected. Default 60 s.
 	SettledInterval time.Duration
 	// ClusterID marks everything made in a cloud as this cluster's. Default: the uid of the

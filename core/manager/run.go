@@ -34,6 +34,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/orphangc"
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/poller"
 	"github.com/millwright-dev/millwright/core/driverstatus"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/specresolver"
@@ -251,7 +252,7 @@ func driverSettings(mgr ctrl.Manager, o Options, leader *lease) driver.Config {
 	settings := driver.Config{
 		Deadlines:       o.Deadlines,
 		CredentialRetry: o.CredentialRetry,
-		Polling:         driver.Polling{SettledInterval: o.SettledInterval},
+		Polling:         poller.Polling{SettledInterval: o.SettledInterval},
 		ShutdownGrace:   callGrace,
 		Log:             mgr.GetLogger().WithName("driver"),
 		Clock:           clock.RealClock{},

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
@@ -138,14 +140,14 @@ func (c *careless) Probe(context.Context) error {
 
 // asked is the machine that goes with the canaries; its Secret also holds what is part of the
 // driver's own words.
-func asked() driver.Machine {
-	return driver.Machine{
+func asked() wire.Machine {
+	return wire.Machine{
 		Namespace: "ns", Name: "m", UID: "uid", Spec: []byte(`{"size":"s"}`), LastKnownState: []byte(state),
 		Secrets: map[string][]byte{"password": []byte(secret), "user": []byte(secret[:7]), "cloud": []byte(driverName), "token": []byte(token)},
 	}
 }
 
-func keyOf(m driver.Machine) types.NamespacedName {
+func keyOf(m wire.Machine) types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
 
@@ -222,7 +224,7 @@ func (r *rig) connect(t *testing.T, endpoint string) {
 	}, funcr.Options{Verbosity: 100})
 	drivers, err := driver.New(driver.Config{
 		ClusterUID: "cluster-1", Log: log, Registry: r.registry, ReconnectDelay: time.Millisecond, ProbeInterval: 5 * time.Millisecond,
-		Polling: driver.Polling{Interval: time.Millisecond},
+		Polling: poller.Polling{Interval: time.Millisecond},
 	}, []driver.Target{{Name: driverName, Address: endpoint}})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -113,7 +114,7 @@ func (r *rig) remove(t *testing.T) string {
 	return r.outcome(t, m)
 }
 
-func (r *rig) outcome(t *testing.T, m driver.Machine) string {
+func (r *rig) outcome(t *testing.T, m wire.Machine) string {
 	t.Helper()
 	var outcome instance.Outcome
 	r.await(t, "the end of a call", func() bool {
@@ -127,7 +128,7 @@ func (r *rig) outcome(t *testing.T, m driver.Machine) string {
 func (r *rig) look(t *testing.T) string {
 	t.Helper()
 	m := asked()
-	r.driver.Track(m, driver.Pending)
+	r.driver.Track(m, instance.PollPending)
 	defer r.driver.Untrack(keyOf(m), m.UID)
 	var seen instance.Observation
 	r.await(t, "a look", func() bool {

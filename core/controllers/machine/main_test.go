@@ -32,6 +32,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/poller"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
@@ -171,7 +172,7 @@ func (b *bench) startCore() (stop func()) {
 	b.check(err)
 	drivers, err := driver.New(driver.Config{
 		ClusterUID: "cluster", Log: logr.Discard(), ReconnectDelay: 10 * time.Millisecond,
-		Polling: driver.Polling{Interval: 50 * time.Millisecond, SettledInterval: 200 * time.Millisecond},
+		Polling: poller.Polling{Interval: 50 * time.Millisecond, SettledInterval: 200 * time.Millisecond},
 	}, []driver.Target{{Name: provider, Address: "unix://" + b.socket}})
 	b.check(err)
 	b.check(mgr.Add(drivers))

@@ -12,6 +12,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
@@ -213,12 +214,12 @@ func (s *machineScope) nodeName() string {
 
 // driverRequest is the machine as its driver is told of it. An id that the driver has not confirmed
 // is none of its own: it is not told.
-func (s *machineScope) driverRequest() driver.Machine {
+func (s *machineScope) driverRequest() wire.Machine {
 	var id string
 	if ids := s.state.KnownIDs(); len(ids) > 0 {
 		id = ids[0]
 	}
-	return driver.Machine{
+	return wire.Machine{
 		Namespace:      s.machine.Namespace,
 		Name:           s.machine.Name,
 		UID:            s.state.Machine.UID,

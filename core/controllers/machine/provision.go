@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
@@ -100,7 +101,7 @@ func (r *reconciler) readSecrets(ctx context.Context, s *machineScope, d *driver
 
 // schemaOf returns the driver's schema. Where the driver was never reached nobody knows what it
 // makes of a spec: the error is an *instance.Failure, and m is woken when it is reached.
-func schemaOf(d *driver.Driver, m driver.Machine) (*providerspec.Schema, error) {
+func schemaOf(d *driver.Driver, m wire.Machine) (*providerspec.Schema, error) {
 	if known, err := d.SpecSchema(); err == nil {
 		return known, nil
 	}

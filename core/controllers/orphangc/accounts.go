@@ -10,6 +10,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/foreign"
 	"github.com/millwright-dev/millwright/core/orphan"
 	"github.com/millwright-dev/millwright/core/specresolver"
@@ -19,41 +20,41 @@ import (
 // account in which the driver makes it. isMine is false where another driver makes it.
 type accountFinder func(
 	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
-) (m driver.Machine, isMine bool, err error)
+) (m wire.Machine, isMine bool, err error)
 
 // accountOf finds the account of a spec with all that this inherits and refers to. A spec that the
 // operator's rules refuse leads to none.
 func (c *collector) accountOf(
 	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
-) (m driver.Machine, isMine bool, err error) {
+) (m wire.Machine, isMine bool, err error) {
 	effective, err := specresolver.Inherit(ctx, c.cache, namespace, spec)
 	if effective.Provider != d.Name() && effective.Provider != "" {
-		return driver.Machine{}, false, nil
+		return wire.Machine{}, false, nil
 	}
 	if err != nil {
-		return driver.Machine{}, false, err
+		return wire.Machine{}, false, err
 	}
 	if checked, is := specresolver.Secretless(effective); is {
-		return driver.Machine{Spec: checked.JSON()}, true, nil
+		return wire.Machine{Spec: checked.JSON()}, true, nil
 	}
 	known, err := d.SpecSchema()
 	if err != nil {
-		return driver.Machine{}, false, err
+		return wire.Machine{}, false, err
 	}
 	checked, err := c.Specs.Check(ctx, effective, known)
 	if err != nil {
-		return driver.Machine{}, false, err
+		return wire.Machine{}, false, err
 	}
 	secrets, _, err := checked.Secrets(ctx)
-	return driver.Machine{Spec: checked.JSON(), Secrets: secrets}, true, err
+	return wire.Machine{Spec: checked.JSON(), Secrets: secrets}, true, err
 }
 
 // findAccounts returns the accounts of a driver that objects name, each once, with a machine that
 // names it. Deployments and sets count as well as Machines: one that is scaled to zero still leads
 // to what its Machines left behind. An error says which accounts are left out.
-func (c *collector) findAccounts(ctx context.Context, d *driver.Driver) (map[uint64]driver.Machine, error) {
+func (c *collector) findAccounts(ctx context.Context, d *driver.Driver) (map[uint64]wire.Machine, error) {
 	specs, failed := c.listSpecs(ctx)
-	found := map[uint64]driver.Machine{}
+	found := map[uint64]wire.Machine{}
 	for _, s := range specs {
 		m, isMine, err := c.account(ctx, d, s.namespace, s.spec)
 		if err != nil {

@@ -26,6 +26,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -310,12 +311,12 @@ func TestSAFE1_AnAccountThatIsNotFoundHoldsUpNoOther(t *testing.T) {
 	b.collect(func(c *collector) {
 		c.account = func(
 			_ context.Context, _ *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
-		) (driver.Machine, bool, error) {
+		) (wire.Machine, bool, error) {
 			raw := spec.ProviderSpec.Value.CloudProviderSpec.Raw
 			if namespace != b.Namespace || strings.Contains(string(raw), "large") {
-				return driver.Machine{}, false, errors.New("the Secret is not there")
+				return wire.Machine{}, false, errors.New("the Secret is not there")
 			}
-			return driver.Machine{Spec: raw, Secrets: map[string][]byte{"key": []byte("value")}}, true, nil
+			return wire.Machine{Spec: raw, Secrets: map[string][]byte{"key": []byte("value")}}, true, nil
 		}
 	})
 	b.awaitLeft()
@@ -368,10 +369,10 @@ type flavors struct {
 
 func (f *flavors) naming(
 	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
-) (m driver.Machine, mine bool, err error) {
+) (m wire.Machine, mine bool, err error) {
 	var of struct{ Flavor string }
 	if err := json.Unmarshal(spec.ProviderSpec.Value.CloudProviderSpec.Raw, &of); err != nil {
-		return driver.Machine{}, false, err
+		return wire.Machine{}, false, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

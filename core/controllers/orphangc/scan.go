@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/orphan"
 )
@@ -72,12 +73,12 @@ type listedAccount struct {
 	account uint64
 	vms     []orphan.VM
 	// machines are what drivers are asked about the VMs by, by uid.
-	machines map[string]driver.Machine
+	machines map[string]wire.Machine
 }
 
 // listAccounts asks each account for all it holds. Two specs with one credential name one account
 // twice: what both show counts for the first.
-func (s *scanner) listAccounts(ctx context.Context, accounts map[uint64]driver.Machine) ([]listedAccount, error) {
+func (s *scanner) listAccounts(ctx context.Context, accounts map[uint64]wire.Machine) ([]listedAccount, error) {
 	var listed []listedAccount
 	var failed error
 	seen := map[string]bool{}
@@ -90,7 +91,7 @@ func (s *scanner) listAccounts(ctx context.Context, accounts map[uint64]driver.M
 			failed = errors.Join(failed, fmt.Errorf("list an account: %w", err))
 			continue
 		}
-		a := listedAccount{account: account, machines: map[string]driver.Machine{}}
+		a := listedAccount{account: account, machines: map[string]wire.Machine{}}
 		for _, one := range all {
 			uid := one.Machine.UID
 			if seen[uid] {
@@ -137,7 +138,7 @@ func (s *scanner) minAge() time.Duration {
 }
 
 // recordHeld tells of an orphan that stays, where somebody has to do something about it.
-func (s *scanner) recordHeld(m driver.Machine, why orphan.Why) {
+func (s *scanner) recordHeld(m wire.Machine, why orphan.Why) {
 	s.log.V(1).Info("An orphan stays for now", "uid", m.UID, "providerID", m.ProviderID, "why", why)
 	if why == orphan.ReportOnly {
 		s.recordEvent(m, corev1.EventTypeWarning, "OrphanFound", "It stays, as --orphan-collection=report wants it.")
@@ -151,7 +152,7 @@ const outcomeInterval = 100 * time.Millisecond
 // It returns how many failed. What a delete leaves over is left to the next scan: by then a Machine
 // may have come back.
 func (s *scanner) delete(ctx context.Context, a listedAccount, vms []orphan.VM) (failed int) {
-	underWay := map[string]driver.Machine{}
+	underWay := map[string]wire.Machine{}
 	for _, vm := range vms {
 		m := a.machines[vm.UID]
 		if err := s.driver.StartDelete(ctx, m); err != nil {
@@ -164,7 +165,7 @@ func (s *scanner) delete(ctx context.Context, a listedAccount, vms []orphan.VM) 
 		underWay[m.UID] = m
 	}
 	_ = wait.PollUntilContextCancel(ctx, outcomeInterval, true, func(context.Context) (haveEnded bool, err error) {
-		maps.DeleteFunc(underWay, func(uid string, m driver.Machine) bool {
+		maps.DeleteFunc(underWay, func(uid string, m wire.Machine) bool {
 			outcome, progress := s.driver.Collect(key(m), uid)
 			if progress == driver.UnderWay {
 				return false
@@ -179,7 +180,7 @@ func (s *scanner) delete(ctx context.Context, a listedAccount, vms []orphan.VM) 
 }
 
 // recordEnd tells how a delete ended. It returns 1 if it failed, else 0.
-func (s *scanner) recordEnd(account uint64, m driver.Machine, o instance.Outcome) int {
+func (s *scanner) recordEnd(account uint64, m wire.Machine, o instance.Outcome) int {
 	if o.Failure != nil {
 		s.recordEvent(m, corev1.EventTypeWarning, "OrphanNotDeleted", o.Failure.Error())
 		return 1
@@ -203,7 +204,7 @@ func (s *scanner) recordGone(uid string) {
 const maxReported = 1000
 
 // recordEvent emits an event, and not the same one about an orphan again.
-func (s *scanner) recordEvent(m driver.Machine, severity, reason, what string) {
+func (s *scanner) recordEvent(m wire.Machine, severity, reason, what string) {
 	if s.reported[m.UID] == reason {
 		return
 	}
@@ -219,6 +220,6 @@ func (s *scanner) recordEvent(m driver.Machine, severity, reason, what string) {
 		"%s was made for Machine %s, and no Machine names it. %s", vm, key(m), what)
 }
 
-func key(m driver.Machine) types.NamespacedName {
+func key(m wire.Machine) types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }

@@ -191,7 +191,7 @@ func (direct) Call(
 
 func (direct) Wake(types.NamespacedName) {}
 
-func (direct) PollBy(time.Time) {}
+func (direct) PollSoon() {}
 
 // FuzzList has a driver list anything.
 func FuzzList(f *testing.F) {

@@ -33,14 +33,14 @@ type Polling struct {
 	PageSize int32
 }
 
-// Client is whom the poller polls for. The poller holds its lock when it calls Wake and PollBy.
+// Client is whom the poller polls for. The poller holds its lock when it calls Wake and PollSoon.
 type Client interface {
 	// Call makes one call that changes nothing, when the driver has room for it.
 	Call(ctx context.Context, s *connection.Session, timeout time.Duration, call func(context.Context) error) *instance.Failure
 	// Wake wakes a machine.
 	Wake(types.NamespacedName)
-	// PollBy has Poll called again at an instant, or before.
-	PollBy(time.Time)
+	// PollSoon has Poll called again.
+	PollSoon()
 }
 
 // Poller polls one driver's VMs. Its methods are safe for use by several goroutines.
@@ -66,7 +66,8 @@ func New(client Client, polling Polling, clock clock.PassiveClock) *Poller {
 func (p *Poller) Track(m wire.Machine, interval instance.PollInterval, first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.client.PollBy(p.schedule.track(m, interval, p.clock.Now(), first))
+	p.schedule.track(m, interval, p.clock.Now(), first)
+	p.client.PollSoon()
 }
 
 // Untrack ends Track and drops the observation. Without Track it does nothing.
@@ -107,7 +108,7 @@ func (p *Poller) WakeAll() {
 }
 
 // Poll begins the polls that are due, and returns when to call it again; zero for not before
-// PollBy.
+// PollSoon.
 func (p *Poller) Poll(ctx context.Context, s *connection.Session) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +157,7 @@ func (p *Poller) pollOne(ctx context.Context, s *connection.Session, m wire.Mach
 	} else {
 		p.found(m, found)
 	}
-	p.client.PollBy(found.ended.Add(p.polling.Interval))
+	p.client.PollSoon()
 }
 
 // pollList polls all tracked machines of the cluster by the account of one, and confirms the
@@ -181,7 +182,7 @@ func (p *Poller) pollList(ctx context.Context, s *connection.Session, b batch) {
 func (p *Poller) recordFailedList(account uint64, l poll, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.client.PollBy(l.ended)
+	defer p.client.PollSoon()
 	defer p.schedule.endList(account, l.ended)
 	if l.failure.Class == instance.Unimplemented {
 		return
@@ -201,7 +202,7 @@ func (p *Poller) recordList(
 ) []wire.Machine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.client.PollBy(l.ended)
+	defer p.client.PollSoon()
 	reader := s.Reader()
 	shown := map[string]struct{}{}
 	for uid, m := range machines {

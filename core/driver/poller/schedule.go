@@ -69,9 +69,8 @@ func newSchedule(polling Polling) *schedule {
 	}
 }
 
-// track adds m, or replaces what is known of it, and returns when it is due. The first poll comes
-// not before first.
-func (s *schedule) track(m wire.Machine, interval instance.PollInterval, now, first time.Time) time.Time {
+// track adds m, or replaces what is known of it. The first poll comes not before first.
+func (s *schedule) track(m wire.Machine, interval instance.PollInterval, now, first time.Time) {
 	known, again := s.machines[m.UID]
 	if !again {
 		known = &tracked{due: later(first, now.Add(s.polling.Interval)), index: -1}
@@ -88,7 +87,6 @@ func (s *schedule) track(m wire.Machine, interval instance.PollInterval, now, fi
 	if !known.inFlight {
 		s.enqueue(known)
 	}
-	return known.due
 }
 
 func (s *schedule) untrack(uid string) {

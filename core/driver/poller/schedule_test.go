@@ -213,7 +213,8 @@ func checkQueue(t *rapid.T, w *schedule, now time.Time) {
 
 func TestFirstPollWaitsAsLongAsTheLastAnswerAsked(t *testing.T) {
 	w := testSchedule()
-	if got, want := w.track(machine("a"), instance.PollPending, epoch, epoch.Add(9*time.Second)), epoch.Add(9*time.Second); !got.Equal(want) {
+	w.track(machine("a"), instance.PollPending, epoch, epoch.Add(9*time.Second))
+	if got, want := w.machines[machine("a").UID].due, epoch.Add(9*time.Second); !got.Equal(want) {
 		t.Errorf("due at %v, want %v", got, want)
 	}
 }
@@ -223,10 +224,12 @@ func TestAQuickerPaceTakesEffectAtOnce(t *testing.T) {
 	w.track(machine("a"), instance.PollSettled, epoch, time.Time{})
 	seconds(w, true, 1, func(int) poll { return poll{instance: &instance.Instance{State: instance.Running}} })
 	later := epoch.Add(20 * time.Second)
-	if due := w.track(machine("a"), instance.PollPending, later, time.Time{}); due.After(later) {
+	w.track(machine("a"), instance.PollPending, later, time.Time{})
+	if due := w.machines[machine("a").UID].due; due.After(later) {
 		t.Errorf("due at %v, want at once", due)
 	}
-	if due := w.track(machine("a"), instance.PollSettled, later, time.Time{}); due.After(later) {
+	w.track(machine("a"), instance.PollSettled, later, time.Time{})
+	if due := w.machines[machine("a").UID].due; due.After(later) {
 		t.Errorf("a slower pace moved the look that is due to %v", due)
 	}
 }
