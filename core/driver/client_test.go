@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -44,7 +45,7 @@ func TestCreateHandsItsOutcomeOverOnce(t *testing.T) {
 		State:          instance.Running,
 		PollAfter:      3 * time.Second,
 		LastKnownState: []byte("new"),
-		Addresses:      []instance.Address{{Type: "InternalIP", Address: "10.0.0.7"}},
+		Addresses:      []corev1.NodeAddress{{Type: "InternalIP", Address: "10.0.0.7"}},
 	}}
 	if diff := cmp.Diff(want, outcome, cmpopts.IgnoreFields(instance.Outcome{}, "Started", "Ended")); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)

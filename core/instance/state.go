@@ -3,6 +3,8 @@ package instance
 import (
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // State is the cloud's view of a VM. Sources: MachineState in machine.proto.
@@ -28,7 +30,7 @@ type Instance struct {
 	State    State
 	// Reason is one CamelCase word, Message the cloud's own words.
 	Reason, Message string
-	Addresses       []Address
+	Addresses       []corev1.NodeAddress
 	// PollAfter is how long the driver asks core to wait before the next poll; 0 leaves it to core.
 	PollAfter time.Duration
 	// LastKnownState goes back to the driver with the next call; core never looks inside.
@@ -45,9 +47,4 @@ type Instance struct {
 func (i *Instance) Has(id string) bool {
 	return id != "" && (id == i.ProviderID || slices.Contains(i.ProviderIDAliases, id) ||
 		slices.Contains(i.DuplicateProviderIDs, id))
-}
-
-// Address is one address of a VM; Type is as in corev1.NodeAddressType.
-type Address struct {
-	Type, Address string
 }

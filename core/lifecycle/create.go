@@ -83,7 +83,7 @@ func startCreate(s State, d decision) (decision, bool) {
 	if s.Machine.Status.LastOperation == nil {
 		d = d.debounce("", 0).instanceIs(clusterv1alpha1.ReasonInstanceCreating)
 		d.phase = clusterv1alpha1.MachinePhaseProvisioning
-		d.operation = Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationProcessing}
+		d.operation = clusterv1alpha1.LastOperation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationProcessing}
 	} else if s.Memory.Last == nil {
 		d.Memory.MaybeCreated, d.Memory.UncertainAt = true, s.Driver.LeadingSince
 	}
@@ -103,7 +103,7 @@ func afterFailedCreate(s State, d decision) (decision, bool) {
 			// Whoever deletes the machine has to know that there may be a VM.
 			state = clusterv1alpha1.OperationProcessing
 		}
-		d.operation = Operation{Type: clusterv1alpha1.OperationCreate, State: state, Description: explain(last.Failure)}
+		d.operation = clusterv1alpha1.LastOperation{Type: clusterv1alpha1.OperationCreate, State: state, Description: explain(last.Failure)}
 		return d.callFailed(last.Failure).fail()
 	}
 	if last.Failure.ProviderID != "" && s.Machine.ProviderID == "" {

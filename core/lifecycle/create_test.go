@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -157,7 +160,9 @@ func TestLastKnownState(t *testing.T) {
 // TestLastOperation: it says what a later process has to know.
 func TestLastOperation(t *testing.T) {
 	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState) func(*State) {
-		return func(s *State) { s.Machine.Status.LastOperation = &Operation{Type: op, State: state, At: s.Now} }
+		return func(s *State) {
+			s.Machine.Status.LastOperation = &clusterv1alpha1.LastOperation{Type: op, State: state, LastUpdateTime: metav1.NewTime(s.Now)}
+		}
 	}
 	leading := func(since time.Duration) func(*State) {
 		return func(s *State) { s.Driver.LeadingSince = s.Now.Add(-since) }
@@ -173,7 +178,7 @@ func TestLastOperation(t *testing.T) {
 		"one of which nothing was asked":       {all(provisioned, func(s *State) { s.Machine.Status.LastOperation = nil }, deleting), "Delete Processing"},
 		"one whose create nobody saw end":      {all(intended, deleting), "Create Processing"},
 		"one whose create ended just now":      {all(provisioned, operation(opCreate, "Succeeded"), leading(0), deleting), "Create Succeeded"},
-		"one whose create has settled by now":  {all(provisioned, operation(opCreate, "Succeeded"), leading(settle), func(s *State) { s.Machine.Status.LastOperation.At = s.Driver.LeadingSince }, deleting), "Delete Processing"},
+		"one whose create has settled by now":  {all(provisioned, operation(opCreate, "Succeeded"), leading(settle), func(s *State) { s.Machine.Status.LastOperation.LastUpdateTime.Time = s.Driver.LeadingSince }, deleting), "Delete Processing"},
 		"one whose create this process asked":  {all(provisioned, operation(opCreate, "Succeeded"), leading(time.Second), deleting), "Delete Processing"},
 		"one whose create was refused for all": {all(intended, operation(opCreate, "Failed"), deleting), "Create Failed"},
 	} {
@@ -195,14 +200,14 @@ func TestFailureIsToldBeforeTheFirstNode(t *testing.T) {
 		told  bool
 	}{
 		"it never had one": {all(provisioned, gone), true},
-		"it is Running":    {all(running, gone, func(s *State) { s.Node, s.Machine.Status.NodeName = Node{}, "" }), false},
-		"it names one":     {all(provisioned, gone, func(s *State) { s.Machine.Status.NodeName = "node" }), false},
+		"it is Running":    {all(running, gone, func(s *State) { s.Node, s.Machine.Status.NodeRef = Node{}, nil }), false},
+		"it names one":     {all(provisioned, gone, func(s *State) { s.Machine.Status.NodeRef = &corev1.ObjectReference{Name: "node"} }), false},
 		"there is one":     {all(provisioned, gone, joined("False")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := Next(given(c.given))
-			if step.Status.Phase != clusterv1alpha1.MachinePhaseFailed || (step.Status.Failure != nil) != c.told {
-				t.Errorf("phase %s, failure %+v", step.Status.Phase, step.Status.Failure)
+			if step.Status.Phase != clusterv1alpha1.MachinePhaseFailed || (step.Status.FailureReason != nil) != c.told {
+				t.Errorf("phase %s, failure %+v", step.Status.Phase, step.Status.FailureReason)
 			}
 		})
 	}

@@ -29,10 +29,11 @@ const (
 // written now, later, or not at all.
 func debounce(s State, d decision, described Status) Step {
 	recorded := s.Machine.Status
-	write := !described.Equal(recorded) || d.mustWrite || s.Machine.Outdated && slices.Contains(lastingPhases, described.Phase)
+	write := !described.Equal(recorded) || d.mustWrite || recorded.ObservedGeneration != s.Machine.Generation && slices.Contains(lastingPhases, described.Phase)
 	d, wait := debounceWrite(s, d, write)
 	if wait {
 		described = recorded
+		described.ObservedGeneration = s.Machine.Generation
 		described.LastKnownState = describeDriverState(s, decision{})
 		write = !described.Equal(recorded)
 	}
@@ -93,7 +94,7 @@ func warnings(described, recorded Status) []Event {
 }
 
 // isWarning says whether a condition tells of something that is in the way, or will be.
-func isWarning(c Condition) bool {
+func isWarning(c metav1.Condition) bool {
 	if c.Status == metav1.ConditionTrue {
 		isUnpolled := c.Type == clusterv1alpha1.ConditionInstanceReady && c.Reason != clusterv1alpha1.ReasonInstanceRunning
 		return c.Reason == clusterv1alpha1.ReasonKubeletTooOld || isUnpolled

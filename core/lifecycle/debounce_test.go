@@ -18,7 +18,10 @@ func TestOutdated(t *testing.T) {
 		clusterv1alpha1.MachinePhaseFailed: true, clusterv1alpha1.MachinePhaseDeleting: false, clusterv1alpha1.MachinePhaseUnknown: false,
 	} {
 		for _, outdated := range []bool{false, true} {
-			s := State{Machine: Machine{Outdated: outdated, Status: Status{Phase: phase}}}
+			s := State{Machine: Machine{Generation: 2, Status: Status{Phase: phase, ObservedGeneration: 2}}}
+			if outdated {
+				s.Machine.Status.ObservedGeneration = 1
+			}
 			if step := debounce(s, decision{}, s.Machine.Status); step.Write != (want && outdated) {
 				t.Errorf("%s, outdated %t: written %t", phase, outdated, step.Write)
 			}
@@ -28,28 +31,28 @@ func TestOutdated(t *testing.T) {
 
 // TestReadyOnTheWayOut: the condition Ready of a machine on its way out names what it waits for.
 func TestReadyOnTheWayOut(t *testing.T) {
-	drain := func(status, reason string) Condition {
-		return Condition{Type: "Drained", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the drain"}
+	drain := func(status, reason string) metav1.Condition {
+		return metav1.Condition{Type: "Drained", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the drain"}
 	}
-	vm := func(status, reason string) Condition {
-		return Condition{Type: "InstanceReady", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the VM"}
+	vm := func(status, reason string) metav1.Condition {
+		return metav1.Condition{Type: "InstanceReady", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the VM"}
 	}
 	for name, c := range map[string]struct {
-		conditions []Condition
+		conditions []metav1.Condition
 		want       string
 	}{
-		"the drain":                            {[]Condition{drain("False", "Draining"), vm("True", "Running")}, "Draining of the drain"},
-		"the VM after the drain":               {[]Condition{drain("True", "Drained"), vm("False", "DriverUnavailable")}, "DriverUnavailable of the VM"},
-		"the VM after a drain that took long":  {[]Condition{drain("False", "DrainTimedOut"), vm("False", "Deleting")}, "Deleting of the VM"},
-		"the VM of a Node that is another's":   {[]Condition{drain("False", "NodeConflict"), vm("False", "Deleting")}, "Deleting of the VM"},
-		"a VM that still runs":                 {[]Condition{drain("True", "Drained"), vm("True", "Running")}, "Deleting The machine is being deleted."},
-		"a machine that was never asked for":   {[]Condition{drain("True", "NoNode")}, "Deleting The machine is being deleted."},
-		"a VM of which nobody knows the state": {[]Condition{drain("True", "Drained"), vm("Unknown", "OutcomeUnknown")}, "OutcomeUnknown of the VM"},
+		"the drain":                            {[]metav1.Condition{drain("False", "Draining"), vm("True", "Running")}, "Draining of the drain"},
+		"the VM after the drain":               {[]metav1.Condition{drain("True", "Drained"), vm("False", "DriverUnavailable")}, "DriverUnavailable of the VM"},
+		"the VM after a drain that took long":  {[]metav1.Condition{drain("False", "DrainTimedOut"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"the VM of a Node that is another's":   {[]metav1.Condition{drain("False", "NodeConflict"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"a VM that still runs":                 {[]metav1.Condition{drain("True", "Drained"), vm("True", "Running")}, "Deleting The machine is being deleted."},
+		"a machine that was never asked for":   {[]metav1.Condition{drain("True", "NoNode")}, "Deleting The machine is being deleted."},
+		"a VM of which nobody knows the state": {[]metav1.Condition{drain("True", "Drained"), vm("Unknown", "OutcomeUnknown")}, "OutcomeUnknown of the VM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s Status
 			for _, one := range c.conditions {
-				s = s.set(one)
+				s = s.set(one, State{Now: epoch})
 			}
 			got := describeReady(s, true)
 			if got.Status != "False" || got.Reason+" "+got.Message != c.want {
@@ -96,22 +99,22 @@ func TestWrittenAtOnce(t *testing.T) {
 // TestOperationIsDated: an operation is dated when it changes, and not again.
 func TestOperationIsDated(t *testing.T) {
 	first := Next(given()).Status.LastOperation
-	if want := given().Now; first == nil || !first.At.Equal(want) {
+	if want := given().Now; first == nil || !first.LastUpdateTime.Time.Equal(want) {
 		t.Fatalf("the first operation is dated %+v, want %s", first, want)
 	}
 	s := given(intended, later(settle), func(s *State) {
 		s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
 	})
-	if again := Next(s).Status.LastOperation; !again.At.Equal(first.At) {
-		t.Errorf("the same operation is dated %s, was %s", again.At, first.At)
+	if again := Next(s).Status.LastOperation; !again.LastUpdateTime.Equal(&first.LastUpdateTime) {
+		t.Errorf("the same operation is dated %s, was %s", again.LastUpdateTime, first.LastUpdateTime)
 	}
-	provisionedAt := given(provisioned).Machine.Status.LastOperation.At
-	if again := given(running).Machine.Status.LastOperation; provisionedAt.IsZero() || !again.At.Equal(provisionedAt) {
-		t.Errorf("a create that succeeded is dated %s once the machine is Running, was %s", again.At, provisionedAt)
+	provisionedAt := given(provisioned).Machine.Status.LastOperation.LastUpdateTime
+	if again := given(running).Machine.Status.LastOperation; provisionedAt.IsZero() || !again.LastUpdateTime.Equal(&provisionedAt) {
+		t.Errorf("a create that succeeded is dated %s once the machine is Running, was %s", again.LastUpdateTime, provisionedAt)
 	}
 	s = given(provisioned, later(settle), deleting)
-	if next := Next(s).Status.LastOperation; !next.At.Equal(s.Now) {
-		t.Errorf("another operation is dated %s, want %s", next.At, s.Now)
+	if next := Next(s).Status.LastOperation; !next.LastUpdateTime.Time.Equal(s.Now) {
+		t.Errorf("another operation is dated %s, want %s", next.LastUpdateTime, s.Now)
 	}
 }
 

@@ -103,7 +103,7 @@ func showDeleting(s State, d decision) decision {
 	}
 	last := s.Machine.Status.LastOperation
 	if last == nil || last.State == clusterv1alpha1.OperationSucceeded && !s.Now.Before(settledAt(s)) {
-		d.operation = Operation{Type: clusterv1alpha1.OperationDelete, State: clusterv1alpha1.OperationProcessing}
+		d.operation = clusterv1alpha1.LastOperation{Type: clusterv1alpha1.OperationDelete, State: clusterv1alpha1.OperationProcessing}
 	}
 	return d.instanceIs(clusterv1alpha1.ReasonInstanceDeleting)
 }
@@ -143,8 +143,8 @@ func lastCreateOfOthers(s State) time.Time {
 		return time.Time{}
 	case operation.State != clusterv1alpha1.OperationSucceeded:
 		return leading
-	case !operation.At.After(leading):
-		return operation.At
+	case !operation.LastUpdateTime.After(leading):
+		return operation.LastUpdateTime.Time
 	}
 	return time.Time{}
 }

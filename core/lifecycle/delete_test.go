@@ -152,7 +152,7 @@ func TestDeparture(t *testing.T) {
 		},
 		"a spec that never made anything does not hold the machine": {
 			given: all(func(s *State) {
-				s.Machine.Status = Status{Phase: "Failed", LastOperation: &Operation{Type: opCreate, State: clusterv1alpha1.OperationFailed}}
+				s.Machine.Status = Status{Phase: "Failed", LastOperation: &clusterv1alpha1.LastOperation{Type: opCreate, State: clusterv1alpha1.OperationFailed}}
 			}, deleting, ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})),
 			do: Release, poll: instance.PollPending, requeue: deleteDebounce, phase: clusterv1alpha1.MachinePhaseFailed, silent: true,
 		},
@@ -167,7 +167,7 @@ func TestDeparture(t *testing.T) {
 		"nor one that lost it before this process": {
 			given: all(provisioned, deleting, func(s *State) {
 				s.Driver.LastPoll = nil
-				s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
+				s.Machine.Status = s.Machine.Status.set(metav1.Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"}, *s)
 			}),
 			poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False DataLoss",
 		},
@@ -181,7 +181,7 @@ func TestDeparture(t *testing.T) {
 func drained(status metav1.ConditionStatus, reason string) func(*State) {
 	return func(s *State) {
 		s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseDeleting
-		s.Machine.Status = s.Machine.Status.set(Condition{Type: "Drained", Status: status, Reason: reason})
+		s.Machine.Status = s.Machine.Status.set(metav1.Condition{Type: "Drained", Status: status, Reason: reason}, *s)
 	}
 }
 
@@ -246,7 +246,9 @@ func TestDeleteAtTheBounds(t *testing.T) {
 	refused := ended(instance.Delete, instance.Failure{Class: instance.SpecInvalid, Reason: "SpecInvalid"})
 	accepted := succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})
 	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState) func(*State) {
-		return func(s *State) { s.Machine.Status.LastOperation = &Operation{Type: op, State: state} }
+		return func(s *State) {
+			s.Machine.Status.LastOperation = &clusterv1alpha1.LastOperation{Type: op, State: state}
+		}
 	}
 	stays := wantStep{poll: instance.PollPending, requeue: 30 * time.Second, phase: clusterv1alpha1.MachinePhaseDeleting, condition: "InstanceReady False SpecInvalid"}
 	goes := wantStep{do: Release, poll: instance.PollPending, requeue: deleteDebounce, phase: clusterv1alpha1.MachinePhaseProvisioning, silent: true}

@@ -1,8 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -11,10 +14,11 @@ import (
 // describe returns the status that follows from a state and what was decided on it. Each condition
 // has one function; one that it leaves as it is recorded is returned as it is recorded.
 func describe(s State, d decision) Status {
-	status := s.Machine.Status
-	status.Phase, status.NodeName = d.phase, d.nodeName
-	if d.operation != (Operation{}) && !samePointed(&d.operation, status.LastOperation, Operation.equal) {
-		d.operation.At = s.Now
+	recorded := s.Machine.Status
+	status := recorded
+	status.Phase, status.NodeRef, status.ObservedGeneration = d.phase, describeNodeRef(s, d), s.Machine.Generation
+	if d.operation != (clusterv1alpha1.LastOperation{}) && d.operation != undated(recorded.LastOperation) {
+		d.operation.LastUpdateTime = metav1.NewTime(s.Now)
 		status.LastOperation = &d.operation
 	}
 	if d.observed != nil {
@@ -22,13 +26,36 @@ func describe(s State, d decision) Status {
 	}
 	status.LastKnownState = describeDriverState(s, d)
 	status.ProviderID, status.ProviderIDAliases = describeProviderIDs(s)
-	status = status.without(clusterv1alpha1.ConditionPaused).set(describePaused(s))
-	status = status.set(describeBootstrapReady(s, d))
-	status = status.set(describeInstanceReady(s, d))
-	status = status.set(describeNodeReady(s, d))
-	status = status.set(d.drained)
-	status.Failure = describeFailure(s, d, status)
-	return status.set(describeReady(status, s.isDeleting()))
+	if !s.isPaused() {
+		status.Conditions = slices.Clone(status.Conditions)
+		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionPaused)
+	}
+	for _, c := range []metav1.Condition{
+		describeBootstrapReady(s, d), cmp.Or(d.drained, recorded.Condition(clusterv1alpha1.ConditionDrained)),
+		describeInstanceReady(s, d), describeNodeReady(s, d), describePaused(s),
+	} {
+		status = status.set(c, s)
+	}
+	if failed := describeFailure(s, d, status); failed.Type != "" {
+		status.ErrorReason, status.ErrorMessage = &failed.Reason, &failed.Message
+		status.FailureReason, status.FailureMessage = &failed.Reason, &failed.Message
+	}
+	if d.phase == clusterv1alpha1.MachinePhaseDeleting {
+		status.ErrorReason, status.ErrorMessage, status.FailureReason, status.FailureMessage = nil, nil, nil, nil
+	}
+	return status.set(describeReady(status, s.isDeleting()), s)
+}
+
+// describeNodeRef is nil without a Node: an empty reference would read as one.
+func describeNodeRef(s State, d decision) *corev1.ObjectReference {
+	if d.nodeName == "" {
+		return nil
+	}
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: d.nodeName}
+	if s.Node.Name == d.nodeName {
+		ref.UID = s.Node.UID
+	}
+	return ref
 }
 
 // describeDriverState is what the driver wants to be told again.
@@ -60,58 +87,53 @@ func describeProviderIDs(s State) (id string, aliases []string) {
 	return s.Machine.Status.ProviderID, s.Machine.Status.ProviderIDAliases
 }
 
-// describeFailure tells programs why a machine has failed for good, if it never had a Node:
-// cluster-autoscaler deletes such machines.
-func describeFailure(s State, d decision, described Status) *Failure {
-	recorded := s.Machine.Status
-	if d.phase == clusterv1alpha1.MachinePhaseDeleting {
-		return nil
+// describeFailure is the condition that tells why a machine has failed for good just now, if it
+// never had a Node: cluster-autoscaler deletes such machines. It is the zero value for any other.
+func describeFailure(s State, d decision, described Status) metav1.Condition {
+	if d.phase != clusterv1alpha1.MachinePhaseFailed || s.Machine.Status.Phase == d.phase || hadNode(s, d) {
+		return metav1.Condition{}
 	}
-	if d.phase != clusterv1alpha1.MachinePhaseFailed || recorded.Phase == d.phase || hadNode(s, d) {
-		return recorded.Failure
-	}
-	c := described.Condition(clusterv1alpha1.ConditionInstanceReady)
 	if d.nodeReason == clusterv1alpha1.ReasonJoinTimeout {
-		c = described.Condition(clusterv1alpha1.ConditionNodeReady)
+		return described.Condition(clusterv1alpha1.ConditionNodeReady)
 	}
-	return &Failure{Reason: c.Reason, Message: c.Message}
+	return described.Condition(clusterv1alpha1.ConditionInstanceReady)
 }
 
 // describePaused says why nothing is done; the zero value where something may be.
-func describePaused(s State) Condition {
+func describePaused(s State) metav1.Condition {
 	if !s.isPaused() {
-		return Condition{}
+		return metav1.Condition{}
 	}
 	why := s.Machine.Paused
 	if s.isDeleting() {
 		why.Message += " The machine is to be deleted; that waits, too."
 	}
-	return Condition{clusterv1alpha1.ConditionPaused, metav1.ConditionTrue, why.Reason, why.Message}
+	return condition(clusterv1alpha1.ConditionPaused, metav1.ConditionTrue, why.Reason, why.Message)
 }
 
 // describeBootstrapReady says whether there is user data, and what is to be said about it.
-func describeBootstrapReady(s State, d decision) Condition {
+func describeBootstrapReady(s State, d decision) metav1.Condition {
 	const typ = clusterv1alpha1.ConditionBootstrapReady
 	switch d.bootstrapReason {
 	case clusterv1alpha1.ReasonBootstrapInvalid:
-		return Condition{typ, metav1.ConditionFalse, d.bootstrapReason, s.BootstrapError}
+		return condition(typ, metav1.ConditionFalse, d.bootstrapReason, s.BootstrapError)
 	case clusterv1alpha1.ReasonKubeletTooOld:
-		return Condition{typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning}
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning)
 	case clusterv1alpha1.ReasonBootstrapRendered:
-		return Condition{typ, metav1.ConditionTrue, d.bootstrapReason, "The user data can be rendered."}
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The user data can be rendered.")
 	}
 	return s.Machine.Status.Condition(typ)
 }
 
 // describeReady sums the other conditions up.
-func describeReady(s Status, isDeleting bool) Condition {
+func describeReady(s Status, isDeleting bool) metav1.Condition {
 	const typ = clusterv1alpha1.ConditionReady
-	if len(s.Conditions) == 0 {
-		return Condition{}
+	if !isDeleting && s.Condition(clusterv1alpha1.ConditionInstanceReady).Type == "" {
+		return metav1.Condition{}
 	}
 	if isDeleting {
 		c := departureCondition(s)
-		return Condition{typ, metav1.ConditionFalse, c.Reason, c.Message}
+		return condition(typ, metav1.ConditionFalse, c.Reason, c.Message)
 	}
 	types := []string{
 		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ConditionNodeReady,
@@ -122,14 +144,14 @@ func describeReady(s Status, isDeleting bool) Condition {
 	}
 	for _, other := range types {
 		if c := s.Condition(other); c.Type != "" && c.Status != metav1.ConditionTrue {
-			return Condition{typ, c.Status, c.Reason, c.Message}
+			return condition(typ, c.Status, c.Reason, c.Message)
 		}
 	}
-	return Condition{typ, metav1.ConditionTrue, clusterv1alpha1.ReasonMachineReady, "The VM runs and its Node is Ready."}
+	return condition(typ, metav1.ConditionTrue, clusterv1alpha1.ReasonMachineReady, "The VM runs and its Node is Ready.")
 }
 
 // departureCondition is the condition that says what a machine on its way out waits for.
-func departureCondition(s Status) Condition {
+func departureCondition(s Status) metav1.Condition {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
 	isOver := c.Reason == clusterv1alpha1.ReasonDrainTimedOut || c.Reason == clusterv1alpha1.ReasonNodeConflict
 	if c.Status != metav1.ConditionFalse || isOver {

@@ -124,8 +124,8 @@ func isInstanceGone(s State) bool {
 }
 
 // describeDrained is the condition Drained for a reason: what the drain waits for, or how it ended.
-func describeDrained(s State, reason string) Condition {
-	c := Condition{Type: clusterv1alpha1.ConditionDrained, Status: metav1.ConditionFalse, Reason: reason}
+func describeDrained(s State, reason string) metav1.Condition {
+	c := metav1.Condition{Type: clusterv1alpha1.ConditionDrained, Status: metav1.ConditionFalse, Reason: reason}
 	node, pass := s.Node.Name, s.Drain
 	switch reason {
 	case clusterv1alpha1.ReasonNodeConflict:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -72,7 +73,7 @@ func TestSilence(t *testing.T) {
 		"a VM that is missing": ends(all(missing(missesUntilGone), func(s *State) { s.Drain = quiet() }), "NodeUnreachable", "not waited for: a/b."),
 		"a VM that was found missing by a process before": ends(func(s *State) {
 			s.Driver.LastPoll, s.Drain = nil, quiet()
-			s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: clusterv1alpha1.ReasonInstanceMissing})
+			s.Machine.Status = s.Machine.Status.set(metav1.Condition{Type: "InstanceReady", Status: "False", Reason: clusterv1alpha1.ReasonInstanceMissing}, *s)
 		}, "NodeUnreachable", "not waited for: a/b."),
 	})
 	s := given(going, silentFor(limit, change(func(d *Drain) { d.Silent = false })))

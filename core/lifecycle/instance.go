@@ -82,7 +82,7 @@ func afterRunning(s State, d decision) decision {
 		d.phase = clusterv1alpha1.MachinePhaseProvisioned
 	}
 	if last := s.Machine.Status.LastOperation; last == nil || last.Type == clusterv1alpha1.OperationCreate {
-		d.operation = Operation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationSucceeded}
+		d.operation = clusterv1alpha1.LastOperation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationSucceeded}
 	}
 	return d
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // describeInstanceReady says how the VM is, or what keeps it from being created or deleted.
-func describeInstanceReady(s State, d decision) Condition {
+func describeInstanceReady(s State, d decision) metav1.Condition {
 	c := s.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady)
 	if c.Type == "" && d.begun {
 		c = instanceNotReady(clusterv1alpha1.ReasonInstanceCreating, "The VM has not been asked for yet.")
@@ -33,12 +33,12 @@ func describeInstanceReady(s State, d decision) Condition {
 	return c
 }
 
-func instanceNotReady(reason, message string) Condition {
-	return Condition{clusterv1alpha1.ConditionInstanceReady, metav1.ConditionFalse, reason, message}
+func instanceNotReady(reason, message string) metav1.Condition {
+	return condition(clusterv1alpha1.ConditionInstanceReady, metav1.ConditionFalse, reason, message)
 }
 
 // describeArriving is the condition for a reason, of a machine on its way in.
-func describeArriving(s State, reason string) Condition {
+func describeArriving(s State, reason string) metav1.Condition {
 	vm := s.view().instance
 	switch reason {
 	case clusterv1alpha1.ReasonMachineUIDTaken:
@@ -52,7 +52,7 @@ func describeArriving(s State, reason string) Condition {
 	case clusterv1alpha1.ReasonInstanceMissing:
 		return instanceNotReady(reason, fmt.Sprintf("VM %s is gone, and nobody here deleted it.", s.Machine.ProviderID))
 	case clusterv1alpha1.ReasonInstanceRunning:
-		return Condition{clusterv1alpha1.ConditionInstanceReady, metav1.ConditionTrue, reason, describeRunning(vm)}
+		return condition(clusterv1alpha1.ConditionInstanceReady, metav1.ConditionTrue, reason, describeRunning(vm))
 	case clusterv1alpha1.ReasonInstanceFailed:
 		if s.view().isLeftover() && s.Machine.ProviderID == "" {
 			return instanceNotReady(reason, words("The create has failed half-way", vm))
@@ -78,7 +78,7 @@ func describeRunning(vm *instance.Instance) string {
 		strings.Join(vm.DuplicateProviderIDs, ", ") + "."
 }
 
-func describeBooting(s State, vm *instance.Instance) Condition {
+func describeBooting(s State, vm *instance.Instance) metav1.Condition {
 	c := instanceNotReady(clusterv1alpha1.ReasonInstanceBooting, "The VM has not been looked at yet.")
 	switch {
 	case vm == nil:
@@ -92,7 +92,7 @@ func describeBooting(s State, vm *instance.Instance) Condition {
 }
 
 // describeDeparting is the condition for a reason, of a machine on its way out.
-func describeDeparting(s State, reason string) Condition {
+func describeDeparting(s State, reason string) metav1.Condition {
 	last := s.Memory.Last
 	switch {
 	case reason == clusterv1alpha1.ReasonInstanceForgotten:
@@ -112,13 +112,13 @@ func describeDeparting(s State, reason string) Condition {
 
 // describeDriver is the condition for a reason that keeps the driver from being asked, or from
 // having answered.
-func describeDriver(s State, reason string) Condition {
+func describeDriver(s State, reason string) metav1.Condition {
 	switch {
 	case reason == clusterv1alpha1.ReasonDriverUnavailable:
 		return instanceNotReady(reason, s.Driver.Unready)
 	case reason == clusterv1alpha1.ReasonNotAdopted:
 		status, message, _ := adoptionProgress(s)
-		return Condition{clusterv1alpha1.ConditionInstanceReady, status, reason, message}
+		return condition(clusterv1alpha1.ConditionInstanceReady, status, reason, message)
 	case s.Driver.UnknownReason != "":
 		reason = s.Driver.UnknownReason
 	}
@@ -146,7 +146,7 @@ func adoptionProgress(s State) (status metav1.ConditionStatus, message string, p
 // withPollFailure adds that a VM which was seen to run cannot be polled, or not with the machine's
 // own Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as
 // it is.
-func withPollFailure(s State, c Condition) Condition {
+func withPollFailure(s State, c metav1.Condition) metav1.Condition {
 	const unpolled = "The VM ran when it was last seen. It cannot be looked at: "
 	polled, trouble := s.view().failure, s.Driver.Trouble
 	switch {

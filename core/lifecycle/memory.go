@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -44,7 +46,7 @@ type Memory struct {
 	// InstanceSeen: a VM was seen. There is no other for this uid, ever.
 	InstanceSeen bool
 	// Drained is the condition Drained once the drain is over; the zero value before.
-	Drained Condition
+	Drained metav1.Condition
 	// DrainPasses counts the passes of the drain; PodsRemaining names the pods that the last one
 	// left.
 	DrainPasses   int

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -90,11 +92,11 @@ func TestLeftover(t *testing.T) {
 // TestSettledAt: when nothing can come any more of creates whose end nobody saw.
 func TestSettledAt(t *testing.T) {
 	leading := epoch.Add(time.Minute)
-	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState, at time.Time) *Operation {
-		return &Operation{Type: op, State: state, At: at}
+	operation := func(op clusterv1alpha1.OperationType, state clusterv1alpha1.OperationState, at time.Time) *clusterv1alpha1.LastOperation {
+		return &clusterv1alpha1.LastOperation{Type: op, State: state, LastUpdateTime: metav1.NewTime(at)}
 	}
 	for name, c := range map[string]struct {
-		last  *Operation
+		last  *clusterv1alpha1.LastOperation
 		doubt time.Time
 		want  time.Time
 	}{
@@ -125,7 +127,7 @@ func TestSettledAt(t *testing.T) {
 // VM.
 func TestLostStateIsWaitedFor(t *testing.T) {
 	wrote := func(s *State) {
-		s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"})
+		s.Machine.Status = s.Machine.Status.set(metav1.Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"}, *s)
 	}
 	said := func(s *State) {
 		s.Memory.Last = &instance.Outcome{Operation: instance.Delete, Ended: s.Now, Failure: &instance.Failure{Class: instance.DataLoss, Reason: "X"}}

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -34,7 +36,7 @@ func decide(s State) decision {
 		}
 	}
 	recorded := s.Machine.Status
-	d, _ := decideFirst(s, decision{Step: Step{Memory: s.Memory}, phase: recorded.Phase, nodeName: recorded.NodeName}, life...)
+	d, _ := decideFirst(s, decision{Step: Step{Memory: s.Memory}, phase: recorded.Phase, nodeName: recorded.nodeName()}, life...)
 	return d
 }
 
@@ -74,7 +76,7 @@ type decision struct {
 	phase    clusterv1alpha1.MachinePhase
 	nodeName string
 	// operation is what is, or was, asked of the cloud; the zero value for what is recorded.
-	operation Operation
+	operation clusterv1alpha1.LastOperation
 	// These are the reasons of the conditions from now on; an empty one leaves the condition as it
 	// is recorded.
 	bootstrapReason, instanceReason, nodeReason string
@@ -82,7 +84,7 @@ type decision struct {
 	// instanceReason.
 	failure *instance.Failure
 	// drained is the condition Drained from now on; the zero value leaves it as it is recorded.
-	drained Condition
+	drained metav1.Condition
 	// begun: the status gets the conditions InstanceReady and NodeReady, if it has none yet.
 	begun bool
 	// observed is the VM whose addresses and driver's state the status takes over; nil for none.

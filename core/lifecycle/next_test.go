@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -120,10 +122,10 @@ func TestNext(t *testing.T) {
 		"a VM that boots after trouble is": {
 			given: all(func(s *State) {
 				s.Machine.ProviderID = "cloud:///1"
-				s.Machine.Status.LastOperation = &Operation{Type: opCreate, State: clusterv1alpha1.OperationProcessing}
+				s.Machine.Status.LastOperation = &clusterv1alpha1.LastOperation{Type: opCreate, State: clusterv1alpha1.OperationProcessing}
 			}, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating, Reason: "Building"}),
 				func(s *State) {
-					s.Machine.Status = s.Machine.Status.set(Condition{Type: "InstanceReady", Status: "False", Reason: "QuotaExceeded"})
+					s.Machine.Status = s.Machine.Status.set(metav1.Condition{Type: "InstanceReady", Status: "False", Reason: "QuotaExceeded"}, *s)
 				}),
 			poll: instance.PollPending, condition: "InstanceReady False Booting", message: "Building", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
@@ -223,7 +225,7 @@ func TestNext(t *testing.T) {
 			phase: clusterv1alpha1.MachinePhaseProvisioned, condition: "NodeReady False NodeConflict", message: "several",
 		},
 		"a spec that changed is taken note of": {
-			given: all(running, func(s *State) { s.Machine.Outdated = true }), poll: instance.PollSettled,
+			given: all(running, func(s *State) { s.Machine.Generation++ }), poll: instance.PollSettled,
 			phase: clusterv1alpha1.MachinePhaseRunning, condition: "Ready True MachineReady",
 		},
 		"a failed machine stays failed": {

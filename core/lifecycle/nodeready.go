@@ -11,7 +11,7 @@ import (
 const notRegistered = "No Node has registered for this machine yet."
 
 // describeNodeReady says how the Node is, or why there is none.
-func describeNodeReady(s State, d decision) Condition {
+func describeNodeReady(s State, d decision) metav1.Condition {
 	c := s.Machine.Status.Condition(clusterv1alpha1.ConditionNodeReady)
 	if c.Type == "" && d.begun {
 		c = nodeNotReady(clusterv1alpha1.ReasonWaitingForNode, notRegistered)
@@ -35,8 +35,8 @@ func describeNodeReady(s State, d decision) Condition {
 	return describeFoundNode(s.Node)
 }
 
-func nodeNotReady(reason, message string) Condition {
-	return Condition{clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, reason, message}
+func nodeNotReady(reason, message string) metav1.Condition {
+	return condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, reason, message)
 }
 
 // startupClockNote tells people that the time for the Node stands still.
@@ -63,19 +63,17 @@ func describeJoinTimeout(s State) string {
 
 // describeFoundNode shows how the Node is, in words that stay the same as long as it is so: what
 // the kubelet says of itself may change with each heartbeat, and stands in the Node.
-func describeFoundNode(n Node) Condition {
+func describeFoundNode(n Node) metav1.Condition {
 	why := "it has no condition Ready."
 	if n.Reason != "" {
 		why = n.Reason + ". Its condition Ready says more."
 	}
 	switch n.Ready {
 	case metav1.ConditionTrue:
-		return Condition{clusterv1alpha1.ConditionNodeReady, n.Ready, clusterv1alpha1.ReasonNodeReady, fmt.Sprintf("Node %s is Ready.", n.Name)}
+		return condition(clusterv1alpha1.ConditionNodeReady, n.Ready, clusterv1alpha1.ReasonNodeReady, fmt.Sprintf("Node %s is Ready.", n.Name))
 	case metav1.ConditionFalse:
 		return nodeNotReady(clusterv1alpha1.ReasonNodeNotReady, fmt.Sprintf("Node %s is not Ready: %s", n.Name, why))
 	}
-	return Condition{
-		clusterv1alpha1.ConditionNodeReady, metav1.ConditionUnknown, clusterv1alpha1.ReasonNodeUnknown,
-		fmt.Sprintf("Node %s has not reported: %s", n.Name, why),
-	}
+	return condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionUnknown, clusterv1alpha1.ReasonNodeUnknown,
+		fmt.Sprintf("Node %s has not reported: %s", n.Name, why))
 }

@@ -46,8 +46,8 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 	if from != to && !free && !slices.Contains(strings.Fields(edges[from]), string(to)) {
 		w.breaks("phase went from %q to %q", from, to)
 	}
-	if s.Failure != nil && (to != clusterv1alpha1.MachinePhaseFailed || s.NodeName != "") {
-		w.breaks("failure told in phase %s with node %q", to, s.NodeName)
+	if s.FailureReason != nil && (to != clusterv1alpha1.MachinePhaseFailed || s.NodeRef != nil) {
+		w.breaks("failure told in phase %s with node %q", to, s.nodeName())
 	}
 	for _, c := range s.Conditions {
 		if c.Reason == "" || c.Status == "" {
@@ -139,8 +139,8 @@ func (w *world) inspectIdentity(s State, step Step) {
 		w.breaks("%s by a providerID that the driver has not given", step.Do)
 	case step.Do == Create:
 		w.breaks("create for a machine that came with a providerID")
-	case step.Status.NodeName != "":
-		w.breaks("node %s by a providerID that the driver has not given", step.Status.NodeName)
+	case step.Status.NodeRef != nil:
+		w.breaks("node %s by a providerID that the driver has not given", step.Status.nodeName())
 	case step.Status.ProviderID != "":
 		w.breaks("status.providerID %s, which the driver has not given", step.Status.ProviderID)
 	case step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && recorded.Phase != step.Status.Phase:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -49,8 +50,8 @@ type Machine struct {
 	// without a Node after that; 0 for ever.
 	StartupTimeout time.Duration
 	Status         Status
-	// Outdated: the status has not seen the spec as it is now.
-	Outdated bool
+	// Generation is metadata.generation: what Status.ObservedGeneration becomes.
+	Generation int64
 	// Paused says why nothing is to be done for the machine; the zero value when everything may be.
 	Paused Pause
 	// Forgotten: somebody who may do so asks that a machine on its way out goes without its VM.
@@ -119,6 +120,7 @@ type Node struct {
 	// Conflict says, for people, why no Node can be taken; only with NodeConflicting.
 	Conflict string
 	Name     string
+	UID      types.UID
 	// ProviderID is the Node's; empty while it has none.
 	ProviderID string
 	// Synced: everything that core sets on a Node is set, and nothing is left of what it set there

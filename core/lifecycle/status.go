@@ -2,84 +2,54 @@ package lifecycle
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// Status is what stands in a Machine's status, but for times of transition and the generation.
-type Status struct {
-	Phase clusterv1alpha1.MachinePhase
-	// Conditions, sorted by type. Those of types that lifecycle does not own are not among them.
-	Conditions []Condition
-	// NodeName is nodeRef's; empty while there is none.
-	NodeName string
-	// ProviderID is the VM's id as the driver gave it, ProviderIDAliases are its other ids. They
-	// are written when something else is.
-	ProviderID        string
-	ProviderIDAliases []string
-	Addresses         []instance.Address
-	LastOperation     *Operation
-	LastKnownState    []byte
-	// Failure is why the machine is Failed for good; nil while it is not, and once it has had a
-	// Node.
-	Failure *Failure
-}
+// Status is a Machine's. Slices and what it points to are shared between statuses: none is changed
+// in place.
+type Status clusterv1alpha1.MachineStatus
 
-// Condition is a condition of a Machine, but for its times.
-type Condition struct {
-	Type            string
-	Status          metav1.ConditionStatus
-	Reason, Message string
+// condition is a condition but for its time and generation, which Status.set knows.
+func condition(typ string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message}
 }
-
-// Operation is what was last asked of the cloud.
-type Operation struct {
-	Type        clusterv1alpha1.OperationType
-	State       clusterv1alpha1.OperationState
-	Description string
-	At          time.Time
-}
-
-// Failure is a word for programs and the cause in the cloud's own words.
-type Failure struct{ Reason, Message string }
 
 // Condition returns the condition of a type; the zero value when there is none.
-func (s Status) Condition(typ string) Condition {
-	for _, c := range s.Conditions {
-		if c.Type == typ {
-			return c
-		}
-	}
-	return Condition{}
+func (s Status) Condition(typ string) metav1.Condition {
+	return ptr.Deref(apimeta.FindStatusCondition(s.Conditions, typ), metav1.Condition{})
 }
 
-// Equal says whether a and b tell a reader the same. What the driver confirmed of the providerID is
-// told along with other news.
+// Equal says whether a and b tell a reader the same. Times and generations may differ. What the
+// driver confirmed of the providerID is told along with other news.
 func (s Status) Equal(b Status) bool {
-	return s.Phase == b.Phase && s.NodeName == b.NodeName &&
-		slices.Equal(s.Conditions, b.Conditions) && slices.Equal(s.Addresses, b.Addresses) &&
+	return s.Phase == b.Phase && s.nodeName() == b.nodeName() &&
+		slices.EqualFunc(s.Conditions, b.Conditions, saysSame) && slices.Equal(s.Addresses, b.Addresses) &&
 		bytes.Equal(s.LastKnownState, b.LastKnownState) &&
-		samePointed(s.LastOperation, b.LastOperation, Operation.equal) &&
-		samePointed(s.Failure, b.Failure, func(a, b Failure) bool { return a == b })
+		undated(s.LastOperation) == undated(b.LastOperation) &&
+		ptr.Equal(s.FailureReason, b.FailureReason) && ptr.Equal(s.FailureMessage, b.FailureMessage)
 }
 
-// equal leaves the time out: an operation that reads the same has not changed.
-func (o Operation) equal(b Operation) bool {
-	o.At = b.At
-	return o == b
+func saysSame(a, b metav1.Condition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-func samePointed[T any](a, b *T, equal func(a, b T) bool) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return equal(*a, *b)
+// undated is an operation without its time; the zero value for none.
+func undated(o *clusterv1alpha1.LastOperation) clusterv1alpha1.LastOperation {
+	all := ptr.Deref(o, clusterv1alpha1.LastOperation{})
+	all.LastUpdateTime = metav1.Time{}
+	return all
+}
+
+// nodeName is nodeRef's; empty while there is none.
+func (s Status) nodeName() string {
+	return ptr.Deref(s.NodeRef, corev1.ObjectReference{}).Name
 }
 
 // hasProviderID says whether id was written down as the VM's.
@@ -87,28 +57,14 @@ func (s Status) hasProviderID(id string) bool {
 	return s.ProviderID != "" && (id == s.ProviderID || slices.Contains(s.ProviderIDAliases, id))
 }
 
-// set returns s with a condition set, unless c is the zero value; s itself stays as it is.
-func (s Status) set(c Condition) Status {
-	if c == s.Condition(c.Type) {
+// set returns s with a condition set as of a state, unless c is the zero value; s itself stays as it
+// is.
+func (s Status) set(c metav1.Condition, at State) Status {
+	if c.Type == "" {
 		return s
 	}
+	c.ObservedGeneration, c.LastTransitionTime = at.Machine.Generation, metav1.NewTime(at.Now)
 	s.Conditions = slices.Clone(s.Conditions)
-	at, found := slices.BinarySearchFunc(s.Conditions, c.Type, func(one Condition, typ string) int {
-		return cmp.Compare(one.Type, typ)
-	})
-	if found {
-		s.Conditions[at] = c
-		return s
-	}
-	s.Conditions = slices.Insert(s.Conditions, at, c)
-	return s
-}
-
-// without returns s without the condition of a type; s itself stays as it is.
-func (s Status) without(typ string) Status {
-	if s.Condition(typ).Type == "" {
-		return s
-	}
-	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c Condition) bool { return c.Type == typ })
+	apimeta.SetStatusCondition(&s.Conditions, c)
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -418,7 +419,7 @@ func (w *world) boot() {
 		w.waitsFrom = w.clock.Cloud
 		w.vm = &instance.Instance{
 			ProviderID: fmt.Sprintf("cloud:///%d", w.made), State: instance.Creating, LastKnownState: []byte("x"),
-			Addresses: []instance.Address{{Type: "InternalIP", Address: "192.0.2.1"}},
+			Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
 		}
 	}
 }

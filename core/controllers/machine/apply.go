@@ -7,13 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -118,7 +118,13 @@ func (r *reconciler) writeStatus(ctx context.Context, s *machineScope, step life
 	}
 	was := s.machine.Status.Phase
 	s.recordRefusedSpec(step)
-	writeStatus(s.machine, step.Status, s.node, metav1.NewTime(s.state.Now))
+	status := clusterv1alpha1.MachineStatus(step.Status)
+	// What the machine is made from is written down while a step is applied.
+	status.ProviderSpec = s.machine.Status.ProviderSpec
+	for i, c := range status.Conditions {
+		status.Conditions[i].Message = conditions.TruncateMessage(c.Message)
+	}
+	s.machine.Status = status
 	if err := r.client.Status().Update(ctx, s.machine); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
@@ -130,8 +136,7 @@ func (r *reconciler) writeStatus(ctx context.Context, s *machineScope, step life
 // written takes over what the API server made of a write to the Machine.
 func (s *machineScope) written() {
 	s.memory.version = s.machine.ResourceVersion
-	s.state.Machine.Status = readStatus(&s.machine.Status)
-	s.state.Machine.Outdated = s.machine.Status.ObservedGeneration != s.machine.Generation
+	s.state.Machine.Status, s.state.Machine.Generation = lifecycle.Status(s.machine.Status), s.machine.Generation
 }
 
 // patchMachine writes what change does to the Machine. locked: only if nobody else has written to

@@ -149,7 +149,7 @@ func (n match) describe(d nodeMetadata) lifecycle.Node {
 		return lifecycle.Node{Match: lifecycle.NodeNone}
 	}
 	found := lifecycle.Node{
-		Match: lifecycle.NodeFound, Name: n.node.Name, ProviderID: n.node.Spec.ProviderID, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
+		Match: lifecycle.NodeFound, Name: n.node.Name, UID: n.node.UID, ProviderID: n.node.Spec.ProviderID, Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
 		Synced: d.isApplied(n.node),
 	}
 	for _, c := range n.node.Status.Conditions {
@@ -207,11 +207,11 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 
 // readiness is the part of the Node's condition Ready that Machines show. Its message is not: a
 // kubelet may change it with each heartbeat.
-func readiness(node *corev1.Node) lifecycle.Condition {
+func readiness(node *corev1.Node) corev1.NodeCondition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return lifecycle.Condition{Status: metav1.ConditionStatus(c.Status), Reason: c.Reason}
+			return corev1.NodeCondition{Status: c.Status, Reason: c.Reason}
 		}
 	}
-	return lifecycle.Condition{}
+	return corev1.NodeCondition{}
 }

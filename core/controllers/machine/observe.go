@@ -103,8 +103,8 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 		DrainTimeout:     r.drains,
 		StartupTimeout:   r.startups,
 		UnreachableAfter: r.unreachable,
-		Status:           readStatus(&m.Status),
-		Outdated:         m.Status.ObservedGeneration != m.Generation,
+		Status:           lifecycle.Status(m.Status),
+		Generation:       m.Generation,
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time

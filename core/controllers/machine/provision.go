@@ -195,8 +195,8 @@ func (s *machineScope) recordAppliedSpec(completed []byte) bool {
 // before anything can exist of it: its set sees by that whether a class or Cluster has been mended
 // since.
 func (s *machineScope) recordRefusedSpec(step lifecycle.Step) {
-	failed := step.Status.Failure != nil && s.machine.Status.FailureReason == nil
-	if !failed || !health.IsSpecReason(step.Status.Failure.Reason) || !s.hasNothingInCloud() || !specresolver.Inherits(&s.machine.Spec) {
+	failed := step.Status.FailureReason != nil && s.machine.Status.FailureReason == nil
+	if !failed || !health.IsSpecReason(*step.Status.FailureReason) || !s.hasNothingInCloud() || !specresolver.Inherits(&s.machine.Spec) {
 		return
 	}
 	p := s.provision

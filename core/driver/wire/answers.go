@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -122,8 +124,8 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		if len(i.Addresses) == maxAddresses {
 			break
 		}
-		i.Addresses = append(i.Addresses, instance.Address{
-			Type: Bounded(a.GetType(), MaxReason), Address: Bounded(a.GetAddress(), maxAddress),
+		i.Addresses = append(i.Addresses, corev1.NodeAddress{
+			Type: corev1.NodeAddressType(Bounded(a.GetType(), MaxReason)), Address: Bounded(a.GetAddress(), maxAddress),
 		})
 	}
 	return i
