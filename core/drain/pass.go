@@ -13,6 +13,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
@@ -24,17 +26,17 @@ const parallel = 16
 type Drainer struct {
 	client client.Client
 	live   client.Reader
-	// evictions asks once and takes the first answer.
-	evictions client.Client
+	// pods is where evictions are asked for.
+	pods rest.Interface
 }
 
 // New returns a Drainer for the Nodes and pods of a cluster.
 func New(workload cluster.Cluster) (*Drainer, error) {
-	evictions, err := asksOnce(workload)
+	pods, err := typedcorev1.NewForConfigAndClient(workload.GetConfig(), workload.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client for evictions: %w", err)
 	}
-	return &Drainer{client: workload.GetClient(), live: workload.GetAPIReader(), evictions: evictions}, nil
+	return &Drainer{client: workload.GetClient(), live: workload.GetAPIReader(), pods: pods.RESTClient()}, nil
 }
 
 // Pass cordons the node, evicts what can be evicted, and says what is left. It does not wait for
@@ -129,13 +131,17 @@ const (
 )
 
 // evict asks for one eviction; why says what blocks it. An error means that the API server did not
-// answer.
+// answer. It never waits and asks again by itself. client-go does so, ten times, for every answer
+// with a Retry-After, and the API server gives an eviction one of ten seconds while a
+// PodDisruptionBudget's status lags behind: a pass would hold its worker for minutes.
 func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, error) {
 	eviction := &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		// A pod that was made again under the same name, as a StatefulSet's is, is another one.
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
 	}
-	err := d.evictions.SubResource("eviction").Create(ctx, pod, eviction)
+	err := d.pods.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+		Body(eviction).MaxRetries(0).Do(ctx).Error()
 	switch {
 	case err == nil:
 		return evicted, "", nil
