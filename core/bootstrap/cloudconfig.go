@@ -17,22 +17,6 @@ import (
 // MaxUserDataBytes is the most that every cloud takes.
 const MaxUserDataBytes = 64 << 10
 
-// Machine is what the user data depends on.
-type Machine struct {
-	// NodeName is the Node's name and the VM's host name.
-	NodeName        string
-	OperatingSystem clusterv1alpha1.OperatingSystem
-	// Upgrade all packages on the first boot.
-	Upgrade           bool
-	SSHAuthorizedKeys []string
-	// Labels of the Node; those that a kubelet must not set are left out.
-	Labels map[string]string
-	// Taints that the Node registers with.
-	Taints []corev1.Taint
-	// KubeletVersion is a semantic version, with or without a leading v.
-	KubeletVersion string
-}
-
 // cloudConfig is the part of cloud-init's format that is used. Encoding it is what keeps a value
 // from breaking out.
 type cloudConfig struct {
@@ -54,25 +38,25 @@ const header = "#cloud-config\n"
 
 // Check returns an error that names what in the machine's spec cannot be rendered. It is cheap;
 // only Render finds out that the user data would be too long.
-func Check(m Machine) error {
+func Check(m *clusterv1alpha1.Machine) error {
 	_, err := kubeletArgs(m)
 	return err
 }
 
 // Render returns the machine's user data, or an error that names what in the machine's spec cannot
 // be rendered.
-func Render(m Machine) ([]byte, error) {
+func Render(m *clusterv1alpha1.Machine) ([]byte, error) {
 	args, err := kubeletArgs(m)
 	if err != nil {
 		return nil, err
 	}
 	body, err := yaml.Marshal(cloudConfig{
-		Hostname:          m.NodeName,
-		SSHAuthorizedKeys: m.SSHAuthorizedKeys,
-		PackageUpgrade:    m.Upgrade,
+		Hostname:          m.Name,
+		SSHAuthorizedKeys: m.Spec.ProviderSpec.Value.SSHPublicKeys,
+		PackageUpgrade:    m.Spec.ProviderSpec.Value.OperatingSystemSpec.DistUpgradeOnBoot,
 		WriteFiles: []writeFile{
 			rootFile("/etc/default/kubelet", fmt.Sprintf("KUBELET_EXTRA_ARGS=%q\n", strings.Join(args, " "))),
-			rootFile("/etc/millwright/kubelet-version", strings.TrimPrefix(m.KubeletVersion, "v")+"\n"),
+			rootFile("/etc/millwright/kubelet-version", strings.TrimPrefix(m.Spec.Versions.Kubelet, "v")+"\n"),
 		},
 	})
 	if err != nil {
@@ -92,28 +76,29 @@ func rootFile(path, content string) writeFile {
 
 // kubeletArgs checks the machine and returns its kubelet's arguments. Everything in them is
 // checked, since they are split at spaces later.
-func kubeletArgs(m Machine) ([]string, error) {
-	if m.OperatingSystem != clusterv1alpha1.OperatingSystemUbuntu {
-		return nil, fmt.Errorf("operatingSystem %q cannot be set up: only %q can", m.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
+func kubeletArgs(m *clusterv1alpha1.Machine) ([]string, error) {
+	value := &m.Spec.ProviderSpec.Value
+	if system := value.OperatingSystem; system != clusterv1alpha1.OperatingSystemUbuntu {
+		return nil, fmt.Errorf("operatingSystem %q cannot be set up: only %q can", system, clusterv1alpha1.OperatingSystemUbuntu)
 	}
-	for i, key := range m.SSHAuthorizedKeys {
+	for i, key := range value.SSHPublicKeys {
 		// YAML 1.1 counts the last three as line breaks, too: https://yaml.org/spec/1.1/#id871856
 		if strings.ContainsAny(key, "\n\r\u0085\u2028\u2029") {
 			return nil, fmt.Errorf("sshPublicKeys[%d]: must be a single line", i)
 		}
 	}
-	if problems := validation.IsDNS1123Subdomain(m.NodeName); len(problems) > 0 {
-		return nil, fmt.Errorf("the Node's name %q: %s", m.NodeName, strings.Join(problems, "; "))
+	if problems := validation.IsDNS1123Subdomain(m.Name); len(problems) > 0 {
+		return nil, fmt.Errorf("the Node's name %q: %s", m.Name, strings.Join(problems, "; "))
 	}
-	args := []string{"--hostname-override=" + m.NodeName}
-	labels, err := labelPairs(m.Labels)
+	args := []string{"--hostname-override=" + m.Name}
+	labels, err := labelPairs(NodeLabels(m))
 	if err != nil {
 		return nil, err
 	}
 	if len(labels) > 0 {
 		args = append(args, "--node-labels="+strings.Join(labels, ","))
 	}
-	taints, err := taintPairs(m.Taints)
+	taints, err := taintPairs(m.Spec.Taints)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +123,7 @@ func labelPairs(labels map[string]string) ([]string, error) {
 	return pairs, errors.Join(errs...)
 }
 
-func taintPairs(taints []corev1.Taint) ([]string, error) {
+func taintPairs(taints []clusterv1alpha1.Taint) ([]string, error) {
 	var pairs []string
 	var errs []error
 	for _, t := range taints {

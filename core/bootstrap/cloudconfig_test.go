@@ -13,18 +13,19 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-func worker(change ...func(*Machine)) Machine {
-	m := Machine{
-		NodeName: "worker-1", OperatingSystem: clusterv1alpha1.OperatingSystemUbuntu, Upgrade: true,
-		SSHAuthorizedKeys: []string{`ssh-ed25519 AAAA "me" # it's: [me]`},
-		Labels:            map[string]string{"b": "2", "a": "", "node-role.kubernetes.io/worker": "", "topology.kubernetes.io/zone": "z"},
-		Taints: []corev1.Taint{
-			{Key: "example.com/gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}, {Key: "dedicated", Effect: corev1.TaintEffectNoExecute},
-		},
-		KubeletVersion: "v1.36.3",
+func worker(change ...func(*clusterv1alpha1.Machine)) *clusterv1alpha1.Machine {
+	m := &clusterv1alpha1.Machine{}
+	m.Name, m.Spec.Versions.Kubelet = "worker-1", "v1.36.3"
+	m.Labels = map[string]string{"b": "of the Machine", "a": ""}
+	m.Spec.Metadata.Labels = map[string]string{"b": "2", "node-role.kubernetes.io/worker": "", "topology.kubernetes.io/zone": "z"}
+	m.Spec.Taints = []clusterv1alpha1.Taint{
+		{Key: "example.com/gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}, {Key: "dedicated", Effect: corev1.TaintEffectNoExecute},
 	}
+	value := &m.Spec.ProviderSpec.Value
+	value.OperatingSystem, value.OperatingSystemSpec.DistUpgradeOnBoot = clusterv1alpha1.OperatingSystemUbuntu, true
+	value.SSHPublicKeys = []string{`ssh-ed25519 AAAA "me" # it's: [me]`}
 	for _, c := range change {
-		c(&m)
+		c(m)
 	}
 	return m
 }
@@ -64,15 +65,17 @@ func TestRenderRefuses(t *testing.T) {
 		many[fmt.Sprintf("label-%d", i)] = strings.Repeat("v", 63)
 	}
 	for name, c := range map[string]struct {
-		machine Machine
+		machine *clusterv1alpha1.Machine
 		names   string
 	}{
-		"another system":          {worker(func(m *Machine) { m.OperatingSystem = "plan9" }), "plan9"},
-		"a name with a space":     {worker(func(m *Machine) { m.NodeName = "a b" }), "a b"},
-		"a label that breaks out": {worker(func(m *Machine) { m.Labels["x"] = `y" --v=9` }), `x=y`},
-		"a taint without effect":  {worker(func(m *Machine) { m.Taints[0].Effect = "" }), "example.com/gpu"},
-		"a key of two lines":      {worker(func(m *Machine) { m.SSHAuthorizedKeys = []string{"a", "b\nruncmd: []"} }), "sshPublicKeys[1]"},
-		"too much":                {worker(func(m *Machine) { m.Labels = many }), "fewer labels"},
+		"another system":          {worker(func(m *clusterv1alpha1.Machine) { m.Spec.ProviderSpec.Value.OperatingSystem = "plan9" }), "plan9"},
+		"a name with a space":     {worker(func(m *clusterv1alpha1.Machine) { m.Name = "a b" }), "a b"},
+		"a label that breaks out": {worker(func(m *clusterv1alpha1.Machine) { m.Labels["x"] = `y" --v=9` }), `x=y`},
+		"a taint without effect":  {worker(func(m *clusterv1alpha1.Machine) { m.Spec.Taints[0].Effect = "" }), "example.com/gpu"},
+		"a key of two lines": {worker(func(m *clusterv1alpha1.Machine) {
+			m.Spec.ProviderSpec.Value.SSHPublicKeys = []string{"a", "b\nruncmd: []"}
+		}), "sshPublicKeys[1]"},
+		"too much": {worker(func(m *clusterv1alpha1.Machine) { m.Labels = many }), "fewer labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := Render(c.machine)
@@ -94,7 +97,7 @@ func TestRenderRefuses(t *testing.T) {
 func TestRenderHoldsWhatItWasGiven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := worker()
-		m.SSHAuthorizedKeys = rapid.SliceOfN(rapid.StringOfN(rapid.Rune(), 0, 40, -1), 1, 3).Draw(t, "keys")
+		m.Spec.ProviderSpec.Value.SSHPublicKeys = rapid.SliceOfN(rapid.StringOfN(rapid.Rune(), 0, 40, -1), 1, 3).Draw(t, "keys")
 		m.Labels = rapid.MapOfN(rapid.StringOfN(rapid.RuneFrom([]rune(`ab-./ "'$=,`)), 1, 12, -1),
 			rapid.StringOfN(rapid.RuneFrom([]rune(`ab-. "'$=,`)), 0, 12, -1), 0, 3).Draw(t, "labels")
 		data, err := Render(m)
@@ -110,8 +113,8 @@ func TestRenderHoldsWhatItWasGiven(t *testing.T) {
 		}
 		keys, _ := read["ssh_authorized_keys"].([]any)
 		for i, key := range keys {
-			if key != m.SSHAuthorizedKeys[i] {
-				t.Fatalf("key %q became %q", m.SSHAuthorizedKeys[i], key)
+			if key != m.Spec.ProviderSpec.Value.SSHPublicKeys[i] {
+				t.Fatalf("key %q became %q", m.Spec.ProviderSpec.Value.SSHPublicKeys[i], key)
 			}
 		}
 		args := read["write_files"].([]any)[0].(map[string]any)["content"].(string)

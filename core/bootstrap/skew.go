@@ -10,22 +10,11 @@ import (
 // version skew policy.
 const oldestSkew = 3
 
-// Skew says how a kubelet's version fits an API server's.
-type Skew string
-
-// The skews.
-const (
-	// Supported by Kubernetes' version skew policy.
-	Supported Skew = "Supported"
-	// TooNew: a kubelet must not be newer than the API server.
-	TooNew Skew = "TooNew"
-	// TooOld: further behind the API server than the policy allows.
-	TooOld Skew = "TooOld"
-)
-
-// CheckSkew compares minor versions, as the policy does. words say, for people, what is wrong and
-// what would be right; they are empty for Supported. A version that cannot be read is an error.
-func CheckSkew(kubelet, apiServer string) (skew Skew, words string, err error) {
+// CheckSkew compares minor versions, as the policy does. tooNew and tooOld say, for people, what is
+// wrong and what would be right; at most one is not empty. A kubelet must not be newer than the API
+// server, and not be further behind it than the policy allows. A version that cannot be read is an
+// error.
+func CheckSkew(kubelet, apiServer string) (tooNew, tooOld string, err error) {
 	node, err := version.ParseSemantic(kubelet)
 	if err != nil {
 		return "", "", fmt.Errorf("spec.versions.kubelet: %w", err)
@@ -38,12 +27,12 @@ func CheckSkew(kubelet, apiServer string) (skew Skew, words string, err error) {
 	oldest := fmt.Sprintf("%d.%d", server.Major(), max(int(server.Minor())-oldestSkew, 0))
 	switch {
 	case minor(node) > minor(server):
-		return TooNew, fmt.Sprintf("spec.versions.kubelet: %s is newer than the API server: use %s to %s", kubelet, oldest, newest), nil
+		tooNew = fmt.Sprintf("spec.versions.kubelet: %s is newer than the API server: use %s to %s", kubelet, oldest, newest)
 	case minor(node)+oldestSkew < minor(server):
-		return TooOld, fmt.Sprintf("spec.versions.kubelet: %s is further behind the API server than Kubernetes supports: use %s to %s",
-			kubelet, oldest, newest), nil
+		tooOld = fmt.Sprintf("spec.versions.kubelet: %s is further behind the API server than Kubernetes supports: use %s to %s",
+			kubelet, oldest, newest)
 	}
-	return Supported, "", nil
+	return tooNew, tooOld, nil
 }
 
 // minor orders versions by major and minor.

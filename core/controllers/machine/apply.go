@@ -190,7 +190,7 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	}
 	var userData []byte
 	if step.Do == lifecycle.Create {
-		if userData, err = bootstrap.Render(bootstrapOf(s.machine)); err != nil {
+		if userData, err = bootstrap.Render(s.machine); err != nil {
 			s.forgetAttempt()
 			s.state.BootstrapError = err.Error()
 			return false, nil //nolint:nilerr // lifecycle shows it, and tries again later

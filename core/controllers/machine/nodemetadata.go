@@ -17,6 +17,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
@@ -44,21 +45,11 @@ var outdatedTaint = corev1.Taint{Key: clusterv1alpha1.OutdatedTaint, Effect: cor
 
 // nodeMetadataOf is what a Machine wants on its Node.
 func nodeMetadataOf(m *clusterv1alpha1.Machine, rollout nodeRollout) nodeMetadata {
-	d := nodeMetadata{labels: nodeLabels(m), annotations: nodeAnnotations(m), providerID: providerID(m), rollout: rollout}
+	d := nodeMetadata{labels: bootstrap.NodeLabels(m), annotations: nodeAnnotations(m), providerID: providerID(m), rollout: rollout}
 	for _, t := range m.Spec.Taints {
 		d.taints = append(d.taints, t.NodeTaint())
 	}
 	return d
-}
-
-// nodeLabels are the labels of the Node: the Machine's, and over them those for the Node.
-func nodeLabels(m *clusterv1alpha1.Machine) map[string]string {
-	labels := maps.Clone(m.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, m.Spec.Metadata.Labels)
-	return labels
 }
 
 // nodeAnnotations are the annotations of the Node. Two of them never come from a template: the note

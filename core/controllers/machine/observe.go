@@ -139,28 +139,10 @@ func (r *reconciler) checkBootstrap(s *machineScope) error {
 		s.state.BootstrapError = refused
 		return nil
 	}
-	if err := bootstrap.Check(bootstrapOf(m)); err != nil {
+	if err := bootstrap.Check(m); err != nil {
 		s.state.BootstrapError = err.Error()
 	}
 	return nil
-}
-
-// bootstrapOf is what the Machine's user data depends on.
-func bootstrapOf(m *clusterv1alpha1.Machine) bootstrap.Machine {
-	value := m.Spec.ProviderSpec.Value
-	taints := make([]corev1.Taint, 0, len(m.Spec.Taints))
-	for _, t := range m.Spec.Taints {
-		taints = append(taints, t.NodeTaint())
-	}
-	return bootstrap.Machine{
-		NodeName:          m.Name,
-		OperatingSystem:   value.OperatingSystem,
-		Upgrade:           value.OperatingSystemSpec.DistUpgradeOnBoot,
-		SSHAuthorizedKeys: value.SSHPublicKeys,
-		Labels:            nodeLabels(m),
-		Taints:            taints,
-		KubeletVersion:    m.Spec.Versions.Kubelet,
-	}
 }
 
 // observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.

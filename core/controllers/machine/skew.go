@@ -54,12 +54,12 @@ func (r *reconciler) checkSkew(kubelet string) (refused, warning string, err err
 	if err != nil {
 		return "", "", err
 	}
-	skew, words, err := bootstrap.CheckSkew(kubelet, version)
-	switch {
-	case err != nil:
+	tooNew, tooOld, err := bootstrap.CheckSkew(kubelet, version)
+	if err != nil {
 		return err.Error(), "", nil //nolint:nilerr // the version is the user's to mend; the condition says so
-	case skew == bootstrap.TooNew, skew == bootstrap.TooOld && r.enforceSkew:
-		return words, "", nil
 	}
-	return "", words, nil
+	if r.enforceSkew {
+		return tooNew + tooOld, "", nil
+	}
+	return tooNew, tooOld, nil
 }
