@@ -57,8 +57,8 @@ func (s Status) hasProviderID(id string) bool {
 	return s.ProviderID != "" && (id == s.ProviderID || slices.Contains(s.ProviderIDAliases, id))
 }
 
-// set returns s with a condition set as of a state, unless c is the zero value; s itself stays as it
-// is.
+// set returns s with a condition set as of a state, unless c is the zero value. s itself stays as
+// it is.
 func (s Status) set(c metav1.Condition, at State) Status {
 	if c.Type == "" {
 		return s
