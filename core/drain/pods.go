@@ -56,10 +56,15 @@ func toleratesCordon(pod *corev1.Pod) bool {
 // run out. That says nothing of why: after an outage of the API server it is so for Nodes that
 // live.
 func Silent(node *corev1.Node) bool {
+	return ReadyCondition(node).Status == corev1.ConditionUnknown
+}
+
+// ReadyCondition is the Node's condition Ready; the zero value where it has none.
+func ReadyCondition(node *corev1.Node) corev1.NodeCondition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionUnknown
+			return c
 		}
 	}
-	return false
+	return corev1.NodeCondition{}
 }

@@ -33,7 +33,7 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 		if err = r.confirmNoNode(ctx, s, step); err != nil {
 			break
 		}
-		r.poll(s, step.Poll)
+		s.poll(step.Poll)
 		err = r.writeStatus(ctx, s, step)
 	case lifecycle.Identify:
 		err = r.identify(ctx, s)
@@ -48,8 +48,8 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	case lifecycle.DrainNode:
 		err = r.drainPass(ctx, s)
 	case lifecycle.RemoveNode:
-		if err = r.removeNode(ctx, s.node); err == nil {
-			s.node, s.state.Node = nil, lifecycle.Node{}
+		if err = r.nodes.remove(ctx, s.node); err == nil {
+			s.takeNode(match{})
 		}
 	case lifecycle.Release:
 		waits, err = r.release(ctx, s)
@@ -62,7 +62,7 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 
 // syncNode brings the Node up to what the Machine wants on it.
 func (r *reconciler) syncNode(ctx context.Context, s *machineScope) error {
-	node, err := r.applyNodeMetadata(ctx, s.node, s.nodeMetadata())
+	node, err := r.nodes.sync(ctx, s.node, s.wantedNode())
 	if err != nil {
 		return err
 	}
@@ -80,19 +80,15 @@ func (r *reconciler) confirmNoNode(ctx context.Context, s *machineScope, step li
 	if !givenUp || s.state.Node.Match != lifecycle.NodeNone {
 		return nil
 	}
-	node := &corev1.Node{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, node)
-	if err == nil && choose(s.machine, s.state.KnownIDs(), []*corev1.Node{node}).node != nil {
-		return fmt.Errorf("the cache does not show Node %s", node.Name)
+	late, err := r.nodes.findLate(ctx, s.nodeName())
+	if late != nil && choose(s.machine, s.state.KnownIDs(), []*corev1.Node{late}).node != nil {
+		return fmt.Errorf("the cache does not show Node %s", late.Name)
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("look for the Node before giving the machine up: %w", err)
-	}
-	return nil
+	return err
 }
 
 // poll has the driver poll the VM as often as it should.
-func (r *reconciler) poll(s *machineScope, interval instance.PollInterval) {
+func (s *machineScope) poll(interval instance.PollInterval) {
 	if s.driver == nil || s.state.Machine.UID == "" || s.state.Machine.UIDTaken != "" {
 		return
 	}
@@ -165,7 +161,7 @@ func (r *reconciler) identify(ctx context.Context, s *machineScope) error {
 	if err != nil {
 		return fmt.Errorf("set finalizer and machineUID: %w", err)
 	}
-	s.state.Machine.Finalizer, s.state.Machine.UID = true, machineUID(s.machine)
+	s.state.Machine.Finalizer, s.state.Machine.UID = true, *s.machine.Spec.MachineUID
 	return nil
 }
 
@@ -175,11 +171,11 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *machineScope, id s
 		return fmt.Errorf("set spec.providerID: %w", err)
 	}
 	s.state.Machine.ProviderID = id
-	found, err := r.observeNodeOf(ctx, s)
+	found, err := r.nodes.find(ctx, s.machine, s.state.KnownIDs(), s.nodeName())
 	if err != nil {
 		return err
 	}
-	s.node, s.state.Node = found.node, found.describe(s.nodeMetadata())
+	s.takeNode(found)
 	return nil
 }
 
@@ -191,16 +187,16 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	var userData []byte
 	if step.Do == lifecycle.Create {
 		if userData, err = bootstrap.Render(s.machine); err != nil {
-			s.forgetAttempt()
+			s.state.Memory.Attempted = ""
 			s.state.BootstrapError = err.Error()
 			return false, nil //nolint:nilerr // lifecycle shows it, and tries again later
 		}
 	}
-	if err := s.driver.Reserve(s.driverRequest(), operationOf(step)); err != nil {
+	if err := s.driver.Reserve(s.driverRequest(), instance.Operation(step.Do)); err != nil {
 		return false, s.notStarted(step, err)
 	}
 	if err := r.writeStatus(ctx, s, step); err != nil {
-		s.forgetAttempt()
+		s.state.Memory.Attempted = ""
 		return false, err
 	}
 	r.recordEvents(s, step)
@@ -212,13 +208,13 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	if err != nil {
 		return false, s.notStarted(step, err)
 	}
-	r.poll(s, step.Poll)
+	s.poll(step.Poll)
 	return true, nil
 }
 
 // notStarted takes over why a call was not started; what to do about it is lifecycle's to say.
 func (s *machineScope) notStarted(step lifecycle.Step, err error) error {
-	s.forgetAttempt()
+	s.state.Memory.Attempted = ""
 	known := &s.state.Driver
 	failure, failed := errors.AsType[*instance.Failure](err)
 	held, isHeld := errors.AsType[*driver.HeldError](err)
@@ -233,26 +229,12 @@ func (s *machineScope) notStarted(step lifecycle.Step, err error) error {
 		known.Ready, known.Unready = false, failure.Message
 	case failed:
 		known.Outcome = &instance.Outcome{
-			Operation: operationOf(step), Failure: failure, Started: s.state.Now, Ended: s.state.Now,
+			Operation: instance.Operation(step.Do), Failure: failure, Started: s.state.Now, Ended: s.state.Now,
 		}
 	default:
 		return err
 	}
 	return nil
-}
-
-// operationOf is the operation that a step starts; the step is a Create or a Delete.
-func operationOf(step lifecycle.Step) instance.Operation {
-	if step.Do == lifecycle.Delete {
-		return instance.Delete
-	}
-	return instance.Create
-}
-
-// forgetAttempt takes back what was remembered of a call that was not started.
-func (s *machineScope) forgetAttempt() {
-	s.state.Memory.Attempted = ""
-	s.memory.lifecycle = s.state.Memory
 }
 
 // drainPass makes one pass over the Node.
@@ -264,7 +246,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		s.node, s.state.Node = nil, lifecycle.Node{}
+		s.takeNode(match{})
 		return nil
 	case apierrors.IsConflict(err), ctx.Err() != nil:
 		return err
@@ -277,21 +259,9 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 		Blocked: progress.BlockedBy(), Refused: progress.RefusedBy(), Remaining: progress.Remaining(),
 	}
 	if drain.Silent(node) {
-		r.readHeartbeat(ctx, node, s.state.Drain)
+		r.observable.readHeartbeat(ctx, node.Name, s.state.Drain)
 	}
 	return nil
-}
-
-// readHeartbeat finds out for a drain whether the kubelet of a silent Node can be heard after all,
-// and has it looked whether those of other Nodes are.
-func (r *reconciler) readHeartbeat(ctx context.Context, node *corev1.Node, found *lifecycle.Drain) {
-	heartbeats := r.observable.heartbeats
-	heartbeats.want(r.clock.Now())
-	lease, err := heartbeats.leaseOf(ctx, node.Name)
-	found.Silent, found.RenewTime = true, renewedAt(lease)
-	if err != nil {
-		found.LeaseError = err.Error()
-	}
 }
 
 // release removes the finalizer. Before that it looks for a Node that registered so late that the
@@ -301,15 +271,13 @@ func (r *reconciler) release(ctx context.Context, s *machineScope) (waits bool, 
 		return false, err
 	}
 	if ids := s.state.KnownIDs(); len(ids) > 0 && s.state.Node.Match == lifecycle.NodeNone {
-		late := &corev1.Node{}
-		err := r.live.Get(ctx, client.ObjectKey{Name: s.nodeName()}, late)
-		if err == nil && late.DeletionTimestamp.IsZero() {
-			found := choose(s.machine, ids, []*corev1.Node{late})
-			s.node, s.state.Node = found.node, found.describe(s.nodeMetadata())
-			return false, nil
+		late, err := r.nodes.findLate(ctx, s.nodeName())
+		if err != nil {
+			return false, err
 		}
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("look for a late node: %w", err)
+		if late != nil && late.DeletionTimestamp.IsZero() {
+			s.takeNode(choose(s.machine, ids, []*corev1.Node{late}))
+			return false, nil
 		}
 	}
 	err = r.patchMachine(ctx, s, true, func(m *clusterv1alpha1.Machine) {

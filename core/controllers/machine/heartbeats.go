@@ -92,21 +92,11 @@ func (h *heartbeats) report(ctx context.Context, now time.Time) bool {
 // more than that the API server answers.
 func reportingOf(nodes []corev1.Node) (names []string, most bool) {
 	for i := range nodes {
-		if node := &nodes[i]; hasReported(node) && !drain.Silent(node) {
+		if node := &nodes[i]; drain.ReadyCondition(node).Type != "" && !drain.Silent(node) {
 			names = append(names, node.Name)
 		}
 	}
 	return names, 2*len(names) >= len(nodes)-1
-}
-
-// hasReported says whether the Node has a condition Ready.
-func hasReported(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return true
-		}
-	}
-	return false
 }
 
 // sample chooses a few Nodes, those first whose Leases are known.

@@ -55,8 +55,8 @@ func TestBehind(t *testing.T) {
 		"a Machine that is released no more": {memory: memory{released: true}, shown: m, later: staleAfter, restored: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock := testingclock.NewFakePassiveClock(time.Now())
-			r := &reconciler{machines: server.user, clock: clock}
+			clock := testingclock.NewFakeClock(time.Now())
+			r := &reconciler{Options: Options{Clock: clock}, live: server.user}
 			mem := c.memory
 			mem.lifecycle.Gone = true
 			wait, err := r.behind(t.Context(), c.shown, &mem)

@@ -4,8 +4,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/metrics"
 )
 
@@ -64,6 +66,23 @@ func (m *measures) failed(reason string) {
 		reason = "Other"
 	}
 	m.failures.WithLabelValues(reason).Inc()
+}
+
+// recordEvents emits a step's events and counts its failures. Their texts are lifecycle's, and
+// stable.
+func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
+	for _, e := range step.Events {
+		severity := corev1.EventTypeNormal
+		if e.Warning {
+			severity = corev1.EventTypeWarning
+			r.measures.failed(e.Reason)
+		}
+		action := string(step.Do)
+		if step.Do == lifecycle.Nothing {
+			action = "Observe"
+		}
+		r.events.Eventf(s.machine, nil, severity, e.Reason, action, "%s", e.Message)
+	}
 }
 
 // warnings are the documented reasons of things that get in a Machine's way.

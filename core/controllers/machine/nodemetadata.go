@@ -9,25 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
-
-// nodeMetadata is what a Machine wants on its Node.
-type nodeMetadata struct {
-	labels, annotations map[string]string
-	taints              []corev1.Taint
-	providerID          string
-	rollout             nodeRollout
-}
 
 // nodeRollout is what a rollout wants of a Node.
 type nodeRollout struct {
@@ -43,15 +32,6 @@ type nodeRollout struct {
 // outdatedTaint is on Nodes of Machines that are being replaced.
 var outdatedTaint = corev1.Taint{Key: clusterv1alpha1.OutdatedTaint, Effect: corev1.TaintEffectPreferNoSchedule}
 
-// nodeMetadataOf is what a Machine wants on its Node.
-func nodeMetadataOf(m *clusterv1alpha1.Machine, rollout nodeRollout) nodeMetadata {
-	d := nodeMetadata{labels: bootstrap.NodeLabels(m), annotations: nodeAnnotations(m), providerID: providerID(m), rollout: rollout}
-	for _, t := range m.Spec.Taints {
-		d.taints = append(d.taints, t.NodeTaint())
-	}
-	return d
-}
-
 // nodeAnnotations are the annotations of the Node. Two of them never come from a template: the note
 // about what is ours, and the order to delete the machine, which each replacement would obey at
 // once.
@@ -64,28 +44,34 @@ func nodeAnnotations(m *clusterv1alpha1.Machine) map[string]string {
 	return annotations
 }
 
-// isApplied says whether the Node has everything that is wanted, and nothing that was ours and is
+// wantedNode is the Node of the scope as it should be.
+func (s *machineScope) wantedNode() *corev1.Node {
+	return wantedNode(s.node, s.machine, s.rollout)
+}
+
+// isSynced says whether the Node has everything that is wanted, and nothing that was ours and is
 // wanted no more.
-func (d nodeMetadata) isApplied(node *corev1.Node) bool {
-	wanted := d.on(node)
+func isSynced(node, wanted *corev1.Node) bool {
 	return node.Spec.ProviderID == wanted.Spec.ProviderID && sameTaints(node.Spec.Taints, wanted.Spec.Taints) &&
 		maps.Equal(node.Labels, wanted.Labels) && maps.Equal(node.Annotations, wanted.Annotations)
 }
 
-// on returns the Node as it should be. It shares with node what does not differ.
-func (d nodeMetadata) on(node *corev1.Node) *corev1.Node {
+// wantedNode returns the Node as its Machine wants it. It shares with node what does not differ.
+func wantedNode(node *corev1.Node, m *clusterv1alpha1.Machine, rollout nodeRollout) *corev1.Node {
 	wanted := *node
-	wanted.Spec.ProviderID = d.providerID
-	annotations, was := d.annotations, ownership.ReadManaged(node)
-	taints := d.taints
-	if d.rollout.outdated && (d.rollout.pending.IsZero() || slices.Contains(was.Taints, taintKey(outdatedTaint))) {
-		taints = append(slices.Clip(taints), outdatedTaint)
+	wanted.Spec.ProviderID = ptr.Deref(m.Spec.ProviderID, "")
+	annotations, was := nodeAnnotations(m), ownership.ReadManaged(node)
+	var taints []corev1.Taint
+	for _, t := range m.Spec.Taints {
+		taints = append(taints, t.NodeTaint())
 	}
-	if d.needsHold(node, was) {
-		annotations = maps.Clone(annotations)
+	if rollout.outdated && (rollout.pending.IsZero() || slices.Contains(was.Taints, taintKey(outdatedTaint))) {
+		taints = append(taints, outdatedTaint)
+	}
+	if rollout.needsHold(node, annotations, was) {
 		annotations[clusterv1alpha1.ScaleDownDisabledAnnotation] = "true"
 	}
-	ownership.SyncMetadata(&wanted, d.labels, annotations)
+	ownership.SyncMetadata(&wanted, bootstrap.NodeLabels(m), annotations)
 	wanted.Spec.Taints = mergeTaints(node.Spec.Taints, taints, was.Taints)
 	ours := make([]string, 0, len(taints))
 	for _, t := range taints {
@@ -100,16 +86,16 @@ func (d nodeMetadata) on(node *corev1.Node) *corev1.Node {
 	return &wanted
 }
 
-// needsHold says whether the Node is to carry our ScaleDownDisabledAnnotation. Where somebody else
-// has set that annotation, the value stays as it is.
-func (d nodeMetadata) needsHold(node *corev1.Node, was ownership.Managed) bool {
+// needsHold says whether the Node is to carry our ScaleDownDisabledAnnotation. Where somebody else,
+// or the Machine's template, has set that annotation, the value stays as it is.
+func (r nodeRollout) needsHold(node *corev1.Node, templated map[string]string, was ownership.Managed) bool {
 	_, there := node.Annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
-	_, templated := d.annotations[clusterv1alpha1.ScaleDownDisabledAnnotation]
+	_, isTemplated := templated[clusterv1alpha1.ScaleDownDisabledAnnotation]
 	ours := slices.Contains(was.Annotations, clusterv1alpha1.ScaleDownDisabledAnnotation)
-	if !d.rollout.holdScaleDown || templated || there && !ours {
+	if !r.holdScaleDown || isTemplated || there && !ours {
 		return false
 	}
-	return ours || d.rollout.pending.IsZero()
+	return ours || r.pending.IsZero()
 }
 
 // mergeTaints merges three-way: wanted taints are there, those that are only ours are not, others
@@ -146,15 +132,15 @@ func sameTaints(a, b []corev1.Taint) bool {
 	})
 }
 
-// applyNodeMetadata brings the Node, in one write, up to what core wants on it.
-func (r *reconciler) applyNodeMetadata(ctx context.Context, node *corev1.Node, d nodeMetadata) (*corev1.Node, error) {
-	wanted := d.on(node).DeepCopy()
+// sync brings the Node, in one write, up to what is wanted, and returns it as written.
+func (c nodeClient) sync(ctx context.Context, node, wanted *corev1.Node) (*corev1.Node, error) {
+	wanted = wanted.DeepCopy()
 	patch := client.MergeFrom(node)
 	if !sameTaints(node.Spec.Taints, wanted.Spec.Taints) {
 		// A merge patch replaces the whole list; others change it, too.
 		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	}
-	if err := r.nodes.Patch(ctx, wanted, patch); err != nil {
+	if err := c.Patch(ctx, wanted, patch); err != nil {
 		return nil, fmt.Errorf("claim node %s: %w", node.Name, err)
 	}
 	return wanted, nil
@@ -186,37 +172,8 @@ func (r *reconciler) observeRollout(ctx context.Context, s *machineScope) (nodeR
 	case mem.outdatedSince.IsZero():
 		mem.outdatedSince = s.state.Now
 	}
-	if due := mem.outdatedSince.Add(r.outdatedDelay); rollout.outdated && s.state.Now.Before(due) {
+	if due := mem.outdatedSince.Add(r.OutdatedNodeDelay); rollout.outdated && s.state.Now.Before(due) {
 		rollout.pending = due
 	}
 	return rollout, nil
-}
-
-// machinesIn returns the Machines of a set.
-func (r *reconciler) machinesIn(ctx context.Context, set client.Object) []reconcile.Request {
-	var machines clusterv1alpha1.MachineList
-	if err := r.client.List(ctx, &machines, client.InNamespace(set.GetNamespace()),
-		client.MatchingFields{ownership.Index: string(set.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(machines.Items))
-	for i := range machines.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{
-			Namespace: machines.Items[i].Namespace, Name: machines.Items[i].Name,
-		}})
-	}
-	return requests
-}
-
-// rolloutChanged passes what of a set its Machines' Nodes show.
-func rolloutChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-			return was[clusterv1alpha1.RolloutAnnotation] != is[clusterv1alpha1.RolloutAnnotation] ||
-				was[clusterv1alpha1.HoldScaleDownAnnotation] != is[clusterv1alpha1.HoldScaleDownAnnotation]
-		},
-	}
 }

@@ -109,8 +109,8 @@ func TestNodeMetadataIsMerged(t *testing.T) {
 			if c.machine != nil {
 				c.machine(m)
 			}
-			d, before := nodeMetadataOf(m, c.rollout), c.node.DeepCopy()
-			wanted := d.on(c.node)
+			before := c.node.DeepCopy()
+			wanted := wantedNode(c.node, m, c.rollout)
 			if diff := cmp.Diff(before, c.node); diff != "" {
 				t.Errorf("the cache's Node was changed: %s", diff)
 			}
@@ -127,8 +127,8 @@ func TestNodeMetadataIsMerged(t *testing.T) {
 			if _, ordered := wanted.Annotations[clusterv1alpha1.DeleteNowAnnotation]; ordered {
 				t.Error("the Node orders the end of its machine")
 			}
-			if d.isApplied(before) || !d.isApplied(wanted) {
-				t.Errorf("applied before %t, after %t", d.isApplied(before), d.isApplied(wanted))
+			if isSynced(before, wanted) || !isSynced(wanted, wantedNode(wanted, m, c.rollout)) {
+				t.Errorf("synced before %t, after %t", isSynced(before, wanted), isSynced(wanted, wantedNode(wanted, m, c.rollout)))
 			}
 		})
 	}

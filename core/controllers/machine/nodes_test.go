@@ -69,9 +69,9 @@ func TestFindNode(t *testing.T) {
 				}
 				b.newNode(&clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}, change)
 			}
-			r := &reconciler{nodes: b.nodeCache()}
+			nodes := nodeClient{Client: b.nodeCache()}
 			b.await("the match", func() (bool, any) {
-				got, err := r.findNode(t.Context(), m, ids, "m")
+				got, err := nodes.find(t.Context(), m, ids, "m")
 				b.check(err)
 				if c.conflict != "" {
 					return strings.Contains(got.conflict, c.conflict), got

@@ -2,13 +2,17 @@ package machine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/lifecycle"
@@ -35,6 +39,27 @@ type observability struct {
 	mu             sync.Mutex
 	cluster, nodes stopwatch
 	cloud          map[string]*stopwatch
+}
+
+// newObservability adds the clocks that timeouts run by to the manager. nodes is the API server of
+// the Nodes.
+func newObservability(mgr ctrl.Manager, o Options, m *measures, nodes rest.Interface) (*observability, error) {
+	watch := &observability{
+		clock: o.Clock, settle: o.Settle, drivers: o.Drivers, ask: []func(context.Context) error{pings(nodes)}, measures: m,
+		log: mgr.GetLogger().WithName("machine"), cloud: map[string]*stopwatch{},
+		heartbeats: newHeartbeats(o.Workload.GetClient(), o.Workload.GetAPIReader()),
+	}
+	if o.Workload != cluster.Cluster(mgr) {
+		own, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return nil, fmt.Errorf("make a client for the manager's API server: %w", err)
+		}
+		watch.ask = append(watch.ask, pings(own.RESTClient()))
+	}
+	if err := mgr.Add(watch); err != nil {
+		return nil, fmt.Errorf("add the clocks of timeouts: %w", err)
+	}
+	return watch, nil
 }
 
 // stopwatch adds up time that is known to have been good: that between two good readings of which
@@ -160,5 +185,16 @@ func pings(client rest.Interface) func(context.Context) error {
 			return nil
 		}
 		return err
+	}
+}
+
+// readHeartbeat finds out for a drain whether the kubelet of a silent Node can be heard after all,
+// and has it looked whether those of other Nodes are.
+func (o *observability) readHeartbeat(ctx context.Context, node string, found *lifecycle.Drain) {
+	o.heartbeats.want(o.clock.Now())
+	lease, err := o.heartbeats.leaseOf(ctx, node)
+	found.Silent, found.RenewTime = true, renewedAt(lease)
+	if err != nil {
+		found.LeaseError = err.Error()
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -35,10 +36,10 @@ type machineScope struct {
 // observe reads everything that lifecycle decides by.
 func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, since time.Time) (*machineScope, error) {
 	s := &machineScope{machine: m, memory: mem}
-	s.state = lifecycle.State{Now: r.clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
+	s.state = lifecycle.State{Now: r.Clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
 	s.state.Driver.LeadingSince = since
 	var err error
-	if s.state.Machine.UIDTaken, err = r.holderOfUID(ctx, m); err != nil {
+	if s.state.Machine.UIDTaken, err = holderOfUID(ctx, r.client, m); err != nil {
 		return nil, err
 	}
 	if s.state.Machine.UIDTaken != "" {
@@ -57,7 +58,7 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	if err := r.observeNode(ctx, s); err != nil {
 		return nil, err
 	}
-	pause, err := r.pauseOf(ctx, m)
+	pause, err := pauseOf(ctx, r.client, m)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +69,11 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 
 // observeNode finds the Node, as our last write left it where the cache does not have that yet.
 func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
-	rollout, err := r.observeRollout(ctx, s)
-	if err != nil {
+	var err error
+	if s.rollout, err = r.observeRollout(ctx, s); err != nil {
 		return err
 	}
-	found, err := r.observeNodeOf(ctx, s)
+	found, err := r.nodes.find(ctx, s.machine, s.state.KnownIDs(), s.nodeName())
 	if err != nil {
 		return err
 	}
@@ -84,25 +85,19 @@ func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
 			mem.node = nil
 		}
 	}
-	s.node, s.rollout = found.node, rollout
-	s.state.Node = found.describe(s.nodeMetadata())
+	s.takeNode(found)
 	return nil
-}
-
-// nodeMetadata is what the Machine, as it is now, wants on its Node.
-func (s *machineScope) nodeMetadata() nodeMetadata {
-	return nodeMetadataOf(s.machine, s.rollout)
 }
 
 // record is what stands in the Machine.
 func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	record := lifecycle.Machine{
-		UID:              machineUID(m),
+		UID:              ptr.Deref(m.Spec.MachineUID, ""),
 		Finalizer:        controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
-		ProviderID:       providerID(m),
-		DrainTimeout:     r.drains,
-		StartupTimeout:   r.startups,
-		UnreachableAfter: r.unreachable,
+		ProviderID:       ptr.Deref(m.Spec.ProviderID, ""),
+		DrainTimeout:     ptr.Deref(m.Spec.NodeDrainTimeout, metav1.Duration{Duration: r.DrainTimeout}).Duration,
+		StartupTimeout:   ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: r.StartupTimeout}).Duration,
+		UnreachableAfter: r.NodeUnreachableAfter,
 		Status:           lifecycle.Status(m.Status),
 		Generation:       m.Generation,
 	}
@@ -110,39 +105,7 @@ func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time
 		record.Forgotten = isForgotten(m)
 	}
-	if m.Spec.NodeDrainTimeout != nil {
-		record.DrainTimeout = m.Spec.NodeDrainTimeout.Duration
-	}
-	if m.Spec.NodeStartupTimeout != nil {
-		record.StartupTimeout = m.Spec.NodeStartupTimeout.Duration
-	}
 	return record
-}
-
-// checkBootstrap checks whether there can be user data for a machine that may yet be created, and
-// says how its kubelet fits the API server.
-func (r *reconciler) checkBootstrap(s *machineScope) error {
-	m := s.machine
-	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
-		return nil
-	}
-	refused, warning, err := r.checkSkew(m.Spec.Versions.Kubelet)
-	if err != nil {
-		return err
-	}
-	s.state.BootstrapWarning = warning
-	if m.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned || m.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
-		// A providerID alone is not enough: a create that failed half-way may have told it.
-		return nil
-	}
-	if refused != "" {
-		s.state.BootstrapError = refused
-		return nil
-	}
-	if err := bootstrap.Check(m); err != nil {
-		s.state.BootstrapError = err.Error()
-	}
-	return nil
 }
 
 // observeDriver asks the Machine's driver what it knows, and takes over how its last call ended.
@@ -153,7 +116,7 @@ func (r *reconciler) observeDriver(s *machineScope) error {
 		known.Unknown, known.UnknownReason = p.trouble.Message, p.trouble.Reason
 		return nil
 	}
-	d, err := r.drivers.For(p.effective.Provider)
+	d, err := r.Drivers.For(p.effective.Provider)
 	if unknown, is := errors.AsType[*driver.UnknownError](err); is {
 		known.Unknown = unknown.Error()
 		return nil

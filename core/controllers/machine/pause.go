@@ -8,20 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
 // pauseOf says why nothing is to be done for the Machine: it, or its Cluster, is paused.
-func (r *reconciler) pauseOf(ctx context.Context, m *clusterv1alpha1.Machine) (lifecycle.Pause, error) {
+func pauseOf(ctx context.Context, clusters client.Reader, m *clusterv1alpha1.Machine) (lifecycle.Pause, error) {
 	if annotations.IsPaused(m) {
 		c := conditions.Paused(m)
 		return lifecycle.Pause{Reason: c.Reason, Message: c.Message + "."}, nil
@@ -31,7 +31,7 @@ func (r *reconciler) pauseOf(ctx context.Context, m *clusterv1alpha1.Machine) (l
 	}
 	cluster := &clusterv1alpha1.Cluster{}
 	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterRef.Name}
-	err := r.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)
+	err := clusters.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && !annotations.IsPaused(cluster) {
 		return lifecycle.Pause{}, nil
 	}
@@ -62,7 +62,7 @@ func deleteNowOn(m *clusterv1alpha1.Machine, node *corev1.Node) string {
 // no template can ask it of others. Who may set the annotation is the API server's to judge: see
 // deploy/crds/forget_policy.yaml.
 func isForgotten(m *clusterv1alpha1.Machine) bool {
-	uid := machineUID(m)
+	uid := ptr.Deref(m.Spec.MachineUID, "")
 	return uid != "" && m.Annotations[clusterv1alpha1.ForgetAnnotation] == uid
 }
 
@@ -71,34 +71,35 @@ func (r *reconciler) deleteMachine(ctx context.Context, s *machineScope) error {
 	err := r.client.Delete(ctx, s.machine, client.Preconditions{UID: &s.machine.UID})
 	if err = client.IgnoreNotFound(err); err != nil {
 		s.state.Memory.DeleteNowAt = time.Time{}
-		s.memory.lifecycle = s.state.Memory
 		return fmt.Errorf("delete the Machine, as its annotation asks: %w", err)
 	}
 	return nil
 }
 
-// machinesUnder returns the Machines that name a Cluster.
-func (r *reconciler) machinesUnder(ctx context.Context, cluster client.Object) []reconcile.Request {
-	var machines clusterv1alpha1.MachineList
-	if err := r.client.List(ctx, &machines, client.InNamespace(cluster.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		return nil
+// leaveAlone does nothing for a Machine that another system works on, but to show why: no driver is
+// asked for it, no Secret read, no Node touched, no finalizer removed, also when it is deleted.
+// What a call that was under way came to is kept by its driver's client, and taken over if the
+// Machine is Millwright's again.
+//
+// Taking the VM over from the other system, by AdoptMachine, would begin here.
+func (r *reconciler) leaveAlone(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, why string, err error) (ctrl.Result, error) {
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	var requests []reconcile.Request
-	for i := range machines.Items {
-		if ref := machines.Items[i].Spec.ClusterRef; ref != nil && ref.Name == cluster.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machines.Items[i])})
-		}
+	if mem.driver != nil {
+		mem.driver.Untrack(client.ObjectKeyFromObject(m), mem.uid)
 	}
-	return requests
-}
-
-// pauseChanged passes a Cluster that is paused, or goes on.
-func pauseChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return annotations.IsPaused(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return annotations.IsPaused(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return annotations.IsPaused(e.ObjectOld) != annotations.IsPaused(e.ObjectNew)
-		},
+	contested := slices.Contains(m.Finalizers, clusterv1alpha1.MachineFinalizer) && !coexistence.IsLeftAlone(m)
+	version := m.ResourceVersion
+	result, err := coexistence.LeaveAlone(ctx, r.client, m, why)
+	if err != nil || m.ResourceVersion == version {
+		return result, err
 	}
+	mem.version = m.ResourceVersion
+	if contested {
+		// It was Millwright's before: two systems work on it now, or one was moved in without the
+		// other being stopped.
+		r.events.Eventf(m, nil, corev1.EventTypeWarning, clusterv1alpha1.ReasonManagedByAnother, "LeaveAlone", "%s", why)
+	}
+	return result, nil
 }

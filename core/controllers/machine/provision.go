@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
@@ -74,7 +72,7 @@ func (r *reconciler) provision(ctx context.Context, s *machineScope) error {
 	if p.checked, secretless = specresolver.Secretless(effective); secretless {
 		return nil
 	}
-	d, err := r.drivers.For(effective.Provider)
+	d, err := r.Drivers.For(effective.Provider)
 	if _, unknown := errors.AsType[*driver.UnknownError](err); unknown {
 		return nil // nobody is there to be told anything
 	}
@@ -92,7 +90,7 @@ func (r *reconciler) readSecrets(ctx context.Context, s *machineScope, d *driver
 		return err
 	}
 	p := &s.provision
-	if p.checked, err = r.specs.Check(ctx, p.effective, known); err != nil {
+	if p.checked, err = r.Specs.Check(ctx, p.effective, known); err != nil {
 		return err
 	}
 	p.secrets, p.missing, err = p.checked.Secrets(ctx)
@@ -152,7 +150,7 @@ func (r *reconciler) prepare(ctx context.Context, s *machineScope, step *lifecyc
 		return err
 	}
 	// Of a spec without secrets nobody has asked the rules yet.
-	if p.checked, err = r.specs.Check(ctx, p.effective, known); err != nil {
+	if p.checked, err = r.Specs.Check(ctx, p.effective, known); err != nil {
 		return err
 	}
 	request := s.driverRequest()
@@ -220,36 +218,4 @@ func (s *machineScope) recheckAfter() time.Duration {
 		return rotation
 	}
 	return 0
-}
-
-// machinesThatInherit returns the Machines that inherit from a MachineClass or a Cluster.
-func (r *reconciler) machinesThatInherit(index string) func(context.Context, client.Object) []reconcile.Request {
-	return func(ctx context.Context, from client.Object) []reconcile.Request {
-		var heirs clusterv1alpha1.MachineList
-		err := r.client.List(ctx, &heirs, client.InNamespace(from.GetNamespace()), client.MatchingFields{index: from.GetName()})
-		if err != nil {
-			// A cache has everything, or the manager is about to end.
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(heirs.Items))
-		for i := range heirs.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&heirs.Items[i])})
-		}
-		return requests
-	}
-}
-
-// classOf and clusterOf are index functions: what a Machine inherits from.
-func classOf(o client.Object) []string {
-	if from := o.(*clusterv1alpha1.Machine).Spec.ProviderSpec.ValueFrom; from != nil { //nolint:forcetypeassert // the index is of Machines
-		return []string{from.MachineClass.Name}
-	}
-	return nil
-}
-
-func clusterOf(o client.Object) []string {
-	if from := o.(*clusterv1alpha1.Machine).Spec.ClusterRef; from != nil { //nolint:forcetypeassert // the index is of Machines
-		return []string{from.Name}
-	}
-	return nil
 }

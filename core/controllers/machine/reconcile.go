@@ -5,12 +5,16 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/requeue"
@@ -19,29 +23,36 @@ import (
 // maxSteps bounds how many steps one reconcile takes; a life has fewer.
 const maxSteps = 12
 
-// soon is when to look again at a Machine that changed under our hands; its event is on the way.
-const soon = 100 * time.Millisecond
-
-// undecidedPause is the longest pause while a Machine may not go for its set's sake.
-const undecidedPause = 5 * time.Second
+// undecidedBackoff are the pauses while a Machine may not go for its set's sake.
+var undecidedBackoff = instance.Backoff{First: requeue.Soon, Last: 5 * time.Second}
 
 // staleAfter is how long the cache may be behind before the API server itself is asked.
 const staleAfter = 10 * time.Second
 
-// Reconcile brings one Machine as far as it gets without waiting.
-func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+// Reconcile brings one Machine as far as it gets without waiting. It is a span of its trace.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
+	ctx, span := r.tracer.Start(ctx, "reconcile Machine", trace.WithAttributes(
+		attribute.String("millwright.machine.namespace", req.Namespace), attribute.String("millwright.machine.name", req.Name)))
+	defer span.End()
+	if result, err = r.reconcile(ctx, req); err != nil {
+		span.SetStatus(codes.Error, "the log says why")
+	}
+	return result, err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	m := &clusterv1alpha1.Machine{}
 	if err := r.client.Get(ctx, req.NamespacedName, m); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.machineMemories.forget(req.NamespacedName)
+			r.memories.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	mem, since := r.machineMemories.get(m, r.clock.Now())
+	mem, since := r.memories.get(m, r.Clock.Now())
 	if wait, err := r.behind(ctx, m, mem); err != nil || wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	if why, err := r.foreigners.WhyMachine(ctx, m, r.machines); err != nil || why != "" {
+	if why, err := r.foreigners.WhyMachine(ctx, m, r.live); err != nil || why != "" {
 		return r.leaveAlone(ctx, m, mem, why, err)
 	}
 	s, err := r.observe(ctx, m, mem, since)
@@ -51,11 +62,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := r.advance(ctx, s)
 	if errors.Is(err, ownership.ErrNameNotRecorded) {
 		mem.undecided++
-		return ctrl.Result{RequeueAfter: min(soon<<min(mem.undecided-1, 10), undecidedPause)}, nil
+		return ctrl.Result{RequeueAfter: undecidedBackoff.Nth(mem.undecided)}, nil
 	}
 	if apierrors.IsConflict(err) {
 		log.FromContext(ctx).V(1).Info("Machine or Node changed meanwhile", "error", err)
-		return ctrl.Result{RequeueAfter: soon}, nil
+		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	return result, err
 }
@@ -65,7 +76,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // does not have the write any more, because it was restored from a backup, nothing that was
 // remembered of the Machine holds.
 func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory) (time.Duration, error) {
-	now := r.clock.Now()
+	now := r.Clock.Now()
 	if !mem.ahead(m) {
 		mem.behindSince = time.Time{}
 		return 0, nil
@@ -77,7 +88,7 @@ func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem
 		return wait, nil
 	}
 	actual := &clusterv1alpha1.Machine{}
-	if err := r.machines.Get(ctx, client.ObjectKeyFromObject(m), actual); err != nil {
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(m), actual); err != nil {
 		return staleAfter, client.IgnoreNotFound(err)
 	}
 	if actual.UID != m.UID || !mem.ahead(actual) {
@@ -90,10 +101,10 @@ func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem
 
 // advance takes steps until there is nothing to do but wait.
 func (r *reconciler) advance(ctx context.Context, s *machineScope) (ctrl.Result, error) {
+	defer func() { s.memory.lifecycle = s.state.Memory }()
 	for range maxSteps {
 		step := lifecycle.Next(s.state)
-		s.state.Memory, s.memory.lifecycle = step.Memory, step.Memory
-		s.state.Driver.Outcome = nil
+		s.state.Memory, s.state.Driver.Outcome = step.Memory, nil
 		waits, err := r.apply(ctx, s, step)
 		if err != nil {
 			return ctrl.Result{}, err

@@ -6,6 +6,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -13,13 +14,13 @@ import (
 
 // holderOfUID names, for people, the Machine that has m's machineUID and had it first; empty where
 // m may have it.
-func (r *reconciler) holderOfUID(ctx context.Context, m *clusterv1alpha1.Machine) (string, error) {
-	uid := machineUID(m)
+func holderOfUID(ctx context.Context, machines client.Reader, m *clusterv1alpha1.Machine) (string, error) {
+	uid := ptr.Deref(m.Spec.MachineUID, "")
 	if uid == "" {
 		return "", nil
 	}
 	var same clusterv1alpha1.MachineList
-	if err := r.client.List(ctx, &same, client.MatchingFields{machineUIDIndex: uid}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := machines.List(ctx, &same, client.MatchingFields{machineUIDIndex: uid}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list the Machines of a machineUID: %w", err)
 	}
 	for i := range same.Items {

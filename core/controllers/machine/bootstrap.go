@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
 )
 
@@ -46,20 +47,36 @@ func (a *apiServer) current() (string, error) {
 	return a.version, nil
 }
 
-// checkSkew holds the kubelet's version against the API server's: refused is why such a machine is
-// not made, warning what is to be said about one that is made all the same. Both are empty for a
-// version that Kubernetes supports.
-func (r *reconciler) checkSkew(kubelet string) (refused, warning string, err error) {
+// checkBootstrap checks whether there can be user data for a machine that may yet be created, and
+// says how its kubelet fits the API server.
+func (r *reconciler) checkBootstrap(s *machineScope) error {
+	m := s.machine
+	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
+		return nil
+	}
 	version, err := r.apiServer.current()
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	tooNew, tooOld, err := bootstrap.CheckSkew(kubelet, version)
-	if err != nil {
-		return err.Error(), "", nil //nolint:nilerr // the version is the user's to mend; the condition says so
+	tooNew, tooOld, err := bootstrap.CheckSkew(m.Spec.Versions.Kubelet, version)
+	switch {
+	case err != nil:
+		// The version is the user's to mend.
+		tooNew = err.Error()
+	case r.EnforceSkew:
+		tooNew, tooOld = tooNew+tooOld, ""
 	}
-	if r.enforceSkew {
-		return tooNew + tooOld, "", nil
+	s.state.BootstrapWarning = tooOld
+	if m.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned || m.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
+		// A providerID alone is not enough: a create that failed half-way may have told it.
+		return nil
 	}
-	return tooNew, tooOld, nil
+	if tooNew != "" {
+		s.state.BootstrapError = tooNew
+		return nil
+	}
+	if err := bootstrap.Check(m); err != nil {
+		s.state.BootstrapError = err.Error()
+	}
+	return nil
 }
