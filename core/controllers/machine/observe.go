@@ -90,14 +90,14 @@ func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
 }
 
 // record is what stands in the Machine.
-func (r *reconciler) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
+func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	record := lifecycle.Machine{
 		UID:              ptr.Deref(m.Spec.MachineUID, ""),
 		Finalizer:        controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
 		ProviderID:       ptr.Deref(m.Spec.ProviderID, ""),
-		DrainTimeout:     ptr.Deref(m.Spec.NodeDrainTimeout, metav1.Duration{Duration: r.DrainTimeout}).Duration,
-		StartupTimeout:   ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: r.StartupTimeout}).Duration,
-		UnreachableAfter: r.NodeUnreachableAfter,
+		DrainTimeout:     ptr.Deref(m.Spec.NodeDrainTimeout, metav1.Duration{Duration: o.DrainTimeout}).Duration,
+		StartupTimeout:   ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: o.StartupTimeout}).Duration,
+		UnreachableAfter: o.NodeUnreachableAfter,
 		Status:           lifecycle.Status(m.Status),
 		Generation:       m.Generation,
 	}

@@ -64,6 +64,7 @@ func (r *reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		mem.undecided++
 		return ctrl.Result{RequeueAfter: undecidedBackoff.Nth(mem.undecided)}, nil
 	}
+	mem.undecided = 0
 	if apierrors.IsConflict(err) {
 		log.FromContext(ctx).V(1).Info("Machine or Node changed meanwhile", "error", err)
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil

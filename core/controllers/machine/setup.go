@@ -106,15 +106,16 @@ func Add(mgr ctrl.Manager, o Options) error {
 		apiServer:  &apiServer{discovery: serverVersion, clock: o.Clock},
 		foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
-	nodes := handler.TypedEnqueueRequestsFromMapFunc(r.machinesOf)
+	find := machineFinder{cache: mgr.GetClient()}
+	nodes := handler.TypedEnqueueRequestsFromMapFunc(find.machinesOf)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1alpha1.Machine{}).
-		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.machinesIn),
+		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(find.machinesIn),
 			builder.WithPredicates(predicate.Or(rolloutChanged(), coexistence.LeftAloneChanged()))).
-		Watches(&clusterv1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(r.machinesThatInherit(machineClassIndex)),
+		Watches(&clusterv1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(find.machinesThatInherit(machineClassIndex)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.machinesThatInherit(machineClusterIndex)),
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(find.machinesThatInherit(machineClusterIndex)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, pauseChanged()))).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).

@@ -98,11 +98,14 @@ func addresses(all []corev1.NodeAddress) []string {
 	return found
 }
 
-// machinesWith returns the Machines that options choose from the cache, to be reconciled. The cache
-// has everything, or the manager is about to end.
-func (r *reconciler) machinesWith(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+// machineFinder finds the Machines to be reconciled for another object, in the cache of Machines.
+type machineFinder struct{ cache client.Reader }
+
+// machinesWith returns the Machines that options choose. The cache has everything, or the manager
+// is about to end.
+func (f machineFinder) machinesWith(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	var machines clusterv1alpha1.MachineList
-	if err := r.client.List(ctx, &machines, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := f.cache.List(ctx, &machines, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(machines.Items))
@@ -113,7 +116,7 @@ func (r *reconciler) machinesWith(ctx context.Context, options ...client.ListOpt
 }
 
 // machinesOf returns the Machines that a Node may belong to.
-func (r *reconciler) machinesOf(ctx context.Context, node *corev1.Node) []reconcile.Request {
+func (f machineFinder) machinesOf(ctx context.Context, node *corev1.Node) []reconcile.Request {
 	var requests []reconcile.Request
 	if owner := node.Annotations[clusterv1alpha1.NodeMachineAnnotation]; owner != "" {
 		namespace, name, _ := strings.Cut(owner, "/")
@@ -124,20 +127,20 @@ func (r *reconciler) machinesOf(ctx context.Context, node *corev1.Node) []reconc
 		signs = append(signs, node.Spec.ProviderID)
 	}
 	for _, sign := range signs {
-		requests = append(requests, r.machinesWith(ctx, client.MatchingFields{machineNodeIndex: sign})...)
+		requests = append(requests, f.machinesWith(ctx, client.MatchingFields{machineNodeIndex: sign})...)
 	}
 	return requests
 }
 
 // machinesIn returns the Machines of a set.
-func (r *reconciler) machinesIn(ctx context.Context, set client.Object) []reconcile.Request {
-	return r.machinesWith(ctx, client.InNamespace(set.GetNamespace()), client.MatchingFields{ownership.Index: string(set.GetUID())})
+func (f machineFinder) machinesIn(ctx context.Context, set client.Object) []reconcile.Request {
+	return f.machinesWith(ctx, client.InNamespace(set.GetNamespace()), client.MatchingFields{ownership.Index: string(set.GetUID())})
 }
 
 // machinesThatInherit returns the Machines that inherit from a MachineClass or name a Cluster.
-func (r *reconciler) machinesThatInherit(index string) handler.MapFunc {
+func (f machineFinder) machinesThatInherit(index string) handler.MapFunc {
 	return func(ctx context.Context, from client.Object) []reconcile.Request {
-		return r.machinesWith(ctx, client.InNamespace(from.GetNamespace()), client.MatchingFields{index: from.GetName()})
+		return f.machinesWith(ctx, client.InNamespace(from.GetNamespace()), client.MatchingFields{index: from.GetName()})
 	}
 }
 
