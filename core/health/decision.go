@@ -35,23 +35,6 @@ func (l Limits) pause(attempts int) time.Duration {
 	return pause
 }
 
-// Machine is what counts about one Machine of the set.
-type Machine struct {
-	UID     string
-	Created time.Time
-	// Deleting: on its way out. Whether it has failed is not to be seen any more.
-	Deleting bool
-	// Failed: it will never work. FailedSince is since when that is known; zero if only just.
-	Failed      bool
-	FailedSince time.Time
-	// Preserved: it is not replaced.
-	Preserved bool
-	// Available: ready for long enough to count.
-	Available bool
-	// Stopped: its VM is switched off, so it is not coming up.
-	Stopped bool
-}
-
 // State is all that Decide looks at. The order of Machines means nothing.
 type State struct {
 	Limits Limits
@@ -120,6 +103,37 @@ func Decide(s State) Verdict {
 	default:
 		return Verdict{Replace: settled[:min(budget, len(settled))]}
 	}
+}
+
+// Attempts count how often failed Machines of a set were replaced in vain. The zero value is none.
+type Attempts struct {
+	// Count is how often Machines were replaced since one came up that was created after Since.
+	Count int
+	// Since is when the newest Machine was created that was there at the last attempt. It is the
+	// API server's time, like that of all creations.
+	Since time.Time
+}
+
+// After returns the attempts after one more, when these Machines were there.
+func (a Attempts) After(machines []Machine) Attempts {
+	a.Count++
+	for _, m := range machines {
+		if m.Created.After(a.Since) {
+			a.Since = m.Created
+		}
+	}
+	return a
+}
+
+// Seen returns the attempts as they count when these Machines are seen: none if one has come up
+// that was created after the last.
+func (a Attempts) Seen(machines []Machine) Attempts {
+	for _, m := range machines {
+		if m.Available && m.Created.After(a.Since) {
+			return Attempts{}
+		}
+	}
+	return a
 }
 
 // failed returns the Machines that could be replaced, the newest first. Of those of one second the

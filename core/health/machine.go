@@ -11,6 +11,59 @@ import (
 	"github.com/millwright-dev/millwright/core/foreign"
 )
 
+// Machine is what counts about one Machine where a set decides which to create and to delete.
+type Machine struct {
+	Name, UID string
+	// Deleting: on its way out. Whether it has failed is not to be seen any more.
+	Deleting bool
+	// Marked: somebody asked for this one to go first when there are to be fewer.
+	Marked bool
+	// Failed: it will never work. FailedSince is since when that is known; zero if only just.
+	Failed      bool
+	FailedSince time.Time
+	// Preserved: it is not replaced when it has failed, and goes after others that are like it.
+	Preserved bool
+	// Stopped: its VM is switched off, so it is not coming up.
+	Stopped bool
+	// Refused: it failed because of its spec, and the set would create the next one from the same
+	// spec.
+	Refused bool
+	// Unadopted: it came with the id of a VM that is not its own, or with the uid of another
+	// Machine. It will never have a VM.
+	Unadopted bool
+	// HasNode: it has joined the cluster.
+	HasNode bool
+	// Available: ready for long enough to count.
+	Available bool
+	// Priority: those with a lower one go first.
+	Priority int32
+	Created  time.Time
+}
+
+// MachineOf reads a Machine, but for FailedSince, Refused and Available, which the caller knows.
+func MachineOf(m *clusterv1alpha1.Machine) Machine {
+	return Machine{
+		Name:      m.Name,
+		UID:       string(m.UID),
+		Deleting:  !m.DeletionTimestamp.IsZero(),
+		Marked:    annotations.IsMarkedForDeletion(m),
+		Failed:    HasFailed(m),
+		Unadopted: isUnadopted(m),
+		HasNode:   m.Status.NodeRef != nil,
+		Preserved: annotations.IsPreserved(m),
+		Stopped:   InstanceReason(m) == clusterv1alpha1.ReasonInstanceStopped,
+		Priority:  annotations.Priority(m),
+		Created:   m.CreationTimestamp.Time,
+	}
+}
+
+// isUnadopted is false while the driver has not answered.
+func isUnadopted(m *clusterv1alpha1.Machine) bool {
+	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionInstanceReady)
+	return c != nil && c.Status == metav1.ConditionFalse &&
+		(c.Reason == clusterv1alpha1.ReasonNotAdopted || c.Reason == clusterv1alpha1.ReasonMachineUIDTaken)
+}
+
 // IsReady says whether the Machine is Ready and not being deleted.
 func IsReady(m *clusterv1alpha1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionReady)

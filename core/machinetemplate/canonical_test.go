@@ -56,15 +56,15 @@ func TestTemplatesOfTheSameVMAreEqual(t *testing.T) {
 // Whoever adds a field decides which.
 func TestEveryFieldIsInPlaceOrNot(t *testing.T) {
 	own := map[string]bool{"MachineUID": true, "ProviderID": true}
-	inPlace := map[string]bool{"Metadata": true, "Taints": true, "NodeDrainTimeout": true, "NodeStartupTimeout": true}
+	reachesMachines := map[string]bool{"Metadata": true, "Taints": true, "NodeDrainTimeout": true, "NodeStartupTimeout": true}
 	for field := range reflect.TypeFor[clusterv1alpha1.MachineSpec]().Fields() {
 		spec := &clusterv1alpha1.MachineSpec{}
 		value := reflect.ValueOf(spec).Elem().FieldByIndex(field.Index)
 		fill(value)
-		vm, part := forVM(spec), InPlace(spec)
+		vm, part := forVM(spec), inPlace(spec)
 		inVM := !reflect.ValueOf(vm).FieldByIndex(field.Index).IsZero()
 		inPart := !reflect.ValueOf(part).FieldByIndex(field.Index).IsZero()
-		if inPart != inPlace[field.Name] || inVM == (inPlace[field.Name] || own[field.Name]) {
+		if inPart != reachesMachines[field.Name] || inVM == (reachesMachines[field.Name] || own[field.Name]) {
 			t.Errorf("%s: needs another VM: %t, in place: %t", field.Name, inVM, inPart)
 		}
 	}

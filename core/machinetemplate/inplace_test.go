@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -25,14 +26,14 @@ func TestOnlyTheInPlacePartIsCopied(t *testing.T) {
 	}
 	want := machine.DeepCopy()
 	want.Metadata.Labels, want.Taints, want.NodeDrainTimeout = template.Metadata.Labels, template.Taints, template.NodeDrainTimeout
-	if IsSameInPlace(InPlace(machine), InPlace(template)) {
+	if apiequality.Semantic.DeepEqual(inPlace(machine), inPlace(template)) {
 		t.Error("they are the same before anything was copied")
 	}
 	CopyInPlace(machine, template)
 	if diff := cmp.Diff(want, machine); diff != "" {
 		t.Errorf("what needs another VM, and what is the machine's own, has to stay: -want +got:\n%s", diff)
 	}
-	if !IsSameInPlace(InPlace(machine), InPlace(template)) {
+	if !apiequality.Semantic.DeepEqual(inPlace(machine), inPlace(template)) {
 		t.Error("they differ after they were copied")
 	}
 	machine.Metadata.Labels["team"] = "b"

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
@@ -50,10 +48,10 @@ func forVM(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 	return clusterv1alpha1.MachineSpec{ProviderSpec: spec.ProviderSpec, ClusterRef: spec.ClusterRef, Versions: spec.Versions}
 }
 
-// InPlace returns the part of a spec that reaches Machines that exist already: all but what needs
+// inPlace returns the part of a spec that reaches Machines that exist already: all but what needs
 // another VM, and what is each Machine's own. What it leaves out is zero. It shares memory with the
 // spec.
-func InPlace(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
+func inPlace(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 	part := *spec
 	part.ProviderSpec, part.ClusterRef, part.Versions = clusterv1alpha1.ProviderSpec{}, nil, clusterv1alpha1.MachineVersions{}
 	part.MachineUID, part.ProviderID = nil, nil
@@ -62,15 +60,10 @@ func InPlace(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 	return part
 }
 
-// IsSameInPlace says whether two results of InPlace mean the same.
-func IsSameInPlace(a, b clusterv1alpha1.MachineSpec) bool {
-	return apiequality.Semantic.DeepEqual(a, b)
-}
-
 // CopyInPlace copies the in-place part of from, and leaves the rest of to as it is. They share no
 // memory afterwards.
 func CopyInPlace(to, from *clusterv1alpha1.MachineSpec) {
-	part := InPlace(from.DeepCopy())
+	part := inPlace(from.DeepCopy())
 	part.ProviderSpec, part.ClusterRef, part.Versions = to.ProviderSpec, to.ClusterRef, to.Versions
 	part.MachineUID, part.ProviderID = to.MachineUID, to.ProviderID
 	part.Metadata.CreationTimestamp = to.Metadata.CreationTimestamp

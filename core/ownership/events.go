@@ -3,8 +3,10 @@ package ownership
 import (
 	"context"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -37,29 +39,37 @@ func EnqueueOwners(owners func(context.Context, client.Object) []reconcile.Reque
 	}
 }
 
-// Adopter is an object that adopts what it selects.
-type Adopter struct {
-	client.Object
-	Selector clusterv1alpha1.LabelSelector
+// OwnersIn finds, in a cache, whom a change of a MachineSet or a Machine concerns: its controller,
+// if that is a MachineDeployment or a MachineSet of this API group. For an object without a
+// controller it finds those that would adopt it.
+func OwnersIn(cache client.Reader) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, o client.Object) []reconcile.Request { return ownersOf(ctx, cache, o) }
 }
 
-// OwnersOf returns whom a change of the object concerns: its controller, if that is of this API
-// group's kind of that name. If the object has no controller, it returns those that would adopt it;
-// adopters is called only then.
-func OwnersOf(o client.Object, kind string, adopters func() []Adopter) []reconcile.Request {
-	if metav1.GetControllerOf(o) != nil {
+func ownersOf(ctx context.Context, cache client.Reader, o client.Object) []reconcile.Request {
+	kind, owners := clusterv1alpha1.MachineSetKind, client.ObjectList(&clusterv1alpha1.MachineSetList{})
+	if _, isSet := o.(*clusterv1alpha1.MachineSet); isSet {
+		kind, owners = clusterv1alpha1.MachineDeploymentKind, &clusterv1alpha1.MachineDeploymentList{}
+	}
+	if metav1.GetControllerOfNoCopy(o) != nil {
 		owner := ControllerOf(o, kind)
 		if owner == nil {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}}
 	}
-	var requests []reconcile.Request
-	for _, a := range adopters() {
-		selector, err := a.Selector.AsSelector()
-		if err == nil && selector.Matches(labels.Set(o.GetLabels())) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(a)})
-		}
+	if err := cache.List(ctx, owners, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
 	}
+	var requests []reconcile.Request
+	_ = apimeta.EachListItem(owners, func(item runtime.Object) error {
+		if owner, ok := item.(client.Object); ok {
+			selector, err := selectorOf(owner)
+			if err == nil && selector.Matches(labels.Set(o.GetLabels())) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+			}
+		}
+		return nil
+	})
 	return requests
 }

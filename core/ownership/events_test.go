@@ -1,6 +1,8 @@
 package ownership
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,16 +11,29 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
+// setLister is a cache that holds these sets.
+type setLister []clusterv1alpha1.MachineSet
+
+func (l setLister) List(_ context.Context, out client.ObjectList, _ ...client.ListOption) error {
+	if sets, ok := out.(*clusterv1alpha1.MachineSetList); ok {
+		sets.Items = l
+	}
+	return nil
+}
+
+func (setLister) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.ErrUnsupported
+}
+
 func TestChangeConcernsTheControllerOrItsAdopters(t *testing.T) {
 	labels := map[string]string{"group": "a"}
-	adopters := func() []Adopter {
-		set := &clusterv1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "adopter"}}
-		stranger := &clusterv1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}
-		return []Adopter{
-			{Object: set, Selector: clusterv1alpha1.LabelSelector{MatchLabels: labels}},
-			{Object: stranger, Selector: clusterv1alpha1.LabelSelector{MatchLabels: map[string]string{"group": "b"}}},
-		}
-	}
+	cache := setLister{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "adopter"},
+		Spec:       clusterv1alpha1.MachineSetSpec{Selector: clusterv1alpha1.LabelSelector{MatchLabels: labels}},
+	}, {
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"},
+		Spec:       clusterv1alpha1.MachineSetSpec{Selector: clusterv1alpha1.LabelSelector{MatchLabels: map[string]string{"group": "b"}}},
+	}}
 	ours := clusterv1alpha1.GroupVersion.String()
 	for _, tc := range []struct {
 		name  string
@@ -39,7 +54,7 @@ func TestChangeConcernsTheControllerOrItsAdopters(t *testing.T) {
 				m.OwnerReferences = []metav1.OwnerReference{*tc.owner}
 			}
 			got := client.ObjectKey{}
-			for _, request := range OwnersOf(m, clusterv1alpha1.MachineSetKind, adopters) {
+			for _, request := range OwnersIn(cache)(t.Context(), m) {
 				got = request.NamespacedName
 			}
 			if want := (client.ObjectKey{Namespace: "ns", Name: tc.want}); tc.want != "" && got != want || tc.want == "" && got.Name != "" {

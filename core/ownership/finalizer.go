@@ -3,9 +3,7 @@ package ownership
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -20,20 +18,9 @@ var ErrNameNotRecorded = errors.New("the MachineSet has not recorded yet that th
 // restarted before that would create the name once more if it did not find the Machine. Machines
 // without a set may always go, and those of a set that is gone or being deleted.
 func CheckRemoval(ctx context.Context, reader client.Reader, m *clusterv1alpha1.Machine) error {
-	owner := ControllerOf(m, clusterv1alpha1.MachineSetKind)
-	if owner == nil {
-		return nil
-	}
-	set := &clusterv1alpha1.MachineSet{}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: owner.Name}, set)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look up the Machine's set: %w", err)
-	}
-	if set.UID != owner.UID || !set.DeletionTimestamp.IsZero() {
-		return nil
+	set, err := SetOf(ctx, reader, m)
+	if err != nil || set == nil || !set.DeletionTimestamp.IsZero() {
+		return err
 	}
 	if !scale.IsDecided(set.Name, string(set.UID), m.Name, set.Status.NextIndex) {
 		return ErrNameNotRecorded

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -62,14 +63,14 @@ func restart() event {
 	return event{"restart", func(w *world) { w.retemplate(1) }}
 }
 
-func percent(n int32) Amount { return Amount{Value: n, Percent: true} }
-func number(n int32) Amount  { return Amount{Value: n} }
+func percent(n int32) *intstr.IntOrString { return new(intstr.FromString(fmt.Sprintf("%d%%", n))) }
+func number(n int32) *intstr.IntOrString  { return new(intstr.FromInt32(n)) }
 
 // Each scenario begins with a settled deployment of template t0, and at step 0 its event happens.
 var scenarios = []struct {
 	name, why          string
 	replicas           int32
-	surge, unavailable Amount
+	surge, unavailable *intstr.IntOrString
 	strategy           clusterv1alpha1.MachineDeploymentStrategyType
 	events             map[int][]event
 }{

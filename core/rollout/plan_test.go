@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 func TestAmountsAreResolvedAsForDeploymentsOfApps(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
 		replicas           int32
-		surge, unavailable Amount
+		surge, unavailable *intstr.IntOrString
 		want               Limits
 	}{
 		{"numbers stay", 10, number(3), number(2), Limits{3, 2}},
@@ -22,6 +23,8 @@ func TestAmountsAreResolvedAsForDeploymentsOfApps(t *testing.T) {
 		{"no more can be unavailable than there are", 3, number(1), number(10), Limits{1, 3}},
 		{"no replicas", 0, percent(25), percent(25), Limits{0, 0}},
 		{"negative numbers count as 0", 3, number(-1), percent(-50), Limits{0, 1}},
+		{"what is left out has its default", 3, nil, nil, Limits{1, 0}},
+		{"so has what nobody can read", 3, new(intstr.FromString("many")), new(intstr.FromString("")), Limits{1, 0}},
 		{"large numbers do not overflow", 100_000, percent(9999), percent(100), Limits{9_999_000, 100_000}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -17,11 +18,11 @@ var sizes = rapid.SampledFrom([]int32{5, 3, 8, 4, 2, 6, 1, 7, 0})
 
 var strategies = rapid.SampledFrom([]clusterv1alpha1.MachineDeploymentStrategyType{rollingUpdate, recreating, onDelete, "", rollingUpdate})
 
-var amounts = rapid.Custom(func(t *rapid.T) Amount {
+var amounts = rapid.Custom(func(t *rapid.T) *intstr.IntOrString {
 	if rapid.Bool().Draw(t, "percent") {
-		return Amount{Value: rapid.SampledFrom([]int32{0, 25, 50, 100}).Draw(t, "value"), Percent: true}
+		return percent(rapid.SampledFrom([]int32{0, 25, 50, 100}).Draw(t, "value"))
 	}
-	return Amount{Value: rapid.Int32Range(0, 3).Draw(t, "value")}
+	return number(rapid.Int32Range(0, 3).Draw(t, "value"))
 })
 
 func drawWorld(t *rapid.T) *world {

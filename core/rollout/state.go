@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
@@ -140,16 +142,9 @@ const (
 )
 
 // available counts the machines that are available.
-func (s *Set) available() int32 {
-	return s.count(func(m Machine) bool { return m.Available })
-}
-
-func (s *Set) count(of func(Machine) bool) int32 {
-	var n int32
+func (s *Set) available() (n int32) {
 	for _, m := range s.Machines {
-		if of(m) {
-			n++
-		}
+		n += int32(b2i(m.Available))
 	}
 	return n
 }
@@ -229,13 +224,7 @@ func (s State) Part(set *Set) Part {
 // IsRolling says whether an old set holds machines.
 func (s State) IsRolling() bool { return s.heldByOld() > 0 }
 
-// Amount is a number of machines, or a percentage of a deployment's replicas.
-type Amount struct {
-	Value   int32
-	Percent bool
-}
-
-// Limits are resolved amounts.
+// Limits are the amounts of a rolling update as numbers of machines.
 type Limits struct {
 	// MaxSurge is how many machines there may be beyond replicas.
 	MaxSurge int32
@@ -243,17 +232,14 @@ type Limits struct {
 	MaxUnavailable int32
 }
 
-// Resolve turns the amounts of a spec into numbers for a deployment of that many replicas. A
-// percentage of surge is rounded up, one of unavailable machines down, and if both come to 0, one
-// machine may be unavailable, for otherwise nothing could ever be replaced. No more machines can be
-// unavailable than there are. This is how Deployments of apps/v1 read the same fields
-// (k8s.io/kubernetes/pkg/controller/deployment/util, ResolveFenceposts and MaxUnavailable).
-// Negative numbers count as 0.
-func Resolve(replicas int32, surge, unavailable Amount) Limits {
-	l := Limits{
-		MaxSurge:       surge.of(replicas, 99),
-		MaxUnavailable: unavailable.of(replicas, 0),
-	}
+// Resolve turns the amounts of a spec into numbers for a deployment of that many replicas. What is
+// left out or cannot be read has the schema's default. A percentage of surge is rounded up, one of
+// unavailable machines down, and if both come to 0, one machine may be unavailable, for otherwise
+// nothing could ever be replaced. No more machines can be unavailable than there are. This is how
+// Deployments of apps/v1 read the same fields (k8s.io/kubernetes/pkg/controller/deployment/util,
+// ResolveFenceposts and MaxUnavailable). Negative numbers count as 0.
+func Resolve(replicas int32, surge, unavailable *intstr.IntOrString) Limits {
+	l := Limits{MaxSurge: scaled(surge, 1, replicas, true), MaxUnavailable: scaled(unavailable, 0, replicas, false)}
 	if l.MaxSurge == 0 && l.MaxUnavailable == 0 {
 		l.MaxUnavailable = 1
 	}
@@ -261,11 +247,10 @@ func Resolve(replicas int32, surge, unavailable Amount) Limits {
 	return l
 }
 
-// of resolves a; a percentage is rounded after round hundredths have been added.
-func (a Amount) of(replicas, round int32) int32 {
-	if a.Percent {
-		// Replicas are at most 100,000 and percentages 9,999: the result is an int32.
-		return max(int32((int64(a.Value)*int64(replicas)+int64(round))/100), 0)
+func scaled(amount *intstr.IntOrString, unset, of int32, roundUp bool) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(amount, int(of), roundUp)
+	if err != nil {
+		return unset
 	}
-	return max(a.Value, 0)
+	return int32(max(n, 0))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
@@ -20,7 +22,7 @@ const (
 // breaks, goes.
 type world struct {
 	replicas           int32
-	surge, unavailable Amount
+	surge, unavailable *intstr.IntOrString
 	strategy           clusterv1alpha1.MachineDeploymentStrategyType
 	paused             bool
 	history            int32

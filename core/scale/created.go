@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -26,6 +27,8 @@ type Names struct {
 	prefix string
 	next   int64
 	states map[int64]numberState
+	// lost is when requests were sent whose answer was lost.
+	lost map[int64]time.Time
 }
 
 // numberState is what is known of a number from next on.
@@ -45,7 +48,7 @@ const (
 // NewNames returns the names of the set with that name and uid. next is what was persisted, 0 at
 // first.
 func NewNames(set, uid string, next int64) *Names {
-	return &Names{prefix: namePrefix(set, uid), next: next, states: map[int64]numberState{}}
+	return &Names{prefix: namePrefix(set, uid), next: next, states: map[int64]numberState{}, lost: map[int64]time.Time{}}
 }
 
 // namePrefix is the set's name, shortened if need be, and a tag made from its uid.
@@ -102,8 +105,46 @@ func (n *Names) Take(count int) []string {
 // ignored.
 func (n *Names) MarkCreated(name string) { n.set(name, numberDecided) }
 
-// MarkRefused tells n that no Machine of that name was created, nor will be by an earlier request.
-func (n *Names) MarkRefused(name string) { n.set(name, numberRefused) }
+// MarkRefused tells n that the last request has created no Machine of that name. It is false, and
+// nothing changes, if one that was lost before may yet be carried out.
+func (n *Names) MarkRefused(name string) bool {
+	if i, _ := n.index(name); !n.lost[i].IsZero() {
+		return false
+	}
+	n.set(name, numberRefused)
+	return true
+}
+
+// MarkLost tells n that nobody knows what came of a request that was sent at that time.
+func (n *Names) MarkLost(name string, sent time.Time) {
+	if i, ok := n.index(name); ok {
+		n.lost[i] = sent
+	}
+}
+
+// LostSince is when the earliest of the requests was sent whose outcome nobody knows; zero if there
+// is none.
+func (n *Names) LostSince() time.Time {
+	var earliest time.Time
+	for _, sent := range n.lost {
+		if earliest.IsZero() || sent.Before(earliest) {
+			earliest = sent
+		}
+	}
+	return earliest
+}
+
+// GiveUpLost tells n that requests sent at that time or earlier are no longer under way, and that
+// all Machines they have created are marked.
+func (n *Names) GiveUpLost(until time.Time) {
+	for i, sent := range n.lost {
+		if !sent.After(until) {
+			delete(n.lost, i)
+			n.states[i] = numberRefused
+		}
+	}
+	n.compact()
+}
 
 func (n *Names) set(name string, state numberState) {
 	i, ok := n.index(name)
@@ -111,6 +152,7 @@ func (n *Names) set(name string, state numberState) {
 		return
 	}
 	n.states[i] = state
+	delete(n.lost, i)
 	n.compact()
 }
 
@@ -121,11 +163,8 @@ func (n *Names) compact() {
 			n.next = i + 1
 		}
 	}
-	for i := range n.states {
-		if i < n.next {
-			delete(n.states, i)
-		}
-	}
+	maps.DeleteFunc(n.states, func(i int64, _ numberState) bool { return i < n.next })
+	maps.DeleteFunc(n.lost, func(i int64, _ time.Time) bool { return i < n.next })
 }
 
 // Next is the number to persist.

@@ -9,6 +9,9 @@ import (
 	"github.com/millwright-dev/millwright/core/health"
 )
 
+// Machine is one of the set's, as package health reads it.
+type Machine = health.Machine
+
 // State is all that Decide looks at. The order of Machines means nothing.
 type State struct {
 	// Desired is how many Machines there should be.
@@ -118,27 +121,11 @@ func (s State) overshoots() bool {
 	return len(s.Machines)+s.Siblings > s.Bound+margin
 }
 
-// HealthMachines returns what counts of the Machines to package health.
-func HealthMachines(machines []Machine) []health.Machine {
-	converted := make([]health.Machine, 0, len(machines))
-	for i := range machines {
-		m := &machines[i]
-		converted = append(converted, health.Machine{
-			UID: m.UID, Created: m.Created, Deleting: m.Deleting, Failed: m.Failed, FailedSince: m.FailedSince,
-			Preserved: m.Preserved, Available: m.Available, Stopped: m.Stopped,
-		})
-	}
-	return converted
-}
-
 // repair adds to d the failed Machines to delete.
 func (s State) repair(d *Decision) {
-	if !slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Failed }) {
-		return // Nearly always. Nothing is copied then.
-	}
 	d.Health = health.Decide(health.State{
 		Limits: s.Repair, Fleet: s.Fleet, Attempts: s.Attempts, Now: s.Now,
-		Machines: HealthMachines(s.Machines), Missing: s.Desired - s.Live(),
+		Machines: s.Machines, Missing: s.Desired - s.Live(),
 	})
 	for _, uid := range d.Health.Replace {
 		i := slices.IndexFunc(s.Machines, func(m Machine) bool { return m.UID == uid })

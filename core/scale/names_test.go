@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestANumberIsTriedAgainUntilItsOutcomeIsKnown(t *testing.T) {
@@ -48,6 +49,35 @@ func TestANumberIsTriedAgainUntilItsOutcomeIsKnown(t *testing.T) {
 	want("nor does what was persisted earlier", 1, "4")
 	n.Raise(9)
 	want("what another process persisted counts", 1, "9")
+}
+
+func TestNumberWhoseAnswerWasLostIsTriedAgainUntilItIsGivenUp(t *testing.T) {
+	sent := time.Unix(1_000_000, 0)
+	n := NewNames("nodes", "uid", 0)
+	names := n.Take(3)
+	if !n.LostSince().IsZero() {
+		t.Errorf("nothing is lost, and yet since %s", n.LostSince())
+	}
+	n.MarkLost("stranger", sent)
+	for i, name := range names {
+		n.MarkLost(name, sent.Add(time.Duration(i)*time.Minute))
+	}
+	if !n.LostSince().Equal(sent) {
+		t.Errorf("the first was lost at %s, and not at %s", sent, n.LostSince())
+	}
+	n.MarkRefused(names[1])
+	if got := n.Take(3); !slices.Equal(got, names) {
+		t.Errorf("the refusal of a later request decides nothing: got %v, want %v", got, names)
+	}
+	n.MarkCreated(names[0])
+	n.GiveUpLost(sent.Add(time.Minute))
+	if !n.LostSince().Equal(sent.Add(2 * time.Minute)) {
+		t.Errorf("the last is lost since %s", n.LostSince())
+	}
+	n.MarkCreated(names[2])
+	if n.Next() != 3 || !n.LostSince().IsZero() {
+		t.Errorf("all are decided, next is %d, and one is lost since %s", n.Next(), n.LostSince())
+	}
 }
 
 func TestNamesFitIntoALabel(t *testing.T) {

@@ -60,7 +60,7 @@ func (a *Accounts) Forget(deployment types.NamespacedName) {
 }
 
 // Account records what was lately done about the Machines of one MachineDeployment. Only who holds
-// its lock may call its methods. A nil Account has no records, and cannot be written to.
+// its lock may call its methods. A nil Account has no records and keeps none.
 type Account struct {
 	mu         sync.Mutex
 	clock      clock.PassiveClock
@@ -83,6 +83,9 @@ type Size struct{ Replicas, Max int }
 
 // Unlock lets the next caller of Lock in.
 func (a *Account) Unlock() {
+	if a == nil {
+		return
+	}
 	for set, names := range a.machines {
 		maps.DeleteFunc(names, func(_ string, at time.Time) bool { return a.hasExpired(at) })
 		if len(names) == 0 {
@@ -97,6 +100,9 @@ func (a *Account) hasExpired(at time.Time) bool { return a.clock.Since(at) >= Ex
 
 // AddMachine records that a Machine of the set is about to be created.
 func (a *Account) AddMachine(set types.UID, name string) {
+	if a == nil {
+		return
+	}
 	if a.machines[set] == nil {
 		a.machines[set] = map[string]time.Time{}
 	}
@@ -104,10 +110,18 @@ func (a *Account) AddMachine(set types.UID, name string) {
 }
 
 // RemoveMachine records that the Machine was certainly not created.
-func (a *Account) RemoveMachine(set types.UID, name string) { delete(a.machines[set], name) }
+func (a *Account) RemoveMachine(set types.UID, name string) {
+	if a != nil {
+		delete(a.machines[set], name)
+	}
+}
 
 // RemoveMachines records that the cache shows all Machines of the set that were created.
-func (a *Account) RemoveMachines(set types.UID) { delete(a.machines, set) }
+func (a *Account) RemoveMachines(set types.UID) {
+	if a != nil {
+		delete(a.machines, set)
+	}
+}
 
 // UnseenMachines counts the set's Machines that were created and are not among the cached ones.
 // After the returned delay none of them counts any more.
@@ -140,7 +154,7 @@ func (a *Account) UnseenSize(name, version string) (Size, bool) {
 		return Size{}, false
 	}
 	record, ok := a.sizes[name]
-	if ok && (isNewer(version, record.before) || a.hasExpired(record.at)) {
+	if ok && (IsNewer(version, record.before) || a.hasExpired(record.at)) {
 		delete(a.sizes, name)
 		return Size{}, false
 	}
@@ -162,8 +176,9 @@ func (a *Account) unseenSets(isCached func(name string) bool) int {
 	return total
 }
 
-// isNewer compares versions of one object. It is false if one of them cannot be read.
-func isNewer(a, b string) bool {
+// IsNewer says whether version a is newer than b, both of objects of one kind. It is false if one
+// of them cannot be read.
+func IsNewer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,11 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/coexistence"
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
 	"github.com/millwright-dev/millwright/core/surge"
@@ -36,69 +31,14 @@ type results struct {
 
 // apply carries out the plan, reports what there is, and says when to look again.
 func (r *reconciler) apply(ctx context.Context, o *observation, p plan) (ctrl.Result, error) {
-	switch {
-	case p.leaveAlone != "":
-		return coexistence.LeaveAlone(ctx, r.client, o.md, p.leaveAlone)
-	case p.replicas != nil:
-		return ctrl.Result{}, r.writeSize(ctx, o.md, *p.replicas)
-	case !p.report:
-		return requeue.Result(p.requeue, r.changeOwners(ctx, o, p))
-	}
 	var done results
-	if p.isRollout {
+	if !o.paused {
 		done = r.moveRollout(ctx, o, &p)
 	}
 	if errors.Is(done.err, requeue.ErrStale) || apierrors.IsConflict(done.err) {
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	return r.report(ctx, o, &p, &done)
-}
-
-// writeSize gives the deployment a size. A conflict is no error: an event follows.
-func (r *reconciler) writeSize(ctx context.Context, md *clusterv1alpha1.MachineDeployment, replicas int32) error {
-	patch := client.MergeFromWithOptions(md.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	md.Spec.Replicas = &replicas
-	if err := r.client.Patch(ctx, md, patch); err != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("write the default of spec.replicas: %w", err)
-	}
-	return nil
-}
-
-// changeOwners adopts and releases sets, and deletes those of an earlier deployment.
-func (r *reconciler) changeOwners(ctx context.Context, o *observation, p plan) error {
-	for _, change := range p.ownerChanges {
-		if err := change.Write(ctx, r.client, r.live); err != nil {
-			return err
-		}
-	}
-	for i := range p.leftovers {
-		if err := r.deleteLeftover(ctx, o, &p.leftovers[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deleteLeftover deletes a set of an earlier deployment of this name. It does nothing if the cache
-// is behind: it may show an earlier deployment than the set's, or the set may have another owner by
-// now. The API server has the latest deployment, and whoever owned a set before is gone then.
-func (r *reconciler) deleteLeftover(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet) error {
-	now := &clusterv1alpha1.MachineDeployment{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.md), now); err != nil {
-		return fmt.Errorf("look up the MachineDeployment: %w", err)
-	}
-	if now.UID != o.md.UID {
-		return nil
-	}
-	err := r.deleteSet(ctx, set)
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("delete MachineSet %s of an earlier deployment: %w", set.Name, err)
-	}
-	log.FromContext(ctx).Info("deleted the MachineSet of an earlier MachineDeployment of this name", "machineSet", set.Name)
-	return nil
 }
 
 // deleteSet deletes this very version of a set, if it exists.
@@ -276,33 +216,4 @@ func (r *reconciler) writeRevision(ctx context.Context, o *observation, revision
 	o.md.ResourceVersion = changed.ResourceVersion
 	o.md.Annotations = changed.Annotations
 	return nil
-}
-
-// report writes the status, if it has changed and it is time, and says when to look again.
-func (r *reconciler) report(ctx context.Context, o *observation, p *plan, done *results) (ctrl.Result, error) {
-	status, left := newStatus(o, p, done)
-	again := requeue.Earlier(p.requeue, left)
-	if wait, isDue := o.isStatusDue(status, r.clock.Now()); !isDue {
-		return requeue.Result(requeue.Earlier(again, wait), done.err)
-	}
-	changed := o.md.DeepCopy()
-	changed.Status = *status
-	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
-	switch err := r.client.Status().Patch(ctx, changed, patch); {
-	case apierrors.IsConflict(err):
-		return requeue.Result(requeue.Earlier(again, requeue.Soon), done.err)
-	case err != nil:
-		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
-	}
-	r.recorder.recordProgress(o.md, status)
-	r.memory.recordReport(o.md, r.clock.Now())
-	return requeue.Result(again, done.err)
-}
-
-// isStatusDue says whether the status is to be written now; if not, but later, in how long.
-func (o *observation) isStatusDue(status *clusterv1alpha1.MachineDeploymentStatus, now time.Time) (time.Duration, bool) {
-	old := &o.md.Status
-	isUrgent := old.ObservedGeneration != status.ObservedGeneration || old.Selector != status.Selector ||
-		!conditions.HaveSameReasons(old.Conditions, status.Conditions)
-	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), isUrgent, o.reported, now)
 }

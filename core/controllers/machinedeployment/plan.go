@@ -19,7 +19,6 @@ import (
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/machinetemplate"
 	"github.com/millwright-dev/millwright/core/ownership"
-	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
 )
 
@@ -36,22 +35,8 @@ const (
 	changeCause = "kubernetes.io/change-cause"
 )
 
-var deploymentKind = clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineDeploymentKind)
-
-// plan is all that is to be done about a deployment. The zero value is nothing.
+// plan is all that is to be done about the sets of a deployment. The zero value is nothing.
 type plan struct {
-	// leaveAlone is what the deployment has to show of another system that works on it; empty if
-	// none does.
-	leaveAlone string
-	// ownerChanges are the sets to adopt and to release, leftovers those of an earlier deployment
-	// to delete.
-	ownerChanges []ownership.Change
-	leftovers    []clusterv1alpha1.MachineSet
-	// replicas is the size to write; nil if the deployment has one.
-	replicas *int32
-	// isRollout: what follows was planned. It was not while the deployment is paused by
-	// annotation.
-	isRollout bool
 	// wait is what the rollout waits for; hasSteps is true if it goes on instead.
 	wait     rollout.Wait
 	hasSteps bool
@@ -67,8 +52,6 @@ type plan struct {
 	found string
 	// revision is that of the template's set.
 	revision int64
-	// report: the status is to show what there is.
-	report bool
 	// requeue is when to look again; 0 if only an event needs that.
 	requeue time.Duration
 }
@@ -81,21 +64,10 @@ type edit struct {
 
 // newPlan decides what is to be done. It reads nothing but the observation, and changes nothing.
 func newPlan(o *observation) plan {
-	switch {
-	case o.otherSystem != "":
-		return plan{leaveAlone: o.otherSystem}
-	case len(o.ownerChanges)+len(o.leftovers) > 0:
-		// The cache shows in a moment which sets are the deployment's. Without an adopted one
-		// another might be made in its place.
-		return plan{ownerChanges: o.ownerChanges, leftovers: o.leftovers, requeue: requeue.Soon}
-	case o.lacksSize():
-		return plan{replicas: new(o.initialSize())}
-	case o.rest > 0:
-		return plan{requeue: o.rest}
-	case o.paused:
-		return plan{report: true, requeue: o.next}
+	if o.paused {
+		return plan{requeue: o.next}
 	}
-	p := plan{isRollout: true, report: true, revision: o.newRevision(), requeue: o.next}
+	p := plan{revision: o.newRevision(), requeue: o.next}
 	var actions []rollout.Action
 	actions, p.wait = rollout.Plan(o.state)
 	p.hasSteps = len(actions) > 0
@@ -123,24 +95,6 @@ func (o *observation) setNamed(name string) *clusterv1alpha1.MachineSet {
 		}
 	}
 	return nil
-}
-
-// initialSize is the size of a deployment that has none. A deployment that was never looked at gets
-// the initial one. Later somebody has dropped the field, for instance to leave it to an autoscaler:
-// the size is the one that its sets were last scaled for, or 0 if no set has a Machine.
-func (o *observation) initialSize() int32 {
-	replicas, newest := annotations.InitialReplicas(o.md), int64(-1)
-	for i := range o.sets {
-		set := &o.sets[i]
-		size, ok := plannedSize(set)
-		if revision := revisionOf(set); ok && ptr.Deref(set.Spec.Replicas, 0) > 0 && revision > newest {
-			newest, replicas = revision, size.Replicas
-		}
-	}
-	if newest < 0 && o.md.Status.ObservedGeneration > 0 {
-		return 0
-	}
-	return replicas
 }
 
 // edits returns the changes of sets: of those that are scaled, and of those that lack something of
@@ -178,12 +132,11 @@ func (o *observation) edits(actions []rollout.Action) []edit {
 // newSet returns the set for the template, without Machines.
 func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 	hash := o.hash()
-	owner := ownership.Owner{Object: o.md, Kind: deploymentKind}
 	set := &clusterv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       o.md.Namespace,
 			Name:            setName(o.md.Name, hash),
-			OwnerReferences: []metav1.OwnerReference{owner.Reference()},
+			OwnerReferences: []metav1.OwnerReference{ownership.Reference(o.md)},
 		},
 		Spec: clusterv1alpha1.MachineSetSpec{
 			Selector: *o.md.Spec.Selector.DeepCopy(),
@@ -205,7 +158,7 @@ func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 
 // hash tells templates apart in names. Whether two are the same is never decided by it. It depends
 // on the deployment's uid, so that a deployment that is made again under its name gives its sets
-// other names: Kubernetes' garbage collector may take a set for its namesake, see readOwnerChanges.
+// other names: Kubernetes' garbage collector may take a set for its namesake, see readLeftovers.
 func (o *observation) hash() string {
 	h := sha256.New()
 	_, _ = h.Write(o.template)
@@ -362,29 +315,14 @@ func plannedSize(set *clusterv1alpha1.MachineSet) (rollout.Size, bool) {
 	return rollout.Size{Replicas: int32(replicas), Max: int32(most)}, true
 }
 
-// limits resolves the amounts of a rolling update; what is left out has the schema's default. Other
-// strategies have none.
+// limits are those of a rolling update. Other strategies have none.
 func limits(md *clusterv1alpha1.MachineDeployment) rollout.Limits {
 	if kind := md.Spec.Strategy.Type; kind != "" && kind != clusterv1alpha1.RollingUpdateStrategy {
 		return rollout.Limits{}
 	}
-	surge, unavailable := rollout.Amount{Value: 1}, rollout.Amount{}
+	var surge, unavailable *intstr.IntOrString
 	if rolling := md.Spec.Strategy.RollingUpdate; rolling != nil {
-		surge, unavailable = amount(rolling.MaxSurge, surge), amount(rolling.MaxUnavailable, unavailable)
+		surge, unavailable = rolling.MaxSurge, rolling.MaxUnavailable
 	}
 	return rollout.Resolve(ptr.Deref(md.Spec.Replicas, 0), surge, unavailable)
-}
-
-func amount(v *intstr.IntOrString, unset rollout.Amount) rollout.Amount {
-	if v == nil {
-		return unset
-	}
-	if v.Type == intstr.Int {
-		return rollout.Amount{Value: v.IntVal}
-	}
-	percent, err := intstr.GetScaledValueFromIntOrPercent(v, 100, false)
-	if err != nil {
-		return unset
-	}
-	return rollout.Amount{Value: int32(percent), Percent: true}
 }

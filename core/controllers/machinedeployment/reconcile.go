@@ -7,13 +7,12 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
@@ -35,16 +34,20 @@ type reconciler struct {
 	// foreigners knows what another system works on.
 	foreigners coexistence.Reader
 	debounce   requeue.Debounce
-	memory     memory
-	recorder   *recorder
+	// started is when this process began to look at deployments: the time of the first call.
+	started func() time.Time
+	// reported is when the status of each deployment was last written, by its name.
+	reported sync.Map
+	recorder recorder
 }
 
-// Reconcile brings one deployment a step further. From its first look to its last write it holds
-// the deployment's account, so that no set takes meanwhile what the plan counts on.
+// Reconcile brings one deployment a step further. Before it plans, it sees to it that the
+// deployment has a size and the sets that it selects. From its first look to its last write it
+// holds the deployment's account, so that no set takes meanwhile what the plan counts on.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	md := &clusterv1alpha1.MachineDeployment{}
 	if err := r.client.Get(ctx, req.NamespacedName, md); err != nil {
-		r.memory.forget(req.NamespacedName)
+		r.reported.Delete(req.NamespacedName)
 		r.debounce.Forget(req.NamespacedName)
 		r.accounts.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -55,15 +58,136 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	account := r.accounts.Lock(req.NamespacedName, md.UID)
 	defer account.Unlock()
-	o, err := r.observe(ctx, md, account)
+	sets, err := r.listSets(ctx, md, ownership.Index, string(md.UID))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	otherSystem, err := r.foreigners.WhyDeployment(ctx, md)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if otherSystem != "" {
+		return coexistence.LeaveAlone(ctx, r.client, md, otherSystem)
+	}
+	if !annotations.IsPaused(md) {
+		if isDone, result, err := r.prepare(ctx, md, sets); isDone || err != nil {
+			return result, err
+		}
+	}
+	o, err := r.observe(ctx, md, sets, account)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.apply(ctx, o, newPlan(o))
 }
 
-// observation is a deployment, its sets and their Machines. Fields that follow a reason to do
-// nothing are not filled in where that reason is there.
+// prepare adopts and releases sets, deletes those of an earlier deployment, and gives the
+// deployment a size. isDone says that there was any of that to do, or that the deployment has to
+// rest: then no more is done this time.
+func (r *reconciler) prepare(
+	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet,
+) (isDone bool, result ctrl.Result, err error) {
+	changes, err := r.readOwnerChanges(ctx, md, sets)
+	if err != nil {
+		return false, result, err
+	}
+	leftovers, err := r.readLeftovers(ctx, md)
+	if err != nil {
+		return false, result, err
+	}
+	if len(changes)+len(leftovers) > 0 {
+		// The cache shows in a moment which sets are the deployment's. Without an adopted one
+		// another might be made in its place.
+		err := ownership.WriteChanges(ctx, r.client, r.live, changes)
+		if err == nil {
+			err = r.deleteLeftovers(ctx, md, leftovers)
+		}
+		result, err := requeue.Result(requeue.Soon, err)
+		return true, result, err
+	}
+	if md.Spec.Replicas == nil {
+		return true, result, r.writeSize(ctx, md, initialSize(md, sets))
+	}
+	result.RequeueAfter = r.debounce.Wait(md, r.clock.Now())
+	return result.RequeueAfter > 0, result, nil
+}
+
+// listSets returns the sets of the deployment's namespace that have that key in an index. They are
+// the cache's own: for reading only.
+func (r *reconciler) listSets(
+	ctx context.Context, md *clusterv1alpha1.MachineDeployment, index, key string,
+) ([]clusterv1alpha1.MachineSet, error) {
+	sets := &clusterv1alpha1.MachineSetList{}
+	err := r.client.List(ctx, sets, client.InNamespace(md.Namespace), client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list MachineSets: %w", err)
+	}
+	return sets.Items, nil
+}
+
+// readOwnerChanges reads which sets the deployment has to release or to adopt, but for those that
+// another system works on.
+func (r *reconciler) readOwnerChanges(
+	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet,
+) ([]ownership.Change, error) {
+	owner, err := ownership.OwnerOf(md)
+	if err != nil {
+		return nil, err
+	}
+	var changes []ownership.Change
+	for i := range sets {
+		if owner.ActionFor(&sets[i]) == ownership.Release {
+			changes = append(changes, ownership.Change{Owner: owner, Object: &sets[i], Action: ownership.Release})
+		}
+	}
+	ownerless, err := r.listSets(ctx, md, ownership.Index, ownership.NoOwner)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ownerless {
+		if owner.ActionFor(&ownerless[i]) != ownership.Adopt {
+			continue
+		}
+		why, err := r.foreigners.WhySet(ctx, &ownerless[i])
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			changes = append(changes, ownership.Change{Owner: owner, Object: &ownerless[i], Action: ownership.Adopt})
+		}
+	}
+	return changes, nil
+}
+
+// initialSize is the size of a deployment that has none. A deployment that was never looked at gets
+// the initial one. Later somebody has dropped the field, for instance to leave it to an autoscaler:
+// the size is the one that its sets were last scaled for, or 0 if no set has a Machine.
+func initialSize(md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet) int32 {
+	replicas, newest := annotations.InitialReplicas(md), int64(-1)
+	for i := range sets {
+		set := &sets[i]
+		size, ok := plannedSize(set)
+		if revision := revisionOf(set); ok && ptr.Deref(set.Spec.Replicas, 0) > 0 && revision > newest {
+			newest, replicas = revision, size.Replicas
+		}
+	}
+	if newest < 0 && md.Status.ObservedGeneration > 0 {
+		return 0
+	}
+	return replicas
+}
+
+// writeSize gives the deployment a size. A conflict is no error: an event follows.
+func (r *reconciler) writeSize(ctx context.Context, md *clusterv1alpha1.MachineDeployment, replicas int32) error {
+	patch := client.MergeFromWithOptions(md.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	md.Spec.Replicas = &replicas
+	if err := r.client.Patch(ctx, md, patch); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("write the default of spec.replicas: %w", err)
+	}
+	return nil
+}
+
+// observation is a deployment, its sets and their Machines.
 type observation struct {
 	md  *clusterv1alpha1.MachineDeployment
 	now time.Time
@@ -72,20 +196,10 @@ type observation struct {
 	started, reported time.Time
 	// account is locked.
 	account *surge.Account
-
 	// sets are the deployment's, from the cache. They are the cache's own: for reading only.
 	sets []clusterv1alpha1.MachineSet
-	// otherSystem says why another system works on the deployment; empty if none does.
-	otherSystem string
 	// paused: nobody wants the deployment's sets to be touched.
 	paused bool
-	// ownerChanges are the sets that the deployment has to adopt or to release; leftovers those of
-	// an earlier deployment of its name.
-	ownerChanges []ownership.Change
-	leftovers    []clusterv1alpha1.MachineSet
-	// rest is how long the deployment has to rest before it is looked at again.
-	rest time.Duration
-
 	// template is the deployment's, in the form in which templates are compared.
 	template []byte
 	// current is the set of that template; nil if there is none.
@@ -103,23 +217,15 @@ type observation struct {
 
 type counts struct{ present, updated, ready, available int32 }
 
-// lacksSize says whether the deployment has no size and needs one.
-func (o *observation) lacksSize() bool { return o.md.Spec.Replicas == nil && !o.paused }
-
 // observe looks at the deployment's sets and their Machines.
-func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDeployment, account *surge.Account) (*observation, error) {
-	o := &observation{md: md, account: account, now: r.clock.Now(), paused: annotations.IsPaused(md)}
-	o.started, o.reported = r.memory.of(md, o.now)
-	if err := r.readSets(ctx, o); err != nil || o.otherSystem != "" {
-		return o, err
+func (r *reconciler) observe(
+	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet, account *surge.Account,
+) (*observation, error) {
+	o := &observation{
+		md: md, account: account, now: r.clock.Now(), started: r.started(), sets: sets, paused: annotations.IsPaused(md),
 	}
-	if !o.paused {
-		if err := r.readOwnerChanges(ctx, o); err != nil || len(o.ownerChanges)+len(o.leftovers) > 0 || o.lacksSize() {
-			return o, err
-		}
-		if o.rest = r.debounce.Wait(md, o.now); o.rest > 0 {
-			return o, nil
-		}
+	if at, ok := r.reported.Load(client.ObjectKeyFromObject(md)); ok {
+		o.reported, _ = at.(time.Time)
 	}
 	if err := o.findCurrent(); err != nil {
 		return nil, err
@@ -128,8 +234,8 @@ func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDep
 		Replicas: ptr.Deref(md.Spec.Replicas, 0), Strategy: md.Spec.Strategy.Type, Limits: limits(md), Paused: md.Spec.Paused,
 		HistoryLimit: ptr.Deref(md.Spec.RevisionHistoryLimit, 1),
 	}
-	for i := range o.sets {
-		set, err := r.observeSet(ctx, o, &o.sets[i])
+	for i := range sets {
+		set, err := r.observeSet(ctx, o, &sets[i])
 		if err != nil {
 			return nil, err
 		}
@@ -139,81 +245,6 @@ func (r *reconciler) observe(ctx context.Context, md *clusterv1alpha1.MachineDep
 		r.debounce.Record(md, int(o.counts.present), o.now)
 	}
 	return o, nil
-}
-
-// readSets reads the deployment's sets, and whether another system works on any of all that.
-func (r *reconciler) readSets(ctx context.Context, o *observation) error {
-	var err error
-	if o.sets, err = r.listSets(ctx, o, ownership.Index, string(o.md.UID)); err != nil {
-		return err
-	}
-	o.otherSystem, err = r.foreigners.WhyDeployment(ctx, o.md)
-	return err
-}
-
-// readOwnerChanges reads which sets the deployment has to release or to adopt, and those of an
-// earlier deployment of its name. It leaves out what another system works on.
-//
-// Kubernetes' garbage collector deletes the sets of an earlier deployment, unless the deployment
-// was deleted and made again while its watch was interrupted: then it takes the new one for the
-// old, and the sets and their VMs would stay for ever
-// (https://github.com/kubernetes/kubernetes/pull/133565 has the cause).
-func (r *reconciler) readOwnerChanges(ctx context.Context, o *observation) error {
-	selector, err := o.md.Spec.Selector.AsSelector()
-	if err != nil {
-		return reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
-	}
-	owner := ownership.Owner{Object: o.md, Kind: deploymentKind, Selector: selector}
-	for i := range o.sets {
-		if owner.ActionFor(&o.sets[i]) == ownership.Release {
-			o.ownerChanges = append(o.ownerChanges, ownership.Change{Owner: owner, Object: &o.sets[i], Action: ownership.Release})
-		}
-	}
-	ownerless, err := r.listSets(ctx, o, ownership.Index, ownership.NoOwner)
-	if err != nil {
-		return err
-	}
-	for i := range ownerless {
-		if owner.ActionFor(&ownerless[i]) != ownership.Adopt {
-			continue
-		}
-		why, err := r.foreigners.WhySet(ctx, &ownerless[i])
-		if err != nil {
-			return err
-		}
-		if why == "" {
-			o.ownerChanges = append(o.ownerChanges, ownership.Change{Owner: owner, Object: &ownerless[i], Action: ownership.Adopt})
-		}
-	}
-	namesakes, err := r.listSets(ctx, o, ownerNameIndex, o.md.Name)
-	if err != nil {
-		return err
-	}
-	for i := range namesakes {
-		set := &namesakes[i]
-		if metav1.IsControlledBy(set, o.md) || !set.DeletionTimestamp.IsZero() {
-			continue
-		}
-		why, err := r.foreigners.WhySet(ctx, set)
-		if err != nil {
-			return err
-		}
-		if why == "" {
-			o.leftovers = append(o.leftovers, *set)
-		}
-	}
-	return nil
-}
-
-// listSets returns the sets of the deployment's namespace that have that key in an index. They are
-// the cache's own: for reading only.
-func (r *reconciler) listSets(ctx context.Context, o *observation, index, key string) ([]clusterv1alpha1.MachineSet, error) {
-	sets := &clusterv1alpha1.MachineSetList{}
-	err := r.client.List(ctx, sets, client.InNamespace(o.md.Namespace), client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("list MachineSets: %w", err)
-	}
-	return sets.Items, nil
 }
 
 // findCurrent finds the set whose Machines are as the deployment's are to be. Of several it is the
@@ -324,36 +355,4 @@ func (c *counts) add(m *clusterv1alpha1.Machine, updated, available bool) {
 	if available {
 		c.available++
 	}
-}
-
-// memory is what this process knows of deployments and nobody else does. It is safe for concurrent
-// use. The zero value is empty.
-type memory struct {
-	mu       sync.Mutex
-	started  time.Time
-	reported map[types.NamespacedName]time.Time
-}
-
-// of returns when this process began to look at deployments, and when it last wrote the status of
-// this one; zero if it has not.
-func (m *memory) of(md *clusterv1alpha1.MachineDeployment, now time.Time) (started, reported time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.started.IsZero() {
-		m.started, m.reported = now, map[types.NamespacedName]time.Time{}
-	}
-	return m.started, m.reported[client.ObjectKeyFromObject(md)]
-}
-
-// recordReport records that a status was written now.
-func (m *memory) recordReport(md *clusterv1alpha1.MachineDeployment, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reported[client.ObjectKeyFromObject(md)] = now
-}
-
-func (m *memory) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.reported, key)
 }

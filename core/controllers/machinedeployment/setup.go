@@ -3,6 +3,7 @@ package machinedeployment
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -55,14 +56,13 @@ func Add(mgr ctrl.Manager, o Options) error {
 	client := mgr.GetClient()
 	r := &reconciler{
 		client: client, live: mgr.GetAPIReader(), clock: o.Clock, accounts: o.Surge, foreigners: coexistence.NewReader(client),
-		recorder: &recorder{events: mgr.GetEventRecorder("machinedeployment"), metrics: counts},
+		started: sync.OnceValue(o.Clock.Now), recorder: recorder{events: mgr.GetEventRecorder("machinedeployment"), metrics: counts},
 	}
-	w := watches{cache: client}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
 		For(&clusterv1alpha1.MachineDeployment{}).
-		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(w.deploymentsOfSet)).
-		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(w.deploymentsOfMachine)).
+		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(ownership.OwnersIn(client))).
+		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(deploymentsOfMachine(client))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		}).
@@ -79,37 +79,14 @@ func ownerName(set client.Object) []string {
 	return nil
 }
 
-// watches find the deployments that an event concerns, in the cache.
-type watches struct{ cache client.Reader }
-
-// deploymentsOfSet returns the deployment that a set belongs to. For a set that belongs to nobody
-// it returns those that would adopt it.
-func (w watches) deploymentsOfSet(ctx context.Context, set client.Object) []reconcile.Request {
-	return ownership.OwnersOf(set, clusterv1alpha1.MachineDeploymentKind, func() []ownership.Adopter {
-		deployments := &clusterv1alpha1.MachineDeploymentList{}
-		err := w.cache.List(ctx, deployments, client.InNamespace(set.GetNamespace()), client.UnsafeDisableDeepCopy)
-		if err != nil {
+// deploymentsOfMachine returns the deployment whose set the Machine belongs to.
+func deploymentsOfMachine(cache client.Reader) func(context.Context, client.Object) []reconcile.Request {
+	deploymentsOf := ownership.OwnersIn(cache)
+	return func(ctx context.Context, machine client.Object) []reconcile.Request {
+		set, err := ownership.SetOf(ctx, cache, machine)
+		if err != nil || set == nil || metav1.GetControllerOfNoCopy(set) == nil {
 			return nil
 		}
-		adopters := make([]ownership.Adopter, 0, len(deployments.Items))
-		for i := range deployments.Items {
-			md := &deployments.Items[i]
-			adopters = append(adopters, ownership.Adopter{Object: md, Selector: md.Spec.Selector})
-		}
-		return adopters
-	})
-}
-
-// deploymentsOfMachine returns the deployment whose set the Machine belongs to.
-func (w watches) deploymentsOfMachine(ctx context.Context, machine client.Object) []reconcile.Request {
-	owner := ownership.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
-	if owner == nil {
-		return nil
+		return deploymentsOf(ctx, set)
 	}
-	set, key := &clusterv1alpha1.MachineSet{}, client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}
-	err := w.cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
-	if err != nil || metav1.GetControllerOfNoCopy(set) == nil {
-		return nil
-	}
-	return w.deploymentsOfSet(ctx, set)
 }

@@ -1,16 +1,52 @@
 package machinedeployment
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/conditions"
+	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
 )
+
+// report writes the status, if it has changed and it is time, and says when to look again.
+func (r *reconciler) report(ctx context.Context, o *observation, p *plan, done *results) (ctrl.Result, error) {
+	status, left := newStatus(o, p, done)
+	again := requeue.Earlier(p.requeue, left)
+	if wait, isDue := o.isStatusDue(status, r.clock.Now()); !isDue {
+		return requeue.Result(requeue.Earlier(again, wait), done.err)
+	}
+	changed := o.md.DeepCopy()
+	changed.Status = *status
+	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
+	switch err := r.client.Status().Patch(ctx, changed, patch); {
+	case apierrors.IsConflict(err):
+		return requeue.Result(requeue.Earlier(again, requeue.Soon), done.err)
+	case err != nil:
+		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
+	}
+	r.recorder.recordProgress(o.md, status)
+	r.reported.Store(client.ObjectKeyFromObject(o.md), r.clock.Now())
+	return requeue.Result(again, done.err)
+}
+
+// isStatusDue says whether the status is to be written now; if not, but later, in how long.
+func (o *observation) isStatusDue(status *clusterv1alpha1.MachineDeploymentStatus, now time.Time) (time.Duration, bool) {
+	old := &o.md.Status
+	isUrgent := old.ObservedGeneration != status.ObservedGeneration || old.Selector != status.Selector ||
+		!conditions.HaveSameReasons(old.Conditions, status.Conditions)
+	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), isUrgent, o.reported, now)
+}
 
 // newStatus returns the status as it should be after the plan was carried out. left is in how long
 // the progress deadline is over if nothing happens; 0 if it does not run.
@@ -29,7 +65,7 @@ func newStatus(o *observation, p *plan, done *results) (status *clusterv1alpha1.
 	} else {
 		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionReplicaFailure)
 	}
-	if !p.isRollout {
+	if o.paused {
 		// What the spec asks for is not acted on. So the generation is not observed, and what was
 		// said of progress stays.
 		apimeta.SetStatusCondition(&status.Conditions, conditions.Paused(o.md))

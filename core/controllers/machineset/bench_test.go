@@ -113,15 +113,18 @@ func BenchmarkReconcileOfAThousandMachines(b *testing.B) {
 		b.Fatal(err)
 	}
 	r := &reconciler{
-		client: c, live: c, clock: now, limits: options.limits(), foreigners: coexistence.NewReader(c),
-		health:       newHealthTracker(now, options.MaxUnhealthy, fleet),
-		reservations: reservations{cache: c, live: c, accounts: options.Surge},
+		client: c, live: c, clock: now, limits: options.limits(), accounts: options.Surge, foreigners: coexistence.NewReader(c),
+		health: newHealthTracker(now, options.MaxUnhealthy, fleet), recorder: recorder{metrics: &counters{}},
 	}
 	ctx, key := context.Background(), client.ObjectKeyFromObject(set)
 	b.ReportAllocs()
 	for b.Loop() {
 		r.debounce.Forget(key)
-		o, err := r.observe(ctx, key)
+		machines, _, err := r.readMachines(ctx, set)
+		if err != nil {
+			b.Fatal(err)
+		}
+		o, err := r.observe(ctx, set, machines, "")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -129,6 +132,6 @@ func BenchmarkReconcileOfAThousandMachines(b *testing.B) {
 		if o.refresh(); len(o.state.Machines) != 1000 || p.decision.Create > 0 || len(p.decision.Delete)+len(p.update) > 0 {
 			b.Fatalf("of %d Machines, the plan is %+v", len(o.state.Machines), p)
 		}
-		o.isStatusDue(newStatus(o, &p, &results{}), o.now)
+		isStatusDue(&set.Status, newStatus(o, &p, &results{}), time.Time{}, o.now)
 	}
 }

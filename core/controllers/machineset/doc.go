@@ -3,8 +3,8 @@
 //
 // Read reconcile.go first, then plan.go and apply.go. A reconcile observes the set and its
 // Machines, plans, and applies the plan. Whom to create and whom to delete package scale decides,
-// and how many Machines a set may have at most package surge; what no cache can tell yet stands in
-// a memory.
+// and how many Machines a set may have at most package surge. What no cache can tell yet stands in
+// a memory; confirm.go asks the API server where that is not enough.
 //
 // It runs beside the controller of MachineDeployments, which resizes sets but never touches
 // Machines.

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +16,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // healthTracker knows how each Machine of the fleet stands, in all namespaces that the cache shows.
@@ -30,20 +30,10 @@ type healthTracker struct {
 	mu       sync.Mutex
 	machines map[types.UID]entry
 	fleet    health.Fleet
-	// seen is the version of the latest Machine.
-	seen machineVersion
+	// seen is the version of the latest Machine. It cannot be compared with those of other kinds.
+	seen string
 	// held are the sets that wait for the fleet to get better.
 	held map[reconcile.Request]bool
-}
-
-// machineVersion is the resourceVersion of a Machine, or of a list of them. It cannot be compared
-// with those of other kinds.
-type machineVersion string
-
-// isNewerThan is false if one of the versions cannot be read.
-func (v machineVersion) isNewerThan(other machineVersion) bool {
-	order, err := resourceversion.CompareResourceVersion(string(v), string(other))
-	return err == nil && order > 0
 }
 
 // entry is one Machine's.
@@ -87,8 +77,8 @@ func (t *healthTracker) record(object client.Object, q queue) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if version := machineVersion(m.ResourceVersion); t.seen == "" || version.isNewerThan(t.seen) {
-		t.seen = version
+	if t.seen == "" || surge.IsNewer(m.ResourceVersion, t.seen) {
+		t.seen = m.ResourceVersion
 	}
 	was := t.machines[m.UID]
 	now := entry{standing: health.SignsOf(m).Standing()}
@@ -147,7 +137,7 @@ func (t *healthTracker) show() {
 }
 
 // latest is the version of the latest Machine that the cache has shown; empty before the first.
-func (t *healthTracker) latest() machineVersion {
+func (t *healthTracker) latest() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seen

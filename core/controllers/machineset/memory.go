@@ -1,16 +1,21 @@
 package machineset
 
 import (
+	"maps"
 	"sync"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/machinetemplate"
+	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/scale"
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // memory is what this process knows of one set and nobody else does. One worker at a time
@@ -21,19 +26,20 @@ type memory struct {
 	pending scale.Pending
 	// floor is a version of all Machines from after the set came to have the generation floorOf:
 	// what was written to them before that is no newer. It is empty before the first.
-	floor   machineVersion
+	floor   string
 	floorOf int64
 	// needsConfirmation: the API server is to be asked which Machines there are before any is
 	// created.
 	needsConfirmation bool
-	// lost is when requests were sent whose answer was lost, by the name to be created.
-	lost map[string]time.Time
 	// hasReservations: the MachineDeployment's account may record Machines of the set.
 	hasReservations bool
 	// unseenSince is since when the cache has not shown everything that this process did; zero if
 	// it does.
 	unseenSince time.Time
-	inPlace     inPlaceMemory
+	// upToDate is the version of each Machine that has all of template that can be changed in
+	// place. It is also the version of before where this process has just changed the Machine.
+	upToDate map[types.UID]string
+	template clusterv1alpha1.MachineTemplateSpec
 	// attempts is how often failed Machines were replaced in vain. The status has it, too, a moment
 	// later.
 	attempts health.Attempts
@@ -49,31 +55,18 @@ type memory struct {
 func (m *memory) view(cached []scale.Machine) []scale.Machine {
 	view := m.pending.View(cached)
 	if m.attempts.Count > 0 {
-		m.attempts = m.attempts.Seen(scale.HealthMachines(view))
+		m.attempts = m.attempts.Seen(view)
 	}
 	for i := range view {
 		m.names.MarkCreated(view[i].Name)
-		if len(m.lost) > 0 {
-			delete(m.lost, view[i].Name)
-		}
 	}
 	return view
 }
 
 // shows says whether a cache that has shown this version of a Machine shows all that was written to
 // Machines before the set came to have that generation. A watch keeps the order of writes.
-func (m *memory) shows(seen machineVersion, generation int64) bool {
-	return m.floor != "" && m.floorOf == generation && (seen == m.floor || seen.isNewerThan(m.floor))
-}
-
-// hasLostFor says whether a request was sent that long ago whose answer was lost.
-func (m *memory) hasLostFor(long time.Duration, now time.Time) bool {
-	for _, sent := range m.lost {
-		if now.Sub(sent) >= long {
-			return true
-		}
-	}
-	return false
+func (m *memory) shows(seen string, generation int64) bool {
+	return m.floor != "" && m.floorOf == generation && (seen == m.floor || surge.IsNewer(seen, m.floor))
 }
 
 // hasWaitedForCache says whether the cache has not shown for that long what this process did.
@@ -89,37 +82,69 @@ func (m *memory) hasWaitedForCache(long time.Duration, now time.Time) bool {
 	return false
 }
 
-// memories are those of all sets. They are safe for concurrent use. The zero value is empty.
-type memories struct {
-	mu    sync.Mutex
-	bySet map[types.NamespacedName]*memory
+// edit is a change of a Machine, in one write.
+type edit struct{ from, to *clusterv1alpha1.Machine }
+
+// outdated returns the changes of Machines that lack something of the set's template that can be
+// changed in place. It compares each version of a Machine with a template once. It leaves out those
+// that are being deleted.
+func (m *memory) outdated(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) []edit {
+	if m.upToDate == nil || !apiequality.Semantic.DeepEqual(&m.template, &set.Spec.Template) {
+		m.template, m.upToDate = *set.Spec.Template.DeepCopy(), map[types.UID]string{}
+	}
+	var edits []edit
+	for i := range machines {
+		from := &machines[i]
+		if !from.DeletionTimestamp.IsZero() || m.upToDate[from.UID] == from.ResourceVersion {
+			continue
+		}
+		if to := withTemplate(from, &m.template); to != nil {
+			edits = append(edits, edit{from, to})
+			continue
+		}
+		m.upToDate[from.UID] = from.ResourceVersion
+	}
+	if len(m.upToDate) > len(machines) {
+		staying := make(map[types.UID]bool, len(machines))
+		for i := range machines {
+			staying[machines[i].UID] = true
+		}
+		maps.DeleteFunc(m.upToDate, func(uid types.UID, _ string) bool { return !staying[uid] })
+	}
+	return edits
 }
+
+// withTemplate returns a copy of the Machine that has all of the template that can be changed in
+// place; nil if it has that already. What somebody else put on the Machine stays.
+func withTemplate(m *clusterv1alpha1.Machine, t *clusterv1alpha1.MachineTemplateSpec) *clusterv1alpha1.Machine {
+	changed := *m // What follows replaces maps and fields, and changes none.
+	ownership.SyncMetadata(&changed, t.Labels, t.Annotations)
+	machinetemplate.CopyInPlace(&changed.Spec, &t.Spec)
+	if apiequality.Semantic.DeepEqual(m, &changed) {
+		return nil
+	}
+	return changed.DeepCopy()
+}
+
+// memories are those of all sets, by name. They are safe for concurrent use.
+type memories struct{ bySet sync.Map }
 
 // of returns the set's memory, or a new one.
 func (m *memories) of(set *clusterv1alpha1.MachineSet) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(set)
-	mem := m.bySet[key]
-	if mem == nil || mem.uid != set.UID {
+	known, _ := m.bySet.Load(client.ObjectKeyFromObject(set))
+	mem, ok := known.(*memory)
+	if !ok || mem.uid != set.UID {
 		mem = &memory{
 			uid: set.UID, names: scale.NewNames(set.Name, string(set.UID), set.Status.NextIndex),
-			needsConfirmation: true, lost: map[string]time.Time{}, attempts: readAttempts(set.Status.Remediation),
+			needsConfirmation: true, attempts: readAttempts(set.Status.Remediation),
 		}
-		if m.bySet == nil {
-			m.bySet = map[types.NamespacedName]*memory{}
-		}
-		m.bySet[key] = mem
+		m.bySet.Store(client.ObjectKeyFromObject(set), mem)
 	}
 	mem.names.Raise(set.Status.NextIndex)
 	return mem
 }
 
-func (m *memories) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.bySet, key)
-}
+func (m *memories) forget(key types.NamespacedName) { m.bySet.Delete(key) }
 
 func readAttempts(r *clusterv1alpha1.MachineSetRemediation) health.Attempts {
 	if r == nil {

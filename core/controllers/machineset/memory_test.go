@@ -6,9 +6,9 @@ import "testing"
 // nothing of them.
 func TestSET1_WhatTheCacheShowsIsToldByMachinesAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
-		floor      machineVersion
+		floor      string
 		floorOf    int64
-		seen       machineVersion
+		seen       string
 		generation int64
 		want       bool
 	}{

@@ -8,13 +8,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
@@ -27,37 +24,64 @@ import (
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/scale"
 	"github.com/millwright-dev/millwright/core/specresolver"
-)
-
-const (
-	// lookUpAfter is how long the cache may take to show what this process did before the API
-	// server is asked.
-	lookUpAfter = 10 * time.Second
-	// settleAfter is when a request whose answer was lost can no longer be under way. API servers
-	// give up after 60 s.
-	settleAfter = 2 * time.Minute
-	// large is from how many Machines on a list of them is worth a moment's waiting.
-	large = 100
+	"github.com/millwright-dev/millwright/core/surge"
 )
 
 type reconciler struct {
-	client client.Client
-	live   client.Reader
-	clock  clock.PassiveClock
-	limits health.Limits
+	client   client.Client
+	live     client.Reader
+	clock    clock.PassiveClock
+	limits   health.Limits
+	accounts *surge.Accounts
 	// foreigners knows which sets another system works on.
-	foreigners   coexistence.Reader
-	debounce     requeue.Debounce
-	memories     memories
-	health       *healthTracker
-	reservations reservations
-	creator      *creator
-	recorder     *recorder
+	foreigners coexistence.Reader
+	debounce   requeue.Debounce
+	memories   memories
+	health     *healthTracker
+	recorder   recorder
 }
 
-// Reconcile brings one set a step further.
+// Reconcile brings one set a step further. Before it plans, it sees to it that the set has a size
+// and the Machines that it selects.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	o, err := r.observe(ctx, req.NamespacedName)
+	set := &clusterv1alpha1.MachineSet{}
+	err := r.client.Get(ctx, req.NamespacedName, set)
+	if apierrors.IsNotFound(err) || !set.DeletionTimestamp.IsZero() {
+		// The garbage collector deletes its Machines, and nothing is to be created in their place.
+		r.memories.forget(req.NamespacedName)
+		r.debounce.Forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("look up the MachineSet: %w", err)
+	}
+	otherSystem, err := r.foreigners.WhySet(ctx, set)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if otherSystem != "" {
+		r.memories.forget(req.NamespacedName)
+		return coexistence.LeaveAlone(ctx, r.client, set, otherSystem)
+	}
+	// A set that is paused before it was given a size keeps what it has.
+	isPaused := annotations.IsPaused(set)
+	lacksSize := set.Spec.Replicas == nil && !isPaused
+	if rest := r.debounce.Wait(set, r.clock.Now()); rest > 0 && !lacksSize {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
+	// The version is read before the Machines, which are no older then.
+	seen := r.health.latest()
+	machines, changes, err := r.readMachines(ctx, set)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case lacksSize:
+		return ctrl.Result{}, r.writeSize(ctx, set, initialSize(set, machines))
+	case len(changes) > 0 && !isPaused:
+		// The cache shows in a moment who is the set's. Who is created before may be one too many.
+		return requeue.Result(requeue.Soon, ownership.WriteChanges(ctx, r.client, r.live, changes))
+	}
+	o, err := r.observe(ctx, set, machines, seen)
 	if errors.Is(err, requeue.ErrStale) {
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
@@ -67,31 +91,88 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.apply(ctx, o, newPlan(o))
 }
 
-// observation is a set and its Machines. Fields that follow a reason to do nothing are not filled
-// in where that reason is there.
+// readMachines reads from the cache the Machines that are the set's, and which of all it has to
+// adopt or to release. The Machines are the cache's own: for reading only.
+func (r *reconciler) readMachines(
+	ctx context.Context, set *clusterv1alpha1.MachineSet,
+) (machines []clusterv1alpha1.Machine, changes []ownership.Change, err error) {
+	owner, err := ownership.OwnerOf(set)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, key := range []string{string(set.UID), ownership.NoOwner} {
+		listed, err := listMachines(ctx, r.client, set.Namespace, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		// There may be thousands, and all but a few are kept: where they are in the list.
+		kept := listed[:0]
+		for i := range listed {
+			switch action := owner.ActionFor(&listed[i]); action {
+			case ownership.Keep:
+				kept = append(kept, listed[i])
+			case ownership.Adopt, ownership.Release:
+				changes = append(changes, ownership.Change{Owner: owner, Object: listed[i].DeepCopy(), Action: action})
+			case ownership.Ignore:
+			}
+		}
+		if machines == nil {
+			machines = kept
+		}
+	}
+	return machines, changes, nil
+}
+
+// listMachines returns the Machines of a namespace that have that key in ownership.Index, from the
+// cache. They are the cache's own: for reading only.
+func listMachines(ctx context.Context, cache client.Reader, namespace, key string) ([]clusterv1alpha1.Machine, error) {
+	machines := &clusterv1alpha1.MachineList{}
+	err := cache.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{ownership.Index: key}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	return machines.Items, nil
+}
+
+// initialSize is the size of a set that has none. A set that was never looked at gets the initial
+// one. Later somebody has dropped the field, and the set keeps as many as it has, without those
+// that are replaced already.
+func initialSize(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) int32 {
+	if set.Status.ObservedGeneration == 0 {
+		return annotations.InitialReplicas(set)
+	}
+	live := 0
+	for i := range machines {
+		if machines[i].DeletionTimestamp.IsZero() {
+			live++
+		}
+	}
+	// No MachineDeployment leaves the size out, so the set stands alone.
+	return int32(max(live, len(machines)-surge.AloneSpare))
+}
+
+// writeSize gives the set a size. A conflict is no error: an event follows.
+func (r *reconciler) writeSize(ctx context.Context, set *clusterv1alpha1.MachineSet, replicas int32) error {
+	patch := client.MergeFromWithOptions(set.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	set.Spec.Replicas = &replicas
+	if err := r.client.Patch(ctx, set, patch); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("write the default of spec.replicas: %w", err)
+	}
+	return nil
+}
+
+// observation is a set and its Machines.
 type observation struct {
-	key types.NamespacedName
 	now time.Time
 	set *clusterv1alpha1.MachineSet
-	// isGone: the set does not exist, or is being deleted. Then the garbage collector deletes its
-	// Machines, and nothing is to be created in their place.
-	isGone bool
-	// otherSystem says why another system works on the set; empty if none does.
-	otherSystem string
 	// paused: nobody wants the set's Machines to be touched.
 	paused bool
-	// rest is how long the set has to rest before its Machines are looked at again.
-	rest time.Duration
-
 	// machines are the set's, from the cache. They are the cache's own: for reading only.
 	machines []clusterv1alpha1.Machine
-	// ownerChanges are the Machines that the set has to adopt or to release.
-	ownerChanges []ownership.Change
 	// seen is the version of the latest Machine that the cache had shown before machines were read.
-	seen machineVersion
-
+	seen   string
 	memory *memory
-	// cached is what package scale counts of machines; state is what it decides on, with what the
+	// cached is what counts of machines; state is what package scale decides on, with what the
 	// memory knows better than the cache.
 	cached []scale.Machine
 	state  scale.State
@@ -101,95 +182,31 @@ type observation struct {
 	// inherited is what a Machine of the template would be made from now. It is nil where the
 	// template inherits nothing, or no Machine's spec was refused.
 	inherited *specresolver.Effective
-	// outdated are the Machines that lack something of the template that can be changed in place.
-	outdated []*clusterv1alpha1.Machine
+	// outdated are the changes of Machines that lack something of the template that can be changed
+	// in place.
+	outdated []edit
 	// confirmed is the state that deletions are decided on, where state asks for any; confirmErr is
 	// why there is none.
 	confirmed  scale.State
 	confirmErr error
 }
 
-// lacksSize says whether the set has no size and needs one. A set that is paused before it was
-// given a size keeps what it has.
-func (o *observation) lacksSize() bool { return o.set.Spec.Replicas == nil && !o.paused }
-
-// observe looks at the set's Machines, as the cache shows them and as this process knows better.
-func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (*observation, error) {
-	o := &observation{key: key, now: r.clock.Now(), set: &clusterv1alpha1.MachineSet{}}
-	err := r.client.Get(ctx, key, o.set)
-	if o.isGone = apierrors.IsNotFound(err) || !o.set.DeletionTimestamp.IsZero(); o.isGone {
-		return o, nil
+// observe looks at the set's Machines, as the cache shows them, as this process knows better, and
+// where that is not enough as the API server has them.
+func (r *reconciler) observe(
+	ctx context.Context, set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine, seen string,
+) (*observation, error) {
+	o := &observation{
+		now: r.clock.Now(), set: set, paused: annotations.IsPaused(set), machines: machines, seen: seen, memory: r.memories.of(set),
 	}
-	if err != nil {
-		return nil, fmt.Errorf("look up the MachineSet: %w", err)
-	}
-	if o.otherSystem, err = r.foreigners.WhySet(ctx, o.set); err != nil || o.otherSystem != "" {
-		return o, err
-	}
-	o.paused = annotations.IsPaused(o.set)
-	if o.rest = r.debounce.Wait(o.set, o.now); o.rest > 0 && !o.lacksSize() {
-		return o, nil
-	}
-	o.seen = r.health.latest()
-	if err := r.readMachines(ctx, o); err != nil || len(o.ownerChanges) > 0 || o.lacksSize() {
-		return o, err
-	}
-	r.debounce.Record(o.set, len(o.machines), o.now)
-	o.memory = r.memories.of(o.set)
-	if err := r.readState(ctx, o); err != nil {
-		return nil, err
-	}
-	if !o.paused {
-		o.outdated = o.memory.inPlace.outdated(o.set, o.machines)
-	}
-	return o, r.askAPIServer(ctx, o)
-}
-
-// readMachines reads from the cache the Machines that are the set's, and those that have to become
-// so or not to be so any more. Of a set that is paused none changes its owner.
-func (r *reconciler) readMachines(ctx context.Context, o *observation) error {
-	selector, err := o.set.Spec.Selector.AsSelector()
-	if err != nil {
-		return reconcile.TerminalError(fmt.Errorf("spec.selector: %w", err))
-	}
-	owner := ownership.Owner{Object: o.set, Kind: clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.MachineSetKind), Selector: selector}
-	for _, key := range []string{string(o.set.UID), ownership.NoOwner} {
-		machines, err := machinesOf(ctx, r.client, o.set.Namespace, key)
-		if err != nil {
-			return err
-		}
-		// There may be thousands, and all but a few are kept: where they are in the list.
-		kept := machines[:0]
-		for i := range machines {
-			switch action := owner.ActionFor(&machines[i]); action {
-			case ownership.Keep:
-				kept = append(kept, machines[i])
-			case ownership.Adopt, ownership.Release:
-				if !o.paused {
-					o.ownerChanges = append(o.ownerChanges, ownership.Change{Owner: owner, Object: machines[i].DeepCopy(), Action: action})
-				}
-			case ownership.Ignore:
-			}
-		}
-		if len(o.machines) == 0 {
-			o.machines = kept
-			continue
-		}
-		o.machines = append(o.machines, kept...)
-	}
-	return nil
-}
-
-// readState fills in what package scale decides on, as far as the cache and the memory tell it.
-func (r *reconciler) readState(ctx context.Context, o *observation) error {
-	set := o.set
+	r.debounce.Record(set, len(machines), o.now)
 	var err error
 	if o.inherited, err = r.readInherited(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
-	o.cached, o.nextAvailable = r.count(o, o.machines)
+	o.cached, o.nextAvailable = r.count(o, machines)
 	o.state = scale.State{
-		Desired:  int(ptr.Deref(set.Spec.Replicas, int32(len(o.machines)))),
+		Desired:  int(ptr.Deref(set.Spec.Replicas, int32(len(machines)))),
 		Machines: o.memory.view(o.cached),
 		Frozen:   apimeta.IsStatusConditionTrue(set.Status.Conditions, clusterv1alpha1.ConditionFrozen),
 		Order: scale.Order{
@@ -199,22 +216,22 @@ func (r *reconciler) readState(ctx context.Context, o *observation) error {
 		},
 		Repair: r.limits, Fleet: r.health.fleetHealth(), Attempts: o.memory.attempts, Now: o.now,
 	}
-	room, err := r.reservations.room(ctx, set, o.state.Desired, nil)
-	if err != nil {
-		return err
+	if o.state, err = withRoom(ctx, r.client, set, o.state, nil); err != nil {
+		return nil, err
 	}
-	o.state.Spare, o.state.Siblings, o.state.Bound = room.Spare, room.Siblings, room.Bound
-	return nil
+	if !o.paused {
+		o.outdated = o.memory.outdated(set, machines)
+	}
+	return o, r.confirm(ctx, o)
 }
 
-// count returns what package scale counts of Machines, and in how long the next of them becomes
-// available.
+// count returns what counts of Machines, and in how long the next of them becomes available.
 func (r *reconciler) count(o *observation, machines []clusterv1alpha1.Machine) ([]scale.Machine, time.Duration) {
 	minReady, next := time.Duration(o.set.Spec.MinReadySeconds)*time.Second, time.Duration(0)
 	counted := make([]scale.Machine, 0, len(machines))
 	for i := range machines {
 		m := &machines[i]
-		facts := scale.MachineOf(m)
+		facts := health.MachineOf(m)
 		if facts.Failed {
 			facts.FailedSince = r.health.failedSince(m.UID)
 		}
@@ -259,159 +276,8 @@ func (o *observation) isSpecMended(m *clusterv1alpha1.Machine) bool {
 	return was == nil || was.CloudProvider != o.inherited.Provider || !providerspec.Equal(was.CloudProviderSpec.Raw, o.inherited.Spec)
 }
 
-// machinesOf returns the Machines of a namespace that have that key in ownership.Index, from the
-// cache. They are the cache's own: for reading only.
-func machinesOf(ctx context.Context, cache client.Reader, namespace, key string) ([]clusterv1alpha1.Machine, error) {
-	machines := &clusterv1alpha1.MachineList{}
-	err := cache.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{ownership.Index: key}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("list Machines: %w", err)
-	}
-	return machines.Items, nil
-}
-
-// askAPIServer completes the observation where the cache may be behind, and a decision needs more
-// than that:
-//   - before this process creates its first Machine for the set;
-//   - when a request whose answer was lost can no longer be under way;
-//   - when the cache has not shown for long what this process did;
-//   - before Machines are deleted.
-func (r *reconciler) askAPIServer(ctx context.Context, o *observation) error {
-	mem := o.memory
-	if mem.needsConfirmation && !o.paused && scale.Decide(o.state).Create > 0 || mem.hasLostFor(settleAfter, o.now) {
-		if err := r.confirmMachines(ctx, o); err != nil {
-			return err
-		}
-		o.refresh()
-	}
-	if mem.hasWaitedForCache(lookUpAfter, o.now) {
-		if err := r.lookUpUnseen(ctx, o); err != nil {
-			return err
-		}
-		mem.unseenSince = o.now
-		o.refresh()
-	}
-	if !o.paused && len(scale.Decide(o.state).Delete) > 0 {
-		o.confirmed, o.confirmErr = r.confirmState(ctx, o)
-	}
-	return nil
-}
-
 // refresh brings the observation up to what the memory knows by now.
 func (o *observation) refresh() {
 	o.state.Machines = o.memory.view(o.cached)
 	o.state.Attempts = o.memory.attempts
-}
-
-// confirmMachines asks the API server which Machines there are, and whether the set is still as the
-// cache shows it.
-func (r *reconciler) confirmMachines(ctx context.Context, o *observation) error {
-	live, err := r.listLive(ctx, o)
-	if err != nil {
-		return err
-	}
-	cached, there := map[string]bool{}, map[string]bool{}
-	for i := range o.machines {
-		cached[string(o.machines[i].UID)] = true
-	}
-	for i := range live {
-		m := scale.MachineOf(&live[i])
-		there[m.Name] = true
-		o.memory.names.MarkCreated(m.Name)
-		if !cached[m.UID] {
-			o.memory.pending.AddCreated(m)
-		}
-	}
-	for name, sent := range o.memory.lost {
-		if !there[name] && r.clock.Since(sent) >= settleAfter {
-			o.memory.names.MarkRefused(name)
-			delete(o.memory.lost, name)
-		}
-	}
-	o.memory.needsConfirmation = false
-	return nil
-}
-
-// confirmSet fails with requeue.ErrStale if the set is not the one in the cache any more.
-func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
-	set := &clusterv1alpha1.MachineSet{}
-	if err := r.live.Get(ctx, o.key, set); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("look up the MachineSet: %w", err)
-	}
-	if set.UID != o.set.UID || set.Generation != o.set.Generation || !set.DeletionTimestamp.IsZero() {
-		return requeue.ErrStale
-	}
-	o.memory.names.Raise(set.Status.NextIndex)
-	return nil
-}
-
-// confirmState returns what is known of the set's Machines no earlier than its last change: whoever
-// lowered its size may have marked Machines just before.
-//
-// The cache knows enough if it has shown a Machine that was written after that change, since it
-// shows writes in their order. In a rollout that takes a moment, and spares a list of all Machines
-// for each few that go. A large set waits for that moment, once.
-func (r *reconciler) confirmState(ctx context.Context, o *observation) (scale.State, error) {
-	mem, generation := o.memory, o.set.Generation
-	if mem.shows(o.seen, generation) {
-		return o.state, r.confirmSet(ctx, o)
-	}
-	if len(o.machines) >= large && mem.floorOf != generation {
-		// The version of the whole list comes with any part of it.
-		some := &clusterv1alpha1.MachineList{}
-		if err := r.live.List(ctx, some, client.InNamespace(o.set.Namespace), client.Limit(1)); err != nil {
-			return scale.State{}, fmt.Errorf("ask how far the Machines are: %w", err)
-		}
-		mem.floor, mem.floorOf = machineVersion(some.ResourceVersion), generation
-		return scale.State{}, requeue.ErrStale
-	}
-	machines, err := r.listLive(ctx, o)
-	if err != nil {
-		return scale.State{}, err
-	}
-	confirmed := o.state
-	confirmed.Machines, _ = r.count(o, machines)
-	return confirmed, nil
-}
-
-// listLive lists the set's Machines as the API server has them now. It fails with requeue.ErrStale
-// if the set itself is not the one in the cache any more.
-func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
-	if err := r.confirmSet(ctx, o); err != nil {
-		return nil, err
-	}
-	selector, err := o.set.Spec.Selector.AsSelector()
-	if err != nil {
-		return nil, fmt.Errorf("spec.selector: %w", err)
-	}
-	machines := &clusterv1alpha1.MachineList{}
-	err = r.live.List(ctx, machines, client.InNamespace(o.set.Namespace), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		return nil, fmt.Errorf("list the Machines there are: %w", err)
-	}
-	o.memory.floor, o.memory.floorOf = machineVersion(machines.ResourceVersion), o.set.Generation
-	var ours []clusterv1alpha1.Machine
-	for i := range machines.Items {
-		if owner := metav1.GetControllerOfNoCopy(&machines.Items[i]); owner != nil && owner.UID == o.set.UID {
-			ours = append(ours, machines.Items[i])
-		}
-	}
-	return ours, nil
-}
-
-// lookUpUnseen asks the API server about the Machines that the cache should have shown by now. The
-// cache never shows one that was gone before it came so far.
-func (r *reconciler) lookUpUnseen(ctx context.Context, o *observation) error {
-	for _, unseen := range o.memory.pending.Unseen() {
-		m := &clusterv1alpha1.Machine{}
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: o.set.Namespace, Name: unseen.Name}, m)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("look up Machine %s: %w", unseen.Name, err)
-		}
-		owner := metav1.GetControllerOfNoCopy(m)
-		if apierrors.IsNotFound(err) || string(m.UID) != unseen.UID || owner == nil || owner.UID != o.set.UID {
-			o.memory.pending.Remove(unseen.UID)
-		}
-	}
-	return nil
 }

@@ -86,21 +86,19 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	client, live := mgr.GetClient(), mgr.GetAPIReader()
+	client := mgr.GetClient()
 	tracker := newHealthTracker(o.Clock, o.MaxUnhealthy, fleet)
-	recorder := &recorder{events: mgr.GetEventRecorder("machineset"), metrics: counts}
-	reservations := reservations{cache: client, live: live, accounts: o.Surge}
 	r := &reconciler{
-		client: client, live: live, clock: o.Clock, limits: o.limits(), health: tracker, recorder: recorder,
-		reservations: reservations, foreigners: coexistence.NewReader(client),
-		creator: &creator{client: client, live: live, clock: o.Clock, reservations: reservations, recorder: recorder},
+		client: client, live: mgr.GetAPIReader(), clock: o.Clock, limits: o.limits(), accounts: o.Surge, health: tracker,
+		foreigners: coexistence.NewReader(client),
+		recorder:   recorder{events: mgr.GetEventRecorder("machineset"), metrics: counts},
 	}
 	w := watches{cache: client}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
 		For(&clusterv1alpha1.MachineSet{}).
-		Watches(&clusterv1alpha1.Machine{}, tracker.before(ownership.EnqueueOwners(w.setsOfMachine))).
+		Watches(&clusterv1alpha1.Machine{}, tracker.before(ownership.EnqueueOwners(ownership.OwnersIn(client)))).
 		Watches(&clusterv1alpha1.MachineSet{}, ownership.EnqueueOwners(w.siblings), builder.WithPredicates(freesSurge())).
 		Watches(&clusterv1alpha1.Machine{}, ownership.EnqueueOwners(w.siblingsOfOwner), builder.WithPredicates(freesSurge())).
 		Watches(&clusterv1alpha1.MachineClass{}, ownership.EnqueueOwners(w.setsThatInherit), generation).
@@ -118,22 +116,6 @@ type watches struct{ cache client.Reader }
 
 func requestFor(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
-}
-
-// setsOfMachine returns the set that a Machine belongs to. For a Machine that belongs to nobody it
-// returns the sets that would adopt it.
-func (w watches) setsOfMachine(ctx context.Context, machine client.Object) []reconcile.Request {
-	return ownership.OwnersOf(machine, clusterv1alpha1.MachineSetKind, func() []ownership.Adopter {
-		sets := &clusterv1alpha1.MachineSetList{}
-		if err := w.cache.List(ctx, sets, client.InNamespace(machine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			return nil
-		}
-		adopters := make([]ownership.Adopter, 0, len(sets.Items))
-		for i := range sets.Items {
-			adopters = append(adopters, ownership.Adopter{Object: &sets.Items[i], Selector: sets.Items[i].Spec.Selector})
-		}
-		return adopters
-	})
 }
 
 // setsThatInherit returns the sets whose template inherits from a MachineClass or a Cluster.
@@ -170,8 +152,8 @@ func (w watches) setsOfDeployment(ctx context.Context, md client.Object) []recon
 // siblings returns the other sets of the set's MachineDeployment that should have Machines: they
 // may create what this set does not hold any more.
 func (w watches) siblings(ctx context.Context, set client.Object) []reconcile.Request {
-	deployment, ok := deploymentOf(set)
-	if !ok {
+	deployment := deploymentOf(set)
+	if deployment == nil {
 		return nil
 	}
 	sets, err := setsOf(ctx, w.cache, set.GetNamespace(), deployment.UID)
@@ -189,12 +171,8 @@ func (w watches) siblings(ctx context.Context, set client.Object) []reconcile.Re
 
 // siblingsOfOwner returns the siblings of the set that the Machine belongs to.
 func (w watches) siblingsOfOwner(ctx context.Context, machine client.Object) []reconcile.Request {
-	owner := ownership.ControllerOf(machine, clusterv1alpha1.MachineSetKind)
-	if owner == nil {
-		return nil
-	}
-	set, key := &clusterv1alpha1.MachineSet{}, client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}
-	if err := w.cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err != nil {
+	set, err := ownership.SetOf(ctx, w.cache, machine)
+	if err != nil || set == nil {
 		return nil
 	}
 	return w.siblings(ctx, set)

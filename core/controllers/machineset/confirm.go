@@ -1,0 +1,156 @@
+package machineset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/requeue"
+	"github.com/millwright-dev/millwright/core/scale"
+)
+
+const (
+	// lookUpAfter is how long the cache may take to show what this process did before the API
+	// server is asked.
+	lookUpAfter = 10 * time.Second
+	// settleAfter is when a request whose answer was lost can no longer be under way. API servers
+	// give up after 60 s.
+	settleAfter = 2 * time.Minute
+	// large is from how many Machines on a list of them is worth a moment's waiting.
+	large = 100
+)
+
+// confirm asks the API server where the cache may be behind, and a decision needs more than that:
+//   - before this process creates its first Machine for the set;
+//   - when a request whose answer was lost can no longer be under way;
+//   - when the cache has not shown for long what this process did;
+//   - before Machines are deleted.
+func (r *reconciler) confirm(ctx context.Context, o *observation) error {
+	mem := o.memory
+	lost := mem.names.LostSince()
+	isLostForLong := !lost.IsZero() && o.now.Sub(lost) >= settleAfter
+	if mem.needsConfirmation && !o.paused && scale.Decide(o.state).Create > 0 || isLostForLong {
+		if err := r.confirmMachines(ctx, o); err != nil {
+			return err
+		}
+		o.refresh()
+	}
+	if mem.hasWaitedForCache(lookUpAfter, o.now) {
+		if err := r.lookUpUnseen(ctx, o); err != nil {
+			return err
+		}
+		mem.unseenSince = o.now
+		o.refresh()
+	}
+	if !o.paused && len(scale.Decide(o.state).Delete) > 0 {
+		o.confirmed, o.confirmErr = r.confirmState(ctx, o)
+	}
+	return nil
+}
+
+// confirmMachines asks the API server which Machines there are, and whether the set is still as the
+// cache shows it.
+func (r *reconciler) confirmMachines(ctx context.Context, o *observation) error {
+	live, err := r.listLive(ctx, o)
+	if err != nil {
+		return err
+	}
+	cached := map[string]bool{}
+	for i := range o.cached {
+		cached[o.cached[i].UID] = true
+	}
+	for i := range live {
+		m := health.MachineOf(&live[i])
+		o.memory.names.MarkCreated(m.Name)
+		if !cached[m.UID] {
+			o.memory.pending.AddCreated(m)
+		}
+	}
+	o.memory.names.GiveUpLost(r.clock.Now().Add(-settleAfter))
+	o.memory.needsConfirmation = false
+	return nil
+}
+
+// confirmSet fails with requeue.ErrStale if the set is not the one in the cache any more.
+func (r *reconciler) confirmSet(ctx context.Context, o *observation) error {
+	set := &clusterv1alpha1.MachineSet{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o.set), set); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("look up the MachineSet: %w", err)
+	}
+	if set.UID != o.set.UID || set.Generation != o.set.Generation || !set.DeletionTimestamp.IsZero() {
+		return requeue.ErrStale
+	}
+	o.memory.names.Raise(set.Status.NextIndex)
+	return nil
+}
+
+// confirmState returns what is known of the set's Machines no earlier than its last change: whoever
+// lowered its size may have marked Machines just before.
+//
+// The cache knows enough if it has shown a Machine that was written after that change, since it
+// shows writes in their order. In a rollout that takes a moment, and spares a list of all Machines
+// for each few that go. A large set waits for that moment, once.
+func (r *reconciler) confirmState(ctx context.Context, o *observation) (scale.State, error) {
+	mem, generation := o.memory, o.set.Generation
+	if mem.shows(o.seen, generation) {
+		return o.state, r.confirmSet(ctx, o)
+	}
+	if len(o.machines) >= large && mem.floorOf != generation {
+		// The version of the whole list comes with any part of it.
+		some := &clusterv1alpha1.MachineList{}
+		if err := r.live.List(ctx, some, client.InNamespace(o.set.Namespace), client.Limit(1)); err != nil {
+			return scale.State{}, fmt.Errorf("ask how far the Machines are: %w", err)
+		}
+		mem.floor, mem.floorOf = some.ResourceVersion, generation
+		return scale.State{}, requeue.ErrStale
+	}
+	machines, err := r.listLive(ctx, o)
+	if err != nil {
+		return scale.State{}, err
+	}
+	confirmed := o.state
+	confirmed.Machines, _ = r.count(o, machines)
+	return confirmed, nil
+}
+
+// listLive lists the set's Machines as the API server has them now. It fails with requeue.ErrStale
+// if the set itself is not the one in the cache any more.
+func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
+	if err := r.confirmSet(ctx, o); err != nil {
+		return nil, err
+	}
+	selector, err := o.set.Spec.Selector.AsSelector()
+	if err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
+	}
+	machines := &clusterv1alpha1.MachineList{}
+	err = r.live.List(ctx, machines, client.InNamespace(o.set.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list the Machines there are: %w", err)
+	}
+	o.memory.floor, o.memory.floorOf = machines.ResourceVersion, o.set.Generation
+	return slices.DeleteFunc(machines.Items, func(m clusterv1alpha1.Machine) bool { return !metav1.IsControlledBy(&m, o.set) }), nil
+}
+
+// lookUpUnseen asks the API server about the Machines that the cache should have shown by now. The
+// cache never shows one that was gone before it came so far.
+func (r *reconciler) lookUpUnseen(ctx context.Context, o *observation) error {
+	for _, unseen := range o.memory.pending.Unseen() {
+		m := &clusterv1alpha1.Machine{}
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: o.set.Namespace, Name: unseen.Name}, m)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("look up Machine %s: %w", unseen.Name, err)
+		}
+		if apierrors.IsNotFound(err) || string(m.UID) != unseen.UID || !metav1.IsControlledBy(m, o.set) {
+			o.memory.pending.Remove(unseen.UID)
+		}
+	}
+	return nil
+}
