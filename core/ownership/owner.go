@@ -64,10 +64,13 @@ func SetOf(ctx context.Context, reader client.Reader, machine client.Object) (*c
 	}
 	set, key := &clusterv1alpha1.MachineSet{}, client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}
 	err := reader.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("look up the Machine's set: %w", err)
 	}
-	if err != nil || set.UID != owner.UID {
+	if set.UID != owner.UID {
 		return nil, nil
 	}
 	return set, nil

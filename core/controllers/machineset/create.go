@@ -123,10 +123,13 @@ func (r *reconciler) lockAccount(set *clusterv1alpha1.MachineSet) *surge.Account
 func (r *reconciler) isDeploymentLeaving(ctx context.Context, set *clusterv1alpha1.MachineSet) (bool, error) {
 	md, deployment := &clusterv1alpha1.MachineDeployment{}, deploymentOf(set)
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: deployment.Name}, md)
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("look up the MachineDeployment: %w", err)
 	}
-	return err != nil || md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
+	return md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
 }
 
 // withRoom returns the state with how many Machines the set may have, by what the cache shows of it
