@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -167,4 +169,18 @@ func awaitTurn(s State, d decision) (decision, bool) {
 		return d.callFailed(held).waitUntil(s.Now.Add(breakerRecheck))
 	}
 	return d, false
+}
+
+// describeBootstrapReady says whether there is user data, and what is to be said about it.
+func describeBootstrapReady(s State, d decision) metav1.Condition {
+	const typ = clusterv1alpha1.ConditionBootstrapReady
+	switch d.bootstrapReason {
+	case clusterv1alpha1.ReasonBootstrapInvalid:
+		return condition(typ, metav1.ConditionFalse, d.bootstrapReason, s.BootstrapError)
+	case clusterv1alpha1.ReasonKubeletTooOld:
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning)
+	case clusterv1alpha1.ReasonBootstrapRendered:
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The user data can be rendered.")
+	}
+	return s.Machine.Status.Condition(typ)
 }

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -165,4 +167,23 @@ func decideRelease(s State, d decision) (decision, bool) {
 	}
 	d.Events = []Event{{Reason: "Deleted", Message: message}}
 	return d.debounce("release", deleteDebounce).act(Release)
+}
+
+// describeDeparting is the condition for a reason, of a machine on its way out.
+func describeDeparting(s State, reason string) metav1.Condition {
+	last := s.Memory.Last
+	switch {
+	case reason == clusterv1alpha1.ReasonInstanceForgotten:
+		return instanceNotReady(reason, "The annotation "+clusterv1alpha1.ForgetAnnotation+
+			" lets the machine go without its VM. This may be left behind in the cloud: "+listLeftovers(s)+".")
+	case reason != clusterv1alpha1.ReasonInstanceDeleting:
+		return describeDriver(s, reason)
+	case s.Machine.Forgotten:
+		return instanceNotReady(reason, "A call to the driver is under way; then the machine is forgotten.")
+	case s.Driver.UnderWay || last == nil || last.Operation != instance.Delete:
+		return instanceNotReady(reason, "The VM is being deleted.")
+	case last.Instance == nil:
+		return instanceNotReady(reason, "A create whose outcome is unknown may still bring forth a VM; it is waited for, to be deleted.")
+	}
+	return instanceNotReady(reason, words("The VM is being deleted", last.Instance))
 }

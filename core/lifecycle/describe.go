@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -74,19 +75,6 @@ func hasPartialFailure(m Memory) bool {
 	return m.Last != nil && m.Last.Failure != nil && m.Last.Failure.LastKnownState != nil
 }
 
-// describeProviderIDs returns the id that the driver gave the VM, and its other ids. What was
-// written down is taken back where the driver names another VM: it holds no more once that one is
-// gone, either.
-func describeProviderIDs(s State) (id string, aliases []string) {
-	switch {
-	case s.Confirmed():
-		return s.confirmedIDs()
-	case s.Memory.Contradicted != "":
-		return "", nil
-	}
-	return s.Machine.Status.ProviderID, s.Machine.Status.ProviderIDAliases
-}
-
 // describeFailure is the condition that tells why a machine has failed for good just now, if it
 // never had a Node: cluster-autoscaler deletes such machines. It is the zero value for any other.
 func describeFailure(s State, d decision, described Status) metav1.Condition {
@@ -97,32 +85,6 @@ func describeFailure(s State, d decision, described Status) metav1.Condition {
 		return described.Condition(clusterv1alpha1.ConditionNodeReady)
 	}
 	return described.Condition(clusterv1alpha1.ConditionInstanceReady)
-}
-
-// describePaused says why nothing is done; the zero value where something may be.
-func describePaused(s State) metav1.Condition {
-	if !s.isPaused() {
-		return metav1.Condition{}
-	}
-	why := s.Machine.Paused
-	if s.isDeleting() {
-		why.Message += " The machine is to be deleted; that waits, too."
-	}
-	return condition(clusterv1alpha1.ConditionPaused, metav1.ConditionTrue, why.Reason, why.Message)
-}
-
-// describeBootstrapReady says whether there is user data, and what is to be said about it.
-func describeBootstrapReady(s State, d decision) metav1.Condition {
-	const typ = clusterv1alpha1.ConditionBootstrapReady
-	switch d.bootstrapReason {
-	case clusterv1alpha1.ReasonBootstrapInvalid:
-		return condition(typ, metav1.ConditionFalse, d.bootstrapReason, s.BootstrapError)
-	case clusterv1alpha1.ReasonKubeletTooOld:
-		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning)
-	case clusterv1alpha1.ReasonBootstrapRendered:
-		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The user data can be rendered.")
-	}
-	return s.Machine.Status.Condition(typ)
 }
 
 // describeReady sums the other conditions up.
@@ -161,4 +123,112 @@ func departureCondition(s Status) metav1.Condition {
 		c.Reason, c.Message = clusterv1alpha1.ReasonInstanceDeleting, "The machine is being deleted."
 	}
 	return c
+}
+
+// For so long what should pass by itself is not written down.
+const (
+	// driverDebounce: a driver that restarts, or an answer that was lost.
+	driverDebounce = 5 * time.Second
+	// limiterDebounce: a driver that takes no more calls at once.
+	limiterDebounce = 2 * time.Minute
+	// nodeDebounce: a Node that has registered and is about to become Ready.
+	nodeDebounce = 30 * time.Second
+	// drainDebounce: an API server that is busy.
+	drainDebounce = 10 * time.Second
+	// deleteDebounce: a VM that is being deleted.
+	deleteDebounce = 10 * time.Second
+	// clockDebounce: a clock that stands still.
+	clockDebounce = 30 * time.Second
+)
+
+// debounce returns the step for a decision and the status that describes it: whether the status is
+// written now, later, or not at all.
+func debounce(s State, d decision, described Status) Step {
+	recorded := s.Machine.Status
+	write := !described.Equal(recorded) || d.mustWrite || recorded.ObservedGeneration != s.Machine.Generation && slices.Contains(lastingPhases, described.Phase)
+	d, wait := debounceWrite(s, d, write)
+	if wait {
+		described = recorded
+		described.ObservedGeneration = s.Machine.Generation
+		described.LastKnownState = describeDriverState(s, decision{})
+		write = !described.Equal(recorded)
+	}
+	step := d.Step
+	if write && (d.Do == Nothing || d.Do == Create || d.Do == Delete) {
+		// With any other action the status is written by a later step only.
+		step.Events = append(step.Events, warnings(described, recorded)...)
+	}
+	step.Status, step.Write = described, write
+	return step
+}
+
+// lastingPhases are those in which a status that has not seen its spec is written though it says
+// nothing new: nothing else is going to be written.
+var lastingPhases = []clusterv1alpha1.MachinePhase{
+	clusterv1alpha1.MachinePhaseRunning, clusterv1alpha1.MachinePhaseFailed, clusterv1alpha1.MachinePhasePending,
+}
+
+// debounceWrite says whether the write has to wait, because what it tells should pass by itself
+// within seconds. The decision remembers since when.
+func debounceWrite(s State, d decision, write bool) (decision, bool) {
+	if d.Do == Create || d.Do == Delete {
+		// Whether the driver takes the call shows afterwards.
+		return d, d.debounced != "" && write
+	}
+	if d.Do == DrainNode {
+		// Nothing is written before the pass, which finds what is in the way: what is remembered of
+		// that stays.
+		return d, false
+	}
+	m := &d.Memory
+	if d.debounced == "" || !write {
+		m.Debounced, m.DebouncedSince = "", time.Time{}
+		return d, false
+	}
+	if m.Debounced != d.debounced {
+		m.Debounced, m.DebouncedSince = d.debounced, s.Now
+	}
+	until := m.DebouncedSince.Add(d.debounceFor)
+	if !s.Now.Before(until) {
+		return d, false
+	}
+	return d.waitUntil(until)
+}
+
+// warnings tell of what is in the way, once for each reason.
+func warnings(described, recorded Status) []Event {
+	var events []Event
+	for _, typ := range []string{
+		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady,
+		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained,
+	} {
+		if c := described.Condition(typ); c.Reason != recorded.Condition(typ).Reason && isWarning(c) {
+			events = append(events, Event{Warning: true, Reason: c.Reason, Message: c.Message})
+		}
+	}
+	return events
+}
+
+// isWarning says whether a condition tells of something that is in the way, or will be.
+func isWarning(c metav1.Condition) bool {
+	if c.Status == metav1.ConditionTrue {
+		isUnpolled := c.Type == clusterv1alpha1.ConditionInstanceReady && c.Reason != clusterv1alpha1.ReasonInstanceRunning
+		return c.Reason == clusterv1alpha1.ReasonKubeletTooOld || isUnpolled
+	}
+	return !expectedReasons[c.Reason]
+}
+
+// expectedReasons are the reasons that belong to the normal course of things, or are told by
+// others.
+var expectedReasons = map[string]bool{
+	clusterv1alpha1.ReasonInstanceCreating:  true,
+	clusterv1alpha1.ReasonInstanceBooting:   true,
+	clusterv1alpha1.ReasonInstanceUpdating:  true,
+	clusterv1alpha1.ReasonInstanceDeleting:  true,
+	clusterv1alpha1.ReasonDriverUnavailable: true,
+	clusterv1alpha1.ReasonOutcomeUnknown:    true,
+	clusterv1alpha1.ReasonWaitingForNode:    true,
+	clusterv1alpha1.ReasonNodeNotReady:      true,
+	clusterv1alpha1.ReasonNodeUnknown:       true,
+	clusterv1alpha1.ReasonDraining:          true,
 }

@@ -7,14 +7,17 @@
 //	describe  the status that follows from state and decision; each condition has one function
 //	debounce  what of it is not worth a write yet
 //
-// decide goes through the parts of a life until one has decided. A file has one or a few:
+// decide goes through the parts of a life until one has decided. A file has one part or a few, with
+// the conditions that tell of them:
 //
-//	on the way in:  identity → adoption → bootstrap → instance → node
-//	on the way out: adoption → forget → drain → delete → node → finalizer
+//	on the way in:  identity.go → create.go → instance.go → join.go
+//	on the way out: identity.go → drain.go → delete.go
+//	in between:     operator.go: pause, delete now, forget
 //
-// Read next.go, state.go and step.go first. Whoever calls Next does what Step.Do says, and asks
-// again with what came of it, until there is nothing to do; see Step for what is written when.
-// Calling Next twice with the same state gives the same step.
+// Read next.go, state.go and step.go first; memory.go remembers, describe.go describes and
+// debounces. Whoever calls Next does what Step.Do says, and asks again with what came of it, until
+// there is nothing to do; see Step for what is written when. Calling Next twice with the same state
+// gives the same step.
 //
 // What holds over every history (CONTRACT.md, rules 1 to 5 and 8; the tests generate them):
 //

@@ -164,3 +164,23 @@ func (d decision) fail() (decision, bool) {
 	d.phase, d.Poll = clusterv1alpha1.MachinePhaseFailed, instance.PollNever
 	return d, true
 }
+
+// decideFailed: a machine that failed stays so; whoever made it replaces it.
+func decideFailed(s State, d decision) (decision, bool) {
+	if s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
+		return d, true
+	}
+	return d.begin(), false
+}
+
+// begin gives a status that has none yet the phase Pending and the conditions that wait for others.
+func (d decision) begin() decision {
+	d.begun = true
+	switch d.phase {
+	case "":
+		d.phase = clusterv1alpha1.MachinePhasePending
+	case clusterv1alpha1.MachinePhaseUnknown:
+		d.phase = clusterv1alpha1.MachinePhaseProvisioning
+	}
+	return d
+}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
 )
 
 // Status is a Machine's. Slices and what it points to are shared between statuses: none is changed
@@ -67,4 +69,48 @@ func (s Status) set(c metav1.Condition, at State) Status {
 	s.Conditions = slices.Clone(s.Conditions)
 	apimeta.SetStatusCondition(&s.Conditions, c)
 	return s
+}
+
+// words joins what core says with the cloud's own words.
+func words(ours string, vm *instance.Instance) string {
+	switch {
+	case vm.Message != "":
+		return ours + ": " + vm.Message
+	case vm.Reason != "":
+		return ours + ": " + vm.Reason
+	}
+	return ours + "."
+}
+
+// reasonOf is the condition's reason for a failure.
+func reasonOf(f *instance.Failure) string {
+	switch f.Class {
+	case instance.OutcomeUnknown:
+		return clusterv1alpha1.ReasonOutcomeUnknown
+	case instance.Unavailable:
+		return clusterv1alpha1.ReasonDriverUnavailable
+	case instance.DataLoss:
+		return clusterv1alpha1.ReasonDataLoss
+	default:
+		return f.Reason
+	}
+}
+
+// specPath is where a driver's field paths begin.
+const specPath = "spec.providerSpec.value.cloudProviderSpec"
+
+// explain is the failure for people: the cloud's own words, and each wrong field by its whole path.
+func explain(f *instance.Failure) string {
+	if len(f.Fields) == 0 {
+		return f.Message
+	}
+	lines := make([]string, 0, len(f.Fields))
+	for _, field := range f.Fields {
+		path := specPath
+		if field.Path != "" && !strings.HasPrefix(field.Path, "[") {
+			path += "."
+		}
+		lines = append(lines, path+field.Path+": "+field.Description)
+	}
+	return strings.Join(lines, "; ")
 }

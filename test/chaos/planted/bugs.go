@@ -65,7 +65,7 @@ var bugs = []Bug{
 	},
 	{
 		Name: "provider-id-believed", What: "a providerID counts though no driver has confirmed it",
-		Breaks: []string{judge.Foreign}, File: "core/lifecycle/adoption.go",
+		Breaks: []string{judge.Foreign}, File: "core/lifecycle/identity.go",
 		Old: `	if id == "" || s.Machine.UIDTaken != "" {`,
 		New: `	if id != "" {
 		return true
