@@ -36,23 +36,6 @@ type Driver struct {
 	preparations preparations
 }
 
-// callRecord is what is known of a uid's mutations, and whose uid it is.
-type callRecord struct {
-	// machine holds the uid. It is zero where the machine was forgotten while its call was under
-	// way: whoever comes next holds the uid.
-	machine  types.NamespacedName
-	underWay bool
-	outcome  *instance.Outcome
-	// dropped: nobody is to have the outcome of the call under way.
-	dropped bool
-	// nextPoll is when the last mutation's answer wants the machine to be polled.
-	nextPoll time.Time
-}
-
-// leaseCheck is when a machine that was refused for want of a Lease asks again; the Lease is
-// renewed every few seconds.
-const leaseCheck = time.Second
-
 func newDriver(cfg Config, target Target, notifier *notifier, m *metrics) (*Driver, error) {
 	log := cfg.Log.WithValues("driver", target.Name)
 	d := &Driver{
@@ -107,61 +90,6 @@ func (d *Driver) Reachable(m wire.Machine) error {
 // absence.
 func (d *Driver) Capabilities() connection.Capabilities { return d.connection.Capabilities() }
 
-// Reserve sets a request aside for the machine's next mutation: call it before writing down an
-// intent, so that the call follows the intent at once instead of queueing behind it. nil means that
-// it is set aside for 30 s, unless the driver goes away or others of the account are refused
-// meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is
-// not checked.
-func (d *Driver) Reserve(m wire.Machine, op instance.Operation) error {
-	_, tooLate := d.cfg.leaseAllows(d.Capabilities().Deadlines.Mutation)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	record, mine := d.calls.claim(m)
-	if !mine {
-		return uidTaken(record.machine)
-	}
-	if record.underWay {
-		return ErrBusy
-	}
-	if why := d.Unready(); why != "" {
-		d.wait(m, time.Time{})
-		return notReady(why)
-	}
-	if tooLate != nil {
-		d.wait(m, d.cfg.Clock.Now().Add(leaseCheck))
-		return tooLate
-	}
-	turn, refusal := d.limiter.Ask(callerOf(m), keyOf(m, op), d.cfg.Clock.Now())
-	signal(d.changed)
-	if turn {
-		return nil
-	}
-	if refusal != nil {
-		return &HeldError{Failure: refusal}
-	}
-	return ErrThrottled
-}
-
-// Collect returns how far the mutation of the machine with that uid is. With Ended it hands the
-// outcome over, once.
-func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Outcome, Progress) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	record, held := d.calls.held(machine, uid)
-	if !held {
-		return instance.Outcome{}, Idle
-	}
-	if record.underWay {
-		return instance.Outcome{}, UnderWay
-	}
-	if record.outcome == nil {
-		return instance.Outcome{}, Idle
-	}
-	outcome := *record.outcome
-	record.outcome = nil
-	return outcome, Ended
-}
-
 // Track has the machine polled until Untrack, and wakes it when what is found changes. Calling it
 // again replaces what the driver is told and the interval; a quicker one takes effect at once.
 // After a create or delete the first poll waits as long as its answer asked for. Where another
@@ -212,42 +140,6 @@ func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 		delete(d.calls, uid)
 	}
 	signal(d.changed)
-}
-
-// Progress is how far a machine's mutation is.
-type Progress string
-
-// The stages of a mutation.
-const (
-	// Idle: none is under way and none has ended that was not collected.
-	Idle Progress = "Idle"
-	// UnderWay: its outcome is open.
-	UnderWay Progress = "UnderWay"
-	// Ended: the outcome came with this answer, and comes only once.
-	Ended Progress = "Ended"
-)
-
-// callRecords are those of all uids.
-type callRecords map[string]*callRecord
-
-// claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines
-// with one uid, as a copied manifest makes them, the second must never touch the first one's VM.
-func (r callRecords) claim(m wire.Machine) (record *callRecord, mine bool) {
-	record, known := r[m.UID]
-	if !known {
-		record = &callRecord{}
-		r[m.UID] = record
-	}
-	if record.machine == (types.NamespacedName{}) {
-		record.machine = m.Key()
-	}
-	return record, record.machine == m.Key()
-}
-
-// held returns the record of a uid if the machine holds it.
-func (r callRecords) held(machine types.NamespacedName, uid string) (*callRecord, bool) {
-	record, known := r[uid]
-	return record, known && record.machine == machine
 }
 
 // wait has m woken when the driver is back; at until at the latest, unless that is zero. Call it

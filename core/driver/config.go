@@ -11,6 +11,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 )
@@ -96,4 +97,29 @@ func orDefault[T int | int32 | time.Duration](value *T, fallback T) {
 	if *value <= 0 {
 		*value = fallback
 	}
+}
+
+// shortestMutation is the least time that a mutation is given: with less of the Lease left it is
+// not sent, for it would most likely end in doubt.
+const shortestMutation = 5 * time.Second
+
+// leaseMargin is how much of the Lease must be left after a mutation: as long as it may take from
+// looking at the Lease until the call's deadline runs.
+const leaseMargin = time.Second
+
+// leaseAllows is how long a mutation that starts now may take, at most timeout, or why none may
+// start.
+func (c Config) leaseAllows(timeout time.Duration) (time.Duration, *instance.Failure) {
+	if c.MutationBudget == nil {
+		return timeout, nil
+	}
+	latest, leading := c.MutationBudget()
+	if !leading {
+		return 0, wire.Unavailable("NotLeading", "this process does not lead")
+	}
+	left := latest.Sub(c.Clock.Now()) - leaseMargin
+	if left < min(timeout, shortestMutation) {
+		return 0, wire.Unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
+	}
+	return min(timeout, left), nil
 }

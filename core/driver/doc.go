@@ -12,7 +12,7 @@
 // to the controllers' queues.
 //
 // Files to read first: client.go (what controllers ask of a Driver), mutation.go (a create or
-// delete from the request to its outcome), hooks.go (what connection and poller call back).
+// delete from the request to its outcome), serve.go (what connection and poller call back).
 //
 // What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
 //   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per

@@ -16,14 +16,6 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// shortestMutation is the least time that a mutation is given: with less of the Lease left it is
-// not sent, for it would most likely end in doubt.
-const shortestMutation = 5 * time.Second
-
-// leaseMargin is how much of the Lease must be left after a mutation: as long as it may take from
-// looking at the Lease until the call's deadline runs.
-const leaseMargin = time.Second
-
 // What Reserve, StartCreate and StartDelete return, besides *instance.Failure and *HeldError, when
 // nothing was started.
 var (
@@ -44,6 +36,81 @@ type HeldError struct {
 // Error names the cause.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("held back, since the last call of this account failed: %s", e.Failure)
+}
+
+// callRecord is what is known of a uid's mutations, and whose uid it is.
+type callRecord struct {
+	// machine holds the uid. It is zero where the machine was forgotten while its call was under
+	// way: whoever comes next holds the uid.
+	machine  types.NamespacedName
+	underWay bool
+	outcome  *instance.Outcome
+	// dropped: nobody is to have the outcome of the call under way.
+	dropped bool
+	// nextPoll is when the last mutation's answer wants the machine to be polled.
+	nextPoll time.Time
+}
+
+// callRecords are those of all uids.
+type callRecords map[string]*callRecord
+
+// claim returns the record of m's uid if m holds it, or comes first to hold it. Of two Machines
+// with one uid, as a copied manifest makes them, the second must never touch the first one's VM.
+func (r callRecords) claim(m wire.Machine) (record *callRecord, mine bool) {
+	record, known := r[m.UID]
+	if !known {
+		record = &callRecord{}
+		r[m.UID] = record
+	}
+	if record.machine == (types.NamespacedName{}) {
+		record.machine = m.Key()
+	}
+	return record, record.machine == m.Key()
+}
+
+// held returns the record of a uid if the machine holds it.
+func (r callRecords) held(machine types.NamespacedName, uid string) (*callRecord, bool) {
+	record, known := r[uid]
+	return record, known && record.machine == machine
+}
+
+// leaseCheck is when a machine that was refused for want of a Lease asks again; the Lease is
+// renewed every few seconds.
+const leaseCheck = time.Second
+
+// Reserve sets a request aside for the machine's next mutation: call it before writing down an
+// intent, so that the call follows the intent at once instead of queueing behind it. nil means that
+// it is set aside for 30 s, unless the driver goes away or others of the account are refused
+// meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is
+// not checked.
+func (d *Driver) Reserve(m wire.Machine, op instance.Operation) error {
+	_, tooLate := d.cfg.leaseAllows(d.Capabilities().Deadlines.Mutation)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	record, mine := d.calls.claim(m)
+	if !mine {
+		return uidTaken(record.machine)
+	}
+	if record.underWay {
+		return ErrBusy
+	}
+	if why := d.Unready(); why != "" {
+		d.wait(m, time.Time{})
+		return notReady(why)
+	}
+	if tooLate != nil {
+		d.wait(m, d.cfg.Clock.Now().Add(leaseCheck))
+		return tooLate
+	}
+	turn, refusal := d.limiter.Ask(callerOf(m), keyOf(m, op), d.cfg.Clock.Now())
+	signal(d.changed)
+	if turn {
+		return nil
+	}
+	if refusal != nil {
+		return &HeldError{Failure: refusal}
+	}
+	return ErrThrottled
 }
 
 // StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes
@@ -208,19 +275,35 @@ func (d *Driver) recordOutcome(m wire.Machine, o instance.Outcome) {
 	d.metrics.ended(d.name, o, d.limiter.OpenBreakers())
 }
 
-// leaseAllows is how long a mutation that starts now may take, at most timeout, or why none may
-// start.
-func (c Config) leaseAllows(timeout time.Duration) (time.Duration, *instance.Failure) {
-	if c.MutationBudget == nil {
-		return timeout, nil
+// Progress is how far a machine's mutation is.
+type Progress string
+
+// The stages of a mutation.
+const (
+	// Idle: none is under way and none has ended that was not collected.
+	Idle Progress = "Idle"
+	// UnderWay: its outcome is open.
+	UnderWay Progress = "UnderWay"
+	// Ended: the outcome came with this answer, and comes only once.
+	Ended Progress = "Ended"
+)
+
+// Collect returns how far the mutation of the machine with that uid is. With Ended it hands the
+// outcome over, once.
+func (d *Driver) Collect(machine types.NamespacedName, uid string) (instance.Outcome, Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	record, held := d.calls.held(machine, uid)
+	if !held {
+		return instance.Outcome{}, Idle
 	}
-	latest, leading := c.MutationBudget()
-	if !leading {
-		return 0, wire.Unavailable("NotLeading", "this process does not lead")
+	if record.underWay {
+		return instance.Outcome{}, UnderWay
 	}
-	left := latest.Sub(c.Clock.Now()) - leaseMargin
-	if left < min(timeout, shortestMutation) {
-		return 0, wire.Unavailable("LeaseExpiring", "too little of the leader's Lease is left for a call")
+	if record.outcome == nil {
+		return instance.Outcome{}, Idle
 	}
-	return min(timeout, left), nil
+	outcome := *record.outcome
+	record.outcome = nil
+	return outcome, Ended
 }

@@ -234,3 +234,23 @@ func Bounded(text string, limit int) string {
 func BoundedWait(wait time.Duration) time.Duration {
 	return min(max(wait, 0), MaxWait)
 }
+
+// Unavailable is the failure of a call that was never sent.
+func Unavailable(reason, message string) *instance.Failure {
+	return &instance.Failure{Class: instance.Unavailable, Reason: reason, Message: message}
+}
+
+// NameTaken is the failure of a machine whose uid is another's.
+func NameTaken(message string) *instance.Failure {
+	reason := driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN
+	return &instance.Failure{Class: instance.Conflict, Reason: Reason(reason), Message: message}
+}
+
+// InvalidAnswer is OutcomeUnknown: the call may well have done what it should.
+func InvalidAnswer(violation string) *instance.Failure {
+	return &instance.Failure{
+		Class:   instance.OutcomeUnknown,
+		Reason:  "InvalidAnswer",
+		Message: Bounded("the driver's answer breaks the contract: "+violation, MaxMessage),
+	}
+}

@@ -1,18 +1,94 @@
+// Package wire turns core's terms into messages of the driver contract, and answers and errors of
+// drivers into core's terms. It is the only place that reads a gRPC status.
+//
+// machine.go has what is asked and what is answered; classify.go says what core makes of an error.
 package wire
 
 import (
+	"crypto/rand"
 	"fmt"
+	"hash/maphash"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
+
+// Machine is what a driver is told of a machine.
+type Machine struct {
+	Namespace, Name string
+	// UID is spec.machineUID, the idempotency key.
+	UID string
+	// ProviderID may be empty.
+	ProviderID string
+	// LastKnownState is what the driver's last answer held.
+	LastKnownState []byte
+	// Spec is cloudProviderSpec as JSON.
+	Spec []byte
+	// Secrets are never logged. They and Spec are not copied: change neither after a call.
+	Secrets map[string][]byte
+}
+
+// Key is the Machine's namespace and name.
+func (m Machine) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+}
+
+// Ref is who the machine is.
+func (m Machine) Ref() *driverv1alpha1.MachineRef {
+	return &driverv1alpha1.MachineRef{Namespace: m.Namespace, Name: m.Name, Uid: m.UID}
+}
+
+// Provider is what names the machine's account, and what the cloud is asked for.
+func (m Machine) Provider() *driverv1alpha1.ProviderContext {
+	return &driverv1alpha1.ProviderContext{ProviderSpec: m.Spec, Secrets: m.Secrets}
+}
+
+// Meta is what each request of a leader says of itself.
+func Meta(clusterUID string, leaderEpoch int64) *driverv1alpha1.RequestMeta {
+	return &driverv1alpha1.RequestMeta{RequestId: rand.Text(), ClusterUid: clusterUID, LeaderEpoch: leaderEpoch}
+}
+
+// CheckRequest returns why a request must not be sent; nil for nothing. more are violations that
+// are known already. The failure is terminal for the spec: the same request would break the same
+// rule.
+func CheckRequest(request any, more ...contract.Violation) *instance.Failure {
+	violations := append(contract.CheckRequest(request), more...)
+	if len(violations) == 0 {
+		return nil
+	}
+	reason := driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
+	if violations.TooLarge() {
+		reason = driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE
+	}
+	return &instance.Failure{
+		Class: instance.SpecInvalid, Reason: Reason(reason), Message: Bounded(violations.Error(), MaxMessage),
+	}
+}
+
+// accountSeed keeps what accounts hash to from meaning anything outside this process.
+var accountSeed = maphash.MakeSeed()
+
+// Account tells cloud accounts apart, as far as core can: two machines with the same spec and
+// secrets are in one. It means nothing outside this process.
+func (m Machine) Account() uint64 {
+	var h maphash.Hash
+	h.SetSeed(accountSeed)
+	_, _ = h.Write(m.Spec)
+	for _, name := range slices.Sorted(maps.Keys(m.Secrets)) {
+		_, _ = h.WriteString("\x00" + name + "\x00")
+		_, _ = h.Write(m.Secrets[name])
+	}
+	return h.Sum64()
+}
 
 // Reader turns a driver's answers into core's terms, and refuses those that break the contract:
 // what cannot be believed is an unknown outcome, never a success.
@@ -158,13 +234,4 @@ var states = map[driverv1alpha1.MachineState]instance.State{
 	driverv1alpha1.MachineState_MACHINE_STATE_STOPPED:  instance.Stopped,
 	driverv1alpha1.MachineState_MACHINE_STATE_DELETING: instance.Deleting,
 	driverv1alpha1.MachineState_MACHINE_STATE_FAILED:   instance.Failed,
-}
-
-// InvalidAnswer is OutcomeUnknown: the call may well have done what it should.
-func InvalidAnswer(violation string) *instance.Failure {
-	return &instance.Failure{
-		Class:   instance.OutcomeUnknown,
-		Reason:  "InvalidAnswer",
-		Message: Bounded("the driver's answer breaks the contract: "+violation, MaxMessage),
-	}
 }

@@ -2,9 +2,12 @@ package driver
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -12,27 +15,6 @@ import (
 
 // hooks is what a Driver's connection and its poller call.
 type hooks struct{ *Driver }
-
-// Tried counts an attempt to connect.
-func (h hooks) Tried(err error) { h.metrics.tried(h.name, err) }
-
-// StatusChanged tells that the driver's status has changed.
-func (h hooks) StatusChanged() { signal(h.notifier.statusChanged) }
-
-// ReadinessChanged takes all turns to call back from a driver that takes no calls, and wakes all
-// who wait for one that does again.
-func (h hooks) ReadinessChanged(why string) {
-	h.metrics.setUp(h.name, why == "")
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if why != "" {
-		h.limiter.Away()
-		return
-	}
-	h.limiter.Back(h.Capabilities().MaxConcurrentRequests)
-	h.poller.WakeAll()
-	signal(h.changed)
-}
 
 // Serve polls machines as they fall due, and wakes those whose turn to call has come, until ctx
 // ends with the connection.
@@ -113,8 +95,103 @@ func (h hooks) Call(
 	return failure
 }
 
+// ReadinessChanged takes all turns to call back from a driver that takes no calls, and wakes all
+// who wait for one that does again.
+func (h hooks) ReadinessChanged(why string) {
+	h.metrics.setUp(h.name, why == "")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if why != "" {
+		h.limiter.Away()
+		return
+	}
+	h.limiter.Back(h.Capabilities().MaxConcurrentRequests)
+	h.poller.WakeAll()
+	signal(h.changed)
+}
+
 // Wake wakes a machine.
 func (h hooks) Wake(machine types.NamespacedName) { h.notifier.enqueue(machine) }
 
 // PollSoon has Serve poll what is due by now.
 func (h hooks) PollSoon() { signal(h.changed) }
+
+// Tried counts an attempt to connect.
+func (h hooks) Tried(err error) { h.metrics.tried(h.name, err) }
+
+// StatusChanged tells that the driver's status has changed.
+func (h hooks) StatusChanged() { signal(h.notifier.statusChanged) }
+
+// notifier hands wake-ups to one reader without ever making a caller wait: wake-ups of one machine
+// that were not read yet are one.
+type notifier struct {
+	events chan event.GenericEvent
+	// statusChanged tells that what Drivers.Statuses says has changed. What nobody has heard yet is
+	// told once.
+	statusChanged chan struct{}
+
+	mu      sync.Mutex
+	pending map[types.NamespacedName]struct{}
+	signal  chan struct{}
+}
+
+func newNotifier() *notifier {
+	return &notifier{
+		events:        make(chan event.GenericEvent),
+		statusChanged: make(chan struct{}, 1),
+		pending:       map[types.NamespacedName]struct{}{},
+		signal:        make(chan struct{}, 1),
+	}
+}
+
+// enqueue wakes the machines.
+func (n *notifier) enqueue(machines ...types.NamespacedName) {
+	if len(machines) == 0 {
+		return
+	}
+	n.mu.Lock()
+	for _, machine := range machines {
+		n.pending[machine] = struct{}{}
+	}
+	n.mu.Unlock()
+	signal(n.signal)
+}
+
+// run passes wake-ups on until ctx ends.
+func (n *notifier) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.signal:
+		}
+		for _, machine := range n.take() {
+			object := &metav1.PartialObjectMetadata{}
+			object.Namespace, object.Name = machine.Namespace, machine.Name
+			select {
+			case <-ctx.Done():
+				return
+			case n.events <- event.GenericEvent{Object: object}:
+			}
+		}
+	}
+}
+
+func (n *notifier) take() []types.NamespacedName {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	machines := make([]types.NamespacedName, 0, len(n.pending))
+	for machine := range n.pending {
+		machines = append(machines, machine)
+	}
+	clear(n.pending)
+	return machines
+}
+
+// signal leaves a value in a channel that has room for one.
+func signal(channel chan struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}
