@@ -1,7 +1,8 @@
 // Package poller polls the VMs of tracked machines, each as often as it needs it: one by one, or
 // all of an account by one list.
 //
-// Read polls.go first; schedule.go says who is polled when, list.go what is a complete list.
+// Read polls.go first; schedule.go says who is polled when, list.go what is a complete list,
+// observation.go what was found and who is to hear of it.
 package poller
 
 import (
@@ -77,27 +78,6 @@ func (p *Poller) Untrack(uid string) {
 	p.schedule.untrack(uid)
 }
 
-// Observed returns what the last poll found; false before the first one.
-func (p *Poller) Observed(uid string) (instance.Observation, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.schedule.observed(uid)
-}
-
-// Record takes over how a mutation of uid ended, which is a poll, too.
-func (p *Poller) Record(uid string, o instance.Outcome) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if o.Instance != nil {
-		p.schedule.found(uid, poll{began: o.Started, ended: o.Ended, instance: o.Instance})
-	}
-	p.schedule.recordAnswer(uid, o.Ended, o.Instance)
-	if o.Operation == instance.Delete && o.Instance == nil && o.Failure == nil {
-		// Nothing is left to poll, however long its Machine takes to hear of it.
-		p.schedule.untrack(uid)
-	}
-}
-
 // WakeAll wakes all tracked machines.
 func (p *Poller) WakeAll() {
 	p.mu.Lock()
@@ -158,80 +138,4 @@ func (p *Poller) pollOne(ctx context.Context, s *connection.Session, m wire.Mach
 		p.found(m, found)
 	}
 	p.client.PollSoon()
-}
-
-// pollList polls all tracked machines of the cluster by the account of one, and confirms the
-// absence of those of the account that it does not show.
-func (p *Poller) pollList(ctx context.Context, s *connection.Session, b batch) {
-	began := p.clock.Now()
-	machines, failure := p.List(ctx, s, b.machine)
-	l := poll{began: began, ended: p.clock.Now(), failure: failure}
-	if failure != nil {
-		p.recordFailedList(b.account, l, isDriverLost(ctx, failure))
-		return
-	}
-	var polls sync.WaitGroup
-	for _, m := range p.recordList(s, b.account, machines, l) {
-		polls.Go(func() { p.pollOne(ctx, s, m) })
-	}
-	polls.Wait()
-}
-
-// recordFailedList records how a list failed, for those who are due; lost says that it only tells
-// that the driver went away.
-func (p *Poller) recordFailedList(account uint64, l poll, lost bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.client.PollSoon()
-	defer p.schedule.endList(account, l.ended)
-	if l.failure.Class == instance.Unimplemented {
-		return
-	}
-	for _, uid := range p.schedule.dueOf(account, l.ended) {
-		if lost {
-			p.schedule.recordLost(uid, l.ended)
-			continue
-		}
-		p.found(p.schedule.machines[uid].machine, l)
-	}
-}
-
-// recordList records a complete list and returns whom it did not show.
-func (p *Poller) recordList(
-	s *connection.Session, account uint64, machines map[string]*driverv1alpha1.Machine, l poll,
-) []wire.Machine {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.client.PollSoon()
-	reader := s.Reader()
-	shown := map[string]struct{}{}
-	for uid, m := range machines {
-		entry, isTracked := p.schedule.machines[uid]
-		if !isTracked {
-			continue
-		}
-		shown[uid] = struct{}{}
-		l.instance, l.failure = reader.Poll(entry.machine, m)
-		p.found(entry.machine, l)
-	}
-	missing := p.schedule.unlisted(account, shown, l.ended)
-	p.schedule.endList(account, l.ended.Add(p.schedule.restAfter(l)))
-	return missing
-}
-
-// isDriverLost says whether a failure only tells that the driver went away, which those who want a
-// call are told better.
-func isDriverLost(ctx context.Context, failure *instance.Failure) bool {
-	if failure == nil {
-		return false
-	}
-	broke := failure.Class == instance.OutcomeUnknown && failure.Reason == wire.ConnectionLost
-	return failure.Class == instance.Unavailable || ctx.Err() != nil || broke
-}
-
-// found records a poll and wakes the machine if it should hear of it. Call it with the lock held.
-func (p *Poller) found(m wire.Machine, l poll) {
-	if p.schedule.found(m.UID, l) {
-		p.client.Wake(m.Key())
-	}
 }
