@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-dev/millwright/core/drain"
 )
 
 // cacheOptions leave out of the cache what nobody reads: of a large fleet it would be most of the
@@ -17,14 +19,19 @@ func cacheOptions() cache.Options {
 	}
 }
 
-// slimNode drops the parts of a Node that kubelets report at length: images alone are several KiB.
-// What is written to Nodes are merge patches of other parts.
+// slimNode drops what kubelets report of a Node, but for its addresses and its condition Ready:
+// images alone are several KiB. What is written to Nodes are merge patches of other parts.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return nil, fmt.Errorf("a %T is in the cache of Nodes", object)
 	}
 	node.ManagedFields = nil
-	node.Status.Images, node.Status.Capacity, node.Status.Allocatable = nil, nil, nil
+	node.Spec.PodCIDR, node.Spec.PodCIDRs = "", nil
+	kept := corev1.NodeStatus{Addresses: node.Status.Addresses}
+	if ready := drain.ReadyCondition(node); ready.Type != "" {
+		kept.Conditions = []corev1.NodeCondition{ready}
+	}
+	node.Status = kept
 	return node, nil
 }

@@ -13,16 +13,19 @@ func TestTheCacheKeepsOfNodesWhatIsRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "node", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 		},
-		Spec: corev1.NodeSpec{ProviderID: "fake:///1", Unschedulable: true},
+		Spec: corev1.NodeSpec{ProviderID: "fake:///1", Unschedulable: true, PodCIDR: "10.1.0.0/24", PodCIDRs: []string{"10.1.0.0/24"}},
 		Status: corev1.NodeStatus{
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady}},
 			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
 			Capacity:   corev1.ResourceList{}, Allocatable: corev1.ResourceList{},
-			Images: []corev1.ContainerImage{{SizeBytes: 1}},
+			Images: []corev1.ContainerImage{{SizeBytes: 1}}, NodeInfo: corev1.NodeSystemInfo{KernelVersion: "6"},
 		},
 	}
 	want := node.DeepCopy()
-	want.ManagedFields, want.Status.Capacity, want.Status.Allocatable, want.Status.Images = nil, nil, nil, nil
+	want.ManagedFields, want.Spec.PodCIDR, want.Spec.PodCIDRs = nil, "", nil
+	want.Status = corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}, Addresses: node.Status.Addresses,
+	}
 	got, err := slimNode(node)
 	if err != nil {
 		t.Fatal(err)
