@@ -90,39 +90,6 @@ func (d *Driver) Reachable(m wire.Machine) error {
 // absence.
 func (d *Driver) Capabilities() connection.Capabilities { return d.connection.Capabilities() }
 
-// Track has the machine polled until Untrack, and wakes it when what is found changes. Calling it
-// again replaces what the driver is told and the interval; a quicker one takes effect at once.
-// After a create or delete the first poll waits as long as its answer asked for. Where another
-// Machine holds the uid it does nothing.
-func (d *Driver) Track(m wire.Machine, interval instance.PollInterval) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	record, mine := d.calls.claim(m)
-	if !mine {
-		return
-	}
-	d.poller.Track(m, interval, record.nextPoll)
-}
-
-// Untrack ends Track and drops the observation. Without Track it does nothing.
-func (d *Driver) Untrack(machine types.NamespacedName, uid string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, held := d.calls.held(machine, uid); held {
-		d.poller.Untrack(uid)
-	}
-}
-
-// Observed returns what the last poll found; false before the first one.
-func (d *Driver) Observed(machine types.NamespacedName, uid string) (instance.Observation, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, held := d.calls.held(machine, uid); !held {
-		return instance.Observation{}, false
-	}
-	return d.poller.Observed(uid)
-}
-
 // Forget drops everything known of a machine and gives its uid up; call it when the machine is
 // gone. A call under way goes on and keeps the uid busy until it ends. Where the machine does not
 // hold the uid it does nothing.

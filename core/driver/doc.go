@@ -11,8 +11,8 @@
 // reconcile, which then asks Collect and Observed. Nothing here retries a mutation: retries belong
 // to the controllers' queues.
 //
-// Files to read first: client.go (what controllers ask of a Driver), mutation.go (a create or
-// delete from the request to its outcome), serve.go (what connection and poller call back).
+// Files to read first: client.go (what a Driver is made of), mutation.go (a create or delete from
+// the request to its outcome), serve.go (who is polled, and who is woken).
 //
 // What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
 //   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per

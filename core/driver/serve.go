@@ -10,8 +10,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 )
+
+// Track has the machine polled until Untrack, and wakes it when what is found changes. Calling it
+// again replaces what the driver is told and the interval; a quicker one takes effect at once.
+// After a create or delete the first poll waits as long as its answer asked for. Where another
+// Machine holds the uid it does nothing.
+func (d *Driver) Track(m wire.Machine, interval instance.PollInterval) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	record, mine := d.calls.claim(m)
+	if !mine {
+		return
+	}
+	d.poller.Track(m, interval, record.nextPoll)
+}
+
+// Untrack ends Track and drops the observation. Without Track it does nothing.
+func (d *Driver) Untrack(machine types.NamespacedName, uid string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, held := d.calls.held(machine, uid); held {
+		d.poller.Untrack(uid)
+	}
+}
+
+// Observed returns what the last poll found; false before the first one.
+func (d *Driver) Observed(machine types.NamespacedName, uid string) (instance.Observation, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, held := d.calls.held(machine, uid); !held {
+		return instance.Observation{}, false
+	}
+	return d.poller.Observed(uid)
+}
 
 // hooks is what a Driver's connection and its poller call.
 type hooks struct{ *Driver }

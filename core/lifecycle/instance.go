@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -235,4 +236,57 @@ func withPollFailure(s State, c metav1.Condition) metav1.Condition {
 		c.Message = "The VM runs. Until this is mended only looks and deletes are possible, with a copy of the Secret: " + explain(s.Driver.Missing)
 	}
 	return c
+}
+
+// missesUntilGone is how many polls in a row must find nothing before a VM that was there counts as
+// gone.
+const missesUntilGone = 2
+
+// view is the VM as this process knows it.
+type view struct {
+	// instance is nil when none is known.
+	instance *instance.Instance
+	// at is when the poll began, or the call ended.
+	at time.Time
+	// polled says that this is what a poll found, and not what a call answered.
+	polled bool
+	// misses counts how many polls in a row found nothing.
+	misses int
+	// failure is how the last poll failed.
+	failure *instance.Failure
+}
+
+// view prefers the last poll to the last answer, unless the poll began before that answer was
+// given.
+func (s State) view() view {
+	last, seen := s.Memory.Last, s.Driver.LastPoll
+	if seen != nil && (last == nil || !seen.At.Before(last.Ended)) {
+		v := view{at: seen.At, polled: true, instance: seen.Instance, failure: seen.Failure}
+		if seen.Failure != nil && seen.Failure.Class == instance.NotFound {
+			v.instance, v.misses = nil, seen.Looks
+		}
+		return v
+	}
+	if last != nil {
+		return view{at: last.Ended, instance: last.Instance, failure: last.Failure}
+	}
+	return view{}
+}
+
+// providerID is that of the VM; empty where none is known, or it has none.
+func (v view) providerID() string {
+	if v.instance == nil {
+		return ""
+	}
+	return v.instance.ProviderID
+}
+
+// isLeftover says whether what is there is only what is left of a create that died half-way.
+func (v view) isLeftover() bool {
+	return v.instance != nil && v.instance.State == instance.Failed && v.instance.ProviderID == ""
+}
+
+// isMissing says whether enough polls in a row found nothing.
+func (v view) isMissing() bool {
+	return v.misses >= missesUntilGone
 }
