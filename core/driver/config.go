@@ -41,8 +41,8 @@ type Config struct {
 	Deadlines connection.Deadlines
 	// MaxConcurrentRequests holds for drivers that name no limit; 0 stands for 64.
 	MaxConcurrentRequests int
-	// Polling says how often tracked machines are polled. What is 0 stands for an interval of 1 s,
-	// at most 10 s, 60 s for settled machines, a handful of 4, and pages of 500.
+	// Polling says how often tracked machines are polled. Defaults for 0: an interval of 1 s,
+	// at most 10 s, 60 s for settled machines, a handful of 4, pages of 500.
 	Polling poller.Polling
 	// CredentialRetry is how long calls with credentials that the cloud refuses are held back,
 	// unless these change; 0 stands for 5 min.

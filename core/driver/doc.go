@@ -6,17 +6,18 @@
 //	poller      the shared watch on the VMs' status
 //	wire        requests, and how answers and failures are read
 //
-// Nothing here blocks on a cloud. A reconcile starts a call and goes on; when the call ends, when
-// an observation changes or when the driver comes back, Drivers.Events wakes the machine's
-// reconcile, which then asks Collect and Observed. Nothing here retries a mutation: retries belong
-// to the controllers' queues.
+// Nothing here blocks on a cloud. A reconcile starts a call and goes on. When the call ends,
+// when an observation changes or when the driver comes back, Drivers.Events wakes the machine's
+// reconcile. The reconcile then asks Collect and Observed. Nothing here retries a mutation:
+// retries belong to the controllers' queues.
 //
-// Files to read first: client.go (what a Driver is made of), mutation.go (a create or delete from
-// the request to its outcome), serve.go (who is polled, and who is woken).
+// Read three files first. What a Driver is made of is in client.go. A create or delete, from
+// the request to its outcome, is in mutation.go. Who is polled, and who is woken, is in
+// serve.go.
 //
 // What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
 //   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per
-//     driver (identity calls aside, which must answer even under load);
+//     driver. Identity calls do not count: they must answer even under load;
 //   - a call has a deadline, and no mutation's deadline reaches beyond the leader's Lease;
 //   - sizes are checked before anything is sent;
 //   - a driver that was not there when its call was to start is Unavailable: nothing happened.

@@ -26,9 +26,9 @@ var (
 	ErrThrottled = errors.New("the driver has as many requests under way as it takes")
 )
 
-// HeldError says that a call was not sent because others of the same account were just refused for
-// a cause that is none of their machines' fault. The machine is woken when its turn has come;
-// Failure is in the cloud's words.
+// HeldError says that a call was not sent because others of the same account were just refused.
+// The cause of that was no fault of their machines. The machine is woken when its turn has
+// come. Failure is in the cloud's words.
 type HeldError struct {
 	Failure *instance.Failure
 }
@@ -79,10 +79,10 @@ func (r callRecords) held(machine types.NamespacedName, uid string) (*callRecord
 const leaseCheck = time.Second
 
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an
-// intent, so that the call follows the intent at once instead of queueing behind it. nil means that
-// it is set aside for 30 s, unless the driver goes away or others of the account are refused
-// meanwhile; calling again renews it. Errors are those of StartCreate, but the request itself is
-// not checked.
+// intent, so that the call follows the intent at once instead of queueing behind it. If Reserve
+// returns nil, the request is set aside for 30 s, unless the driver goes away or others of the
+// account are refused meanwhile. Calling again renews it. Errors are those of StartCreate, but
+// the request itself is not checked.
 func (d *Driver) Reserve(m wire.Machine, op instance.Operation) error {
 	_, tooLate := d.cfg.leaseAllows(d.Capabilities().Deadlines.Mutation)
 	d.mu.Lock()
@@ -115,11 +115,11 @@ func (d *Driver) Reserve(m wire.Machine, op instance.Operation) error {
 
 // StartCreate sends CreateMachine and returns. nil means that a call is under way; its end wakes
 // the machine, and Collect has the outcome. Anything else means that nothing was sent: ErrBusy,
-// ErrThrottled, or an *instance.Failure of class Unavailable (not connected, not ready, or not
-// enough of the Lease left; the machine is woken when the driver is back, or a second later),
-// *HeldError, SpecInvalid (the request is malformed or too large) or Conflict (another Machine
-// holds the uid). An outcome that nobody collected is dropped. The call is part of the trace in
-// ctx; it goes on when ctx ends.
+// ErrThrottled, *HeldError or an *instance.Failure. A failure of class Unavailable means not
+// connected, not ready, or not enough of the Lease left. The machine is then woken when the
+// driver is back, or a second later. Class SpecInvalid means that the request is malformed or
+// too large. Class Conflict means that another Machine holds the uid. An outcome that nobody
+// collected is dropped. The call is part of the trace in ctx; it goes on when ctx ends.
 func (d *Driver) StartCreate(ctx context.Context, m wire.Machine, userData []byte, tags map[string]string) error {
 	request := &driverv1alpha1.CreateMachineRequest{
 		Meta:           wire.Meta(d.cfg.ClusterUID, d.cfg.LeaderEpoch()),

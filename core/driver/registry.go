@@ -60,9 +60,10 @@ func New(cfg Config, targets []Target) (*Drivers, error) {
 }
 
 // Start keeps the drivers connected and tracked machines polled until ctx ends. Then no call begins
-// any more, and mutations under way have as long as Config.ShutdownGrace and the Lease allow, none
-// after a later leader was seen; those that are cancelled have an unknown outcome. It returns nil
-// when the last has ended. It is a controller-runtime Runnable and may be called once.
+// any more. Mutations under way have as long as Config.ShutdownGrace and the Lease allow. Once
+// a later leader is seen, they have no time left. Those that are cancelled have an unknown
+// outcome. It returns nil when the last has ended. It is a controller-runtime Runnable and may
+// be called once.
 func (d *Drivers) Start(ctx context.Context) error {
 	mutations, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -124,9 +125,10 @@ func (d *Drivers) For(provider string) (*Driver, error) {
 	return driver, nil
 }
 
-// Events wakes machines: each event's object has the namespace and the name of a Machine of which a
-// call ended, an observation changed, a turn came or the driver came back. Events of one machine
-// are merged while nobody reads. There is one channel, for one reader, and it is never closed.
+// Events wakes machines. A machine is woken when a call of it ended, its observation changed,
+// its turn came or the driver came back. Each event's object has the Machine's namespace and
+// name. Events of one machine are merged while nobody reads. There is one channel, for one
+// reader, and it is never closed.
 func (d *Drivers) Events() <-chan event.GenericEvent {
 	return d.notifier.events
 }

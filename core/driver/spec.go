@@ -34,13 +34,13 @@ func (d *Driver) SpecSchema() (*providerspec.Schema, error) {
 }
 
 // Prepare returns the spec that a new machine is made from: m's with the driver's defaults, and
-// found right, also by the cloud. withheld are the fields that come from m's secrets. allow, unless
-// nil, judges the spec with its defaults before secrets go with it.
+// found right, also by the cloud. The argument withheld names the fields that come from m's
+// secrets. Unless allow is nil, it judges the spec with its defaults before secrets go with it.
 //
 // The driver is asked once per question and connection, however many machines ask. Any error means
-// that no machine should be made now: ErrPreparing, or an *instance.Failure of class Unavailable,
-// SpecInvalid with the fields that are wrong, Precondition with what the cloud lacks, or that of
-// the call, none of which leaves anything in doubt.
+// that no machine should be made now: ErrPreparing, or an *instance.Failure. Its class is
+// Unavailable, SpecInvalid with the fields that are wrong, Precondition with what the cloud
+// lacks, or that of the call. None of these leaves anything in doubt.
 func (d *Driver) Prepare(
 	m wire.Machine, withheld []providerspec.Reference, allow func(completed []byte) *instance.Failure,
 ) ([]byte, error) {

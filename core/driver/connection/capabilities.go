@@ -19,8 +19,9 @@ type Capabilities struct {
 	Features []driverv1alpha1.Feature
 	// MaxUserDataBytes is never 0.
 	MaxUserDataBytes int64
-	// CreateSettle is how long after a create of unknown outcome its VM may still appear; never
-	// negative. 0 is what a driver has promised, and never what it left out.
+	// CreateSettle is how long after a create of unknown outcome its VM may still appear. It is
+	// never negative. It is 0 only if the driver has promised that, never because the driver
+	// left it out.
 	CreateSettle time.Duration
 	// ProviderIDPrefix is what every providerID of this driver begins with.
 	ProviderIDPrefix string

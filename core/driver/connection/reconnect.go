@@ -70,8 +70,9 @@ type Connection struct {
 	intercept []grpc.UnaryClientInterceptor
 
 	mu sync.Mutex
-	// session is nil while the driver is away; last is the latest that there was. why says why the
-	// driver takes no calls, empty when it does. since is from when on it has, or has not.
+	// session is nil while the driver is away; last is the latest that there was. The text why
+	// says why the driver takes no calls, empty when it does. The field since is from when on
+	// it has, or has not.
 	session, last *Session
 	why           string
 	since         time.Time
@@ -93,8 +94,8 @@ func New(cfg Config, client Client) (*Connection, error) {
 	}, nil
 }
 
-// Acquire returns the session to call by, whose connection stays open until Session.Release; or
-// why the driver takes no calls now, for people and in stable words.
+// Acquire returns the session to call by. Its connection stays open until Session.Release. If
+// the driver takes no calls now, Acquire returns why, for people and in stable words.
 func (c *Connection) Acquire() (s *Session, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 )
 
 // redacting is next without the secrets that went with a call in what the driver says to people: in
-// errors, and in answers. A driver, in whatever language, or its cloud may repeat what it was sent,
-// and from here on its words go to conditions, events and logs. Where a call has no secrets, those
-// of the latest calls are taken out, which told remembers.
+// errors, and in answers. A driver, in whatever language, or its cloud may repeat what it was
+// sent. From here on its words go to conditions, events and logs. Where a call has no secrets,
+// those of the latest calls are taken out, which told remembers.
 func redacting(told *redact.Memory, next grpc.UnaryClientInterceptor) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		secrets := told.Of(request)

@@ -195,8 +195,9 @@ func (s *Session) probe(ctx context.Context) string {
 	return "the driver is not ready: " + wire.Bounded(answer.GetReason(), wire.MaxMessage)
 }
 
-// sentHandler notes which requests may have left core. gRPC reports a request's header once the
-// request is with the transport; before that nobody can have seen it.
+// sentHandler notes which requests may have left core. It waits for gRPC to report the
+// request's header. By then the request is with the transport; before that nobody can have seen
+// it.
 type sentHandler struct{}
 
 type sentMark struct {

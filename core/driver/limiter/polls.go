@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Polls go before mutations, for they are few: a handful, or one list for all. Where they are not,
-// because a driver cannot list or is slow, they get half of the slots while mutations wait for one;
-// of a single slot, what these leave.
+// Polls go before mutations, for they are few: a handful, or one list for all. If a driver
+// cannot list or is slow, polls can be many. Then they get half of the slots while mutations
+// wait for one. If there is a single slot, they get what the mutations leave.
 
 // AcquirePoll asks for a slot for a poll: nil when the poll has it, else a channel that is closed
 // once it has.

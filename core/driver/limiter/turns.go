@@ -81,8 +81,8 @@ const (
 	begun
 )
 
-// New returns a limiter that lets a driver have limit requests under way. credentialRetry is how
-// long calls are held back whose credentials the cloud refuses.
+// New returns a limiter that lets a driver have limit requests under way. Calls whose
+// credentials the cloud refuses are held back for as long as credentialRetry.
 func New(limit int, credentialRetry time.Duration) *Limiter {
 	return &Limiter{
 		limit: limit, credentialRetry: credentialRetry,
@@ -93,9 +93,9 @@ func New(limit int, credentialRetry time.Duration) *Limiter {
 }
 
 // Ask says whether who has its turn, which it then has for TurnLifetime from now on. If not, it
-// queues, and Next returns it when its turn has come. refusal is then how others of the key were
-// refused; nil where there are only too many. Who asks with another key gives up what it had with
-// the last one. Who has a call under way gets neither a turn nor a place in the queue.
+// queues, and Next returns it when its turn has come. The refusal is then how others of the key
+// were refused; nil where there are only too many. Who asks with another key gives up what it
+// had with the last one. Who has a call under way gets neither a turn nor a place in the queue.
 func (l *Limiter) Ask(who Caller, key Key, now time.Time) (turn bool, refusal *instance.Failure) {
 	l.expire(now)
 	b := l.breaker(key, now)

@@ -12,8 +12,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// pollList polls all tracked machines of the cluster by the account of one, and confirms the
-// absence of those of the account that it does not show.
+// pollList polls all tracked machines of the cluster by the account of one. It confirms the
+// absence of those of the account that the list does not show.
 func (p *Poller) pollList(ctx context.Context, s *connection.Session, b batch) {
 	began := p.clock.Now()
 	machines, failure := p.List(ctx, s, b.machine)

@@ -17,8 +17,8 @@ type schedule struct {
 	machines map[string]*tracked
 	// queue holds the machines that are not due yet, the next one first.
 	queue pollQueue
-	// accounts are the lists of each set of machines that one ListMachines can speak for. waiting
-	// names those with machines that are due and not in flight.
+	// accounts are the lists of each set of machines that one ListMachines can speak for. The
+	// set waiting names those with machines that are due and not in flight.
 	accounts map[uint64]*listing
 	waiting  map[uint64]struct{}
 	// calm is when a list may begin beside one that is under way in another account: that one may
