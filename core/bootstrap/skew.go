@@ -10,10 +10,10 @@ import (
 // version skew policy.
 const oldestSkew = 3
 
-// CheckSkew compares minor versions, as the policy does. tooNew and tooOld say, for people, what is
-// wrong and what would be right; at most one is not empty. A kubelet must not be newer than the API
-// server, and not be further behind it than the policy allows. A version that cannot be read is an
-// error.
+// CheckSkew compares minor versions, as the policy does. It says in tooNew or tooOld, for
+// people, what is wrong and what would be right. At most one of them is not empty. A kubelet
+// must not be newer than the API server, and not be further behind it than the policy allows. A
+// version that cannot be read is an error.
 func CheckSkew(kubelet, apiServer string) (tooNew, tooOld string, err error) {
 	node, err := version.ParseSemantic(kubelet)
 	if err != nil {

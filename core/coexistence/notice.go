@@ -15,9 +15,9 @@ import (
 	"github.com/millwright-dev/millwright/core/foreign"
 )
 
-// AddNotice has mgr, whose cache has the index of AddIndex, say once, when this process begins to
-// lead, that another system works on Machines of this cluster: in the log, and in an Event about
-// regarding.
+// AddNotice has mgr report it if another system works on Machines of this cluster. The report
+// comes once, when this process begins to lead: in the log, and in an Event about regarding.
+// The cache of mgr must have the index of AddIndex.
 func AddNotice(mgr ctrl.Manager, regarding *corev1.ObjectReference) error {
 	log, events := mgr.GetLogger().WithName("foreign"), mgr.GetEventRecorder("foreign")
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

@@ -43,9 +43,9 @@ func New(workload cluster.Cluster) (*Drainer, error) {
 // pods to end. node is brought up to date when it is cordoned. Pods are evicted with their own
 // grace period. An error means that the pass is incomplete; another one goes on where it stopped.
 //
-// What is said of a Node that is done with holds for certain, and so does what is said of a silent
-// one that only has terminating pods left: the API server's cache, which answers else, may lag
-// behind.
+// The API server's cache answers first, and it may lag behind. Before Pass says of a Node that
+// it is done with, it lists the pods once more for certain. It does the same before it says of
+// a silent Node that only terminating pods are left.
 func (d *Drainer) Pass(ctx context.Context, node *corev1.Node) (Progress, error) {
 	if err := d.cordon(ctx, node); err != nil {
 		return Progress{}, err
@@ -131,9 +131,10 @@ const (
 )
 
 // evict asks for one eviction; why says what blocks it. An error means that the API server did not
-// answer. It never waits and asks again by itself. client-go does so, ten times, for every answer
-// with a Retry-After, and the API server gives an eviction one of ten seconds while a
-// PodDisruptionBudget's status lags behind: a pass would hold its worker for minutes.
+// answer. It never waits and asks again by itself. By default client-go does so, ten times, for
+// every answer with a Retry-After. While a PodDisruptionBudget's status lags behind, the API
+// server gives an eviction a Retry-After of ten seconds. A pass would then hold its worker for
+// minutes.
 func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (outcome, string, error) {
 	eviction := &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},

@@ -54,7 +54,7 @@ func (s *podServer) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestPass: pods are read from the API server's cache, and once more for certain when nothing seems
-// left; what is refused for one keeps nothing from being told of the others.
+// left. What is refused for one pod keeps nothing from being told of the others.
 func TestPass(t *testing.T) {
 	const cache, certain = "0 spec.nodeName=n", " spec.nodeName=n"
 	for name, c := range map[string]struct {

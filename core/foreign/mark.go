@@ -89,8 +89,8 @@ func systemOf(finalizer string) string {
 	return ""
 }
 
-// First is the lesser of two marks, so that of many the one to be shown does not depend on their
-// order; none is greater than any.
+// First is the lesser of two marks. So the one of many that is shown does not depend on their
+// order. The zero Mark is greater than any other.
 func First(a, b Mark) Mark {
 	if a == (Mark{}) || b != (Mark{}) && cmp.Or(cmp.Compare(b.System, a.System), cmp.Compare(b.What, a.What)) < 0 {
 		return b

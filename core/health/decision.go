@@ -176,8 +176,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// inFlight counts the replacements under way, and says in how long the first of them counts no more
-// though it has not come up; 0 means never.
+// inFlight counts the replacements under way. It says in how long the first of them counts no
+// more though it has not come up. 0 means never.
 func (s State) inFlight() (n int, grown time.Duration) {
 	n = s.Missing
 	for _, m := range s.Machines {

@@ -37,11 +37,11 @@ type Signs struct {
 }
 
 // Standing is how the Machine counts. Not counted are those that are on their way out, paused,
-// another system's, or preserved after they have failed; those that never came up, whether they
-// still may or have failed; those that are not Ready while their driver is away; and those whose
-// spec is wrong. A Machine that never worked is a sign of its template, which is one user's, and
-// repairs nothing for anybody else. What worked and does not any more is what a meltdown is made
-// of.
+// another system's, or preserved after they have failed. Nor are those that never came up,
+// whether they still may or have failed. Nor are those that are not Ready while their driver is
+// away, and those whose spec is wrong. A Machine that never worked is a sign of its template,
+// which is one user's, and repairs nothing for anybody else. What worked and does not any more
+// is what a meltdown is made of.
 func (s Signs) Standing() Standing {
 	switch {
 	case s.Deleting, s.Paused, s.Foreign, s.Refused, s.Failed && s.Preserved:

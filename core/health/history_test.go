@@ -107,10 +107,10 @@ func drawWard(t *rapid.T) *ward {
 	return w
 }
 
-// Whatever happens: no more than the budget is under way, nothing is replaced in a meltdown, before
-// it has settled or within the pause, nor what is preserved; and where nothing is, there is a
-// reason. Once no more fail and the fleet is well, all that failed is replaced in the end, though
-// nobody looks but when Decide has asked for it.
+// Whatever happens, no more than the budget is under way. Nothing is replaced in a meltdown,
+// before it has settled or within the pause. What is preserved is not replaced either. Where
+// nothing is replaced, there is a reason. Once no more fail and the fleet is well, all that
+// failed is replaced in the end. Decide is called then only when it has asked for that.
 func TestSAFE4_SET4_ReplacementIsPatientButComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWard(t)

@@ -163,8 +163,8 @@ func isExpected(reason string) bool {
 	}
 }
 
-// Problem is what is wrong with the Machine, in the cloud's own words if there are any; empty if
-// nothing is, and for a Machine that is being deleted.
+// Problem is what is wrong with the Machine, in the cloud's own words if there are any. It is
+// empty if nothing is wrong, and for a Machine that is being deleted.
 func Problem(m *clusterv1alpha1.Machine) string {
 	if !m.DeletionTimestamp.IsZero() {
 		return ""

@@ -23,9 +23,9 @@ func (b Backoff) Nth(n int) time.Duration {
 // Source: docs/operating.md, flag --credential-retry.
 const DefaultCredentialRetry = 5 * time.Minute
 
-// waits are the two backoffs of a class. machine is how long one machine waits before its next
-// mutation. breaker is how long the open circuit breaker of an account and an operation waits
-// before its next probe; it is zero for classes that open no breaker.
+// waits are the two backoffs of a class. The field machine is how long one machine waits before
+// its next mutation. The field breaker is how long the open circuit breaker of an account and
+// an operation waits before its next probe. It is zero for classes that open no breaker.
 type waits struct{ machine, breaker Backoff }
 
 // backoffs holds the waits of each class. Classes that concern a whole account have short waits per
@@ -77,7 +77,7 @@ func (f *Failure) RetryAfterNth(n int, uid string) time.Duration {
 }
 
 // BreakerBackoff is how long an open circuit breaker waits before each probe after failures of this
-// class. ok is false for a class that opens no breaker.
+// class. The result ok is false for a class that opens no breaker.
 func (c Class) BreakerBackoff() (wait Backoff, ok bool) {
 	wait = backoffs[c].breaker
 	return wait, wait != Backoff{}

@@ -16,8 +16,8 @@
 //
 // Read next.go, state.go and step.go first; memory.go remembers, describe.go describes and
 // debounces. Whoever calls Next does what Step.Do says, and asks again with what came of it, until
-// there is nothing to do; see Step for what is written when. Calling Next twice with the same state
-// gives the same step.
+// there is nothing to do. See Step for what is written when. Calling Next twice with the same
+// state gives the same step.
 //
 // What holds over every history (CONTRACT.md, rules 1 to 5 and 8; the tests generate them):
 //

@@ -54,15 +54,16 @@ func isDrainRecorded(s Status) bool {
 	return over && s.Phase == clusterv1alpha1.MachinePhaseDeleting
 }
 
-// drainTimeLeft is how long the drain may yet take. The time before this process saw it counts as
-// it stands in the Machine, the time since as far as the API server could be asked.
+// drainTimeLeft is how long the drain may yet take. The time before this process saw the drain
+// counts as it stands in the Machine. The time since then counts as far as the API server could
+// be asked.
 func drainTimeLeft(m Machine, w Wait) time.Duration {
 	left := m.DrainTimeout - w.Since.Sub(m.DeletionTimestamp) - w.Observed
 	return max(left, min(m.DrainTimeout, minDrainTime)-w.Observed)
 }
 
-// drainEnd is the reason why the drain is over, by what its last pass found and how long it may yet
-// take; empty while it is not.
+// drainEnd is the reason why the drain is over; empty while it is not. It goes by what the last
+// pass found and by how long the drain may yet take.
 func drainEnd(s State, left time.Duration) string {
 	pass := s.Drain
 	complete := pass != nil && pass.Error == ""

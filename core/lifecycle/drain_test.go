@@ -82,9 +82,9 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestUnreachable: whatever outages, restarts and moods of node-lifecycle a drain lives through,
-// its pods are given up only when nothing could be heard of the Node for long enough, and then they
-// are.
+// TestUnreachable: a drain lives through outages, restarts and changing verdicts of
+// node-lifecycle. Its pods are given up only when nothing could be heard of the Node for long
+// enough. Then they are given up.
 func TestUnreachable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)

@@ -60,9 +60,9 @@ func (s State) named() *instance.Instance {
 	return v.instance
 }
 
-// KnownIDs are the ids under which the VM is known: first the one that the driver gave it, which is
-// the one to tell the driver, then all others that a Node of it may have. There is none until the
-// driver has confirmed one.
+// KnownIDs are the ids under which the VM is known. The first is the one that the driver gave
+// it, which is the one to tell the driver. Then come all others that a Node of it may have.
+// There is none until the driver has confirmed one.
 func (s State) KnownIDs() []string {
 	if !s.Confirmed() {
 		return nil
@@ -75,8 +75,9 @@ func (s State) KnownIDs() []string {
 	return ids
 }
 
-// confirmedIDs are the id that the driver gave the VM of a machine whose providerID is confirmed,
-// or spec.providerID where that is not known, and the VM's other ids.
+// confirmedIDs are the ids of the VM of a machine whose providerID is confirmed. The id is the
+// one that the driver gave, or spec.providerID where that is not known. The aliases are the
+// VM's other ids.
 func (s State) confirmedIDs() (id string, aliases []string) {
 	if vm := s.named(); vm != nil {
 		return vm.ProviderID, vm.ProviderIDAliases

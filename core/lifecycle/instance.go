@@ -221,8 +221,8 @@ func describeDriver(s State, reason string) metav1.Condition {
 }
 
 // withPollFailure adds that a VM which was seen to run cannot be polled, or not with the machine's
-// own Secrets, where only a person can mend that. It says nothing of the VM: the machine stays as
-// it is.
+// own Secrets. It does so where only a person can mend that. A poll that fails says nothing of
+// the VM: the machine stays as it is.
 func withPollFailure(s State, c metav1.Condition) metav1.Condition {
 	const unpolled = "The VM ran when it was last seen. It cannot be looked at: "
 	polled, trouble := s.view().failure, s.Driver.Trouble

@@ -115,8 +115,9 @@ func decideFirstReady(s State, d decision, isReady bool) (decision, bool) {
 	return d, true
 }
 
-// decideSync sets on the Node what core sets there, unless that was done too often of late; true
-// when there is nothing else to do now. A Node that was synced once is judged meanwhile.
+// decideSync sets on the Node what core sets there, unless that was done too often of late. It
+// returns true when there is nothing else to do now. A Node that was synced once is judged
+// meanwhile.
 func decideSync(s State, d decision) (decision, bool) {
 	m := &d.Memory
 	if s.Now.Sub(m.SyncedAt) > syncWindow {
@@ -154,8 +155,9 @@ func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {
 	return d, false
 }
 
-// isStartupClockStopped says whether there is a time in which the machine has to get its Node, and
-// that stands still for something that people can be told of.
+// isStartupClockStopped says whether the time in which the machine has to get its Node stands
+// still. It is true only where there is such a time, and where people can be told what stops
+// it.
 func isStartupClockStopped(s State) bool {
 	return s.Clock.Away != "" && s.Machine.StartupTimeout > 0
 }

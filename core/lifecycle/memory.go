@@ -202,8 +202,9 @@ func rememberProviderID(s State) Memory {
 	return s.Memory
 }
 
-// rememberSilence is for how long nothing has been heard of the kubelet of a Node that is drained,
-// by what a pass of the drain found. A pass that could not find out changes nothing.
+// rememberSilence is for how long nothing has been heard of the kubelet of a Node that is
+// drained. It goes by what a pass of the drain found. A pass that could not find out changes
+// nothing.
 func rememberSilence(s State) *Silence {
 	d, before := s.Drain, s.Memory.Silence
 	switch {

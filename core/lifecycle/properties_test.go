@@ -281,7 +281,7 @@ func (w *world) settled() bool {
 }
 
 // TestNothingIsLostOrDoubled: over any history of crashes, lost writes, stale caches, failures and
-// changes from outside, no promise of the package is broken, and in a fair world the machine gets
+// changes from outside, no promise of the package is broken. In a fair world the machine gets
 // where it should.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -432,7 +432,7 @@ func TestRefusedAfterAnother(t *testing.T) {
 }
 
 // TestWrites: without faults a machine costs at most six writes until it is Running, its birth
-// included, and five to be deleted, the order to delete it included.
+// included. It costs at most five to be deleted, the order to delete it included.
 func TestWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)

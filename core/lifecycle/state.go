@@ -46,8 +46,8 @@ type Machine struct {
 	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not
 	// to be waited for.
 	UnreachableAfter time.Duration
-	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one, and
-	// without a Node after that; 0 for ever.
+	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one.
+	// After that it bounds how long the VM may be without a Node. 0 is for ever.
 	StartupTimeout time.Duration
 	Status         Status
 	// Generation is metadata.generation: what Status.ObservedGeneration becomes.
@@ -94,9 +94,9 @@ type Driver struct {
 	Unready string
 	// Throttled: the driver takes no further call now; the machine is woken when its turn has come.
 	Throttled bool
-	// Held is how others of the same account were refused, so that no call is made for this machine
-	// before one of theirs succeeds; nil when nothing is held back. The machine is woken when its
-	// turn has come.
+	// Held is how others of the same account were refused; nil when nothing is held back. No
+	// call is made for this machine before one of theirs succeeds. The machine is woken when
+	// its turn has come.
 	Held *instance.Failure
 	// Trouble is why the driver can be asked nothing about this machine for now; nil for nothing.
 	Trouble *instance.Failure

@@ -56,9 +56,9 @@ type world struct {
 	syncs                   []time.Time // of this process, within the last syncWindow
 	pods                    int
 	blocked                 bool
-	// silent: the Node is said to have stopped reporting, as the other Nodes have where alone.
-	// renewed is what its Lease says, quiet is for how long it could have been heard of since, by
-	// this process.
+	// silent: the Node is said to have stopped reporting. Where alone is true, the other Nodes
+	// have stopped, too. The field renewed is what its Lease says. The field quiet is for how
+	// long it could have been heard of since, by this process.
 	silent, alone bool
 	renewed       time.Time
 	quiet         time.Duration

@@ -22,8 +22,8 @@ const (
 	DefaultRetryPeriod   = 5 * time.Second
 )
 
-// lease is a leader election lock that remembers when it was last renewed and under which epoch, so
-// that no mutation is sent that could outlive the leadership it was sent under.
+// lease is a leader election lock that remembers when it was last renewed and under which
+// epoch. So no mutation is sent that could outlive the leadership it was sent under.
 type lease struct {
 	resourcelock.Interface
 	clock    clock.PassiveClock
@@ -86,9 +86,9 @@ func (l *lease) Epoch() int64 {
 }
 
 // Budget is the instant at which another process may take the Lease unless it is renewed, and
-// whether it is held at all. A machine that was suspended has lost time that its monotonic clock
-// knows nothing of, and one whose clock was set back, time that the other does not: the clock
-// counts on which more has passed.
+// whether it is held at all. The monotonic clock does not count the time for which a machine
+// was suspended. The wall clock loses time when it is set back. Of the two, the clock counts on
+// which more time has passed.
 func (l *lease) Budget() (latest time.Time, leading bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

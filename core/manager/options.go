@@ -43,9 +43,9 @@ type Options struct {
 	// Settle is for how long after this process began to lead, or the API server came back, no
 	// timeout of a Machine runs. Default 2 min.
 	Settle time.Duration
-	// NodeUnreachableAfter is for how long the kubelet of a Node that is drained must not report,
-	// while the API server answers and other Nodes report, for its pods not to be waited for.
-	// Default 5 min.
+	// NodeUnreachableAfter is for how long the kubelet of a Node that is drained must not
+	// report for its pods not to be waited for. Time counts only while the API server answers
+	// and other Nodes report. Default 5 min.
 	NodeUnreachableAfter time.Duration
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which
 	// else only get a warning.
@@ -94,14 +94,14 @@ type LeaderElection struct {
 	Enabled bool
 	// Namespace holds the Lease, and what the leader publishes of its drivers.
 	Namespace string
-	// Identity names this manager. Two that run at once must differ; one that is started again
-	// after the old process ended should keep it, as a pod keeps its name, and then takes over
+	// Identity names this manager. Two that run at once must differ. One that is started again
+	// after the old process ended should keep it, as a pod keeps its name. It then takes over
 	// without waiting for the Lease to run out.
 	Identity string
-	// LeaseDuration is how long another manager waits for the leader's next renewal, RenewDeadline
-	// how long the leader tries to renew before it gives up and exits, RetryPeriod lies between two
-	// tries. Defaults: 60 s, 40 s and 5 s. No call to a driver is given longer than the Lease
-	// lasts.
+	// LeaseDuration is how long another manager waits for the leader's next renewal.
+	// RenewDeadline is how long the leader tries to renew before it gives up and exits.
+	// RetryPeriod lies between two tries. Defaults: 60 s, 40 s and 5 s. No call to a driver is
+	// given longer than the Lease lasts.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 

@@ -16,8 +16,8 @@ const syncCheckTimeout = 500 * time.Millisecond
 var errNotSynced = errors.New("the caches have not synced yet")
 
 // cachesSynced is ready once all caches that there are have been filled. A manager that waits for
-// the Lease fills those of what the controllers index, so it is ready, too; one that has just got
-// it is not ready again before its controllers see everything.
+// the Lease fills those of what the controllers index, so it is ready, too. One that has just
+// got the Lease is not ready again before its controllers see everything.
 func cachesSynced(wait func(context.Context) bool) healthz.Checker {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), syncCheckTimeout)

@@ -30,11 +30,11 @@ func (i *interceptor) WrappedRoundTripper() http.RoundTripper { return i.next }
 // eventPath is in the path of each request about Events.
 const eventPath = "/apis/events.k8s.io/"
 
-// repeatEvents has Events written again that the API server could not take just then. client-go's
-// recorder repeats, a dozen times with pauses, what never reached the API server, and drops what
-// that answered with an error, whichever it was. So an answer that says nothing against the Event
-// is made one that never came. A repetition has the Event's name: one that was written after all is
-// not written twice.
+// repeatEvents has Events written again that the API server could not take just then. The
+// recorder of client-go repeats, a dozen times with pauses, what never reached the API server.
+// It drops what the API server answered with an error, whichever it was. So an answer that says
+// nothing against the Event is made one that never came. A repetition has the Event's name: one
+// that was written after all is not written twice.
 func repeatEvents(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	response, err := next.RoundTrip(r)
 	if err != nil || !strings.Contains(r.URL.Path, eventPath) || !mayPass(response.StatusCode) {

@@ -1,4 +1,5 @@
-// Package ownership is how MachineDeployments own MachineSets, and MachineSets own Machines: who
-// adopts and releases an object, how its events find the owner, which of its labels and annotations
-// come from the owner, and when an owned Machine may be removed for good.
+// Package ownership is how MachineDeployments own MachineSets, and MachineSets own Machines. It
+// has who adopts and releases an object, and how the object's events find the owner. It also
+// has which of the object's labels and annotations come from the owner, and when an owned
+// Machine may be removed for good.
 package ownership

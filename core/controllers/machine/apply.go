@@ -71,9 +71,9 @@ func (r *reconciler) syncNode(ctx context.Context, s *machineScope) error {
 	return nil
 }
 
-// confirmNoNode returns an error for a machine that is about to be given up for want of a Node, and
-// has one that only the cache does not show: a watch may be interrupted for longer than the API
-// server was away.
+// confirmNoNode asks the API server for the Node of a machine that is about to be given up for
+// want of one. It returns an error if there is a Node that only the cache does not show. The
+// reason is that a watch may be interrupted for longer than the API server was away.
 func (r *reconciler) confirmNoNode(ctx context.Context, s *machineScope, step lifecycle.Step) error {
 	givenUp := step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && s.machine.Status.Phase != step.Status.Phase &&
 		step.Status.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout

@@ -39,8 +39,8 @@ func (b *bench) hold(m *clusterv1alpha1.Machine, id string, aliases ...string) {
 	})
 }
 
-// TestForeignProviderID: a Machine that somebody made with the providerID of a Node which is none
-// of ours never touches that Node, and is no reason to make a VM.
+// TestForeignProviderID: somebody makes a Machine with the providerID of a Node which is none
+// of ours. That Machine never touches the Node, and is no reason to make a VM.
 func TestForeignProviderID(t *testing.T) {
 	b := newBench(t)
 	b.serve()
@@ -86,8 +86,8 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// TestDeletingUnconfirmed: while the driver cannot say what a deleted Machine has, it stays; what
-// carries its uid goes with it then, and a Node that has nothing to do with that stays.
+// TestDeletingUnconfirmed: while the driver cannot say what a deleted Machine has, the Machine
+// stays. What carries its uid goes with it then. A Node that has nothing to do with that stays.
 func TestDeletingUnconfirmed(t *testing.T) {
 	b := newBench(t)
 	id := idPrefix + b.namespace + "-elsewhere"

@@ -188,8 +188,8 @@ func pings(client rest.Interface) func(context.Context) error {
 	}
 }
 
-// readHeartbeat finds out for a drain whether the kubelet of a silent Node can be heard after all,
-// and has it looked whether those of other Nodes are.
+// readHeartbeat finds out for a drain whether the kubelet of a silent Node can be heard after
+// all. It also asks for a look at whether those of other Nodes are heard.
 func (o *observability) readHeartbeat(ctx context.Context, node string, found *lifecycle.Drain) {
 	o.heartbeats.want(o.clock.Now())
 	lease, err := o.heartbeats.leaseOf(ctx, node)

@@ -73,8 +73,8 @@ func (r *reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // behind returns how long to wait for the cache to show our last write to the Machine; zero when it
-// does. The event that brings the cache up to date reconciles earlier. Where the API server itself
-// does not have the write any more, because it was restored from a backup, nothing that was
+// does. The event that brings the cache up to date reconciles earlier. After a restore from a
+// backup the API server itself may not have the write any more. Then nothing that was
 // remembered of the Machine holds.
 func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory) (time.Duration, error) {
 	now := r.Clock.Now()

@@ -201,8 +201,8 @@ func TestForeignNode(t *testing.T) {
 	}
 }
 
-// TestDriverAway: a machine that is made while its driver is away says so and is made when it
-// comes; one that runs does not change when the driver goes.
+// TestDriverAway: a machine that is made while its driver is away says so, and is made when the
+// driver comes. A machine that runs does not change when the driver goes.
 func TestDriverAway(t *testing.T) {
 	b := newBench(t)
 	stop := b.serve()

@@ -148,8 +148,9 @@ func (o *observation) recordSize(set *clusterv1alpha1.MachineSet, before string,
 //
 // The set is made empty and gets its size with a second request. A create whose answer is lost may
 // be carried out a minute later, when the deployment has another template and another set. An empty
-// set brings no Machines then. Nor does a late size: it is given to the very set that was made, and
-// a rollout writes to each set that it leaves behind before it makes the next.
+// set brings no Machines then. A late size brings none either. It is given to the very set that
+// was made, and only while nobody has written to that set. A rollout writes to each set that it
+// leaves behind before it makes the next.
 func (r *reconciler) createSet(ctx context.Context, o *observation, p *plan) (string, error) {
 	set := p.create
 	err := r.client.Create(ctx, set)

@@ -196,8 +196,8 @@ func (o *observation) setSize(set *clusterv1alpha1.MachineSet, to int32, reason 
 func (o *observation) maxReplicas() int32 { return o.state.Replicas + o.state.Limits.MaxSurge }
 
 // syncMetadata puts on a set what it has from the deployment and may change without replacing a
-// machine. cluster-autoscaler wants its label and its annotation both or not at all. A change of
-// maxSurge alone scales no set, but sets replace Machines within it.
+// machine. The cluster-autoscaler wants its label and its annotation both or not at all. A
+// change of maxSurge alone scales no set, but sets replace Machines within it.
 func (o *observation) syncMetadata(set *clusterv1alpha1.MachineSet, revision int64, part rollout.Part) {
 	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
 	setRevision(set, revision)

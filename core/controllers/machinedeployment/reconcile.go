@@ -82,8 +82,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // prepare adopts and releases sets, deletes those of an earlier deployment, and gives the
-// deployment a size. isDone says that there was any of that to do, or that the deployment has to
-// rest: then no more is done this time.
+// deployment a size. The result isDone says that there was any of that to do, or that the
+// deployment has to rest. Then no more is done this time.
 func (r *reconciler) prepare(
 	ctx context.Context, md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet,
 ) (isDone bool, result ctrl.Result, err error) {

@@ -97,7 +97,7 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 	}
 }
 
-// A step of a rollout and the replacement of a deleted Machine both want the same room, and neither
+// A step of a rollout and the replacement of a deleted Machine both want the same room. Neither
 // sees in the cache at once that the other has taken it.
 func TestARolloutAndAReplacementShareTheSurge(t *testing.T) {
 	const attempts = 6

@@ -48,8 +48,8 @@ func (o *observation) isStatusDue(status *clusterv1alpha1.MachineDeploymentStatu
 	return requeue.StatusDue(!apiequality.Semantic.DeepEqual(old, status), isUrgent, o.reported, now)
 }
 
-// newStatus returns the status as it should be after the plan was carried out. left is in how long
-// the progress deadline is over if nothing happens; 0 if it does not run.
+// newStatus returns the status as it should be after the plan was carried out. It also returns
+// how long is left of the progress deadline if nothing happens; 0 if the deadline does not run.
 func newStatus(o *observation, p *plan, done *results) (status *clusterv1alpha1.MachineDeploymentStatus, left time.Duration) {
 	status = o.md.Status.DeepCopy()
 	if selector, err := o.md.Spec.Selector.AsSelector(); err == nil {

@@ -67,8 +67,8 @@ func TestROL2_RecreateMakesNoMachineBesideAnOldOne(t *testing.T) {
 	isComplete(t, c, md, 5)
 }
 
-// With OnDelete a Machine is replaced when somebody deletes it, and by none of its own template,
-// also if the deployment's controller was away when it went.
+// With OnDelete a Machine is replaced when somebody deletes it, and by none of its own
+// template. This also holds if the deployment's controller was away when the Machine went.
 func TestROL2_OnDeleteReplacesWhatSomebodyDeletes(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)

@@ -132,9 +132,9 @@ func (r *reconciler) isDeploymentLeaving(ctx context.Context, set *clusterv1alph
 	return md.UID != deployment.UID || !md.DeletionTimestamp.IsZero(), nil
 }
 
-// withRoom returns the state with how many Machines the set may have, by what the cache shows of it
-// and its siblings and by the account, which knows what the cache does not show yet. The account
-// may be nil.
+// withRoom returns the state with how many Machines the set may have. It counts what the cache
+// shows of the set and its siblings, and what the account knows and the cache does not show
+// yet. The account may be nil.
 func withRoom(
 	ctx context.Context, cache client.Reader, set *clusterv1alpha1.MachineSet, state scale.State, account *surge.Account,
 ) (scale.State, error) {

@@ -63,8 +63,9 @@ func (m *memory) view(cached []scale.Machine) []scale.Machine {
 	return view
 }
 
-// shows says whether a cache that has shown this version of a Machine shows all that was written to
-// Machines before the set came to have that generation. A watch keeps the order of writes.
+// shows takes the version of a Machine that a cache has shown, and a generation of the set. It
+// says whether the cache shows all that was written to Machines before the set had that
+// generation. A watch keeps the order of writes.
 func (m *memory) shows(seen string, generation int64) bool {
 	return m.floor != "" && m.floorOf == generation && (seen == m.floor || surge.IsNewer(seen, m.floor))
 }

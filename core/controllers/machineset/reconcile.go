@@ -191,8 +191,8 @@ type observation struct {
 	confirmErr error
 }
 
-// observe looks at the set's Machines, as the cache shows them, as this process knows better, and
-// where that is not enough as the API server has them.
+// observe looks at the set's Machines as the cache shows them, and as this process knows
+// better. Where that is not enough, it asks the API server.
 func (r *reconciler) observe(
 	ctx context.Context, set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine, seen string,
 ) (*observation, error) {

@@ -16,8 +16,9 @@ import (
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// accountFinder returns a machine that a spec in a namespace would make, so that it names the
-// account in which the driver makes it. isMine is false where another driver makes it.
+// accountFinder returns a machine that a spec in a namespace would make. This machine names the
+// account in which the driver makes it. The result isMine is false where another driver makes
+// it.
 type accountFinder func(
 	ctx context.Context, d *driver.Driver, namespace string, spec *clusterv1alpha1.MachineSpec,
 ) (m wire.Machine, isMine bool, err error)

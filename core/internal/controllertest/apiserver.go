@@ -95,8 +95,8 @@ func New(t *testing.T) *Cluster {
 	return &Cluster{WithWatch: c, Namespace: ns.Name, scheme: scheme}
 }
 
-// Manage runs controllers on the namespace until the test ends or stop is called, which returns
-// once they have stopped. funcs come between them and the API server.
+// Manage runs controllers on the namespace until the test ends or stop is called. Once they
+// have stopped, stop returns. Manage puts funcs between them and the API server.
 func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl.Manager) error) (stop func()) {
 	t.Helper()
 	mgr, err := ctrl.NewManager(server, ctrl.Options{
