@@ -60,8 +60,8 @@ func walk(at Path, value any, visit func(Path, string)) {
 	}
 }
 
-// lookup returns all schemas that speak of what path leads to, whichever alternatives hold. step is
-// how to get from a schema to those of what lies in it.
+// lookup returns all schemas that speak of what path leads to, whichever alternatives hold.
+// Each call of step gets from a schema to those of what lies in it.
 func (s *Schema) lookup(path Path, step func(*jsonschema.Schema, any) []*jsonschema.Schema) []*jsonschema.Schema {
 	found := expand(nil, s.root)
 	for _, element := range path {

@@ -5,10 +5,10 @@ import (
 	"maps"
 )
 
-// Merge lays layers over one another, the first at the bottom. Objects are merged key by key;
-// lists, references and all other values are replaced as a whole; null in an upper layer takes away
-// what lies under it (RFC 7386). An empty layer changes nothing. The error says which layer,
-// counted from 1, is no JSON object, or too deep a one.
+// Merge lays layers over one another, the first at the bottom. Objects are merged key by key.
+// Lists, references and all other values are replaced as a whole. A null in an upper layer
+// takes away what lies under it (RFC 7386). An empty layer changes nothing. The error says
+// which layer, counted from 1, is no JSON object, or too deep a one.
 func Merge(layers ...[]byte) ([]byte, error) {
 	merged := map[string]any{}
 	for i, raw := range layers {

@@ -48,9 +48,9 @@ func Result(after time.Duration, err error) (ctrl.Result, error) {
 // Machines that become Ready one after the other are not worth a thousand writes.
 const statusInterval = time.Second
 
-// StatusDue says whether to write a status now; if not, but later, in how long. changed says that
-// it differs from what is written; urgent, that it differs in more than numbers; written is when it
-// was last written.
+// StatusDue says whether to write a status now; if not, but later, in how long. The argument
+// changed says that it differs from what is written; urgent, that it differs in more than
+// numbers. The argument written is when it was last written.
 func StatusDue(changed, urgent bool, written, now time.Time) (time.Duration, bool) {
 	if !changed {
 		return 0, false

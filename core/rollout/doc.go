@@ -8,12 +8,12 @@
 //   - Surge. A set may hold max(desired, present) machines, where present counts those still being
 //     deleted, because their VMs still use up quota. The sum over all sets is never raised above
 //     replicas + maxSurge.
-//   - Floor. available machines of the new set plus desired machines of the old sets never fall
-//     below replicas - maxUnavailable by a rolling update. Since a set that a rollout shrinks gives
-//     up its unavailable machines before available ones, the available machines of all sets never
-//     fall below it either.
-//   - Order. Old machines that cannot be available go first. They too are bound by the floor, so
-//     that a broken new template leaves enough old machines, however many of these happen to be
+//   - Floor. The available machines of the new set plus the desired machines of the old sets
+//     never fall below replicas - maxUnavailable by a rolling update. A set that a rollout
+//     shrinks gives up its unavailable machines before available ones. So the available
+//     machines of all sets never fall below the floor either.
+//   - Order. Old machines that cannot be available go first. They too are bound by the floor.
+//     So a broken new template leaves enough old machines, however many of these happen to be
 //     unavailable for a moment.
 //
 // These are the bounds of a rolling update. Recreate and OnDelete have no surge; Recreate makes no

@@ -17,9 +17,9 @@ func (s State) whilePaused() []Action {
 	return prune(s)
 }
 
-// withStandIn returns s with one set that takes the part of the new one in scaling: the new one
-// itself if it has machines, else the newest that has, since a template that was not rolled out yet
-// is not what is to grow.
+// withStandIn returns s with one set that takes the part of the new one in scaling. That is the
+// new one itself if it has machines, else the newest that has. The reason is that a template
+// that was not rolled out yet is not what is to grow.
 func (s State) withStandIn() State {
 	s.Sets = slices.Clone(s.Sets)
 	best := 0
@@ -41,7 +41,7 @@ func (s *Set) rank() int {
 
 // refill gives the stand-in what an earlier scaling could give to no set, since there was no room
 // then. If no other set is to have machines, the stand-in gets all that is missing, else what is
-// missing from the floor. A rollout that is paused has left the floor whole, so that a pause alone
+// missing from the floor. A rollout that is paused has left the floor whole. So a pause alone
 // refills nothing, unless all old machines had already been told to go.
 func refill(s State) []Action {
 	standIn, total, target, room := s.newSet(), int32(0), s.Replicas, s.room()

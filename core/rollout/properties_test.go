@@ -187,8 +187,8 @@ func TestAvailabilityStaysAboveTheFloor(t *testing.T) {
 	})
 }
 
-// However many machines of the old templates are unavailable, so many of them are left that they
-// make up the floor together with the available ones of the new template; unless the user has
+// However many machines of the old templates are unavailable, enough of them are left. Together
+// with the available ones of the new template they make up the floor, unless the user has
 // chosen others, by marks.
 func TestOldMachinesStayWhileTheNewTemplateIsBroken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -261,8 +261,8 @@ func TestGoalIsReachedInAFairWorld(t *testing.T) {
 	})
 }
 
-// The same state has the same plan; applying a plan leaves nothing to plan until it is observed;
-// and what is applied and observed, while no machine changes, settles in a few plans.
+// The same state has the same plan. Applying a plan leaves nothing to plan until it is
+// observed. What is applied and observed, while no machine changes, settles in a few plans.
 func TestPlanningAgainAddsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

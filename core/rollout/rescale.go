@@ -8,8 +8,8 @@ import (
 )
 
 // rescale follows a change of the deployment's size. A set notes the size that it was last scaled
-// for, so that a change shows until it has reached every set that has machines, also when applying
-// a plan was cut short.
+// for. So a change shows until it has reached every set that has machines, also when applying a
+// plan was cut short.
 //
 // While a rollout is under way, sets grow and shrink in proportion, so that scaling neither hurries
 // the rollout nor holds it up. What growing leaves over, the next step of the rollout gives to the
@@ -64,9 +64,9 @@ func newSetIn(sizes []resized) *resized {
 }
 
 // grow gives each set that was scaled for another size its share of the present one, rounded to the
-// nearest, the largest set first, while there is room. A set that has its share already, because
-// only a part of the last plan was applied, gets nothing twice. Where old machines are replaced
-// only when they are deleted, none is added to them.
+// nearest. The largest set comes first. The others follow while there is room. A set that has
+// its share already, because only a part of the last plan was applied, gets nothing twice.
+// Where old machines are replaced only when they are deleted, none is added to them.
 func (s State) grow(sizes []resized) {
 	room := s.max()
 	for _, c := range sizes {
@@ -96,9 +96,9 @@ func (s State) share(set *Set) int32 {
 	return int32((2*int64(set.Desired)*now + then) / (2 * then))
 }
 
-// shrink lowers sizes, by one at a time, until all together are no more than there may be and the
-// new set is no larger than the deployment. It takes what costs least, in whichever set that is.
-// Among equals it takes from the set that is furthest above its share.
+// shrink lowers sizes, by one at a time. It ends when all together are no more than there may
+// be and the new set is no larger than the deployment. It takes what costs least, in whichever
+// set that is. Among equals it takes from the set that is furthest above its share.
 func (s State) shrink(sizes []resized) {
 	left := newReduction(s, sizes)
 	for left.total > left.limit || newSetIn(sizes).to > s.Replicas {
@@ -184,14 +184,17 @@ func (r *reduction) excess(i int) int64 {
 	return int64(r.sizes[i].to)*int64(r.was) - int64(r.desired[i])*int64(r.limit)
 }
 
-// What it costs to lower a set's size by one, the cheapest first: no machine, since the set has
-// fewer than its size; a machine that somebody chose; one that is not available; one that is; an
-// old machine, available or not, that the floor needs.
+// What it costs to lower a set's size by one, the cheapest first.
 const (
+	// No machine, since the set has fewer than its size.
 	costsNothing = iota
+	// A machine that somebody chose.
 	costsMarked
+	// One that is not available.
 	costsUnavailable
+	// One that is.
 	costsAvailable
+	// An old machine, available or not, that the floor needs.
 	costsFloor
 )
 

@@ -154,7 +154,7 @@ func (s *Set) live() int32 {
 	return int32(len(s.Machines))
 }
 
-// isSettled says whether what was last asked of the set has begun to happen, so that no machine is
+// isSettled says whether what was last asked of the set has begun to happen. Then no machine is
 // counted that the set is about to delete.
 func (s *Set) isSettled() bool { return s.Observed && s.live() <= s.Desired }
 
@@ -234,10 +234,11 @@ type Limits struct {
 
 // Resolve turns the amounts of a spec into numbers for a deployment of that many replicas. What is
 // left out or cannot be read has the schema's default. A percentage of surge is rounded up, one of
-// unavailable machines down, and if both come to 0, one machine may be unavailable, for otherwise
-// nothing could ever be replaced. No more machines can be unavailable than there are. This is how
-// Deployments of apps/v1 read the same fields (k8s.io/kubernetes/pkg/controller/deployment/util,
-// ResolveFenceposts and MaxUnavailable). Negative numbers count as 0.
+// unavailable machines down. If both come to 0, one machine may be unavailable, for otherwise
+// nothing could ever be replaced. No more machines can be unavailable than there are. This is
+// how Deployments of apps/v1 read the same fields
+// (k8s.io/kubernetes/pkg/controller/deployment/util, ResolveFenceposts and MaxUnavailable).
+// Negative numbers count as 0.
 func Resolve(replicas int32, surge, unavailable *intstr.IntOrString) Limits {
 	l := Limits{MaxSurge: scaled(surge, 1, replicas, true), MaxUnavailable: scaled(unavailable, 0, replicas, false)}
 	if l.MaxSurge == 0 && l.MaxUnavailable == 0 {

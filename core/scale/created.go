@@ -69,8 +69,8 @@ func (n *Names) Raise(next int64) {
 }
 
 // Take returns the count names to create Machines under. First come those that may have been tried
-// and whose outcome is not known, so that no Machine is created in place of one that may yet
-// appear; then the lowest others that are not decided. Until their outcome is known, Take returns
+// and whose outcome is not known. So no Machine is created in place of one that may yet appear.
+// Then come the lowest others that are not decided. Until their outcome is known, Take returns
 // them again.
 func (n *Names) Take(count int) []string {
 	numbers := make([]int64, 0, count)

@@ -16,13 +16,13 @@ type Machine = health.Machine
 type State struct {
 	// Desired is how many Machines there should be.
 	Desired int
-	// Spare is how many Machines there may be beyond Desired while others are on their way out, so
-	// that these can be replaced before they are gone. With 0 each is replaced when it is gone.
+	// Spare is how many Machines there may be beyond Desired while others are on their way out.
+	// So these can be replaced before they are gone. With 0 each is replaced when it is gone.
 	Spare int
 	// Machines are all that exist, those being deleted included.
 	Machines []Machine
-	// Siblings is how many Machines the other sets of the MachineDeployment have, and Bound how
-	// many all of them may have together; 0 if nobody knows.
+	// Siblings is how many Machines the other sets of the MachineDeployment have. Bound is how
+	// many all sets may have together. Either is 0 if nobody knows.
 	Siblings, Bound int
 	// Frozen: the last decision was Frozen.
 	Frozen bool
@@ -76,8 +76,8 @@ func (s State) Live() int {
 
 // Decide compares what there is with what there should be:
 //   - If more than Desired would stay, the surplus is deleted, in the order of Victims.
-//   - If fewer than Desired stay, the missing ones are created, but never so many that with those
-//     on their way out there are more than Desired and Spare.
+//   - If fewer than Desired stay, the missing ones are created. Never so many are created that
+//     with those on their way out there are more than Desired and Spare.
 //   - Failed ones are deleted as package health allows. Others are created in their place once they
 //     are on their way out.
 //   - While there are more than Desired and Spare, nothing is created or replaced.
@@ -198,9 +198,9 @@ func fnv1a(h uint64, s string) uint64 {
 	return h
 }
 
-// Batch is how many Machines to create next, after the last batch went well: 1, 2, 4 and so on, so
-// that an error that hits all of them costs few requests, and once width are created at once
-// without an error all that are left, width at a time.
+// Batch is how many Machines to create next, after the last batch went well. It is 1, 2, 4 and
+// so on, so that an error that hits all of them costs few requests. Once width were created at
+// once without an error, it is all that are left, width at a time.
 func Batch(last, left, width int) int {
 	if last >= width {
 		return left

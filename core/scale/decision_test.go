@@ -334,8 +334,9 @@ func TestNeitherBoundIsExceededByADecision(t *testing.T) {
 	})
 }
 
-// Whatever there is to spare: not more are created than are missing among those that stay, nor than
-// there is room for, nor fewer; and whom a smaller set gives up does not depend on it.
+// Whatever there is to spare, as many are created as are missing among those that stay. If
+// there is room for fewer, as many are created as there is room for. Whom a smaller set gives
+// up does not depend on what there is to spare.
 func TestSpareBoundsWhatIsCreated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)

@@ -21,24 +21,24 @@
 //
 // # Never one too many
 //
-// A count of Machines is only as good as the cache it was made from, and an answer can get lost
-// after its request was carried out. Therefore the names of a set's Machines are not random. They
-// are numbered, and whoever creates a Machine for the set takes the lowest number that is not
-// decided: the same one that was tried before, if it is not known what became of that attempt. If
-// the Machine is there already, the API server answers AlreadyExists, and that it is there is all
-// that was wanted.
+// A count of Machines is only as good as the cache it was made from. An answer can get lost
+// after its request was carried out. Therefore the names of a set's Machines are not random.
+// They are numbered, and whoever creates a Machine for the set takes the lowest number that is
+// not decided: the same one that was tried before, if it is not known what became of that
+// attempt. If the Machine is there already, the API server answers AlreadyExists, and that it
+// is there is all that was wanted.
 //
 // Names keeps the numbers. One number per set is persisted, in status.nextIndex: every number below
 // it is decided, that is, its Machine was created, or will never be. It is written together with
-// the rest of the status after the Machines of a reconcile were created, so it costs no write of
-// its own. If the process dies before, its successor finds the lower number, and the Machines that
-// exist; it tries the numbers in between again, which either exist or were never created, as long
-// as no Machine is finally removed before its number is decided: see IsDecided, which whoever
-// removes finalizers asks. So no name is ever used again, not by another Machine of the set either,
-// and the set's uid in the name keeps apart sets of the same name.
+// the rest of the status after the Machines of a reconcile were created. So it costs no write
+// of its own. If the process dies before, its successor finds the lower number, and the
+// Machines that exist. It tries the numbers in between again, which either exist or were never
+// created. That holds as long as no Machine is finally removed before its number is decided:
+// whoever removes finalizers asks IsDecided. So no name is ever used again, not by another
+// Machine of the set either. The set's uid in the name keeps apart sets of the same name.
 //
 // Pending is the memory of a single process: what it created and deleted that its cache does not
-// show yet. It never expires by time, since an entry dropped too early is a Machine too many; what
-// the cache does not show for long is looked up instead. A process that has just started, or that
-// has lost an answer, lists the Machines live before it creates any.
+// show yet. It never expires by time, since an entry dropped too early is a Machine too many.
+// What the cache does not show for long is looked up instead. A process that has just started,
+// or that has lost an answer, lists the Machines live before it creates any.
 package scale

@@ -40,8 +40,8 @@ func (s *server) post(name string) bool {
 	return true
 }
 
-// possible counts the Machines that there are or that, for all the controller can know, a lost
-// request may yet make; and those of them that stay.
+// possible counts the Machines that there are, and those that, for all the controller can know,
+// a lost request may yet make. It also counts those of them that stay.
 func (s *server) possible() (all, staying int) {
 	for _, m := range s.machines {
 		all++
@@ -258,9 +258,9 @@ func (h *history) lookUpUnseen() {
 	}
 }
 
-// Over any history of crashes, lost answers, stale caches and changes of mind: never a Machine more
-// than there should be, never a name twice, never one deleted too many; and in the end there are as
-// many as there should be.
+// Over any history of crashes, lost answers, stale caches and changes of mind, there is never a
+// Machine more than there should be. No name comes twice. Never is a Machine too many deleted.
+// In the end there are as many as there should be.
 func TestNeverOneTooMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { drawHistory(t, false) })
 }

@@ -75,8 +75,8 @@ func (r *repairs) happens() {
 
 // Whatever fails, and whatever becomes of what takes its place: failed Machines are replaced one at
 // a time, the newest first, none while another one comes up, and none before the newest is old
-// enough. Once no more fail, all are replaced in the end, though nobody looks at other times than
-// when something has happened or Decide has asked for it.
+// enough. Once no more fail, all are replaced in the end. Decide is called only when something
+// has happened or when it has asked for that.
 func TestRepairIsPatientButComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &repairs{T: t, State: State{

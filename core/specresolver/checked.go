@@ -21,8 +21,8 @@ type Checked struct {
 	json      []byte
 }
 
-// Check holds a spec to the operator's rules, with what comes from ConfigMaps filled in. known
-// is the schema of its driver as it is connected now. It reads no Secret.
+// Check holds a spec to the operator's rules, with what comes from ConfigMaps filled in. The
+// argument known is the schema of its driver as it is connected now. It reads no Secret.
 //
 // A spec that the rules refuse is an *instance.Failure of class SpecInvalid, which names the
 // fields. One that refers to what is not there is of class Precondition. Other errors are the API
@@ -55,9 +55,9 @@ func (r *Resolver) Check(ctx context.Context, e Effective, known *providerspec.S
 	}, nil
 }
 
-// Secretless returns a spec that has no use for secrets or ConfigMaps, as most have none; false
-// where that cannot be said without a closer look. No rule needs to be asked before its driver
-// is told of it, since nothing of anybody's goes along.
+// Secretless returns a spec that has no use for secrets or ConfigMaps, as most have none. It
+// returns false where that cannot be said without a closer look. No rule needs to be asked
+// before its driver is told of it, since nothing of anybody's goes along.
 func Secretless(e Effective) (Checked, bool) {
 	// A key may be written with escapes.
 	if len(e.Credentials) > 0 || bytes.Contains(e.Spec, []byte("KeyRef")) || bytes.Contains(e.Spec, []byte(`"value"`)) ||

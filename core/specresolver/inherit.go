@@ -27,7 +27,7 @@ type Effective struct {
 	// Credentials are Secrets that the driver gets as a whole. Later ones win.
 	Credentials []clusterv1alpha1.SecretReference
 	// MayExist: there may be a VM of the machine. A Secret that cannot be read any more then comes
-	// from the copy that was kept of it, to look at the VM and to delete it.
+	// from the copy that was kept of it. The copy serves to look at the VM and to delete it.
 	MayExist bool
 }
 

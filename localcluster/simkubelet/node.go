@@ -99,8 +99,8 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 	}
 }
 
-// nodeRef is a Node as it once was. uid tells it from a later Node of the same name. version,
-// unless it is empty, tells it from the same Node at a later time.
+// nodeRef is a Node as it once was. Its uid tells it from a later Node of the same name. Its
+// version, unless it is empty, tells it from the same Node at a later time.
 type nodeRef struct {
 	name    string
 	uid     types.UID

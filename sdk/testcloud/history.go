@@ -34,8 +34,8 @@ func (h *History) After(revision int64) []Change {
 	return h.changes[i:]
 }
 
-// Tidy forgets superseded changes once they are the bigger part. live is how many things there are.
-// current says whether a change is the last of its key.
+// Tidy forgets superseded changes once they are the bigger part. The argument live is how many
+// things there are. The argument current says whether a change is the last of its key.
 func (h *History) Tidy(live int, current func(Change) bool) {
 	const slack = 1024
 	if len(h.changes) > 2*live+slack {

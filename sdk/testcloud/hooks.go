@@ -65,8 +65,9 @@ func (h *Hooks) RemoveFaults(_ context.Context, r *backendv1alpha1.RemoveFaultsR
 }
 
 // Page returns what show makes of changes, without those of which it makes nothing. It returns as
-// much as a hook may at once, and at most limit of them where that is above 0. more says that some
-// were left out. show also returns how many bytes of user data it shows.
+// much as a hook may at once, and at most limit of them where that is above 0. The result more
+// says that some were left out. For each change, show also returns how many bytes of user data
+// it shows.
 func Page[T comparable](changes []Change, limit int32, show func(Change) (one T, bytes int)) (page []T, more bool) {
 	most, size := maxPage, 0
 	if limit > 0 {

@@ -106,7 +106,7 @@ func (s *podStory) allUp(app string, n int) {
 }
 
 // judge fails the test for each pod that was killed, each budget that was broken and each drain
-// that was given up. least are the budgets, by app.
+// that was given up. The map least has the budgets, by app.
 func (s *podStory) judge(u *user, least map[string]int) {
 	u.t.Helper()
 	deletes := s.deletes(u)

@@ -44,8 +44,9 @@ type places struct {
 	compute, network, image, volume string
 }
 
-// locate chooses the endpoints from a catalog, by the account's region and interface. gophercloud
-// would make a call without a context for each service, to find out versions that are known here.
+// locate chooses the endpoints from a catalog, by the account's region and interface. For each
+// service gophercloud would make a call without a context, to find out versions that are known
+// here.
 func locate(token *projectToken, a spec.Account) (places, error) {
 	l := locator{token: token, region: a.Region, kind: a.Interface}
 	if l.kind == "" {

@@ -24,7 +24,7 @@ type Cloud struct {
 	// be changed in place.
 	Templates []Template
 	// Team returns what a team has that brings its own credentials; nil where there can be none.
-	// environment is where the cloud's own clients find it.
+	// The cloud's own clients find it in environment.
 	Team func(environment map[string]string) Team
 }
 

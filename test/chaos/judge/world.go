@@ -171,7 +171,7 @@ func (d *deployment) most(from time.Time) int {
 }
 
 // floor is the smallest number of machines that had to be available at some time from an instant
-// on. minReady is the shortest time after which a Ready one counted.
+// on. It also returns minReady, the shortest time after which a Ready one counted.
 func (d *deployment) floor(from time.Time) (floor int, minReady time.Duration) {
 	for i, w := range d.since(from) {
 		if i == 0 || w.floor() < floor {

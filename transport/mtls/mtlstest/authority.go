@@ -44,8 +44,8 @@ func NewAuthority() (*Authority, error) {
 }
 
 // Issue writes tls.crt, tls.key and ca.crt into a folder. The certificate is for an identity, a DNS
-// name or a SPIFFE id, and is valid for so long from now on. ca.crt is the CA that its holder
-// trusts.
+// name or a SPIFFE id, and is valid for so long from now on. The CA that its holder trusts is
+// in ca.crt.
 func (a *Authority) Issue(folder, identity string, valid time.Duration, trusts *Authority) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
