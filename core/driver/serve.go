@@ -114,7 +114,7 @@ func (h hooks) Call(
 		case <-ctx.Done():
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.limiter.AbandonPoll(turn)
+			h.limiter.AbandonPoll(turn, h.cfg.Clock.Now())
 			signal(h.changed)
 			return notReady(connection.NotConnected)
 		}
@@ -124,7 +124,7 @@ func (h hooks) Call(
 	failure := s.Call(ctx, call)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.limiter.ReleasePoll()
+	h.limiter.ReleasePoll(h.cfg.Clock.Now())
 	signal(h.changed)
 	return failure
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"google.golang.org/grpc/codes"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -32,18 +33,25 @@ func slowCreate(f *fakeDriver) (entered, proceed chan struct{}) {
 	return entered, proceed
 }
 
+// awaitShutdown returns a log, and a channel that is closed once that says that connections are
+// given up.
+func awaitShutdown() (closed chan struct{}, log logr.Logger) {
+	closed = make(chan struct{})
+	var once sync.Once
+	return closed, logSink(func(line string) {
+		if strings.Contains(line, "this process is shutting down") {
+			once.Do(func() { close(closed) })
+		}
+	})
+}
+
 func TestCallsUnderWayMayEndWhenTheProcessDoes(t *testing.T) {
 	f := newFakeDriver()
 	entered, proceed := slowCreate(f)
 	path := socketPath(t)
 	f.serve(t, path)
-	closed := make(chan struct{})
-	var once sync.Once
-	r := start(t, Config{ShutdownGrace: time.Hour, Log: logSink(func(line string) {
-		if strings.Contains(line, "this process is shutting down") {
-			once.Do(func() { close(closed) })
-		}
-	})}, path)
+	closed, log := awaitShutdown()
+	r := start(t, Config{ShutdownGrace: time.Hour, Log: log}, path)
 	r.awaitReady(t)
 	m := machine("a")
 	if err := r.StartCreate(t.Context(), m, nil, nil); err != nil {
@@ -65,6 +73,30 @@ func TestCallsUnderWayMayEndWhenTheProcessDoes(t *testing.T) {
 	if outcome, progress := r.Collect(m.Key(), m.UID); progress != Ended || outcome.Failure != nil {
 		t.Errorf("%s %+v, want a success", progress, outcome.Failure)
 	}
+}
+
+// The goroutine that serves the connection has ended by then: nobody but the call that ends can
+// hand its slot on.
+func TestAQuestionThatWaitsForASlotHoldsUpNoShutdown(t *testing.T) {
+	f, _ := newSpecDriver()
+	f.caps.Limits.MaxConcurrentRequests = 1
+	entered, proceed := slowCreate(f)
+	path := socketPath(t)
+	f.serve(t, path)
+	closed, log := awaitShutdown()
+	r := start(t, Config{ShutdownGrace: time.Hour, Log: log}, path)
+	r.awaitReady(t)
+	if err := r.StartCreate(t.Context(), machine("a"), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	if _, err := r.Prepare(machine("b"), nil, nil); !errors.Is(err, ErrPreparing) {
+		t.Fatalf("a spec that is asked about for the first time: %v, want ErrPreparing", err)
+	}
+	r.lead()
+	<-closed
+	close(proceed)
+	<-r.ended
 }
 
 func TestCallsUnderWayAreCutOff(t *testing.T) {

@@ -212,7 +212,7 @@ func (h *history) drain(t *rapid.T) {
 		}
 		h.settle()
 		for ; h.polls > 0; h.polls-- {
-			h.l.ReleasePoll()
+			h.l.ReleasePoll(h.now)
 		}
 		h.wake(t)
 		h.check(t)
@@ -297,14 +297,14 @@ func TestLimiterHoldsInEveryHistory(t *testing.T) {
 					t.Skip("no poll is under way")
 				}
 				h.polls--
-				h.l.ReleasePoll()
+				h.l.ReleasePoll(h.now)
 				h.wake(t)
 			},
 			"abandon": func(t *rapid.T) {
 				if len(h.pollWaiters) == 0 {
 					t.Skip("no poll waits")
 				}
-				h.l.AbandonPoll(h.pollWaiters[0])
+				h.l.AbandonPoll(h.pollWaiters[0], h.now)
 				h.pollWaiters = h.pollWaiters[1:]
 				h.wake(t)
 			},

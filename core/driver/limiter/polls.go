@@ -24,19 +24,21 @@ func (l *Limiter) AcquirePoll(now time.Time) <-chan struct{} {
 
 // AbandonPoll gives up a wait for AcquirePoll's channel, or gives back the slot that came
 // meanwhile.
-func (l *Limiter) AbandonPoll(turn <-chan struct{}) {
+func (l *Limiter) AbandonPoll(turn <-chan struct{}, now time.Time) {
 	l.pollWaiters = slices.DeleteFunc(l.pollWaiters, func(one chan struct{}) bool { return one == turn })
 	select {
 	case <-turn:
-		l.ReleasePoll()
+		l.ReleasePoll(now)
 	default:
 	}
 }
 
-// ReleasePoll gives a poll's slot back.
-func (l *Limiter) ReleasePoll() {
+// ReleasePoll gives a poll's slot back. A poll that waits gets it at once: nobody may be there to
+// call Next, and who waits by the channel waits for nothing else.
+func (l *Limiter) ReleasePoll(now time.Time) {
 	l.underWay--
 	l.polls--
+	l.grantPolls(now)
 }
 
 // hasRoomForPoll says whether a slot is free for a poll.

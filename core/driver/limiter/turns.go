@@ -36,8 +36,8 @@ type Key struct {
 	Operation instance.Operation
 }
 
-// Limiter is the state of one driver's queue. Make it with New. Ask Next after each call of another
-// method: it returns the machines whose turn came by that.
+// Limiter is the state of one driver's queue. Make it with New. Ask Next after calls of other
+// methods: it returns the machines whose turn came by those. A poll is told of its slot at once.
 type Limiter struct {
 	// limit is how many requests the driver takes at once, underWay how many it has: polls of them
 	// are polls.
@@ -158,6 +158,7 @@ func (l *Limiter) Done(who Caller, began, now time.Time, failure *instance.Failu
 			l.woken = append(l.woken, c.caller)
 		}
 	}
+	l.grantPolls(now)
 	return was, b.cause
 }
 

@@ -283,14 +283,14 @@ func TestPollsGoFirstAndCanBeAbandoned(t *testing.T) {
 	l.take("b", epoch)
 	first, second := l.AcquirePoll(epoch), l.AcquirePoll(epoch)
 	l.done("a", epoch)
-	wantNext(t, l, epoch)
 	select {
 	case <-first:
 	default:
-		t.Error("the first poll was not told of its slot")
+		t.Error("the first poll was not told of its slot before somebody called Next")
 	}
-	l.AbandonPoll(second)
-	l.AbandonPoll(first)
+	wantNext(t, l, epoch)
+	l.AbandonPoll(second, epoch)
+	l.AbandonPoll(first, epoch)
 	wantNext(t, l, epoch, "b")
 }
 
@@ -305,7 +305,7 @@ func TestPollsThatNeverEndStarveNoMutation(t *testing.T) {
 		}
 		// Each poll that ends is followed by another.
 		for ends := 1; ; ends++ {
-			l.ReleasePoll()
+			l.ReleasePoll(epoch)
 			turns := l.Next(epoch)
 			l.AcquirePoll(epoch)
 			if len(turns) > 0 {
