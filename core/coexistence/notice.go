@@ -22,7 +22,10 @@ func AddNotice(mgr ctrl.Manager, regarding *corev1.ObjectReference) error {
 	log, events := mgr.GetLogger().WithName("foreign"), mgr.GetEventRecorder("foreign")
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		marked, err := NewReader(mgr.GetCache()).listMarked(ctx, metav1.NamespaceAll, anyOwner)
-		if ctx.Err() != nil || err != nil || len(marked) == 0 {
+		if ctx.Err() != nil {
+			return nil // The process ends; what it could not list does not matter.
+		}
+		if err != nil || len(marked) == 0 {
 			return err
 		}
 		first := slices.MinFunc(marked, func(a, b clusterv1alpha1.Machine) int {

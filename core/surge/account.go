@@ -176,8 +176,8 @@ func (a *Account) unseenSets(isCached func(name string) bool) int {
 	return total
 }
 
-// IsNewer says whether version a is newer than b, both of objects of one kind. It is false if one
-// of them cannot be read.
+// IsNewer says whether version a is newer than b, both of objects, or lists, of one kind. It is
+// false if one of them cannot be read.
 func IsNewer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

@@ -81,23 +81,24 @@ func (r *reconciler) deleteMachine(ctx context.Context, namespace string, victim
 
 // updateInPlace brings Machines up to the template, as far as that needs no other VM, with one
 // patch each. It returns how many it changed.
-func (r *reconciler) updateInPlace(ctx context.Context, mem *memory, edits []edit) (int, error) {
-	errs := make([]error, len(edits))
-	isDone := make([]bool, len(edits))
-	inParallel(len(edits), func(i int) bool {
+func (r *reconciler) updateInPlace(ctx context.Context, mem *memory, outdated []*clusterv1alpha1.Machine) (int, error) {
+	errs := make([]error, len(outdated))
+	isDone := make([]bool, len(outdated))
+	inParallel(len(outdated), func(i int) bool {
 		// The patch names what the template gives, and no version: it can undo nobody's change.
-		err := r.client.Patch(ctx, edits[i].to, client.MergeFrom(edits[i].from))
+		changed := withTemplate(outdated[i], &mem.template).DeepCopy()
+		err := r.client.Patch(ctx, changed, client.MergeFrom(outdated[i]))
 		if client.IgnoreNotFound(err) != nil {
-			errs[i] = fmt.Errorf("bring Machine %s up to the template: %w", edits[i].from.Name, err)
+			errs[i] = fmt.Errorf("bring Machine %s up to the template: %w", outdated[i].Name, err)
 			return false
 		}
 		isDone[i] = true
 		return true
 	})
 	changed := 0
-	for i, e := range edits {
+	for i, m := range outdated {
 		if isDone[i] {
-			mem.upToDate[e.from.UID] = e.from.ResourceVersion
+			mem.upToDate[m.UID] = m.ResourceVersion
 			changed++
 		}
 	}

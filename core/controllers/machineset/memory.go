@@ -31,7 +31,8 @@ type memory struct {
 	// needsConfirmation: the API server is to be asked which Machines there are before any is
 	// created.
 	needsConfirmation bool
-	// hasReservations: the MachineDeployment's account may record Machines of the set.
+	// hasReservations: the account of the MachineDeployment, if the set has one, may record
+	// Machines of the set.
 	hasReservations bool
 	// unseenSince is since when the cache has not shown everything that this process did; zero if
 	// it does.
@@ -83,27 +84,24 @@ func (m *memory) hasWaitedForCache(long time.Duration, now time.Time) bool {
 	return false
 }
 
-// edit is a change of a Machine, in one write.
-type edit struct{ from, to *clusterv1alpha1.Machine }
-
-// outdated returns the changes of Machines that lack something of the set's template that can be
-// changed in place. It compares each version of a Machine with a template once. It leaves out those
-// that are being deleted.
-func (m *memory) outdated(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) []edit {
+// outdated returns the Machines that lack something of the set's template that can be changed in
+// place, without those that are being deleted. It compares each version of a Machine with a
+// template once.
+func (m *memory) outdated(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) []*clusterv1alpha1.Machine {
 	if m.upToDate == nil || !apiequality.Semantic.DeepEqual(&m.template, &set.Spec.Template) {
 		m.template, m.upToDate = *set.Spec.Template.DeepCopy(), map[types.UID]string{}
 	}
-	var edits []edit
+	var outdated []*clusterv1alpha1.Machine
 	for i := range machines {
-		from := &machines[i]
-		if !from.DeletionTimestamp.IsZero() || m.upToDate[from.UID] == from.ResourceVersion {
+		machine := &machines[i]
+		if !machine.DeletionTimestamp.IsZero() || m.upToDate[machine.UID] == machine.ResourceVersion {
 			continue
 		}
-		if to := withTemplate(from, &m.template); to != nil {
-			edits = append(edits, edit{from, to})
+		if !hasTemplate(machine, &m.template) {
+			outdated = append(outdated, machine)
 			continue
 		}
-		m.upToDate[from.UID] = from.ResourceVersion
+		m.upToDate[machine.UID] = machine.ResourceVersion
 	}
 	if len(m.upToDate) > len(machines) {
 		staying := make(map[types.UID]bool, len(machines))
@@ -112,19 +110,23 @@ func (m *memory) outdated(set *clusterv1alpha1.MachineSet, machines []clusterv1a
 		}
 		maps.DeleteFunc(m.upToDate, func(uid types.UID, _ string) bool { return !staying[uid] })
 	}
-	return edits
+	return outdated
 }
 
-// withTemplate returns a copy of the Machine that has all of the template that can be changed in
-// place; nil if it has that already. What somebody else put on the Machine stays.
+// hasTemplate says whether the Machine has all of the template that can be changed in place.
+func hasTemplate(m *clusterv1alpha1.Machine, t *clusterv1alpha1.MachineTemplateSpec) bool {
+	changed := withTemplate(m, t)
+	return maps.Equal(m.Labels, changed.Labels) && maps.Equal(m.Annotations, changed.Annotations) &&
+		apiequality.Semantic.DeepEqual(&m.Spec, &changed.Spec)
+}
+
+// withTemplate returns the Machine with all of the template that can be changed in place. What
+// somebody else put on the Machine stays. The rest is shared with m: for reading only.
 func withTemplate(m *clusterv1alpha1.Machine, t *clusterv1alpha1.MachineTemplateSpec) *clusterv1alpha1.Machine {
 	changed := *m // What follows replaces maps and fields, and changes none.
 	ownership.SyncMetadata(&changed, t.Labels, t.Annotations)
 	machinetemplate.CopyInPlace(&changed.Spec, &t.Spec)
-	if apiequality.Semantic.DeepEqual(m, &changed) {
-		return nil
-	}
-	return changed.DeepCopy()
+	return &changed
 }
 
 // memories are those of all sets, by name. They are safe for concurrent use.

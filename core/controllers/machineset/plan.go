@@ -15,8 +15,8 @@ type plan struct {
 	decision scale.Decision
 	// deleteErr is why none of decision.Delete is deleted now.
 	deleteErr error
-	// update are the changes of Machines in place.
-	update []edit
+	// update are the Machines to bring up to the template in place.
+	update []*clusterv1alpha1.Machine
 	// requeue is when to look again; 0 if only an event needs that.
 	requeue time.Duration
 }
@@ -43,9 +43,9 @@ func newPlan(o *observation) plan {
 	for i := range p.decision.Delete {
 		leaving[p.decision.Delete[i].UID] = true
 	}
-	for _, e := range o.outdated {
-		if !leaving[string(e.from.UID)] {
-			p.update = append(p.update, e)
+	for _, m := range o.outdated {
+		if !leaving[string(m.UID)] {
+			p.update = append(p.update, m)
 		}
 	}
 	p.requeue = requeue.Earlier(o.nextAvailable, p.decision.Health.Again)

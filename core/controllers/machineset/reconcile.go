@@ -182,9 +182,8 @@ type observation struct {
 	// inherited is what a Machine of the template would be made from now. It is nil where the
 	// template inherits nothing, or no Machine's spec was refused.
 	inherited *specresolver.Effective
-	// outdated are the changes of Machines that lack something of the template that can be changed
-	// in place.
-	outdated []edit
+	// outdated are the Machines that lack something of the template that can be changed in place.
+	outdated []*clusterv1alpha1.Machine
 	// confirmed is the state that deletions are decided on, where state asks for any; confirmErr is
 	// why there is none.
 	confirmed  scale.State

@@ -163,7 +163,7 @@ func (c *Cluster) Report(t *testing.T, name string, ready bool) {
 
 func (c *Cluster) updateStatus(t *testing.T, name string, change func(*clusterv1alpha1.Machine)) {
 	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(wait.Backoff{Duration: tick, Steps: 100}, func() error {
 		m := &clusterv1alpha1.Machine{}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: name}, m); err != nil {
 			return err
