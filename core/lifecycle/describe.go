@@ -148,9 +148,7 @@ func debounce(s State, d decision, described Status) Step {
 	write := !described.Equal(recorded) || d.mustWrite || recorded.ObservedGeneration != s.Machine.Generation && slices.Contains(lastingPhases, described.Phase)
 	d, wait := debounceWrite(s, d, write)
 	if wait {
-		described = recorded
-		described.ObservedGeneration = s.Machine.Generation
-		described.LastKnownState = describeDriverState(s, decision{})
+		described = describeRecorded(s)
 		write = !described.Equal(recorded)
 	}
 	step := d.Step
@@ -160,6 +158,22 @@ func debounce(s State, d decision, described Status) Step {
 	}
 	step.Status, step.Write = described, write
 	return step
+}
+
+// describeRecorded returns the recorded status with the driver's state, which is never held back. If
+// it is written, it says that the spec of now has been seen.
+func describeRecorded(s State) Status {
+	status := s.Machine.Status
+	status.ObservedGeneration = s.Machine.Generation
+	status.NodeRef = describeNodeRef(s, decision{nodeName: status.nodeName()})
+	status.LastKnownState = describeDriverState(s, decision{})
+	for _, typ := range []string{
+		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ConditionInstanceReady,
+		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionPaused, clusterv1alpha1.ConditionReady,
+	} {
+		status = status.set(status.Condition(typ), s)
+	}
+	return status
 }
 
 // lastingPhases are those in which a status that has not seen its spec is written though it says

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// Status is a Machine's. Slices and what it points to are shared between statuses: none is changed
-// in place.
+// Status is a Machine's. Slices and what it points to are shared between statuses: nobody here
+// changes one in place.
 type Status clusterv1alpha1.MachineStatus
 
 // condition is a condition but for its time and generation, which Status.set knows.

@@ -77,8 +77,8 @@ func signsOfNode(m *clusterv1alpha1.Machine) []string {
 	return signs
 }
 
-// addressesOfNodeWithoutID are the addresses of a Node that has no providerID: findNode looks for
-// no other Node by its addresses.
+// addressesOfNodeWithoutID are the addresses of a Node that has no providerID: nodeClient.find
+// looks for no other Node by its addresses.
 func addressesOfNodeWithoutID(node *corev1.Node) []string {
 	if node.Spec.ProviderID != "" {
 		return nil

@@ -144,3 +144,32 @@ func TestDebounceBeginsWithTheFirstWrite(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsHeldBackStillSaysWhichSpecWasSeen: a write that only tells what the driver wants to be
+// told again leaves all else as it was, but for generations.
+func TestWhatIsHeldBackStillSaysWhichSpecWasSeen(t *testing.T) {
+	const foreign = "SomebodyElses"
+	s := given(running)
+	s.Machine.Generation++
+	s.Machine.Status = s.Machine.Status.set(condition(foreign, metav1.ConditionTrue, "Reason", ""), s)
+	s.Machine.Generation++
+	s.Memory.LastKnownState = []byte("new")
+	s.Memory.Last = &instance.Outcome{Failure: &instance.Failure{LastKnownState: []byte("new")}}
+	s.Node.UID = "another"
+	d := decision{debounced: "look", debounceFor: time.Hour, nodeName: s.Machine.Status.nodeName()}
+	step := debounce(s, d, describe(s, decision{phase: clusterv1alpha1.MachinePhaseFailed}))
+	if !step.Write || step.Status.Phase != s.Machine.Status.Phase || string(step.Status.LastKnownState) != "new" {
+		t.Fatalf("written %t: %+v", step.Write, step.Status)
+	}
+	if ref := step.Status.NodeRef; ref == nil || ref.UID != "another" {
+		t.Errorf("the Node of now is %+v", ref)
+	}
+	for _, c := range step.Status.Conditions {
+		if before := s.Machine.Status.Condition(c.Type); !c.LastTransitionTime.Equal(&before.LastTransitionTime) {
+			t.Errorf("%s changed at %s, was %s", c.Type, c.LastTransitionTime, before.LastTransitionTime)
+		}
+		if want := s.Machine.Generation; c.Type != foreign && c.ObservedGeneration != want || c.Type == foreign && c.ObservedGeneration == want {
+			t.Errorf("%s has seen generation %d of %d", c.Type, c.ObservedGeneration, want)
+		}
+	}
+}
