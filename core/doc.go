@@ -7,14 +7,16 @@
 //	rollout          MachineDeployment: what to do with its MachineSets
 //	scale            MachineSet: whom to create, whom to delete
 //	health           which Machines have failed, and may one be replaced now
-//	lifecycle        Machine: the next step, given its spec, VM, Node, pods and the time
+//	lifecycle        Machine: the next step, given its spec, VM, Node, pods and the time, and the
+//	                 status that tells of it
 //	machinetemplate  what of a template needs another VM, and what reaches Machines in place
 //	annotations      what users and autoscalers ask of an object
 //	providerspec     a cloudProviderSpec: layers, references, and its driver's JSON Schema
 //	orphan           VMs that belong to no Machine: which of them may go now
 //	foreign          how another system marks the objects that it works on
-//	instance         what is known of a VM, what came of a call, and how it failed
-//	driver/limiter   which machines may call a driver now
+//	instance         what is known of a VM, what came of a call, how it failed, and how long to
+//	                 wait then
+//	driver/limiter   whose turn it is to call a driver
 //
 // The packages that do I/O for them:
 //
@@ -27,7 +29,8 @@
 //	              rules have passed, from their Secrets or from the copies of those
 //	bootstrap     user data
 //	drain         cordon and evict
-//	ownership     owners, adoption and synced metadata of MachineSets and Machines
+//	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the
+//	              name of a Machine is used up
 //	surge         what rollouts and replacements may have beyond a deployment's replicas
 //	coexistence   which objects another system's controllers work on: these are left alone
 //	conditions    conditions in a status: find, compare, bound, write

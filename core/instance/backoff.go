@@ -31,7 +31,13 @@ type waits struct{ machine, breaker Backoff }
 // backoffs holds the waits of each class. Classes that concern a whole account have short waits per
 // machine, because the breaker lets only one machine probe. Nobody can say when a quota or a
 // shortage ends: one probe in 30 s is bearable for any cloud. What only a person can repair is
-// retried rarely. Sources: the codes' meanings are those of errors.proto in
+// retried rarely.
+//
+// Not by class are other waits: a poll that fails backs off as pause in core/driver/poller says,
+// what a driver said of a spec holds as core/driver/spec.go says, Secrets are read again after
+// recheck in core/controllers/machine, and errors of the API server as core/requeue says.
+//
+// Sources: the codes' meanings are those of errors.proto in
 // proto/millwright/driver/v1alpha1; the waits that operators see are in docs/operating.md.
 var backoffs = map[Class]waits{
 	OutcomeUnknown: {machine: Backoff{time.Second, 30 * time.Second}},
@@ -41,6 +47,8 @@ var backoffs = map[Class]waits{
 		machine: Backoff{10 * time.Second, 30 * time.Second},
 		breaker: Backoff{DefaultCredentialRetry, DefaultCredentialRetry},
 	},
+	// Quota is QUOTA_EXCEEDED, and any other RESOURCE_EXHAUSTED but CAPACITY_UNAVAILABLE and
+	// RATE_LIMITED.
 	Quota: {
 		machine: Backoff{5 * time.Second, 30 * time.Second},
 		breaker: Backoff{5 * time.Second, 30 * time.Second},

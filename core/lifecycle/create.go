@@ -93,7 +93,10 @@ func startCreate(s State, d decision) (decision, bool) {
 	return d.act(Create)
 }
 
-// afterFailedCreate shows how the last create failed; true when there is no other now.
+// afterFailedCreate shows how the last create failed; true when there is no other now. A failure
+// that is not terminal leaves the machine as it is, and nothing is replaced. A quota that is used
+// up, say, shows in InstanceReady with the driver's reason and words, and in the condition
+// ReplicaFailure of the machine's set.
 func afterFailedCreate(s State, d decision) (decision, bool) {
 	last := s.Memory.Last
 	if last == nil || last.Failure == nil || last.Operation != instance.Create {

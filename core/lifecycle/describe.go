@@ -160,8 +160,8 @@ func debounce(s State, d decision, described Status) Step {
 	return step
 }
 
-// describeRecorded returns the recorded status with the driver's state, which is never held back. If
-// it is written, it says that the spec of now has been seen.
+// describeRecorded returns the recorded status with the driver's state, which is never held back.
+// If it is written, it says that the spec of now has been seen.
 func describeRecorded(s State) Status {
 	status := s.Machine.Status
 	status.ObservedGeneration = s.Machine.Generation

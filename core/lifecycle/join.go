@@ -22,7 +22,9 @@ var syncBackoff = instance.Backoff{First: time.Second, Last: 5 * time.Minute}
 // clockRecheck is how often a machine that waits reads its clock, to show when that stands still.
 const clockRecheck = time.Minute
 
-// decideNode gets the Node: it is found, synced, and Ready.
+// decideNode gets the Node: it is found, synced, and Ready. A VM that runs is polled as settled
+// (afterRunning), also while its first Node is awaited. Once the Node that it had is gone or not
+// Ready, it is polled as pending.
 func decideNode(s State, d decision) (decision, bool) {
 	if !s.Confirmed() {
 		// The next poll says whether the VM is the machine's. Meanwhile what is written down of the
@@ -133,7 +135,9 @@ func decideSync(s State, d decision) (decision, bool) {
 	return d.act(SyncNode)
 }
 
-// checkStartup fails a machine that did not get its Node in time; true when it does. Else it sees
+// checkStartup fails a machine that did not get its Node in time; true when it does. It is asked
+// here and, while the VM does not run yet, in awaitRunning. Before the failure is written,
+// controllers/machine looks for the Node in the API server (confirmNoNode). Else it sees
 // to it that it is noticed when the time is over. The time counts while the clock of the cloud runs
 // and the last poll found the VM; with needsRunning, a VM that runs.
 func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {

@@ -47,7 +47,8 @@ type Machine struct {
 	// to be waited for.
 	UnreachableAfter time.Duration
 	// StartupTimeout bounds how long the VM may be without a Ready Node before it has had one.
-	// After that it bounds how long the VM may be without a Node. 0 is for ever.
+	// After that it bounds how long the VM may be without a Node. 0 is for ever. It is
+	// spec.nodeStartupTimeout, else the manager's --node-startup-timeout.
 	StartupTimeout time.Duration
 	Status         Status
 	// Generation is metadata.generation: what Status.ObservedGeneration becomes.

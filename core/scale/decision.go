@@ -74,7 +74,9 @@ func (s State) Live() int {
 	return n
 }
 
-// Decide compares what there is with what there should be:
+// Decide compares what there is with what there should be. A set that is paused is not decided on,
+// and one that a rollout lets dwindle creates none: newPlan of core/controllers/machineset.
+//
 //   - If more than Desired would stay, the surplus is deleted, in the order of Victims.
 //   - If fewer than Desired stay, the missing ones are created. Never so many are created that
 //     with those on their way out there are more than Desired and Spare.

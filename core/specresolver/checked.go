@@ -22,7 +22,8 @@ type Checked struct {
 }
 
 // Check holds a spec to the operator's rules, with what comes from ConfigMaps filled in. The
-// argument known is the schema of its driver as it is connected now. It reads no Secret.
+// argument known is the schema of its driver as it is connected now. It reads no Secret. A field
+// may come from a Secret only where the schema says writeOnly.
 //
 // A spec that the rules refuse is an *instance.Failure of class SpecInvalid, which names the
 // fields. One that refers to what is not there is of class Precondition. Other errors are the API
@@ -70,7 +71,8 @@ func Secretless(e Effective) (Checked, bool) {
 // Spec is the spec with what comes from ConfigMaps. What comes from Secrets is referred to.
 func (c Checked) Spec() providerspec.Spec { return c.spec }
 
-// JSON is what the driver is told of the spec.
+// JSON is what the driver is told of the spec. Fields that come from Secrets are cut out; what
+// Secrets returns goes beside it, in ProviderContext.secrets.
 func (c Checked) JSON() []byte { return c.json }
 
 // Complete checks the spec that a driver has made of this one by its defaults. The secrets of this

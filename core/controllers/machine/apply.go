@@ -264,7 +264,8 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	return nil
 }
 
-// release removes the finalizer. Before that it looks for a Node that registered so late that the
+// release removes the finalizer, if the Machine's set has recorded that its name is used up
+// (ownership.CheckRemoval). Before that it looks for a Node that registered so late that the
 // cache does not have it.
 func (r *reconciler) release(ctx context.Context, s *machineScope) (waits bool, err error) {
 	if err := ownership.CheckRemoval(ctx, r.client, s.machine); err != nil {

@@ -126,8 +126,9 @@ func (p *provision) recordTrouble(err error) error {
 }
 
 // prepare completes and checks the spec of a machine of which nothing can exist yet, and notes in
-// its status what it is made from. It writes nothing: that goes with the write before the create.
-// Errors are those of notStarted.
+// its status what it is made from. The driver fills in its defaults without secrets; they go along
+// when it validates, once the operator's rules have passed for the result. It writes nothing: that
+// goes with the write before the create. Errors are those of notStarted.
 func (r *reconciler) prepare(ctx context.Context, s *machineScope, step *lifecycle.Step) error {
 	p := &s.provision
 	if p.trouble != nil {

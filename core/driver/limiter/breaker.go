@@ -6,7 +6,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// breaker is the circuit breaker of one Key. It keeps machines from hammering a cloud that refuses
+// breaker is the circuit breaker of one Key: of one operation by one spec and one set of secrets.
+// It keeps machines from hammering a cloud that refuses
 // them all for one cause that no machine can help.
 //
 // While it is closed, it lets a handful of calls through at once, and one more after each success.

@@ -54,7 +54,8 @@ type listing struct {
 	next time.Time
 }
 
-// batch is one thing to do: a list for an account, or a poll of one machine.
+// batch is one thing to do: a list (ListMachines) for an account, or a poll (GetMachineStatus) of
+// one machine.
 type batch struct {
 	account uint64
 	list    bool
