@@ -4,7 +4,7 @@
 // later wakes the Machine again, such as a call to its driver, a poll of its VM or a change of its
 // Node.
 //
-// Read reconcile.go, observe.go and apply.go first.
+// Read reconcile.go first, then provision.go and apply.go.
 //
 // Machines and Nodes may live in two clusters; see Options.Workload.
 package machine

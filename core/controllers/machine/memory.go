@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver"
@@ -103,4 +105,35 @@ func behind(cached client.Object, version string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
 	return err == nil && order < 0
+}
+
+// staleAfter is how long the cache may be behind before the API server itself is asked.
+const staleAfter = 10 * time.Second
+
+// behind returns how long to wait for the cache to show our last write to the Machine; zero when it
+// does. The event that brings the cache up to date reconciles earlier. After a restore from a
+// backup the API server itself may not have the write any more. Then nothing that was
+// remembered of the Machine holds.
+func (r *reconciler) behind(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory) (time.Duration, error) {
+	now := r.Clock.Now()
+	if !mem.ahead(m) {
+		mem.behindSince = time.Time{}
+		return 0, nil
+	}
+	if mem.behindSince.IsZero() {
+		mem.behindSince = now
+	}
+	if wait := mem.behindSince.Add(staleAfter).Sub(now); wait > 0 {
+		return wait, nil
+	}
+	actual := &clusterv1alpha1.Machine{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(m), actual); err != nil {
+		return staleAfter, client.IgnoreNotFound(err)
+	}
+	if actual.UID != m.UID || !mem.ahead(actual) {
+		return staleAfter, nil
+	}
+	log.FromContext(ctx).Info("The API server has an older Machine than the one written last; starting over with it")
+	mem.startOver()
+	return 0, nil
 }

@@ -1,8 +1,8 @@
 // Package poller polls the VMs of tracked machines, each as often as it needs it: one by one, or
 // all of an account by one list.
 //
-// Read polls.go first. Who is polled when is in schedule.go, and what a complete list is, in
-// list.go. What was found, and who is to hear of it, is in observation.go.
+// Read polls.go first. schedule.go says who is polled when; answers.go reads lists, and says what
+// was found and who is to hear of it.
 package poller
 
 import (
