@@ -23,7 +23,7 @@ func AddNotice(mgr ctrl.Manager, regarding *corev1.ObjectReference) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		marked, err := NewReader(mgr.GetCache()).listMarked(ctx, metav1.NamespaceAll, anyOwner)
 		if ctx.Err() != nil {
-			return nil // The process ends; what it could not list does not matter.
+			return nil //nolint:nilerr // the process ends: what it could not list does not matter
 		}
 		if err != nil || len(marked) == 0 {
 			return err

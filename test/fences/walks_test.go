@@ -40,7 +40,7 @@ func TestWalksAreShortAndExist(t *testing.T) {
 		if len(files) == most+1 {
 			t.Errorf("docs/architecture.md:%d: %q opens more than %d files", n, title, most)
 		}
-		for _, name := range strings.Split(match[2], ", ") {
+		for name := range strings.SplitSeq(match[2], ", ") {
 			if name = strings.Trim(name, "` "); !declares(t, match[1], name) {
 				t.Errorf("docs/architecture.md:%d: there is no func %s in %s", n, name, match[1])
 			}
