@@ -26,6 +26,14 @@ type Limits struct {
 	Pause, LongestPause time.Duration
 }
 
+// DefaultLimits are those where the operator sets no other.
+func DefaultLimits() Limits {
+	return Limits{
+		MaxUnhealthy: intstr.FromString("33%"), MaxInFlight: 1, Startup: 10 * time.Minute,
+		Settle: 5 * time.Second, Pause: 10 * time.Second, LongestPause: 10 * time.Minute,
+	}
+}
+
 // pause is how long to wait after so many attempts in vain.
 func (l Limits) pause(attempts int) time.Duration {
 	pause, longest := l.Pause, max(l.Pause, l.LongestPause)

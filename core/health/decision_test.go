@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 var start = time.Unix(1_000_000, 0)
@@ -42,10 +41,8 @@ func since(minute int) func(*Machine) {
 }
 
 func TestDecide(t *testing.T) {
-	limits := Limits{
-		MaxUnhealthy: intstr.FromString("33%"), MaxInFlight: 1, Startup: 10 * time.Minute,
-		Settle: time.Minute, Pause: time.Minute, LongestPause: 10 * time.Minute,
-	}
+	limits := DefaultLimits()
+	limits.Settle, limits.Pause = time.Minute, time.Minute
 	two := limits
 	two.MaxInFlight = 2
 	burning := Fleet{Machines: 10, Unhealthy: 4}

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/connection"
+	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
@@ -140,7 +140,8 @@ const fieldOwner = "millwright"
 // withDefaults fills in what the controllers do not.
 func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, 16)
-	o.MaxUnhealthy = cmp.Or(o.MaxUnhealthy, machineset.DefaultMaxUnhealthy.String())
+	limits := health.DefaultLimits()
+	o.MaxUnhealthy = cmp.Or(o.MaxUnhealthy, limits.MaxUnhealthy.String())
 	l := &o.LeaderElection
 	l.LeaseDuration = cmp.Or(l.LeaseDuration, DefaultLeaseDuration)
 	l.RenewDeadline = cmp.Or(l.RenewDeadline, DefaultRenewDeadline)

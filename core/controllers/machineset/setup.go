@@ -48,15 +48,13 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// DefaultMaxUnhealthy is the default of Options.MaxUnhealthy.
-var DefaultMaxUnhealthy = intstr.FromString("33%")
-
 func (o Options) withDefaults() Options {
+	limits := health.DefaultLimits()
 	if o.MaxUnhealthy == (intstr.IntOrString{}) {
-		o.MaxUnhealthy = DefaultMaxUnhealthy
+		o.MaxUnhealthy = limits.MaxUnhealthy
 	}
 	if o.Settle == 0 {
-		o.Settle = 5 * time.Second
+		o.Settle = limits.Settle
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -69,10 +67,9 @@ func (o Options) withDefaults() Options {
 
 // limits bound the replacement of a set's failed Machines.
 func (o Options) limits() health.Limits {
-	return health.Limits{
-		MaxUnhealthy: o.MaxUnhealthy, MaxInFlight: 1, Startup: 10 * time.Minute,
-		Settle: o.Settle, Pause: 10 * time.Second, LongestPause: 10 * time.Minute,
-	}
+	limits := health.DefaultLimits()
+	limits.MaxUnhealthy, limits.Settle = o.MaxUnhealthy, o.Settle
+	return limits
 }
 
 // Add adds the controller of MachineSets to mgr, whose cache has ownership.Index.
