@@ -93,8 +93,8 @@ func knownCode(code codes.Code) codes.Code {
 	return code
 }
 
-// tried counts an attempt to connect.
-func (m *metrics) tried(name string, err error) {
+// recordAttempt counts an attempt to connect.
+func (m *metrics) recordAttempt(name string, err error) {
 	result := "ok"
 	if err != nil {
 		result = "failed"
@@ -102,8 +102,8 @@ func (m *metrics) tried(name string, err error) {
 	m.connections.WithLabelValues(name, result).Inc()
 }
 
-// ended counts a mutation that ended, and the breakers that are open after it.
-func (m *metrics) ended(name string, o instance.Outcome, open map[instance.Class]int) {
+// recordCall counts a mutation that ended, and the breakers that are open after it.
+func (m *metrics) recordCall(name string, o instance.Outcome, open map[instance.Class]int) {
 	class := "OK"
 	if o.Failure != nil {
 		class = string(o.Failure.Class)

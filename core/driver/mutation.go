@@ -278,7 +278,7 @@ func (d *Driver) recordOutcome(m wire.Machine, o instance.Outcome) {
 	if is == nil && was != nil {
 		d.log.Info("calls of an account succeed again", "operation", o.Operation, "class", was.Class)
 	}
-	d.metrics.ended(d.name, o, d.limiter.OpenBreakers())
+	d.metrics.recordCall(d.name, o, d.limiter.OpenBreakers())
 }
 
 // Progress is how far a machine's mutation is.

@@ -136,10 +136,10 @@ func (h hooks) ReadinessChanged(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if why != "" {
-		h.limiter.Away()
+		h.limiter.Suspend()
 		return
 	}
-	h.limiter.Back(h.Capabilities().MaxConcurrentRequests)
+	h.limiter.Resume(h.Capabilities().MaxConcurrentRequests)
 	h.poller.WakeAll()
 	signal(h.changed)
 }
@@ -151,7 +151,7 @@ func (h hooks) Wake(machine types.NamespacedName) { h.notifier.enqueue(machine) 
 func (h hooks) PollSoon() { signal(h.changed) }
 
 // Tried counts an attempt to connect.
-func (h hooks) Tried(err error) { h.metrics.tried(h.name, err) }
+func (h hooks) Tried(err error) { h.metrics.recordAttempt(h.name, err) }
 
 // StatusChanged tells that the driver's status has changed.
 func (h hooks) StatusChanged() { signal(h.notifier.statusChanged) }

@@ -30,12 +30,12 @@ func refusal(problems providerspec.Problems) *instance.Failure {
 // paths.
 func (r Rules) inspect(e Effective, spec providerspec.Spec, known *providerspec.Schema) providerspec.Problems {
 	i := inspection{rules: r, effective: e, spec: spec, known: known}
-	i.references()
+	i.checkReferences()
 	if known.Absent() != "" {
-		i.blind()
+		i.checkWithoutSchema()
 	} else {
-		i.endpoints()
-		i.ownEndpoints()
+		i.checkEndpoints()
+		i.checkOwnEndpoints()
 	}
 	i.found.Sort()
 	return i.found
@@ -55,8 +55,8 @@ func (i *inspection) refuse(at providerspec.Path, format string, args ...any) {
 	i.found = append(i.found, instance.Field{Path: at.Shown(), Description: fmt.Sprintf(format, args...)})
 }
 
-// references holds Secrets to the fields that the driver expects them in.
-func (i *inspection) references() {
+// checkReferences holds Secrets to the fields that the driver expects them in.
+func (i *inspection) checkReferences() {
 	for _, ref := range i.spec.References {
 		switch {
 		case ref.Kind != providerspec.Secret:
@@ -72,9 +72,10 @@ func (i *inspection) references() {
 	}
 }
 
-// blind holds inherited credentials back from a driver without a schema where any field could be
-// an address: all fields of a list of allowed addresses, else those that the machine brings itself.
-func (i *inspection) blind() {
+// checkWithoutSchema holds inherited credentials back from a driver without a schema where any
+// field could be an address: all fields of a list of allowed addresses, else those that the machine
+// brings itself.
+func (i *inspection) checkWithoutSchema() {
 	if len(i.effective.Credentials) == 0 {
 		return
 	}
@@ -90,9 +91,9 @@ func (i *inspection) blind() {
 	}
 }
 
-// endpoints holds addresses to the list. Without one, only those that secrets go to have to be
+// checkEndpoints holds addresses to the list. Without one, only those that secrets go to have to be
 // addresses that everybody reads alike.
-func (i *inspection) endpoints() {
+func (i *inspection) checkEndpoints() {
 	listed := len(i.rules.Endpoints) > 0
 	if !listed && len(i.effective.Credentials) == 0 && len(i.spec.References) == 0 {
 		return
@@ -108,8 +109,8 @@ func (i *inspection) endpoints() {
 	}
 }
 
-// ownEndpoints keeps inherited credentials from going to an address of the machine's own.
-func (i *inspection) ownEndpoints() {
+// checkOwnEndpoints keeps inherited credentials from going to an address of the machine's own.
+func (i *inspection) checkOwnEndpoints() {
 	if len(i.rules.Endpoints) > 0 || len(i.effective.Credentials) == 0 {
 		return
 	}

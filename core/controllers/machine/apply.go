@@ -124,13 +124,13 @@ func (r *reconciler) writeStatus(ctx context.Context, s *machineScope, step life
 	if err := r.client.Status().Update(ctx, s.machine); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	s.written()
-	r.measures.phase(s.machine, was, s.state.Now)
+	s.takeWritten()
+	r.measures.recordPhase(s.machine, was, s.state.Now)
 	return nil
 }
 
-// written takes over what the API server made of a write to the Machine.
-func (s *machineScope) written() {
+// takeWritten takes over what the API server made of a write to the Machine.
+func (s *machineScope) takeWritten() {
 	s.memory.version = s.machine.ResourceVersion
 	s.state.Machine.Status, s.state.Machine.Generation = lifecycle.Status(s.machine.Status), s.machine.Generation
 }
@@ -146,7 +146,7 @@ func (r *reconciler) patchMachine(ctx context.Context, s *machineScope, locked b
 	if err := r.client.Patch(ctx, s.machine, patch); err != nil {
 		return err
 	}
-	s.written()
+	s.takeWritten()
 	return nil
 }
 
@@ -287,7 +287,7 @@ func (r *reconciler) release(ctx context.Context, s *machineScope) (waits bool, 
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("remove finalizer: %w", err)
 	}
-	r.measures.released(s.machine, s.state.Now)
+	r.measures.recordRelease(s.machine, s.state.Now)
 	// The cache may show the Machine for a while yet: what is remembered goes when that shows it to
 	// be gone.
 	s.memory.released = true

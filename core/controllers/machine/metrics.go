@@ -45,23 +45,23 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 	return m, all.Err
 }
 
-// phase counts a Machine that has become Running.
-func (m *measures) phase(machine *clusterv1alpha1.Machine, was clusterv1alpha1.MachinePhase, now time.Time) {
+// recordPhase counts a Machine that has become Running.
+func (m *measures) recordPhase(machine *clusterv1alpha1.Machine, was clusterv1alpha1.MachinePhase, now time.Time) {
 	if was != machine.Status.Phase && machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
 		m.startup.Observe(now.Sub(machine.CreationTimestamp.Time).Seconds())
 	}
 }
 
-// released counts a Machine that is over.
-func (m *measures) released(machine *clusterv1alpha1.Machine, now time.Time) {
+// recordRelease counts a Machine that is over.
+func (m *measures) recordRelease(machine *clusterv1alpha1.Machine, now time.Time) {
 	if machine.DeletionTimestamp != nil {
 		m.deletion.Observe(now.Sub(machine.DeletionTimestamp.Time).Seconds())
 	}
 }
 
-// failed counts a warning. A reason may be a driver's own word, of which there is no end: those
-// count as one.
-func (m *measures) failed(reason string) {
+// countFailure counts a warning. A reason may be a driver's own word, of which there is no end:
+// those count as one.
+func (m *measures) countFailure(reason string) {
 	if !warnings[reason] {
 		reason = "Other"
 	}
@@ -75,7 +75,7 @@ func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
 		severity := corev1.EventTypeNormal
 		if e.Warning {
 			severity = corev1.EventTypeWarning
-			r.measures.failed(e.Reason)
+			r.measures.countFailure(e.Reason)
 		}
 		action := string(step.Do)
 		if step.Do == lifecycle.Nothing {

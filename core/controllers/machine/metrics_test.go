@@ -16,7 +16,7 @@ func TestFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reason := range []string{clusterv1alpha1.ReasonQuotaExceeded, "SawBlunt", "SawLost"} {
-		m.failed(reason)
+		m.countFailure(reason)
 	}
 	if n := testutil.CollectAndCount(m.failures); n != 2 {
 		t.Errorf("%d series", n)

@@ -75,8 +75,8 @@ func (s *Session) CanList() bool {
 	return s.Capabilities.Has(driverv1alpha1.Feature_FEATURE_LIST) && !s.cannotList.Load()
 }
 
-// CannotList records that ListMachines is UNIMPLEMENTED: off until the driver reconnects.
-func (s *Session) CannotList() { s.cannotList.Store(true) }
+// DisableList records that ListMachines is UNIMPLEMENTED: off until the driver reconnects.
+func (s *Session) DisableList() { s.cannotList.Store(true) }
 
 // isConnected says whether the connection is still there.
 func (s *Session) isConnected() bool { return s.conn.GetState() == connectivity.Ready }

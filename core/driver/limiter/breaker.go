@@ -53,8 +53,8 @@ func (b *breaker) maxCalls() int {
 	return b.window
 }
 
-// rest forgets successes of before a rest. Call it when somebody asks.
-func (b *breaker) rest(now time.Time) {
+// forgetSuccesses forgets successes of before a rest. Call it when somebody asks.
+func (b *breaker) forgetSuccesses(now time.Time) {
 	if b.active == 0 && now.Sub(b.used) > windowMemory {
 		b.window = min(b.window, firstWindow)
 	}

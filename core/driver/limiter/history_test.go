@@ -139,7 +139,7 @@ func (h *history) done(t *rapid.T, who Caller, failure *instance.Failure) {
 }
 
 func (h *history) away(t *rapid.T) {
-	h.l.Away()
+	h.l.Suspend()
 	for who := range h.arrived {
 		h.owed[who] = true
 	}
@@ -150,7 +150,7 @@ func (h *history) away(t *rapid.T) {
 func (h *history) back(t *rapid.T, limit int) {
 	h.limit = limit
 	h.away(t)
-	h.l.Back(limit)
+	h.l.Resume(limit)
 	h.wake(t)
 	if len(h.owed) > 0 {
 		t.Fatalf("the driver is back, and nobody tells %v", h.owed)

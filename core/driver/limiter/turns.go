@@ -109,7 +109,7 @@ func (l *Limiter) Ask(who Caller, key Key, now time.Time) (turn bool, refusal *i
 		l.remove(c)
 		known = false
 	}
-	b.rest(now)
+	b.forgetSuccesses(now)
 	if !known {
 		l.arrived++
 		c = &call{caller: who, breaker: b, arrival: l.arrived}
@@ -178,9 +178,9 @@ func (l *Limiter) Wait(who Caller, until time.Time) {
 	l.wakeAt = earlier(l.wakeAt, until)
 }
 
-// Away takes back all turns and empties the queue: the driver takes no calls. All who were there
-// wait for Back. Calls under way still count.
-func (l *Limiter) Away() {
+// Suspend takes back all turns and empties the queue: the driver takes no calls. All who were there
+// wait for Resume. Calls under way still count.
+func (l *Limiter) Suspend() {
 	l.wakeAt = time.Time{}
 	for who, c := range l.calls {
 		if c.state != begun {
@@ -190,9 +190,9 @@ func (l *Limiter) Away() {
 	}
 }
 
-// Back says that the driver takes calls again, limit of them at once. All who wait are woken.
-func (l *Limiter) Back(limit int) {
-	l.Away()
+// Resume says that the driver takes calls again, limit of them at once. All who wait are woken.
+func (l *Limiter) Resume(limit int) {
+	l.Suspend()
 	l.limit = limit
 	l.wake()
 }

@@ -223,7 +223,7 @@ func TestWhoWaitsForTheDriverIsWokenWhenItIsBack(t *testing.T) {
 	l.take("a", epoch)
 	l.ask("b", epoch)
 	l.ask("c", epoch)
-	l.Away()
+	l.Suspend()
 	if l.Begin(caller("b"), creates, epoch) {
 		t.Error("b called a driver that is away")
 	}
@@ -235,7 +235,7 @@ func TestWhoWaitsForTheDriverIsWokenWhenItIsBack(t *testing.T) {
 		t.Errorf("due at %s, want never", due)
 	}
 	// It is back with a lower limit, and a's call is under way still.
-	l.Back(1)
+	l.Resume(1)
 	woken := map[Caller]bool{}
 	for _, who := range l.Next(epoch) {
 		woken[who] = true
@@ -270,7 +270,7 @@ func TestWhoWaitsForAnInstantIsWokenThen(t *testing.T) {
 		t.Error("a lost its turn")
 	}
 	l.Wait(caller("b"), epoch.Add(time.Minute))
-	l.Away()
+	l.Suspend()
 	if !l.Due(epoch).IsZero() {
 		t.Error("who waits for a driver that is away is woken before that is back")
 	}

@@ -53,7 +53,7 @@ func (p *Poller) List(
 			return err
 		})
 		if failure != nil && failure.Class == instance.Unimplemented {
-			s.CannotList()
+			s.DisableList()
 		}
 		if failure != nil {
 			return nil, failure
@@ -85,7 +85,7 @@ func (p *Poller) recordList(
 		}
 		shown[uid] = struct{}{}
 		l.instance, l.failure = reader.Poll(entry.machine, m)
-		p.found(entry.machine, l)
+		p.recordPoll(entry.machine, l)
 	}
 	missing := p.schedule.unlisted(account, shown, l.ended)
 	p.schedule.endList(account, l.ended.Add(p.schedule.restAfter(l)))
@@ -107,13 +107,14 @@ func (p *Poller) recordFailedList(account uint64, l poll, lost bool) {
 			p.schedule.recordLost(uid, l.ended)
 			continue
 		}
-		p.found(p.schedule.machines[uid].machine, l)
+		p.recordPoll(p.schedule.machines[uid].machine, l)
 	}
 }
 
-// found records a poll and wakes the machine if it should hear of it. Call it with the lock held.
-func (p *Poller) found(m wire.Machine, l poll) {
-	if p.schedule.found(m.UID, l) {
+// recordPoll records a poll and wakes the machine if it should hear of it. Call it with the lock
+// held.
+func (p *Poller) recordPoll(m wire.Machine, l poll) {
+	if p.schedule.recordPoll(m.UID, l) {
 		p.client.Wake(m.Key())
 	}
 }
@@ -123,7 +124,7 @@ func (p *Poller) Record(uid string, o instance.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o.Instance != nil {
-		p.schedule.found(uid, poll{began: o.Started, ended: o.Ended, instance: o.Instance})
+		p.schedule.recordPoll(uid, poll{began: o.Started, ended: o.Ended, instance: o.Instance})
 	}
 	p.schedule.recordAnswer(uid, o.Ended, o.Instance)
 	if o.Operation == instance.Delete && o.Instance == nil && o.Failure == nil {
@@ -205,9 +206,9 @@ func (s *schedule) observed(uid string) (instance.Observation, bool) {
 	return m.seen, true
 }
 
-// found records a poll of uid and says whether the machine should hear of it. Polls of machines
-// that are not tracked any more, and polls older than what is known, are dropped.
-func (s *schedule) found(uid string, l poll) bool {
+// recordPoll records a poll of uid and says whether the machine should hear of it. Polls of
+// machines that are not tracked any more, and polls older than what is known, are dropped.
+func (s *schedule) recordPoll(uid string, l poll) bool {
 	m, isTracked := s.machines[uid]
 	if !isTracked {
 		return false

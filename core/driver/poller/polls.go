@@ -135,7 +135,7 @@ func (p *Poller) pollOne(ctx context.Context, s *connection.Session, m wire.Mach
 	if isDriverLost(ctx, found.failure) {
 		p.schedule.recordLost(m.UID, found.ended)
 	} else {
-		p.found(m, found)
+		p.recordPoll(m, found)
 	}
 	p.client.PollSoon()
 }

@@ -29,7 +29,7 @@ func BenchmarkDue(b *testing.B) {
 		if batches, _ := s.due(now, true); len(batches) > 1 {
 			b.Fatalf("%d batches", len(batches))
 		}
-		s.found(lone.UID, poll{
+		s.recordPoll(lone.UID, poll{
 			began: now, ended: now, oneByOne: true, instance: &instance.Instance{State: instance.Creating},
 		})
 	}

@@ -47,7 +47,7 @@ func seconds(w *schedule, canList bool, count int, find func(int) poll) []int {
 		l := find(len(at))
 		l.began, l.ended, l.oneByOne = now, now, !batches[0].list
 		at = append(at, int(now.Sub(epoch)/time.Second))
-		w.found(batches[0].machine.UID, l)
+		w.recordPoll(batches[0].machine.UID, l)
 		w.endList(batches[0].account, now)
 	}
 	return at
@@ -105,7 +105,7 @@ func TestSettledFleetOfTwoIsPolledByOneList(t *testing.T) {
 			t.Fatalf("poll %d: %+v, want one list", n, first)
 		}
 		for _, m := range machines(2) {
-			w.found(m.UID, poll{began: now, ended: now, instance: &instance.Instance{State: instance.Running}})
+			w.recordPoll(m.UID, poll{began: now, ended: now, instance: &instance.Instance{State: instance.Running}})
 		}
 		w.endList(first[0].account, now)
 		more, next := w.due(now, true)
@@ -155,7 +155,7 @@ func TestQueueHoldsWhatIsNeitherDueNorInFlight(t *testing.T) {
 				w.track(pick(), rapid.SampledFrom([]instance.PollInterval{instance.PollPending, instance.PollSettled}).Draw(t, "pace"), now, time.Time{})
 			},
 			"untrack": func(*rapid.T) { w.untrack(pick().UID) },
-			"found":   func(*rapid.T) { w.found(pick().UID, result()) },
+			"found":   func(*rapid.T) { w.recordPoll(pick().UID, result()) },
 			"lost":    func(*rapid.T) { w.recordLost(pick().UID, now) },
 			"endList": func(*rapid.T) { w.endList(pick().Account(), now) },
 			"unlisted": func(*rapid.T) {
@@ -264,7 +264,7 @@ func TestOneListServesAllAccountsWhoseMachinesItShows(t *testing.T) {
 	now := epoch.Add(time.Second)
 	first, _ := w.due(now, true)
 	for _, m := range machines(12) {
-		w.found(m.UID, poll{began: now, ended: now, instance: &instance.Instance{State: instance.Creating}})
+		w.recordPoll(m.UID, poll{began: now, ended: now, instance: &instance.Instance{State: instance.Creating}})
 	}
 	w.endList(first[0].account, now)
 	if more, _ := w.due(now, true); len(more) != 0 {
@@ -302,7 +302,7 @@ func TestPollsThatComeLateAreDropped(t *testing.T) {
 	w.track(m, instance.PollPending, epoch, time.Time{})
 	newer := poll{began: epoch.Add(2), ended: epoch.Add(2), instance: &instance.Instance{State: instance.Running}}
 	older := poll{began: epoch.Add(1), ended: epoch.Add(3), instance: &instance.Instance{State: instance.Creating}, oneByOne: true}
-	if !w.found(m.UID, newer) || w.found(m.UID, older) {
+	if !w.recordPoll(m.UID, newer) || w.recordPoll(m.UID, older) {
 		t.Error("an older poll counts as a change, or a newer one does not")
 	}
 	if got, _ := w.observed(m.UID); got.Instance.State != instance.Running {
@@ -311,7 +311,7 @@ func TestPollsThatComeLateAreDropped(t *testing.T) {
 	w.untrack(m.UID)
 	w.untrack(m.UID)
 	w.recordLost(m.UID, epoch)
-	if w.found(m.UID, newer) || len(w.accounts) != 0 {
+	if w.recordPoll(m.UID, newer) || len(w.accounts) != 0 {
 		t.Error("something is left of a machine that is not tracked any more")
 	}
 }
@@ -336,20 +336,20 @@ func TestWhatAnAnswerHidIsToldAgain(t *testing.T) {
 			m := machine("a")
 			w.track(m, instance.PollPending, at(0), time.Time{})
 			answer := func() {
-				w.found(m.UID, poll{began: at(1), ended: at(4), instance: deleting})
+				w.recordPoll(m.UID, poll{began: at(1), ended: at(4), instance: deleting})
 				w.recordAnswer(m.UID, at(4), deleting)
 			}
 			if test.beside.ended.Before(at(4)) {
-				w.found(m.UID, test.beside)
+				w.recordPoll(m.UID, test.beside)
 				answer()
 			} else {
 				answer()
-				w.found(m.UID, test.beside)
+				w.recordPoll(m.UID, test.beside)
 			}
-			if got := w.found(m.UID, poll{began: at(7), ended: at(8), instance: test.after}); got != test.want {
+			if got := w.recordPoll(m.UID, poll{began: at(7), ended: at(8), instance: test.after}); got != test.want {
 				t.Errorf("the first poll after the answer counts as a change: %t, want %t", got, test.want)
 			}
-			if w.found(m.UID, poll{began: at(9), ended: at(10), instance: test.after}) {
+			if w.recordPoll(m.UID, poll{began: at(9), ended: at(10), instance: test.after}) {
 				t.Error("the second poll after the answer counts as a change")
 			}
 		})
