@@ -80,9 +80,9 @@ const leaseCheck = time.Second
 
 // Who may call. The controller of Machines comes here when the Machine is neither paused nor
 // another system's, and lifecycle waits for nothing: no backoff, no call under way, no lost state.
-// For a create its prepare has had the spec checked, and copies of Secrets kept; who waits for that
-// stands in preparation.waiting. The collector of orphans comes by StartDelete alone. What holds a
-// call back after that is here and in limiter/turns.go.
+// Before a create its prepare has had copies of Secrets kept and, while nothing can exist yet, the
+// spec checked. Who waits for that check stands in preparation.waiting. The collector of orphans
+// comes by StartDelete alone. What holds a call back after that is here and in limiter/turns.go.
 
 // Reserve sets a request aside for the machine's next mutation: call it before writing down an
 // intent, so that the call follows the intent at once instead of queueing behind it. If Reserve

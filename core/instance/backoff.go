@@ -33,9 +33,9 @@ type waits struct{ machine, breaker Backoff }
 // shortage ends: one probe in 30 s is bearable for any cloud. What only a person can repair is
 // retried rarely.
 //
-// Not by class are other waits: a poll that fails backs off as pause in core/driver/poller says,
-// what a driver said of a spec holds as core/driver/spec.go says, Secrets are read again after
-// recheck in core/controllers/machine, and errors of the API server as core/requeue says.
+// Not by class: a failed poll backs off from 1 s (pause, core/driver/poller); answers about a spec
+// hold 10, 30 or 2 s (core/driver/spec.go). A lack of Lease is looked at after 1 s (leaseCheck),
+// Secrets after 30 s (recheck), API errors after 20 ms to 10 s (core/requeue).
 //
 // Sources: the codes' meanings are those of errors.proto in
 // proto/millwright/driver/v1alpha1; the waits that operators see are in docs/operating.md.
@@ -47,8 +47,8 @@ var backoffs = map[Class]waits{
 		machine: Backoff{10 * time.Second, 30 * time.Second},
 		breaker: Backoff{DefaultCredentialRetry, DefaultCredentialRetry},
 	},
-	// Quota is QUOTA_EXCEEDED, and any other RESOURCE_EXHAUSTED but CAPACITY_UNAVAILABLE and
-	// RATE_LIMITED.
+	// Quota is QUOTA_EXCEEDED, or RESOURCE_EXHAUSTED with a driver's reason that core does not
+	// interpret.
 	Quota: {
 		machine: Backoff{5 * time.Second, 30 * time.Second},
 		breaker: Backoff{5 * time.Second, 30 * time.Second},

@@ -95,8 +95,8 @@ func startCreate(s State, d decision) (decision, bool) {
 
 // afterFailedCreate shows how the last create failed; true when there is no other now. A failure
 // that is not terminal leaves the machine as it is, and nothing is replaced. A quota that is used
-// up, say, shows in InstanceReady with the driver's reason and words, and in the condition
-// ReplicaFailure of the machine's set.
+// up, say, shows in InstanceReady=False with the driver's reason and words. The machine's set then
+// shows ReplicaFailure with the reason MachinesFailed.
 func afterFailedCreate(s State, d decision) (decision, bool) {
 	last := s.Memory.Last
 	if last == nil || last.Failure == nil || last.Operation != instance.Create {

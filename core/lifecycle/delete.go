@@ -160,9 +160,11 @@ func decideRemoveNode(s State, d decision) (decision, bool) {
 }
 
 // decideRelease ends the machine. It comes to this when the drain is over: done, timed out, the
-// Node unreachable, or none to drain. Nothing is left in the cloud then, or can be, or the machine
-// is forgotten and what it leaves behind stands in its status. And the Node is gone. A machine that
-// is paused, or another system's, does not get here.
+// Node unreachable, none to drain, or in conflict. Nothing is left in the cloud then, or can be, or
+// the machine is forgotten and what it leaves behind stands in its status. The Node is gone, but
+// for Nodes in conflict, which are left alone. Forgotten means that the forget annotation holds the
+// machine's own uid (isForgotten). A machine that is paused, or another system's, does not get
+// here.
 func decideRelease(s State, d decision) (decision, bool) {
 	message := "Nothing of the machine is left."
 	if left := s.Machine.Status.leftovers(); s.Machine.Forgotten && left != "" {

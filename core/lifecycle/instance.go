@@ -127,8 +127,9 @@ func awaitRunning(s State, d decision) (decision, bool) {
 // describeInstanceReady says how the VM is, or what keeps it from being created or deleted. Nobody
 // else sets InstanceReady; controllers/machine writes it (writeStatus). describeDeparting in
 // delete.go has the texts of a machine on its way out, adoptionProgress in identity.go those of a
-// providerID that nobody has confirmed. A failure is shown with its own reason and words: the
-// driver's, or core's where a call was not made.
+// providerID that nobody has confirmed. A failure shows its own reason, but OutcomeUnknown,
+// DriverUnavailable or DataLoss for the classes OutcomeUnknown, Unavailable and DataLoss. The words
+// are the driver's, or core's where the driver has not properly answered.
 func describeInstanceReady(s State, d decision) metav1.Condition {
 	c := s.Machine.Status.Condition(clusterv1alpha1.ConditionInstanceReady)
 	if c.Type == "" && d.begun {

@@ -23,8 +23,8 @@ var syncBackoff = instance.Backoff{First: time.Second, Last: 5 * time.Minute}
 const clockRecheck = time.Minute
 
 // decideNode gets the Node: it is found, synced, and Ready. A VM that runs is polled as settled
-// (afterRunning), also while its first Node is awaited. Once the Node that it had is gone or not
-// Ready, it is polled as pending.
+// (afterRunning), also while its first Node is awaited. It is polled as pending once its Node is
+// gone or, of a machine that is Running, not Ready.
 func decideNode(s State, d decision) (decision, bool) {
 	if !s.Confirmed() {
 		// The next poll says whether the VM is the machine's. Meanwhile what is written down of the
@@ -135,11 +135,11 @@ func decideSync(s State, d decision) (decision, bool) {
 	return d.act(SyncNode)
 }
 
-// checkStartup fails a machine that did not get its Node in time; true when it does. It is asked
-// here and, while the VM does not run yet, in awaitRunning. Before the failure is written,
-// controllers/machine looks for the Node in the API server (confirmNoNode). Else it sees
+// checkStartup fails a machine that did not get its Node in time; true when it does. Else it sees
 // to it that it is noticed when the time is over. The time counts while the clock of the cloud runs
-// and the last poll found the VM; with needsRunning, a VM that runs.
+// and the last poll found the VM; with needsRunning, a VM that runs. It is asked here and, while
+// the VM does not run yet, in awaitRunning. Where no Node fits, controllers/machine looks for it in
+// the API server before it writes the failure (confirmNoNode).
 func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {
 	limit := s.Machine.StartupTimeout
 	if limit <= 0 {

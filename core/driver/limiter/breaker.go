@@ -7,8 +7,8 @@ import (
 )
 
 // breaker is the circuit breaker of one Key: of one operation by one spec and one set of secrets.
-// It keeps machines from hammering a cloud that refuses
-// them all for one cause that no machine can help.
+// It keeps machines from hammering a cloud that refuses them all for one cause that no machine can
+// help.
 //
 // While it is closed, it lets a handful of calls through at once, and one more after each success.
 // A refusal opens it: nobody calls before a wait is over, which grows from refusal to refusal. Then

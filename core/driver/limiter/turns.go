@@ -5,8 +5,8 @@
 // A machine that wants to create or delete its VM asks for a turn. A turn is a slot, of which the
 // driver has a limited number, and the permission of the breaker of its Key. Machines that get no
 // turn queue. Turns are granted in order of arrival among those whose breaker permits a call. A
-// turn that is not used in time passes on. Polls and questions about specs need a slot and ask no
-// breaker.
+// turn that is not used in time passes on. Polls and questions about specs need a ready driver and
+// a slot, and ask no breaker.
 //
 // Read turns.go first; breaker.go says what the end of a call does to others of its Key, polls.go
 // how polls share the slots.
