@@ -48,6 +48,17 @@ func TestSAFE8_WhichMarksAreAnotherSystems(t *testing.T) {
 
 // The mark of an object, and the one of many objects, do not depend on an order: a message would
 // change with it.
+func TestFirstIsTheLesserOfTwoMarks(t *testing.T) {
+	a, b, c := Mark{"one", "x"}, Mark{"one", "y"}, Mark{"two", "a"}
+	for _, tc := range []struct{ left, right, want Mark }{
+		{a, b, a}, {b, a, a}, {b, c, b}, {c, b, b}, {a, a, a}, {a, Mark{}, a}, {Mark{}, a, a}, {Mark{}, Mark{}, Mark{}},
+	} {
+		if got := First(tc.left, tc.right); got != tc.want {
+			t.Errorf("of %+v and %+v the first is %+v, want %+v", tc.left, tc.right, got, tc.want)
+		}
+	}
+}
+
 func TestSAFE8_TheMarkThatIsShownIsAlwaysTheSame(t *testing.T) {
 	all := []string{
 		"machine-delete-finalizer", "machine-node-delete-finalizer", "machine.cluster.k8s.io", "machine.cluster.x-k8s.io",

@@ -27,7 +27,8 @@ func TestROL5_AvailabilityIsNeverCountedEarly(t *testing.T) {
 		{"without a time to wait it is at once", 0, 0, true, 0},
 		{"not at once", 10 * time.Second, 0, false, 10*time.Second + time.Nanosecond},
 		{"not just before the time is over", 10 * time.Second, 10*time.Second - time.Nanosecond, false, 2 * time.Nanosecond},
-		{"but a second after at the latest", 10 * time.Second, 11 * time.Second, true, 0},
+		{"but when the second is over", 10 * time.Second, 10*time.Second + time.Nanosecond, true, 0},
+		{"and a second after at the latest", 10 * time.Second, 11 * time.Second, true, 0},
 	} {
 		got, left := IsAvailable(m, tc.minReady, ready.Add(tc.after))
 		if got != tc.want || left != tc.left {

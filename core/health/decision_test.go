@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 var start = time.Unix(1_000_000, 0)
@@ -148,6 +149,17 @@ func TestDecide(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", tc.why, diff)
 			}
 		})
+	}
+}
+
+// The waits that operators read of in docs/operating.md.
+func TestDefaultLimits(t *testing.T) {
+	want := Limits{
+		MaxUnhealthy: intstr.FromString("33%"), MaxInFlight: 1, Startup: 600 * time.Second,
+		Settle: 5000 * time.Millisecond, Pause: 10_000 * time.Millisecond, LongestPause: 600 * time.Second,
+	}
+	if got := DefaultLimits(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

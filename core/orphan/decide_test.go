@@ -80,6 +80,19 @@ func TestSAFE1_WhoIsAnOrphanAndMayGo(t *testing.T) {
 	}
 }
 
+func TestOnlyOrphansWhoseDeletionWasTriedAreToldToBeGone(t *testing.T) {
+	memory := Memory{
+		"tried": {First: start, Scans: 2, Attempts: 1}, "never tried": {First: start, Scans: 1},
+		"named by now": {First: start, Scans: 2, Attempts: 1}, "still there": {First: start, Scans: 2, Attempts: 1},
+	}
+	d := Decide(policy(), memory, Scan{
+		Now: start.Add(time.Hour), VMs: []VM{old("named by now"), old("still there")}, Named: Names{"named by now": {}},
+	})
+	if diff := cmp.Diff([]string{"tried"}, d.Gone); diff != "" {
+		t.Errorf("gone (-want +got):\n%s", diff)
+	}
+}
+
 func TestSAFE1_FewGoAtATimeAndNoneHoldsUpTheOthers(t *testing.T) {
 	p := policy()
 	p.Most = 2

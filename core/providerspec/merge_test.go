@@ -88,6 +88,8 @@ func TestEqual(t *testing.T) {
 		{`{"zone":"a"}`, `{"region":"a"}`, false},
 		{`{"a":1}`, `{"a":1.0}`, false},
 		{`[]`, `[]`, false},
+		{`{}`, `[]`, false},
+		{`[]`, ``, false},
 	} {
 		if got := Equal([]byte(tc.a), []byte(tc.b)); got != tc.want {
 			t.Errorf("Equal(%s, %s) = %t", tc.a, tc.b, got)

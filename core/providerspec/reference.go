@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -282,17 +284,11 @@ func (r *reader) add(at Path, description string) {
 }
 
 // maxName is the longest name of an object, and the longest key in one, in Kubernetes.
-const maxName = 253
+const maxName = validation.DNS1123SubdomainMaxLength
 
-// isName says whether text may be looked up, as the name of an object or as a key in one. Whether
-// there can be such a name is the API server's to say; it must not be the way to somewhere else.
-// Nothing at all is no name, but was told already.
+// isName says whether text may be looked up, as the name of an object or as a key in one: by the
+// rule for keys, which is the wider one. Whether there can be such a name is the API server's to
+// say; it must not be the way to somewhere else. Nothing at all is no name, but was told already.
 func isName(text string) bool {
-	for _, c := range []byte(text) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return len(text) <= maxName && text != "." && text != ".."
+	return text == "" || len(validation.IsConfigMapKey(text)) == 0
 }

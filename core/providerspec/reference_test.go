@@ -126,8 +126,29 @@ func TestFillAndRefer(t *testing.T) {
 	}
 }
 
+// A reference without a value keeps none behind it from theirs.
+func TestFillTakesEachValueThereIs(t *testing.T) {
+	s := readSpec(t, `{"a":{"configMapKeyRef":{"name":"m","key":"a"}},"b":{"configMapKeyRef":{"name":"m","key":"b"}}}`)
+	filled := s.Fill(map[string]string{"b": "x"})
+	if got := string(filled.JSON()); got != `{"b":"x"}` || len(filled.References) != 1 {
+		t.Errorf("filled: %s, %v", got, filled.References)
+	}
+}
+
+func TestAnObjectNamedValueIsTheDriversOwn(t *testing.T) {
+	const own = `{"f":{"value":{"a":1}},"g":{"value":{"b":2},"x":1}}`
+	if s := readSpec(t, own); !Equal(s.JSON(), []byte(own)) {
+		t.Errorf("%s is read as %s", own, s.JSON())
+	}
+	s := readSpec(t, `{"f":{"value":{"secretKeyRef":{"name":"s","key":"k"}},"x":1}}`)
+	if len(s.References) != 1 || s.References[0].Path.String() != "f.value" {
+		t.Errorf("a reference in an object that has more is read as %v", s.References)
+	}
+}
+
 func TestPath(t *testing.T) {
 	for want, path := range map[string]Path{
+		`["a.b"].c[0]`:          {"a.b", "c", 0},
 		"":                      nil,
 		"auth.password":         {"auth", "password"},
 		"networks[0].key":       {"networks", 0, "key"},
@@ -142,7 +163,11 @@ func TestPath(t *testing.T) {
 			t.Errorf("%#v is shown as %s, want %s", path, got, want)
 		}
 	}
-	for _, long := range []string{strings.Repeat("a", maxShown), strings.Repeat("ä\n", maxShown)} {
+	whole := strings.Repeat("a", maxShown-len("…"))
+	if got := (Path{whole}).Shown(); got != whole {
+		t.Errorf("a path that fits is shown as %s", got)
+	}
+	for _, long := range []string{whole + "a", strings.Repeat("a", maxShown), strings.Repeat("ä\n", maxShown)} {
 		if got := (Path{long}).Shown(); len(got) > maxShown || len(got) < maxShown-8 || strings.Contains(got, "\n") {
 			t.Errorf("a long path is shown as %s", got)
 		}

@@ -1,6 +1,7 @@
 package providerspec
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -304,4 +305,47 @@ func FuzzCompile(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestNumbersAreBoundedByTheirExponent(t *testing.T) {
+	for number, want := range map[json.Number]bool{
+		"7": false, "1e1000": false, "1E-1000": false, "1e1001": true, "1e-1001": true, "1e99999999999999999999": true,
+	} {
+		if _, got := excess(nil, number); got != want {
+			t.Errorf("%s is out of bounds: %t, want %t", number, got, want)
+		}
+	}
+}
+
+// What is put in the place of a reference breaks rules that the referred to value may keep; what is
+// wrong beside it is told.
+func TestCheckSaysNothingOfWhatIsWithheld(t *testing.T) {
+	found := compiled(t).Check([]byte(`{"flavor":"huge"}`), withheld(Path{"password"}))
+	if len(found) != 1 || found[0].Path != "flavor" {
+		t.Errorf("found %v", found)
+	}
+}
+
+func TestASecretInAnObjectHidesWhatIsSaidOfTheObject(t *testing.T) {
+	s, err := Compile([]byte(`{"properties":{"logins":{"const":{},"properties":{"a":{"writeOnly":true},"b":{},"c":{}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range []string{`{"logins":{"a":"x"}}`, `{"logins":{"a":"x","b":"y"}}`, `{"logins":{"a":"x","b":"y","c":"z"}}`} {
+		if found := s.Check([]byte(spec), nil); len(found) != 1 || found[0].Description != hidden {
+			t.Errorf("of %s is said %v", spec, found)
+		}
+	}
+}
+
+func TestOtherPropertiesAreThoseThatNothingNames(t *testing.T) {
+	s, err := Compile([]byte(`{"properties":{"a":{}},"patternProperties":{"^b":{}},"additionalProperties":{"writeOnly":true}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{"a": false, "bc": false, "c": true} {
+		if got := s.WriteOnly(Path{key}); got != want {
+			t.Errorf("%s is secret: %t, want %t", key, got, want)
+		}
+	}
 }
