@@ -306,3 +306,25 @@ func TestDeleteAtTheBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestTheLastEventNamesWhatIsLeftBehind: only of a machine that is forgotten.
+func TestTheLastEventNamesWhatIsLeftBehind(t *testing.T) {
+	left := func(s *State) {
+		s.Machine.Status = s.Machine.Status.set(instanceNotReady(clusterv1alpha1.ReasonInstanceForgotten, "VM cloud:///1"), *s)
+	}
+	forgotten := func(s *State) { s.Machine.Forgotten = true }
+	const nothing = "Nothing of the machine is left."
+	for name, c := range map[string]struct {
+		state State
+		want  string
+	}{
+		"forgotten":                         {given(forgotten, left), "VM cloud:///1"},
+		"forgotten with nothing to forget":  {given(forgotten), nothing},
+		"forgotten once, and not any more":  {given(left), nothing},
+		"never forgotten, with a condition": {given(running), nothing},
+	} {
+		if d, _ := decideRelease(c.state, decision{}); len(d.Events) != 1 || d.Events[0].Message != c.want {
+			t.Errorf("%s: %+v, want %q", name, d.Events, c.want)
+		}
+	}
+}

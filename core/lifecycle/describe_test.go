@@ -173,3 +173,29 @@ func TestWhatIsHeldBackStillSaysWhichSpecWasSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestAFailureIsToldByTheConditionOfItsCause: a machine that had its Node has none to tell.
+func TestAFailureIsToldByTheConditionOfItsCause(t *testing.T) {
+	s := given(provisioned)
+	described := s.Machine.Status.set(condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, "OfTheNode", ""), s)
+	described = described.set(instanceNotReady("OfTheInstance", ""), s)
+	for nodeReason, want := range map[string]string{clusterv1alpha1.ReasonJoinTimeout: "OfTheNode", clusterv1alpha1.ReasonNodeMissing: "OfTheInstance", "": "OfTheInstance"} {
+		d := decision{phase: clusterv1alpha1.MachinePhaseFailed, nodeReason: nodeReason}
+		if got := describeFailure(s, d, described).Reason; got != want {
+			t.Errorf("NodeReady is %q: the failure is %q, want %q", nodeReason, got, want)
+		}
+	}
+}
+
+// TestProviderIDsAreTheDriversWord: what was written down holds until the driver names another VM.
+func TestProviderIDsAreTheDriversWord(t *testing.T) {
+	const recorded = "cloud:///recorded"
+	s := given(func(s *State) { s.Machine.Status.ProviderID = recorded })
+	if id, _ := describeProviderIDs(s); id != recorded {
+		t.Errorf("a recorded id becomes %q", id)
+	}
+	s.Memory.Contradicted = recorded
+	if id, _ := describeProviderIDs(s); id != "" {
+		t.Errorf("an id that the driver contradicts stays %q", id)
+	}
+}

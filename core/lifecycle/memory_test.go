@@ -152,3 +152,37 @@ func TestLostStateIsWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// TestAnIDIsContradictedByAnotherOne: one that is not written down, or that the VM has, is not.
+func TestAnIDIsContradictedByAnotherOne(t *testing.T) {
+	vm := instance.Instance{ProviderID: "cloud:///1", ProviderIDAliases: []string{"cloud:///alias"}, State: instance.Running}
+	for id, want := range map[string]string{"": "", "cloud:///1": "", "cloud:///alias": "", "cloud:///2": "cloud:///2"} {
+		s := given(seen(vm), func(s *State) { s.Machine.ProviderID = id })
+		if got := rememberProviderID(s).Contradicted; got != want {
+			t.Errorf("spec.providerID %q: contradicted %q, want %q", id, got, want)
+		}
+	}
+}
+
+// TestSilenceIsKeptWhereNobodyCanTell: without a VM, or without its Lease, nothing new is known.
+func TestSilenceIsKeptWhereNobodyCanTell(t *testing.T) {
+	before := &Silence{Since: time.Minute, RenewTime: epoch}
+	for name, c := range map[string]struct {
+		changes []func(*State)
+		drain   Drain
+		kept    bool
+	}{
+		"the VM is gone":                 {[]func(*State){missing(2)}, Drain{Silent: true, RenewTime: epoch.Add(time.Hour)}, true},
+		"the Lease cannot be read":       {nil, Drain{Silent: true, LeaseError: "forbidden"}, true},
+		"the Lease was renewed":          {nil, Drain{Silent: true, RenewTime: epoch.Add(time.Hour)}, false},
+		"the Lease says what it said":    {nil, Drain{Silent: true, RenewTime: epoch}, true},
+		"the Node reports":               {nil, Drain{}, false},
+		"the pass could not find it out": {nil, Drain{Error: "timeout"}, true},
+	} {
+		s := given(append([]func(*State){running}, c.changes...)...)
+		s.Memory.Silence, s.Drain = before, &c.drain
+		if got := rememberSilence(s); (got == before) != c.kept {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -79,5 +81,29 @@ func TestWhatIsLeftBehindIsTold(t *testing.T) {
 	last := Next(given(all(intended, deleting, toForget, told)))
 	if len(last.Events) != 1 || last.Events[0].Reason != "Deleted" || last.Events[0].Message != first.Events[0].Message {
 		t.Errorf("the last events are %v, want what the first said: %v", last.Events, first.Events)
+	}
+}
+
+// TestPausedShowsTheNodeOfAMachineThatRuns: of others nobody knows which Node they have.
+func TestPausedShowsTheNodeOfAMachineThatRuns(t *testing.T) {
+	paused := func(s *State) { s.Machine.Paused = Pause{Reason: "PausedByAnnotation", Message: "Paused."} }
+	unconfirmed := func(s *State) {
+		s.Machine.Status.ProviderID, s.Memory.Confirmed = "", ""
+		notPolledYet(s)
+	}
+	for name, c := range map[string]struct {
+		state State
+		want  string
+	}{
+		"runs":                       {given(running, paused), clusterv1alpha1.ReasonNodeReady},
+		"has lost its Node":          {given(running, paused, func(s *State) { s.Node = Node{} }), clusterv1alpha1.ReasonNodeMissing},
+		"does not run yet":           {given(provisioned, joined(metav1.ConditionTrue), paused), ""},
+		"is on its way out":          {given(running, paused, deleting), ""},
+		"whose VM nobody confirmed":  {given(running, paused, unconfirmed), ""},
+		"on its way out, not joined": {given(provisioned, paused, deleting), ""},
+	} {
+		if d, decided := decidePause(c.state, decision{}); !decided || d.nodeReason != c.want {
+			t.Errorf("a machine that %s: %q, want %q", name, d.nodeReason, c.want)
+		}
 	}
 }
