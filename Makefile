@@ -64,7 +64,7 @@ demo: build ## Watch a MachineDeployment become Nodes. CLOUD=openstack chooses t
 .PHONY: bench
 bench: build ## Measure it beside the floor: N=1000 machines, JSON in OUT=bin/bench.json.
 	@exec $(BIN)/bench -machines '$(or $(N),1000)' -bin $(BIN) -deploy deploy -out '$(or $(OUT),$(BIN)/bench.json)' \
-	  $(if $(IDLE),-idle '$(IDLE)') $(if $(PROFILES),-profiles '$(PROFILES)')
+	  $(if $(AUTOSCALER),-autoscaler) $(if $(IDLE),-idle '$(IDLE)') $(if $(PROFILES),-profiles '$(PROFILES)')
 
 ##@ Prove
 

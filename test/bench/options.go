@@ -17,6 +17,9 @@ type Options struct {
 	// Idle is how long the idle fleet is left to settle, and then how long its writes are counted;
 	// 0 means 60 s.
 	Idle time.Duration
+	// Autoscaler has the MachineDeployment carry the sizes of an autoscaler, so that a rollout
+	// holds off the scale-down of its Nodes.
+	Autoscaler bool
 	// Profiles is a folder; empty means none. It gets CPU profiles of the manager of 2 s in each
 	// phase, its heap when idle, and the API server's metrics after each phase.
 	Profiles string

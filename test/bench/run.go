@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,7 +132,13 @@ func (r *run) measure(ctx context.Context) ([]window, error) {
 	}
 	// What was written until here, for the cluster's own sake, is not the benchmark's.
 	r.requests = nil
-	if err := r.client.Create(ctx, deployment(0, r.options.surge())); err != nil {
+	pool := deployment(0, r.options.surge())
+	if r.options.Autoscaler {
+		pool.Annotations = map[string]string{
+			clusterv1alpha1.NodeGroupMinSizeAnnotation: "0", clusterv1alpha1.NodeGroupMaxSizeAnnotation: strconv.Itoa(r.options.Machines),
+		}
+	}
+	if err := r.client.Create(ctx, pool); err != nil {
 		return nil, fmt.Errorf("create the MachineDeployment: %w", err)
 	}
 	if err := r.settle(ctx); err != nil {
