@@ -57,9 +57,7 @@ func (h hooks) Serve(ctx context.Context, s *connection.Session) {
 	for {
 		next := h.wakeCallers()
 		if h.Unready() == "" {
-			if due := h.poller.Poll(ctx, s); next.IsZero() || !due.IsZero() && due.Before(next) {
-				next = due
-			}
+			next = instance.Earlier(next, h.poller.Poll(ctx, s))
 		}
 		if !h.waitUntil(ctx, next) {
 			return

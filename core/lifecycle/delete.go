@@ -68,7 +68,7 @@ func confirmGone(s State, d decision) (decision, bool) {
 		d.Memory.Gone = true
 		return d, false
 	}
-	return deleteAt(s, showDeleting(s, d), earlier(settled, last.Ended.Add(repeatDeleteAfter)))
+	return deleteAt(s, showDeleting(s, d), instance.Earlier(settled, last.Ended.Add(repeatDeleteAfter)))
 }
 
 // awaitDeletion: the cloud has accepted the delete. Another one follows as soon as a poll finds

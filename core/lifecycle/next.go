@@ -60,14 +60,6 @@ func (s State) wasSeenRunning() bool {
 	return s.isRunning() || s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned
 }
 
-// earlier treats zero as never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // decision is what is to be done, and why. It is a value; its methods return a changed one.
 type decision struct {
 	// Step has no Status yet, which follows from the state and the decision: see describe.
@@ -124,7 +116,7 @@ func (d decision) act(do Action) (decision, bool) {
 // waitUntil decides to wait: for what the conditions say, until t at the latest. The zero time is
 // no bound.
 func (d decision) waitUntil(t time.Time) (decision, bool) {
-	d.RequeueAt = earlier(d.RequeueAt, t)
+	d.RequeueAt = instance.Earlier(d.RequeueAt, t)
 	return d, true
 }
 

@@ -175,7 +175,7 @@ func (l *Limiter) Drop(who Caller) {
 // Who waits keeps its place in the queue, or its turn.
 func (l *Limiter) Wait(who Caller, until time.Time) {
 	l.waiting[who] = struct{}{}
-	l.wakeAt = earlier(l.wakeAt, until)
+	l.wakeAt = instance.Earlier(l.wakeAt, until)
 }
 
 // Suspend takes back all turns and empties the queue: the driver takes no calls. All who were there
@@ -213,11 +213,11 @@ func (l *Limiter) Next(now time.Time) []Caller {
 func (l *Limiter) Due(now time.Time) time.Time {
 	due := l.wakeAt
 	if len(l.turns) > 0 {
-		due = earlier(due, l.expiry)
+		due = instance.Earlier(due, l.expiry)
 	}
 	for b := range l.queued {
 		if b.isOpen(now) {
-			due = earlier(due, b.until)
+			due = instance.Earlier(due, b.until)
 		}
 	}
 	return due
@@ -299,7 +299,7 @@ func (l *Limiter) expire(now time.Time) {
 			l.remove(c)
 			continue
 		}
-		l.expiry = earlier(l.expiry, c.until)
+		l.expiry = instance.Earlier(l.expiry, c.until)
 	}
 }
 
@@ -358,12 +358,4 @@ func (l *Limiter) wake() {
 	}
 	clear(l.waiting)
 	l.wakeAt = time.Time{}
-}
-
-// earlier treats zero as never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -157,7 +157,7 @@ func (s *schedule) due(now time.Time, canList bool) (batches []batch, next time.
 	}
 	for a := range s.waiting {
 		ready, after := s.dueIn(a, now, canList)
-		batches, next = append(batches, ready...), earlier(next, after)
+		batches, next = append(batches, ready...), instance.Earlier(next, after)
 	}
 	slices.SortFunc(batches, func(a, b batch) int { return cmp.Compare(a.machine.UID, b.machine.UID) })
 	return batches, next
@@ -294,12 +294,4 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// earlier treats zero as never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
