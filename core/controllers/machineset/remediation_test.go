@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -216,6 +217,12 @@ func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
 	c.Eventually(t, func() string {
 		if audit.Made() != 4 {
 			return fmt.Sprintf("%d Machines were made", audit.Made())
+		}
+		return ""
+	})
+	c.Eventually(t, func() string {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(&other), &other); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the Machine that failed is there still (%v)", err)
 		}
 		return ""
 	})
