@@ -155,6 +155,10 @@ func (s *session) callsOf() map[driverv1alpha1.Feature]func(context.Context) err
 			_, err := s.machines.AdoptMachine(ctx, &driverv1alpha1.AdoptMachineRequest{Meta: meta, Machine: ref, Provider: provider, ProviderId: id})
 			return err
 		},
+		driverv1alpha1.Feature_FEATURE_CONSOLE: func(ctx context.Context) error {
+			_, err := s.machines.GetConsoleOutput(ctx, &driverv1alpha1.GetConsoleOutputRequest{Meta: meta, Machine: ref, Provider: provider})
+			return err
+		},
 		driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_SCHEMA: func(ctx context.Context) error {
 			_, err := s.specs.GetProviderSpecSchema(ctx, &driverv1alpha1.GetProviderSpecSchemaRequest{})
 			return err

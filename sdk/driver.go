@@ -72,6 +72,15 @@ type Adopter interface {
 	AdoptMachine(ctx context.Context, request *driverv1alpha1.AdoptMachineRequest) (*driverv1alpha1.Machine, error)
 }
 
+// ConsoleReader is FEATURE_CONSOLE.
+type ConsoleReader interface {
+	// GetConsoleOutput returns the newest part of what the VM has written to its serial console.
+	// It changes nothing and does not wait for the VM: no output yet is an empty one. More than
+	// contract.MaxConsoleBytes lose their beginning before they are sent. MACHINE_NOT_FOUND as
+	// for GetMachineStatus.
+	GetConsoleOutput(ctx context.Context, request *driverv1alpha1.GetConsoleOutputRequest) ([]byte, error)
+}
+
 // SpecSchema is FEATURE_PROVIDER_SPEC_SCHEMA. It never calls the cloud.
 type SpecSchema interface {
 	// GetProviderSpecSchema returns a JSON Schema; fields that may come from a Secret are

@@ -23,6 +23,7 @@ var optionals = []optional{
 	{driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_DEFAULT, "DefaultProviderSpec", offers[SpecDefaulter]},
 	{driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_VALIDATE, "ValidateProviderSpec", offers[SpecValidator]},
 	{driverv1alpha1.Feature_FEATURE_INSTANCE_TEMPLATE, "GetInstanceTemplate", offers[InstanceTemplater]},
+	{driverv1alpha1.Feature_FEATURE_CONSOLE, "GetConsoleOutput", offers[ConsoleReader]},
 }
 
 func offers[T any](d Driver) bool {

@@ -82,6 +82,7 @@ func optionalCalls(ctx context.Context, conn grpc.ClientConnInterface) map[strin
 	_, errs["AdoptMachine"] = machines.AdoptMachine(ctx, &driverv1alpha1.AdoptMachineRequest{
 		Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider(), ProviderId: prefix + "u",
 	})
+	_, errs["GetConsoleOutput"] = machines.GetConsoleOutput(ctx, goodConsole())
 	_, errs["GetProviderSpecSchema"] = specs.GetProviderSpecSchema(ctx, &driverv1alpha1.GetProviderSpecSchemaRequest{})
 	_, errs["DefaultProviderSpec"] = specs.DefaultProviderSpec(ctx, &driverv1alpha1.DefaultProviderSpecRequest{Meta: goodMeta(), Provider: goodProvider()})
 	_, errs["ValidateProviderSpec"] = specs.ValidateProviderSpec(ctx, &driverv1alpha1.ValidateProviderSpecRequest{Meta: goodMeta(), Provider: goodProvider()})

@@ -67,6 +67,8 @@ type everything struct {
 	sawmill
 	list  func() (*driverv1alpha1.ListMachinesResponse, error)
 	probe func(context.Context) error
+	// console is what every VM has written.
+	console []byte
 }
 
 func (e *everything) ListMachines(context.Context, *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
@@ -88,6 +90,10 @@ func (e *everything) ResolveVolumes(context.Context, *driverv1alpha1.ResolveVolu
 
 func (e *everything) AdoptMachine(_ context.Context, r *driverv1alpha1.AdoptMachineRequest) (*driverv1alpha1.Machine, error) {
 	return running(r.GetMeta(), r.GetMachine()), nil
+}
+
+func (e *everything) GetConsoleOutput(context.Context, *driverv1alpha1.GetConsoleOutputRequest) ([]byte, error) {
+	return e.console, nil
 }
 
 func (e *everything) GetProviderSpecSchema(
@@ -143,6 +149,10 @@ func goodDelete() *driverv1alpha1.DeleteMachineRequest {
 
 func goodGet() *driverv1alpha1.GetMachineStatusRequest {
 	return &driverv1alpha1.GetMachineStatusRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider()}
+}
+
+func goodConsole() *driverv1alpha1.GetConsoleOutputRequest {
+	return &driverv1alpha1.GetConsoleOutputRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider()}
 }
 
 func goodList() *driverv1alpha1.ListMachinesRequest {

@@ -183,6 +183,21 @@ func (s *machineService) ResolveVolumes(
 	return present(d.ResolveVolumes(ctx, r))
 }
 
+func (s *machineService) GetConsoleOutput(
+	ctx context.Context, r *driverv1alpha1.GetConsoleOutputRequest,
+) (*driverv1alpha1.GetConsoleOutputResponse, error) {
+	d, ok := s.driver.(ConsoleReader)
+	if !ok {
+		return nil, notOffered("GetConsoleOutput")
+	}
+	output, err := d.GetConsoleOutput(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	newest := output[max(0, len(output)-contract.MaxConsoleBytes):]
+	return &driverv1alpha1.GetConsoleOutputResponse{Output: newest}, nil
+}
+
 type specService struct {
 	driverv1alpha1.UnimplementedProviderSpecServiceServer
 	driver Driver

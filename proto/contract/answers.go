@@ -51,6 +51,8 @@ func CheckAnswer(answer any) Violations {
 		}
 	case *driverv1alpha1.AdoptMachineResponse:
 		c.machine("machine", a.GetMachine())
+	case *driverv1alpha1.GetConsoleOutputResponse:
+		c.size("output", len(a.GetOutput()), MaxConsoleBytes)
 	}
 	return c.found
 }

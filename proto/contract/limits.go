@@ -20,6 +20,8 @@ const (
 	MaxProviderIDBytes = 512
 	// MaxProviderIDAliases bounds the number of provider_id_aliases.
 	MaxProviderIDAliases = 8
+	// MaxConsoleBytes bounds GetConsoleOutputResponse.output.
+	MaxConsoleBytes = 64 << 10
 	// MaxStatusBytes bounds a whole gRPC status, details included.
 	MaxStatusBytes = 4 << 10
 	// DefaultMaxUserDataBytes holds where a driver sets no Limits.max_user_data_bytes.

@@ -22,6 +22,9 @@ func CheckRequest(request any) Violations {
 	case *driverv1alpha1.DeleteMachineRequest:
 		c.machineCall(r)
 		c.size("last_known_state", len(r.GetLastKnownState()), MaxLastKnownStateBytes)
+	case *driverv1alpha1.GetConsoleOutputRequest:
+		c.machineCall(r)
+		c.size("last_known_state", len(r.GetLastKnownState()), MaxLastKnownStateBytes)
 	case *driverv1alpha1.UpdateMachineRequest:
 		c.machineCall(r)
 		c.size("last_known_state", len(r.GetLastKnownState()), MaxLastKnownStateBytes)

@@ -76,6 +76,11 @@ func TestRequestShapes(t *testing.T) {
 			&driverv1alpha1.UpdateMachineRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider()},
 			[]string{"current_provider_spec"},
 		},
+		"a console of nobody": {&driverv1alpha1.GetConsoleOutputRequest{}, emptyMachineCall},
+		"a console with too much state": {
+			&driverv1alpha1.GetConsoleOutputRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider(), LastKnownState: big},
+			[]string{"last_known_state"},
+		},
 		"an adoption of nothing": {
 			&driverv1alpha1.AdoptMachineRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider()},
 			[]string{"provider_id"},
@@ -189,6 +194,9 @@ func TestAnswerShapes(t *testing.T) {
 		"a delete of no one":           {&driverv1alpha1.DeleteMachineResponse{Machine: &driverv1alpha1.Machine{}}, []string{"machine.ref", "machine.cluster_uid", "machine.state"}},
 		"an update that says no how":   {&driverv1alpha1.UpdateMachineResponse{Machine: goodMachine()}, []string{"disposition"}},
 		"an adoption of nothing":       {&driverv1alpha1.AdoptMachineResponse{}, []string{"machine"}},
+		"a console that says nothing":  {&driverv1alpha1.GetConsoleOutputResponse{}, nil},
+		"a console just within bounds": {&driverv1alpha1.GetConsoleOutputResponse{Output: make([]byte, MaxConsoleBytes)}, nil},
+		"a console that is too long":   {&driverv1alpha1.GetConsoleOutputResponse{Output: make([]byte, MaxConsoleBytes+1)}, []string{"output"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,8 @@ const (
 	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 15
 	// ABORTED. An operation on this machine is under way; ask again in 1 to 5 s.
 	ErrorReason_ERROR_REASON_OPERATION_PENDING ErrorReason = 16
-	// NOT_FOUND. The cloud knows nothing of this uid. Only GetMachineStatus, UpdateMachine and AdoptMachine answer it.
+	// NOT_FOUND. The cloud knows nothing of this uid. Only GetMachineStatus, UpdateMachine, AdoptMachine and
+	// GetConsoleOutput answer it.
 	ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND ErrorReason = 17
 	// INTERNAL. The provider or the driver failed in a way that nothing else describes.
 	ErrorReason_ERROR_REASON_PROVIDER_INTERNAL ErrorReason = 18

@@ -43,6 +43,8 @@ const (
 	Feature_FEATURE_PROVIDER_SPEC_VALIDATE Feature = 7
 	// ProviderSpecService.GetInstanceTemplate.
 	Feature_FEATURE_INSTANCE_TEMPLATE Feature = 8
+	// MachineService.GetConsoleOutput.
+	Feature_FEATURE_CONSOLE Feature = 9
 )
 
 // Enum value maps for Feature.
@@ -57,6 +59,7 @@ var (
 		6: "FEATURE_PROVIDER_SPEC_DEFAULT",
 		7: "FEATURE_PROVIDER_SPEC_VALIDATE",
 		8: "FEATURE_INSTANCE_TEMPLATE",
+		9: "FEATURE_CONSOLE",
 	}
 	Feature_value = map[string]int32{
 		"FEATURE_UNSPECIFIED":            0,
@@ -68,6 +71,7 @@ var (
 		"FEATURE_PROVIDER_SPEC_DEFAULT":  6,
 		"FEATURE_PROVIDER_SPEC_VALIDATE": 7,
 		"FEATURE_INSTANCE_TEMPLATE":      8,
+		"FEATURE_CONSOLE":                9,
 	}
 )
 
@@ -462,7 +466,7 @@ const file_millwright_driver_v1alpha1_identity_proto_rawDesc = "" +
 	"\fProbeRequest\"=\n" +
 	"\rProbeResponse\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason*\x81\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason*\x96\x02\n" +
 	"\aFeature\x12\x17\n" +
 	"\x13FEATURE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fFEATURE_LIST\x10\x01\x12\x1b\n" +
@@ -472,7 +476,8 @@ const file_millwright_driver_v1alpha1_identity_proto_rawDesc = "" +
 	"\x1cFEATURE_PROVIDER_SPEC_SCHEMA\x10\x05\x12!\n" +
 	"\x1dFEATURE_PROVIDER_SPEC_DEFAULT\x10\x06\x12\"\n" +
 	"\x1eFEATURE_PROVIDER_SPEC_VALIDATE\x10\a\x12\x1d\n" +
-	"\x19FEATURE_INSTANCE_TEMPLATE\x10\b2\xeb\x01\n" +
+	"\x19FEATURE_INSTANCE_TEMPLATE\x10\b\x12\x13\n" +
+	"\x0fFEATURE_CONSOLE\x10\t2\xeb\x01\n" +
 	"\x0fIdentityService\x12z\n" +
 	"\x0fGetCapabilities\x122.millwright.driver.v1alpha1.GetCapabilitiesRequest\x1a3.millwright.driver.v1alpha1.GetCapabilitiesResponse\x12\\\n" +
 	"\x05Probe\x12(.millwright.driver.v1alpha1.ProbeRequest\x1a).millwright.driver.v1alpha1.ProbeResponseBZZXgithub.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1;driverv1alpha1b\x06proto3"

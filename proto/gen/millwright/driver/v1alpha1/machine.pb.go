@@ -1666,6 +1666,136 @@ func (x *AdoptMachineResponse) GetMachine() *Machine {
 	return nil
 }
 
+// GetConsoleOutputRequest asks for what a machine's VM has written to its serial console.
+type GetConsoleOutputRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// REQUIRED.
+	Meta *RequestMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// REQUIRED, all fields.
+	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
+	// REQUIRED.
+	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
+	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
+	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
+	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetConsoleOutputRequest) Reset() {
+	*x = GetConsoleOutputRequest{}
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetConsoleOutputRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetConsoleOutputRequest) ProtoMessage() {}
+
+func (x *GetConsoleOutputRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetConsoleOutputRequest.ProtoReflect.Descriptor instead.
+func (*GetConsoleOutputRequest) Descriptor() ([]byte, []int) {
+	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *GetConsoleOutputRequest) GetMeta() *RequestMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
+func (x *GetConsoleOutputRequest) GetMachine() *MachineRef {
+	if x != nil {
+		return x.Machine
+	}
+	return nil
+}
+
+func (x *GetConsoleOutputRequest) GetProvider() *ProviderContext {
+	if x != nil {
+		return x.Provider
+	}
+	return nil
+}
+
+func (x *GetConsoleOutputRequest) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
+}
+
+func (x *GetConsoleOutputRequest) GetLastKnownState() []byte {
+	if x != nil {
+		return x.LastKnownState
+	}
+	return nil
+}
+
+// GetConsoleOutputResponse holds the newest part of a console.
+type GetConsoleOutputResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bytes that the VM wrote, oldest first, as the cloud keeps them. They need not be UTF-8, and MAY hold control
+	// characters and escape sequences: core cleans them. At most 64 KiB; of more the driver MUST leave out the oldest. It
+	// SHOULD NOT add anything, such as a headline. A VM may print its own secrets: a driver MUST NOT log it.
+	Output        []byte `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetConsoleOutputResponse) Reset() {
+	*x = GetConsoleOutputResponse{}
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetConsoleOutputResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetConsoleOutputResponse) ProtoMessage() {}
+
+func (x *GetConsoleOutputResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetConsoleOutputResponse.ProtoReflect.Descriptor instead.
+func (*GetConsoleOutputResponse) Descriptor() ([]byte, []int) {
+	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *GetConsoleOutputResponse) GetOutput() []byte {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
 var File_millwright_driver_v1alpha1_machine_proto protoreflect.FileDescriptor
 
 const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
@@ -1795,7 +1925,16 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"\vprovider_id\x18\x04 \x01(\tR\n" +
 	"providerId\"U\n" +
 	"\x14AdoptMachineResponse\x12=\n" +
-	"\amachine\x18\x01 \x01(\v2#.millwright.driver.v1alpha1.MachineR\amachine*\xed\x01\n" +
+	"\amachine\x18\x01 \x01(\v2#.millwright.driver.v1alpha1.MachineR\amachine\"\xac\x02\n" +
+	"\x17GetConsoleOutputRequest\x12;\n" +
+	"\x04meta\x18\x01 \x01(\v2'.millwright.driver.v1alpha1.RequestMetaR\x04meta\x12@\n" +
+	"\amachine\x18\x02 \x01(\v2&.millwright.driver.v1alpha1.MachineRefR\amachine\x12G\n" +
+	"\bprovider\x18\x03 \x01(\v2+.millwright.driver.v1alpha1.ProviderContextR\bprovider\x12\x1f\n" +
+	"\vprovider_id\x18\x04 \x01(\tR\n" +
+	"providerId\x12(\n" +
+	"\x10last_known_state\x18\x05 \x01(\fR\x0elastKnownState\"7\n" +
+	"\x18GetConsoleOutputResponse\x12\x1b\n" +
+	"\x06output\x18\x01 \x01(\fB\x03\x80\x01\x01R\x06output*\xed\x01\n" +
 	"\fMachineState\x12\x1d\n" +
 	"\x19MACHINE_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16MACHINE_STATE_CREATING\x10\x01\x12\x19\n" +
@@ -1809,7 +1948,7 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"\x1eUPDATE_DISPOSITION_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17UPDATE_DISPOSITION_LIVE\x10\x01\x12\x1d\n" +
 	"\x19UPDATE_DISPOSITION_REBOOT\x10\x02\x12\x1e\n" +
-	"\x1aUPDATE_DISPOSITION_REPLACE\x10\x032\xd0\x06\n" +
+	"\x1aUPDATE_DISPOSITION_REPLACE\x10\x032\xcf\a\n" +
 	"\x0eMachineService\x12t\n" +
 	"\rCreateMachine\x120.millwright.driver.v1alpha1.CreateMachineRequest\x1a1.millwright.driver.v1alpha1.CreateMachineResponse\x12}\n" +
 	"\x10GetMachineStatus\x123.millwright.driver.v1alpha1.GetMachineStatusRequest\x1a4.millwright.driver.v1alpha1.GetMachineStatusResponse\x12t\n" +
@@ -1817,7 +1956,8 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"\fListMachines\x12/.millwright.driver.v1alpha1.ListMachinesRequest\x1a0.millwright.driver.v1alpha1.ListMachinesResponse\x12t\n" +
 	"\rUpdateMachine\x120.millwright.driver.v1alpha1.UpdateMachineRequest\x1a1.millwright.driver.v1alpha1.UpdateMachineResponse\x12w\n" +
 	"\x0eResolveVolumes\x121.millwright.driver.v1alpha1.ResolveVolumesRequest\x1a2.millwright.driver.v1alpha1.ResolveVolumesResponse\x12q\n" +
-	"\fAdoptMachine\x12/.millwright.driver.v1alpha1.AdoptMachineRequest\x1a0.millwright.driver.v1alpha1.AdoptMachineResponseBZZXgithub.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1;driverv1alpha1b\x06proto3"
+	"\fAdoptMachine\x12/.millwright.driver.v1alpha1.AdoptMachineRequest\x1a0.millwright.driver.v1alpha1.AdoptMachineResponse\x12}\n" +
+	"\x10GetConsoleOutput\x123.millwright.driver.v1alpha1.GetConsoleOutputRequest\x1a4.millwright.driver.v1alpha1.GetConsoleOutputResponseBZZXgithub.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1;driverv1alpha1b\x06proto3"
 
 var (
 	file_millwright_driver_v1alpha1_machine_proto_rawDescOnce sync.Once
@@ -1832,7 +1972,7 @@ func file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP() []byte {
 }
 
 var file_millwright_driver_v1alpha1_machine_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_millwright_driver_v1alpha1_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_millwright_driver_v1alpha1_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_millwright_driver_v1alpha1_machine_proto_goTypes = []any{
 	(MachineState)(0),                // 0: millwright.driver.v1alpha1.MachineState
 	(UpdateDisposition)(0),           // 1: millwright.driver.v1alpha1.UpdateDisposition
@@ -1857,24 +1997,26 @@ var file_millwright_driver_v1alpha1_machine_proto_goTypes = []any{
 	(*ResolveVolumesResponse)(nil),   // 20: millwright.driver.v1alpha1.ResolveVolumesResponse
 	(*AdoptMachineRequest)(nil),      // 21: millwright.driver.v1alpha1.AdoptMachineRequest
 	(*AdoptMachineResponse)(nil),     // 22: millwright.driver.v1alpha1.AdoptMachineResponse
-	nil,                              // 23: millwright.driver.v1alpha1.ProviderContext.SecretsEntry
-	nil,                              // 24: millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
-	nil,                              // 25: millwright.driver.v1alpha1.ResolveVolumesResponse.VolumeIdsEntry
-	(*timestamppb.Timestamp)(nil),    // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 27: google.protobuf.Duration
+	(*GetConsoleOutputRequest)(nil),  // 23: millwright.driver.v1alpha1.GetConsoleOutputRequest
+	(*GetConsoleOutputResponse)(nil), // 24: millwright.driver.v1alpha1.GetConsoleOutputResponse
+	nil,                              // 25: millwright.driver.v1alpha1.ProviderContext.SecretsEntry
+	nil,                              // 26: millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
+	nil,                              // 27: millwright.driver.v1alpha1.ResolveVolumesResponse.VolumeIdsEntry
+	(*timestamppb.Timestamp)(nil),    // 28: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 29: google.protobuf.Duration
 }
 var file_millwright_driver_v1alpha1_machine_proto_depIdxs = []int32{
-	23, // 0: millwright.driver.v1alpha1.ProviderContext.secrets:type_name -> millwright.driver.v1alpha1.ProviderContext.SecretsEntry
+	25, // 0: millwright.driver.v1alpha1.ProviderContext.secrets:type_name -> millwright.driver.v1alpha1.ProviderContext.SecretsEntry
 	3,  // 1: millwright.driver.v1alpha1.Machine.ref:type_name -> millwright.driver.v1alpha1.MachineRef
 	0,  // 2: millwright.driver.v1alpha1.Machine.state:type_name -> millwright.driver.v1alpha1.MachineState
 	6,  // 3: millwright.driver.v1alpha1.Machine.addresses:type_name -> millwright.driver.v1alpha1.MachineAddress
 	7,  // 4: millwright.driver.v1alpha1.Machine.operation:type_name -> millwright.driver.v1alpha1.MachineOperation
-	26, // 5: millwright.driver.v1alpha1.Machine.create_time:type_name -> google.protobuf.Timestamp
-	27, // 6: millwright.driver.v1alpha1.MachineOperation.poll_after:type_name -> google.protobuf.Duration
+	28, // 5: millwright.driver.v1alpha1.Machine.create_time:type_name -> google.protobuf.Timestamp
+	29, // 6: millwright.driver.v1alpha1.MachineOperation.poll_after:type_name -> google.protobuf.Duration
 	2,  // 7: millwright.driver.v1alpha1.CreateMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
 	3,  // 8: millwright.driver.v1alpha1.CreateMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
 	4,  // 9: millwright.driver.v1alpha1.CreateMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	24, // 10: millwright.driver.v1alpha1.CreateMachineRequest.tags:type_name -> millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
+	26, // 10: millwright.driver.v1alpha1.CreateMachineRequest.tags:type_name -> millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
 	5,  // 11: millwright.driver.v1alpha1.CreateMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
 	2,  // 12: millwright.driver.v1alpha1.GetMachineStatusRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
 	3,  // 13: millwright.driver.v1alpha1.GetMachineStatusRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
@@ -1895,30 +2037,35 @@ var file_millwright_driver_v1alpha1_machine_proto_depIdxs = []int32{
 	2,  // 28: millwright.driver.v1alpha1.ResolveVolumesRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
 	4,  // 29: millwright.driver.v1alpha1.ResolveVolumesRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
 	18, // 30: millwright.driver.v1alpha1.ResolveVolumesRequest.volumes:type_name -> millwright.driver.v1alpha1.PersistentVolume
-	25, // 31: millwright.driver.v1alpha1.ResolveVolumesResponse.volume_ids:type_name -> millwright.driver.v1alpha1.ResolveVolumesResponse.VolumeIdsEntry
+	27, // 31: millwright.driver.v1alpha1.ResolveVolumesResponse.volume_ids:type_name -> millwright.driver.v1alpha1.ResolveVolumesResponse.VolumeIdsEntry
 	2,  // 32: millwright.driver.v1alpha1.AdoptMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
 	3,  // 33: millwright.driver.v1alpha1.AdoptMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
 	4,  // 34: millwright.driver.v1alpha1.AdoptMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
 	5,  // 35: millwright.driver.v1alpha1.AdoptMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
-	8,  // 36: millwright.driver.v1alpha1.MachineService.CreateMachine:input_type -> millwright.driver.v1alpha1.CreateMachineRequest
-	10, // 37: millwright.driver.v1alpha1.MachineService.GetMachineStatus:input_type -> millwright.driver.v1alpha1.GetMachineStatusRequest
-	12, // 38: millwright.driver.v1alpha1.MachineService.DeleteMachine:input_type -> millwright.driver.v1alpha1.DeleteMachineRequest
-	14, // 39: millwright.driver.v1alpha1.MachineService.ListMachines:input_type -> millwright.driver.v1alpha1.ListMachinesRequest
-	16, // 40: millwright.driver.v1alpha1.MachineService.UpdateMachine:input_type -> millwright.driver.v1alpha1.UpdateMachineRequest
-	19, // 41: millwright.driver.v1alpha1.MachineService.ResolveVolumes:input_type -> millwright.driver.v1alpha1.ResolveVolumesRequest
-	21, // 42: millwright.driver.v1alpha1.MachineService.AdoptMachine:input_type -> millwright.driver.v1alpha1.AdoptMachineRequest
-	9,  // 43: millwright.driver.v1alpha1.MachineService.CreateMachine:output_type -> millwright.driver.v1alpha1.CreateMachineResponse
-	11, // 44: millwright.driver.v1alpha1.MachineService.GetMachineStatus:output_type -> millwright.driver.v1alpha1.GetMachineStatusResponse
-	13, // 45: millwright.driver.v1alpha1.MachineService.DeleteMachine:output_type -> millwright.driver.v1alpha1.DeleteMachineResponse
-	15, // 46: millwright.driver.v1alpha1.MachineService.ListMachines:output_type -> millwright.driver.v1alpha1.ListMachinesResponse
-	17, // 47: millwright.driver.v1alpha1.MachineService.UpdateMachine:output_type -> millwright.driver.v1alpha1.UpdateMachineResponse
-	20, // 48: millwright.driver.v1alpha1.MachineService.ResolveVolumes:output_type -> millwright.driver.v1alpha1.ResolveVolumesResponse
-	22, // 49: millwright.driver.v1alpha1.MachineService.AdoptMachine:output_type -> millwright.driver.v1alpha1.AdoptMachineResponse
-	43, // [43:50] is the sub-list for method output_type
-	36, // [36:43] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	2,  // 36: millwright.driver.v1alpha1.GetConsoleOutputRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	3,  // 37: millwright.driver.v1alpha1.GetConsoleOutputRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
+	4,  // 38: millwright.driver.v1alpha1.GetConsoleOutputRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	8,  // 39: millwright.driver.v1alpha1.MachineService.CreateMachine:input_type -> millwright.driver.v1alpha1.CreateMachineRequest
+	10, // 40: millwright.driver.v1alpha1.MachineService.GetMachineStatus:input_type -> millwright.driver.v1alpha1.GetMachineStatusRequest
+	12, // 41: millwright.driver.v1alpha1.MachineService.DeleteMachine:input_type -> millwright.driver.v1alpha1.DeleteMachineRequest
+	14, // 42: millwright.driver.v1alpha1.MachineService.ListMachines:input_type -> millwright.driver.v1alpha1.ListMachinesRequest
+	16, // 43: millwright.driver.v1alpha1.MachineService.UpdateMachine:input_type -> millwright.driver.v1alpha1.UpdateMachineRequest
+	19, // 44: millwright.driver.v1alpha1.MachineService.ResolveVolumes:input_type -> millwright.driver.v1alpha1.ResolveVolumesRequest
+	21, // 45: millwright.driver.v1alpha1.MachineService.AdoptMachine:input_type -> millwright.driver.v1alpha1.AdoptMachineRequest
+	23, // 46: millwright.driver.v1alpha1.MachineService.GetConsoleOutput:input_type -> millwright.driver.v1alpha1.GetConsoleOutputRequest
+	9,  // 47: millwright.driver.v1alpha1.MachineService.CreateMachine:output_type -> millwright.driver.v1alpha1.CreateMachineResponse
+	11, // 48: millwright.driver.v1alpha1.MachineService.GetMachineStatus:output_type -> millwright.driver.v1alpha1.GetMachineStatusResponse
+	13, // 49: millwright.driver.v1alpha1.MachineService.DeleteMachine:output_type -> millwright.driver.v1alpha1.DeleteMachineResponse
+	15, // 50: millwright.driver.v1alpha1.MachineService.ListMachines:output_type -> millwright.driver.v1alpha1.ListMachinesResponse
+	17, // 51: millwright.driver.v1alpha1.MachineService.UpdateMachine:output_type -> millwright.driver.v1alpha1.UpdateMachineResponse
+	20, // 52: millwright.driver.v1alpha1.MachineService.ResolveVolumes:output_type -> millwright.driver.v1alpha1.ResolveVolumesResponse
+	22, // 53: millwright.driver.v1alpha1.MachineService.AdoptMachine:output_type -> millwright.driver.v1alpha1.AdoptMachineResponse
+	24, // 54: millwright.driver.v1alpha1.MachineService.GetConsoleOutput:output_type -> millwright.driver.v1alpha1.GetConsoleOutputResponse
+	47, // [47:55] is the sub-list for method output_type
+	39, // [39:47] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_millwright_driver_v1alpha1_machine_proto_init() }
@@ -1932,7 +2079,7 @@ func file_millwright_driver_v1alpha1_machine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millwright_driver_v1alpha1_machine_proto_rawDesc), len(file_millwright_driver_v1alpha1_machine_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

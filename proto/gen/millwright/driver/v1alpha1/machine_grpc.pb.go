@@ -26,6 +26,7 @@ const (
 	MachineService_UpdateMachine_FullMethodName    = "/millwright.driver.v1alpha1.MachineService/UpdateMachine"
 	MachineService_ResolveVolumes_FullMethodName   = "/millwright.driver.v1alpha1.MachineService/ResolveVolumes"
 	MachineService_AdoptMachine_FullMethodName     = "/millwright.driver.v1alpha1.MachineService/AdoptMachine"
+	MachineService_GetConsoleOutput_FullMethodName = "/millwright.driver.v1alpha1.MachineService/GetConsoleOutput"
 )
 
 // MachineServiceClient is the client API for MachineService service.
@@ -86,6 +87,13 @@ type MachineServiceClient interface {
 	// AdoptMachine (FEATURE_ADOPT) marks an existing VM as this machine's, for moving in from other systems.
 	// It MUST be idempotent, and MUST refuse a VM that carries another uid (NAME_TAKEN).
 	AdoptMachine(ctx context.Context, in *AdoptMachineRequest, opts ...grpc.CallOption) (*AdoptMachineResponse, error)
+	// GetConsoleOutput (FEATURE_CONSOLE) returns what the VM of the uid has written to its serial console last. Core asks for
+	// it where a VM does not become a Node, and shows its last lines to whoever may read the Machine. It MUST work with an
+	// empty provider_id, MUST NOT change anything, and MUST NOT wait for the VM: it returns what is there now, which for a VM
+	// that has written nothing yet, or keeps nothing while it is stopped, is an empty output and no error.
+	// It MUST return the output of the VM that carries the uid and of no other, and MUST answer MACHINE_NOT_FOUND only
+	// where GetMachineStatus would. A VM that is listed FAILED without a provider_id MAY be answered either way.
+	GetConsoleOutput(ctx context.Context, in *GetConsoleOutputRequest, opts ...grpc.CallOption) (*GetConsoleOutputResponse, error)
 }
 
 type machineServiceClient struct {
@@ -166,6 +174,16 @@ func (c *machineServiceClient) AdoptMachine(ctx context.Context, in *AdoptMachin
 	return out, nil
 }
 
+func (c *machineServiceClient) GetConsoleOutput(ctx context.Context, in *GetConsoleOutputRequest, opts ...grpc.CallOption) (*GetConsoleOutputResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetConsoleOutputResponse)
+	err := c.cc.Invoke(ctx, MachineService_GetConsoleOutput_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MachineServiceServer is the server API for MachineService service.
 // All implementations must embed UnimplementedMachineServiceServer
 // for forward compatibility.
@@ -224,6 +242,13 @@ type MachineServiceServer interface {
 	// AdoptMachine (FEATURE_ADOPT) marks an existing VM as this machine's, for moving in from other systems.
 	// It MUST be idempotent, and MUST refuse a VM that carries another uid (NAME_TAKEN).
 	AdoptMachine(context.Context, *AdoptMachineRequest) (*AdoptMachineResponse, error)
+	// GetConsoleOutput (FEATURE_CONSOLE) returns what the VM of the uid has written to its serial console last. Core asks for
+	// it where a VM does not become a Node, and shows its last lines to whoever may read the Machine. It MUST work with an
+	// empty provider_id, MUST NOT change anything, and MUST NOT wait for the VM: it returns what is there now, which for a VM
+	// that has written nothing yet, or keeps nothing while it is stopped, is an empty output and no error.
+	// It MUST return the output of the VM that carries the uid and of no other, and MUST answer MACHINE_NOT_FOUND only
+	// where GetMachineStatus would. A VM that is listed FAILED without a provider_id MAY be answered either way.
+	GetConsoleOutput(context.Context, *GetConsoleOutputRequest) (*GetConsoleOutputResponse, error)
 	mustEmbedUnimplementedMachineServiceServer()
 }
 
@@ -254,6 +279,9 @@ func (UnimplementedMachineServiceServer) ResolveVolumes(context.Context, *Resolv
 }
 func (UnimplementedMachineServiceServer) AdoptMachine(context.Context, *AdoptMachineRequest) (*AdoptMachineResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdoptMachine not implemented")
+}
+func (UnimplementedMachineServiceServer) GetConsoleOutput(context.Context, *GetConsoleOutputRequest) (*GetConsoleOutputResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetConsoleOutput not implemented")
 }
 func (UnimplementedMachineServiceServer) mustEmbedUnimplementedMachineServiceServer() {}
 func (UnimplementedMachineServiceServer) testEmbeddedByValue()                        {}
@@ -402,6 +430,24 @@ func _MachineService_AdoptMachine_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MachineService_GetConsoleOutput_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetConsoleOutputRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MachineServiceServer).GetConsoleOutput(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MachineService_GetConsoleOutput_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MachineServiceServer).GetConsoleOutput(ctx, req.(*GetConsoleOutputRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MachineService_ServiceDesc is the grpc.ServiceDesc for MachineService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -436,6 +482,10 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AdoptMachine",
 			Handler:    _MachineService_AdoptMachine_Handler,
+		},
+		{
+			MethodName: "GetConsoleOutput",
+			Handler:    _MachineService_GetConsoleOutput_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
