@@ -56,12 +56,20 @@ func newAuthority(dir, name string) (*authority, error) {
 	return a, err
 }
 
-// serving issues a certificate for servers on this machine, which is also good for a client.
-func (a *authority) serving(name string, dnsNames ...string) (keyPair, error) {
+// serving issues a certificate for servers on this machine, which is also good for a client. Names
+// are further DNS names and IP addresses.
+func (a *authority) serving(name string, names ...string) (keyPair, error) {
 	template := newTemplate(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	template.DNSNames = append(dnsNames, "localhost")
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(serviceIP)}
+	template.DNSNames = []string{"localhost"}
+	template.IPAddresses = []net.IP{net.ParseIP(loopback), net.ParseIP(serviceIP)}
+	for _, n := range names {
+		if ip := net.ParseIP(n); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+			continue
+		}
+		template.DNSNames = append(template.DNSNames, n)
+	}
 	return a.issue(name, template)
 }
 

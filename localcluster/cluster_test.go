@@ -270,6 +270,7 @@ func TestStartTellsWhatIsMissing(t *testing.T) {
 	}{
 		"nothing built":            {options: Options{BinDir: t.TempDir(), Dir: t.TempDir()}, want: "make build"},
 		"no directory":             {options: Options{BinDir: binDir()}, want: "required"},
+		"a foreign bind address":   {options: Options{BinDir: binDir(), Dir: t.TempDir(), Endpoint: Endpoint{BindAddress: "192.0.2.1"}}, want: "BindAddress"},
 		"an unknown controller":    {options: Options{BinDir: binDir(), Dir: t.TempDir(), Controllers: []string{"nonsense"}}, want: "nonsense"},
 		"a directory that is none": {options: Options{BinDir: binDir(), Dir: os.Args[0]}, want: "not a directory"},
 	}

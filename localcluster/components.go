@@ -21,12 +21,14 @@ type layout struct {
 	ports   portBlock
 	// apiPKI signs whom the API server trusts, etcdPKI whom etcd trusts: an API client is no client
 	// of etcd.
-	apiPKI      *authority
-	etcdPKI     *authority
-	serving     keyPair
-	etcdServing keyPair
-	etcdClient  keyPair
-	tokens      keyPair
+	apiPKI  *authority
+	etcdPKI *authority
+	serving keyPair
+	// kubeletClient is who the API server is to kubelets.
+	kubeletClient keyPair
+	etcdServing   keyPair
+	etcdClient    keyPair
+	tokens        keyPair
 }
 
 func (l *layout) path(elem ...string) string {
@@ -70,7 +72,7 @@ func (l *layout) apiServer() supervisor.Command {
 		"--etcd-cafile=" + l.etcdPKI.pair.cert,
 		"--etcd-certfile=" + l.etcdClient.cert,
 		"--etcd-keyfile=" + l.etcdClient.key,
-		"--bind-address=127.0.0.1",
+		"--bind-address=" + l.options.Endpoint.BindAddress,
 		fmt.Sprintf("--secure-port=%d", l.ports.port(apiServerPort)),
 		// A machine without a default route has no other address to advertise, and nobody reads the
 		// endpoint.
@@ -83,6 +85,11 @@ func (l *layout) apiServer() supervisor.Command {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth",
+		// For kubectl logs, exec and port-forward, where a real kubelet answers.
+		"--kubelet-client-certificate=" + l.kubeletClient.cert,
+		"--kubelet-client-key=" + l.kubeletClient.key,
+		"--kubelet-certificate-authority=" + l.apiPKI.pair.cert,
+		"--kubelet-preferred-address-types=InternalIP",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + l.tokens.cert,
 		"--service-account-signing-key-file=" + l.tokens.key,

@@ -33,6 +33,8 @@ type Options struct {
 	// NodeGracePeriod is how long a Node may be silent before its Ready condition becomes Unknown;
 	// 0 means [DefaultNodeGracePeriod]. It has to exceed the simulated kubelets' lease duration.
 	NodeGracePeriod time.Duration
+	// Endpoint is for machines that do not share this machine's loopback.
+	Endpoint Endpoint
 }
 
 // DefaultNodeGracePeriod is what kube-controller-manager has by default, for leases of 40 s.
@@ -40,10 +42,13 @@ const DefaultNodeGracePeriod = 50 * time.Second
 
 // DefaultControllers returns the controllers that kube-controller-manager runs when nothing else is
 // asked for: those that machines, Nodes, the pods on them and TLS bootstrap depend on.
+//
+// The certificatesigningrequest-approving-controller is not among them. It approves for whom the
+// right nodeclient, selfnodeclient or selfnodeserver is bound, and Millwright binds none of them:
+// each approval here is Millwright's own.
 func DefaultControllers() []string {
 	return []string{
 		"bootstrap-signer-controller",
-		"certificatesigningrequest-approving-controller",
 		"certificatesigningrequest-cleaner-controller",
 		"certificatesigningrequest-signing-controller",
 		"daemonset-controller",
@@ -98,5 +103,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.NodeGracePeriod == 0 {
 		o.NodeGracePeriod = DefaultNodeGracePeriod
 	}
-	return o, nil
+	var err error
+	o.Endpoint, err = o.Endpoint.withDefaults()
+	return o, err
 }

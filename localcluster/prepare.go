@@ -62,10 +62,13 @@ func (l *layout) writePKI() error {
 	if l.apiPKI, err = newAuthority(l.path("pki", "api"), "kubernetes"); err != nil {
 		return err
 	}
+	if l.kubeletClient, err = l.apiPKI.client("kubelet-client", KubeletClientUser); err != nil {
+		return err
+	}
 	if l.etcdPKI, err = newAuthority(l.path("pki", "etcd"), "etcd"); err != nil {
 		return err
 	}
-	if l.serving, err = l.apiPKI.serving("serving", "kubernetes", "kubernetes.default", "kubernetes.default.svc"); err != nil {
+	if l.serving, err = l.apiPKI.serving("serving", l.options.Endpoint.servingNames()...); err != nil {
 		return err
 	}
 	if l.etcdServing, err = l.etcdPKI.serving("serving"); err != nil {

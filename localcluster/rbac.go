@@ -26,7 +26,12 @@ const (
 	SimKubeletUser = "localcluster:sim-kubelet"
 	// KwokUser is kwok's.
 	KwokUser = "localcluster:kwok"
+	// KubeletClientUser is who the API server is to kubelets, by the name that kubeadm gives it.
+	KubeletClientUser = "kube-apiserver-kubelet-client"
 )
+
+// kubeletAdminRole is the API server's own role for whoever uses the API of kubelets.
+const kubeletAdminRole = "system:kubelet-api-admin"
 
 // roles are the rights of the users above.
 func roles() map[string][]rbacv1.PolicyRule {
@@ -54,14 +59,21 @@ func grantRoles(ctx context.Context, client kubernetes.Interface) error {
 		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create role of %s: %w", user, err)
 		}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		if err := bindRole(ctx, client, user, user); err != nil {
+			return err
 		}
-		if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("bind role of %s: %w", user, err)
-		}
+	}
+	return bindRole(ctx, client, KubeletClientUser, kubeletAdminRole)
+}
+
+func bindRole(ctx context.Context, client kubernetes.Interface, user, role string) error {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("bind role of %s: %w", user, err)
 	}
 	return nil
 }

@@ -88,6 +88,9 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err := grantRoles(ctx, c.client); err != nil {
 		return err
 	}
+	if err := c.layout.publishClusterInfo(ctx, c.client); err != nil {
+		return err
+	}
 	for _, command := range []supervisor.Command{c.layout.controllerManager(), c.layout.scheduler(), c.layout.kwok()} {
 		if _, err := c.supervisor.Start(command); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/millwright-dev/millwright/localcluster"
 	"github.com/millwright-dev/millwright/localcluster/supervisor"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	// KeepCloud has the cloud go on with what an earlier stack's had in the same Dir, as where a
 	// cluster is restored from a backup.
 	KeepCloud bool
+	// Endpoint is for machines that do not share this machine's loopback, as VMs.
+	Endpoint localcluster.Endpoint
 	// Fsync makes etcd write to the disk what it acknowledges.
 	Fsync bool
 	// Detour, if set, is told each address at which the manager would reach something else, and

@@ -64,7 +64,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
 		BinDir: o.BinDir, Dir: o.Dir, Log: o.Log, AuditLog: o.AuditLog, AuditBodies: o.AuditBodies, NodeGracePeriod: o.NodeGracePeriod,
-		Fsync: o.Fsync,
+		Fsync: o.Fsync, Endpoint: o.Endpoint,
 	})
 	if err != nil {
 		return nil, err
