@@ -102,7 +102,7 @@ func (d *Driver) Forget(machine types.NamespacedName, uid string) {
 	}
 	d.poller.Untrack(uid)
 	d.limiter.Drop(limiter.Caller{Namespace: machine.Namespace, Name: machine.Name, UID: uid})
-	record.machine, record.outcome, record.dropped = types.NamespacedName{}, nil, true
+	record.machine, record.outcome, record.console, record.dropped = types.NamespacedName{}, nil, nil, true
 	if !record.underWay {
 		delete(d.calls, uid)
 	}

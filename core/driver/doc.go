@@ -13,7 +13,7 @@
 //
 // Read three files first. What a Driver is made of is in client.go. A create or delete, from
 // the request to its outcome, is in mutation.go. Who is polled, and who is woken, is in
-// serve.go.
+// serve.go. A console is read in console.go.
 //
 // What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
 //   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per

@@ -49,6 +49,8 @@ type callRecord struct {
 	dropped bool
 	// nextPoll is when the last mutation's answer wants the machine to be polled.
 	nextPoll time.Time
+	// console is what the driver was asked last about the VM's console; nil for nothing yet.
+	console *instance.Console
 }
 
 // callRecords are those of all uids.

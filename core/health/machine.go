@@ -1,6 +1,7 @@
 package health
 
 import (
+	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -164,8 +165,14 @@ func isExpected(reason string) bool {
 }
 
 // Problem is what is wrong with the Machine, in the cloud's own words if there are any. It is
-// empty if nothing is wrong, and for a Machine that is being deleted.
+// empty if nothing is wrong, and for a Machine that is being deleted. It is one line: what a
+// console says more stands in the Machine itself.
 func Problem(m *clusterv1alpha1.Machine) string {
+	line, _, _ := strings.Cut(problem(m), "\n")
+	return line
+}
+
+func problem(m *clusterv1alpha1.Machine) string {
 	if !m.DeletionTimestamp.IsZero() {
 		return ""
 	}

@@ -114,7 +114,7 @@ func TestProblemIsToldInTheCloudsWords(t *testing.T) {
 			}, "",
 		},
 		{
-			"failed for good", []changes{failed, func(m *clusterv1alpha1.Machine) { m.Status.FailureMessage = new("no such flavor") }},
+			"failed for good", []changes{failed, func(m *clusterv1alpha1.Machine) { m.Status.FailureMessage = new("no such flavor\nand more") }},
 			"no such flavor",
 		},
 		{

@@ -10,7 +10,7 @@
 // decide goes through the parts of a life until one has decided. A file has one part or a few, with
 // the conditions that tell of them:
 //
-//	on the way in:  identity.go → create.go → instance.go → join.go
+//	on the way in:  identity.go → create.go → instance.go → join.go → console.go
 //	on the way out: identity.go → drain.go → delete.go
 //	in between:     operator.go: pause, delete now, forget
 //

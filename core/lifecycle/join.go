@@ -135,8 +135,8 @@ func decideSync(s State, d decision) (decision, bool) {
 	return d.act(SyncNode)
 }
 
-// checkStartup fails a machine that did not get its Node in time; true when it does. Else it sees
-// to it that it is noticed when the time is over. The time counts while the clock of the cloud runs
+// checkStartup fails a machine that did not get its Node in time; true when it does, or asks for the
+// console before. Else it sees to it that it is noticed when the time is over. The time counts while the clock of the cloud runs
 // and the last poll found the VM; with needsRunning, a VM that runs. It is asked here and, while
 // the VM does not run yet, in awaitRunning. Where no Node fits, controllers/machine looks for it in
 // the API server before it writes the failure (confirmNoNode).
@@ -152,6 +152,10 @@ func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {
 	d.Memory.Wait = d.Memory.Wait.read(waitForNode, s.Now, s.Clock.Cloud, blind)
 	observed := d.Memory.Wait.Observed
 	if observed >= limit && !blind && s.Clock.Runs {
+		var waits bool
+		if d, waits = awaitConsole(s, d); waits {
+			return d, true
+		}
 		d.nodeReason = clusterv1alpha1.ReasonJoinTimeout
 		return d.fail()
 	}
@@ -188,7 +192,7 @@ func describeNodeReady(s State, d decision) metav1.Condition {
 		}
 		return nodeNotReady(d.nodeReason, message)
 	case clusterv1alpha1.ReasonJoinTimeout:
-		return nodeNotReady(d.nodeReason, describeJoinTimeout(s))
+		return nodeNotReady(d.nodeReason, describeJoinTimeout(s)+describeConsole(s, d.Memory.Wait.ConsoleAskedAt))
 	}
 	return describeFoundNode(s.Node)
 }

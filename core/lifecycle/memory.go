@@ -85,6 +85,8 @@ type Wait struct {
 	// Blind: when the clock was last read, it could not be told whether what is waited for had
 	// come.
 	Blind bool
+	// ConsoleAskedAt is when, at the end of the wait, the VM's console was asked for; zero before.
+	ConsoleAskedAt time.Time
 }
 
 // What a machine waits for within a time.

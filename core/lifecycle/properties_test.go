@@ -153,7 +153,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 29).Draw(t, "what") {
+	switch rapid.IntRange(0, 30).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -205,6 +205,11 @@ func (w *world) disturb(t *rapid.T) {
 		w.upgrade()
 	case 28, 29:
 		w.beat(rapid.Bool().Draw(t, "renews"), rapid.IntRange(0, 3).Draw(t, "silent") > 0, rapid.Bool().Draw(t, "alone"))
+	case 30:
+		w.readable = rapid.IntRange(0, 3).Draw(t, "readable") > 0
+		if w.console != nil {
+			w.console = &instance.Console{Lines: []string{"login:"}}
+		}
 	}
 }
 
@@ -293,6 +298,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			// One without a finalizer can be gone before anybody sees it; its VM is an orphan then.
 			w.comeWithID(true, w.api.Finalizer && rapid.Bool().Draw(t, "there"))
 		}
+		w.readable = rapid.Bool().Draw(t, "readable")
 		w.api.StartupTimeout = time.Duration(rapid.IntRange(0, 4).Draw(t, "startup")) * 5 * time.Minute
 		w.sync()
 		for range rapid.IntRange(1, 40).Draw(t, "length") {

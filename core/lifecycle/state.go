@@ -113,6 +113,12 @@ type Driver struct {
 	Outcome *instance.Outcome
 	// LastPoll is what the last poll of the VM found; nil when there was none.
 	LastPoll *instance.Observation
+	// ConsoleReadable: the driver can be asked for what the VM has written to its console. The
+	// answer is there, or is given up, within ConsoleTimeout.
+	ConsoleReadable bool
+	ConsoleTimeout  time.Duration
+	// Console is what came of the last ReadConsole; nil before the first.
+	Console *instance.Console
 }
 
 // Node is the Node that fits the machine.

@@ -42,6 +42,9 @@ const (
 	Create Action = "Create"
 	// RecordProviderID sets spec.providerID to Step.ProviderID.
 	RecordProviderID Action = "Record"
+	// ReadConsole has the driver asked for what the VM has written to its console. The answer wakes
+	// the machine.
+	ReadConsole Action = "ReadConsole"
 	// SyncNode sets on the Node what core sets there, and takes away what it set there before and
 	// does not any more.
 	SyncNode Action = "SyncNode"

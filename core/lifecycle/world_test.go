@@ -44,6 +44,11 @@ type world struct {
 	away      bool // the driver is away
 	full      bool // the driver takes no more calls
 	bare      bool // no user data can be rendered
+	// readable: the driver reads consoles. The field console is what it was asked last, and asked
+	// how often this process has asked since it last saw the machine with its Node.
+	readable bool
+	console  *instance.Console
+	asked    int
 
 	vm     *instance.Instance
 	made   int
@@ -131,6 +136,7 @@ func (w *world) state() State {
 		Driver: Driver{
 			Ready: !w.away, Unready: "away", Throttled: w.full, CreateSettle: settle, LeadingSince: w.leading,
 			UnderWay: w.call != nil, Outcome: w.outcome, LastPoll: w.look,
+			ConsoleReadable: w.readable && !w.away, ConsoleTimeout: 30 * time.Second, Console: w.console,
 		},
 	}
 	if w.full && w.version%2 == 1 {
@@ -164,7 +170,7 @@ func (w *world) reconcile(lose func() fate) {
 		lose = func() fate { return refused }
 	}
 	if s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning && s.Node.Match == NodeFound {
-		w.waitsFrom = w.clock.Cloud
+		w.waitsFrom, w.asked = w.clock.Cloud, 0
 	}
 	w.sawEnd = w.sawEnd || !s.Machine.DeletionTimestamp.IsZero()
 	for range 12 {
@@ -235,6 +241,12 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 			return true
 		}
 		s.Node = w.state().Node
+	case ReadConsole:
+		if w.asked++; w.asked > 1 || w.away || w.dark {
+			w.breaks("the console is asked for %d times, the driver away %t, the API server %t", w.asked, w.away, w.dark)
+		}
+		w.console = &instance.Console{UnderWay: true}
+		s.Driver.Console = w.console
 	case SyncNode:
 		w.syncNode()
 		s.Node.Synced = true
@@ -371,6 +383,7 @@ func (w *world) crash() {
 		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
 	}
 	w.memory, w.call, w.outcome, w.look, w.syncs = Memory{}, nil, nil, nil, nil
+	w.console, w.asked = nil, 0
 	w.handed = w.api != nil && w.api.Status.LastKnownState != nil
 	w.quiet = 0
 	w.leading, w.clock, w.waitsFrom = w.now, Clock{Runs: w.clock.Runs}, 0

@@ -43,6 +43,9 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 		return r.mutate(ctx, s, step)
 	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
+	case lifecycle.ReadConsole:
+		s.driver.AskConsole(s.driverRequest())
+		s.observeConsole()
 	case lifecycle.SyncNode:
 		err = r.syncNode(ctx, s)
 	case lifecycle.DrainNode:

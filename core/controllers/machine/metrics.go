@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/metrics"
 )
@@ -68,6 +69,10 @@ func (m *measures) countFailure(reason string) {
 	m.failures.WithLabelValues(reason).Inc()
 }
 
+// maxNote is how many bytes of an event's note the API server accepts. Source: k8s.io/kubernetes,
+// pkg/apis/core/validation/events.go, NoteLengthLimit.
+const maxNote = 1024
+
 // recordEvents emits a step's events and counts its failures. Their texts are lifecycle's, and
 // stable.
 func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
@@ -81,7 +86,7 @@ func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
 		if step.Do == lifecycle.Nothing {
 			action = "Observe"
 		}
-		r.events.Eventf(s.machine, nil, severity, e.Reason, action, "%s", e.Message)
+		r.events.Eventf(s.machine, nil, severity, e.Reason, action, "%s", wire.Bounded(e.Message, maxNote))
 	}
 }
 

@@ -229,11 +229,21 @@ func (r *reconciler) observeDriver(s *machineScope) error {
 	if seen, looked := d.Observed(s.key(), uid); looked {
 		known.LastPoll = &seen
 	}
+	s.observeConsole()
 	if p.refused() {
 		// Nobody is asked about it: that is all there is to see.
 		known.LastPoll = &instance.Observation{Failure: p.trouble, At: s.state.Now}
 	}
 	return nil
+}
+
+// observeConsole takes over what the driver has answered about the VM's console. It is asked only
+// with the credentials that the machine should have.
+func (s *machineScope) observeConsole() {
+	known := &s.state.Driver
+	known.ConsoleReadable = s.driver.CanReadConsole() && s.provision.trouble == nil
+	known.ConsoleTimeout = s.driver.Capabilities().Deadlines.Status
+	known.Console = s.driver.Console(s.key(), s.state.Machine.UID)
 }
 
 // nodeName is the name under which the machine's kubelet registers.
