@@ -77,6 +77,9 @@ func readConsole(h hooks, s *connection.Session, m wire.Machine) *instance.Conso
 		answer, err = s.Machines.GetConsoleOutput(ctx, request)
 		return err
 	})
+	if failure != nil && failure.Class == instance.Unavailable && ctx.Err() != nil {
+		failure = wire.Unavailable("DriverBusy", "the driver had no room for the question in time")
+	}
 	if failure != nil {
 		return &instance.Console{Failure: failure}
 	}

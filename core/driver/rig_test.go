@@ -46,6 +46,8 @@ type fakeDriver struct {
 	remove func(context.Context, *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.DeleteMachineResponse, error)
 	get    func(context.Context, *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.GetMachineStatusResponse, error)
 	list   func(context.Context, *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error)
+	// console is UNIMPLEMENTED where it is nil.
+	console func(context.Context, *driverv1alpha1.GetConsoleOutputRequest) (*driverv1alpha1.GetConsoleOutputResponse, error)
 }
 
 func newFakeDriver() *fakeDriver {
@@ -102,6 +104,13 @@ func (f *fakeDriver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.Get
 
 func (f *fakeDriver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
 	return f.list(ctx, r)
+}
+
+func (f *fakeDriver) GetConsoleOutput(ctx context.Context, r *driverv1alpha1.GetConsoleOutputRequest) (*driverv1alpha1.GetConsoleOutputResponse, error) {
+	if f.console == nil {
+		return nil, status.Error(codes.Unimplemented, "no console")
+	}
+	return f.console(ctx, r)
 }
 
 // serve serves f on path until the test or stop ends it.

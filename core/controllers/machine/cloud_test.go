@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -37,6 +38,12 @@ type cloud struct {
 	refuse  error           // every create and, with refuseAll, every call fails with it
 	hold    chan struct{}   // creates wait for it before they do anything, deaf to cancellation
 	slow    bool            // VMs are Creating until boot is called
+
+	// console is what each VM has printed; nil for a driver that reads no consoles. The field asked
+	// counts how often it was read; calls wait for stuck, where there is one, or for their deadline.
+	console []byte
+	asked   int
+	stuck   chan struct{}
 }
 
 func newCloud() *cloud {
@@ -71,7 +78,14 @@ func (c *cloud) GetPluginInfo(context.Context, *handshakev1.GetPluginInfoRequest
 }
 
 func (c *cloud) GetCapabilities(context.Context, *driverv1alpha1.GetCapabilitiesRequest) (*driverv1alpha1.GetCapabilitiesResponse, error) {
-	return &driverv1alpha1.GetCapabilitiesResponse{Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)}, ProviderIdPrefix: idPrefix}, nil
+	capabilities := &driverv1alpha1.GetCapabilitiesResponse{
+		Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)}, ProviderIdPrefix: idPrefix,
+	}
+	if c.console != nil {
+		capabilities.Features = []driverv1alpha1.Feature{driverv1alpha1.Feature_FEATURE_CONSOLE}
+		capabilities.Limits.Deadlines = &driverv1alpha1.Deadlines{Status: durationpb.New(2 * time.Second)}
+	}
+	return capabilities, nil
 }
 
 func (c *cloud) Probe(context.Context, *driverv1alpha1.ProbeRequest) (*driverv1alpha1.ProbeResponse, error) {
@@ -120,6 +134,24 @@ func (c *cloud) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachine
 		return nil, refusal(codes.NotFound, "MACHINE_NOT_FOUND", "no such VM")
 	}
 	return &driverv1alpha1.GetMachineStatusResponse{Machine: vm}, nil
+}
+
+func (c *cloud) GetConsoleOutput(ctx context.Context, r *driverv1alpha1.GetConsoleOutputRequest) (*driverv1alpha1.GetConsoleOutputResponse, error) {
+	c.mu.Lock()
+	c.asked++
+	_, known := c.vms[r.GetMachine().GetUid()]
+	stuck := c.stuck
+	c.mu.Unlock()
+	if stuck != nil {
+		select {
+		case <-stuck:
+		case <-ctx.Done():
+		}
+	}
+	if !known {
+		return nil, refusal(codes.NotFound, "MACHINE_NOT_FOUND", "no such VM")
+	}
+	return &driverv1alpha1.GetConsoleOutputResponse{Output: c.console}, nil
 }
 
 func (c *cloud) DeleteMachine(_ context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.DeleteMachineResponse, error) {
