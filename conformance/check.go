@@ -48,7 +48,7 @@ type Check struct {
 
 // Checks returns all checks, in the order in which they are run.
 func Checks() []Check {
-	checks := slices.Concat(identityChecks(), createChecks(), userDataChecks(), failureChecks(), statusChecks(), listChecks(), deleteChecks(), updateChecks(), specChecks(),
+	checks := slices.Concat(identityChecks(), createChecks(), userDataChecks(), failureChecks(), statusChecks(), consoleChecks(), listChecks(), deleteChecks(), updateChecks(), specChecks(),
 		accessChecks(), execChecks())
 	for i := range checks {
 		checks[i].Tier = Core

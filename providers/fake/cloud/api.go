@@ -17,10 +17,11 @@ const (
 	opCreateVM  = "CreateVM"
 	opListVMs   = "ListVMs"
 	opDeleteVM  = "DeleteVM"
+	opConsole   = "GetVMConsole"
 )
 
 var (
-	operations       = []string{opCreateNIC, opListNICs, opDeleteNIC, opCreateVM, opListVMs, opDeleteVM}
+	operations       = []string{opCreateNIC, opListNICs, opDeleteNIC, opCreateVM, opListVMs, opDeleteVM, opConsole}
 	createOperations = []string{opCreateNIC, opCreateVM}
 	deleteOperations = []string{opDeleteVM, opDeleteNIC}
 )
@@ -136,6 +137,24 @@ func (a *api) DeleteVM(ctx context.Context, r *fakecloudv1alpha1.DeleteVMRequest
 			answer.Vm = v.wire()
 		}
 		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer.Account = account
+	return answer, nil
+}
+
+// GetVMConsole implements the service.
+func (a *api) GetVMConsole(ctx context.Context, r *fakecloudv1alpha1.GetVMConsoleRequest) (*fakecloudv1alpha1.GetVMConsoleResponse, error) {
+	answer := &fakecloudv1alpha1.GetVMConsoleResponse{}
+	account, err := a.cloud.do(ctx, request{operation: opConsole, key: r.GetKey(), resource: r.GetId()}, func(t *turn) error {
+		v, ok := a.cloud.store.alive.find(t.account, r.GetId())
+		if !ok {
+			return noResource(kindVM, r.GetId())
+		}
+		answer.Output = []byte(v.console())
+		return nil
 	})
 	if err != nil {
 		return nil, err

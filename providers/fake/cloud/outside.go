@@ -21,6 +21,10 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 	if v == nil {
 		return nil, status.Error(codes.NotFound, "no VM has this id")
 	}
+	if r.GetChange() == backendv1alpha1.VMChange_VM_CHANGE_PRINT {
+		v.Printed += r.GetMessage()
+		return &backendv1alpha1.ChangeVMResponse{Vm: v.hooked()}, h.cloud.write(entry{VM: h.cloud.touch(v)})
+	}
 	state, ok := map[backendv1alpha1.VMChange]vmState{
 		backendv1alpha1.VMChange_VM_CHANGE_DELETE: gone,
 		backendv1alpha1.VMChange_VM_CHANGE_STOP:   stopped,

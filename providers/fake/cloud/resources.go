@@ -54,12 +54,22 @@ type vm struct {
 	Due time.Time `json:"due,omitzero"`
 	// BootFault is what the VM will fail with when it has booted.
 	BootFault string `json:"bootFault,omitempty"`
-	Revision  int64  `json:"revision"`
+	// Printed is what a test had the VM print on its console.
+	Printed  string `json:"printed,omitempty"`
+	Revision int64  `json:"revision"`
 	// userData is journaled once, beside the VM: it is big and never changes.
 	userData []byte
 }
 
 func (v *vm) providerID() string { return "fake:///" + v.Zone + "/" + v.ID }
+
+// console is what the VM has printed: how it booted, once it has, and what a test had it print.
+func (v *vm) console() string {
+	if v.State == building || v.State == failed {
+		return v.Printed
+	}
+	return "Fake Linux 1.0 " + v.Name + " ttyS0\r\n\r\n" + v.Printed
+}
 
 func (v *vm) wire() *fakecloudv1alpha1.VM {
 	return &fakecloudv1alpha1.VM{

@@ -45,8 +45,9 @@ func WithName(name string) Option {
 }
 
 var (
-	_ sdk.Driver = (*Driver)(nil)
-	_ sdk.Lister = (*Driver)(nil)
+	_ sdk.Driver        = (*Driver)(nil)
+	_ sdk.Lister        = (*Driver)(nil)
+	_ sdk.ConsoleReader = (*Driver)(nil)
 )
 
 // New returns a driver, of this version, of the cloud behind this client.
@@ -136,9 +137,31 @@ func (d *Driver) known(ctx context.Context, scope machineScope) (*ownedResources
 		return nil, err
 	}
 	if found.empty() {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The cloud knows no vm of this machine.")
+		return nil, notFound()
 	}
 	return found, found.nameTaken(scope)
+}
+
+// GetConsoleOutput implements sdk.ConsoleReader. Of a NIC without a VM there is nothing to read yet.
+func (d *Driver) GetConsoleOutput(ctx context.Context, r *driverv1alpha1.GetConsoleOutputRequest) ([]byte, error) {
+	scope := scopeOf(r)
+	found, err := d.known(ctx, scope)
+	if err != nil || found.vm() == nil {
+		return nil, err
+	}
+	answer, err := d.cloud.GetVMConsole(ctx, &fakecloudv1alpha1.GetVMConsoleRequest{Key: scope.key, Id: found.vm().GetId()})
+	if isGone(err) {
+		return nil, notFound()
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	return answer.GetOutput(), nil
+}
+
+// notFound says that the cloud has nothing of a machine.
+func notFound() error {
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The cloud knows no vm of this machine.")
 }
 
 // DeleteMachine implements sdk.Driver.

@@ -360,6 +360,8 @@ const (
 	VMChange_VM_CHANGE_START VMChange = 3
 	// It fails, with ChangeVMRequest.message: it is FAILED then, or STOPPED where the cloud's VMs can be mended.
 	VMChange_VM_CHANGE_FAIL VMChange = 4
+	// It prints ChangeVMRequest.message on its serial console, where the cloud keeps consoles and can have that done.
+	VMChange_VM_CHANGE_PRINT VMChange = 5
 )
 
 // Enum value maps for VMChange.
@@ -370,6 +372,7 @@ var (
 		2: "VM_CHANGE_STOP",
 		3: "VM_CHANGE_START",
 		4: "VM_CHANGE_FAIL",
+		5: "VM_CHANGE_PRINT",
 	}
 	VMChange_value = map[string]int32{
 		"VM_CHANGE_UNSPECIFIED": 0,
@@ -377,6 +380,7 @@ var (
 		"VM_CHANGE_STOP":        2,
 		"VM_CHANGE_START":       3,
 		"VM_CHANGE_FAIL":        4,
+		"VM_CHANGE_PRINT":       5,
 	}
 )
 
@@ -2507,13 +2511,14 @@ const file_millwright_backend_v1alpha1_backend_proto_rawDesc = "" +
 	"\x16NAMED_ERROR_RATE_LIMIT\x10\x05\x12\x18\n" +
 	"\x14NAMED_ERROR_INTERNAL\x10\x06\x12\x1b\n" +
 	"\x17NAMED_ERROR_UNAVAILABLE\x10\a\x12\x1a\n" +
-	"\x16NAMED_ERROR_DEPENDENCY\x10\b*x\n" +
+	"\x16NAMED_ERROR_DEPENDENCY\x10\b*\x8d\x01\n" +
 	"\bVMChange\x12\x19\n" +
 	"\x15VM_CHANGE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VM_CHANGE_DELETE\x10\x01\x12\x12\n" +
 	"\x0eVM_CHANGE_STOP\x10\x02\x12\x13\n" +
 	"\x0fVM_CHANGE_START\x10\x03\x12\x12\n" +
-	"\x0eVM_CHANGE_FAIL\x10\x042\xe7\t\n" +
+	"\x0eVM_CHANGE_FAIL\x10\x04\x12\x13\n" +
+	"\x0fVM_CHANGE_PRINT\x10\x052\xe7\t\n" +
 	"\x0eBackendService\x12y\n" +
 	"\x0eGetBackendInfo\x122.millwright.backend.v1alpha1.GetBackendInfoRequest\x1a3.millwright.backend.v1alpha1.GetBackendInfoResponse\x12d\n" +
 	"\aListVMs\x12+.millwright.backend.v1alpha1.ListVMsRequest\x1a,.millwright.backend.v1alpha1.ListVMsResponse\x12v\n" +

@@ -1226,6 +1226,112 @@ func (x *DeleteVMResponse) GetAccount() string {
 	return ""
 }
 
+// GetVMConsoleRequest names the VM.
+type GetVMConsoleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVMConsoleRequest) Reset() {
+	*x = GetVMConsoleRequest{}
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVMConsoleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVMConsoleRequest) ProtoMessage() {}
+
+func (x *GetVMConsoleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVMConsoleRequest.ProtoReflect.Descriptor instead.
+func (*GetVMConsoleRequest) Descriptor() ([]byte, []int) {
+	return file_millwright_fakecloud_v1alpha1_cloud_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GetVMConsoleRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *GetVMConsoleRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// GetVMConsoleResponse holds all that it has printed.
+type GetVMConsoleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Output        []byte                 `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
+	Account       string                 `protobuf:"bytes,2,opt,name=account,proto3" json:"account,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVMConsoleResponse) Reset() {
+	*x = GetVMConsoleResponse{}
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVMConsoleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVMConsoleResponse) ProtoMessage() {}
+
+func (x *GetVMConsoleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVMConsoleResponse.ProtoReflect.Descriptor instead.
+func (*GetVMConsoleResponse) Descriptor() ([]byte, []int) {
+	return file_millwright_fakecloud_v1alpha1_cloud_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *GetVMConsoleResponse) GetOutput() []byte {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *GetVMConsoleResponse) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
 var File_millwright_fakecloud_v1alpha1_cloud_proto protoreflect.FileDescriptor
 
 const file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc = "" +
@@ -1331,6 +1437,12 @@ const file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"_\n" +
 	"\x10DeleteVMResponse\x121\n" +
 	"\x02vm\x18\x01 \x01(\v2!.millwright.fakecloud.v1alpha1.VMR\x02vm\x12\x18\n" +
+	"\aaccount\x18\x02 \x01(\tR\aaccount\"<\n" +
+	"\x13GetVMConsoleRequest\x12\x15\n" +
+	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"M\n" +
+	"\x14GetVMConsoleResponse\x12\x1b\n" +
+	"\x06output\x18\x01 \x01(\fB\x03\x80\x01\x01R\x06output\x12\x18\n" +
 	"\aaccount\x18\x02 \x01(\tR\aaccount*\xa9\x03\n" +
 	"\tErrorCode\x12\x1a\n" +
 	"\x16ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1a\n" +
@@ -1355,14 +1467,15 @@ const file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc = "" +
 	"\x10VM_STATE_STOPPED\x10\x03\x12\x13\n" +
 	"\x0fVM_STATE_FAILED\x10\x04\x12\x15\n" +
 	"\x11VM_STATE_DELETING\x10\x05\x12\x11\n" +
-	"\rVM_STATE_GONE\x10\x062\x9f\x05\n" +
+	"\rVM_STATE_GONE\x10\x062\x98\x06\n" +
 	"\fCloudService\x12n\n" +
 	"\tCreateNIC\x12/.millwright.fakecloud.v1alpha1.CreateNICRequest\x1a0.millwright.fakecloud.v1alpha1.CreateNICResponse\x12k\n" +
 	"\bListNICs\x12..millwright.fakecloud.v1alpha1.ListNICsRequest\x1a/.millwright.fakecloud.v1alpha1.ListNICsResponse\x12n\n" +
 	"\tDeleteNIC\x12/.millwright.fakecloud.v1alpha1.DeleteNICRequest\x1a0.millwright.fakecloud.v1alpha1.DeleteNICResponse\x12k\n" +
 	"\bCreateVM\x12..millwright.fakecloud.v1alpha1.CreateVMRequest\x1a/.millwright.fakecloud.v1alpha1.CreateVMResponse\x12h\n" +
 	"\aListVMs\x12-.millwright.fakecloud.v1alpha1.ListVMsRequest\x1a..millwright.fakecloud.v1alpha1.ListVMsResponse\x12k\n" +
-	"\bDeleteVM\x12..millwright.fakecloud.v1alpha1.DeleteVMRequest\x1a/.millwright.fakecloud.v1alpha1.DeleteVMResponseBiZggithub.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1;fakecloudv1alpha1b\x06proto3"
+	"\bDeleteVM\x12..millwright.fakecloud.v1alpha1.DeleteVMRequest\x1a/.millwright.fakecloud.v1alpha1.DeleteVMResponse\x12w\n" +
+	"\fGetVMConsole\x122.millwright.fakecloud.v1alpha1.GetVMConsoleRequest\x1a3.millwright.fakecloud.v1alpha1.GetVMConsoleResponseBiZggithub.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1;fakecloudv1alpha1b\x06proto3"
 
 var (
 	file_millwright_fakecloud_v1alpha1_cloud_proto_rawDescOnce sync.Once
@@ -1377,7 +1490,7 @@ func file_millwright_fakecloud_v1alpha1_cloud_proto_rawDescGZIP() []byte {
 }
 
 var file_millwright_fakecloud_v1alpha1_cloud_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_millwright_fakecloud_v1alpha1_cloud_proto_goTypes = []any{
 	(ErrorCode)(0),                // 0: millwright.fakecloud.v1alpha1.ErrorCode
 	(VMState)(0),                  // 1: millwright.fakecloud.v1alpha1.VMState
@@ -1396,30 +1509,32 @@ var file_millwright_fakecloud_v1alpha1_cloud_proto_goTypes = []any{
 	(*ListVMsResponse)(nil),       // 14: millwright.fakecloud.v1alpha1.ListVMsResponse
 	(*DeleteVMRequest)(nil),       // 15: millwright.fakecloud.v1alpha1.DeleteVMRequest
 	(*DeleteVMResponse)(nil),      // 16: millwright.fakecloud.v1alpha1.DeleteVMResponse
-	nil,                           // 17: millwright.fakecloud.v1alpha1.NIC.TagsEntry
-	nil,                           // 18: millwright.fakecloud.v1alpha1.VM.TagsEntry
-	nil,                           // 19: millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
-	nil,                           // 20: millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
-	nil,                           // 21: millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
-	nil,                           // 22: millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*GetVMConsoleRequest)(nil),   // 17: millwright.fakecloud.v1alpha1.GetVMConsoleRequest
+	(*GetVMConsoleResponse)(nil),  // 18: millwright.fakecloud.v1alpha1.GetVMConsoleResponse
+	nil,                           // 19: millwright.fakecloud.v1alpha1.NIC.TagsEntry
+	nil,                           // 20: millwright.fakecloud.v1alpha1.VM.TagsEntry
+	nil,                           // 21: millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
+	nil,                           // 22: millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
+	nil,                           // 23: millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
+	nil,                           // 24: millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
+	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
 }
 var file_millwright_fakecloud_v1alpha1_cloud_proto_depIdxs = []int32{
 	0,  // 0: millwright.fakecloud.v1alpha1.CloudError.code:type_name -> millwright.fakecloud.v1alpha1.ErrorCode
-	23, // 1: millwright.fakecloud.v1alpha1.CloudError.retry_after:type_name -> google.protobuf.Duration
-	17, // 2: millwright.fakecloud.v1alpha1.NIC.tags:type_name -> millwright.fakecloud.v1alpha1.NIC.TagsEntry
-	24, // 3: millwright.fakecloud.v1alpha1.NIC.create_time:type_name -> google.protobuf.Timestamp
-	18, // 4: millwright.fakecloud.v1alpha1.VM.tags:type_name -> millwright.fakecloud.v1alpha1.VM.TagsEntry
+	25, // 1: millwright.fakecloud.v1alpha1.CloudError.retry_after:type_name -> google.protobuf.Duration
+	19, // 2: millwright.fakecloud.v1alpha1.NIC.tags:type_name -> millwright.fakecloud.v1alpha1.NIC.TagsEntry
+	26, // 3: millwright.fakecloud.v1alpha1.NIC.create_time:type_name -> google.protobuf.Timestamp
+	20, // 4: millwright.fakecloud.v1alpha1.VM.tags:type_name -> millwright.fakecloud.v1alpha1.VM.TagsEntry
 	1,  // 5: millwright.fakecloud.v1alpha1.VM.state:type_name -> millwright.fakecloud.v1alpha1.VMState
-	24, // 6: millwright.fakecloud.v1alpha1.VM.create_time:type_name -> google.protobuf.Timestamp
-	19, // 7: millwright.fakecloud.v1alpha1.CreateNICRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
+	26, // 6: millwright.fakecloud.v1alpha1.VM.create_time:type_name -> google.protobuf.Timestamp
+	21, // 7: millwright.fakecloud.v1alpha1.CreateNICRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
 	3,  // 8: millwright.fakecloud.v1alpha1.CreateNICResponse.nic:type_name -> millwright.fakecloud.v1alpha1.NIC
-	20, // 9: millwright.fakecloud.v1alpha1.ListNICsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
+	22, // 9: millwright.fakecloud.v1alpha1.ListNICsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
 	3,  // 10: millwright.fakecloud.v1alpha1.ListNICsResponse.nics:type_name -> millwright.fakecloud.v1alpha1.NIC
-	21, // 11: millwright.fakecloud.v1alpha1.CreateVMRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
+	23, // 11: millwright.fakecloud.v1alpha1.CreateVMRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
 	4,  // 12: millwright.fakecloud.v1alpha1.CreateVMResponse.vm:type_name -> millwright.fakecloud.v1alpha1.VM
-	22, // 13: millwright.fakecloud.v1alpha1.ListVMsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
+	24, // 13: millwright.fakecloud.v1alpha1.ListVMsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
 	4,  // 14: millwright.fakecloud.v1alpha1.ListVMsResponse.vms:type_name -> millwright.fakecloud.v1alpha1.VM
 	4,  // 15: millwright.fakecloud.v1alpha1.DeleteVMResponse.vm:type_name -> millwright.fakecloud.v1alpha1.VM
 	5,  // 16: millwright.fakecloud.v1alpha1.CloudService.CreateNIC:input_type -> millwright.fakecloud.v1alpha1.CreateNICRequest
@@ -1428,14 +1543,16 @@ var file_millwright_fakecloud_v1alpha1_cloud_proto_depIdxs = []int32{
 	11, // 19: millwright.fakecloud.v1alpha1.CloudService.CreateVM:input_type -> millwright.fakecloud.v1alpha1.CreateVMRequest
 	13, // 20: millwright.fakecloud.v1alpha1.CloudService.ListVMs:input_type -> millwright.fakecloud.v1alpha1.ListVMsRequest
 	15, // 21: millwright.fakecloud.v1alpha1.CloudService.DeleteVM:input_type -> millwright.fakecloud.v1alpha1.DeleteVMRequest
-	6,  // 22: millwright.fakecloud.v1alpha1.CloudService.CreateNIC:output_type -> millwright.fakecloud.v1alpha1.CreateNICResponse
-	8,  // 23: millwright.fakecloud.v1alpha1.CloudService.ListNICs:output_type -> millwright.fakecloud.v1alpha1.ListNICsResponse
-	10, // 24: millwright.fakecloud.v1alpha1.CloudService.DeleteNIC:output_type -> millwright.fakecloud.v1alpha1.DeleteNICResponse
-	12, // 25: millwright.fakecloud.v1alpha1.CloudService.CreateVM:output_type -> millwright.fakecloud.v1alpha1.CreateVMResponse
-	14, // 26: millwright.fakecloud.v1alpha1.CloudService.ListVMs:output_type -> millwright.fakecloud.v1alpha1.ListVMsResponse
-	16, // 27: millwright.fakecloud.v1alpha1.CloudService.DeleteVM:output_type -> millwright.fakecloud.v1alpha1.DeleteVMResponse
-	22, // [22:28] is the sub-list for method output_type
-	16, // [16:22] is the sub-list for method input_type
+	17, // 22: millwright.fakecloud.v1alpha1.CloudService.GetVMConsole:input_type -> millwright.fakecloud.v1alpha1.GetVMConsoleRequest
+	6,  // 23: millwright.fakecloud.v1alpha1.CloudService.CreateNIC:output_type -> millwright.fakecloud.v1alpha1.CreateNICResponse
+	8,  // 24: millwright.fakecloud.v1alpha1.CloudService.ListNICs:output_type -> millwright.fakecloud.v1alpha1.ListNICsResponse
+	10, // 25: millwright.fakecloud.v1alpha1.CloudService.DeleteNIC:output_type -> millwright.fakecloud.v1alpha1.DeleteNICResponse
+	12, // 26: millwright.fakecloud.v1alpha1.CloudService.CreateVM:output_type -> millwright.fakecloud.v1alpha1.CreateVMResponse
+	14, // 27: millwright.fakecloud.v1alpha1.CloudService.ListVMs:output_type -> millwright.fakecloud.v1alpha1.ListVMsResponse
+	16, // 28: millwright.fakecloud.v1alpha1.CloudService.DeleteVM:output_type -> millwright.fakecloud.v1alpha1.DeleteVMResponse
+	18, // 29: millwright.fakecloud.v1alpha1.CloudService.GetVMConsole:output_type -> millwright.fakecloud.v1alpha1.GetVMConsoleResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name
 	16, // [16:16] is the sub-list for extension extendee
 	0,  // [0:16] is the sub-list for field type_name
@@ -1452,7 +1569,7 @@ func file_millwright_fakecloud_v1alpha1_cloud_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc), len(file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,12 +22,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	CloudService_CreateNIC_FullMethodName = "/millwright.fakecloud.v1alpha1.CloudService/CreateNIC"
-	CloudService_ListNICs_FullMethodName  = "/millwright.fakecloud.v1alpha1.CloudService/ListNICs"
-	CloudService_DeleteNIC_FullMethodName = "/millwright.fakecloud.v1alpha1.CloudService/DeleteNIC"
-	CloudService_CreateVM_FullMethodName  = "/millwright.fakecloud.v1alpha1.CloudService/CreateVM"
-	CloudService_ListVMs_FullMethodName   = "/millwright.fakecloud.v1alpha1.CloudService/ListVMs"
-	CloudService_DeleteVM_FullMethodName  = "/millwright.fakecloud.v1alpha1.CloudService/DeleteVM"
+	CloudService_CreateNIC_FullMethodName    = "/millwright.fakecloud.v1alpha1.CloudService/CreateNIC"
+	CloudService_ListNICs_FullMethodName     = "/millwright.fakecloud.v1alpha1.CloudService/ListNICs"
+	CloudService_DeleteNIC_FullMethodName    = "/millwright.fakecloud.v1alpha1.CloudService/DeleteNIC"
+	CloudService_CreateVM_FullMethodName     = "/millwright.fakecloud.v1alpha1.CloudService/CreateVM"
+	CloudService_ListVMs_FullMethodName      = "/millwright.fakecloud.v1alpha1.CloudService/ListVMs"
+	CloudService_DeleteVM_FullMethodName     = "/millwright.fakecloud.v1alpha1.CloudService/DeleteVM"
+	CloudService_GetVMConsole_FullMethodName = "/millwright.fakecloud.v1alpha1.CloudService/GetVMConsole"
 )
 
 // CloudServiceClient is the client API for CloudService service.
@@ -50,6 +51,8 @@ type CloudServiceClient interface {
 	ListVMs(ctx context.Context, in *ListVMsRequest, opts ...grpc.CallOption) (*ListVMsResponse, error)
 	// DeleteVM begins to remove a VM. Its NIC stays.
 	DeleteVM(ctx context.Context, in *DeleteVMRequest, opts ...grpc.CallOption) (*DeleteVMResponse, error)
+	// GetVMConsole returns what a VM has printed on its serial console since it was made; nothing before it has booted.
+	GetVMConsole(ctx context.Context, in *GetVMConsoleRequest, opts ...grpc.CallOption) (*GetVMConsoleResponse, error)
 }
 
 type cloudServiceClient struct {
@@ -120,6 +123,16 @@ func (c *cloudServiceClient) DeleteVM(ctx context.Context, in *DeleteVMRequest, 
 	return out, nil
 }
 
+func (c *cloudServiceClient) GetVMConsole(ctx context.Context, in *GetVMConsoleRequest, opts ...grpc.CallOption) (*GetVMConsoleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetVMConsoleResponse)
+	err := c.cc.Invoke(ctx, CloudService_GetVMConsole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CloudServiceServer is the server API for CloudService service.
 // All implementations must embed UnimplementedCloudServiceServer
 // for forward compatibility.
@@ -140,6 +153,8 @@ type CloudServiceServer interface {
 	ListVMs(context.Context, *ListVMsRequest) (*ListVMsResponse, error)
 	// DeleteVM begins to remove a VM. Its NIC stays.
 	DeleteVM(context.Context, *DeleteVMRequest) (*DeleteVMResponse, error)
+	// GetVMConsole returns what a VM has printed on its serial console since it was made; nothing before it has booted.
+	GetVMConsole(context.Context, *GetVMConsoleRequest) (*GetVMConsoleResponse, error)
 	mustEmbedUnimplementedCloudServiceServer()
 }
 
@@ -167,6 +182,9 @@ func (UnimplementedCloudServiceServer) ListVMs(context.Context, *ListVMsRequest)
 }
 func (UnimplementedCloudServiceServer) DeleteVM(context.Context, *DeleteVMRequest) (*DeleteVMResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteVM not implemented")
+}
+func (UnimplementedCloudServiceServer) GetVMConsole(context.Context, *GetVMConsoleRequest) (*GetVMConsoleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetVMConsole not implemented")
 }
 func (UnimplementedCloudServiceServer) mustEmbedUnimplementedCloudServiceServer() {}
 func (UnimplementedCloudServiceServer) testEmbeddedByValue()                      {}
@@ -297,6 +315,24 @@ func _CloudService_DeleteVM_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CloudService_GetVMConsole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetVMConsoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CloudServiceServer).GetVMConsole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CloudService_GetVMConsole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CloudServiceServer).GetVMConsole(ctx, req.(*GetVMConsoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CloudService_ServiceDesc is the grpc.ServiceDesc for CloudService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -327,6 +363,10 @@ var CloudService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteVM",
 			Handler:    _CloudService_DeleteVM_Handler,
+		},
+		{
+			MethodName: "GetVMConsole",
+			Handler:    _CloudService_GetVMConsole_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
