@@ -28,6 +28,8 @@
 //	specresolver  a machine's spec with all that it inherits; its secrets, once the operator's
 //	              rules have passed, from their Secrets or from the copies of those
 //	bootstrap     user data
+//	bootstrap/discovery  what user data needs besides the Machine, from flags, its Cluster and the
+//	              cluster of the Nodes
 //	drain         cordon and evict
 //	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the
 //	              name of a Machine is used up

@@ -42,16 +42,22 @@ type ClusterList struct {
 
 // ClusterSpec is what all machines of a cluster have in common.
 type ClusterSpec struct {
-	// clusterNetwork is for those who read it; Millwright does not act on it.
+	// clusterNetwork says what addresses and what domain the cluster uses. Machines are
+	// told of the domain, and of the ranges that they reach without a proxy.
 	// +optional
 	ClusterNetwork *ClusterNetwork `json:"clusterNetwork,omitempty"`
 
-	// apiEndpoints are where the cluster's API is served, for those who read it;
-	// Millwright does not act on them.
+	// apiEndpoints are where the cluster's API is served. Machines join by the first.
+	// Left out, it is that of ConfigMap kube-public/cluster-info, or the first endpoint
+	// of Service kubernetes.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	APIEndpoints []APIEndpoint `json:"apiEndpoints,omitempty"`
+
+	// bootstrap says how machines are set up.
+	// +optional
+	Bootstrap *ClusterBootstrap `json:"bootstrap,omitempty"`
 
 	// credentialsSecretRef names a Secret each of whose keys the driver gets under
 	// its name. Secrets of a MachineClass win over it.

@@ -165,17 +165,29 @@ type ProviderSpecValue struct {
 }
 
 // OperatingSystem names an operating system that Millwright can set up.
-// +kubebuilder:validation:Enum=ubuntu
+// +kubebuilder:validation:Enum=ubuntu;flatcar
 type OperatingSystem string
 
-// OperatingSystemUbuntu is Ubuntu, set up by cloud-init.
-const OperatingSystemUbuntu OperatingSystem = "ubuntu"
+// The operating systems.
+const (
+	// OperatingSystemUbuntu is Ubuntu, or plain Debian, set up by cloud-init.
+	OperatingSystemUbuntu OperatingSystem = "ubuntu"
+
+	// OperatingSystemFlatcar is Flatcar Container Linux, set up by Ignition.
+	OperatingSystemFlatcar OperatingSystem = "flatcar"
+)
 
 // OperatingSystemSpec are settings of the operating system.
 type OperatingSystemSpec struct {
-	// distUpgradeOnBoot asks for all packages to be upgraded on the first boot.
+	// distUpgradeOnBoot asks for all packages to be upgraded on the first boot, and
+	// for a reboot if they need one. Flatcar has no packages and ignores it.
 	// +optional
 	DistUpgradeOnBoot bool `json:"distUpgradeOnBoot,omitempty"`
+
+	// disableAutoUpdate keeps the operating system from updating itself: a machine
+	// that is replaced by a newer image needs no updates.
+	// +optional
+	DisableAutoUpdate bool `json:"disableAutoUpdate,omitempty"`
 }
 
 // SSHPublicKey is one line of an authorized_keys file.

@@ -1,22 +1,30 @@
 // Package bootstrap renders the user data with which a VM becomes a Node. It is pure: the same
-// machine gives the same bytes.
+// machine, configuration and token give the same bytes.
 //
-// For Ubuntu that is a cloud-config (https://docs.cloud-init.io, module reference) of these keys,
-// and no others:
+// render.go is where to begin: assemble collects files and units, an encoder writes them in the
+// format of the operating system: a cloud-config for Ubuntu and Debian (cloudconfig.go). The files
+// come from:
 //
-//	hostname             the Node's name
-//	ssh_authorized_keys  who may log in; absent without keys
-//	package_upgrade      true to upgrade all packages on the first boot; else absent
-//	write_files          two files, both owned by root, mode 0644:
-//	  /etc/default/kubelet            KUBELET_EXTRA_ARGS="…", which the kubelet's packages read
-//	  /etc/millwright/kubelet-version the version of the kubelet that the machine is to run,
-//	                                  without a leading v
+//	static/          what is the same on every machine, by its path; static.go says for whom
+//	kubeconfig.go    the API server, its CA, and the token
+//	kubeletflags.go  name, labels and taints
+//	kubeletconfig.go the kubelet's configuration; annotations.go what a Machine changes of it
+//	containerd.go    containerd's configuration, and registries' mirrors
+//	artifacts.go     what is downloaded unless the image brings it
+//	system.go        proxy, time, authorities, packages
 //
-// KUBELET_EXTRA_ARGS holds, in this order, --hostname-override=NAME, and where there are any
-// --node-labels=k=v,… and --register-with-taints=k=v:Effect,…; both sorted. Values are checked,
-// never quoted: what Kubernetes accepts as a name, label or taint has no character that a shell or
-// systemd would interpret.
+// One program runs before containerd and the kubelet, at each boot:
+// static/common/opt/bin/millwright-bootstrap. What differs between machines it reads from files of
+// /etc/millwright, which hold data, never code:
 //
-// The labels are only those that a kubelet may give itself; the others are for core to set on the
-// Node.
+//	kubelet-version  without a leading v
+//	artifacts        a line for each: architecture, name, version, kind (file, tar, image),
+//	                 directory, URL, URL of the sums, SHA-256; "-" for none
+//	api-server       its URL
+//	not-before       when its CA begins to be valid, in seconds since 1970
+//	packages         one a line; absent without any
+//	proxy.env        the proxy, as systemd's EnvironmentFile; absent without one
+//
+// Real encoders and strict checks (check.go) keep a value from leaving its field. The labels are
+// only those that a kubelet may give itself; the others are for core to set on the Node.
 package bootstrap

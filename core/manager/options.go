@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/health"
@@ -47,6 +48,8 @@ type Options struct {
 	// report for its pods not to be waited for. Time counts only while the API server answers
 	// and other Nodes report. Default 5 min.
 	NodeUnreachableAfter time.Duration
+	// Nodes is what new machines are set up with where their Cluster does not say.
+	Nodes bootstrap.Config
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which
 	// else only get a warning.
 	EnforceSkew bool

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/controllers/credentials"
 	"github.com/millwright-dev/millwright/core/controllers/inuse"
@@ -145,7 +147,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 		}},
 		{"the controller of Machines", func() error {
 			return machine.Add(mgr, machine.Options{
-				Drivers: drivers, Specs: specs, DrainTimeout: o.DrainTimeout,
+				Drivers: drivers, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), DrainTimeout: o.DrainTimeout,
 				StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
 				EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 			})
@@ -163,6 +165,13 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 			})
 		}},
 	}...))
+}
+
+// bootstrapConfigs finds what new machines are set up with.
+func bootstrapConfigs(mgr ctrl.Manager, o Options) *discovery.Resolver {
+	return discovery.New(discovery.Options{
+		Flags: o.Nodes, Management: mgr.GetClient(), ConfigMaps: mgr.GetAPIReader(), Workload: mgr.GetAPIReader(), Clock: clock.RealClock{},
+	})
 }
 
 // part is something that the manager runs or needs.
@@ -201,7 +210,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	scheme := runtime.NewScheme()
 	// The drain evicts by policy/v1: unregistered, its answers cannot be told apart.
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)

@@ -65,7 +65,13 @@ var most = map[right]string{
 	{"kube-node-lease", "coordination.k8s.io", "leases"}:   "get",
 	{"millwright-system", "coordination.k8s.io", "leases"}: "get create update",
 	{"millwright-system", "", "configmaps"}:                "create patch",
-	{"millwright-credentials", "", "secrets"}:              "get list create update delete",
+	// What Nodes join by, each by its name.
+	{"default", "", "services"}:                       "get",
+	{"default", "discovery.k8s.io", "endpointslices"}: "get",
+	{"kube-public", "", "configmaps"}:                 "get",
+	{"kube-system", "", "configmaps"}:                 "get",
+	{"kube-system", "", "services"}:                   "get",
+	{"millwright-credentials", "", "secrets"}:         "get list create update delete",
 }
 
 type right struct{ namespace, group, resource string }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
@@ -189,10 +188,10 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	}
 	var userData []byte
 	if step.Do == lifecycle.Create {
-		if userData, err = bootstrap.Render(s.machine); err != nil {
+		userData, err = r.userData.render(ctx, s)
+		if err != nil || s.state.BootstrapError != "" {
 			s.state.Memory.Attempted = ""
-			s.state.BootstrapError = err.Error()
-			return false, nil //nolint:nilerr // lifecycle shows it, and tries again later
+			return false, err
 		}
 	}
 	if err := s.driver.Reserve(s.driverRequest(), instance.Operation(step.Do)); err != nil {

@@ -1,15 +1,18 @@
 package machine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"k8s.io/client-go/discovery"
+	serverversion "k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
 )
 
 // versionKept is how long the API server's version is taken as known: it changes when the control
@@ -19,7 +22,7 @@ const versionKept = time.Minute
 // apiServer knows the version of the API server that the Nodes talk to. It is safe for concurrent
 // use.
 type apiServer struct {
-	discovery discovery.ServerVersionInterface
+	discovery serverversion.ServerVersionInterface
 	clock     clock.PassiveClock
 
 	mu      sync.Mutex
@@ -49,7 +52,7 @@ func (a *apiServer) current() (string, error) {
 
 // checkBootstrap checks whether there can be user data for a machine that may yet be created, and
 // says how its kubelet fits the API server.
-func (r *reconciler) checkBootstrap(s *machineScope) error {
+func (r *reconciler) checkBootstrap(ctx context.Context, s *machineScope) error {
 	m := s.machine
 	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
 		return nil
@@ -75,8 +78,53 @@ func (r *reconciler) checkBootstrap(s *machineScope) error {
 		s.state.BootstrapError = tooNew
 		return nil
 	}
-	if err := bootstrap.Check(m); err != nil {
-		s.state.BootstrapError = err.Error()
+	return r.userData.check(ctx, s)
+}
+
+// BootstrapConfigs finds what user data needs besides the Machine. A discovery.IncompleteError is
+// shown to the user; after any other error it is asked again.
+type BootstrapConfigs interface {
+	Config(context.Context, *clusterv1alpha1.Machine) (bootstrap.Config, error)
+}
+
+// userData renders the user data of Machines. What the user has to mend becomes the state's
+// BootstrapError: lifecycle shows it, and tries again later.
+type userData struct {
+	configs BootstrapConfigs
+}
+
+// check checks whether there can be user data.
+func (u userData) check(ctx context.Context, s *machineScope) error {
+	config, err := u.configs.Config(ctx, s.machine)
+	if err == nil {
+		err = asIncomplete(bootstrap.Check(s.machine, config))
 	}
-	return nil
+	return s.takeBootstrapError(err)
+}
+
+// render returns the user data, unless there is a BootstrapError.
+func (u userData) render(ctx context.Context, s *machineScope) ([]byte, error) {
+	config, err := u.configs.Config(ctx, s.machine)
+	if err != nil {
+		return nil, s.takeBootstrapError(err)
+	}
+	data, err := bootstrap.Render(s.machine, config, "")
+	return data, s.takeBootstrapError(asIncomplete(err))
+}
+
+// asIncomplete makes an error of rendering the user's to mend.
+func asIncomplete(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &discovery.IncompleteError{Message: err.Error()}
+}
+
+// takeBootstrapError returns the error, unless the user has to mend it.
+func (s *machineScope) takeBootstrapError(err error) error {
+	if incomplete, is := errors.AsType[*discovery.IncompleteError](err); is {
+		s.state.BootstrapError = incomplete.Error()
+		return nil
+	}
+	return err
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/poller"
@@ -179,7 +182,7 @@ func (b *bench) startCore() (stop func()) {
 	b.check(ownership.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(coexistence.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(Add(mgr, Options{
-		Drivers: drivers, MaxConcurrentReconciles: 4, Settle: time.Millisecond, OutdatedNodeDelay: b.outdatedDelay,
+		Drivers: drivers, Bootstrap: configs(mgr.GetClient()), MaxConcurrentReconciles: 4, Settle: time.Millisecond, OutdatedNodeDelay: b.outdatedDelay,
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -195,6 +198,17 @@ func (b *bench) startCore() (stop func()) {
 	}
 	b.Cleanup(stop)
 	return stop
+}
+
+// configs need nothing of the API server: all is said by flags.
+func configs(management client.Reader) BootstrapConfigs {
+	return discovery.New(discovery.Options{
+		Management: management, ConfigMaps: server.user, Workload: server.user, Clock: clock.RealClock{},
+		Flags: bootstrap.Config{
+			Server: "https://api.example.com:6443", CABundle: server.config.CAData, ClientCABundle: server.config.CAData,
+			ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local",
+		},
+	})
 }
 
 func (b *bench) check(err error) {

@@ -133,7 +133,7 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 		// A call that it could be waiting for is not its own.
 		mem.leave(s.key())
 	}
-	if err := r.checkBootstrap(s); err != nil {
+	if err := r.checkBootstrap(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.provision(ctx, s); err != nil {

@@ -36,10 +36,13 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Options are the choices of whoever wires the controllers together. Drivers is required.
+// Options are the choices of whoever wires the controllers together. Drivers and Bootstrap are
+// required.
 type Options struct {
 	// Drivers make and delete the VMs. Whoever adds the controller also starts them.
 	Drivers *driver.Drivers
+	// Bootstrap finds what user data needs besides the Machine.
+	Bootstrap BootstrapConfigs
 	// Workload is the cluster of the Nodes and pods. Default: the manager's own. Another one must
 	// be added to the manager by the caller.
 	Workload cluster.Cluster
@@ -103,6 +106,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		tracer:     o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine"),
 		observable: watch,
 		measures:   measures,
+		userData:   userData{configs: o.Bootstrap},
 		apiServer:  &apiServer{discovery: serverVersion, clock: o.Clock},
 		foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
@@ -170,6 +174,7 @@ type reconciler struct {
 	memories   machineMemories
 	// apiServer is the Nodes'.
 	apiServer *apiServer
+	userData  userData
 	// foreigners knows which Machines are another system's.
 	foreigners coexistence.Reader
 }

@@ -1,0 +1,142 @@
+package bootstrap
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// defaultDomain is the domain of Services in nearly every cluster.
+const defaultDomain = "cluster.local"
+
+// kubeletConfiguration returns the kubelet's configuration: the defaults, over them what the
+// operator and the Machine's annotations set, over these what must not be changed. What was merged
+// is decoded strictly.
+func kubeletConfiguration(m *clusterv1alpha1.Machine, c Config) (string, error) {
+	merged := defaultKubeletConfiguration(c)
+	own, err := readKubeletConfiguration(c.KubeletConfiguration)
+	if err != nil {
+		return "", err
+	}
+	merge(merged, own)
+	annotated, err := annotatedKubeletConfiguration(m.Annotations)
+	if err != nil {
+		return "", err
+	}
+	merge(merged, annotated)
+	taints, err := registrationTaints(m, c)
+	if err != nil {
+		return "", err
+	}
+	merge(merged, fixedKubeletConfiguration(taints))
+	content, err := yaml.Marshal(merged)
+	if err != nil {
+		return "", fmt.Errorf("encode the kubelet's configuration: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(content, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
+		return "", fmt.Errorf("the kubelet's configuration: %w", err)
+	}
+	return string(content), nil
+}
+
+// readKubeletConfiguration reads what the operator set. Unknown fields are an error.
+func readKubeletConfiguration(data []byte) (map[string]any, error) {
+	if err := yaml.UnmarshalStrict(data, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
+		return nil, fmt.Errorf("kubeletConfiguration: %w", err)
+	}
+	var own map[string]any
+	if err := yaml.Unmarshal(data, &own); err != nil {
+		return nil, fmt.Errorf("kubeletConfiguration: %w", err)
+	}
+	return own, nil
+}
+
+// merge puts what is over into base: objects are merged, all else is replaced.
+func merge(base, over map[string]any) {
+	for key, value := range over {
+		below, isObject := base[key].(map[string]any)
+		if inner, both := value.(map[string]any); both && isObject {
+			merged := maps.Clone(below)
+			merge(merged, inner)
+			value = merged
+		}
+		base[key] = value
+	}
+}
+
+// defaultKubeletConfiguration is what operator and user may change. The numbers without a further
+// word are those of Kubermatic's operating-system-manager.
+func defaultKubeletConfiguration(c Config) map[string]any {
+	domain := c.ClusterDomain
+	if domain == "" {
+		domain = defaultDomain
+	}
+	reserved := map[string]any{"cpu": "200m", "memory": "200Mi", "ephemeral-storage": "1Gi"}
+	return map[string]any{
+		"clusterDNS":    c.ClusterDNS,
+		"clusterDomain": domain,
+		"cgroupDriver":  "systemd",
+		// The stub of systemd-resolved would have CoreDNS ask itself: millwright-bootstrap links
+		// what is right for the machine.
+		"resolvConf": "/run/millwright/resolv.conf",
+		// Flatcar's /usr cannot be written to.
+		"volumePluginDir":              "/var/lib/kubelet/volume-plugins",
+		"protectKernelDefaults":        true,
+		"seccompDefault":               true,
+		"kubeReserved":                 reserved,
+		"systemReserved":               maps.Clone(reserved),
+		"mergeDefaultEvictionSettings": true,
+		"maxPods":                      110,
+		"podPidsLimit":                 4096,
+		"containerLogMaxSize":          "50Mi",
+		"containerLogMaxFiles":         5,
+		"serializeImagePulls":          false,
+		"maxParallelImagePulls":        5,
+		// Together less than the 60 s after which some clouds cut the power.
+		"shutdownGracePeriod":             "45s",
+		"shutdownGracePeriodCriticalPods": "15s",
+	}
+}
+
+// fixedKubeletConfiguration is what nobody may change: who may call the kubelet, what its
+// certificates are, and what the machine's other files rely on.
+func fixedKubeletConfiguration(taints []corev1.Taint) map[string]any {
+	fixed := map[string]any{
+		"apiVersion": kubeletv1beta1.SchemeGroupVersion.String(),
+		"kind":       "KubeletConfiguration",
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false},
+			"webhook":   map[string]any{"enabled": true},
+			"x509":      map[string]any{"clientCAFile": clientCAPath},
+		},
+		"authorization":            map[string]any{"mode": string(kubeletv1beta1.KubeletAuthorizationModeWebhook)},
+		"rotateCertificates":       true,
+		"serverTLSBootstrap":       true,
+		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+		"registerNode":             true,
+		"registerWithTaints":       taintList(taints),
+	}
+	// The kubelet would serve without TLS bootstrap, or without asking who calls.
+	for _, unset := range []string{"tlsCertFile", "tlsPrivateKeyFile"} {
+		fixed[unset] = ""
+	}
+	fixed["readOnlyPort"] = 0
+	return fixed
+}
+
+// taintList leaves out what a taint of the kubelet's configuration does not have.
+func taintList(taints []corev1.Taint) []corev1.Taint {
+	if taints == nil {
+		return []corev1.Taint{}
+	}
+	for i := range taints {
+		taints[i].TimeAdded = (*metav1.Time)(nil)
+	}
+	return taints
+}

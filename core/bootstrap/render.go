@@ -1,0 +1,103 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// MaxUserDataBytes is the most that every cloud takes.
+const MaxUserDataBytes = 64 << 10
+
+// encode writes a machine down in the format that its operating system reads at its first boot.
+type encode func(*clusterv1alpha1.Machine, contents) ([]byte, error)
+
+// contents are what is put on a machine.
+type contents struct {
+	files []File
+	units []Unit
+}
+
+// encoders of the operating systems that can be set up.
+var encoders = map[clusterv1alpha1.OperatingSystem]encode{
+	clusterv1alpha1.OperatingSystemUbuntu: encodeCloudConfig,
+}
+
+// Check returns an error that names what in the machine's spec or in the configuration cannot be
+// rendered. Only Render finds out that the user data would be too long.
+func Check(m *clusterv1alpha1.Machine, c Config) error {
+	_, err := assemble(m, c, "")
+	return err
+}
+
+// Render returns the machine's user data, or an error that names what in the machine's spec or in
+// the configuration cannot be rendered. It is pure. token is the bootstrap token of this machine
+// alone, ID.SECRET; without one the machine cannot join.
+func Render(m *clusterv1alpha1.Machine, c Config, token string) ([]byte, error) {
+	all, err := assemble(m, c, token)
+	if err != nil {
+		return nil, err
+	}
+	data, err := encoders[m.Spec.ProviderSpec.Value.OperatingSystem](m, all)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxUserDataBytes {
+		return nil, fmt.Errorf("the user data has %d bytes, at most %d are possible: use fewer labels, taints or sshPublicKeys",
+			len(data), MaxUserDataBytes)
+	}
+	return data, nil
+}
+
+// assemble collects what is put on the machine.
+func assemble(m *clusterv1alpha1.Machine, c Config, token string) (contents, error) {
+	if err := checkMachine(m); err != nil {
+		return contents{}, err
+	}
+	if err := checkConfig(c); err != nil {
+		return contents{}, err
+	}
+	var all contents
+	for _, part := range []func(*clusterv1alpha1.Machine, Config) ([]File, error){
+		authorityFiles, kubeletFiles, containerdFiles, artifactFiles, systemFiles,
+	} {
+		files, err := part(m, c)
+		if err != nil {
+			return contents{}, err
+		}
+		all.files = append(all.files, files...)
+	}
+	kubeconfig, err := bootstrapKubeconfig(c.Server, token)
+	if err != nil {
+		return contents{}, err
+	}
+	all.files = append(all.files, kubeconfig)
+	if err := all.addStatic(m, c); err != nil {
+		return contents{}, err
+	}
+	return all, all.addOwn(c)
+}
+
+// checkMachine checks what stands in the machine's spec as it is used.
+func checkMachine(m *clusterv1alpha1.Machine) error {
+	value := &m.Spec.ProviderSpec.Value
+	if _, known := encoders[value.OperatingSystem]; !known {
+		return fmt.Errorf("operatingSystem %q cannot be set up: use %q", value.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
+	}
+	for i, key := range value.SSHPublicKeys {
+		if !isSingleLine(key) {
+			return fmt.Errorf("sshPublicKeys[%d]: must be a single line", i)
+		}
+	}
+	if problems := validation.IsDNS1123Subdomain(m.Name); len(problems) > 0 {
+		return fmt.Errorf("the Node's name %q: %s", m.Name, problems[0])
+	}
+	// Linux takes no longer host name, and a certificate no longer common name.
+	if len(m.Name) > validation.DNS1123LabelMaxLength {
+		return fmt.Errorf("the Node's name %q: must have at most %d characters: shorten the MachineDeployment's name",
+			m.Name, validation.DNS1123LabelMaxLength)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// readCloudConfig reads user data back, strictly.
+func readCloudConfig(t testing.TB, data []byte) cloudConfig {
+	t.Helper()
+	var read cloudConfig
+	if !strings.HasPrefix(string(data), header) {
+		t.Fatalf("the user data begins with %.20q", data)
+	}
+	if err := yaml.UnmarshalStrict(data, &read); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// contentOf returns the content of one file, which must be there once.
+func contentOf(t testing.TB, files []writeFile, path string) string {
+	t.Helper()
+	var found []string
+	for _, f := range files {
+		if f.Path == path {
+			found = append(found, f.Content)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%s is there %d times", path, len(found))
+	}
+	return found[0]
+}
+
+func TestLIFE2_UbuntuGetsWhatANodeNeeds(t *testing.T) {
+	data, err := Render(worker(), cluster(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := readCloudConfig(t, data)
+	if read.Hostname != "worker-1" || !read.PackageUpgrade || !read.PackageRebootIfRequired || len(read.SSHAuthorizedKeys) != 1 {
+		t.Errorf("the cloud-config says %+v", read)
+	}
+	for path, want := range map[string]string{
+		"/etc/kubernetes/bootstrap-kubelet.conf":           "token: " + token,
+		"/etc/kubernetes/pki/ca.crt":                       "BEGIN CERTIFICATE",
+		"/etc/kubernetes/pki/client-ca.crt":                "BEGIN CERTIFICATE",
+		"/var/lib/kubelet/config.yaml":                     "serverTLSBootstrap: true",
+		"/etc/default/kubelet":                             `KUBELET_EXTRA_ARGS="--hostname-override=worker-1 --node-labels=a=,b=2,topology.kubernetes.io/zone=z"`,
+		"/etc/millwright/kubelet-version":                  "1.36.3\n",
+		"/etc/millwright/artifacts":                        "amd64 kubelet 1.36.3 file /opt/bin https://dl.k8s.io/v1.36.3/bin/linux/amd64/kubelet",
+		"/etc/containerd/config.toml":                      `sandbox = "registry.k8s.io/pause:3.10.2"`,
+		"/etc/systemd/system/containerd.service":           "ExecStart=/usr/local/bin/containerd",
+		"/etc/systemd/system/kubelet.service":              "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf",
+		"/etc/systemd/system/millwright-bootstrap.service": "Type=oneshot",
+		"/etc/systemd/system/millwright-cleanup.path":      "kubelet-client-current.pem",
+		"/etc/modules-load.d/millwright.conf":              "br_netfilter",
+		"/etc/sysctl.d/99-zz-millwright.conf":              "vm.overcommit_memory = 1",
+		"/etc/systemd/logind.conf.d/zz-millwright.conf":    "InhibitDelayMaxSec=45",
+		"/opt/bin/millwright-bootstrap":                    "#!/bin/bash",
+	} {
+		if got := contentOf(t, read.WriteFiles, path); !strings.Contains(got, want) {
+			t.Errorf("%s lacks %q:\n%s", path, want, got)
+		}
+	}
+	for _, f := range read.WriteFiles {
+		secret := strings.Contains(f.Content, token)
+		if secret != (f.Path == kubeconfigPath) || secret && f.Permissions != "0600" {
+			t.Errorf("%s of mode %s: holds the token: %t", f.Path, f.Permissions, secret)
+		}
+	}
+}
+
+// TestRenderRefuses: what cannot be rendered is named.
+func TestRenderRefuses(t *testing.T) {
+	many := map[string]string{}
+	for i := range 2000 {
+		many[fmt.Sprintf("label-%d", i)] = strings.Repeat("v", 63)
+	}
+	for name, c := range map[string]struct {
+		machine *clusterv1alpha1.Machine
+		names   string
+	}{
+		"another system":          {worker(func(m *clusterv1alpha1.Machine) { m.Spec.ProviderSpec.Value.OperatingSystem = "plan9" }), "plan9"},
+		"a name with a space":     {worker(func(m *clusterv1alpha1.Machine) { m.Name = "a b" }), "a b"},
+		"a name of 64 characters": {worker(func(m *clusterv1alpha1.Machine) { m.Name = strings.Repeat("n", 64) }), "at most 63"},
+		"a label that breaks out": {worker(func(m *clusterv1alpha1.Machine) { m.Labels["x"] = `y" --v=9` }), `x=y`},
+		"a taint without effect":  {worker(func(m *clusterv1alpha1.Machine) { m.Spec.Taints[0].Effect = "" }), "example.com/gpu"},
+		"a key of two lines": {worker(func(m *clusterv1alpha1.Machine) {
+			m.Spec.ProviderSpec.Value.SSHPublicKeys = []string{"a", "b\nruncmd: []"}
+		}), "sshPublicKeys[1]"},
+		"too much": {worker(func(m *clusterv1alpha1.Machine) { m.Labels = many }), "fewer labels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := Render(c.machine, cluster(), token)
+			if err == nil || !strings.Contains(err.Error(), c.names) {
+				t.Errorf("error %v, want one that names %q", err, c.names)
+			}
+			if data != nil {
+				t.Errorf("%d bytes besides the error", len(data))
+			}
+			if err := Check(c.machine, cluster()); name != "too much" && (err == nil || !strings.Contains(err.Error(), c.names)) {
+				t.Errorf("the check says %v, want an error that names %q", err, c.names)
+			}
+		})
+	}
+}
+
+// TestKubeletLabel follows NodeRestriction.
+func TestKubeletLabel(t *testing.T) {
+	for key, want := range map[string]bool{
+		"a": true, "example.com/a": true, "notkubernetes.io/a": true,
+		"kubernetes.io/hostname": true, "topology.kubernetes.io/zone": true, "node.kubernetes.io/x": true, "a.kubelet.kubernetes.io/x": true,
+		"node-role.kubernetes.io/worker": false, "kubernetes.io/x": false, "k8s.io/x": false, "cluster.k8s.io/x": false,
+		"node-restriction.kubernetes.io/x": false,
+	} {
+		if got := KubeletLabel(key); got != want {
+			t.Errorf("%s: %t, want %t", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package bootstrap
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// static holds the files that are the same on every machine, below a folder for whom they are for:
+//
+//	common               every machine
+//	ubuntu, flatcar      machines of this operating system
+//	autoupdate/SYSTEM    with disableAutoUpdate
+//	metadata             with blockMetadata
+//
+//go:embed all:static
+var static embed.FS
+
+// enabledUnits start at each boot; the others are started by them.
+var enabledUnits = []string{
+	"millwright-bootstrap.service", "millwright-metadata.service", "containerd.service", "kubelet.service",
+	"millwright-report.service", "millwright-cleanup.path",
+}
+
+// addStatic adds the static files and units.
+func (all *contents) addStatic(m *clusterv1alpha1.Machine, c Config) error {
+	value := &m.Spec.ProviderSpec.Value
+	folders := []string{"common", string(value.OperatingSystem)}
+	if value.OperatingSystemSpec.DisableAutoUpdate {
+		folders = append(folders, path.Join("autoupdate", string(value.OperatingSystem)))
+	}
+	if c.BlockMetadata {
+		folders = append(folders, "metadata")
+	}
+	for _, folder := range folders {
+		if err := all.addFolder(path.Join("static", folder)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (all *contents) addFolder(folder string) error {
+	err := fs.WalkDir(static, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := static.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		file := File{Path: strings.TrimPrefix(name, folder), Content: string(content)}
+		if path.Dir(file.Path) == unitDirectory {
+			unit := path.Base(file.Path)
+			all.units = append(all.units, Unit{Name: unit, Content: file.Content, Enabled: slices.Contains(enabledUnits, unit)})
+			return nil
+		}
+		if strings.HasPrefix(file.Path, "/opt/bin/") {
+			file.Mode = 0o755
+		}
+		all.files = append(all.files, file)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read embedded %s: %w", folder, err)
+	}
+	return nil
+}
