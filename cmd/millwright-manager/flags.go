@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/millwright-dev/millwright/cmd/nodeflags"
 	"github.com/millwright-dev/millwright/core/controllers/orphangc"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -31,6 +32,7 @@ const maxVerbosity = 7
 func parse(args []string) (settings, error) {
 	var s settings
 	var drivers, endpoints []string
+	var nodes nodeflags.Flags
 	skew := choice{value: skewWarn, among: []string{skewWarn, skewEnforce}}
 	orphans := choice{value: orphansDelete, among: []string{orphansOff, orphansReport, orphansDelete}}
 	hostname, err := os.Hostname()
@@ -66,11 +68,15 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&o.ProfilingAddress, "profiling-bind-address", "", "Where Go's profiles are served (/debug/pprof), on a loopback address only; empty switches it off.")
 	flags.StringVar(&o.TracingEndpoint, "tracing-endpoint", "", "Collector that gets OpenTelemetry traces by OTLP over gRPC, as https://host:port or unix:///PATH; empty switches them off.")
 	specFlags(flags, o, &endpoints)
+	nodes.Add(flags)
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
 	if flags.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q: everything is a flag, see --help", flags.Arg(0))
+	}
+	if o.Nodes, err = nodes.Config(); err != nil {
+		return s, err
 	}
 	s.verbosity = min(s.verbosity, maxVerbosity)
 	o.EnforceSkew = skew.value == skewEnforce

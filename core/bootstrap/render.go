@@ -22,7 +22,8 @@ type contents struct {
 
 // encoders of the operating systems that can be set up.
 var encoders = map[clusterv1alpha1.OperatingSystem]encode{
-	clusterv1alpha1.OperatingSystemUbuntu: encodeCloudConfig,
+	clusterv1alpha1.OperatingSystemUbuntu:  encodeCloudConfig,
+	clusterv1alpha1.OperatingSystemFlatcar: encodeIgnition,
 }
 
 // Check returns an error that names what in the machine's spec or in the configuration cannot be
@@ -84,7 +85,8 @@ func assemble(m *clusterv1alpha1.Machine, c Config, token string) (contents, err
 func checkMachine(m *clusterv1alpha1.Machine) error {
 	value := &m.Spec.ProviderSpec.Value
 	if _, known := encoders[value.OperatingSystem]; !known {
-		return fmt.Errorf("operatingSystem %q cannot be set up: use %q", value.OperatingSystem, clusterv1alpha1.OperatingSystemUbuntu)
+		return fmt.Errorf("operatingSystem %q cannot be set up: use %q or %q", value.OperatingSystem,
+			clusterv1alpha1.OperatingSystemUbuntu, clusterv1alpha1.OperatingSystemFlatcar)
 	}
 	for i, key := range value.SSHPublicKeys {
 		if !isSingleLine(key) {

@@ -85,7 +85,7 @@ var templateMistakes = []mistake{
 	{"valueFrom without a name", []edit{{providerSpec + ".valueFrom", "{machineClass: {name: ''}}"}}, providerSpec + ".valueFrom.machineClass.name", "at least 1 chars"},
 	{"valueFrom without value", []edit{{providerSpec, "{valueFrom: {machineClass: {name: a}}}"}}, providerValue, "Required value"},
 	{"clusterRef without a name", []edit{{templateSpec + ".clusterRef", "{}"}}, templateSpec + ".clusterRef.name", "Required value"},
-	{"unknown operating system", []edit{{providerValue + ".operatingSystem", "windows"}}, providerValue + ".operatingSystem", `supported values: "ubuntu"`},
+	{"unknown operating system", []edit{{providerValue + ".operatingSystem", "windows"}}, providerValue + ".operatingSystem", `supported values: "ubuntu", "flatcar"`},
 	{"unknown setting of the operating system", []edit{{providerValue + ".operatingSystemSpec", "{upgrade: true}"}}, providerValue + ".operatingSystemSpec.upgrade", "unknown field"},
 	{"empty ssh key", []edit{{providerValue + ".sshPublicKeys", `[""]`}}, providerValue + ".sshPublicKeys[0]", "at least 1 chars"},
 	{"taint with unknown effect", []edit{{templateSpec + ".taints", "[{key: a, effect: Never}]"}}, templateSpec + ".taints[0].effect", `supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`},

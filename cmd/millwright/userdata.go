@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/cmd/nodeflags"
+	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
+)
+
+// maskedToken stands where a machine has its bootstrap token.
+const maskedToken = "xxxxxx.xxxxxxxxxxxxxxxx"
+
+func userDataCommand() *cobra.Command {
+	var (
+		where clusterFlags
+		nodes nodeflags.Flags
+		file  string
+	)
+	command := &cobra.Command{
+		Use:   "userdata -f FILE",
+		Short: "Print the user data that a machine would get, with its token masked",
+		Long: "Print the user data that a machine would get, with its token masked. FILE holds a Machine, MachineSet or MachineDeployment, and its\n" +
+			"Cluster if that is not applied yet. Give the --node- flags that the manager has. What neither says is read from the cluster.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := nodes.Config()
+			if err != nil {
+				return err
+			}
+			given, err := readManifests(file, command.InOrStdin())
+			if err != nil {
+				return err
+			}
+			c, namespace, err := where.connect(corev1.AddToScheme, discoveryv1.AddToScheme, clusterv1alpha1.AddToScheme)
+			given.cluster = reader{client: c, err: err}
+			given.machine.Namespace = cmp.Or(given.machine.Namespace, namespace)
+			data, err := given.userData(command.Context(), config)
+			if err != nil {
+				return err
+			}
+			_, err = command.OutOrStdout().Write(append(bytes.TrimRight(data, "\n"), '\n'))
+			return err
+		},
+	}
+	command.Flags().StringVarP(&file, "filename", "f", "-", "The file; - is the standard input.")
+	where.add(command.Flags(), "", "Namespace of the machine where FILE does not say. Empty: the kubeconfig's.")
+	nodes.Add(command.Flags())
+	return command
+}
+
+// manifests are a machine and the Clusters beside it. What is not among them is read from cluster.
+type manifests struct {
+	machine  *clusterv1alpha1.Machine
+	clusters []*clusterv1alpha1.Cluster
+	cluster  reader
+}
+
+// reader is a client, or why there is none.
+type reader struct {
+	client client.Reader
+	err    error
+}
+
+// userData renders what the machine would get.
+func (m *manifests) userData(ctx context.Context, flags bootstrap.Config) ([]byte, error) {
+	config, err := discovery.New(discovery.Options{
+		Flags: flags, Management: m, ConfigMaps: m, Workload: m, Clock: clock.RealClock{},
+	}).Config(ctx, m.machine)
+	if err != nil {
+		return nil, err
+	}
+	return bootstrap.Render(m.machine, config, maskedToken)
+}
+
+// Get returns a Cluster of the file, and all else from the cluster.
+func (m *manifests) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	if wanted, is := into.(*clusterv1alpha1.Cluster); is {
+		for _, c := range m.clusters {
+			if c.Name == key.Name {
+				c.DeepCopyInto(wanted)
+				return nil
+			}
+		}
+	}
+	if m.cluster.err != nil {
+		return m.cluster.err
+	}
+	return m.cluster.client.Get(ctx, key, into, o...)
+}
+
+// List is of no use here.
+func (m *manifests) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.ErrUnsupported
+}
+
+// readManifests reads a file of one machine, or of what machines are made from.
+func readManifests(file string, stdin io.Reader) (*manifests, error) {
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(stdin)
+	} else {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m manifests
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = m.add(document)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if m.machine == nil {
+		return nil, fmt.Errorf("%s: holds no Machine, MachineSet or MachineDeployment", file)
+	}
+	return &m, nil
+}
+
+// add takes over one document. Of several machines the first counts.
+func (m *manifests) add(document []byte) error {
+	var kind struct {
+		Kind string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(document, &kind); err != nil {
+		return err
+	}
+	var err error
+	machine := &clusterv1alpha1.Machine{}
+	switch kind.Kind {
+	case "Machine":
+		err = yaml.UnmarshalStrict(document, machine)
+	case "MachineSet":
+		set := &clusterv1alpha1.MachineSet{}
+		err = yaml.UnmarshalStrict(document, set)
+		machine = fromTemplate(set.Namespace, set.Name, set.Spec.Template)
+	case "MachineDeployment":
+		deployment := &clusterv1alpha1.MachineDeployment{}
+		err = yaml.UnmarshalStrict(document, deployment)
+		machine = fromTemplate(deployment.Namespace, deployment.Name, deployment.Spec.Template)
+	case "Cluster":
+		c := &clusterv1alpha1.Cluster{}
+		m.clusters = append(m.clusters, c)
+		return yaml.UnmarshalStrict(document, c)
+	default:
+		return nil
+	}
+	if m.machine == nil {
+		m.machine = machine
+	}
+	return err
+}
+
+// fromTemplate is a Machine as it would be made; its name ends as nobody knows yet.
+func fromTemplate(namespace, name string, t clusterv1alpha1.MachineTemplateSpec) *clusterv1alpha1.Machine {
+	m := &clusterv1alpha1.Machine{}
+	m.Namespace, m.Name = namespace, name+"-xxxxx"
+	m.Labels, m.Annotations = t.Labels, t.Annotations
+	m.Spec = t.Spec
+	return m
+}
