@@ -24,7 +24,7 @@ BESIDE       := TestDRV|TestAPI9|TestOPS11|OpenStack
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
-PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations core/driver/limiter)
+PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations core/driver/limiter core/bootstrap/token core/bootstrap/csr)
 
 # Every folder in a cmd folder that holds a command becomes bin/FOLDER.
 COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*/main.go providers/*/cmd/*/main.go test/*/cmd/*/main.go))

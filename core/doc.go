@@ -17,6 +17,7 @@
 //	instance         what is known of a VM, what came of a call, how it failed, and how long to
 //	                 wait then
 //	driver/limiter   whose turn it is to call a driver
+//	bootstrap/token  the bootstrap token of a machine: its id, its Secret, how long it lasts
 //
 // The packages that do I/O for them:
 //

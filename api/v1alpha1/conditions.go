@@ -93,6 +93,12 @@ const ReasonMachineReady = "MachineReady"
 const (
 	// ReasonBootstrapRendered (True): the user data can be rendered.
 	ReasonBootstrapRendered = "BootstrapRendered"
+	// ReasonBootstrapTokenDeleted (True): the user data has served. The machine's Node
+	// is there, and its bootstrap token was deleted.
+	ReasonBootstrapTokenDeleted = "TokenDeleted"
+	// ReasonBootstrapTokenMissing (True): the VM was asked for, its Node is not there,
+	// and there is no bootstrap token. A VM that was made to join with one never does.
+	ReasonBootstrapTokenMissing = "TokenMissing"
 	// ReasonKubeletTooOld (True): the user data can be rendered, for a kubelet that
 	// is further behind the API server than Kubernetes supports.
 	ReasonKubeletTooOld = "KubeletTooOld"

@@ -27,9 +27,19 @@ func decideBootstrap(s State, d decision) (decision, bool) {
 	case s.BootstrapWarning != "":
 		d.bootstrapReason = clusterv1alpha1.ReasonKubeletTooOld
 	default:
-		d.bootstrapReason = clusterv1alpha1.ReasonBootstrapRendered
+		d.bootstrapReason = renderedReason(s)
 	}
 	return d, false
+}
+
+// renderedReason is the reason of a machine with whose user data nothing is wrong. That of a
+// machine that runs stays as it is, but for a warning that is over.
+func renderedReason(s State) string {
+	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
+	if isTokenDeleted(s) && recorded != clusterv1alpha1.ReasonBootstrapRendered {
+		return clusterv1alpha1.ReasonBootstrapTokenDeleted
+	}
+	return clusterv1alpha1.ReasonBootstrapRendered
 }
 
 // awaitUserData waits for user data to create a VM with. What is wrong may be outside the Machine:
@@ -184,6 +194,11 @@ func describeBootstrapReady(s State, d decision) metav1.Condition {
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning)
 	case clusterv1alpha1.ReasonBootstrapRendered:
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The user data can be rendered.")
+	case clusterv1alpha1.ReasonBootstrapTokenMissing:
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason,
+			"There is no bootstrap token of this machine any more, or never was: a VM that needs one to join never joins. Delete the Machine then.")
+	case clusterv1alpha1.ReasonBootstrapTokenDeleted:
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The machine's Node is there; its bootstrap token is deleted.")
 	}
 	return s.Machine.Status.Condition(typ)
 }

@@ -10,8 +10,8 @@
 // decide goes through the parts of a life until one has decided. A file has one part or a few, with
 // the conditions that tell of them:
 //
-//	on the way in:  identity.go → create.go → instance.go → join.go → console.go
-//	on the way out: identity.go → drain.go → delete.go
+//	on the way in:  identity.go → create.go → instance.go → token.go → join.go → console.go
+//	on the way out: identity.go → drain.go → delete.go → token.go
 //	in between:     operator.go: pause, delete now, forget
 //
 // Read next.go, state.go and step.go first; memory.go remembers, describe.go describes and
@@ -33,6 +33,8 @@
 //   - Never again. A uid that had a VM gets no other: a VM that is gone fails its machine.
 //   - Patience. What is late is late by a clock that runs only while things can be observed:
 //     nothing is given up because a driver, the API server or this process was away.
+//   - Token. A machine that is Running has no bootstrap token, and none is left when the machine is
+//     over. While a VM may still need it, it is extended.
 //   - Forgotten. A machine that somebody with the right to do so gives up goes without its VM. What
 //     it leaves behind is written down before.
 //   - Brake. For a paused machine nothing is done but to show that it is paused.

@@ -27,12 +27,12 @@ func Next(s State) Step {
 func decide(s State) decision {
 	life := []part{
 		decidePause, decideIdentity, decideDeleteNow, decideFailed, decideUID, decideAdoption, decideBootstrap,
-		decideInstance, decideNode,
+		decideToken, decideInstance, decideTokenUsed, decideNode,
 	}
 	if s.isDeleting() {
 		life = []part{
 			decidePause, decideUnadopted, decideLateInstance, decideForget, decideDrain, decideDelete, decideRemoveNode,
-			decideRelease,
+			decideTokenOver, decideRelease,
 		}
 	}
 	recorded := s.Machine.Status

@@ -42,6 +42,9 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 		return
 	}
 	from, to := recorded.Status.Phase, s.Phase
+	if to == clusterv1alpha1.MachinePhaseRunning && w.token != nil {
+		w.breaks("a machine that is Running has a token")
+	}
 	free := to == clusterv1alpha1.MachinePhaseDeleting || to == clusterv1alpha1.MachinePhaseUnknown && from != clusterv1alpha1.MachinePhaseFailed
 	if from != to && !free && !slices.Contains(strings.Fields(edges[from]), string(to)) {
 		w.breaks("phase went from %q to %q", from, to)
@@ -117,6 +120,7 @@ func (w *world) inspect(s State, step Step) {
 		w.breaks("a timer in the past")
 	}
 	w.inspectIdentity(s, step)
+	w.inspectToken(s, step)
 	if drained := step.Memory.Drained; drained.Reason == clusterv1alpha1.ReasonNodeUnreachable && s.Memory.Drained != drained {
 		w.inspectUnreachable(s)
 	}
@@ -125,6 +129,19 @@ func (w *world) inspect(s State, step Step) {
 	}
 	if !step.Write && step.Do == Nothing && !step.Status.Equal(s.Machine.Status) {
 		w.breaks("a status that is neither recorded nor written")
+	}
+}
+
+// inspectToken judges whether the token of a VM lasts that has yet to join: it is extended in time,
+// or somebody looks again when it has to be.
+func (w *world) inspectToken(s State, step Step) {
+	awaited := s.Machine.DeletionTimestamp.IsZero() && s.Machine.Paused == (Pause{}) && s.Node.Match != NodeFound &&
+		(step.Status.Phase == clusterv1alpha1.MachinePhaseProvisioning || step.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned)
+	if !awaited || w.vm == nil || w.vmToken == 0 || w.token == nil || w.token.serial != w.vmToken || step.Do != Nothing {
+		return
+	}
+	if renewAt := w.token.expires.Add(-tokenMargin); s.Machine.ProviderID != "" && (step.RequeueAt.IsZero() || step.RequeueAt.After(renewAt)) {
+		w.breaks("the token has to be extended at %s, the machine is looked at again at %s", renewAt, step.RequeueAt)
 	}
 }
 
@@ -437,7 +454,7 @@ func TestRefusedAfterAnother(t *testing.T) {
 	}
 }
 
-// TestWrites: without faults a machine costs at most six writes until it is Running, its birth
+// TestWrites: without faults a machine costs at most eight writes until it is Running, its birth
 // included. It costs at most five to be deleted, the order to delete it included.
 func TestWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -465,7 +482,7 @@ func TestWrites(t *testing.T) {
 				phases = append(phases, p)
 			}
 		}
-		if w.writes > 6 {
+		if w.writes > 8 {
 			t.Fatalf("%d writes until Running", w.writes)
 		}
 		w.settleDown()

@@ -20,6 +20,8 @@ type State struct {
 	BootstrapWarning string
 	Driver           Driver
 	Node             Node
+	// Token is what this process knows of the machine's bootstrap token.
+	Token Token
 	// Clock tells how much of the time could be observed.
 	Clock Clock
 	// Drain is what the drain's pass found that was made for this state; nil before it.
@@ -140,6 +142,15 @@ type Node struct {
 	// Message is that of the Node's condition Ready as it is just now. It may change with each
 	// heartbeat.
 	Message string
+}
+
+// Token is what a process knows of a machine's bootstrap token.
+type Token struct {
+	// Known: this process has read or written it, and nobody else writes it.
+	Known bool
+	// RenewAt is when it has to be extended if the machine still needs it; zero where there is
+	// none.
+	RenewAt time.Time
 }
 
 // NodeMatch says how many Nodes fit the machine.

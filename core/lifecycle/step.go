@@ -40,6 +40,10 @@ const (
 	DeleteNow Action = "Dismiss"
 	// Create starts CreateMachine, once the status is written.
 	Create Action = "Create"
+	// RenewToken reads the machine's bootstrap token, and extends it if it is about to expire.
+	RenewToken Action = "RenewToken"
+	// DeleteToken deletes the machine's bootstrap token.
+	DeleteToken Action = "DeleteToken"
 	// RecordProviderID sets spec.providerID to Step.ProviderID.
 	RecordProviderID Action = "Record"
 	// ReadConsole has the driver asked for what the VM has written to its console. The answer wakes

@@ -11,9 +11,10 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// given is a machine of a set, new unless changes say otherwise.
+// given is a machine of a set, new unless changes say otherwise. It needs no bootstrap token.
 func given(changes ...func(*State)) State {
 	s := State{
+		Token:   Token{Known: true},
 		Now:     epoch.Add(time.Hour),
 		Machine: Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, UnreachableAfter: 5 * time.Minute},
 		Driver:  Driver{Ready: true, CreateSettle: settle, LeadingSince: epoch},

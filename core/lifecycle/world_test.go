@@ -68,6 +68,13 @@ type world struct {
 	renewed       time.Time
 	quiet         time.Duration
 
+	// token is the one that the API server holds, known what the process knows of it. vmToken is
+	// the serial number of that with which the VM was made. Tokens are numbered from 1.
+	token   *bootstrapToken
+	known   Token
+	vmToken int
+	tokens  int
+
 	// forgot: the machine went without its VM, as was asked.
 	forgot bool
 
@@ -81,10 +88,59 @@ type world struct {
 type call struct {
 	op      instance.Operation
 	started time.Time
+	token   int
 }
 
-// landing is a create whose request is still in flight, and when it lands.
-type landing struct{ at time.Time }
+// landing is a create whose request is still in flight, when it lands, and with which token.
+type landing struct {
+	at    time.Time
+	token int
+}
+
+// bootstrapToken lasts until it expires; then it is cleaned away.
+type bootstrapToken struct {
+	serial  int
+	expires time.Time
+}
+
+// tokenLife is how long a token lasts, tokenMargin how long before its end it is extended.
+const tokenLife, tokenMargin = 25 * time.Minute, 2 * time.Minute
+
+// mint has the machine have a token, before a create. A VM that was made, or may be, has the one of
+// before for as long as that is valid.
+func (w *world) mint() {
+	w.renew()
+	if w.token != nil {
+		return
+	}
+	w.writes++
+	w.tokens++
+	w.token = &bootstrapToken{w.tokens, w.now.Add(tokenLife)}
+	w.known.RenewAt = w.token.expires.Add(-tokenMargin)
+}
+
+// renew reads the token, and extends it if it is about to expire.
+func (w *world) renew() {
+	w.known = Token{Known: true}
+	if w.token == nil {
+		return
+	}
+	if !w.now.Before(w.token.expires.Add(-tokenMargin)) {
+		w.writes++
+		w.token.expires = w.now.Add(tokenLife)
+	}
+	w.known.RenewAt = w.token.expires.Add(-tokenMargin)
+}
+
+func (w *world) deleteToken(s *State) {
+	switch {
+	case s.Machine.DeletionTimestamp.IsZero() && s.Node.Match != NodeFound:
+		w.breaks("the token goes before the Node is there")
+	case w.token != nil:
+		w.writes++
+	}
+	w.token, w.known = nil, Token{Known: true}
+}
 
 func newWorld(standalone bool) *world {
 	m := Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, StartupTimeout: 20 * time.Minute, UnreachableAfter: 30 * time.Second}
@@ -102,7 +158,7 @@ func (w *world) comeWithID(restored, there bool) {
 		w.born, w.node = "cloud:///1", there
 	}
 	if restored && there {
-		w.boot()
+		w.boot(0)
 		w.vm.State, w.made = instance.Running, 1
 	}
 	w.api.ProviderID = w.born
@@ -132,7 +188,7 @@ func (w *world) sync() {
 
 func (w *world) state() State {
 	s := State{
-		Now: w.now, Machine: w.cache, Memory: w.memory, Clock: w.clock,
+		Now: w.now, Machine: w.cache, Memory: w.memory, Clock: w.clock, Token: w.known,
 		Driver: Driver{
 			Ready: !w.away, Unready: "away", Throttled: w.full, CreateSettle: settle, LeadingSince: w.leading,
 			UnderWay: w.call != nil, Outcome: w.outcome, LastPoll: w.look,
@@ -247,6 +303,18 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		}
 		w.console = &instance.Console{UnderWay: true}
 		s.Driver.Console = w.console
+	case RenewToken, DeleteToken:
+		if lose() != goes {
+			w.crash()
+			return true
+		}
+		if step.Do == DeleteToken {
+			w.deleteToken(s)
+		}
+		if step.Do == RenewToken {
+			w.renew()
+		}
+		s.Token = w.known
 	case SyncNode:
 		w.syncNode()
 		s.Node.Synced = true
@@ -319,6 +387,13 @@ func (w *world) beat(renews, silent, alone bool) {
 }
 
 func (w *world) mutate(s *State, step Step, lose func() fate) bool {
+	if step.Do == Create {
+		if w.dark {
+			w.memory.Attempted = ""
+			return true
+		}
+		w.mint()
+	}
 	if step.Write && !w.writeStatus(s, step, lose) {
 		w.memory.Attempted = ""
 		return true
@@ -347,6 +422,9 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 		op = instance.Delete
 	}
 	w.call = &call{op: op, started: w.now}
+	if w.token != nil {
+		w.call.token = w.token.serial
+	}
 	return true
 }
 
@@ -360,6 +438,9 @@ func (w *world) release(s *State, lose func() fate) {
 	recorded := w.api.Status.Condition(clusterv1alpha1.ConditionInstanceReady)
 	w.api = nil
 	w.forgot = s.Machine.Forgotten
+	if w.token != nil {
+		w.breaks("a token is left of a machine that is over")
+	}
 	switch {
 	case w.forgot && w.ours && s.Node.Match == NodeFound:
 		w.breaks("forgotten with its Node")
@@ -380,8 +461,9 @@ func (w *world) release(s *State, lose func() fate) {
 // or may yet.
 func (w *world) crash() {
 	if w.call != nil && w.call.op == instance.Create && w.vm == nil {
-		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
+		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second), w.call.token})
 	}
+	w.known = Token{}
 	w.memory, w.call, w.outcome, w.look, w.syncs = Memory{}, nil, nil, nil, nil
 	w.console, w.asked = nil, 0
 	w.handed = w.api != nil && w.api.Status.LastKnownState != nil
@@ -413,11 +495,14 @@ func (w *world) pass(d time.Duration) {
 	if w.clock.Runs {
 		w.clock.Cloud += d
 	}
+	if w.token != nil && w.now.After(w.token.expires) {
+		w.token = nil
+	}
 	w.landed = slices.DeleteFunc(w.landed, func(l landing) bool {
 		if l.at.After(w.now) {
 			return false
 		}
-		w.boot()
+		w.boot(l.token)
 		if w.api == nil && !w.forgot {
 			w.breaks("a VM landed after its machine was over")
 		}
@@ -425,9 +510,10 @@ func (w *world) pass(d time.Duration) {
 	})
 }
 
-// boot makes the VM, unless the uid has one.
-func (w *world) boot() {
+// boot makes the VM with a token, unless the uid has one.
+func (w *world) boot(token int) {
 	if w.vm == nil {
+		w.vmToken = token
 		w.made++
 		w.waitsFrom = w.clock.Cloud
 		w.vm = &instance.Instance{
@@ -453,13 +539,13 @@ func (w *world) answer(class instance.Class, reached bool) {
 		o.Failure = &instance.Failure{Class: class, Reason: string(class), Message: "the cloud's words"}
 	}
 	if class == "" || reached {
-		w.act(c.op)
+		w.act(c)
 	}
 	if o.Failure != nil && reached && c.op == instance.Create && w.version%2 == 0 {
 		o.Failure.LastKnownState = w.vm.LastKnownState
 	}
 	if class == instance.OutcomeUnknown && !reached && c.op == instance.Create {
-		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second)})
+		w.landed = append(w.landed, landing{w.now.Add(settle - time.Second), c.token})
 	}
 	if class == "" && w.vm != nil {
 		vm := *w.vm
@@ -469,9 +555,9 @@ func (w *world) answer(class instance.Class, reached bool) {
 	w.outcome = o
 }
 
-func (w *world) act(op instance.Operation) {
-	if op == instance.Create {
-		w.boot()
+func (w *world) act(c *call) {
+	if c.op == instance.Create {
+		w.boot(c.token)
 		return
 	}
 	if w.vm != nil && w.vm.State == instance.Deleting {

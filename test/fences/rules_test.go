@@ -29,6 +29,7 @@ type rule struct {
 var pure = []string{
 	"core/rollout", "core/scale", "core/lifecycle", "core/health", "core/orphan", "core/instance", "core/providerspec",
 	"core/foreign", "core/annotations", "core/machinetemplate", "core/driver/limiter",
+	"core/bootstrap/token",
 }
 
 var kubernetes = []string{"k8s.io", "sigs.k8s.io"}

@@ -40,6 +40,10 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 		waits, err = true, r.deleteMachine(ctx, s)
 	case lifecycle.Create, lifecycle.Delete:
 		return r.mutate(ctx, s, step)
+	case lifecycle.RenewToken:
+		err = r.userData.tokens.renew(ctx, s)
+	case lifecycle.DeleteToken:
+		err = r.userData.tokens.delete(ctx, s)
 	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
 	case lifecycle.ReadConsole:
@@ -186,16 +190,13 @@ func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle
 	if err := r.prepare(ctx, s, &step); err != nil {
 		return false, s.notStarted(step, err)
 	}
-	var userData []byte
-	if step.Do == lifecycle.Create {
-		userData, err = r.userData.render(ctx, s)
-		if err != nil || s.state.BootstrapError != "" {
-			s.state.Memory.Attempted = ""
-			return false, err
-		}
-	}
 	if err := s.driver.Reserve(s.driverRequest(), instance.Operation(step.Do)); err != nil {
 		return false, s.notStarted(step, err)
+	}
+	userData, ready, err := r.userData.forCreate(ctx, s, step)
+	if err != nil || !ready {
+		s.state.Memory.Attempted = ""
+		return false, err
 	}
 	if err := r.writeStatus(ctx, s, step); err != nil {
 		s.state.Memory.Attempted = ""

@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
+	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
 // versionKept is how long the API server's version is taken as known: it changes when the control
@@ -91,6 +92,8 @@ type BootstrapConfigs interface {
 // BootstrapError: lifecycle shows it, and tries again later.
 type userData struct {
 	configs BootstrapConfigs
+	// tokens are in the cluster of the Nodes.
+	tokens tokenClient
 }
 
 // check checks whether there can be user data.
@@ -102,14 +105,22 @@ func (u userData) check(ctx context.Context, s *machineScope) error {
 	return s.takeBootstrapError(err)
 }
 
-// render returns the user data, unless there is a BootstrapError.
-func (u userData) render(ctx context.Context, s *machineScope) ([]byte, error) {
+// forCreate returns the user data for a create that is about to be sent, with the machine's
+// bootstrap token; none for a delete. Where it is not ready, the state's BootstrapError says why.
+func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle.Step) (data []byte, ready bool, err error) {
+	if step.Do != lifecycle.Create {
+		return nil, true, nil
+	}
 	config, err := u.configs.Config(ctx, s.machine)
 	if err != nil {
-		return nil, s.takeBootstrapError(err)
+		return nil, false, s.takeBootstrapError(err)
 	}
-	data, err := bootstrap.Render(s.machine, config, "")
-	return data, s.takeBootstrapError(asIncomplete(err))
+	token, minted, err := u.tokens.mint(ctx, s)
+	if err != nil || !minted {
+		return nil, false, err
+	}
+	data, err = bootstrap.Render(s.machine, config, token)
+	return data, err == nil, s.takeBootstrapError(asIncomplete(err))
 }
 
 // asIncomplete makes an error of rendering the user's to mend.

@@ -122,7 +122,7 @@ func TestLife(t *testing.T) {
 	node := b.newNode(m)
 	m = b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning)
 	b.isRunning(m, node)
-	if w := b.writes.take(); len(w) > 5 {
+	if w := b.writes.take(); len(w) > 7 {
 		t.Errorf("%d writes besides the birth until Running:\n%s", len(w), strings.Join(w, "\n"))
 	}
 

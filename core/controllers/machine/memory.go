@@ -37,6 +37,8 @@ type memory struct {
 	// outdatedSince is since when the Machine's set has been seen to be outdated; zero while it is
 	// not.
 	outdatedSince time.Time
+	// token is what is known of the bootstrap token.
+	token lifecycle.Token
 	// driver and uid are where the VM is tracked.
 	driver *driver.Driver
 	uid    string

@@ -123,7 +123,7 @@ type machineScope struct {
 // observe reads everything that lifecycle decides by.
 func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, since time.Time) (*machineScope, error) {
 	s := &machineScope{machine: m, memory: mem}
-	s.state = lifecycle.State{Now: r.Clock.Now(), Machine: r.record(m), Memory: mem.lifecycle}
+	s.state = lifecycle.State{Now: r.Clock.Now(), Machine: r.record(m), Memory: mem.lifecycle, Token: mem.token}
 	s.state.Driver.LeadingSince = since
 	var err error
 	if s.state.Machine.UIDTaken, err = holderOfUID(ctx, r.client, m); err != nil {

@@ -106,7 +106,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		tracer:     o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine"),
 		observable: watch,
 		measures:   measures,
-		userData:   userData{configs: o.Bootstrap},
+		userData:   userData{configs: o.Bootstrap, tokens: tokenClient{writer: o.Workload.GetClient(), live: o.Workload.GetAPIReader()}},
 		apiServer:  &apiServer{discovery: serverVersion, clock: o.Clock},
 		foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
