@@ -1,0 +1,52 @@
+module github.com/millwright-dev/millwright/providers/qemu
+
+go 1.26.0
+
+// Until Millwright's modules are tagged, they come from a checkout of its repository.
+replace (
+	github.com/millwright-dev/millwright/conformance => ../../conformance
+	github.com/millwright-dev/millwright/proto => ../../proto
+	github.com/millwright-dev/millwright/sdk => ../../sdk
+	github.com/millwright-dev/millwright/transport => ../../transport
+)
+
+require (
+	github.com/diskfs/go-diskfs v1.9.4
+	github.com/millwright-dev/millwright/conformance v0.0.0-00010101000000-000000000000
+	github.com/millwright-dev/millwright/proto v0.0.0-00010101000000-000000000000
+	github.com/millwright-dev/millwright/sdk v0.0.0-00010101000000-000000000000
+	golang.org/x/sys v0.48.0
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
+	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/djherbis/times v1.6.0 // indirect
+	github.com/fatih/color v1.13.0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/hashicorp/go-hclog v1.6.3 // indirect
+	github.com/hashicorp/go-plugin v1.8.0 // indirect
+	github.com/hashicorp/yamux v0.1.2 // indirect
+	github.com/mattn/go-colorable v0.1.12 // indirect
+	github.com/mattn/go-isatty v0.0.17 // indirect
+	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000 // indirect
+	github.com/oklog/run v1.1.0 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.45.0 // indirect
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0 // indirect
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // indirect
+	go.opentelemetry.io/otel/metric v1.45.0 // indirect
+	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
+	go.opentelemetry.io/otel/trace v1.45.0 // indirect
+	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+)

@@ -1,0 +1,78 @@
+package vm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Images is the folder whose files users may name in a spec.
+type Images string
+
+// Image is a disk image that VMs begin as. It is never written.
+type Image struct {
+	Path   string
+	Format string // as QEMU calls it
+	Bytes  int64  // of the disk in it
+}
+
+// errNotRegular says that a name is that of a folder, device or socket.
+var errNotRegular = errors.New("is not a regular file")
+
+// open opens a file below the folder. A link that leads out of it is refused.
+func (i Images) open(name string) (*os.File, int64, error) {
+	root, err := os.OpenRoot(string(i))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer root.Close()
+	info, err := root.Stat(name) // first: to open a pipe takes until somebody writes to it
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	file, err := root.Open(name)
+	return file, info.Size(), err
+}
+
+// Path returns the path of a file that can be read.
+func (i Images) Path(name string) (string, error) {
+	file, _, err := i.open(name)
+	if err != nil {
+		return "", err
+	}
+	file.Close()
+	return filepath.Join(string(i), name), nil
+}
+
+// qcow2 is how a disk image of this format begins. At the byte 24 stands the size of its disk:
+// https://www.qemu.org/docs/master/interop/qcow2.html
+var qcow2 = []byte("QFI\xfb")
+
+// Image reads what is known of a disk image. What is not qcow2 is raw.
+func (i Images) Image(name string) (Image, error) {
+	file, size, err := i.open(name)
+	if err != nil {
+		return Image{}, err
+	}
+	defer file.Close()
+	image := Image{Path: filepath.Join(string(i), name), Format: "raw", Bytes: size}
+	header := make([]byte, 32)
+	_, err = io.ReadFull(file, header)
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return image, nil // too small to be qcow2
+	case err != nil:
+		return Image{}, fmt.Errorf("read %s: %w", name, err)
+	case bytes.HasPrefix(header, qcow2):
+		image.Format, image.Bytes = "qcow2", int64(binary.BigEndian.Uint64(header[24:])) //nolint:gosec // QEMU allows no more than 2^63
+	}
+	return image, nil
+}
