@@ -17,9 +17,9 @@ const (
 	pollKill     = 100 * time.Millisecond
 )
 
-// describe says in the contract's terms what there is of a machine. A VM whose process was killed is
-// gone, though its disk is there: nothing starts it again, and core replaces what is FAILED without
-// a provider_id. One that was switched off is STOPPED.
+// describe says in the contract's terms what there is of a machine. A VM whose process was killed
+// is gone, though its disk is there: nothing starts it again, and core replaces what is FAILED
+// without a provider_id. One that was switched off is STOPPED.
 func (d *Driver) describe(record *vm.Record, phase vm.Phase) *driverv1alpha1.Machine {
 	m := &driverv1alpha1.Machine{
 		Ref:        &driverv1alpha1.MachineRef{Namespace: record.Namespace, Name: record.Name, Uid: record.UID},

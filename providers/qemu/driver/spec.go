@@ -68,8 +68,8 @@ func (d *Driver) DefaultProviderSpec(
 	return &driverv1alpha1.DefaultProviderSpecResponse{ProviderSpec: filled}, nil
 }
 
-// ValidateProviderSpec implements sdk.SpecValidator. Online it looks at this host: whether the files
-// are there, and QEMU, and whether there is ever room.
+// ValidateProviderSpec implements sdk.SpecValidator. Online it looks at this host: whether the
+// files are there, and QEMU, and whether there is ever room.
 func (d *Driver) ValidateProviderSpec(
 	_ context.Context, r *driverv1alpha1.ValidateProviderSpecRequest,
 ) (*driverv1alpha1.ValidateProviderSpecResponse, error) {

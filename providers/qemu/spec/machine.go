@@ -57,8 +57,8 @@ const (
 	defaultMemory = "2Gi"
 )
 
-// Read returns the machine of a cloudProviderSpec, with defaults. An error is SPEC_INVALID and names
-// each field that is wrong.
+// Read returns the machine of a cloudProviderSpec, with defaults. An error is SPEC_INVALID and
+// names each field that is wrong.
 func Read(raw []byte) (Machine, error) {
 	var m Machine
 	if err := sdk.ReadSpec(raw, &m); err != nil {

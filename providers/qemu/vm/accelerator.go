@@ -38,7 +38,7 @@ func ChooseAccelerator(ctx context.Context, qemu string) string {
 	ctx, cancel := context.WithTimeout(ctx, trialLimit)
 	defer cancel()
 	args := append([]string{"-nodefaults", "-no-user-config", "-display", "none", "-m", "64", "-net", "none", "-serial", "stdio"}, platform[runtime.GOARCH]...)
-	trial := exec.CommandContext(ctx, qemu, append(append(args, acceleratorArguments(KVM)...), firmware[runtime.GOARCH]...)...) //nolint:gosec // the operator's program
+	trial := exec.CommandContext(ctx, qemu, append(append(args, acceleratorArguments(KVM)...), firmware[runtime.GOARCH]...)...)
 	console, err := trial.StdoutPipe()
 	if err != nil || trial.Start() != nil {
 		return TCG

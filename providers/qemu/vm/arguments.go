@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 )
 
 // tapDescriptor is the tap's number in QEMU: the second file that it inherits, after the three
@@ -11,13 +12,13 @@ import (
 const tapDescriptor = 4
 
 // platform is what differs between architectures.
-var platform = map[string][]string{ //nolint:gochecknoglobals // a table
+var platform = map[string][]string{
 	"amd64": {"-machine", "pc,graphics=off"},
 	"arm64": {"-machine", "virt"},
 }
 
 // firmware is what boots a VM without a kernel of its own, where QEMU does not choose well.
-var firmware = map[string][]string{ //nolint:gochecknoglobals // a table
+var firmware = map[string][]string{
 	"arm64": {"-bios", "QEMU_EFI.fd"},
 }
 
@@ -27,7 +28,8 @@ func (h Host) arguments(record *Record) ([]string, error) {
 	args := []string{
 		"-name", "millwright-" + record.UID, "-nodefaults", "-no-user-config", "-display", "none",
 		"-m", strconv.FormatInt(m.MemoryMiB(), 10), "-smp", strconv.Itoa(m.CPUs),
-		// A VM whose process has ended is never started again: nobody reads what was not on the disk yet.
+		// A VM whose process has ended is never started again: nobody reads what was not yet on
+		// the disk.
 		"-drive", "file=" + diskFile + ",format=qcow2,if=virtio,cache=unsafe,discard=unmap",
 		"-drive", "file=" + seedFile + ",format=raw,if=virtio,readonly=on",
 		"-chardev", "file,id=console,path=" + consoleFile + ",append=on", "-serial", "chardev:console",
@@ -59,9 +61,9 @@ func network(record *Record) []string {
 			"-device", "virtio-net-pci,netdev=net,mac=" + mac(record.Address),
 		}
 	}
-	user := "user,id=net"
+	user := []string{"user", "id=net"}
 	for _, port := range record.Spec.ForwardedPorts {
-		user += fmt.Sprintf(",hostfwd=%s:127.0.0.1:%d-:%d", port.Protocol, port.HostPort, port.GuestPort)
+		user = append(user, fmt.Sprintf("hostfwd=%s:127.0.0.1:%d-:%d", port.Protocol, port.HostPort, port.GuestPort))
 	}
-	return []string{"-netdev", user, "-device", "virtio-net-pci,netdev=net"}
+	return []string{"-netdev", strings.Join(user, ","), "-device", "virtio-net-pci,netdev=net"}
 }

@@ -86,7 +86,7 @@ func (f Folder) Kill() error {
 	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(raw)))
 	if err != nil || pid <= 1 {
-		return nil //nolint:nilerr // QEMU is about to write it
+		return nil
 	}
 	process, err := os.FindProcess(pid) // on Linux a handle: nobody else gets it when the pid is used again
 	if err != nil {

@@ -68,9 +68,9 @@ func (h Host) makeDisk(ctx context.Context, f Folder, record *Record, lock *os.F
 		return err
 	}
 	size := max(image.Bytes, record.Spec.DiskBytes())
-	make := exec.CommandContext(ctx, h.QEMUImg, "create", "-q", "-f", "qcow2", "-F", image.Format, "-b", image.Path, diskFile, strconv.FormatInt(size, 10)) //nolint:gosec // the operator's program
-	make.Dir, make.ExtraFiles = string(f), []*os.File{lock}
-	if said, err := make.CombinedOutput(); err != nil {
+	qemuImg := exec.CommandContext(ctx, h.QEMUImg, "create", "-q", "-f", "qcow2", "-F", image.Format, "-b", image.Path, diskFile, strconv.FormatInt(size, 10))
+	qemuImg.Dir, qemuImg.ExtraFiles = string(f), []*os.File{lock}
+	if said, err := qemuImg.CombinedOutput(); err != nil {
 		return fmt.Errorf("qemu-img create: %w: %s", err, said)
 	}
 	return nil
@@ -97,7 +97,7 @@ func (h Host) startProcess(f Folder, record *Record, lock *os.File) error {
 	}
 	defer log.Close()
 	// Not CommandContext: the VM outlives the call.
-	qemu := exec.Command(h.QEMU, args...) //nolint:gosec,noctx // the operator's program; see above
+	qemu := exec.Command(h.QEMU, args...) //nolint:noctx // see above
 	qemu.Dir, qemu.Stdout, qemu.Stderr, qemu.ExtraFiles = string(f), log, log, inherited
 	qemu.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := qemu.Start(); err != nil {

@@ -30,7 +30,7 @@ func (i Images) open(name string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // nothing was written to it
 	info, err := root.Stat(name) // first: to open a pipe takes until somebody writes to it
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
@@ -72,7 +72,7 @@ func (i Images) Image(name string) (Image, error) {
 	case err != nil:
 		return Image{}, fmt.Errorf("read %s: %w", name, err)
 	case bytes.HasPrefix(header, qcow2):
-		image.Format, image.Bytes = "qcow2", int64(binary.BigEndian.Uint64(header[24:])) //nolint:gosec // QEMU allows no more than 2^63
+		image.Format, image.Bytes = "qcow2", int64(binary.BigEndian.Uint64(header[24:]))
 	}
 	return image, nil
 }

@@ -27,8 +27,8 @@ func acquire(path string) (*os.File, error) {
 	return nil, err
 }
 
-// isHeld says whether anybody has the lock on a file. It does not take it, so that it is in nobody's
-// way.
+// isHeld says whether anybody has the lock on a file. It does not take it, so that it is in
+// nobody's way.
 func isHeld(path string) (bool, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

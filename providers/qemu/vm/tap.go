@@ -29,7 +29,7 @@ func attach(tap *os.File, bridge string) error {
 		return err
 	}
 	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-	if err := unix.IoctlIfreq(int(tap.Fd()), unix.TUNSETIFF, request); err != nil { //nolint:gosec // a descriptor is small
+	if err := unix.IoctlIfreq(int(tap.Fd()), unix.TUNSETIFF, request); err != nil {
 		return err
 	}
 	made, err := net.InterfaceByName(request.Name())
@@ -53,6 +53,6 @@ func attach(tap *os.File, bridge string) error {
 	if err != nil {
 		return err
 	}
-	port.SetUint32(uint32(made.Index)) //nolint:gosec // an index is positive
+	port.SetUint32(uint32(made.Index))
 	return unix.IoctlIfreq(control, unix.SIOCBRADDIF, port)
 }

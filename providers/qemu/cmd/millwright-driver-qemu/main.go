@@ -118,7 +118,7 @@ func (s *settings) readLimits() error {
 	if err := syscall.Sysinfo(&host); err != nil {
 		return fmt.Errorf("--memory: the host's cannot be found out: %w", err)
 	}
-	s.driver.MemoryMiB = int64(host.Totalram) * int64(host.Unit) >> 20 //nolint:gosec // no host has that much
+	s.driver.MemoryMiB = int64(host.Totalram) * int64(host.Unit) >> 20
 	return nil
 }
 

@@ -34,7 +34,8 @@ type Options struct {
 	Bridge vm.Bridge
 	// MemoryMiB is what all VMs may have together.
 	MemoryMiB int64
-	// ShutdownGrace is how long a VM that is deleted may take to shut down; 0: it is killed at once.
+	// ShutdownGrace is how long a VM that is deleted may take to shut down; with 0 it is killed at
+	// once.
 	ShutdownGrace time.Duration
 }
 
@@ -78,8 +79,8 @@ const (
 	maxRequests = 8
 	// maxUserData is core's own bound; the seed would have room for more.
 	maxUserData = 64 << 10
-	// createSettle is how long a change may go on whose caller is gone: it ends with the step that it
-	// is in.
+	// createSettle is how long a change may go on whose caller is gone: it ends with the step that
+	// it is in.
 	createSettle = 10 * time.Second
 )
 
