@@ -12,6 +12,7 @@ replace (
 
 require (
 	github.com/diskfs/go-diskfs v1.9.4
+	github.com/google/go-cmp v0.7.0
 	github.com/millwright-dev/millwright/conformance v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/proto v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/sdk v0.0.0-00010101000000-000000000000

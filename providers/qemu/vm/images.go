@@ -30,7 +30,7 @@ func (i Images) open(name string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	defer root.Close() //nolint:errcheck // nothing was written to it
+	defer root.Close()           //nolint:errcheck // nothing was written to it
 	info, err := root.Stat(name) // first: to open a pipe takes until somebody writes to it
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
