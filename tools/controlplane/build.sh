@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Builds a real Kubernetes control plane from the modules that this folder pins:
-# etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok.
+# etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok,
+# and the kubelet of real VMs.
 #
-#   build.sh DIR    puts them into DIR; does nothing if they are there already.
+#   build.sh DIR           puts them into DIR; does nothing if they are there already.
+#   build.sh DIR MODULE    puts the kubelet into DIR that the module in the folder
+#                          MODULE pins: another version of Kubernetes.
 #
 # "There already" means: made from the same go.mod, go.sum, flags and Go version
 # (DIR/.controlplane holds their hash). The first build takes about five minutes
@@ -10,10 +13,11 @@
 # alone takes 2 GiB and Go keeps every core busy by itself.
 set -euo pipefail
 
-[ $# -eq 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
+[ $# -ge 1 ] && [ $# -le 2 ] || { echo "usage: $0 DIR [MODULE]" >&2; exit 2; }
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
-cd "$(dirname "${BASH_SOURCE[0]}")"
+script=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/build.sh
+cd "${2:-${script%/*}}"
 
 # This module has its own versions of k8s.io/*; the workspace must not rule it.
 export GOWORK=off GOFLAGS= CGO_ENABLED=0
@@ -25,8 +29,10 @@ binaries=(
   kube-controller-manager=k8s.io/kubernetes/cmd/kube-controller-manager
   kube-scheduler=k8s.io/kubernetes/cmd/kube-scheduler
   kubectl=k8s.io/kubernetes/cmd/kubectl
+  kubelet=k8s.io/kubernetes/cmd/kubelet
   kwok=sigs.k8s.io/kwok/cmd/kwok
 )
+[ $# -eq 1 ] || binaries=(kubelet=k8s.io/kubernetes/cmd/kubelet)
 
 # hash reads stdin; coreutils and macOS name the program differently.
 hash() {
@@ -34,7 +40,7 @@ hash() {
 }
 
 # This script stands for the flags.
-key=$(cat go.mod go.sum build.sh <(go version) | hash)
+key=$(cat go.mod go.sum "$script" <(go version) | hash)
 
 current() {
   [ "$(cat "$dir/.controlplane" 2>/dev/null)" = "$key" ] || return 1
