@@ -32,7 +32,7 @@ type Options struct {
 	// Driver is the name of the driver's executable; empty: the cloud's own driver.
 	Driver string
 	// CloudArgs, KubeletArgs and ManagerArgs are added to the command lines of the test cloud, the
-	// simulated kubelets and the manager.
+	// simulated kubelets and the manager. Without a test cloud its driver gets the first.
 	CloudArgs, KubeletArgs, ManagerArgs []string
 	// NodeGracePeriod is how long a Node may be silent before it counts as lost; 0: the control
 	// plane's default.
@@ -40,7 +40,8 @@ type Options struct {
 	// KeepCloud has the cloud go on with what an earlier stack's had in the same Dir, as where a
 	// cluster is restored from a backup.
 	KeepCloud bool
-	// Endpoint is for machines that do not share this machine's loopback, as VMs.
+	// Endpoint is for machines that do not share this machine's loopback, as VMs. Without a Host it
+	// is the Provider's.
 	Endpoint localcluster.Endpoint
 	// Fsync makes etcd write to the disk what it acknowledges.
 	Fsync bool
@@ -65,6 +66,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Provider == nil {
 		o.Provider = Providers()[0]
+	}
+	if o.Endpoint.Host == "" {
+		o.Endpoint = o.Provider.endpoint()
 	}
 	if o.Detour == nil {
 		o.Detour = func(_, address string) (string, error) { return address, nil }

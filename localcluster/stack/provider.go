@@ -7,19 +7,23 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/millwright-dev/millwright/localcluster"
 )
 
-// Provider is a test cloud with its driver: what differs between the clouds that a stack can run.
-// See [Providers].
+// Provider is a test cloud with its driver, or a driver alone whose machines are real: what differs
+// between the clouds that a stack can run. See [Providers].
 type Provider interface {
 	// Name is the cloudProvider that Machines name to come to this cloud.
 	Name() string
 	// serving says how the cloud and its driver are run at these places.
 	serving(at places) (serving, error)
+	// endpoint says how the cloud's machines reach the API server.
+	endpoint() localcluster.Endpoint
 }
 
 // Providers returns all that there are; the first one is the default.
-func Providers() []Provider { return []Provider{Fake(), OpenStack()} }
+func Providers() []Provider { return []Provider{Fake(), OpenStack(), QEMU()} }
 
 // Fake returns the fake cloud, whose API is its driver's own.
 func Fake() Provider { return fake{} }
@@ -38,6 +42,8 @@ type places struct {
 	// hooks is the endpoint of millwright.backend.v1alpha1, driver that of the driver.
 	hooks, driver string
 	state         string
+	// images is the folder with images of real Nodes.
+	images string
 	// address returns an address on this machine that nobody else has, as host:port: another one
 	// each time. Who ends and is started again finds it free.
 	address func() (string, error)
@@ -45,8 +51,11 @@ type places struct {
 
 // serving is how a cloud and its driver are run.
 type serving struct {
-	cloud, driver         string // the executables
+	// cloud and driver are the executables. Without a test cloud there are no simulated kubelets.
+	cloud, driver         string
 	cloudArgs, driverArgs []string
+	// vms is the folder of VMs that outlive their driver, and that the stack ends.
+	vms string
 	// environment is what clients of the cloud's own API, the driver among them, are told by their
 	// environment.
 	environment map[string]string
@@ -55,6 +64,8 @@ type serving struct {
 type fake struct{}
 
 func (fake) Name() string { return "fake" }
+
+func (fake) endpoint() localcluster.Endpoint { return localcluster.Endpoint{} }
 
 func (fake) serving(at places) (serving, error) {
 	return serving{
@@ -67,6 +78,8 @@ func (fake) serving(at places) (serving, error) {
 type openStack struct{ upstream string }
 
 func (openStack) Name() string { return "openstack" }
+
+func (openStack) endpoint() localcluster.Endpoint { return localcluster.Endpoint{} }
 
 // serving chooses the address of the APIs itself: a cloud that is started again is found where it
 // was.

@@ -50,6 +50,8 @@ type Stack struct {
 	metrics metrics
 	// environment is for clients of the cloud's own API.
 	environment map[string]string
+	// vms is the folder of VMs that outlive their driver.
+	vms string
 }
 
 // Start brings everything up and returns when the manager is ready. A process of Millwright that
@@ -108,26 +110,37 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	return s.installWebhook(ctx, webhook)
 }
 
-// launchCloud starts the cloud, its driver and the simulated kubelets of its VMs.
+// launchCloud starts the cloud's driver, and where it is a test cloud also the cloud and the
+// simulated kubelets of its VMs.
 func (s *Stack) launchCloud() error {
 	o := s.options
 	state := filepath.Join(o.Dir, "cloud.state")
-	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes
-	// back.
-	if !o.KeepCloud {
-		if err := os.RemoveAll(state); err != nil {
-			return fmt.Errorf("remove the state of an earlier cloud: %w", err)
-		}
-	}
 	hooks := o.endpoint("cloud")
-	serving, err := o.Provider.serving(places{hooks: hooks, driver: o.endpoint("driver"), state: state, address: s.SpareAddress})
+	serving, err := o.Provider.serving(places{
+		hooks: hooks, driver: o.endpoint("driver"), state: state, images: filepath.Join(o.BinDir, NodeImageDir), address: s.SpareAddress,
+	})
 	if err != nil {
 		return fmt.Errorf("prepare the cloud: %w", err)
 	}
-	s.environment = serving.environment
+	s.environment, s.vms = serving.environment, serving.vms
+	// The cluster is a new one: a cloud that remembers the last one's VMs would bring their Nodes
+	// back.
+	if !o.KeepCloud {
+		if err := errors.Join(endVMs(s.vms), os.RemoveAll(state)); err != nil {
+			return fmt.Errorf("remove the state of an earlier cloud: %w", err)
+		}
+	}
+	driver := supervisor.Command{
+		Name: Driver, Path: s.command(cmp.Or(o.Driver, serving.driver)), Args: serving.driverArgs, Env: serving.variables(),
+	}
+	if serving.cloud == "" {
+		driver.Args = append(driver.Args, o.CloudArgs...)
+		_, err := s.Launch(driver)
+		return err
+	}
 	for _, c := range []supervisor.Command{
 		{Name: Cloud, Path: s.command(serving.cloud), Args: append(serving.cloudArgs, o.CloudArgs...)},
-		{Name: Driver, Path: s.command(cmp.Or(o.Driver, serving.driver)), Args: serving.driverArgs, Env: serving.variables()},
+		driver,
 		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: append([]string{
 			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + hooks,
 		}, o.KubeletArgs...)},
@@ -257,12 +270,16 @@ func (s *Stack) revive(end *supervisor.ExitError) bool {
 // Failed delivers the end of a part without which nothing works.
 func (s *Stack) Failed() <-chan error { return s.failed }
 
-// Backend is the way into the cloud's hooks: its ledger, its faults, its VMs.
+// Backend is the way into the cloud's hooks: its ledger, its faults, its VMs. There are none without
+// a test cloud.
 func (s *Stack) Backend() backendv1alpha1.BackendServiceClient {
 	return backendv1alpha1.NewBackendServiceClient(s.backend)
 }
 
-// Provider returns the test cloud that the stack runs.
+// VMs is the folder with one folder for each VM of the QEMU driver; empty for other providers.
+func (s *Stack) VMs() string { return s.vms }
+
+// Provider returns the cloud that the stack runs.
 func (s *Stack) Provider() Provider { return s.options.Provider }
 
 // CloudEnvironment returns the environment variables with which clients of the cloud's own API
@@ -286,7 +303,7 @@ func (s *Stack) Stop() error {
 	if s.backend != nil {
 		err = s.backend.Close()
 	}
-	return errors.Join(err, s.Cluster.Stop())
+	return errors.Join(err, s.Cluster.Stop(), endVMs(s.vms))
 }
 
 func (s *Stack) command(name string) string { return filepath.Join(s.options.CommandDir, name) }
