@@ -1,8 +1,8 @@
 # Everything that a contributor does is one of these targets: see `make help`.
 # Nothing needs to be installed but Go, git, make and a C compiler (for the race
-# detector), and for the example driver in TypeScript Node.js with npm: tools, and
-# the control plane that tests run against, are built from the modules that tools/
-# pins.
+# detector), for the example driver in TypeScript Node.js with npm, and for real VMs
+# QEMU and mmdebstrap: tools, and the control plane that tests run against, are built
+# from the modules that tools/ pins.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -21,6 +21,8 @@ packages  = $(patsubst %,./%/...,$(1))
 # with the others, beside the rest.
 E2E_MODULES  := localcluster test
 BESIDE       := TestDRV|TestAPI9|TestOPS11|OpenStack
+# These are for `make test-qemu` alone.
+SLOW         := TestQEMU
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
@@ -58,7 +60,7 @@ build: controlplane commands ## Build everything into bin/: Millwright, its tool
 example-node: $(EXAMPLE_NODE)/dist/built ## Build the example driver in TypeScript; needs Node.js and npm.
 
 .PHONY: demo
-demo: build ## Watch a MachineDeployment become Nodes. CLOUD=openstack chooses the cloud, KEEP=1 leaves it running, DIR=… says where.
+demo: build $(if $(filter qemu,$(CLOUD)),node-image) ## Watch a MachineDeployment become Nodes. CLOUD=openstack or qemu chooses the cloud, KEEP=1 leaves it running, DIR=… says where.
 	@exec $(BIN)/millwright demo $(if $(CLOUD),--cloud '$(CLOUD)') $(if $(KEEP),--keep) $(if $(DIR),--dir '$(DIR)')
 
 .PHONY: bench
@@ -80,9 +82,9 @@ unit: build ## Run the tests of packages; some start an API server.
 	@go test $(GOTESTFLAGS) -run TestManyMachinesAreListed ./providers/openstack/driver # its memory, in more passes than the race detector has time for
 
 .PHONY: e2e
-e2e: build racing previous example-node ## Run the tests of whole processes on a real cluster.
+e2e: build racing previous example-node node-image ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
 	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
-	  ( $(GOTEST) -count=1 -p 1 -timeout 40m $$others && $(GOTEST) -count=1 -timeout 40m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
+	  ( $(GOTEST) -count=1 -p 1 -timeout 40m -skip '$(SLOW)' $$others && $(GOTEST) -count=1 -timeout 40m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
 	  code=0; $(GOTEST) -count=1 -timeout 40m -skip '$(BESIDE)' ./test/e2e || code=$$?; \
 	  wait $$beside || code=$$?; exit $$code
 
@@ -91,9 +93,9 @@ chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack cho
 	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
-features: build racing previous example-node ## Run the tests of whole processes, and show which test shows which behaviour.
+features: build racing previous example-node node-image ## Run the tests of whole processes, and show which test shows which behaviour.
 	@mkdir -p $(BIN)/results
-	@$(GOTEST) -json -count=1 -p 1 -timeout 40m $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
+	@$(GOTEST) -json -count=1 -p 1 -timeout 40m -skip '$(SLOW)' $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
 	@go run ./test/cmd/features docs/features.md $(BIN)/results/e2e.json
 
 .PHONY: mutation
@@ -118,6 +120,17 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobu
 .PHONY: verify
 verify: generators ## Check that generated files are current.
 	@tools/verify.sh
+
+##@ Real VMs
+
+.PHONY: node-image
+node-image: controlplane ## Build the image of a Node, for VMs of QEMU: Debian 12 with kubelet and containerd. As root.
+	@tools/nodeimage/build.sh $(BIN)/node-image $(BIN)
+
+.PHONY: test-qemu
+test-qemu: build racing node-image ## Roll, kill and break real VMs of QEMU, as root: half an hour. RUN=… chooses tests.
+	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 tools/kubelet-1.35
+	@$(GOTEST) -count=1 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
 
 ##@ Real OpenStack
 

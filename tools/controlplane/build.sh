@@ -13,7 +13,10 @@
 # alone takes 2 GiB and Go keeps every core busy by itself.
 set -euo pipefail
 
-[ $# -ge 1 ] && [ $# -le 2 ] || { echo "usage: $0 DIR [MODULE]" >&2; exit 2; }
+case $# in
+  1 | 2) ;;
+  *) echo "usage: $0 DIR [MODULE]" >&2; exit 2 ;;
+esac
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
 script=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/build.sh

@@ -59,7 +59,8 @@ trap '"${sudo[@]}" rm -rf "$aside"' EXIT
 echo "building containerd (only once)" >&2
 mkdir "$aside/bin"
 (cd "$containerd" && GOWORK=off GOFLAGS='' CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-  -tags no_btrfs,no_devmapper,no_zfs -ldflags '-s -w' -o "$aside/bin/" tool)
+  -tags no_btrfs,no_devmapper,no_zfs -o "$aside/bin/" \
+  -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(GOWORK=off go list -m -f '{{.Version}}' github.com/containerd/containerd/v2)" tool)
 
 if [ ! -f "$base" ]; then
   echo "installing Debian 12 (only once)" >&2

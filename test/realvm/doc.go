@@ -1,0 +1,4 @@
+// Package realvm tests that a VM becomes a Node, with nothing simulated: QEMU, cloud-init,
+// containerd, a kubelet, the kernel's own bridge. Its tests need root, QEMU and the image that
+// `make node-image` builds. Those named TestQEMU are for `make test-qemu`: they take long.
+package realvm

@@ -1,0 +1,172 @@
+//go:build linux
+
+package realvm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// newKubelet is the one that the image brings.
+const newKubelet = "1.36.3"
+
+// machineDeployment is a manifest of VMs on the bridge.
+func machineDeployment(name, kubelet string, replicas int) string {
+	return fmt.Sprintf(`
+apiVersion: cluster.k8s.io/v1alpha1
+kind: MachineDeployment
+metadata: {name: %[1]s, namespace: default}
+spec:
+  replicas: %[3]d
+  selector: {matchLabels: {pool: %[1]s}}
+  template:
+    metadata: {labels: {pool: %[1]s}}
+    spec:
+      metadata: {labels: {pool: %[1]s}}
+      versions: {kubelet: %[2]s}
+      providerSpec:
+        value:
+          cloudProvider: qemu
+          cloudProviderSpec:
+            image: node.qcow2
+            kernel: vmlinuz
+            initrd: initrd.img
+            kernelArguments: root=/dev/vda rw console=ttyS0 ds=nocloud
+            cpus: 2
+            memory: 1Gi
+            network: {type: bridge}
+          operatingSystem: ubuntu
+`, name, kubelet, replicas)
+}
+
+// application is a Deployment of pods that say hello, each on one of a MachineDeployment's Nodes.
+func application(name, pool string, replicas int) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: default}
+spec:
+  replicas: %[3]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      nodeSelector: {pool: %[2]s}
+      terminationGracePeriodSeconds: 2
+      containers:
+      - name: hello
+        image: localhost/busybox:1
+        imagePullPolicy: Never
+        command: [sh, -c, "echo hello from $(hostname); exec sleep infinity"]
+`, name, pool, replicas)
+}
+
+// kubectl is the user's hand: it returns what the command prints.
+func (f *fixture) kubectl(ctx context.Context, manifest string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(binDir, "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+f.Kubeconfig())
+	command.Stdin = strings.NewReader(manifest)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+func (f *fixture) mustKubectl(t *testing.T, manifest string, args ...string) string {
+	t.Helper()
+	out, err := f.kubectl(t.Context(), manifest, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// onlyMachine returns the Machine of a MachineDeployment, which has one.
+func (f *fixture) onlyMachine(ctx context.Context, pool string) (*clusterv1alpha1.Machine, error) {
+	machines := &clusterv1alpha1.MachineList{}
+	if err := f.client.List(ctx, machines, client.MatchingLabels{"pool": pool}); err != nil {
+		return nil, err
+	}
+	if len(machines.Items) != 1 {
+		return nil, fmt.Errorf("%d Machines", len(machines.Items))
+	}
+	return &machines.Items[0], nil
+}
+
+// describe tells what a Machine says of itself.
+func describe(m *clusterv1alpha1.Machine) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "machine %s: %s", m.Name, m.Status.Phase)
+	for _, c := range m.Status.Conditions {
+		fmt.Fprintf(&b, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return b.String()
+}
+
+// bootstrapTokens returns the names of the tokens that are left.
+func (f *fixture) bootstrapTokens(ctx context.Context) ([]string, error) {
+	secrets := &corev1.SecretList{}
+	if err := f.client.List(ctx, secrets, client.InNamespace(systemNamespace)); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range secrets.Items {
+		if s.Type == corev1.SecretTypeBootstrapToken {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
+}
+
+const systemNamespace = "kube-system"
+
+// requests returns the certificate requests of a Node: how each stands, by its signer.
+func (f *fixture) requests(ctx context.Context) (map[string][]string, error) {
+	list := &certificatesv1.CertificateSigningRequestList{}
+	if err := f.client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	all := map[string][]string{}
+	for _, r := range list.Items {
+		state := "pending"
+		for _, c := range r.Status.Conditions {
+			state = strings.ToLower(string(c.Type))
+		}
+		if len(r.Status.Certificate) > 0 {
+			state = "issued"
+		}
+		all[r.Spec.SignerName] = append(all[r.Spec.SignerName], state)
+	}
+	return all, nil
+}
+
+// showTrouble tells what became of the VMs where a test has failed.
+func (f *fixture) showTrouble(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		out, err := f.kubectl(context.Background(), "", "get", "machines,nodes,certificatesigningrequests,pods", "--all-namespaces", "-o", "wide")
+		t.Log(out, err)
+		consoles, _ := filepath.Glob(filepath.Join(f.VMs(), "*", "console.log")) // the pattern is good
+		for _, path := range consoles {
+			text, _ := os.ReadFile(path) // a VM may go meanwhile
+			lines := bytes.Split(text, []byte("\n"))
+			t.Logf("%s ends with:\n%s", path, bytes.Join(lines[max(0, len(lines)-60):], []byte("\n")))
+		}
+	})
+}
