@@ -9,6 +9,7 @@ replace (
 )
 
 require (
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/millwright-dev/millwright/proto v0.0.0
 	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,7 +26,6 @@ var (
 	digestPattern  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	packagePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?$`)
 	noProxyPattern = regexp.MustCompile(`^[-a-zA-Z0-9.:/*\[\]]+$`)
-	unitPattern    = regexp.MustCompile(`^[a-zA-Z0-9:_.@-]+\.(service|socket|timer|path|mount|automount|swap|target|slice)$`)
 )
 
 // checkConfig checks all that is written down as it is. An error names the field of
@@ -131,38 +129,6 @@ func notBefore(bundle []byte) (time.Time, error) {
 		}
 	}
 	return latest, err
-}
-
-// addOwn adds the operator's files and units. None may replace one of the machine's own.
-func (all *contents) addOwn(c Config) error {
-	taken := map[string]bool{}
-	for _, f := range all.files {
-		taken[f.Path] = true
-	}
-	for _, u := range all.units {
-		taken[path.Join(unitDirectory, u.Name)] = true
-	}
-	for i, f := range c.Files {
-		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || !isPlainText(f.Path) || !isSingleLine(f.Path) || f.Path == "/" {
-			return fmt.Errorf("files[%d].path: %q must be an absolute path without . and ..", i, f.Path)
-		}
-		if taken[f.Path] {
-			return fmt.Errorf("files[%d].path: %s is there already, or Millwright's own", i, f.Path)
-		}
-		taken[f.Path] = true
-	}
-	for i, u := range c.Units {
-		if !unitPattern.MatchString(u.Name) || len(u.Name) > validation.DNS1123SubdomainMaxLength {
-			return fmt.Errorf("units[%d].name: %q must be a unit's name with its suffix, such as agent.service", i, u.Name)
-		}
-		if taken[path.Join(unitDirectory, u.Name)] {
-			return fmt.Errorf("units[%d].name: %s is there already, or Millwright's own", i, u.Name)
-		}
-		taken[path.Join(unitDirectory, u.Name)] = true
-	}
-	all.files = append(all.files, c.Files...)
-	all.units = append(all.units, c.Units...)
-	return nil
 }
 
 // decodeStrictly reads one JSON value; unknown fields are an error.

@@ -74,9 +74,10 @@ func newWriteFile(f File) writeFile {
 	return w
 }
 
-// isPlainText says whether every YAML parser reads the text back as it is.
+// isPlainText says whether every YAML parser reads the text back as it is. The encoder leaves a
+// lone "=" unquoted, and cloud-init's parser ends with an error there.
 func isPlainText(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool {
+	return text != "=" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && (!unicode.IsPrint(r) || r == unicode.ReplacementChar)
 	})
 }

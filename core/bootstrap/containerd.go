@@ -71,10 +71,14 @@ func pauseImage(m *clusterv1alpha1.Machine, c Config) (string, error) {
 	return "registry.k8s.io/pause:3.10.1", nil
 }
 
-// hostsFile asks the mirrors one after the other, then the registry itself.
+// hostsFile asks the mirrors one after the other, then the registry itself. containerd refuses a
+// mirror that is named twice.
 func hostsFile(mirrors []string) (string, error) {
 	var b strings.Builder
 	for i, mirror := range mirrors {
+		if slices.Contains(mirrors[:i], mirror) {
+			continue
+		}
 		u, err := parseURL(mirror, "http", "https")
 		if err != nil {
 			return "", fmt.Errorf("[%d]: %w", i, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -89,9 +90,12 @@ func checkMachine(m *clusterv1alpha1.Machine) error {
 			clusterv1alpha1.OperatingSystemUbuntu, clusterv1alpha1.OperatingSystemFlatcar)
 	}
 	for i, key := range value.SSHPublicKeys {
-		if !isSingleLine(key) {
-			return fmt.Errorf("sshPublicKeys[%d]: must be a single line", i)
+		if !isSingleLine(key) || !isPlainText(key) {
+			return fmt.Errorf("sshPublicKeys[%d]: must be a single line of text", i)
 		}
+	}
+	if _, err := version.ParseSemantic(m.Spec.Versions.Kubelet); err != nil {
+		return fmt.Errorf("spec.versions.kubelet: %w", err)
 	}
 	if problems := validation.IsDNS1123Subdomain(m.Name); len(problems) > 0 {
 		return fmt.Errorf("the Node's name %q: %s", m.Name, problems[0])

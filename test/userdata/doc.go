@@ -1,0 +1,7 @@
+// Package userdata holds user data to what reads it: cloud-init's own schema and YAML parser,
+// Ignition's own validator, the kubelet's strict decoder, containerd's TOML parser, shellcheck and
+// systemd. core/bootstrap renders it from generated specs, hostile strings included, and each value
+// must be found in its field and nowhere else.
+//
+// The tests need cloud-init, shellcheck and systemd-analyze, which .ci/run installs.
+package userdata

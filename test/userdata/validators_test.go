@@ -1,0 +1,148 @@
+package userdata
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
+)
+
+// systems that can be set up.
+var systems = []clusterv1alpha1.OperatingSystem{clusterv1alpha1.OperatingSystemUbuntu, clusterv1alpha1.OperatingSystemFlatcar}
+
+// everything is user data with all that is optional.
+func everything(t *testing.T, system clusterv1alpha1.OperatingSystem) []byte {
+	t.Helper()
+	m := &clusterv1alpha1.Machine{}
+	m.Name, m.Spec.Versions.Kubelet = "worker-1", "1.36.3"
+	value := &m.Spec.ProviderSpec.Value
+	value.OperatingSystem, value.SSHPublicKeys = system, []string{"ssh-ed25519 AAAA me"}
+	value.OperatingSystemSpec = clusterv1alpha1.OperatingSystemSpec{DistUpgradeOnBoot: true, DisableAutoUpdate: true}
+	data, err := bootstrap.Render(m, bootstrap.Config{
+		Server: "https://api.example.com:6443", CABundle: authority(), HostCABundle: authority(), ClusterDNS: []string{"10.96.0.10"},
+		HTTPProxy: "http://proxy.example.com:3128", NTPServers: []string{"ntp.example.com"}, BlockMetadata: true,
+		RegistryMirrors: map[string][]string{"docker.io": {"https://mirror.example.com"}},
+		Units:           []bootstrap.Unit{{Name: "own.service", Content: "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=default.target\n", Enabled: true}},
+	}, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// boot is what a first boot makes of it.
+func boot(t *testing.T, system clusterv1alpha1.OperatingSystem, data []byte) node {
+	t.Helper()
+	if system == clusterv1alpha1.OperatingSystemFlatcar {
+		return ignite(t, data)
+	}
+	return cloudInit(t, map[int][]byte{0: data})[0]
+}
+
+func TestLIFE2_CloudInitAcceptsTheCloudConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "user-data")
+	if err := os.WriteFile(file, everything(t, clusterv1alpha1.OperatingSystemUbuntu), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "cloud-init", "schema", "--config-file", file)
+}
+
+// Flatcar's image has containerd and no packages.
+func TestLIFE2_FlatcarGetsTheFilesAndUnits(t *testing.T) {
+	n := boot(t, clusterv1alpha1.OperatingSystemFlatcar, everything(t, clusterv1alpha1.OperatingSystemFlatcar))
+	for _, name := range []string{
+		"/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/client-ca.crt", "/var/lib/kubelet/config.yaml",
+		"/etc/default/kubelet", units + "/kubelet.service.d/10-kubeadm.conf", "/etc/containerd/config.toml", "/etc/containerd/certs.d/docker.io/hosts.toml",
+		units + "/containerd.service.d/10-millwright.conf", "/etc/modules-load.d/millwright.conf", "/etc/sysctl.d/99-zz-millwright.conf",
+		"/etc/systemd/logind.conf.d/zz-millwright.conf", "/etc/systemd/journald.conf.d/millwright.conf", "/etc/flatcar/update.conf",
+		"/opt/bin/millwright-bootstrap", units + "/millwright-cleanup.path", units + "/kubelet.service", units + "/millwright-bootstrap.service",
+	} {
+		if _, has := n.files[name]; !has {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	for _, name := range []string{units + "/containerd.service", "/etc/apt/apt.conf.d/99-millwright"} {
+		if _, has := n.files[name]; has {
+			t.Errorf("%s is there", name)
+		}
+	}
+	for _, unit := range []string{"containerd.service", "kubelet.service", "millwright-bootstrap.service", "millwright-cleanup.path"} {
+		if !n.enabled[unit] {
+			t.Errorf("%s does not start", unit)
+		}
+	}
+	if n.enabled["docker.service"] || n.enabled["docker.socket"] {
+		t.Error("docker runs a second containerd")
+	}
+}
+
+func TestLIFE2_ScriptsPassShellcheck(t *testing.T) {
+	for _, system := range systems {
+		dir, scripts := t.TempDir(), []string{}
+		for name, f := range boot(t, system, everything(t, system)).files {
+			if !strings.HasPrefix(f.content, "#!") {
+				continue
+			}
+			if f.mode != 0o755 {
+				t.Errorf("%s cannot be run: %o", name, f.mode)
+			}
+			script := filepath.Join(dir, path.Base(name))
+			if err := os.WriteFile(script, []byte(f.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			scripts = append(scripts, script)
+		}
+		if len(scripts) == 0 {
+			t.Fatalf("%s: there is no script", system)
+		}
+		run(t, "shellcheck", append([]string{"--severity=style"}, scripts...)...)
+	}
+}
+
+// Units are verified in a root that has systemd's own, and stands for what they run.
+func TestLIFE2_SystemdAcceptsTheUnits(t *testing.T) {
+	for _, system := range systems {
+		t.Run(string(system), func(t *testing.T) {
+			root := t.TempDir()
+			vendor := filepath.Join(root, "usr/lib/systemd/system")
+			if err := os.CopyFS(vendor, os.DirFS("/usr/lib/systemd/system")); err != nil {
+				t.Fatalf("%v: install Debian's package systemd", err)
+			}
+			var names []string
+			for name, f := range boot(t, system, everything(t, system)).files {
+				write(t, filepath.Join(root, name), f.content, os.FileMode(f.mode))
+				if path.Dir(name) == units {
+					names = append(names, filepath.Join(root, name))
+				}
+			}
+			for _, program := range []string{"opt/bin/kubelet", "usr/local/bin/containerd", "usr/bin/containerd", "bin/rm", "usr/sbin/nft", "bin/true"} {
+				write(t, filepath.Join(root, program), "#!/bin/sh\n", 0o755)
+			}
+			if system == clusterv1alpha1.OperatingSystemFlatcar {
+				write(t, filepath.Join(vendor, "containerd.service"), "[Service]\nExecStart=/usr/bin/containerd --config ${CONTAINERD_CONFIG}\n", 0o644)
+			}
+			slices.Sort(names)
+			out, err := exec.CommandContext(t.Context(), "systemd-analyze",
+				append([]string{"verify", "--man=no", "--generators=no", "--recursive-errors=no", "--root=" + root}, names...)...).CombinedOutput()
+			if err != nil || len(out) > 0 {
+				t.Errorf("systemd says: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, name, content string, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+}
