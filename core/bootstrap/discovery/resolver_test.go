@@ -1,0 +1,203 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
+
+// newClient returns a client of the API server, and a namespace.
+func newClient(t *testing.T) (client.Client, string) {
+	t.Helper()
+	c := controllertest.New(t)
+	if err := discoveryv1.AddToScheme(c.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	return c, c.Namespace
+}
+
+// put makes objects for one test.
+func put(t *testing.T, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func configMap(namespace, name, key, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: value}}
+}
+
+const clusterInfo = `apiVersion: v1
+kind: Config
+clusters:
+- name: ""
+  cluster: {server: "https://info.example.com:6443", certificate-authority-data: aW5mbw==}
+`
+
+func newResolver(c client.Reader, clock *testingclock.FakePassiveClock, flags bootstrap.Config) *Resolver {
+	return New(Options{Flags: flags, Management: c, ConfigMaps: c, Workload: c, Clock: clock})
+}
+
+func TestAPI3_WhatIsMissingNamesThePlaces(t *testing.T) {
+	c, ns := newClient(t)
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+	r := newResolver(c, testingclock.NewFakePassiveClock(time.Now()), bootstrap.Config{})
+	_, err := r.Config(t.Context(), m)
+	incomplete, is := errors.AsType[*IncompleteError](err)
+	if !is {
+		t.Fatalf("Config() = %v, want an IncompleteError", err)
+	}
+	for _, place := range []string{"spec.apiEndpoints", "--node-api-server", "kube-public/cluster-info", "spec.bootstrap.caBundle", "--node-ca-bundle"} {
+		if !strings.Contains(incomplete.Message, place) {
+			t.Errorf("%q does not name %s", incomplete.Message, place)
+		}
+	}
+	m.Spec.ClusterRef = &clusterv1alpha1.LocalReference{Name: "gone"}
+	if _, err := r.Config(t.Context(), m); err == nil || !strings.Contains(err.Error(), "spec.clusterRef") {
+		t.Errorf("without its Cluster: %v", err)
+	}
+}
+
+// The first place that has a field wins: annotation, Cluster, flag, the cluster itself, default.
+func TestAPI3_TheFirstPlaceWins(t *testing.T) {
+	c, ns := newClient(t)
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	put(t, c, configMap("kube-public", "cluster-info", "kubeconfig", clusterInfo),
+		configMap("kube-system", "kubelet-config", "kubelet", "clusterDNS: [10.9.0.10]\nclusterDomain: kubeadm.example.com\n"))
+	owner := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+	flags := bootstrap.Config{PauseImage: "flag.example.com/pause:1", ClusterDomain: "flag.example.com"}
+	r := newResolver(c, clock, flags)
+
+	got, err := r.Config(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Server != "https://info.example.com:6443" || string(got.CABundle) != "info" || !strings.Contains(string(got.ClientCABundle), "BEGIN") {
+		t.Errorf("discovered is server %s, CA %q, clients' CA %.20q", got.Server, got.CABundle, got.ClientCABundle)
+	}
+	if got.ClusterDNS[0] != "10.9.0.10" || got.ClusterDomain != "flag.example.com" || got.PauseImage != "flag.example.com/pause:1" {
+		t.Errorf("the flag, then kubelet-config: %v, %s, %s", got.ClusterDNS, got.ClusterDomain, got.PauseImage)
+	}
+
+	owner.Spec = clusterv1alpha1.ClusterSpec{
+		APIEndpoints:   []clusterv1alpha1.APIEndpoint{{Host: "fd00::1", Port: 6443}},
+		ClusterNetwork: &clusterv1alpha1.ClusterNetwork{ServiceDomain: "own.example.com"},
+		Bootstrap: &clusterv1alpha1.ClusterBootstrap{
+			CABundle: "own", PauseImage: "own.example.com/pause:1", ExternalCloudProvider: new(false),
+			RegistryMirrors: map[string]clusterv1alpha1.RegistryMirrors{"docker.io": {"https://m.example.com"}},
+			Files:           []clusterv1alpha1.BootstrapFile{{Path: "/etc/own", Content: "x", Permissions: "0600"}},
+			StartupTaints:   []clusterv1alpha1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}},
+			Artifacts:       &clusterv1alpha1.ArtifactSources{DigestsConfigMap: &clusterv1alpha1.LocalReference{Name: "digests"}},
+		},
+	}
+	put(t, c, owner, configMap(ns, "digests", "sha256sums", "ab  dl.k8s.io/kubelet\ncd *example.com/x\n"))
+	m.Spec.ClusterRef = &clusterv1alpha1.LocalReference{Name: "one"}
+	m.Annotations = map[string]string{"v1.kubelet-flags.machine-controller.kubermatic.io/ExternalCloudProvider": "true"}
+	if got, err = r.Config(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	want := bootstrap.Config{
+		Server: "https://[fd00::1]:6443", CABundle: []byte("own"), ClientCABundle: got.ClientCABundle, ClusterDNS: []string{"10.9.0.10"},
+		ClusterDomain: "own.example.com", PauseImage: "own.example.com/pause:1", ExternalCloudProvider: true,
+		RegistryMirrors: map[string][]string{"docker.io": {"https://m.example.com"}},
+		Files:           []bootstrap.File{{Path: "/etc/own", Content: "x", Mode: 0o600}},
+		StartupTaints:   []corev1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}},
+		Digests:         map[string]string{"dl.k8s.io/kubelet": "ab", "example.com/x": "cd"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// failing is an API server that is away after the first calls.
+type failing struct {
+	client.Reader
+	away bool
+}
+
+func (f *failing) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if f.away {
+		return apierrors.NewTimeoutError("away", 1)
+	}
+	return f.Reader.Get(ctx, key, o, opts...)
+}
+
+func TestWhatWasReadHoldsWhileTheAPIServerIsAway(t *testing.T) {
+	c, ns := newClient(t)
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	info := configMap("kube-public", "cluster-info", "kubeconfig", clusterInfo)
+	put(t, c, info)
+	reader := &failing{Reader: c}
+	r := newResolver(reader, clock, bootstrap.Config{ClusterDNS: []string{"10.96.0.10"}})
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+	if _, err := r.Config(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	reader.away = true
+	clock.SetTime(clock.Now().Add(2 * kept))
+	if _, err := r.Config(t.Context(), m); err != nil {
+		t.Errorf("while the API server is away: %v", err)
+	}
+	reader.away = false
+	info.Data["kubeconfig"] = strings.Replace(clusterInfo, "server:", "tls-server-name: other.example.com, server:", 1)
+	if err := c.Update(t.Context(), info); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(2 * kept))
+	if _, err := r.Config(t.Context(), m); err == nil || !strings.Contains(err.Error(), "tls-server-name") {
+		t.Errorf("a tls-server-name, which kubelets lose: %v", err)
+	}
+	reader.away = true
+	if _, err := newResolver(reader, clock, bootstrap.Config{}).Config(t.Context(), m); err == nil {
+		t.Error("nothing was ever read, and that is no error")
+	} else if _, is := errors.AsType[*IncompleteError](err); is {
+		t.Errorf("the user is told of what only the API server can mend: %v", err)
+	}
+}
+
+func TestTenthAddress(t *testing.T) {
+	for name, c := range map[string]struct {
+		ranges []string
+		first  string
+		want   string
+	}{
+		"of a range":             {[]string{"10.96.0.0/12"}, "", "10.96.0.10"},
+		"of a range of IPv6":     {[]string{"fd00::/112", "10.96.0.0/12"}, "10.0.0.1", "fd00::a"},
+		"from the first address": {nil, "10.0.0.1", "10.0.0.10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tenthAddress(c.ranges, c.first); len(got) != 1 || got[0] != c.want {
+				t.Errorf("tenthAddress() = %v, want %s", got, c.want)
+			}
+		})
+	}
+	if got := tenthAddress(nil, ""); got != nil {
+		t.Errorf("of nothing comes %v", got)
+	}
+}
