@@ -28,6 +28,10 @@ type observer struct {
 	out   io.Writer
 	start time.Time
 
+	// ledger and patience are set before anything is awaited.
+	ledger   *ledger
+	patience time.Duration
+
 	mu      sync.Mutex
 	changed chan struct{}
 
@@ -146,6 +150,7 @@ func (o *observer) sawMachine(machine *clusterv1alpha1.Machine) {
 
 // note keeps the worst counts and wakes who waits. It needs o.mu held.
 func (o *observer) note() {
+	o.ledger.look()
 	if o.watching {
 		o.lowestNodes = min(o.lowestNodes, count(o.nodes))
 		o.lowestPods = min(o.lowestPods, count(o.pods))
@@ -186,7 +191,7 @@ func (o *observer) machinesEver() int {
 // await returns when met holds; it is asked after each change, with o.mu held. The error of a wait
 // that took too long tells what the Machines say.
 func (o *observer) await(ctx context.Context, what string, met func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
 	for {
 		o.mu.Lock()

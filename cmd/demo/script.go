@@ -10,16 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millwright-dev/millwright/localcluster/stack"
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
-
-// stepTimeout bounds each wait; the whole demo takes about a minute.
-const stepTimeout = 90 * time.Second
 
 // Options say where the demo runs. Stack and Out are required.
 type Options struct {
@@ -34,7 +29,7 @@ type Options struct {
 // last line that it prints is its result.
 func Run(ctx context.Context, o Options) (err error) {
 	d := &demo{Options: o, observer: newObserver(o.Out)}
-	d.title("A Kubernetes control plane, Millwright's manager, a cloud, its driver and simulated kubelets start")
+	d.title("A Kubernetes control plane, Millwright's manager and a cloud with its driver start")
 	whole, err := stack.Start(ctx, o.Stack)
 	if err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
@@ -44,6 +39,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if d.fleet, err = fleetOn(whole.Provider()); err != nil {
 		return err
 	}
+	d.ledger, d.patience = newLedger(whole), d.fleet.patience
 	if err := d.play(ctx); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
@@ -93,27 +89,26 @@ func (d *demo) apply(ctx context.Context) error {
 }
 
 func (d *demo) scale(ctx context.Context) error {
-	d.title("It is scaled from %d to %d", d.fleet.replicas, scaledTo)
-	if err := d.kubectl(ctx, nil, d.fleet.command("scale", fmt.Sprintf("--replicas=%d", scaledTo))...); err != nil {
+	d.title("It is scaled from %d to %d", d.fleet.replicas, d.fleet.scaledTo)
+	if err := d.kubectl(ctx, nil, d.fleet.command("scale", fmt.Sprintf("--replicas=%d", d.fleet.scaledTo))...); err != nil {
 		return err
 	}
-	return d.awaitSize(ctx, scaledTo)
+	return d.awaitSize(ctx, d.fleet.scaledTo)
 }
 
 func (d *demo) deploy(ctx context.Context) error {
-	d.title("An application of %d pods moves in; its PodDisruptionBudget allows one of them to be down", scaledTo)
-	if err := d.kubectl(ctx, application, "apply", "-f", "-"); err != nil {
+	d.title("An application of %d pods moves in; its PodDisruptionBudget allows one of them to be down", d.fleet.scaledTo)
+	if err := d.kubectl(ctx, d.fleet.application(), "apply", "-f", "-"); err != nil {
 		return err
 	}
-	return d.await(ctx, "the application's pods", func() bool { return count(d.pods) == scaledTo })
+	return d.await(ctx, "the application's pods", func() bool { return count(d.pods) == d.fleet.scaledTo })
 }
 
 func (d *demo) roll(ctx context.Context) error {
 	d.title("The template changes: each machine is replaced, one more at a time (maxSurge 1), never one less (maxUnavailable 0)")
 	old := d.names()
 	d.keepWorst()
-	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, newKubelet)
-	if err := d.kubectl(ctx, nil, d.fleet.command("patch", "--type=merge", "--patch", patch)...); err != nil {
+	if err := d.kubectl(ctx, nil, d.fleet.command("patch", "--type=merge", "--patch", d.fleet.change)...); err != nil {
 		return err
 	}
 	err := d.await(ctx, "every machine to be replaced", func() bool {
@@ -122,7 +117,7 @@ func (d *demo) roll(ctx context.Context) error {
 				return false
 			}
 		}
-		return d.settled(scaledTo) && count(d.pods) == scaledTo
+		return d.settled(d.fleet.scaledTo) && count(d.pods) == d.fleet.scaledTo
 	})
 	if err != nil {
 		return err
@@ -145,24 +140,26 @@ func (d *demo) clear(ctx context.Context) error {
 
 // judge compares the cloud's ledger with what the watches saw.
 func (d *demo) judge(ctx context.Context) error {
-	totals, err := d.stack.Backend().GetTotals(ctx, &backendv1alpha1.GetTotalsRequest{})
+	d.mu.Lock()
+	totals, err := d.ledger.totals(ctx)
+	d.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("read the cloud's ledger: %w", err)
+		return err
 	}
 	result := fmt.Sprintf("created=%d deleted=%d left=%d lowest_available=%d",
-		totals.GetVmsCreated(), totals.GetVmsDeleted(), totals.GetResourcesLeft(), d.lowestNodes)
+		totals.created, totals.deleted, totals.left, d.lowestNodes)
 	var wrong []string
-	if machines := d.machinesEver(); totals.GetVmsCreated() != int64(machines) {
-		wrong = append(wrong, fmt.Sprintf("%d Machines, but %d VMs were created", machines, totals.GetVmsCreated()))
+	if machines := d.machinesEver(); totals.created != int64(machines) {
+		wrong = append(wrong, fmt.Sprintf("%d Machines, but %d VMs were created", machines, totals.created))
 	}
-	if totals.GetVmsDeleted() != totals.GetVmsCreated() || totals.GetResourcesLeft() != 0 {
+	if totals.deleted != totals.created || totals.left != 0 {
 		wrong = append(wrong, "something is left in the cloud")
 	}
-	if d.lowestNodes < scaledTo {
-		wrong = append(wrong, fmt.Sprintf("fewer than %d Nodes were available during the rollout", scaledTo))
+	if d.lowestNodes < d.fleet.scaledTo {
+		wrong = append(wrong, fmt.Sprintf("fewer than %d Nodes were available during the rollout", d.fleet.scaledTo))
 	}
-	if d.lowestPods < podFloor {
-		wrong = append(wrong, fmt.Sprintf("the PodDisruptionBudget was broken: %d pods healthy, %d required", d.lowestPods, podFloor))
+	if d.lowestPods < d.fleet.podFloor() {
+		wrong = append(wrong, fmt.Sprintf("the PodDisruptionBudget was broken: %d pods healthy, %d required", d.lowestPods, d.fleet.podFloor()))
 	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("demo failed: %s: %s", result, strings.Join(wrong, "; "))

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millwright-dev/millwright/cmd/demo"
+	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
 func demoCommand() *cobra.Command {
@@ -19,7 +20,9 @@ func demoCommand() *cobra.Command {
 				return err
 			}
 			defer cleanUp()
-			options.CloudArgs = append(watchable(), options.CloudArgs...)
+			if flags.cloud != stack.QEMU().Name() { // its VMs are slow enough
+				options.CloudArgs = append(watchable(), options.CloudArgs...)
+			}
 			return demo.Run(command.Context(), demo.Options{Stack: options, Out: command.OutOrStdout(), Keep: keep})
 		},
 	}
