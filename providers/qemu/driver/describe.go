@@ -32,7 +32,8 @@ func (d *Driver) describe(record *vm.Record, phase vm.Phase) *driverv1alpha1.Mac
 	if phase == vm.Starting || phase == vm.Running || phase == vm.PoweredOff {
 		m.ProviderId = d.prefix() + record.UID
 	}
-	if !record.Deleting.IsZero() {
+	// Once the process has ended, core repeats its delete as soon as it finds no VM on its way out.
+	if !record.Deleting.IsZero() && (phase == vm.Preparing || phase == vm.Starting || phase == vm.Running) {
 		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, operation("Delete", pollShutdown)
 		if time.Since(record.Deleting) >= d.options.ShutdownGrace {
 			m.Operation = operation("Delete", pollKill)
