@@ -23,7 +23,7 @@ import (
 // pod that the scheduler put there, shows its logs, and goes without leaving anything behind.
 func TestLIFE3_ARealVMBecomesANodeAndGoes(t *testing.T) {
 	shared.showTrouble(t)
-	shared.mustKubectl(t, machineDeployment("vm", newKubelet, 1), "apply", "-f", "-")
+	shared.mustKubectl(t, machineDeployment("vm", newKubelet, 1, ""), "apply", "-f", "-")
 	shared.mustKubectl(t, application("hello", "vm", 1), "apply", "-f", "-")
 	machine := shared.awaitRunning(t, "vm")
 	checkNode(t, machine)
@@ -59,9 +59,7 @@ func checkNode(t *testing.T, machine *clusterv1alpha1.Machine) {
 	if got := node.Status.NodeInfo.KubeletVersion; got != "v"+newKubelet {
 		t.Errorf("the Node runs kubelet %s, want v%s", got, newKubelet)
 	}
-	if !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	}) {
+	if !isReady(node) {
 		t.Errorf("the Machine is Running, and its Node is not Ready: %v", node.Status.Conditions)
 	}
 	if node.Labels["pool"] != "vm" {
@@ -94,8 +92,8 @@ func checkJoin(t *testing.T) {
 			t.Errorf("%s has approved a certificate, want the manager alone to", w.User)
 		}
 	}
-	if left, err := shared.bootstrapTokens(t.Context()); err != nil || len(left) > 0 {
-		t.Errorf("the Node has joined, and the tokens %v are left (%v)", left, err)
+	if left, err := shared.bootstrapSecrets(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("the Node has joined, and %d tokens are left (%v)", len(left), err)
 	}
 }
 
@@ -130,7 +128,7 @@ func (f *fixture) awaitGone(t *testing.T) {
 				return err
 			}
 		}
-		tokens, err := f.bootstrapTokens(ctx)
+		tokens, err := f.bootstrapSecrets(ctx)
 		if err != nil {
 			return err
 		}
@@ -147,7 +145,7 @@ func (f *fixture) awaitGone(t *testing.T) {
 			pending += len(slices.DeleteFunc(states, func(s string) bool { return s != "pending" }))
 		}
 		if left := len(machines.Items) + len(nodes.Items) + len(tokens) + len(vms) + pending; left > 0 {
-			return fmt.Errorf("%d Machines, %d Nodes, %d VMs, tokens %v, %d pending requests", len(machines.Items), len(nodes.Items), len(vms), tokens, pending)
+			return fmt.Errorf("%d Machines, %d Nodes, %d VMs, %d tokens, %d pending requests", len(machines.Items), len(nodes.Items), len(vms), len(tokens), pending)
 		}
 		return nil
 	})

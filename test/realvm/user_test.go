@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,33 +24,40 @@ import (
 // newKubelet is the one that the image brings.
 const newKubelet = "1.36.3"
 
-// machineDeployment is a manifest of VMs on the bridge.
-func machineDeployment(name, kubelet string, replicas int) string {
+// machineSpec is what Machines of these tests have in common, and Cluster where one is named.
+func machineSpec(pool, kubelet, cluster string) string {
+	spec := fmt.Sprintf(`{metadata: {labels: {pool: %s}}, versions: {kubelet: %s}, providerSpec: {value: {
+  operatingSystem: ubuntu, cloudProvider: qemu, cloudProviderSpec: {
+    image: node.qcow2, kernel: vmlinuz, initrd: initrd.img, kernelArguments: "root=/dev/vda rw console=ttyS0 ds=nocloud",
+    cpus: 2, memory: 1Gi, network: {type: bridge}}}}`, pool, kubelet)
+	if cluster != "" {
+		spec += ", nodeStartupTimeout: 6m, clusterRef: {name: " + cluster + "}"
+	}
+	return spec + "}"
+}
+
+// machineDeployment is the manifest of one. An empty cluster leaves its Machines without a Cluster.
+func machineDeployment(name, kubelet string, replicas int, cluster string) string {
 	return fmt.Sprintf(`
 apiVersion: cluster.k8s.io/v1alpha1
 kind: MachineDeployment
 metadata: {name: %[1]s, namespace: default}
 spec:
-  replicas: %[3]d
+  replicas: %[2]d
   selector: {matchLabels: {pool: %[1]s}}
-  template:
-    metadata: {labels: {pool: %[1]s}}
-    spec:
-      metadata: {labels: {pool: %[1]s}}
-      versions: {kubelet: %[2]s}
-      providerSpec:
-        value:
-          cloudProvider: qemu
-          cloudProviderSpec:
-            image: node.qcow2
-            kernel: vmlinuz
-            initrd: initrd.img
-            kernelArguments: root=/dev/vda rw console=ttyS0 ds=nocloud
-            cpus: 2
-            memory: 1Gi
-            network: {type: bridge}
-          operatingSystem: ubuntu
-`, name, kubelet, replicas)
+  template: {metadata: {labels: {pool: %[1]s}}, spec: %[3]s}
+`, name, replicas, machineSpec(name, kubelet, cluster))
+}
+
+// machine is the manifest of a Machine by itself, of the Cluster of its name: nobody replaces it
+// when it fails.
+func machine(name, kubelet string) string {
+	return fmt.Sprintf(`
+apiVersion: cluster.k8s.io/v1alpha1
+kind: Machine
+metadata: {name: %s, namespace: default}
+spec: %s
+`, name, machineSpec(name, kubelet, name))
 }
 
 // application is a Deployment of pods that say hello, each on one of a MachineDeployment's Nodes.
@@ -116,22 +125,23 @@ func describe(m *clusterv1alpha1.Machine) string {
 	return b.String()
 }
 
-// bootstrapTokens returns the names of the tokens that are left.
-func (f *fixture) bootstrapTokens(ctx context.Context) ([]string, error) {
+// bootstrapSecrets returns the tokens that there are.
+func (f *fixture) bootstrapSecrets(ctx context.Context) ([]corev1.Secret, error) {
 	secrets := &corev1.SecretList{}
-	if err := f.client.List(ctx, secrets, client.InNamespace(systemNamespace)); err != nil {
+	if err := f.client.List(ctx, secrets, client.InNamespace("kube-system")); err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, s := range secrets.Items {
-		if s.Type == corev1.SecretTypeBootstrapToken {
-			names = append(names, s.Name)
-		}
-	}
-	return names, nil
+	return slices.DeleteFunc(secrets.Items, func(s corev1.Secret) bool { return s.Type != corev1.SecretTypeBootstrapToken }), nil
 }
 
-const systemNamespace = "kube-system"
+// processOf returns the process of a machine's VM.
+func (f *fixture) processOf(uid string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(f.VMs(), uid, "pid"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
 
 // requests returns the certificate requests of a Node: how each stands, by its signer.
 func (f *fixture) requests(ctx context.Context) (map[string][]string, error) {

@@ -1,0 +1,128 @@
+//go:build linux
+
+package realvm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+const budget = `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec:
+  minAvailable: 1
+  selector: {matchLabels: {app: web}}
+`
+
+// Two VMs are rolled from a kubelet that they have downloaded to the one that their image brings,
+// under an application whose budget is kept all the time.
+func TestQEMUVersionsRollUnderABudget(t *testing.T) {
+	shared.showTrouble(t)
+	offer := serveArtifacts(t)
+	shared.mustKubectl(t, offer.cluster("mirrored", ""), "apply", "-f", "-")
+	shared.mustKubectl(t, machineDeployment("rolled", oldKubelet, 2, "mirrored"), "apply", "-f", "-")
+	shared.mustKubectl(t, application("web", "rolled", 2)+"---"+budget, "apply", "-f", "-")
+	shared.awaitVersion(t, "rolled", oldKubelet, 2)
+	shared.mustKubectl(t, "", "wait", "--for=condition=Available", "--timeout=5m", "deployment/web")
+
+	ctx, stop := context.WithCancel(t.Context())
+	lowest := shared.watchBudget(ctx, t)
+	shared.mustKubectl(t, "", "patch", "machinedeployment", "rolled", "--type=merge",
+		"--patch", fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, newKubelet))
+	shared.awaitVersion(t, "rolled", newKubelet, 2)
+	stop()
+	if least := <-lowest; least < 1 {
+		t.Errorf("at least %d pods of the application were healthy, its budget wants 1", least)
+	}
+	shared.mustKubectl(t, "", "delete", "deployment/web", "poddisruptionbudget/web", "machinedeployment/rolled", "--wait=false")
+	shared.awaitGone(t)
+}
+
+// awaitVersion returns once a MachineDeployment has so many Nodes, all of that kubelet and Ready, and
+// nothing else.
+func (f *fixture) awaitVersion(t *testing.T, pool, kubelet string, replicas int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d Nodes with kubelet %s", replicas, kubelet), func(ctx context.Context) error {
+		machines := &clusterv1alpha1.MachineList{}
+		if err := f.client.List(ctx, machines, client.MatchingLabels{"pool": pool}); err != nil {
+			return err
+		}
+		nodes := &corev1.NodeList{}
+		if err := f.client.List(ctx, nodes, client.MatchingLabels{"pool": pool}); err != nil {
+			return err
+		}
+		current := 0
+		for _, n := range nodes.Items {
+			if n.Status.NodeInfo.KubeletVersion == "v"+kubelet && isReady(&n) {
+				current++
+			}
+		}
+		if len(machines.Items) != replicas || len(nodes.Items) != replicas || current != replicas {
+			return fmt.Errorf("%d Machines, %d Nodes, of which %d are Ready with that kubelet", len(machines.Items), len(nodes.Items), current)
+		}
+		return nil
+	})
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// watchBudget follows the budget until ctx ends, and then delivers the fewest healthy pods it had.
+func (f *fixture) watchBudget(ctx context.Context, t *testing.T) <-chan int32 {
+	t.Helper()
+	changes, err := f.client.Watch(ctx, &policyv1.PodDisruptionBudgetList{}, client.InNamespace("default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := make(chan int32, 1)
+	go func() {
+		lowest := int32(1 << 30)
+		for change := range changes.ResultChan() {
+			if b, is := change.Object.(*policyv1.PodDisruptionBudget); is && b.Status.ExpectedPods > 0 {
+				lowest = min(lowest, b.Status.CurrentHealthy)
+			}
+		}
+		least <- lowest
+	}()
+	return least
+}
+
+// A VM whose process is killed is replaced by another.
+func TestQEMUKilledVMIsReplaced(t *testing.T) {
+	shared.showTrouble(t)
+	shared.mustKubectl(t, machineDeployment("killed", newKubelet, 1, ""), "apply", "-f", "-")
+	first := shared.awaitRunning(t, "killed")
+	pid, err := shared.processOf(*first.Spec.MachineUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another Machine to be Running", func(ctx context.Context) error {
+		now, err := shared.onlyMachine(ctx, "killed")
+		if err != nil {
+			return err
+		}
+		if now.Name == first.Name || now.Status.Phase != clusterv1alpha1.MachinePhaseRunning {
+			return fmt.Errorf("%s", describe(now))
+		}
+		return nil
+	})
+	shared.mustKubectl(t, "", "delete", "machinedeployment/killed", "--wait=false")
+	shared.awaitGone(t)
+}
