@@ -12,10 +12,11 @@
 //
 // A machine that is to join finds what it needs where kubeadm puts it: the ConfigMap
 // kube-public/cluster-info names the API server and its authority, and
-// kube-system/extension-apiserver-authentication has the authority of clients. There is no ConfigMap
-// kubelet-config and no Service kube-dns. Bootstrap tokens authenticate, kube-controller-manager
-// signs what is approved, and nothing approves by itself: see [DefaultControllers]. The API server
-// may use the API of kubelets, as kubectl logs and exec need. VMs need [Options].Endpoint.
+// kube-system/extension-apiserver-authentication has the authority of clients. There is no
+// ConfigMap kubelet-config and no Service kube-dns. Bootstrap tokens authenticate,
+// kube-controller-manager signs what is approved, and nothing approves by itself: see
+// [DefaultControllers]. The API server may use the API of kubelets, as kubectl logs and exec need.
+// VMs need [Options].Endpoint.
 //
 // Who is who: each component has a client certificate of its own, so that the audit log tells their
 // writes apart. Everything below the directory is readable by its owner alone, since it holds keys.

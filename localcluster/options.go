@@ -33,6 +33,9 @@ type Options struct {
 	// NodeGracePeriod is how long a Node may be silent before its Ready condition becomes Unknown;
 	// 0 means [DefaultNodeGracePeriod]. It has to exceed the simulated kubelets' lease duration.
 	NodeGracePeriod time.Duration
+	// FastKubelets lets the user of the simulated kubelets register Nodes, as their fast mode
+	// needs.
+	FastKubelets bool
 	// Endpoint is for machines that do not share this machine's loopback.
 	Endpoint Endpoint
 }

@@ -33,11 +33,16 @@ const (
 // kubeletAdminRole is the API server's own role for whoever uses the API of kubelets.
 const kubeletAdminRole = "system:kubelet-api-admin"
 
-// roles are the rights of the users above.
-func roles() map[string][]rbacv1.PolicyRule {
+// roles are the rights of the users above. Simulated kubelets register Nodes as the nodes' own
+// users, but in their fast mode.
+func roles(fastKubelets bool) map[string][]rbacv1.PolicyRule {
+	nodeVerbs := []string{"get", "list"}
+	if fastKubelets {
+		nodeVerbs = append(nodeVerbs, "create")
+	}
 	return map[string][]rbacv1.PolicyRule{
 		SimKubeletUser: {
-			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"create", "get", "list"}},
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: nodeVerbs},
 			{APIGroups: []string{""}, Resources: []string{"nodes/status", "pods/status"}, Verbs: []string{"patch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
@@ -52,8 +57,8 @@ func roles() map[string][]rbacv1.PolicyRule {
 }
 
 // grantRoles gives the users their rights.
-func grantRoles(ctx context.Context, client kubernetes.Interface) error {
-	for user, rules := range roles() {
+func grantRoles(ctx context.Context, client kubernetes.Interface, fastKubelets bool) error {
+	for user, rules := range roles(fastKubelets) {
 		meta := metav1.ObjectMeta{Name: user}
 		role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
 		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {

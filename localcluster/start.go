@@ -85,7 +85,7 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err := c.run(ctx, c.layout.apiServer(), c.apiServerReady); err != nil {
 		return err
 	}
-	if err := grantRoles(ctx, c.client); err != nil {
+	if err := grantRoles(ctx, c.client, c.layout.options.FastKubelets); err != nil {
 		return err
 	}
 	if err := c.layout.publishClusterInfo(ctx, c.client); err != nil {

@@ -31,8 +31,12 @@ type Options struct {
 	KubeletVersion string
 	// Capacity is what each Node has, all of it allocatable; nil means 4 CPUs, 16 GiB and 110 pods.
 	Capacity corev1.ResourceList
-	// Workers is how many requests may be under way at once; 0 means 32.
+	// Workers is how many requests may be under way at once; 0 means 32. Kubelets that wait for a
+	// certificate do not count.
 	Workers int
+	// Fast has kubelets register Nodes as the fleet's user, without a certificate: for benchmarks,
+	// which measure something else.
+	Fast bool
 }
 
 const (
@@ -71,6 +75,8 @@ type Fleet struct {
 	options Options
 	queue   workqueue.TypedRateLimitingInterface[string]
 	leases  leaseWheel
+	// joins are the kubelets that are about to get a certificate.
+	joins sync.WaitGroup
 
 	mu sync.Mutex
 	// machines holds all VMs by the cloud's id. A VM's own worker, of which the queue runs one at a
@@ -88,6 +94,10 @@ type machine struct {
 	// interrupted says that the VM was seen in another state than running since the kubelet
 	// started.
 	interrupted bool
+	// claimed says that an earlier process registered the VM's Node: the certificate was lost with
+	// that process, but the Node is there. Only the VM's worker uses it.
+	claimed     bool
+	credentials credentials
 }
 
 // A kubelet that cannot register tries again, soon at first.
@@ -127,6 +137,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	<-ctx.Done()
 	f.queue.ShutDown()
 	wg.Wait()
+	f.joins.Wait()
 }
 
 // listRegistered remembers the Nodes there are, so that taking over thousands costs no write. It

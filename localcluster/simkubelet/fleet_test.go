@@ -51,7 +51,7 @@ func runAll(m *testing.M) (code int) {
 		bin = filepath.Join("..", "..", "bin")
 	}
 	cluster, err = localcluster.Start(context.Background(), localcluster.Options{
-		BinDir: bin, Dir: dir, NodeGracePeriod: 6 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		BinDir: bin, Dir: dir, NodeGracePeriod: 6 * time.Second, FastKubelets: true, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		panic(err)
@@ -61,6 +61,9 @@ func runAll(m *testing.M) (code int) {
 			panic(err)
 		}
 	}()
+	if err := bindBootstrappers(context.Background(), kubernetes.NewForConfigOrDie(cluster.RESTConfig())); err != nil {
+		panic(err)
+	}
 	return m.Run()
 }
 
@@ -115,6 +118,11 @@ func runFleetThrough(
 	t *testing.T, c *cloud, lease time.Duration, wrap func(http.RoundTripper) http.RoundTripper,
 ) (log *logBuffer, stop func()) {
 	t.Helper()
+	return runFleetWith(t, c, Options{LeaseDuration: lease, Fast: true}, wrap)
+}
+
+func runFleetWith(t *testing.T, c *cloud, o Options, wrap func(http.RoundTripper) http.RoundTripper) (log *logBuffer, stop func()) {
+	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.SimKubeletKubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +132,8 @@ func runFleetThrough(
 	client := kubernetes.NewForConfigOrDie(config)
 	backend, stopServing := c.serve(t)
 	log = &logBuffer{}
-	fleet := New(client, backend, Options{Log: slog.New(slog.NewTextHandler(log, nil)), LeaseDuration: lease})
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	fleet := New(client, backend, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

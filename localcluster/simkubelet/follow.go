@@ -111,6 +111,7 @@ func (f *Fleet) replaceLocked(vm *backendv1alpha1.VM) {
 		f.machines[vm.GetId()] = m
 	}
 	m.vm = vm
+	m.credentials.setPower(vm.GetState() == backendv1alpha1.VMState_VM_STATE_RUNNING)
 	if vm.GetState() != backendv1alpha1.VMState_VM_STATE_RUNNING {
 		m.interrupted = true
 		f.leases.remove(m.kubelet)

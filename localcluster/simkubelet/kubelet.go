@@ -35,7 +35,7 @@ func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) er
 	if !f.needsStart(m) {
 		return nil
 	}
-	config, err := parseUserData(vm.GetUserData())
+	s, err := f.newStart(m, vm)
 	if errors.Is(err, errNoKubelet) {
 		return nil
 	}
@@ -43,8 +43,8 @@ func (f *Fleet) boot(ctx context.Context, m *machine, vm *backendv1alpha1.VM) er
 		f.options.Log.Error("Kubelet refuses to start", "vm", vm.GetId(), "name", vm.GetName(), "error", err)
 		return nil // Trying again would not help: user data never changes.
 	}
-	node, err := f.register(ctx, m, f.newNode(vm, config, time.Now()))
-	if err != nil {
+	node, err := s.enrol(ctx)
+	if err != nil || node == nil {
 		return err
 	}
 	f.options.Log.Info("Kubelet runs", "vm", vm.GetId(), "node", node.Name)
@@ -71,32 +71,6 @@ func (f *Fleet) started(m *machine, k *kubelet) {
 	}
 }
 
-// register makes sure that the Node is there and shows a kubelet that runs, and returns it as it is
-// then. A Node that is there already has to be this VM's.
-func (f *Fleet) register(ctx context.Context, m *machine, node *corev1.Node) (*corev1.Node, error) {
-	if found := f.claim(node.Spec.ProviderID); found != nil && m.kubelet == nil && found.Name == node.Name && kubeletRuns(found) {
-		return found, nil
-	}
-	created, err := f.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err == nil {
-		return created, nil
-	}
-	if !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("create Node: %w", err)
-	}
-	found, err := f.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("look at the Node that is there: %w", err)
-	}
-	if found.Spec.ProviderID != node.Spec.ProviderID {
-		return nil, fmt.Errorf("the Node %s is another VM's: %s", node.Name, found.Spec.ProviderID)
-	}
-	if kubeletRuns(found) {
-		return found, nil
-	}
-	return f.patch(ctx, nodeRef{name: found.Name, uid: found.UID}, true, node.Status.Conditions)
-}
-
 // claim returns the Node that an earlier process registered for a provider id, once.
 func (f *Fleet) claim(providerID string) *corev1.Node {
 	f.mu.Lock()
@@ -119,6 +93,7 @@ func (f *Fleet) shutDown(ctx context.Context, m *machine, vm *backendv1alpha1.VM
 		f.mu.Lock()
 		m.kubelet = k
 		f.mu.Unlock()
+		m.claimed = true
 	}
 	if !k.running {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,7 @@ func (f *Fleet) newNode(vm *backendv1alpha1.VM, config kubeletConfig, now time.T
 		}
 	}
 	maps.Copy(labels, config.labels)
-	return &corev1.Node{
+	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: corev1.NodeSpec{
 			ProviderID: cmp.Or(config.providerID, vm.GetProviderId()),
@@ -64,7 +65,24 @@ func (f *Fleet) newNode(vm *backendv1alpha1.VM, config kubeletConfig, now time.T
 			},
 		},
 	}
+	if config.externalCloud {
+		leaveToCloud(node)
+	}
+	return node
 }
+
+// leaveToCloud has a Node look as it does before its cloud controller manager has seen it.
+func leaveToCloud(node *corev1.Node) {
+	for _, label := range []string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone, corev1.LabelInstanceTypeStable} {
+		delete(node.Labels, label)
+	}
+	node.Spec.ProviderID = ""
+	node.Spec.Taints = append(slices.Clone(node.Spec.Taints),
+		corev1.Taint{Key: uninitializedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+}
+
+// uninitializedTaint is cloudproviderapi.TaintExternalCloudProvider of k8s.io/cloud-provider.
+const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func addresses(vm *backendv1alpha1.VM, hostname string) []corev1.NodeAddress {
 	result := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: hostname}}

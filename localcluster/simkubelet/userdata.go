@@ -1,7 +1,6 @@
 package simkubelet
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeletapis "k8s.io/kubelet/pkg/apis"
-	"sigs.k8s.io/yaml"
+
+	"github.com/millwright-dev/millwright/localcluster/simkubelet/firstboot"
 )
 
 // kubeletFile is where distributions of the kubelet take arguments from, and kubeletArgs the
@@ -34,76 +34,42 @@ type kubeletConfig struct {
 	providerID string
 	labels     map[string]string
 	taints     []corev1.Taint
+	// externalCloud says that a cloud controller manager is to complete the Node.
+	externalCloud bool
+	// requestsServing says that the kubelet requests a certificate for its own API.
+	requestsServing bool
 }
 
-// cloudConfig is the part of cloud-init's format that is read.
-type cloudConfig struct {
-	Hostname   string       `json:"hostname"`
-	WriteFiles []configFile `json:"write_files"`
-}
-
-type configFile struct {
-	Path     string `json:"path"`
-	Content  string `json:"content"`
-	Encoding string `json:"encoding"`
-}
-
-// parseUserData reads user data as cloud-init and then the kubelet would. The error is errNoKubelet
-// when there is nothing to run, else the reason why the real ones would not run it.
-func parseUserData(data []byte) (kubeletConfig, error) {
-	var config cloudConfig
-	if !strings.HasPrefix(string(data), "#cloud-config\n") {
-		return kubeletConfig{}, errNoKubelet
+// parseUserData reads user data as cloud-init or Ignition and then the kubelet would, and returns
+// the machine's files, too. The error is errNoKubelet when there is nothing to run, else the reason
+// why the real ones would not run it.
+func parseUserData(data []byte) (kubeletConfig, *firstboot.Root, error) {
+	root, err := firstboot.Apply(data)
+	if errors.Is(err, firstboot.ErrUnknownFormat) {
+		return kubeletConfig{}, nil, errNoKubelet
 	}
-	if err := yaml.Unmarshal(data, &config); err != nil {
-		return kubeletConfig{}, fmt.Errorf("read cloud-config: %w", err)
-	}
-	content, _, err := config.file(kubeletFile)
 	if err != nil {
-		return kubeletConfig{}, err
+		return kubeletConfig{}, nil, err
 	}
-	args, found := variable(content, kubeletArgs)
+	args, found := variable(root.Files[kubeletFile].Content, kubeletArgs)
 	if !found {
-		return kubeletConfig{}, errNoKubelet
+		return kubeletConfig{}, nil, errNoKubelet
 	}
-	parsed, err := parseArgs(strings.Fields(args))
-	if err != nil {
-		return kubeletConfig{}, fmt.Errorf("read %s: %w", kubeletArgs, err)
+	var parsed kubeletConfig
+	if err := parsed.readConfigFile(root); err != nil {
+		return kubeletConfig{}, nil, err
 	}
-	version, found, err := config.file(versionFile)
-	if err != nil {
-		return kubeletConfig{}, err
+	if err := parsed.readArgs(strings.Fields(args)); err != nil {
+		return kubeletConfig{}, nil, fmt.Errorf("read %s: %w", kubeletArgs, err)
 	}
-	if found {
-		parsed.version = "v" + strings.TrimPrefix(strings.TrimSpace(version), "v")
+	if version, found := root.Files[versionFile]; found {
+		parsed.version = "v" + strings.TrimPrefix(strings.TrimSpace(version.Content), "v")
 	}
 	if parsed.nodeName == "" {
-		parsed.nodeName = config.Hostname
+		parsed.nodeName = root.Hostname
 	}
 	parsed.nodeName = strings.ToLower(parsed.nodeName) // As the kubelet's nodeutil.GetHostname does.
-	return parsed, nil
-}
-
-// file returns the content of the last file of that path, since later ones overwrite earlier ones.
-func (c cloudConfig) file(path string) (content string, found bool, err error) {
-	for _, f := range slices.Backward(c.WriteFiles) {
-		if f.Path != path {
-			continue
-		}
-		switch f.Encoding {
-		case "", "text/plain":
-			return f.Content, true, nil
-		case "b64", "base64":
-			content, err := base64.StdEncoding.DecodeString(f.Content)
-			if err != nil {
-				return "", false, fmt.Errorf("decode %s: %w", path, err)
-			}
-			return string(content), true, nil
-		default:
-			return "", false, fmt.Errorf("decode %s: encoding %q is not simulated", path, f.Encoding)
-		}
-	}
-	return "", false, nil
+	return parsed, root, nil
 }
 
 // variable returns a variable's value from a file of KEY=value lines, with or without quotes, as
@@ -123,13 +89,13 @@ func variable(content, name string) (string, bool) {
 	return value, found
 }
 
-// parseArgs reads the arguments that make a difference here and passes over the others.
-func parseArgs(args []string) (kubeletConfig, error) {
-	var c kubeletConfig
+// readArgs reads the arguments that make a difference here and passes over the others. They win
+// over the configuration file, as with a real kubelet.
+func (c *kubeletConfig) readArgs(args []string) error {
 	for _, arg := range args {
 		flag, value, found := strings.Cut(arg, "=")
 		if !strings.HasPrefix(flag, "--") {
-			return c, fmt.Errorf("argument %q is not of the form --flag=value", arg)
+			return fmt.Errorf("argument %q is not of the form --flag=value", arg)
 		}
 		if !found {
 			continue
@@ -140,16 +106,18 @@ func parseArgs(args []string) (kubeletConfig, error) {
 			c.nodeName = value
 		case "--provider-id":
 			c.providerID = value
+		case "--cloud-provider":
+			c.externalCloud = value == "external"
 		case "--node-labels":
 			c.labels, err = parseLabels(value)
 		case "--register-with-taints":
 			c.taints, err = parseTaints(value)
 		}
 		if err != nil {
-			return c, fmt.Errorf("%s: %w", flag, err)
+			return fmt.Errorf("%s: %w", flag, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // parseLabels refuses what the kubelet's ValidateKubeletFlags refuses.
@@ -212,15 +180,19 @@ func parseTaint(text string) (corev1.Taint, error) {
 		return corev1.Taint{}, errors.New("has no effect")
 	}
 	key, value, _ := strings.Cut(rest, "=")
-	problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
-	if len(problems) > 0 {
-		return corev1.Taint{}, errors.New(strings.Join(problems, "; "))
-	}
 	taint := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+	return taint, validateTaint(taint)
+}
+
+func validateTaint(taint corev1.Taint) error {
+	problems := append(validation.IsQualifiedName(taint.Key), validation.IsValidLabelValue(taint.Value)...)
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; "))
+	}
 	switch taint.Effect {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-		return taint, nil
+		return nil
 	default:
-		return corev1.Taint{}, fmt.Errorf("effect %q does not exist", effect)
+		return fmt.Errorf("effect %q does not exist", taint.Effect)
 	}
 }

@@ -16,6 +16,16 @@ func userData(args string) string {
 	return "#cloud-config\nhostname: from-hostname\nwrite_files:\n- path: /etc/default/kubelet\n  content: |\n    KUBELET_EXTRA_ARGS=\"" + args + "\"\n"
 }
 
+// configYAML returns an entry of write_files with the kubelet's configuration file, and these lines
+// in it.
+func configYAML(lines ...string) string {
+	head := []string{"- path: /var/lib/kubelet/config.yaml", "  content: |", "    apiVersion: kubelet.config.k8s.io/v1beta1", "    kind: KubeletConfiguration"}
+	for _, line := range lines {
+		head = append(head, "    "+line)
+	}
+	return strings.Join(head, "\n") + "\n"
+}
+
 func TestUserDataThatStartsAKubelet(t *testing.T) {
 	cases := map[string]struct {
 		data string
@@ -45,6 +55,25 @@ func TestUserDataThatStartsAKubelet(t *testing.T) {
 			data: userData("") + "- {path: /etc/millwright/kubelet-version, content: \"1.35.1\\n\"}\n",
 			want: kubeletConfig{nodeName: "from-hostname", version: "v1.35.1"},
 		},
+		"a configuration file": {
+			data: userData("") + configYAML("registerWithTaints: [{key: k, value: v, effect: NoSchedule}]", "serverTLSBootstrap: true", "providerID: x://1"),
+			want: kubeletConfig{
+				nodeName: "from-hostname", providerID: "x://1", requestsServing: true,
+				taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}},
+			},
+		},
+		"arguments win over the configuration file": {
+			data: userData("--register-with-taints=l:NoExecute --cloud-provider=external") +
+				configYAML("registerWithTaints: [{key: k, effect: NoSchedule}]"),
+			want: kubeletConfig{
+				nodeName: "from-hostname", externalCloud: true, taints: []corev1.Taint{{Key: "l", Effect: corev1.TaintEffectNoExecute}},
+			},
+		},
+		"Ignition": {
+			data: `{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/hostname","contents":{"source":"data:,Worker-2%0A"}},` +
+				`{"path":"/etc/default/kubelet","contents":{"source":"data:,KUBELET_EXTRA_ARGS%3D%22--node-labels%3Da%3Db%22"}}]}}`,
+			want: kubeletConfig{nodeName: "worker-2", labels: map[string]string{"a": "b"}},
+		},
 		"empty lists": {
 			data: userData("--node-labels= --register-with-taints="),
 			want: kubeletConfig{nodeName: "from-hostname"},
@@ -61,7 +90,7 @@ func TestUserDataThatStartsAKubelet(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseUserData([]byte(c.data))
+			got, _, err := parseUserData([]byte(c.data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,12 +114,16 @@ func TestUserDataThatIsRefused(t *testing.T) {
 		"a taint twice":                           {userData("--register-with-taints=a:NoExecute,a=b:NoExecute"), "twice"},
 		"an argument that is no flag":             {userData("worker"), "worker"},
 		"not YAML":                                {"#cloud-config\n\t", "cloud-config"},
+		"an unknown field of the kubelet":         {userData("") + configYAML("nonsense: 1"), "nonsense"},
+		"a configuration of another kind":         {userData("") + strings.ReplaceAll(configYAML(), "KubeletConfiguration", "CredentialProviderConfig"), "KubeletConfiguration"},
+		"a taint that no Node can have":           {userData("") + configYAML("registerWithTaints: [{key: k, effect: Never}]"), "registerWithTaints[0]"},
+		"no authority of clients":                 {userData("") + configYAML("authentication: {x509: {clientCAFile: ca.crt}}"), "/var/lib/kubelet/ca.crt"},
 		"a file that is not in its encoding":      {"#cloud-config\nwrite_files:\n- {path: /etc/default/kubelet, encoding: b64, content: '!'}\n", "base64"},
 		"a file in an encoding that is not known": {"#cloud-config\nwrite_files:\n- {path: /etc/default/kubelet, encoding: gz, content: ''}\n", "gz"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseUserData([]byte(c.data))
+			_, _, err := parseUserData([]byte(c.data))
 			if err == nil || errors.Is(err, errNoKubelet) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want a refusal that names %q", err, c.want)
 			}
@@ -107,7 +140,7 @@ func TestUserDataWithoutAKubelet(t *testing.T) {
 		"the file without the line": "#cloud-config\nwrite_files:\n- {path: /etc/default/kubelet, content: 'OTHER=1'}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := parseUserData([]byte(data)); !errors.Is(err, errNoKubelet) {
+			if _, _, err := parseUserData([]byte(data)); !errors.Is(err, errNoKubelet) {
 				t.Errorf("got %v, want errNoKubelet", err)
 			}
 		})
@@ -118,8 +151,10 @@ func TestUserDataWithoutAKubelet(t *testing.T) {
 func FuzzUserData(f *testing.F) {
 	f.Add(userData("--hostname-override=a --node-labels=a=b --register-with-taints=k=v:NoSchedule"))
 	f.Add("#cloud-config\nwrite_files: [{path: /etc/default/kubelet, content: 'KUBELET_EXTRA_ARGS=\"'}]\n")
+	f.Add(userData("") + configYAML("registerWithTaints: [{key: k, effect: NoSchedule}]"))
+	f.Add(`{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/default/kubelet","contents":{"source":"data:,KUBELET_EXTRA_ARGS%3Da"}}]}}`)
 	f.Fuzz(func(t *testing.T, data string) {
-		c, err := parseUserData([]byte(data))
+		c, _, err := parseUserData([]byte(data))
 		if err != nil {
 			return
 		}

@@ -40,6 +40,9 @@ type Options struct {
 	// KeepCloud has the cloud go on with what an earlier stack's had in the same Dir, as where a
 	// cluster is restored from a backup.
 	KeepCloud bool
+	// FastKubelets has simulated kubelets register Nodes without a certificate: for benchmarks, and
+	// where the cluster that made the VMs is gone.
+	FastKubelets bool
 	// Endpoint is for machines that do not share this machine's loopback, as VMs. Without a Host it
 	// is the Provider's.
 	Endpoint localcluster.Endpoint
@@ -60,7 +63,12 @@ type Options struct {
 // A socket's path has to fit into sockaddr_un (108 bytes on Linux).
 const maxSocketPath = 100
 
+// kubeletsJoin says whether simulated kubelets can join by TLS bootstrap: the manager has to give
+// machines tokens, and to approve their requests.
+const kubeletsJoin = false
+
 func (o Options) withDefaults() (Options, error) {
+	o.FastKubelets = o.FastKubelets || !kubeletsJoin
 	if o.CommandDir == "" {
 		o.CommandDir = o.BinDir
 	}

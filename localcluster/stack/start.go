@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
 		BinDir: o.BinDir, Dir: o.Dir, Log: o.Log, AuditLog: o.AuditLog, AuditBodies: o.AuditBodies, NodeGracePeriod: o.NodeGracePeriod,
-		Fsync: o.Fsync, Endpoint: o.Endpoint,
+		Fsync: o.Fsync, Endpoint: o.Endpoint, FastKubelets: o.FastKubelets,
 	})
 	if err != nil {
 		return nil, err
@@ -142,7 +143,7 @@ func (s *Stack) launchCloud() error {
 		{Name: Cloud, Path: s.command(serving.cloud), Args: append(serving.cloudArgs, o.CloudArgs...)},
 		driver,
 		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: append([]string{
-			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + hooks,
+			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + hooks, "--fast=" + strconv.FormatBool(o.FastKubelets),
 		}, o.KubeletArgs...)},
 	} {
 		if _, err := s.Launch(c); err != nil {

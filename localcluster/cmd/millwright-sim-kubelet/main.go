@@ -29,6 +29,7 @@ type flags struct {
 	cpu, memory, pods                              string
 	lease                                          time.Duration
 	workers                                        int
+	fast                                           bool
 }
 
 func parseFlags() flags {
@@ -42,6 +43,7 @@ func parseFlags() flags {
 	flag.StringVar(&f.pods, "pods", "110", "pods that each Node takes")
 	flag.DurationVar(&f.lease, "lease-duration", 40*time.Second, "how long a Node's Lease is good for; renewed after a quarter of it")
 	flag.IntVar(&f.workers, "workers", 32, "requests under way at once")
+	flag.BoolVar(&f.fast, "fast", false, "register Nodes as this process's own user, without a certificate: for benchmarks only")
 	flag.Parse()
 	return f
 }
@@ -75,7 +77,7 @@ func run(ctx context.Context, log *slog.Logger, f flags) error {
 	}
 	defer func() { _ = connection.Close() }()
 	fleet := simkubelet.New(client, backendv1alpha1.NewBackendServiceClient(connection), simkubelet.Options{
-		Log: log, ClusterUID: f.clusterID, LeaseDuration: f.lease, KubeletVersion: f.kubeletVersion, Capacity: capacity, Workers: f.workers,
+		Log: log, ClusterUID: f.clusterID, LeaseDuration: f.lease, KubeletVersion: f.kubeletVersion, Capacity: capacity, Workers: f.workers, Fast: f.fast,
 	})
 	fleet.Run(ctx)
 	return nil
