@@ -34,6 +34,9 @@ type Info struct {
 	Version string
 	// ProviderIDPrefix is what every provider_id begins with, e.g. "openstack:///". Required.
 	ProviderIDPrefix string
+	// NoCloudController says that there is no cloud controller manager for the provider: core
+	// initialises Nodes.
+	NoCloudController bool
 	// Limits may be nil: then core's defaults hold. Declare CreateSettle: without it a machine
 	// whose create had no known outcome is kept for five minutes after its delete.
 	Limits *driverv1alpha1.Limits

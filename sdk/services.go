@@ -36,6 +36,7 @@ func identityOf(d Driver) (identity, error) {
 		},
 		capabilities: &driverv1alpha1.GetCapabilitiesResponse{
 			Features: offered, Limits: proto.CloneOf(info.Limits), ProviderIdPrefix: info.ProviderIDPrefix,
+			NoCloudController: info.NoCloudController,
 		},
 	}
 	for _, answer := range []any{id.plugin, id.capabilities} {

@@ -25,6 +25,8 @@ type Capabilities struct {
 	CreateSettle time.Duration
 	// ProviderIDPrefix is what every providerID of this driver begins with.
 	ProviderIDPrefix string
+	// NoCloudController: nobody but core initialises the Nodes of this driver's VMs.
+	NoCloudController bool
 	// MaxConcurrentRequests is never 0.
 	MaxConcurrentRequests int
 	// Deadlines are those that hold for this driver; none is 0, and none that the driver named
@@ -46,6 +48,7 @@ func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha
 		MaxUserDataBytes:      limits.GetMaxUserDataBytes(),
 		CreateSettle:          contract.CreateSettle(limits),
 		ProviderIDPrefix:      said.GetProviderIdPrefix(),
+		NoCloudController:     said.GetNoCloudController(),
 		MaxConcurrentRequests: int(limits.GetMaxConcurrentRequests()),
 	}
 	deadlines := limits.GetDeadlines()

@@ -149,8 +149,14 @@ type GetCapabilitiesResponse struct {
 	// What every provider_id of this driver begins with, e.g. "openstack:///". MUST NOT be empty, exceed 512 bytes
 	// or hold white space, and MUST be what the provider's cloud controller manager writes into Node.spec.providerID.
 	ProviderIdPrefix string `protobuf:"bytes,3,opt,name=provider_id_prefix,json=providerIdPrefix,proto3" json:"provider_id_prefix,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// There is no cloud controller manager for this provider: nobody but core initialises Nodes. Core then sets
+	// Node.spec.providerID, to the machine's provider_id, and takes away the taint
+	// node.cloudprovider.kubernetes.io/uninitialized if a kubelet registered with it. Where this is false, a Node with that
+	// taint waits for the cloud controller manager, which sets the providerID; core sets it on Nodes without the taint only.
+	// A driver SHOULD set it if and only if no cloud controller manager for the provider is known.
+	NoCloudController bool `protobuf:"varint,14,opt,name=no_cloud_controller,json=noCloudController,proto3" json:"no_cloud_controller,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *GetCapabilitiesResponse) Reset() {
@@ -202,6 +208,13 @@ func (x *GetCapabilitiesResponse) GetProviderIdPrefix() string {
 		return x.ProviderIdPrefix
 	}
 	return ""
+}
+
+func (x *GetCapabilitiesResponse) GetNoCloudController() bool {
+	if x != nil {
+		return x.NoCloudController
+	}
+	return false
 }
 
 // Limits are what core has to respect when it calls this driver. An unset field means core's own default.
@@ -448,11 +461,12 @@ var File_millwright_driver_v1alpha1_identity_proto protoreflect.FileDescriptor
 const file_millwright_driver_v1alpha1_identity_proto_rawDesc = "" +
 	"\n" +
 	")millwright/driver/v1alpha1/identity.proto\x12\x1amillwright.driver.v1alpha1\x1a\x1egoogle/protobuf/duration.proto\"\x18\n" +
-	"\x16GetCapabilitiesRequest\"\xc4\x01\n" +
+	"\x16GetCapabilitiesRequest\"\xf4\x01\n" +
 	"\x17GetCapabilitiesResponse\x12?\n" +
 	"\bfeatures\x18\x01 \x03(\x0e2#.millwright.driver.v1alpha1.FeatureR\bfeatures\x12:\n" +
 	"\x06limits\x18\x02 \x01(\v2\".millwright.driver.v1alpha1.LimitsR\x06limits\x12,\n" +
-	"\x12provider_id_prefix\x18\x03 \x01(\tR\x10providerIdPrefix\"\xf4\x01\n" +
+	"\x12provider_id_prefix\x18\x03 \x01(\tR\x10providerIdPrefix\x12.\n" +
+	"\x13no_cloud_controller\x18\x0e \x01(\bR\x11noCloudController\"\xf4\x01\n" +
 	"\x06Limits\x126\n" +
 	"\x17max_concurrent_requests\x18\x01 \x01(\x05R\x15maxConcurrentRequests\x12-\n" +
 	"\x13max_user_data_bytes\x18\x02 \x01(\x03R\x10maxUserDataBytes\x12>\n" +
