@@ -32,6 +32,7 @@
 //	bootstrap/discovery  what user data needs besides the Machine, from flags, its Cluster and the
 //	              cluster of the Nodes
 //	drain         cordon and evict
+//	daemonsets    which critical DaemonSets a Node still waits for
 //	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the
 //	              name of a Machine is used up
 //	surge         what rollouts and replacements may have beyond a deployment's replicas

@@ -14,6 +14,7 @@ require (
 	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	k8s.io/cluster-bootstrap v0.37.2
+	k8s.io/component-helpers v0.37.2
 )
 
 require (

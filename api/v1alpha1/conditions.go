@@ -16,8 +16,14 @@ const (
 	// begin with Instance, and, while something is in the way, the Driver… and
 	// Cloud… reasons.
 	ConditionInstanceReady = "InstanceReady"
-	// ConditionNodeReady is True when the machine's Node is Ready.
+	// ConditionNodeReady is True when the machine's Node is Ready. Until the machine is
+	// Running for the first time, it is True only once all else is there that the machine
+	// waits for.
 	ConditionNodeReady = "NodeReady"
+	// ConditionKubeletVersionMatches is there, and False, only while the Node's kubelet has
+	// another version than spec.versions.kubelet. Build metadata, behind a plus, does not
+	// count. Nothing is replaced for it.
+	ConditionKubeletVersionMatches = "KubeletVersionMatches"
 	// ConditionDrained is there only while a Machine is being deleted: True when
 	// no pod that could be evicted is left on its Node.
 	ConditionDrained = "Drained"
@@ -232,6 +238,14 @@ const (
 	ReasonNodeNotReady = "NodeNotReady"
 	// ReasonNodeUnknown (Unknown): the Node has stopped reporting.
 	ReasonNodeUnknown = "NodeUnknown"
+	// ReasonNodeUninitialized (False): the Node is Ready, and has the taint
+	// node.cloudprovider.kubernetes.io/uninitialized, which the provider's cloud controller
+	// takes away. The machine is not Running before.
+	ReasonNodeUninitialized = "NodeUninitialized"
+	// ReasonWaitingForDaemonSets (False): the Node is Ready, and pods of critical DaemonSets,
+	// which the message names, do not run there yet. The machine is not Running before.
+	// Unknown while nobody can tell.
+	ReasonWaitingForDaemonSets = "WaitingForDaemonSets"
 	// ReasonWaitingForNode (False): the VM has not registered a Node yet.
 	ReasonWaitingForNode = "WaitingForNode"
 	// ReasonNodeMissing (False): the machine had a Node and has none now.
@@ -244,6 +258,10 @@ const (
 	// Machine's, fits this machine.
 	ReasonNodeConflict = "NodeConflict"
 )
+
+// ReasonKubeletVersionDiffers (False), of the condition KubeletVersionMatches: the message
+// names both versions.
+const ReasonKubeletVersionDiffers = "KubeletVersionDiffers"
 
 // Reasons of the condition Drained.
 const (

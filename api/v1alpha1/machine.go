@@ -62,7 +62,8 @@ type MachineStatus struct {
 	Phase MachinePhase `json:"phase,omitempty"`
 
 	// conditions of the machine: Ready sums up BootstrapReady, InstanceReady and
-	// NodeReady; Drained is there only while the machine is being deleted.
+	// NodeReady; Drained is there only while the machine is being deleted,
+	// KubeletVersionMatches only while its Node's kubelet is not what its spec asks for.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -87,6 +88,11 @@ type MachineStatus struct {
 	// nodeRef names the Node that the VM has become. Absent while there is none.
 	// +optional
 	NodeRef *corev1.ObjectReference `json:"nodeRef,omitempty"`
+
+	// nodeInfo is what the Node says of what runs on it. Absent while there is no
+	// Node. It is as new as the last other change of this status, or newer.
+	// +optional
+	NodeInfo *NodeInfo `json:"nodeInfo,omitempty"`
 
 	// addresses of the VM, as its cloud reports them.
 	// +optional
@@ -134,6 +140,31 @@ type MachineStatus struct {
 	// cloud's own words.
 	// +optional
 	FailureMessage *string `json:"failureMessage,omitempty"`
+}
+
+// NodeInfo is what a Node's kubelet says of what runs on the Node: a part of the Node's
+// status.nodeInfo, under the same names.
+type NodeInfo struct {
+	// kubeletVersion is the version of the kubelet that runs, such as "v1.36.3". Where it
+	// differs from spec.versions.kubelet, the condition KubeletVersionMatches says so.
+	// +optional
+	KubeletVersion string `json:"kubeletVersion,omitempty"`
+
+	// containerRuntimeVersion names the container runtime, such as "containerd://2.3.1".
+	// +optional
+	ContainerRuntimeVersion string `json:"containerRuntimeVersion,omitempty"`
+
+	// osImage is the operating system, as its /etc/os-release names it.
+	// +optional
+	OSImage string `json:"osImage,omitempty"`
+
+	// kernelVersion is what `uname -r` says.
+	// +optional
+	KernelVersion string `json:"kernelVersion,omitempty"`
+
+	// architecture of the machine, such as "amd64".
+	// +optional
+	Architecture string `json:"architecture,omitempty"`
 }
 
 // AppliedProviderSpec is what a driver is told of a machine.

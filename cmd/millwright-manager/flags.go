@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -51,6 +52,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")
 	flags.StringVar(&o.MaxUnhealthy, "max-unhealthy", "33%", "With more of all Machines unhealthy, a number or a percentage, no failed one is replaced.")
 	flags.DurationVar(&o.NodeStartupTimeout, "node-startup-timeout", 20*time.Minute, "How long a VM may take to become a Ready Node where the Machine sets no nodeStartupTimeout; 0: for ever.")
+	flags.StringSliceVar(&o.CriticalNamespaces, "critical-daemonset-namespaces", []string{metav1.NamespaceSystem}, "Namespaces whose DaemonSets of priority class system-node-critical have to run on a Node before its Machine is Running; empty: none.")
 	flags.DurationVar(&o.Settle, "settle-period", 2*time.Minute, "How long after this process began to lead, or the API server came back, no timeout of a Machine runs: kubelets have to report again first.")
 	flags.DurationVar(&o.NodeUnreachableAfter, "node-unreachable-after", 5*time.Minute, "How long a drained Node's kubelet must not report, while the API server answers and other Nodes report, for its pods not to be waited for.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestFlags(t *testing.T) {
@@ -11,6 +14,7 @@ func TestFlags(t *testing.T) {
 		"--driver=fake=unix:///run/fake.sock", "--driver", "other=unix:///run/other.sock",
 		"--kubelet-skew=enforce", "--drain-timeout=5m", "--deadline-mutation=10s", "--leader-election-identity=me", "--max-unhealthy=5", "-v=4",
 		"--orphan-collection=report", "--orphan-age=1h", "--read-only",
+		"--node-startup-taint=example.com/not-ready:NoSchedule", "--node-startup-taint", "slow=disk:NoExecute",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -21,6 +25,10 @@ func TestFlags(t *testing.T) {
 	}
 	if o.DrainTimeout != 5*time.Minute || o.Deadlines.Mutation != 10*time.Second || s.verbosity != 4 {
 		t.Errorf("options are %+v, verbosity %d", o, s.verbosity)
+	}
+	taints := []corev1.Taint{{Key: "example.com/not-ready", Effect: "NoSchedule"}, {Key: "slow", Value: "disk", Effect: "NoExecute"}}
+	if !slices.Equal(o.Nodes.StartupTaints, taints) || !slices.Equal(o.CriticalNamespaces, []string{"kube-system"}) {
+		t.Errorf("start-up taints are %v, critical namespaces %v", o.Nodes.StartupTaints, o.CriticalNamespaces)
 	}
 	if o.MaxUnhealthy != "5" {
 		t.Errorf("--max-unhealthy=5 is %q", o.MaxUnhealthy)
@@ -55,6 +63,9 @@ func TestBadFlagsSayWhatToDo(t *testing.T) {
 		"an unknown policy":     {[]string{"--kubelet-skew=ignore"}, "--kubelet-skew"},
 		"another choice":        {[]string{"--orphan-collection=maybe"}, "off, report, delete"},
 		"an argument":           {[]string{"serve"}, `"serve"`},
+		"a taint of no effect":  {[]string{"--node-startup-taint=a"}, "the effect"},
+		"a taint of no key":     {[]string{"--node-startup-taint==b:NoSchedule"}, "KEY[=VALUE]:EFFECT"},
+		"a taint twice":         {[]string{"--node-startup-taint=a=b:NoSchedule", "--node-startup-taint=a:NoSchedule"}, "given twice"},
 		"an unknown flag":       {[]string{"--drivers=x"}, "--drivers"},
 	}
 	for name, tc := range cases {

@@ -16,7 +16,7 @@ import (
 type Flags struct {
 	config                             bootstrap.Config
 	caBundle, clientCABundle, settings string
-	mirrors                            []string
+	mirrors, startupTaints             []string
 }
 
 // Add adds the flags to a set.
@@ -33,6 +33,7 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.NoProxy, "node-no-proxy", nil, "Hosts, domains and ranges that machines reach without the proxy, besides the cluster's own.")
 	flags.StringArrayVar(&f.mirrors, "node-registry-mirrors", nil, "Mirrors of a registry, as HOST=URL[,URL...]; HOST _default stands for all others. Repeat for several.")
 	flags.StringVar(&c.ArtifactMirror, "node-artifacts-mirror", "", "URL under which all that machines download is, as URL/HOST/PATH. Empty: its own sites.")
+	flags.StringArrayVar(&f.startupTaints, "node-startup-taint", nil, "A taint that kubelets register with, as KEY[=VALUE]:EFFECT. It goes, and the Machine is Running, once the Node can take pods. Repeat for several.")
 	flags.StringVar(&f.settings, "node-kubelet-configuration", "", "File with a KubeletConfiguration that is merged over the defaults.")
 }
 
@@ -66,5 +67,7 @@ func (f *Flags) Config() (bootstrap.Config, error) {
 		}
 		c.RegistryMirrors[host] = strings.Split(urls, ",")
 	}
-	return c, nil
+	var err error
+	c.StartupTaints, err = readTaints(f.startupTaints)
+	return c, err
 }

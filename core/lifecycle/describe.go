@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -28,8 +27,13 @@ func describe(s State, d decision) Status {
 	status.LastKnownState = describeDriverState(s, d)
 	status.ProviderID, status.ProviderIDAliases = describeProviderIDs(s)
 	if !s.isPaused() {
-		status.Conditions = slices.Clone(status.Conditions)
-		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionPaused)
+		status = status.without(clusterv1alpha1.ConditionPaused)
+	}
+	status.NodeInfo = describeNodeInfo(s, d)
+	if c := describeKubelet(s, status.NodeInfo); c.Type != "" {
+		status = status.set(c, s)
+	} else {
+		status = status.without(clusterv1alpha1.ConditionKubeletVersionMatches)
 	}
 	for _, c := range []metav1.Condition{
 		describeBootstrapReady(s, d), cmp.Or(d.drained, recorded.Condition(clusterv1alpha1.ConditionDrained)),
@@ -189,9 +193,9 @@ func debounceWrite(s State, d decision, write bool) (decision, bool) {
 		// Whether the driver takes the call shows afterwards.
 		return d, d.debounced != "" && write
 	}
-	if d.Do == DrainNode {
-		// Nothing is written before the pass, which finds what is in the way: what is remembered of
-		// that stays.
+	if d.Do == DrainNode || d.Do == CheckDaemonSets {
+		// Nothing is written before that has found what is in the way: what is remembered of it
+		// stays.
 		return d, false
 	}
 	m := &d.Memory
@@ -235,14 +239,16 @@ func isWarning(c metav1.Condition) bool {
 // expectedReasons are the reasons that belong to the normal course of things, or are told by
 // others.
 var expectedReasons = map[string]bool{
-	clusterv1alpha1.ReasonInstanceCreating:  true,
-	clusterv1alpha1.ReasonInstanceBooting:   true,
-	clusterv1alpha1.ReasonInstanceUpdating:  true,
-	clusterv1alpha1.ReasonInstanceDeleting:  true,
-	clusterv1alpha1.ReasonDriverUnavailable: true,
-	clusterv1alpha1.ReasonOutcomeUnknown:    true,
-	clusterv1alpha1.ReasonWaitingForNode:    true,
-	clusterv1alpha1.ReasonNodeNotReady:      true,
-	clusterv1alpha1.ReasonNodeUnknown:       true,
-	clusterv1alpha1.ReasonDraining:          true,
+	clusterv1alpha1.ReasonInstanceCreating:     true,
+	clusterv1alpha1.ReasonInstanceBooting:      true,
+	clusterv1alpha1.ReasonInstanceUpdating:     true,
+	clusterv1alpha1.ReasonInstanceDeleting:     true,
+	clusterv1alpha1.ReasonDriverUnavailable:    true,
+	clusterv1alpha1.ReasonOutcomeUnknown:       true,
+	clusterv1alpha1.ReasonWaitingForNode:       true,
+	clusterv1alpha1.ReasonNodeNotReady:         true,
+	clusterv1alpha1.ReasonNodeUnknown:          true,
+	clusterv1alpha1.ReasonNodeUninitialized:    true,
+	clusterv1alpha1.ReasonWaitingForDaemonSets: true,
+	clusterv1alpha1.ReasonDraining:             true,
 }

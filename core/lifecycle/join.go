@@ -77,35 +77,38 @@ func decideJoined(s State, d decision) (decision, bool) {
 		d.mustWrite = true
 		return d, true
 	}
-	if !s.Node.Synced {
+	if needsDaemonSets(s) {
+		return d.act(CheckDaemonSets)
+	}
+	if !s.Node.Synced || canAdmit(s) {
 		var decided bool
 		if d, decided = decideSync(s, d); decided {
 			return d, true
 		}
 	}
+	d = awaitDaemonSets(s, d)
 	d.nodeName, d.nodeReason = s.Node.Name, clusterv1alpha1.ReasonNodeReady
-	isReady := s.Node.Ready == metav1.ConditionTrue
 	if s.isRunning() {
 		d.Memory.Wait = Wait{}
-		if !isReady {
+		if s.Node.Ready != metav1.ConditionTrue {
 			// A Node that fails may be the first to tell of a VM that is gone.
 			d.Poll = instance.PollPending
 		}
 		return d, true
 	}
-	return decideFirstReady(s, d, isReady)
+	return decideFirstReady(s, d)
 }
 
-// decideFirstReady: a machine becomes Running once its VM runs and its Node is Ready.
-func decideFirstReady(s State, d decision, isReady bool) (decision, bool) {
-	runs := describeInstanceReady(s, d).Status == metav1.ConditionTrue
-	if runs && isReady {
+// decideFirstReady: a machine becomes Running once its VM runs and the gate is open.
+func decideFirstReady(s State, d decision) (decision, bool) {
+	runs, isOpen := describeInstanceReady(s, d).Status == metav1.ConditionTrue, isGateOpen(s)
+	if runs && isOpen {
 		d.Memory.Wait = Wait{}
 		d.phase = clusterv1alpha1.MachinePhaseRunning
 		d.Events = []Event{{Reason: "Running", Message: fmt.Sprintf("Node %s has joined and is Ready.", s.Node.Name)}}
 		return d, true
 	}
-	if !isReady {
+	if !isOpen {
 		var late bool
 		if d, late = checkStartup(s, d, false); late {
 			return d, true
@@ -132,6 +135,7 @@ func decideSync(s State, d decision) (decision, bool) {
 		}
 	}
 	m.Syncs, m.SyncedAt = m.Syncs+1, s.Now
+	d.Admit = canAdmit(s)
 	return d.act(SyncNode)
 }
 
@@ -147,7 +151,7 @@ func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {
 	}
 	v := s.view()
 	// A Node that is Ready is ahead of the last poll, which does not show the VM as running yet.
-	joined := s.Node.Match == NodeFound && s.Node.Ready == metav1.ConditionTrue
+	joined := isInitialized(s.Node) && !isGateClosed(s)
 	blind := joined || v.instance == nil || v.failure != nil || needsRunning && v.instance.State != instance.Running
 	d.Memory.Wait = d.Memory.Wait.read(waitForNode, s.Now, s.Clock.Cloud, blind)
 	observed := d.Memory.Wait.Observed
@@ -184,7 +188,7 @@ func describeNodeReady(s State, d decision) metav1.Condition {
 	case clusterv1alpha1.ReasonNodeConflict:
 		return nodeNotReady(d.nodeReason, s.Node.Conflict)
 	case clusterv1alpha1.ReasonWaitingForNode:
-		return nodeNotReady(d.nodeReason, notRegistered+startupClockNote(s))
+		return nodeNotReady(d.nodeReason, notRegistered+joinProgressNote(s)+startupClockNote(s))
 	case clusterv1alpha1.ReasonNodeMissing:
 		message := "The machine had a Node, which is gone."
 		if !s.isPaused() {
@@ -194,11 +198,22 @@ func describeNodeReady(s State, d decision) metav1.Condition {
 	case clusterv1alpha1.ReasonJoinTimeout:
 		return nodeNotReady(d.nodeReason, describeJoinTimeout(s)+describeConsole(s, d.Memory.Wait.ConsoleAskedAt))
 	}
+	if gated := describeGate(s); gated.Type != "" {
+		return gated
+	}
 	return describeFoundNode(s.Node)
 }
 
 func nodeNotReady(reason, message string) metav1.Condition {
 	return condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, reason, message)
+}
+
+// joinProgressNote tells people how far the VM has got.
+func joinProgressNote(s State) string {
+	if s.JoinProgress == "" {
+		return ""
+	}
+	return " " + s.JoinProgress + "."
 }
 
 // startupClockNote tells people that the time for the Node stands still.
@@ -218,9 +233,19 @@ func describeJoinTimeout(s State) string {
 	case s.Node.Match == NodeConflicting:
 		message += ": " + s.Node.Conflict
 	case s.Node.Match == NodeFound:
-		message += ": " + s.Node.Message
+		message += ": " + describeObstacle(s)
+	case s.JoinProgress != "":
+		message += ": " + s.JoinProgress
 	}
 	return message + "."
+}
+
+// uninitializedNote tells people of a taint that may keep a Node from becoming Ready.
+func uninitializedNote(n Node) string {
+	if !n.Uninitialized {
+		return ""
+	}
+	return " It has the taint " + UninitializedTaint + ", which a cloud controller takes away."
 }
 
 // describeFoundNode shows how the Node is, in words that stay the same as long as it is so: what
@@ -234,7 +259,7 @@ func describeFoundNode(n Node) metav1.Condition {
 	case metav1.ConditionTrue:
 		return condition(clusterv1alpha1.ConditionNodeReady, n.Ready, clusterv1alpha1.ReasonNodeReady, fmt.Sprintf("Node %s is Ready.", n.Name))
 	case metav1.ConditionFalse:
-		return nodeNotReady(clusterv1alpha1.ReasonNodeNotReady, fmt.Sprintf("Node %s is not Ready: %s", n.Name, why))
+		return nodeNotReady(clusterv1alpha1.ReasonNodeNotReady, fmt.Sprintf("Node %s is not Ready: %s", n.Name, why)+uninitializedNote(n))
 	}
 	return condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionUnknown, clusterv1alpha1.ReasonNodeUnknown,
 		fmt.Sprintf("Node %s has not reported: %s", n.Name, why))

@@ -57,6 +57,8 @@ type Memory struct {
 	Wait Wait
 	// DeleteNowAt is when the machine was deleted because somebody asked for it; zero before.
 	DeleteNowAt time.Time
+	// GateLooks counts looks at critical DaemonSets in a row that found the gate closed.
+	GateLooks int
 	// Syncs counts how often the Node was synced of late, the last time at SyncedAt.
 	Syncs    int
 	SyncedAt time.Time

@@ -57,6 +57,10 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 			w.breaks("condition %s without reason or status", c.Type)
 		}
 	}
+	if to == clusterv1alpha1.MachinePhaseRunning && from != to && (!w.nodeReady || w.tainted || w.gateHolds()) {
+		w.breaks("Running with a Node that is ready %t, tainted %t, uninitialised %t, starting %t, hidden %t",
+			w.nodeReady, w.tainted, w.uninitialized, w.starting, w.hidden)
+	}
 	if ready := s.Condition(clusterv1alpha1.ConditionReady); ready.Status == metav1.ConditionTrue && to != clusterv1alpha1.MachinePhaseRunning {
 		w.breaks("Ready in phase %s", to)
 	}
@@ -106,8 +110,8 @@ func (w *world) inspectLate(s *State) {
 		w.breaks("late while nobody could see that")
 	case w.look != nil && w.look.Failure != nil && (s.Memory.Last == nil || !w.look.At.Before(s.Memory.Last.Ended)):
 		w.breaks("late though the VM cannot be looked at: %s", w.look.Failure.Class)
-	case s.Node.Match == NodeFound && s.Node.Ready == metav1.ConditionTrue:
-		w.breaks("late with a Node that is Ready")
+	case s.Node.Match == NodeFound && s.Node.Ready == metav1.ConditionTrue && (!w.gateHolds() || w.hidden && !w.uninitialized):
+		w.breaks("late with a Node that is Ready, and is not known to wait for anything")
 	}
 }
 
@@ -170,7 +174,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 30).Draw(t, "what") {
+	switch rapid.IntRange(0, 32).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -194,7 +198,7 @@ func (w *world) disturb(t *rapid.T) {
 			instance.Running, instance.Running, instance.Stopped, instance.Updating, instance.Failed, "gone",
 		}).Draw(t, "vm"))
 	case 17:
-		w.node = w.node || w.vm != nil && w.vm.State == instance.Running
+		w.register(rapid.Bool().Draw(t, "uninitialized"))
 		w.nodeReady = rapid.Bool().Draw(t, "ready")
 		// The Machine or the Node is changed, so that they differ.
 		w.synced = w.synced && rapid.Bool().Draw(t, "alike")
@@ -227,6 +231,10 @@ func (w *world) disturb(t *rapid.T) {
 		if w.console != nil {
 			w.console = &instance.Console{Lines: []string{"login:"}}
 		}
+	case 31:
+		w.uninitialized = w.uninitialized && rapid.Bool().Draw(t, "awaitsCloudController")
+	case 32:
+		w.starting, w.hidden = rapid.Bool().Draw(t, "starting"), rapid.IntRange(0, 3).Draw(t, "hidden") == 0
 	}
 }
 
@@ -271,6 +279,7 @@ func (w *world) cloud(to instance.State) {
 // settleDown lets only good things happen, for long enough.
 func (w *world) settleDown() {
 	w.full, w.bare, w.blocked, w.pods, w.blind = false, false, false, 0, ""
+	w.uninitialized, w.starting, w.hidden = false, false, false
 	w.leave(false, false)
 	w.annotate(false, false)
 	always := func() fate { return goes }
@@ -287,7 +296,8 @@ func (w *world) settleDown() {
 		}
 		if w.vm != nil && w.vm.State != instance.Failed {
 			w.vm.State = instance.Running
-			w.node, w.nodeReady = true, true
+			w.register(false)
+			w.nodeReady = true
 		}
 		w.observe()
 		w.pass(20 * time.Second)
@@ -298,7 +308,7 @@ func (w *world) settleDown() {
 func (w *world) settled() bool {
 	ready := w.cache.Status.Condition(clusterv1alpha1.ConditionReady).Status == metav1.ConditionTrue &&
 		w.cache.Status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceRunning
-	return ready && w.call == nil && w.synced && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
+	return ready && w.call == nil && w.synced && !w.tainted && w.vm != nil && w.vm.State == instance.Running && w.nodeReady && w.cached == w.version &&
 		w.look != nil && w.look.Instance != nil && w.look.Instance.State == instance.Running
 }
 
@@ -316,6 +326,8 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			w.comeWithID(true, w.api.Finalizer && rapid.Bool().Draw(t, "there"))
 		}
 		w.readable = rapid.Bool().Draw(t, "readable")
+		w.startup, w.api.AwaitsDaemonSets = rapid.Bool().Draw(t, "startup"), rapid.Bool().Draw(t, "awaitsDaemonSets")
+		w.api.KubeletVersion = "1.36.1"
 		w.api.StartupTimeout = time.Duration(rapid.IntRange(0, 4).Draw(t, "startup")) * 5 * time.Minute
 		w.sync()
 		for range rapid.IntRange(1, 40).Draw(t, "length") {

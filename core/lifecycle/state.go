@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -24,6 +25,12 @@ type State struct {
 	Token Token
 	// Clock tells how much of the time could be observed.
 	Clock Clock
+	// DaemonSets is what a look at the critical DaemonSets found that was had for this state; nil
+	// before it.
+	DaemonSets *DaemonSets
+	// JoinProgress says, for people and in stable words, how far a VM has got that has no Node yet,
+	// without a full stop; empty where nobody knows.
+	JoinProgress string
 	// Drain is what the drain's pass found that was made for this state; nil before it.
 	Drain *Drain
 	// Memory is Step.Memory of the step before; the zero value for a machine that this process has
@@ -59,6 +66,11 @@ type Machine struct {
 	Paused Pause
 	// Forgotten: somebody who may do so asks that a machine on its way out goes without its VM.
 	Forgotten bool
+	// AwaitsDaemonSets: the machine is Running only once the pods of critical DaemonSets run on its
+	// Node.
+	AwaitsDaemonSets bool
+	// KubeletVersion is spec.versions.kubelet.
+	KubeletVersion string
 	// DeleteNow names, for people, the object on which somebody asks for the machine to be deleted
 	// now; empty for none.
 	DeleteNow string
@@ -135,6 +147,12 @@ type Node struct {
 	// Synced: everything that core sets on a Node is set, and nothing is left of what it set there
 	// before.
 	Synced bool
+	// Uninitialized: a cloud controller has yet to initialise the Node, says its taint.
+	Uninitialized bool
+	// HasStartupTaints: the Node has taints that core takes away when the gate opens.
+	HasStartupTaints bool
+	// Info is what the kubelet says of what runs on the Node; the zero value where it has not.
+	Info clusterv1alpha1.NodeInfo
 	// Ready is the status of the Node's condition Ready, Reason its reason; empty where there is
 	// none.
 	Ready  metav1.ConditionStatus
@@ -165,6 +183,16 @@ const (
 	// NodeConflicting: several do, or the one that does is another Machine's. None is touched.
 	NodeConflicting NodeMatch = "Conflicting"
 )
+
+// DaemonSets is what a look at the critical DaemonSets found; the zero value when the pods of all
+// of them run on the Node.
+type DaemonSets struct {
+	// Waiting names, for people and in stable words, those whose pods do not run there yet; empty
+	// for none.
+	Waiting string
+	// Error says why nobody can tell; empty when it could be told. Waiting means nothing then.
+	Error string
+}
 
 // Drain is what a pass of the drain found.
 type Drain struct {

@@ -33,13 +33,19 @@ func (s Status) Condition(typ string) metav1.Condition {
 func (s Status) Equal(b Status) bool {
 	return s.Phase == b.Phase && s.nodeName() == b.nodeName() &&
 		slices.EqualFunc(s.Conditions, b.Conditions, saysSame) && slices.Equal(s.Addresses, b.Addresses) &&
-		bytes.Equal(s.LastKnownState, b.LastKnownState) &&
+		bytes.Equal(s.LastKnownState, b.LastKnownState) && sameNodeInfo(s.NodeInfo, b.NodeInfo) &&
 		undated(s.LastOperation) == undated(b.LastOperation) &&
 		ptr.Equal(s.FailureReason, b.FailureReason) && ptr.Equal(s.FailureMessage, b.FailureMessage)
 }
 
 func saysSame(a, b metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// sameNodeInfo says whether two statuses tell the same of what runs on the Node. That one tells
+// nothing of it is no difference: it comes along with other news.
+func sameNodeInfo(a, b *clusterv1alpha1.NodeInfo) bool {
+	return a == nil || b == nil || *a == *b
 }
 
 // undated is an operation without its time; the zero value for none.
@@ -68,6 +74,13 @@ func (s Status) set(c metav1.Condition, at State) Status {
 	c.ObservedGeneration, c.LastTransitionTime = at.Machine.Generation, metav1.NewTime(at.Now)
 	s.Conditions = slices.Clone(s.Conditions)
 	apimeta.SetStatusCondition(&s.Conditions, c)
+	return s
+}
+
+// without returns s without a condition. s itself stays as it is.
+func (s Status) without(typ string) Status {
+	s.Conditions = slices.Clone(s.Conditions)
+	apimeta.RemoveStatusCondition(&s.Conditions, typ)
 	return s
 }
 

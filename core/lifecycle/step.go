@@ -12,6 +12,8 @@ type Step struct {
 	Do Action
 	// ProviderID is what RecordProviderID writes.
 	ProviderID string
+	// Admit: SyncNode takes the start-up taints away as well.
+	Admit bool
 	// Status is what the status should say.
 	Status Status
 	// Write: Status differs from what is written down, and the difference matters.
@@ -52,6 +54,8 @@ const (
 	// SyncNode sets on the Node what core sets there, and takes away what it set there before and
 	// does not any more.
 	SyncNode Action = "SyncNode"
+	// CheckDaemonSets looks whether the pods of critical DaemonSets run on the Node.
+	CheckDaemonSets Action = "CheckDaemonSets"
 	// DrainNode makes one pass of the drain.
 	DrainNode Action = "DrainNode"
 	// Delete starts DeleteMachine, once the status is written.

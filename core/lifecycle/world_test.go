@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,9 +59,14 @@ type world struct {
 	landed []landing       // creates that may yet take effect
 
 	node, nodeReady, synced bool
-	syncs                   []time.Time // of this process, within the last syncWindow
-	pods                    int
-	blocked                 bool
+	// What the gate waits for: a cloud controller, critical DaemonSets, of which nobody can tell
+	// while hidden. The Node registers with start-up taints where startup is true; it has them
+	// while tainted.
+	uninitialized, starting, hidden bool
+	startup, tainted                bool
+	syncs                           []time.Time // of this process, within the last syncWindow
+	pods                            int
+	blocked                         bool
 	// silent: the Node is said to have stopped reporting. Where alone is true, the other Nodes
 	// have stopped, too. The field renewed is what its Lease says. The field quiet is for how
 	// long it could have been heard of since, by this process.
@@ -209,6 +215,8 @@ func (w *world) state() State {
 		if w.nodeReady {
 			s.Node.Ready = metav1.ConditionTrue
 		}
+		s.Node.Uninitialized, s.Node.HasStartupTaints = w.uninitialized, w.tainted
+		s.Node.Info.KubeletVersion = "v1.36." + strconv.Itoa(w.made)
 	}
 	return s
 }
@@ -233,7 +241,7 @@ func (w *world) reconcile(lose func() fate) {
 		step := Next(s)
 		w.inspect(s, step)
 		w.memory, s.Memory, s.Driver.Outcome = step.Memory, step.Memory, nil
-		if w.dark && (step.Do == SyncNode || step.Do == DrainNode || step.Do == RemoveNode || step.Do == Release || step.Do == DeleteNow) {
+		if w.dark && (step.Do == SyncNode || step.Do == CheckDaemonSets || step.Do == DrainNode || step.Do == RemoveNode || step.Do == Release || step.Do == DeleteNow) {
 			return
 		}
 		if w.apply(&s, step, lose) {
@@ -318,6 +326,9 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 	case SyncNode:
 		w.syncNode()
 		s.Node.Synced = true
+		w.admit(&s.Node, step.Admit)
+	case CheckDaemonSets:
+		s.DaemonSets = w.daemonSets()
 	case DeleteNow:
 		w.end()
 		return true
@@ -336,6 +347,40 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		return true
 	}
 	return false
+}
+
+// admit takes the start-up taints away, if the step says so, and judges whether it was time.
+func (w *world) admit(node *Node, admit bool) {
+	if admit && (!w.nodeReady || w.gateHolds()) {
+		w.breaks("start-up taints go though the Node is ready %t, uninitialised %t, starting %t", w.nodeReady, w.uninitialized, w.starting)
+	}
+	w.tainted = w.tainted && !admit
+	node.HasStartupTaints = w.tainted
+}
+
+// gateHolds says whether something keeps pods from a Node that is Ready.
+func (w *world) gateHolds() bool {
+	return w.uninitialized || w.cache.AwaitsDaemonSets && (w.starting || w.hidden)
+}
+
+// daemonSets is a look at the critical DaemonSets.
+func (w *world) daemonSets() *DaemonSets {
+	switch {
+	case w.hidden:
+		return &DaemonSets{Error: "forbidden"}
+	case w.starting:
+		return &DaemonSets{Waiting: "kube-system/network"}
+	}
+	return &DaemonSets{}
+}
+
+// register has a kubelet register its Node, as it does after its VM has started and after its Node
+// was deleted.
+func (w *world) register(uninitialized bool) {
+	if w.node || w.vm == nil || w.vm.State != instance.Running {
+		return
+	}
+	w.node, w.tainted, w.uninitialized = true, w.startup, uninitialized
 }
 
 // end deletes the machine, as anybody may.

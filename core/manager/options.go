@@ -41,6 +41,9 @@ type Options struct {
 	// NodeStartupTimeout is how long a VM may take to become a Ready Node where the Machine sets no
 	// nodeStartupTimeout; 0 for ever.
 	NodeStartupTimeout time.Duration
+	// CriticalNamespaces are those of critical DaemonSets: see package daemonsets. A Machine is
+	// Running once the pods of these run on its Node. Empty: nothing is waited for.
+	CriticalNamespaces []string
 	// Settle is for how long after this process began to lead, or the API server came back, no
 	// timeout of a Machine runs. Default 2 min.
 	Settle time.Duration

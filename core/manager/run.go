@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -149,7 +150,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 			return machine.Add(mgr, machine.Options{
 				Drivers: drivers, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), DrainTimeout: o.DrainTimeout,
 				StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
-				EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
+				CriticalNamespaces: o.CriticalNamespaces,
+				EnforceSkew:        o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 			})
 		}},
 		{"the keeper of copies of credentials", func() error {
@@ -210,7 +212,8 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	scheme := runtime.NewScheme()
 	// The drain evicts by policy/v1: unregistered, its answers cannot be told apart.
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
+		clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)

@@ -63,6 +63,7 @@ var most = map[right]string{
 	{"", "cluster.k8s.io", "machinedeployments/finalizers"}: "update",
 
 	{"kube-node-lease", "coordination.k8s.io", "leases"}:   "get",
+	{"kube-system", "apps", "daemonsets"}:                  "list",
 	{"millwright-system", "coordination.k8s.io", "leases"}: "get create update",
 	{"millwright-system", "", "configmaps"}:                "create patch",
 	// What Nodes join by, each by its name.

@@ -50,7 +50,9 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 		s.driver.AskConsole(s.driverRequest())
 		s.observeConsole()
 	case lifecycle.SyncNode:
-		err = r.syncNode(ctx, s)
+		err = r.syncNode(ctx, s, step.Admit)
+	case lifecycle.CheckDaemonSets:
+		err = r.checkDaemonSets(ctx, s)
 	case lifecycle.DrainNode:
 		err = r.drainPass(ctx, s)
 	case lifecycle.RemoveNode:
@@ -66,13 +68,17 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	return waits, err
 }
 
-// syncNode brings the Node up to what the Machine wants on it.
-func (r *reconciler) syncNode(ctx context.Context, s *machineScope) error {
+// syncNode brings the Node up to what the Machine wants on it. With admit the start-up taints go in
+// the same write.
+func (r *reconciler) syncNode(ctx context.Context, s *machineScope, admit bool) error {
+	s.joining.admit = admit
 	node, err := r.nodes.sync(ctx, s.node, s.wantedNode())
+	s.joining.admit = false
 	if err != nil {
 		return err
 	}
-	s.node, s.memory.node = node, node
+	s.memory.node = node
+	s.takeNode(match{node: node})
 	s.state.Node.Synced = true
 	return nil
 }

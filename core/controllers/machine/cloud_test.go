@@ -44,6 +44,7 @@ type cloud struct {
 	console []byte
 	asked   int
 	stuck   chan struct{}
+	alone   bool // the provider has no cloud controller
 }
 
 func newCloud() *cloud {
@@ -79,7 +80,7 @@ func (c *cloud) GetPluginInfo(context.Context, *handshakev1.GetPluginInfoRequest
 
 func (c *cloud) GetCapabilities(context.Context, *driverv1alpha1.GetCapabilitiesRequest) (*driverv1alpha1.GetCapabilitiesResponse, error) {
 	capabilities := &driverv1alpha1.GetCapabilitiesResponse{
-		Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)}, ProviderIdPrefix: idPrefix,
+		Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)}, ProviderIdPrefix: idPrefix, NoCloudController: c.alone,
 	}
 	if c.console != nil {
 		capabilities.Features = []driverv1alpha1.Feature{driverv1alpha1.Feature_FEATURE_CONSOLE}

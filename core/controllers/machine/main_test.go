@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -98,7 +99,7 @@ func startAPIServer() (*envtest.Environment, error) {
 	server.config.QPS = -1
 	server.scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme, clusterv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme, clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(server.scheme); err != nil {
 			return nil, err
@@ -115,8 +116,10 @@ type bench struct {
 	cloud     *cloud
 	socket    string
 	writes    *writes
-	// outdatedDelay is Options.OutdatedNodeDelay.
+	// outdatedDelay, startupTaints and critical are those of Options.
 	outdatedDelay time.Duration
+	startupTaints []corev1.Taint
+	critical      []string
 }
 
 func newBench(t *testing.T) *bench {
@@ -182,7 +185,8 @@ func (b *bench) startCore() (stop func()) {
 	b.check(ownership.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(coexistence.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(Add(mgr, Options{
-		Drivers: drivers, Bootstrap: configs(mgr.GetClient()), MaxConcurrentReconciles: 4, Settle: time.Millisecond, OutdatedNodeDelay: b.outdatedDelay,
+		Drivers: drivers, Bootstrap: configs(mgr.GetClient(), b.startupTaints), MaxConcurrentReconciles: 4, Settle: time.Millisecond, OutdatedNodeDelay: b.outdatedDelay,
+		CriticalNamespaces: b.critical,
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -201,12 +205,13 @@ func (b *bench) startCore() (stop func()) {
 }
 
 // configs need nothing of the API server: all is said by flags.
-func configs(management client.Reader) BootstrapConfigs {
+func configs(management client.Reader, startupTaints []corev1.Taint) BootstrapConfigs {
 	return discovery.New(discovery.Options{
 		Management: management, ConfigMaps: server.user, Workload: server.user, Clock: clock.RealClock{},
 		Flags: bootstrap.Config{
 			Server: "https://api.example.com:6443", CABundle: server.config.CAData, ClientCABundle: server.config.CAData,
 			ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local",
+			StartupTaints: startupTaints,
 		},
 	})
 }

@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
@@ -27,6 +28,16 @@ type nodeRollout struct {
 	// pending is when an outdated Node is to be marked; zero once that has come. Many Nodes are
 	// gone by then, which saves a write each.
 	pending time.Time
+}
+
+// joining is what becomes of a Node that joins.
+type joining struct {
+	// startup are taints that core takes away, and never puts there.
+	startup []corev1.Taint
+	// admit: the Node can take pods, so that they go.
+	admit bool
+	// noCloudController: nobody but core initialises the Node.
+	noCloudController bool
 }
 
 // outdatedTaint is on Nodes of Machines that are being replaced.
@@ -46,7 +57,7 @@ func nodeAnnotations(m *clusterv1alpha1.Machine) map[string]string {
 
 // wantedNode is the Node of the scope as it should be.
 func (s *machineScope) wantedNode() *corev1.Node {
-	return wantedNode(s.node, s.machine, s.rollout)
+	return wantedNode(s.node, s.machine, s.rollout, s.joining)
 }
 
 // isSynced says whether the Node has everything that is wanted, and nothing that was ours and is
@@ -56,15 +67,19 @@ func isSynced(node, wanted *corev1.Node) bool {
 		maps.Equal(node.Labels, wanted.Labels) && maps.Equal(node.Annotations, wanted.Annotations)
 }
 
-// wantedNode returns the Node as its Machine wants it. It shares with node what does not differ.
-func wantedNode(node *corev1.Node, m *clusterv1alpha1.Machine, rollout nodeRollout) *corev1.Node {
+// wantedNode returns the Node as its Machine wants it. It shares with node what does not differ. A
+// Node that a cloud controller has yet to initialise gets its providerID from that.
+func wantedNode(node *corev1.Node, m *clusterv1alpha1.Machine, rollout nodeRollout, j joining) *corev1.Node {
 	wanted := *node
-	wanted.Spec.ProviderID = ptr.Deref(m.Spec.ProviderID, "")
+	if !isUninitialized(node) || j.noCloudController {
+		wanted.Spec.ProviderID = ptr.Deref(m.Spec.ProviderID, "")
+	}
 	annotations, was := nodeAnnotations(m), ownership.ReadManaged(node)
 	var taints []corev1.Taint
 	for _, t := range m.Spec.Taints {
 		taints = append(taints, t.NodeTaint())
 	}
+	taints = withoutTaints(taints, j.startup)
 	if rollout.outdated && (rollout.pending.IsZero() || slices.Contains(was.Taints, taintKey(outdatedTaint))) {
 		taints = append(taints, outdatedTaint)
 	}
@@ -72,7 +87,7 @@ func wantedNode(node *corev1.Node, m *clusterv1alpha1.Machine, rollout nodeRollo
 		annotations[clusterv1alpha1.ScaleDownDisabledAnnotation] = "true"
 	}
 	ownership.SyncMetadata(&wanted, bootstrap.NodeLabels(m), annotations)
-	wanted.Spec.Taints = mergeTaints(node.Spec.Taints, taints, was.Taints)
+	wanted.Spec.Taints = j.settle(mergeTaints(node.Spec.Taints, taints, was.Taints))
 	ours := make([]string, 0, len(taints))
 	for _, t := range taints {
 		ours = append(ours, taintKey(t))
@@ -84,6 +99,17 @@ func wantedNode(node *corev1.Node, m *clusterv1alpha1.Machine, rollout nodeRollo
 		managed.Write(&wanted)
 	}
 	return &wanted
+}
+
+// settle returns taints without those whose time is over.
+func (j joining) settle(taints []corev1.Taint) []corev1.Taint {
+	if j.admit {
+		taints = withoutTaints(taints, j.startup)
+	}
+	if j.noCloudController {
+		taints = slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == lifecycle.UninitializedTaint })
+	}
+	return taints
 }
 
 // needsHold says whether the Node is to carry our ScaleDownDisabledAnnotation. Where somebody else,

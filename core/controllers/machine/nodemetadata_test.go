@@ -110,7 +110,7 @@ func TestNodeMetadataIsMerged(t *testing.T) {
 				c.machine(m)
 			}
 			before := c.node.DeepCopy()
-			wanted := wantedNode(c.node, m, c.rollout)
+			wanted := wantedNode(c.node, m, c.rollout, joining{})
 			if diff := cmp.Diff(before, c.node); diff != "" {
 				t.Errorf("the cache's Node was changed: %s", diff)
 			}
@@ -127,8 +127,8 @@ func TestNodeMetadataIsMerged(t *testing.T) {
 			if _, ordered := wanted.Annotations[clusterv1alpha1.DeleteNowAnnotation]; ordered {
 				t.Error("the Node orders the end of its machine")
 			}
-			if isSynced(before, wanted) || !isSynced(wanted, wantedNode(wanted, m, c.rollout)) {
-				t.Errorf("synced before %t, after %t", isSynced(before, wanted), isSynced(wanted, wantedNode(wanted, m, c.rollout)))
+			if isSynced(before, wanted) || !isSynced(wanted, wantedNode(wanted, m, c.rollout, joining{})) {
+				t.Errorf("synced before %t, after %t", isSynced(before, wanted), isSynced(wanted, wantedNode(wanted, m, c.rollout, joining{})))
 			}
 		})
 	}

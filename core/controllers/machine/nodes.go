@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/drain"
@@ -23,6 +24,8 @@ type nodeClient struct {
 	client.Client
 
 	live client.Reader
+	// machines is the cache of Machines.
+	machines machineFinder
 }
 
 // match is the Node that fits a Machine.
@@ -32,9 +35,9 @@ type match struct {
 	conflict string
 }
 
-// find looks for the Machine's Node: by the ids of its VM, else by addresses, else by name. A
-// Machine without any id has no Node, whatever Node has its providerID: it has no VM, or its driver
-// has not confirmed one.
+// find looks for the Machine's Node: by the ids of its VM, else by addresses that nothing else has,
+// else by name. A Machine without any id has no Node, whatever Node has its providerID: it has no
+// VM, or its driver has not confirmed one.
 func (c nodeClient) find(ctx context.Context, m *clusterv1alpha1.Machine, ids []string, nodeName string) (match, error) {
 	if len(ids) == 0 {
 		return match{}, nil
@@ -50,21 +53,79 @@ func (c nodeClient) find(ctx context.Context, m *clusterv1alpha1.Machine, ids []
 	if len(found) > 0 {
 		return choose(m, ids, found), nil
 	}
-	for _, address := range addresses(m.Status.Addresses) {
-		byAddress, err := c.listBy(ctx, nodeAddressIndex, address)
+	named := &corev1.Node{}
+	err := c.Get(ctx, client.ObjectKey{Name: nodeName}, named)
+	if client.IgnoreNotFound(err) != nil {
+		return match{}, fmt.Errorf("read Node %s: %w", nodeName, err)
+	}
+	isNamed := err == nil
+	if isNamed && named.Spec.ProviderID == "" {
+		// Its kubelet was told this name. An address says no more.
+		return choose(m, ids, []*corev1.Node{named}), nil
+	}
+	node, err := c.findByAddress(ctx, m)
+	switch {
+	case err != nil:
+		return match{}, err
+	case node != nil:
+		return choose(m, ids, []*corev1.Node{node}), nil
+	case isNamed:
+		return choose(m, ids, []*corev1.Node{named}), nil
+	}
+	return match{}, nil
+}
+
+// findByAddress returns the one Node without a providerID that has an address of the Machine's VM;
+// nil where several things have it. VMs of a private network, each behind a NAT of its own, may all
+// have the same. A Node that is known to be the Machine's stays so.
+func (c nodeClient) findByAddress(ctx context.Context, m *clusterv1alpha1.Machine) (*corev1.Node, error) {
+	mine := addresses(m.Status.Addresses)
+	var found []*corev1.Node
+	for _, address := range mine {
+		nodes, err := c.listBy(ctx, nodeAddressIndex, address)
 		if err != nil {
-			return match{}, err
+			return nil, err
 		}
-		found = append(found, byAddress...)
+		for _, node := range nodes {
+			if node.Annotations[clusterv1alpha1.NodeMachineAnnotation] == keyOf(m) {
+				return node, nil
+			}
+		}
+		found = append(found, nodes...)
 	}
-	if len(found) > 0 {
-		return choose(m, ids, found), nil
+	if len(found) == 0 {
+		return nil, nil
 	}
-	node := &corev1.Node{}
-	if err := c.Get(ctx, client.ObjectKey{Name: nodeName}, node); err != nil {
-		return match{}, client.IgnoreNotFound(err)
+	node := found[0]
+	isOther := func(n *corev1.Node) bool { return n.Name != node.Name }
+	if slices.ContainsFunc(found, isOther) || node.Annotations[clusterv1alpha1.NodeMachineAnnotation] != "" {
+		return nil, nil
 	}
-	return choose(m, ids, []*corev1.Node{node}), nil
+	// No other Machine waits for a Node of this name, or has one of the addresses.
+	for _, sign := range append(mine, node.Name) {
+		others := c.machines.machinesWith(ctx, client.MatchingFields{machineNodeIndex: sign})
+		if slices.ContainsFunc(others, func(o reconcile.Request) bool { return o.NamespacedName != client.ObjectKeyFromObject(m) }) {
+			return nil, nil
+		}
+	}
+	return c.onlyOneWith(ctx, node, mine)
+}
+
+// onlyOneWith returns the Node, unless another one, with whatever providerID, has an address of
+// these as well; nil then.
+func (c nodeClient) onlyOneWith(ctx context.Context, node *corev1.Node, of []string) (*corev1.Node, error) {
+	var all corev1.NodeList
+	if err := c.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		shares := slices.ContainsFunc(addresses(other.Status.Addresses), func(a string) bool { return slices.Contains(of, a) })
+		if shares && other.Name != node.Name {
+			return nil, nil
+		}
+	}
+	return node, nil
 }
 
 // listBy returns the cache's own objects: they are only read.
@@ -168,7 +229,8 @@ func (s *machineScope) takeNode(found match) {
 	s.state.Node = lifecycle.Node{
 		Match: lifecycle.NodeFound, Name: s.node.Name, UID: s.node.UID, ProviderID: s.node.Spec.ProviderID,
 		Ready: metav1.ConditionUnknown, Message: "it has no condition Ready",
-		Synced: isSynced(s.node, s.wantedNode()),
+		Synced: isSynced(s.node, s.wantedNode()), Uninitialized: isUninitialized(s.node), Info: nodeInfo(s.node),
+		HasStartupTaints: slices.ContainsFunc(s.joining.startup, func(t corev1.Taint) bool { return hasTaint(s.node.Spec.Taints, taintKey(t)) }),
 	}
 	if c := drain.ReadyCondition(s.node); c.Type != "" {
 		s.state.Node.Ready, s.state.Node.Reason, s.state.Node.Message = metav1.ConditionStatus(c.Status), c.Reason, c.Message

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +21,21 @@ func TestFindNode(t *testing.T) {
 	withAddress := func(n *corev1.Node) {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	}
+	ofMachine := func(owner string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			withAddress(n)
+			n.Annotations = map[string]string{clusterv1alpha1.NodeMachineAnnotation: owner}
+		}
+	}
 	ofControlPlane := func(n *corev1.Node) {
 		n.Spec.ProviderID, n.Labels = id, map[string]string{"node-role.kubernetes.io/control-plane": ""}
 	}
 	for name, c := range map[string]struct {
-		nodes    nodes
-		noID     bool
-		young    bool
+		nodes nodes
+		noID  bool
+		young bool
+		// rival is another Machine that has no Node yet, by the addresses of its VM.
+		rival    []string
 		given    bool
 		want     string
 		conflict string
@@ -39,7 +48,14 @@ func TestFindNode(t *testing.T) {
 		"by address":                                 {nodes: nodes{"other": withAddress}, want: "other"},
 		"by name":                                    {nodes: nodes{"m": func(*corev1.Node) {}, "other": func(*corev1.Node) {}}, want: "m"},
 		"a machine that never had a VM":              {nodes: nodes{"m": withAddress}, noID: true},
-		"two by address":                             {nodes: nodes{"one": withAddress, "two": withAddress}, conflict: "one, two"},
+		"two by address, and none by name":           {nodes: nodes{"one": withAddress, "two": withAddress}},
+		"two by address, one of them by name":        {nodes: nodes{"m": withAddress, "two": withAddress}, want: "m"},
+		"two by address, one with its own id":        {nodes: nodes{"one": withAddress, "two": func(n *corev1.Node) { withAddress(n); n.Spec.ProviderID = idPrefix + "y" }}},
+		"two by address, one known to be its":        {nodes: nodes{"one": withAddress, "two": ofMachine("ours")}, given: true, want: "two"},
+		"by address, of another machine":             {nodes: nodes{"one": ofMachine("ns/other")}},
+		"by address, that another machine has, too":  {nodes: nodes{"one": withAddress}, rival: []string{address}},
+		"by address, by another machine's name":      {nodes: nodes{"rival": withAddress}, rival: []string{"192.0.2.8"}},
+		"by name, before the address of another":     {nodes: nodes{"m": func(*corev1.Node) {}, "one": withAddress}, want: "m"},
 		"by name, of another VM":                     {nodes: nodes{"m": withID(idPrefix + "y")}, conflict: idPrefix + "y"},
 		"an address that a VM took over":             {nodes: nodes{"other": func(n *corev1.Node) { withAddress(n); n.Spec.ProviderID = idPrefix + "y" }}},
 		"one that was there before":                  {nodes: nodes{"m": func(*corev1.Node) {}}, young: true, conflict: "was there before"},
@@ -56,6 +72,9 @@ func TestFindNode(t *testing.T) {
 			if c.young {
 				m.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Minute))
 			}
+			if c.rival != nil {
+				b.newRival(c.rival)
+			}
 			var ids []string
 			if !c.noID {
 				m.Spec.ProviderID, ids = new(id), []string{id, alias}
@@ -63,13 +82,14 @@ func TestFindNode(t *testing.T) {
 			for name, change := range c.nodes {
 				change := func(n *corev1.Node) {
 					change(n)
-					if c.given {
+					if c.given && (n.Annotations != nil || len(c.nodes) == 1) {
 						n.Annotations = map[string]string{clusterv1alpha1.NodeMachineAnnotation: keyOf(m)}
 					}
 				}
 				b.newNode(&clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}, change)
 			}
-			nodes := nodeClient{Client: b.nodeCache()}
+			cached := b.nodeCache()
+			nodes := nodeClient{Client: cached, machines: machineFinder{cache: cached}}
 			b.await("the match", func() (bool, any) {
 				got, err := nodes.find(t.Context(), m, ids, "m")
 				b.check(err)
@@ -80,6 +100,17 @@ func TestFindNode(t *testing.T) {
 			})
 		})
 	}
+}
+
+// newRival makes a Machine without a Node that is called rival.
+func (b *bench) newRival(has []string) {
+	b.Helper()
+	m := b.newMachine("r", func(m *clusterv1alpha1.Machine) { m.Name, m.Finalizers = "rival", nil })
+	for _, address := range has {
+		m.Status.Addresses = append(m.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
+	}
+	b.check(server.user.Status().Update(b.Context(), m))
+	b.Cleanup(func() { _ = server.user.Delete(context.Background(), m) }) // The test's own context has ended by then.
 }
 
 // TestChooseClaimed: a machine that goes takes the Node that it had claimed along, for pods are to

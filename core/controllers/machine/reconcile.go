@@ -116,6 +116,8 @@ type machineScope struct {
 	memory *memory
 	// provision is what the driver is told besides.
 	provision provision
+	// joining is what becomes of a Node that joins.
+	joining joining
 	// rollout is what the rollout of the Machine's set wants of the Node.
 	rollout nodeRollout
 }
@@ -134,6 +136,9 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 		mem.leave(s.key())
 	}
 	if err := r.checkBootstrap(ctx, s); err != nil {
+		return nil, err
+	}
+	if s.joining.startup, err = r.userData.startupTaints(ctx, m); err != nil {
 		return nil, err
 	}
 	if err := r.provision(ctx, s); err != nil {
@@ -185,6 +190,8 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 		DrainTimeout:     ptr.Deref(m.Spec.NodeDrainTimeout, metav1.Duration{Duration: o.DrainTimeout}).Duration,
 		StartupTimeout:   ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: o.StartupTimeout}).Duration,
 		UnreachableAfter: o.NodeUnreachableAfter,
+		AwaitsDaemonSets: len(o.CriticalNamespaces) > 0,
+		KubeletVersion:   m.Spec.Versions.Kubelet,
 		Status:           lifecycle.Status(m.Status),
 		Generation:       m.Generation,
 	}
@@ -214,6 +221,7 @@ func (r *reconciler) observeDriver(s *machineScope) error {
 	s.driver = d
 	known.Ready = true
 	known.CreateSettle = d.Capabilities().CreateSettle
+	s.joining.noCloudController = d.Capabilities().NoCloudController
 	known.Trouble = p.trouble
 	known.Missing, _ = errors.AsType[*instance.Failure](p.missing)
 	uid := s.state.Machine.UID

@@ -22,6 +22,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/coexistence"
+	"github.com/millwright-dev/millwright/core/daemonsets"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/requeue"
@@ -51,6 +52,9 @@ type Options struct {
 	// StartupTimeout is how long a VM may be without a Ready Node where the Machine sets no
 	// nodeStartupTimeout; 0 for ever.
 	StartupTimeout time.Duration
+	// CriticalNamespaces are those of DaemonSets without which a Node does not work: their pods
+	// have to run there before the Machine is Running. Default: none.
+	CriticalNamespaces []string
 	// Settle is for how long after this process began, or the API server came back, no timeout
 	// runs: kubelets have to report again first. Default 2 min.
 	Settle time.Duration
@@ -96,11 +100,13 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	find := machineFinder{cache: mgr.GetClient()}
 	r := &reconciler{
 		Options:    o,
 		client:     mgr.GetClient(),
 		live:       mgr.GetAPIReader(),
-		nodes:      nodeClient{Client: o.Workload.GetClient(), live: o.Workload.GetAPIReader()},
+		nodes:      nodeClient{Client: o.Workload.GetClient(), live: o.Workload.GetAPIReader(), machines: find},
+		daemonSets: daemonsets.NewReader(o.Workload.GetAPIReader(), o.CriticalNamespaces, o.Clock),
 		drainer:    drainer,
 		events:     mgr.GetEventRecorder("machine"),
 		tracer:     o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine"),
@@ -110,7 +116,6 @@ func Add(mgr ctrl.Manager, o Options) error {
 		apiServer:  &apiServer{discovery: serverVersion, clock: o.Clock},
 		foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
-	find := machineFinder{cache: mgr.GetClient()}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(find.machinesOf)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
@@ -167,6 +172,7 @@ type reconciler struct {
 	nodes  nodeClient
 
 	drainer    *drain.Drainer
+	daemonSets *daemonsets.Reader
 	events     events.EventRecorder
 	tracer     trace.Tracer
 	observable *observability

@@ -151,7 +151,7 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 			was, is := e.ObjectOld, e.ObjectNew
 			return was.UID != is.UID || was.Spec.ProviderID != is.Spec.ProviderID || !maps.Equal(was.Labels, is.Labels) ||
 				!maps.Equal(was.Annotations, is.Annotations) || !sameTaints(was.Spec.Taints, is.Spec.Taints) ||
-				readiness(was) != readiness(is) || !slices.Equal(addresses(was.Status.Addresses), addresses(is.Status.Addresses))
+				readiness(was) != readiness(is) || nodeInfo(was) != nodeInfo(is) || !slices.Equal(addresses(was.Status.Addresses), addresses(is.Status.Addresses))
 		},
 	}
 }
