@@ -52,7 +52,7 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	case lifecycle.SyncNode:
 		err = r.syncNode(ctx, s, step.Admit)
 	case lifecycle.CheckDaemonSets:
-		err = r.checkDaemonSets(ctx, s)
+		err = s.checkDaemonSets(ctx, r.daemonSets)
 	case lifecycle.DrainNode:
 		err = r.drainPass(ctx, s)
 	case lifecycle.RemoveNode:

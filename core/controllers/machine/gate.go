@@ -10,12 +10,13 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
+	"github.com/millwright-dev/millwright/core/daemonsets"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
 // checkDaemonSets looks whether the pods of critical DaemonSets run on the Node.
-func (r *reconciler) checkDaemonSets(ctx context.Context, s *machineScope) error {
-	waiting, err := r.daemonSets.Waiting(ctx, s.node)
+func (s *machineScope) checkDaemonSets(ctx context.Context, critical *daemonsets.Reader) error {
+	waiting, err := critical.Waiting(ctx, s.node)
 	if ctx.Err() != nil {
 		return err
 	}
