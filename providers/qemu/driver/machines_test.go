@@ -107,7 +107,7 @@ func TestVMThatCannotStartIsFailed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return now.GetReason() == "StartFailed" && strings.Contains(now.GetMessage(), "hostfwd") || strings.Contains(now.GetMessage(), "forwarding")
+		return now.GetReason() == "StartFailed" && strings.Contains(now.GetMessage(), "forwarding")
 	})
 	s.running("busy", small) // what never ran can be asked for otherwise
 	s.gone("busy")

@@ -44,6 +44,9 @@ func (b Bridge) networkConfig(address netip.Addr) ([]byte, error) {
 	return json.Marshal(map[string]any{"version": 2, "ethernets": map[string]any{"id0": ethernet}})
 }
 
+// seedLabel is the label that cloud-init looks for. ISO 9660 pads it with spaces.
+const seedLabel = "cidata                          "
+
 // writeSeed makes the seed that cloud-init's data source NoCloud reads: a CD labelled cidata. The
 // folder and all in it can be read by their owner alone.
 // https://docs.cloud-init.io/en/latest/reference/datasources/nocloud.html
@@ -76,7 +79,7 @@ func (f Folder) writeSeed(record *Record, userData []byte, bridge Bridge) error 
 	if err != nil {
 		return err
 	}
-	if err := cd.Finalize(iso9660.FinalizeOptions{RockRidge: true, VolumeIdentifier: "cidata"}); err != nil {
+	if err := cd.Finalize(iso9660.FinalizeOptions{RockRidge: true, VolumeIdentifier: seedLabel}); err != nil {
 		return err
 	}
 	return os.RemoveAll(string(work))
