@@ -72,6 +72,7 @@ var (
 	_ sdk.Driver         = (*Driver)(nil)
 	_ sdk.Lister         = (*Driver)(nil)
 	_ sdk.VolumeResolver = (*Driver)(nil)
+	_ sdk.ConsoleReader  = (*Driver)(nil)
 )
 
 // New returns a driver that reaches clouds by these sessions.
@@ -233,18 +234,8 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 
 // GetMachineStatus implements sdk.Driver.
 func (d *Driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
-	scope, err := d.existing(ctx, r, r.GetProvider())
+	scope, found, err := d.known(ctx, r)
 	if err != nil {
-		return nil, err
-	}
-	found, err := d.find(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	if found.empty() {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The project has no server of this machine.")
-	}
-	if err := found.nameTaken(scope.Owner); err != nil {
 		return nil, err
 	}
 	return found.machine(scope.Session), nil

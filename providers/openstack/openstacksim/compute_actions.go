@@ -47,6 +47,7 @@ var actions = map[string]action{
 	"lock":          {operation: "LockServer", locks: true},
 	"unlock":        {operation: "UnlockServer", unlocks: true},
 	resetAction:     {operation: "ResetServer"},
+	consoleAction:   {operation: "GetConsoleOutput"},
 }
 
 // resetAction puts a server into any state, for administrators.
@@ -67,6 +68,8 @@ func actOnServer(c *Cloud, t *turn) (reply, error) {
 	switch {
 	case !known:
 		return reply{}, refuse(http.StatusBadRequest, "There is no such action: %s", name)
+	case name == consoleAction:
+		return showConsole(s, body[name])
 	case name == resetAction:
 		err = reset(t, s, body[name])
 	case name == rebootAction && !isReboot(body[name]):

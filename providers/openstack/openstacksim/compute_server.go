@@ -75,8 +75,10 @@ type server struct {
 	Due time.Time `json:"due,omitzero"`
 	// BootFault is what the server will fail with when it has booted.
 	BootFault string `json:"bootFault,omitempty"`
-	Revision  int64  `json:"revision"`
-	Owner     owner  `json:"owner,omitzero"`
+	// Printed is what a test had the server print on its console.
+	Printed  string `json:"printed,omitempty"`
+	Revision int64  `json:"revision"`
+	Owner    owner  `json:"owner,omitzero"`
 	// userData is as it came: base64. It is journaled once, beside the server: it is big and never
 	// changes.
 	userData string

@@ -114,6 +114,8 @@ func (h *hooks) ChangeVM(_ context.Context, r *backendv1alpha1.ChangeVMRequest) 
 		s.VMState, s.TaskState, s.Power, s.Fault = vmActive, "", powerRunning, nil
 	case backendv1alpha1.VMChange_VM_CHANGE_FAIL:
 		c.fail(s, r.GetMessage())
+	case backendv1alpha1.VMChange_VM_CHANGE_PRINT:
+		s.Printed += "\n" + r.GetMessage()
 	default:
 		return nil, status.Error(codes.InvalidArgument, "change: must be set")
 	}

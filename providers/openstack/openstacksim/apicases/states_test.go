@@ -13,6 +13,7 @@ func stateCases() []apiCase {
 		{name: "state: set by an administrator", do: resetState},
 		{name: "state: actions that cannot be", do: refusedActions},
 		{name: "state: restarted", do: restart},
+		{name: "state: the console", do: console},
 	}
 }
 
@@ -93,4 +94,19 @@ func refusedActions(r *run) {
 		r.call(http.MethodPost, compute, "/servers/"+id+"/action", action)
 	}
 	r.call(http.MethodPost, compute, "/servers/"+id+"/action", object{"reboot": object{"type": "nonsense"}})
+}
+
+func console(r *run) {
+	id := r.running("server", nil)
+	for _, length := range []any{nil, 2, "1", 50} {
+		argument := object{}
+		if length != nil {
+			argument["length"] = length
+		}
+		r.call(http.MethodPost, compute, "/servers/"+id+"/action", object{"os-getConsoleOutput": argument})
+	}
+	r.note("of a server that was never on a host")
+	lost := r.boot("lost", r.vm("huge", object{"flavorRef": r.flavor("m1.huge")}), quiet())
+	r.settle(lost, "ERROR")
+	r.call(http.MethodPost, compute, "/servers/"+lost+"/action", object{"os-getConsoleOutput": object{"length": 2}})
 }
