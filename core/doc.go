@@ -18,6 +18,7 @@
 //	                 wait then
 //	driver/limiter   whose turn it is to call a driver
 //	bootstrap/token  the bootstrap token of a machine: its id, its Secret, how long it lasts
+//	bootstrap/csr    which certificates a machine's kubelet may have
 //
 // The packages that do I/O for them:
 //
@@ -48,6 +49,7 @@
 //	controllers/machinedeployment  sets of a deployment
 //	controllers/machineset         Machines of a set
 //	controllers/machine            a Machine's VM and Node
+//	controllers/csrapproval        certificates of a Machine's kubelet
 //	controllers/inuse              classes and clusters in use are kept
 //	controllers/credentials        copies of Secrets outlive their namespace
 //	controllers/orphangc           VMs without a Machine are collected

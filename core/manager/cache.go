@@ -3,6 +3,7 @@ package manager
 import (
 	"fmt"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,8 +16,24 @@ import (
 func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slimNode}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Transform: slimNode}, &certificatesv1.CertificateSigningRequest{}: {Transform: slimRequest},
+		},
 	}
+}
+
+// slimRequest drops what a certificate request that is decided asked for, and the certificate: it
+// is kept an hour by kube-controller-manager, to be counted.
+func slimRequest(object any) (any, error) {
+	request, ok := object.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return nil, fmt.Errorf("a %T is in the cache of certificate requests", object)
+	}
+	request.ManagedFields = nil
+	if len(request.Status.Conditions) > 0 {
+		request.Spec.Request, request.Status.Certificate = nil, nil
+	}
+	return request, nil
 }
 
 // slimNode drops what kubelets report of a Node, but for its addresses and its condition Ready:

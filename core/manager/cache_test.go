@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -35,5 +36,31 @@ func TestTheCacheKeepsOfNodesWhatIsRead(t *testing.T) {
 	}
 	if _, err := slimNode(&corev1.Pod{}); err == nil {
 		t.Error("a pod is taken for a Node")
+	}
+}
+
+func TestTheCacheKeepsOfRequestsWhatIsRead(t *testing.T) {
+	pending := &certificatesv1.CertificateSigningRequest{
+		Spec: certificatesv1.CertificateSigningRequestSpec{Username: "system:node:a", Request: []byte("request")},
+	}
+	decided := pending.DeepCopy()
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
+	decided.Status.Certificate = []byte("certificate")
+	for _, request := range []*certificatesv1.CertificateSigningRequest{pending, decided} {
+		want := request.DeepCopy()
+		if request == decided {
+			want.Spec.Request, want.Status.Certificate = nil, nil
+		}
+		request.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+		got, err := slimRequest(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the request in the cache (-want +got):\n%s", diff)
+		}
+	}
+	if _, err := slimRequest(&corev1.Pod{}); err == nil {
+		t.Error("a pod is taken for a request")
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -30,6 +32,7 @@ import (
 	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/controllers/credentials"
+	"github.com/millwright-dev/millwright/core/controllers/csrapproval"
 	"github.com/millwright-dev/millwright/core/controllers/inuse"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
@@ -154,6 +157,9 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 				EnforceSkew:        o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 			})
 		}},
+		{"the approver of kubelets' certificates", func() error {
+			return csrapproval.Add(mgr, csrapproval.Options{MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
+		}},
 		{"the keeper of copies of credentials", func() error {
 			return credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs})
 		}},
@@ -213,7 +219,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	// The drain evicts by policy/v1: unregistered, its answers cannot be told apart.
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
-		clusterv1alpha1.AddToScheme,
+		certificatesv1.AddToScheme, authorizationv1.AddToScheme, clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)

@@ -49,6 +49,10 @@ var most = map[right]string{
 	{"", "authorization.k8s.io", "subjectaccessreviews"}: "create",
 	{"", "events.k8s.io", "events"}:                      "create patch",
 
+	{"", "certificates.k8s.io", "certificatesigningrequests"}:          "get list watch",
+	{"", "certificates.k8s.io", "certificatesigningrequests/approval"}: "update",
+	{"", "certificates.k8s.io", "signers"}:                             "approve",
+
 	{"", "cluster.k8s.io", "machines"}:                      "get list watch create patch delete",
 	{"", "cluster.k8s.io", "machinesets"}:                   "get list watch create patch delete",
 	{"", "cluster.k8s.io", "machinedeployments"}:            "get list watch patch",

@@ -29,7 +29,7 @@ type rule struct {
 var pure = []string{
 	"core/rollout", "core/scale", "core/lifecycle", "core/health", "core/orphan", "core/instance", "core/providerspec",
 	"core/foreign", "core/annotations", "core/machinetemplate", "core/driver/limiter",
-	"core/bootstrap/token",
+	"core/bootstrap/token", "core/bootstrap/csr",
 }
 
 var kubernetes = []string{"k8s.io", "sigs.k8s.io"}
@@ -84,7 +84,7 @@ var rules = map[string]rule{
 		from: pure,
 		never: []string{
 			"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "google.golang.org/grpc",
-			root + "proto", root + "core/bootstrap", root + "core/driver", root + "core/drain",
+			root + "proto", root + "core/bootstrap/discovery", root + "core/driver", root + "core/drain",
 			root + "core/controllers", root + "core/manager",
 		},
 		reason: "observe, plan, apply: what decides must not be able to look or to act, or no test can generate its histories",

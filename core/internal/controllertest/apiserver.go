@@ -12,7 +12,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -52,7 +56,8 @@ func Run(m *testing.M) int {
 	// They keep the API server from asking for a default route, which a build machine may lack.
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("advertise-address", "127.0.0.1").
-		Set("endpoint-reconciler-type", "none")
+		Set("endpoint-reconciler-type", "none").
+		Set("enable-bootstrap-token-auth", "true")
 	started, err := env.Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start the API server:", errors.Join(err, env.Stop()))
@@ -72,14 +77,18 @@ func Run(m *testing.M) int {
 type Cluster struct {
 	client.WithWatch
 	Namespace string
-	scheme    *apiruntime.Scheme
+	// Others are further namespaces that controllers see.
+	Others []string
+	scheme *apiruntime.Scheme
 }
 
 // New makes a namespace.
 func New(t *testing.T) *Cluster {
 	t.Helper()
 	scheme := apiruntime.NewScheme()
-	for _, add := range []func(*apiruntime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
+	for _, add := range []func(*apiruntime.Scheme) error{
+		corev1.AddToScheme, clusterv1alpha1.AddToScheme, authorizationv1.AddToScheme, certificatesv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -95,14 +104,30 @@ func New(t *testing.T) *Cluster {
 	return &Cluster{WithWatch: c, Namespace: ns.Name, scheme: scheme}
 }
 
+// As returns a client with the credentials that change gives it, instead of the user's.
+func (c *Cluster) As(t *testing.T, change func(*rest.Config)) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(server)
+	change(config)
+	as, err := client.New(config, client.Options{Scheme: c.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}
+
 // Manage runs controllers on the namespace until the test ends or stop is called. Once they
 // have stopped, stop returns. Manage puts funcs between them and the API server.
 func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl.Manager) error) (stop func()) {
 	t.Helper()
+	namespaces := map[string]cache.Config{c.Namespace: {}}
+	for _, other := range c.Others {
+		namespaces[other] = cache.Config{}
+	}
 	mgr, err := ctrl.NewManager(server, ctrl.Options{
 		Scheme:     c.scheme,
 		Logger:     logr.Discard(),
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{c.Namespace: {}}},
+		Cache:      cache.Options{DefaultNamespaces: namespaces},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		NewClient: func(cfg *rest.Config, o client.Options) (client.Client, error) {

@@ -1,0 +1,190 @@
+package csrapproval
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap/csr"
+	"github.com/millwright-dev/millwright/core/bootstrap/token"
+	"github.com/millwright-dev/millwright/core/coexistence"
+)
+
+// factReader reads what requests are decided by. What may have changed since is read live.
+type factReader struct {
+	// machines is the cache of Machines, liveMachines their API server.
+	machines, liveMachines client.Reader
+	// requests is the cache of the cluster of the Nodes, live its API server.
+	requests, live client.Reader
+}
+
+// read returns the facts of a request, and the Machine that it is about; nil where there is none.
+func (f factReader) read(ctx context.Context, object *certificatesv1.CertificateSigningRequest, r csr.Request, now time.Time) (
+	csr.Facts, client.Object, error,
+) {
+	facts := csr.Facts{Now: now}
+	node, subject, err := f.nodeAndMachine(ctx, r.Node())
+	if err != nil {
+		return facts, nil, err
+	}
+	facts.NodeExists, facts.SubjectIsMachines = node != nil, subject != nil
+	requestor := subject
+	switch {
+	case r.IsFirst():
+		if requestor, err = f.readToken(ctx, object, r, &facts); err != nil {
+			return facts, nil, err
+		}
+	case r.RequestorNode() == "":
+		// Whoever it is, it is no Machine.
+		requestor = nil
+	case r.RequestorNode() != r.Node():
+		if node, requestor, err = f.nodeAndMachine(ctx, r.RequestorNode()); err != nil {
+			return facts, nil, err
+		}
+	}
+	if requestor != nil {
+		facts.Machine = &csr.Machine{
+			Key: client.ObjectKeyFromObject(requestor), Deleting: !requestor.DeletionTimestamp.IsZero(),
+			NodeIsConfirmed: isNodeOf(requestor, node), Addresses: requestor.Status.Addresses,
+		}
+		return facts, requestor, nil
+	}
+	if subject != nil {
+		return facts, subject, nil
+	}
+	return facts, nil, nil
+}
+
+// isNodeOf says whether the Machine's status names the Node.
+func isNodeOf(m *clusterv1alpha1.Machine, node *corev1.Node) bool {
+	ref := m.Status.NodeRef
+	return ref != nil && node != nil && ref.Name == node.Name && ref.UID == node.UID
+}
+
+// nodeAndMachine returns the Node of a name, and the Machine that it is of: that which its
+// annotation names, or one of the same name that has no Node yet. Neither is there where there is
+// none. A kubelet can write the annotation: what counts is that the Machine's status names the Node.
+func (f factReader) nodeAndMachine(ctx context.Context, name string) (*corev1.Node, *clusterv1alpha1.Machine, error) {
+	if name == "" {
+		return nil, nil, nil
+	}
+	node := &corev1.Node{}
+	err := f.live.Get(ctx, client.ObjectKey{Name: name}, node)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, nil, fmt.Errorf("read Node %s: %w", name, err)
+	}
+	if err != nil {
+		node = nil
+	}
+	if node != nil {
+		namespace, machine, named := strings.Cut(node.Annotations[clusterv1alpha1.NodeMachineAnnotation], "/")
+		if named {
+			m, err := f.machine(ctx, types.NamespacedName{Namespace: namespace, Name: machine})
+			return node, m, err
+		}
+	}
+	waiting, err := f.waiting(ctx, name)
+	if err != nil || len(waiting) == 0 {
+		return node, nil, err
+	}
+	m, err := f.machine(ctx, client.ObjectKeyFromObject(&waiting[0]))
+	return node, m, err
+}
+
+// waiting are the Machines of a name that have no Node yet, the one that had the name first in
+// front.
+func (f factReader) waiting(ctx context.Context, name string) ([]clusterv1alpha1.Machine, error) {
+	var list clusterv1alpha1.MachineList
+	if err := f.machines.List(ctx, &list, client.MatchingFields{nameIndex: name}); err != nil {
+		return nil, fmt.Errorf("list Machines of the name %s: %w", name, err)
+	}
+	all := list.Items
+	for i := range all {
+		if isOlder(&all[i], &all[0]) {
+			all[0], all[i] = all[i], all[0]
+		}
+	}
+	return all, nil
+}
+
+func isOlder(a, b *clusterv1alpha1.Machine) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
+}
+
+// machine reads a Machine; nil where there is none, or another system works on it.
+func (f factReader) machine(ctx context.Context, key types.NamespacedName) (*clusterv1alpha1.Machine, error) {
+	m := &clusterv1alpha1.Machine{}
+	err := f.liveMachines.Get(ctx, key, m)
+	if apierrors.IsNotFound(err) || err == nil && coexistence.IsLeftAlone(m) {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Machine %s: %w", key, err)
+	}
+	return m, nil
+}
+
+// readToken adds to the facts what there is to know of the token that a first request was made
+// with. It returns the token's Machine; nil where that is gone.
+func (f factReader) readToken(ctx context.Context, object *certificatesv1.CertificateSigningRequest, r csr.Request, facts *csr.Facts) (
+	*clusterv1alpha1.Machine, error,
+) {
+	secret := &corev1.Secret{}
+	err := f.live.Get(ctx, token.Key(r.TokenID()), secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the bootstrap token: %w", err)
+	}
+	t, err := token.Read(secret)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // it is no token of a machine
+	}
+	facts.Token = &csr.Token{CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}
+	requests, err := f.requestsOf(ctx, object.Spec.Username)
+	if err != nil {
+		return nil, err
+	}
+	for i := range requests {
+		if requests[i].Spec.SignerName == object.Spec.SignerName {
+			facts.Requests++
+		}
+	}
+	m, err := f.machine(ctx, t.Owner.Machine)
+	if err != nil || m == nil || ptr.Deref(m.Spec.MachineUID, "") != t.Owner.UID {
+		return nil, err
+	}
+	waiting, err := f.waiting(ctx, m.Name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range waiting {
+		if other := &waiting[i]; other.UID != m.UID && other.DeletionTimestamp.IsZero() && isOlder(other, m) {
+			facts.NameTakenBy = client.ObjectKeyFromObject(other).String()
+			break
+		}
+	}
+	return m, nil
+}
+
+// requestsOf are the requests of a requestor. They are only read.
+func (f factReader) requestsOf(ctx context.Context, requestor string) ([]certificatesv1.CertificateSigningRequest, error) {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := f.requests.List(ctx, &list, client.MatchingFields{requestorIndex: requestor}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the requests of %s: %w", requestor, err)
+	}
+	return list.Items, nil
+}
