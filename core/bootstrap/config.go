@@ -25,6 +25,10 @@ type Config struct {
 	// PauseImage is the image of each pod's sandbox. Empty: by the kubelet's version.
 	PauseImage string
 
+	// MaxBytes is how long the user data may be, as the cloud takes it. Zero, or more than
+	// MaxUserDataBytes: that.
+	MaxBytes int
+
 	// HTTPProxy is the URL of the proxy for all that leaves the machine.
 	HTTPProxy string
 	// NoProxy are hosts, domains and ranges that are reached without it, besides those of the

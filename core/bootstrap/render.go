@@ -9,9 +9,6 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// MaxUserDataBytes is the most that every cloud takes.
-const MaxUserDataBytes = 64 << 10
-
 // encode writes a machine down in the format that its operating system reads at its first boot.
 type encode func(*clusterv1alpha1.Machine, contents) ([]byte, error)
 
@@ -42,15 +39,12 @@ func Render(m *clusterv1alpha1.Machine, c Config, token string) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	data, err := encoders[m.Spec.ProviderSpec.Value.OperatingSystem](m, all)
+	system := m.Spec.ProviderSpec.Value.OperatingSystem
+	data, err := encoders[system](m, all)
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > MaxUserDataBytes {
-		return nil, fmt.Errorf("the user data has %d bytes, at most %d are possible: use fewer labels, taints or sshPublicKeys",
-			len(data), MaxUserDataBytes)
-	}
-	return data, nil
+	return fit(data, c.MaxBytes, system, all)
 }
 
 // assemble collects what is put on the machine.

@@ -1,7 +1,12 @@
 package bootstrap
 
 import (
-	"fmt"
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -79,9 +84,12 @@ func TestLIFE2_UbuntuGetsWhatANodeNeeds(t *testing.T) {
 
 // TestRenderRefuses: what cannot be rendered is named.
 func TestRenderRefuses(t *testing.T) {
-	many := map[string]string{}
-	for i := range 2000 {
-		many[fmt.Sprintf("label-%d", i)] = strings.Repeat("v", 63)
+	var many []string
+	for range 8 {
+		// It cannot be compressed to much less than three quarters.
+		noise := make([]byte, 12<<10)
+		_, _ = rand.Read(noise)
+		many = append(many, "ssh-rsa "+base64.StdEncoding.EncodeToString(noise))
 	}
 	for name, c := range map[string]struct {
 		machine *clusterv1alpha1.Machine
@@ -95,7 +103,7 @@ func TestRenderRefuses(t *testing.T) {
 		"a key of two lines": {worker(func(m *clusterv1alpha1.Machine) {
 			m.Spec.ProviderSpec.Value.SSHPublicKeys = []string{"a", "b\nruncmd: []"}
 		}), "sshPublicKeys[1]"},
-		"too much": {worker(func(m *clusterv1alpha1.Machine) { m.Labels = many }), "fewer labels"},
+		"too much": {worker(func(m *clusterv1alpha1.Machine) { m.Spec.ProviderSpec.Value.SSHPublicKeys = many }), "fewer files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := Render(c.machine, cluster(), token)
@@ -124,4 +132,64 @@ func TestKubeletLabel(t *testing.T) {
 			t.Errorf("%s: %t, want %t", key, got, want)
 		}
 	}
+}
+
+// User data that is too long is compressed, as cloud-init and Ignition read it.
+func TestLIFE2_LongUserDataIsCompressed(t *testing.T) {
+	for _, system := range []clusterv1alpha1.OperatingSystem{clusterv1alpha1.OperatingSystemUbuntu, clusterv1alpha1.OperatingSystemFlatcar} {
+		t.Run(string(system), func(t *testing.T) {
+			m := worker(func(m *clusterv1alpha1.Machine) { m.Spec.ProviderSpec.Value.OperatingSystem = system })
+			plain, err := Render(m, cluster(), token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			short, err := Render(m, cluster(func(c *Config) { c.MaxBytes = 16 << 10 }), token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(short) > 16<<10 || len(short) >= len(plain) {
+				t.Errorf("%d bytes became %d", len(plain), len(short))
+			}
+			if got := decompress(t, short); !bytes.Equal(got, plain) {
+				t.Errorf("what is compressed is other user data: %.40q", got)
+			}
+			if again, _ := Render(m, cluster(func(c *Config) { c.MaxBytes = 16 << 10 }), token); !bytes.Equal(again, short) {
+				t.Error("the same machine gave other bytes")
+			}
+			_, err = Render(m, cluster(func(c *Config) { c.MaxBytes = 1 << 10 }), token)
+			if err == nil || !strings.Contains(err.Error(), "/opt/bin/millwright-bootstrap (") {
+				t.Errorf("error %v, want one that names the largest files", err)
+			}
+		})
+	}
+}
+
+// decompress undoes what cloud-init, or Ignition with its stub, undoes.
+func decompress(t *testing.T, data []byte) []byte {
+	t.Helper()
+	if data[0] == '{' {
+		var stub struct {
+			Ignition struct {
+				Config struct {
+					Replace struct{ Source, Compression string }
+				}
+			}
+		}
+		if err := json.Unmarshal(data, &stub); err != nil || stub.Ignition.Config.Replace.Compression != "gzip" {
+			t.Fatalf("the stub is %.100q, %v", data, err)
+		}
+		var err error
+		if data, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(stub.Ignition.Config.Replace.Source, "data:;base64,")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -119,6 +119,7 @@ func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle
 	if err != nil || !minted {
 		return nil, false, err
 	}
+	config.MaxBytes = int(min(s.driver.Capabilities().MaxUserDataBytes, bootstrap.MaxUserDataBytes))
 	data, err = bootstrap.Render(s.machine, config, token)
 	return data, err == nil, s.takeBootstrapError(asIncomplete(err))
 }

@@ -1,7 +1,8 @@
 package machine
 
 import (
-	"slices"
+	"crypto/rand"
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -37,7 +38,12 @@ func TestTooMuchUserDataIsNotCreated(t *testing.T) {
 	b.serve()
 	b.startCore()
 	m := b.newMachine("a", func(m *clusterv1alpha1.Machine) {
-		m.Spec.ProviderSpec.Value.SSHPublicKeys = slices.Repeat([]string{"ssh-ed25519 " + strings.Repeat("A", 16000)}, 5)
+		for range 8 {
+			noise := make([]byte, 12<<10)
+			_, _ = rand.Read(noise)
+			m.Spec.ProviderSpec.Value.SSHPublicKeys = append(m.Spec.ProviderSpec.Value.SSHPublicKeys,
+				"ssh-rsa "+base64.RawStdEncoding.EncodeToString(noise)[:16000])
+		}
 	})
 	c := b.awaitReason(m, clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ReasonBootstrapInvalid)
 	if !strings.Contains(c.Message, "at most 65536 are possible") {
