@@ -3,7 +3,6 @@ package bootstrap
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
 )
 
 // What values may look like that are written where a character too many would be read as something
@@ -131,9 +131,9 @@ func notBefore(bundle []byte) (time.Time, error) {
 	return latest, err
 }
 
-// decodeStrictly reads one JSON value; unknown fields are an error.
+// decodeStrictly reads JSON as the kubelet does: unknown fields, fields given twice and names of
+// other case are an error.
 func decodeStrictly(data []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode(into)
+	strict, err := kjson.UnmarshalStrict(data, into)
+	return errors.Join(append(strict, err)...)
 }

@@ -39,22 +39,26 @@ func kubeletConfiguration(m *clusterv1alpha1.Machine, c Config) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("encode the kubelet's configuration: %w", err)
 	}
-	if err := yaml.UnmarshalStrict(content, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
-		return "", fmt.Errorf("the kubelet's configuration: %w", err)
+	if _, err := readKubeletConfiguration(content); err != nil {
+		return "", err
 	}
 	return string(content), nil
 }
 
-// readKubeletConfiguration reads what the operator set. Unknown fields are an error.
+// readKubeletConfiguration reads a KubeletConfiguration, as strictly as the kubelet does.
 func readKubeletConfiguration(data []byte) (map[string]any, error) {
-	if err := yaml.UnmarshalStrict(data, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
+	encoded, err := yaml.YAMLToJSONStrict(data)
+	if err == nil {
+		err = decodeStrictly(encoded, &kubeletv1beta1.KubeletConfiguration{})
+	}
+	var fields map[string]any
+	if err == nil {
+		err = yaml.Unmarshal(data, &fields)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("kubeletConfiguration: %w", err)
 	}
-	var own map[string]any
-	if err := yaml.Unmarshal(data, &own); err != nil {
-		return nil, fmt.Errorf("kubeletConfiguration: %w", err)
-	}
-	return own, nil
+	return fields, nil
 }
 
 // merge puts what is over into base: objects are merged, all else is replaced.

@@ -27,7 +27,7 @@ func (all *contents) addOwn(c Config) error {
 	}
 	for i, f := range c.Files {
 		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || !isPlainText(f.Path) || !isSingleLine(f.Path) || f.Path == "/" {
-			return fmt.Errorf("files[%d].path: %q must be an absolute path without . and ..", i, f.Path)
+			return fmt.Errorf("files[%d].path: %q must be an absolute path, and clean", i, f.Path)
 		}
 		if taken[f.Path] {
 			return fmt.Errorf("files[%d].path: %s is there already, or Millwright's own", i, f.Path)

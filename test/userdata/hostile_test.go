@@ -148,7 +148,7 @@ func (n node) checkArguments(t *testing.T, s spec) {
 	if !found || !ended || strings.ContainsAny(line, "\"\n'$\\%`") {
 		t.Errorf("the kubelet's arguments leave their line: %q", line)
 	}
-	for _, argument := range strings.Split(line, " ") {
+	for argument := range strings.SplitSeq(line, " ") {
 		flag, value, _ := strings.Cut(argument, "=")
 		switch flag {
 		case "--hostname-override":

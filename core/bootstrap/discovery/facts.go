@@ -149,11 +149,10 @@ func (f *facts) readKubeletConfig(ctx context.Context, reader client.Reader) err
 		return err
 	}
 	var config kubeletv1beta1.KubeletConfiguration
-	if err := yaml.Unmarshal([]byte(published.Data["kubelet"]), &config); err != nil {
-		// It is another's: what cannot be read says nothing.
-		return nil //nolint:nilerr // the next place is asked
+	// It is another's: what cannot be read says nothing, and the next place is asked.
+	if yaml.Unmarshal([]byte(published.Data["kubelet"]), &config) == nil {
+		f.clusterDNS, f.clusterDomain = config.ClusterDNS, config.ClusterDomain
 	}
-	f.clusterDNS, f.clusterDomain = config.ClusterDNS, config.ClusterDomain
 	return nil
 }
 
