@@ -156,6 +156,13 @@ type ProviderSpecValue struct {
 	// +optional
 	OperatingSystemSpec OperatingSystemSpec `json:"operatingSystemSpec,omitzero"`
 
+	// overwriteCloudConfig is put on the machine as /etc/kubernetes/cloud-config, for
+	// what reads such a file there. Only root may read it; whoever may read the
+	// Machine can read it, too: no secret belongs in it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	OverwriteCloudConfig string `json:"overwriteCloudConfig,omitempty"`
+
 	// sshPublicKeys may log in to the machine. They are put on it when it is
 	// created.
 	// +optional

@@ -24,6 +24,9 @@ func systemFiles(m *clusterv1alpha1.Machine, c Config) ([]File, error) {
 		{Path: "/etc/millwright/api-server", Content: c.Server + "\n"},
 		{Path: "/etc/millwright/not-before", Content: fmt.Sprintf("%d\n", begin.Unix())},
 	}
+	if content := m.Spec.ProviderSpec.Value.OverwriteCloudConfig; content != "" {
+		files = append(files, File{Path: "/etc/kubernetes/cloud-config", Content: content, Mode: secretMode})
+	}
 	flatcar := m.Spec.ProviderSpec.Value.OperatingSystem == clusterv1alpha1.OperatingSystemFlatcar
 	files = append(files, proxyFiles(c, flatcar)...)
 	if len(c.NTPServers) > 0 {

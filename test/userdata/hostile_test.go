@@ -72,6 +72,9 @@ func (n node) check(t *testing.T, s spec) {
 	if diff := cmp.Diff(want, n.keys, cmpopts.EquateEmpty(), sorted); diff != "" {
 		t.Errorf("keys (-given +read):\n%s", diff)
 	}
+	if content := s.machine.Spec.ProviderSpec.Value.OverwriteCloudConfig; content != "" {
+		n.take(t, "/etc/kubernetes/cloud-config", file{content, 0o600})
+	}
 	for _, f := range s.config.Files {
 		n.take(t, f.Path, file{f.Content, int(f.Mode)})
 	}

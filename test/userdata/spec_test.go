@@ -93,6 +93,7 @@ func (d drawer) machine() *clusterv1alpha1.Machine {
 	}).Draw(d.T, "system")
 	value.OperatingSystemSpec.DistUpgradeOnBoot = rapid.Bool().Draw(d.T, "upgrade")
 	value.OperatingSystemSpec.DisableAutoUpdate = rapid.Bool().Draw(d.T, "no updates")
+	value.OverwriteCloudConfig = hostile.Draw(d.T, "cloud-config")
 	value.SSHPublicKeys = d.texts("sshKey", "ssh-ed25519 AAAA me", `ssh-rsa BBBB "it's" # [me]: {you}`)
 	return m
 }
