@@ -12,8 +12,8 @@ import (
 // totals are what a cloud has made, and what of it is left.
 type totals struct{ created, deleted, left int64 }
 
-// ledger knows the VMs of a cloud. A test cloud keeps its own; of VMs of QEMU, each has a folder for
-// as long as it is there.
+// ledger knows the VMs of a cloud. A test cloud keeps its own; of VMs of QEMU, each has a folder
+// for as long as it is there.
 type ledger struct {
 	stack *stack.Stack
 	ever  map[string]bool // folders

@@ -55,11 +55,6 @@ func (d *Driver) Console(machine types.NamespacedName, uid string) *instance.Con
 	return record.console
 }
 
-// CanReadConsole says whether the driver has announced that it reads consoles.
-func (d *Driver) CanReadConsole() bool {
-	return d.Capabilities().Has(driverv1alpha1.Feature_FEATURE_CONSOLE)
-}
-
 // readConsole asks for m's console, and waits for the answer.
 func readConsole(h hooks, s *connection.Session, m wire.Machine) *instance.Console {
 	timeout := s.Capabilities.Deadlines.Status

@@ -59,7 +59,7 @@ func TestConsoleIsReadWithoutSecrets(t *testing.T) {
 		}
 		return []byte("\x1b[1mLinux\x1b[0m\r\nlogin with " + secretCanary + "\r\ntoken " + userDataCanary), nil
 	})
-	if !r.CanReadConsole() {
+	if !r.Capabilities().CanReadConsole() {
 		t.Error("the driver's feature is not seen")
 	}
 	if answer := r.Console(m.Key(), m.UID); answer != nil {

@@ -55,6 +55,11 @@ func canAdmit(s State) bool {
 	return s.Node.HasStartupTaints && isGateOpen(s)
 }
 
+// needsNodeStep says whether core has to look at the Node's DaemonSets or write to the Node now.
+func needsNodeStep(s State) bool {
+	return !s.Node.Synced || canAdmit(s) || needsDaemonSets(s)
+}
+
 // awaitDaemonSets has critical DaemonSets looked at again, if they are what keeps the gate closed:
 // nobody watches pods.
 func awaitDaemonSets(s State, d decision) decision {

@@ -33,7 +33,7 @@ func decideTokenUsed(s State, d decision) (decision, bool) {
 	case s.Node.Match == NodeFound && mayHaveToken(s):
 		return d.act(DeleteToken)
 	case d.bootstrapReason != clusterv1alpha1.ReasonBootstrapRendered || mayHaveToken(s):
-	case s.Node.Match == NodeFound && !s.Node.Synced:
+	case s.Node.Match == NodeFound && needsNodeStep(s):
 		// That is told with the Node.
 		d.bootstrapReason = ""
 	case s.Node.Match == NodeFound:

@@ -68,8 +68,8 @@ const (
 )
 
 // endVMs kills the VMs whose folders lie in a folder of the QEMU driver, and returns when they are
-// gone. VMs outlive their driver, and a stack leaves nothing running. It does nothing where there is
-// no such folder.
+// gone. VMs outlive their driver, and a stack leaves nothing running. It does nothing where there
+// is no such folder.
 func endVMs(folder string) error {
 	if folder == "" {
 		return nil

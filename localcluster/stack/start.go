@@ -271,8 +271,8 @@ func (s *Stack) revive(end *supervisor.ExitError) bool {
 // Failed delivers the end of a part without which nothing works.
 func (s *Stack) Failed() <-chan error { return s.failed }
 
-// Backend is the way into the cloud's hooks: its ledger, its faults, its VMs. There are none without
-// a test cloud.
+// Backend is the way into the cloud's hooks: its ledger, its faults, its VMs. There are none
+// without a test cloud.
 func (s *Stack) Backend() backendv1alpha1.BackendServiceClient {
 	return backendv1alpha1.NewBackendServiceClient(s.backend)
 }

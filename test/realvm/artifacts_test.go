@@ -33,8 +33,8 @@ type offer struct {
 	otherCA         string
 }
 
-// serveArtifacts offers the old kubelet to VMs until the test ends. Its digest is right, that of the
-// altered one wrong; a third is named and missing.
+// serveArtifacts offers the old kubelet to VMs until the test ends. Its digest is right, that of
+// the altered one wrong; a third is named and missing.
 func serveArtifacts(t *testing.T) offer {
 	t.Helper()
 	file := filepath.Join(binDir, "kubelet-1.35", "kubelet")
@@ -65,8 +65,8 @@ func serveArtifacts(t *testing.T) offer {
 	return offer{mirror: "http://" + listener.Addr().String(), digests: digests(hex.EncodeToString(sum.Sum(nil))), otherCA: string(authority)}
 }
 
-// digests lists all artifacts, as plain http needs. Only the old kubelet's digest is true: the image
-// brings all others.
+// digests lists all artifacts, as plain http needs. Only the old kubelet's digest is true: the
+// image brings all others.
 func digests(kubelet string) string {
 	var lines strings.Builder
 	for _, version := range []string{oldKubelet, alteredKubelet, "1.35.3", newKubelet} {
@@ -81,8 +81,8 @@ func digests(kubelet string) string {
 	return lines.String()
 }
 
-// cluster is the manifest of a Cluster whose machines take artifacts from the mirror. An endpoint in
-// YAML replaces the one that is discovered. What is appended to the manifest belongs to
+// cluster is the manifest of a Cluster whose machines take artifacts from the mirror. An endpoint
+// in YAML replaces the one that is discovered. What is appended to the manifest belongs to
 // spec.bootstrap.
 func (o offer) cluster(name, endpoint string) string {
 	spec := ""

@@ -49,8 +49,8 @@ func TestQEMUVersionsRollUnderABudget(t *testing.T) {
 	shared.awaitGone(t)
 }
 
-// awaitVersion returns once a MachineDeployment has so many Nodes, all of that kubelet and Ready, and
-// nothing else.
+// awaitVersion returns once a MachineDeployment has so many Nodes, all of that kubelet and Ready,
+// and nothing else.
 func (f *fixture) awaitVersion(t *testing.T, pool, kubelet string, replicas int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d Nodes with kubelet %s", replicas, kubelet), func(ctx context.Context) error {

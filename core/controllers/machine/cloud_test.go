@@ -40,7 +40,8 @@ type cloud struct {
 	slow    bool            // VMs are Creating until boot is called
 
 	// console is what each VM has printed; nil for a driver that reads no consoles. The field asked
-	// counts how often it was read; calls wait for stuck, where there is one, or for their deadline.
+	// counts how often it was read; calls wait for stuck, where there is one, or for their
+	// deadline.
 	console []byte
 	asked   int
 	stuck   chan struct{}

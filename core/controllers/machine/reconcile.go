@@ -249,7 +249,7 @@ func (r *reconciler) observeDriver(s *machineScope) error {
 // with the credentials that the machine should have.
 func (s *machineScope) observeConsole() {
 	known := &s.state.Driver
-	known.ConsoleReadable = s.driver.CanReadConsole() && s.provision.trouble == nil
+	known.ConsoleReadable = s.driver.Capabilities().CanReadConsole() && s.provision.trouble == nil
 	known.ConsoleTimeout = s.driver.Capabilities().Deadlines.Status
 	known.Console = s.driver.Console(s.key(), s.state.Machine.UID)
 }

@@ -39,6 +39,11 @@ func (c Capabilities) Has(feature driverv1alpha1.Feature) bool {
 	return slices.Contains(c.Features, feature)
 }
 
+// CanReadConsole says whether the driver reads the consoles of its VMs.
+func (c Capabilities) CanReadConsole() bool {
+	return c.Has(driverv1alpha1.Feature_FEATURE_CONSOLE)
+}
+
 // capabilitiesOf reads what a driver said; nil of one that was never reached. What this version of
 // core does not know is left out.
 func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha1.GetCapabilitiesResponse, cfg Config) Capabilities {

@@ -142,7 +142,8 @@ func (d *Driver) known(ctx context.Context, scope machineScope) (*ownedResources
 	return found, found.nameTaken(scope)
 }
 
-// GetConsoleOutput implements sdk.ConsoleReader. Of a NIC without a VM there is nothing to read yet.
+// GetConsoleOutput implements sdk.ConsoleReader. Of a NIC without a VM there is nothing to read
+// yet.
 func (d *Driver) GetConsoleOutput(ctx context.Context, r *driverv1alpha1.GetConsoleOutputRequest) ([]byte, error) {
 	scope := scopeOf(r)
 	found, err := d.known(ctx, scope)

@@ -129,7 +129,8 @@ func TestQuotas(t *testing.T) {
 	s.running("third", small)
 }
 
-// What a VM runs at its first boot is secret: only its seed holds it, and only the owner reads that.
+// What a VM runs at its first boot is secret: only its seed holds it, and only the owner reads
+// that.
 func TestUserDataIsKept(t *testing.T) {
 	s := newScene(t)
 	s.running("secret", small)
