@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -15,34 +16,37 @@ import (
 // defaultDomain is the domain of Services in nearly every cluster.
 const defaultDomain = "cluster.local"
 
-// kubeletConfiguration returns the kubelet's configuration: the defaults, over them what the
-// operator and the Machine's annotations set, over these what must not be changed. What was merged
-// is decoded strictly.
-func kubeletConfiguration(m *clusterv1alpha1.Machine, c Config) (string, error) {
+// kubeletConfigPath is where kubeadm has it, too.
+const kubeletConfigPath = "/var/lib/kubelet/config.yaml"
+
+// kubeletConfiguration returns the kubelet's configuration as JSON: the defaults, over them what
+// the operator and the Machine's annotations set, over these what must not be changed. What was
+// merged is decoded strictly.
+func kubeletConfiguration(m *clusterv1alpha1.Machine, c Config) ([]byte, error) {
 	merged := defaultKubeletConfiguration(c)
 	own, err := readKubeletConfiguration(c.KubeletConfiguration)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	merge(merged, own)
 	annotated, err := annotatedKubeletConfiguration(m.Annotations)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	merge(merged, annotated)
 	taints, err := registrationTaints(m, c)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	merge(merged, fixedKubeletConfiguration(taints))
-	content, err := yaml.Marshal(merged)
+	encoded, err := json.Marshal(merged)
 	if err != nil {
-		return "", fmt.Errorf("encode the kubelet's configuration: %w", err)
+		return nil, fmt.Errorf("encode the kubelet's configuration: %w", err)
 	}
-	if _, err := readKubeletConfiguration(content); err != nil {
-		return "", err
+	if err := decodeStrictly(encoded, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
+		return nil, fmt.Errorf("the kubelet's configuration: %w", err)
 	}
-	return string(content), nil
+	return encoded, nil
 }
 
 // readKubeletConfiguration reads a KubeletConfiguration, as strictly as the kubelet does.

@@ -36,7 +36,7 @@ func TestLIFE2_TheKubeletsConfigurationIsMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got kubeletv1beta1.KubeletConfiguration
-	if err := yaml.UnmarshalStrict([]byte(text), &got); err != nil {
+	if err := yaml.UnmarshalStrict(text, &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.MaxPods != 50 || *got.PodPidsLimit != 99 || got.ContainerLogMaxSize != "10Mi" || *got.ContainerLogMaxFiles != 7 || !got.FeatureGates["Some"] {

@@ -20,12 +20,7 @@ func kubeletFiles(m *clusterv1alpha1.Machine, c Config) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := kubeletConfiguration(m, c)
-	if err != nil {
-		return nil, err
-	}
 	return []File{
-		{Path: "/var/lib/kubelet/config.yaml", Content: config, Mode: secretMode},
 		{Path: "/etc/default/kubelet", Content: fmt.Sprintf("KUBELET_EXTRA_ARGS=%q\n", strings.Join(args, " "))},
 		{Path: "/etc/millwright/kubelet-version", Content: kubeletVersion(m) + "\n"},
 	}, nil

@@ -18,7 +18,7 @@ var unitPattern = regexp.MustCompile(`^[a-zA-Z0-9:_.@-]+\.(service|socket|timer|
 
 // addOwn adds the operator's files and units. None may replace one of the machine's own.
 func (all *contents) addOwn(c Config) error {
-	taken := map[string]bool{}
+	taken := map[string]bool{kubeletConfigPath: true, kubeconfigPath: true}
 	for _, f := range all.files {
 		taken[f.Path] = true
 	}

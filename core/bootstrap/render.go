@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -16,6 +17,8 @@ type encode func(*clusterv1alpha1.Machine, contents) ([]byte, error)
 type contents struct {
 	files []File
 	units []Unit
+	// kubelet is the kubelet's configuration, as JSON.
+	kubelet []byte
 }
 
 // encoders of the operating systems that can be set up.
@@ -27,7 +30,7 @@ var encoders = map[clusterv1alpha1.OperatingSystem]encode{
 // Check returns an error that names what in the machine's spec or in the configuration cannot be
 // rendered. Only Render finds out that the user data would be too long.
 func Check(m *clusterv1alpha1.Machine, c Config) error {
-	_, err := assemble(m, c, "")
+	_, err := assemble(m, c)
 	return err
 }
 
@@ -35,8 +38,11 @@ func Check(m *clusterv1alpha1.Machine, c Config) error {
 // the configuration cannot be rendered. It is pure. token is the bootstrap token of this machine
 // alone, ID.SECRET; without one the machine cannot join.
 func Render(m *clusterv1alpha1.Machine, c Config, token string) ([]byte, error) {
-	all, err := assemble(m, c, token)
+	all, err := assemble(m, c)
 	if err != nil {
+		return nil, err
+	}
+	if err := all.encodeRest(c, token); err != nil {
 		return nil, err
 	}
 	system := m.Spec.ProviderSpec.Value.OperatingSystem
@@ -47,8 +53,9 @@ func Render(m *clusterv1alpha1.Machine, c Config, token string) ([]byte, error) 
 	return fit(data, c.MaxBytes, system, all)
 }
 
-// assemble collects what is put on the machine.
-func assemble(m *clusterv1alpha1.Machine, c Config, token string) (contents, error) {
+// assemble collects and checks what is put on the machine. Only what is dear to encode, and the
+// token, are left to encodeRest: a check is made more often than a machine.
+func assemble(m *clusterv1alpha1.Machine, c Config) (contents, error) {
 	if err := checkMachine(m); err != nil {
 		return contents{}, err
 	}
@@ -65,15 +72,28 @@ func assemble(m *clusterv1alpha1.Machine, c Config, token string) (contents, err
 		}
 		all.files = append(all.files, files...)
 	}
-	kubeconfig, err := bootstrapKubeconfig(c.Server, token)
-	if err != nil {
+	var err error
+	if all.kubelet, err = kubeletConfiguration(m, c); err != nil {
 		return contents{}, err
 	}
-	all.files = append(all.files, kubeconfig)
 	if err := all.addStatic(m, c); err != nil {
 		return contents{}, err
 	}
 	return all, all.addOwn(c)
+}
+
+// encodeRest adds the kubelet's configuration and its bootstrap kubeconfig.
+func (all *contents) encodeRest(c Config, token string) error {
+	config, err := yaml.JSONToYAML(all.kubelet)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", kubeletConfigPath, err)
+	}
+	kubeconfig, err := bootstrapKubeconfig(c.Server, token)
+	if err != nil {
+		return err
+	}
+	all.files = append(all.files, File{Path: kubeletConfigPath, Content: string(config), Mode: secretMode}, kubeconfig)
+	return nil
 }
 
 // checkMachine checks what stands in the machine's spec as it is used.

@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -69,35 +68,34 @@ func (f *facts) readClusterInfo(ctx context.Context, reader client.Reader) error
 	if found, err := get(ctx, reader, metav1.NamespacePublic, "cluster-info", info); !found {
 		return err
 	}
-	server, ca, err := parseClusterInfo(info.Data["kubeconfig"])
-	if err != nil {
-		f.refused = "; the one that is there: " + err.Error()
-		return nil
+	var problem string
+	if f.server, f.ca, problem = parseClusterInfo(info.Data["kubeconfig"]); problem != "" {
+		f.refused = "; the one that is there " + problem
 	}
-	f.server, f.ca = server, ca
 	return nil
 }
 
-// parseClusterInfo returns the server and CA of a kubeconfig with one cluster. A kubelet writes a
-// kubeconfig of its own from these two alone: with anything more it would fail when it restarts.
-func parseClusterInfo(text string) (server string, ca []byte, err error) {
+// parseClusterInfo returns the server and CA of a kubeconfig with one cluster, or what is wrong
+// with it. A kubelet writes a kubeconfig of its own from these two alone: with anything more it
+// would fail when it restarts.
+func parseClusterInfo(text string) (server string, ca []byte, problem string) {
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {
-		return "", nil, errors.New("it is no kubeconfig")
+		return "", nil, "is no kubeconfig"
 	}
 	if len(config.Clusters) != 1 {
-		return "", nil, fmt.Errorf("it has %d clusters, not one", len(config.Clusters))
+		return "", nil, fmt.Sprintf("has %d clusters, not one", len(config.Clusters))
 	}
 	for _, c := range config.Clusters {
 		switch {
 		case c.TLSServerName != "":
-			return "", nil, errors.New("it has a tls-server-name, which kubelets lose: give the API server's certificate the name that machines use")
+			return "", nil, "has a tls-server-name, which kubelets lose: give the API server's certificate the name that machines use"
 		case c.ProxyURL != "":
-			return "", nil, errors.New("it has a proxy-url, which kubelets lose: set spec.bootstrap.httpProxy of the Machine's Cluster")
+			return "", nil, "has a proxy-url, which kubelets lose: set spec.bootstrap.httpProxy of the Machine's Cluster"
 		}
 		server, ca = c.Server, c.CertificateAuthorityData
 	}
-	return server, ca, nil
+	return server, ca, ""
 }
 
 // readEndpoint takes an address of Service kubernetes, unless something better is known.
