@@ -14,6 +14,7 @@ import (
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/qemu/driver"
+	"github.com/millwright-dev/millwright/providers/qemu/vm"
 )
 
 // reason is what an error says in the contract's terms.
@@ -190,7 +191,7 @@ func TestConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := s.GetConsoleOutput(t.Context(), request)
-	if err != nil || len(answer.GetOutput()) != 64<<10 || !bytes.HasSuffix(answer.GetOutput(), []byte("the end")) {
+	if err != nil || len(answer.GetOutput()) != 64<<10 || !bytes.Contains(answer.GetOutput(), []byte("the end")) {
 		t.Errorf("of a long console come %d bytes (%v)", len(answer.GetOutput()), err)
 	}
 	request.Machine = ref("nobody")
@@ -212,5 +213,22 @@ func TestUIDIsNoPath(t *testing.T) {
 		if now := s.remove(uid); now != nil {
 			t.Errorf("a delete of %q: %v", uid, now)
 		}
+	}
+}
+
+// The power button is pressed on a socket whose path is longer than a socket's may be.
+func TestPowerButton(t *testing.T) {
+	s := newScene(t)
+	s.running("button", small)
+	store, err := vm.OpenStore(s.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Folder("button").PowerDown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.gone("button")
+	if err := store.Folder("button").PowerDown(t.Context()); err == nil {
+		t.Error("a VM that is gone has a power button")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -13,12 +14,12 @@ import (
 // answerLimit bounds how long QEMU may take to answer.
 const answerLimit = 2 * time.Second
 
-// PowerDown presses the VM's power button: its system may shut down, and QEMU ends with it.
-func (f Folder) PowerDown(ctx context.Context) error { return f.command(ctx, "system_powerdown") }
-
-// command has QEMU carry out a command without arguments. The protocol is QMP:
+// powerDown are the commands that press the power button. The first begins each conversation:
 // https://www.qemu.org/docs/master/interop/qmp-spec.html
-func (f Folder) command(ctx context.Context, name string) error {
+const powerDown = `{"execute": "qmp_capabilities"} {"execute": "system_powerdown"}`
+
+// PowerDown presses the VM's power button: its system may shut down, and QEMU ends with it.
+func (f Folder) PowerDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	conn, err := f.dial(ctx)
@@ -30,14 +31,20 @@ func (f Folder) command(ctx context.Context, name string) error {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	answers := json.NewDecoder(conn)
-	var greeting json.RawMessage
-	if err := answers.Decode(&greeting); err != nil {
-		return fmt.Errorf("greeting of QEMU: %w", err)
+	if _, err := io.WriteString(conn, powerDown); err != nil {
+		return fmt.Errorf("ask QEMU: %w", err)
 	}
-	for _, one := range []string{"qmp_capabilities", name} {
-		if err := execute(conn, answers, one); err != nil {
-			return fmt.Errorf("QEMU's %s: %w", one, err)
+	answers := json.NewDecoder(conn)
+	for carriedOut := 0; carriedOut < 2; { // what is neither is the greeting or an event
+		var answer struct{ Return, Error json.RawMessage }
+		if err := answers.Decode(&answer); err != nil {
+			return fmt.Errorf("answer of QEMU: %w", err)
+		}
+		if answer.Error != nil {
+			return errors.New("QEMU refuses: " + string(answer.Error))
+		}
+		if answer.Return != nil {
+			carriedOut++
 		}
 	}
 	return nil
@@ -53,28 +60,4 @@ func (f Folder) dial(ctx context.Context) (net.Conn, error) {
 	defer folder.Close()
 	var d net.Dialer
 	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), socketFile))
-}
-
-func execute(conn net.Conn, answers *json.Decoder, name string) error {
-	if err := json.NewEncoder(conn).Encode(map[string]string{"execute": name}); err != nil {
-		return err
-	}
-	for {
-		var answer struct {
-			Return json.RawMessage `json:"return"`
-			Error  *struct {
-				Description string `json:"desc"`
-			} `json:"error"`
-		}
-		if err := answers.Decode(&answer); err != nil {
-			return err
-		}
-		switch {
-		case answer.Error != nil:
-			return errors.New(answer.Error.Description)
-		case answer.Return != nil:
-			return nil
-		}
-		// It was an event.
-	}
 }
