@@ -1,9 +1,7 @@
 package csr
 
 import (
-	"crypto/x509"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	netutils "k8s.io/utils/net"
 
 	"github.com/millwright-dev/millwright/core/bootstrap/token"
 )
@@ -244,7 +243,7 @@ func checkNames(r Request, _ Facts) refusal {
 	case len(r.content.DNSNames)+len(r.content.IPAddresses) == 0:
 		return refusal{RuleNoAddress, "At least one DNS name or IP address is needed as a subject alternative name."}
 	}
-	for _, ip := range addressesOf(r.content) {
+	for _, ip := range r.content.IPAddresses {
 		if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
 			return refusal{RuleLocalAddress, fmt.Sprintf("The IP address %s is not one of a Node alone.", ip)}
 		}
@@ -260,15 +259,13 @@ func checkAddresses(r Request, f Facts) refusal {
 		}
 		return refusal{message: fmt.Sprintf("The status of Machine %s has no addresses yet.", f.Machine.Key)}
 	}
-	names, ips := []string{r.node}, []netip.Addr{}
+	names, ips := []string{r.node}, []string{}
 	for _, address := range f.Machine.Addresses {
 		switch address.Type {
 		case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
 			names = append(names, address.Address)
 		case corev1.NodeInternalIP, corev1.NodeExternalIP:
-			if ip, err := netip.ParseAddr(address.Address); err == nil {
-				ips = append(ips, ip.Unmap())
-			}
+			ips = append(ips, netutils.ParseIPSloppy(address.Address).String())
 		}
 	}
 	for _, name := range r.content.DNSNames {
@@ -276,21 +273,10 @@ func checkAddresses(r Request, f Facts) refusal {
 			return refusal{RuleDNSName, fmt.Sprintf("The DNS name %q is neither the Node's nor one that the driver has given Machine %s.", name, f.Machine.Key)}
 		}
 	}
-	for _, ip := range addressesOf(r.content) {
-		if !slices.Contains(ips, ip) {
+	for _, ip := range r.content.IPAddresses {
+		if !slices.Contains(ips, ip.String()) {
 			return refusal{RuleAddress, fmt.Sprintf("The driver has not given Machine %s the IP address %s.", f.Machine.Key, ip)}
 		}
 	}
 	return refusal{}
-}
-
-// addressesOf are the IP addresses in the request.
-func addressesOf(content *x509.CertificateRequest) []netip.Addr {
-	ips := make([]netip.Addr, 0, len(content.IPAddresses))
-	for _, ip := range content.IPAddresses {
-		// What crypto/x509 has read has four or sixteen bytes.
-		address, _ := netip.AddrFromSlice(ip)
-		ips = append(ips, address.Unmap())
-	}
-	return ips
 }

@@ -26,8 +26,8 @@ const (
 var ourGroups = []string{"system:bootstrappers", token.Group, "system:authenticated"}
 
 // TestLIFE3_ThreeHundredMachinesJoinAmongForgeries: 300 machines ask for their first certificate at
-// once, each with its own token, and get it. Those who forge requests meanwhile are refused, each by
-// the name of the rule that it breaks.
+// once, each with its own token, and get it. Those who forge requests meanwhile are refused, each
+// by the name of the rule that it breaks.
 func TestLIFE3_ThreeHundredMachinesJoinAmongForgeries(t *testing.T) {
 	f := newFleet(t)
 	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}
@@ -189,8 +189,9 @@ func TestLIFE3_ManyRequestsAtOnceUseATokenUp(t *testing.T) {
 	}
 }
 
-// TestLIFE3_ServingCertificateWaitsForTheStatus: a kubelet asks as soon as its Node is there, before
-// the Machine's status names that. The request is decided when it does. Renewals are approved.
+// TestLIFE3_ServingCertificateWaitsForTheStatus: a kubelet asks as soon as its Node is there,
+// before the Machine's status names that. The request is decided when it does. Renewals are
+// approved.
 func TestLIFE3_ServingCertificateWaitsForTheStatus(t *testing.T) {
 	f := newFleet(t)
 	m := f.machine(f.Namespace, f.Namespace+"-a")

@@ -72,7 +72,8 @@ func isNodeOf(m *clusterv1alpha1.Machine, node *corev1.Node) bool {
 
 // nodeAndMachine returns the Node of a name, and the Machine that it is of: that which its
 // annotation names, or one of the same name that has no Node yet. Neither is there where there is
-// none. A kubelet can write the annotation: what counts is that the Machine's status names the Node.
+// none. A kubelet can write the annotation: what counts is that the Machine's status names the
+// Node.
 func (f factReader) nodeAndMachine(ctx context.Context, name string) (*corev1.Node, *clusterv1alpha1.Machine, error) {
 	if name == "" {
 		return nil, nil, nil
