@@ -185,8 +185,8 @@ func vms(t *testing.T, uid string) []int {
 	return pids
 }
 
-// A driver that is killed before or after each process that it starts makes no second VM, and leaves
-// nothing. Scripts in the place of QEMU's programs kill it.
+// A driver that is killed before or after each process that it starts makes no second VM, and
+// leaves nothing. Scripts in the place of QEMU's programs kill it.
 func TestDriverIsKilledBetweenSteps(t *testing.T) {
 	const killDriver = "kill -9 $PPID\n"
 	for name, script := range map[string]struct{ flag, text string }{
@@ -246,8 +246,8 @@ func TestDriverIsKilledAtAnyInstant(t *testing.T) {
 	}
 }
 
-// runsOnceOrGoes has a create be repeated until it is answered with a VM that runs, or with the fact
-// that it is being deleted.
+// runsOnceOrGoes has a create be repeated until it is answered with a VM that runs, or with the
+// fact that it is being deleted.
 func (h *host) runsOnceOrGoes(uid string) {
 	h.Helper()
 	h.until("the create is answered", func(ctx context.Context) bool {
