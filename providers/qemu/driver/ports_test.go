@@ -23,7 +23,7 @@ func listen(t *testing.T) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	return listener.Addr().(*net.TCPAddr).Port //nolint:errcheck // tcp listens on such
+	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // freePort is one that nobody had a moment ago.
@@ -34,6 +34,6 @@ func freePort(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port //nolint:errcheck // tcp listens on such
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
 }

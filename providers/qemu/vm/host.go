@@ -97,7 +97,7 @@ func (h Host) startProcess(f Folder, record *Record, lock *os.File) error {
 	}
 	defer log.Close()
 	// Not CommandContext: the VM outlives the call.
-	qemu := exec.Command(h.QEMU, args...) //nolint:noctx // see above
+	qemu := exec.Command(h.QEMU, args...)
 	qemu.Dir, qemu.Stdout, qemu.Stderr, qemu.ExtraFiles = string(f), log, log, inherited
 	qemu.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := qemu.Start(); err != nil {

@@ -30,8 +30,7 @@ const reconnect = 5 * time.Millisecond
 type host struct {
 	*testing.T
 
-	dir   string
-	flags []string
+	dir string
 	// killed is closed when the driver has ended.
 	process *os.Process
 	killed  chan struct{}
@@ -74,7 +73,7 @@ func (h *host) start(flags ...string) {
 	arguments := append([]string{
 		"--endpoint", "unix://" + h.path("d.sock"), "--state-dir", h.path("state"), "--image-dir", h.dir, "--accelerator", "tcg", "--shutdown-grace", "0s",
 	}, flags...)
-	command := exec.Command(os.Args[0], arguments...) //nolint:noctx // it is killed
+	command := exec.Command(os.Args[0], arguments...)
 	command.Env = append(os.Environ(), asDriver+"=1")
 	if err := command.Start(); err != nil {
 		h.Fatal(err)
@@ -200,7 +199,7 @@ func TestDriverIsKilledBetweenSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
-			if err := os.WriteFile(h.path("program"), []byte("#!/bin/sh\n"+script.text), 0o700); err != nil { //nolint:gosec // it is run
+			if err := os.WriteFile(h.path("program"), []byte("#!/bin/sh\n"+script.text), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			h.start(script.flag, h.path("program"))
@@ -217,9 +216,9 @@ func TestDriverIsKilledBetweenSteps(t *testing.T) {
 func TestDriverIsKilledAtAnyInstant(t *testing.T) {
 	const rounds, longest = 50, 40 * time.Millisecond
 	h := newHost(t)
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number does
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // not for secrets
+	random := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {
 		uid := fmt.Sprintf("round-%d", round)
 		for _, call := range []func(context.Context, string) (*driverv1alpha1.Machine, error){h.create, h.remove} {
