@@ -138,7 +138,7 @@ func (r *Root) writeIgnitionFile(f ignitionFile) error {
 		if *f.Mode < 0 || *f.Mode > maxMode {
 			return fmt.Errorf("mode %d: use 0 to %d, which is 07777 in octal", *f.Mode, maxMode)
 		}
-		mode = fs.FileMode(*f.Mode) //nolint:gosec // 12 bits
+		mode = fs.FileMode(*f.Mode)
 	}
 	var content strings.Builder
 	for _, part := range append([]resource{f.Contents}, f.Append...) {
