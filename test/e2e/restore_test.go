@@ -94,6 +94,8 @@ func TestOPS11_RestoreIntoAFreshAPIServer(t *testing.T) {
 func startToRestore(t *testing.T, dir string, keepCloud bool, managerArgs ...string) *user {
 	t.Helper()
 	options := stackOptions(dir)
+	// The VMs trust the authority of the cluster before, which the new one does not have.
+	options.FastKubelets = true
 	options.KeepCloud, options.CloudArgs = keepCloud, nil
 	options.ManagerArgs = append([]string{
 		"-v=4", "--settle-period=1s", "--orphan-interval=1s", "--orphan-age=1s", "--settled-interval=2s",
