@@ -63,12 +63,7 @@ type Options struct {
 // A socket's path has to fit into sockaddr_un (108 bytes on Linux).
 const maxSocketPath = 100
 
-// kubeletsJoin says whether simulated kubelets can join by TLS bootstrap: the manager has to give
-// machines tokens, and to approve their requests.
-const kubeletsJoin = false
-
 func (o Options) withDefaults() (Options, error) {
-	o.FastKubelets = o.FastKubelets || !kubeletsJoin
 	if o.CommandDir == "" {
 		o.CommandDir = o.BinDir
 	}
