@@ -110,7 +110,7 @@ func TestLIFE7_TheGateIsPartOfJoining(t *testing.T) {
 		"a Node that awaits the cloud": {all(joined("True"), uninitializedNode), "Node node is Ready, and waits for a cloud controller"},
 		"DaemonSets that do not run":   {all(joined("True"), awaiting(&DaemonSets{Waiting: "a/b"})), "Node node is Ready, and waits for the pods of critical DaemonSets: a/b."},
 		"DaemonSets that nobody sees":  {all(joined("True"), awaiting(&DaemonSets{Error: "forbidden"})), ""},
-		"no Node, and a hint":          {func(s *State) { s.JoinProgress = "the CSR was denied" }, "within 20m0s: the CSR was denied."},
+		"no Node, and a hint":          {func(s *State) { s.JoinProgress.Message = "the CSR was denied" }, "within 20m0s: the CSR was denied."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := given(late, c.given, waited(limit))
@@ -128,7 +128,7 @@ func TestLIFE7_TheGateIsPartOfJoining(t *testing.T) {
 
 // TestJoinProgressIsShown: what is known of a VM without a Node stands beside WaitingForNode.
 func TestJoinProgressIsShown(t *testing.T) {
-	s := given(provisioned, func(s *State) { s.JoinProgress = "The CSR was denied" })
+	s := given(provisioned, func(s *State) { s.JoinProgress = JoinProgress{Message: "The CSR was denied", Refused: true} })
 	c := Next(s).Status.Condition(clusterv1alpha1.ConditionNodeReady)
 	if c.Reason != clusterv1alpha1.ReasonWaitingForNode || c.Message != notRegistered+" The CSR was denied." {
 		t.Errorf("it says %s: %s", c.Reason, c.Message)

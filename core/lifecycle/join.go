@@ -209,12 +209,13 @@ func nodeNotReady(reason, message string) metav1.Condition {
 	return condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, reason, message)
 }
 
-// joinProgressNote tells people how far the VM has got.
+// joinProgressNote tells people why the VM gets no further. That it is under way is told only if it
+// does not arrive (describeJoinTimeout).
 func joinProgressNote(s State) string {
-	if s.JoinProgress == "" {
+	if !s.JoinProgress.Refused {
 		return ""
 	}
-	return " " + s.JoinProgress + "."
+	return " " + s.JoinProgress.Message + "."
 }
 
 // startupClockNote tells people that the time for the Node stands still.
@@ -235,8 +236,8 @@ func describeJoinTimeout(s State) string {
 		message += ": " + s.Node.Conflict
 	case s.Node.Match == NodeFound:
 		message += ": " + describeObstacle(s)
-	case s.JoinProgress != "":
-		message += ": " + s.JoinProgress
+	case s.JoinProgress.Message != "":
+		message += ": " + s.JoinProgress.Message
 	}
 	return message + "."
 }

@@ -28,9 +28,9 @@ type State struct {
 	// DaemonSets is what a look at the critical DaemonSets found that was had for this state; nil
 	// before it.
 	DaemonSets *DaemonSets
-	// JoinProgress says, for people and in stable words, how far a VM has got that has no Node yet,
-	// without a full stop; empty where nobody knows.
-	JoinProgress string
+	// JoinProgress says how far a VM has got that has no Node yet; the zero value where nobody
+	// can tell.
+	JoinProgress JoinProgress
 	// Drain is what the drain's pass found that was made for this state; nil before it.
 	Drain *Drain
 	// Memory is Step.Memory of the step before; the zero value for a machine that this process has
@@ -78,6 +78,14 @@ type Machine struct {
 
 // Pause is a reason of the condition Paused and its message.
 type Pause struct{ Reason, Message string }
+
+// JoinProgress is how far a VM has got on its way to a Node.
+type JoinProgress struct {
+	// Message is for people: a sentence without its full stop, in stable words.
+	Message string
+	// Refused: the VM was told no, and gets no further by itself.
+	Refused bool
+}
 
 // Clock is how long things could be observed, by this process. What is late is late by this clock:
 // time in which nobody could have seen a machine get on, or helped it to, does not count. Each part

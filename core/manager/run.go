@@ -151,7 +151,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 		}},
 		{"the controller of Machines", func() error {
 			return machine.Add(mgr, machine.Options{
-				Drivers: drivers, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), DrainTimeout: o.DrainTimeout,
+				Drivers: drivers, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()), DrainTimeout: o.DrainTimeout,
 				StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
 				CriticalNamespaces: o.CriticalNamespaces,
 				EnforceSkew:        o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,

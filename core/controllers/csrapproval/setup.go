@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/bootstrap/token"
 	"github.com/millwright-dev/millwright/core/requeue"
 )
 
@@ -149,7 +148,7 @@ func (r *reconciler) waitingOf(ctx context.Context, o client.Object) []reconcile
 		node = m.Status.NodeRef.Name
 	}
 	var waiting []reconcile.Request
-	for _, requestor := range []string{"system:bootstrap:" + token.ID(ptr.Deref(m.Spec.MachineUID, "")), "system:node:" + node} {
+	for _, requestor := range []string{requestorOf(m), "system:node:" + node} {
 		found, err := r.facts.requestsOf(ctx, requestor)
 		if err != nil {
 			return nil // the cache has everything, or the manager is about to end

@@ -178,7 +178,10 @@ func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
 		}
 	}
 	s.takeNode(found)
-	return nil
+	if r.JoinProgress != nil && s.machine.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned && found.node == nil {
+		s.state.JoinProgress, err = r.JoinProgress(ctx, s.machine)
+	}
+	return err
 }
 
 // record is what stands in the Machine.

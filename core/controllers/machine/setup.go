@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/millwright-dev/millwright/core/daemonsets"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
@@ -44,6 +46,9 @@ type Options struct {
 	Drivers *driver.Drivers
 	// Bootstrap finds what user data needs besides the Machine.
 	Bootstrap BootstrapConfigs
+	// JoinProgress tells how far the VM of a Machine without a Node has got, from a cache. Default:
+	// nobody can tell.
+	JoinProgress func(context.Context, *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error)
 	// Workload is the cluster of the Nodes and pods. Default: the manager's own. Another one must
 	// be added to the manager by the caller.
 	Workload cluster.Cluster
