@@ -64,8 +64,8 @@ func checkReport(t *testing.T, path string, machines float64) {
 	// A floor of zero seconds would be one that wrote nothing; writes are what the limits allow,
 	// and some for the fleet as such.
 	for name, want := range map[string]struct{ leastWrites, mostWrites, peak, available float64 }{
-		"scale_up":   {5, 7, machines, 0},
-		"rollout":    {10, 20, machines * 1.1, machines},
+		"scale_up":   {7, 9, machines, 0},
+		"rollout":    {12, 22, machines * 1.1, machines},
 		"scale_down": {4, 6, machines, 0},
 	} {
 		phase, ok := all[name].(map[string]any)

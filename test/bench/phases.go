@@ -27,10 +27,11 @@ const (
 	newKubelet = "1.36.2"
 )
 
-// What core may write per machine. A rollout makes and deletes one for each. It may note two things
-// on its Node: that it is outdated, and that it is not to be scaled down.
+// What core may write per machine: two of the writes until it is Running are those of its bootstrap
+// token. A rollout makes and deletes a machine for each. It may note two things on its Node: that it
+// is outdated, and that it is not to be scaled down.
 const (
-	upLimit      = 6
+	upLimit      = 8
 	downLimit    = 5
 	rolloutLimit = upLimit + downLimit + 2
 )
