@@ -28,10 +28,10 @@ func (s *machineScope) checkDaemonSets(ctx context.Context, critical *daemonsets
 }
 
 // startupTaints are the taints of the Machine's Node that core takes away once the Node can take
-// pods. The kubelet registers with them: see bootstrap.Config. A Machine that is Running, or on its
-// way out, has none.
+// pods, and does not set there either. The kubelet registers with them: see bootstrap.Config. A
+// Machine on its way out has none.
 func (u userData) startupTaints(ctx context.Context, m *clusterv1alpha1.Machine) ([]corev1.Taint, error) {
-	if m.Status.Phase == clusterv1alpha1.MachinePhaseRunning || !m.DeletionTimestamp.IsZero() {
+	if !m.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	config, err := u.configs.Config(ctx, m)

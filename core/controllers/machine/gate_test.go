@@ -119,8 +119,8 @@ func TestLIFE5_NothingToWaitForCostsNothing(t *testing.T) {
 	})
 	b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning)
 	b.awaitNode(node, "no start-up taint", func(n *corev1.Node) bool { return !tainted(n, startupKey) })
-	if w := b.writes.take(); len(w) != 2 {
-		t.Errorf("%d writes, want one to the Node and one to the status: %v", len(w), w)
+	if w := b.writes.take(); len(w) != 3 {
+		t.Errorf("%d writes, want one to the Node, one to the status, and the token's end: %v", len(w), w)
 	}
 	b.remove(m)
 	b.awaitGone(m)
