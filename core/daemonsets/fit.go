@@ -14,9 +14,9 @@ import (
 // https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
 const nodeCritical = "system-node-critical"
 
-// passingTaints is what keys of taints begin with that the control plane gives a Node for its
+// transientTaints is what keys of taints begin with that the control plane gives a Node for its
 // conditions, and takes away by itself.
-const passingTaints = "node.kubernetes.io/"
+const transientTaints = "node.kubernetes.io/"
 
 // isCritical says whether Nodes wait for the DaemonSet's pods.
 func isCritical(set *appsv1.DaemonSet) bool {
@@ -40,5 +40,5 @@ func runsOn(set *appsv1.DaemonSet, node *corev1.Node) bool {
 
 // keepsAway says whether a taint keeps pods away for longer than its Node's conditions last.
 func keepsAway(taint *corev1.Taint) bool {
-	return taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, passingTaints)
+	return taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, transientTaints)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -101,51 +100,6 @@ type call struct {
 type landing struct {
 	at    time.Time
 	token int
-}
-
-// bootstrapToken lasts until it expires; then it is cleaned away.
-type bootstrapToken struct {
-	serial  int
-	expires time.Time
-}
-
-// tokenLife is how long a token lasts, tokenMargin how long before its end it is extended.
-const tokenLife, tokenMargin = 25 * time.Minute, 2 * time.Minute
-
-// mint has the machine have a token, before a create. A VM that was made, or may be, has the one of
-// before for as long as that is valid.
-func (w *world) mint() {
-	w.renew()
-	if w.token != nil {
-		return
-	}
-	w.writes++
-	w.tokens++
-	w.token = &bootstrapToken{w.tokens, w.now.Add(tokenLife)}
-	w.known.RenewAt = w.token.expires.Add(-tokenMargin)
-}
-
-// renew reads the token, and extends it if it is about to expire.
-func (w *world) renew() {
-	w.known = Token{Known: true}
-	if w.token == nil {
-		return
-	}
-	if !w.now.Before(w.token.expires.Add(-tokenMargin)) {
-		w.writes++
-		w.token.expires = w.now.Add(tokenLife)
-	}
-	w.known.RenewAt = w.token.expires.Add(-tokenMargin)
-}
-
-func (w *world) deleteToken(s *State) {
-	switch {
-	case s.Machine.DeletionTimestamp.IsZero() && s.Node.Match != NodeFound:
-		w.breaks("the token goes before the Node is there")
-	case w.token != nil:
-		w.writes++
-	}
-	w.token, w.known = nil, Token{Known: true}
 }
 
 func newWorld(standalone bool) *world {
@@ -349,86 +303,10 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 	return false
 }
 
-// admit takes the start-up taints away, if the step says so, and judges whether it was time.
-func (w *world) admit(node *Node, admit bool) {
-	if admit && (!w.nodeReady || w.gateHolds()) {
-		w.breaks("start-up taints go though the Node is ready %t, uninitialised %t, starting %t", w.nodeReady, w.uninitialized, w.starting)
-	}
-	w.tainted = w.tainted && !admit
-	node.HasStartupTaints = w.tainted
-}
-
-// gateHolds says whether something keeps pods from a Node that is Ready.
-func (w *world) gateHolds() bool {
-	return w.uninitialized || w.cache.AwaitsDaemonSets && (w.starting || w.hidden)
-}
-
-// daemonSets is a look at the critical DaemonSets.
-func (w *world) daemonSets() *DaemonSets {
-	switch {
-	case w.hidden:
-		return &DaemonSets{Error: "forbidden"}
-	case w.starting:
-		return &DaemonSets{Waiting: "kube-system/network"}
-	}
-	return &DaemonSets{}
-}
-
-// register has a kubelet register its Node, as it does after its VM has started and after its Node
-// was deleted.
-func (w *world) register(uninitialized bool) {
-	if w.node || w.vm == nil || w.vm.State != instance.Running {
-		return
-	}
-	w.node, w.tainted, w.uninitialized = true, w.startup, uninitialized
-}
-
-// end deletes the machine, as anybody may.
-func (w *world) end() {
-	if w.api == nil || !w.api.DeletionTimestamp.IsZero() {
-		return
-	}
-	w.version++
-	w.api.DeletionTimestamp = w.now
-	if !w.api.Finalizer {
-		w.api = nil
-	}
-}
-
-// syncNode sets on the Node what is wanted there, and judges how often that is done.
-func (w *world) syncNode() {
-	w.synced = true
-	w.writes++
-	w.syncs = slices.DeleteFunc(append(w.syncs, w.now), func(t time.Time) bool { return t.Before(w.now.Add(-syncWindow)) })
-	// The pauses double from a second to five minutes: no more than ten of them fit into the
-	// window.
-	if len(w.syncs) > syncBurst+10 {
-		w.breaks("%d syncs of a Node in %s", len(w.syncs), syncWindow)
-	}
-}
-
 func (w *world) writeStatus(s *State, step Step, lose func() fate) bool {
 	w.inspectStatus(w.api, step.Status)
 	w.inspectEnd(s, step.Status)
 	return w.write(s, lose, true, func(m *Machine) { m.Status = step.Status })
-}
-
-func (w *world) drain() *Drain {
-	d := &Drain{Silent: w.silent, RenewTime: w.renewed}
-	if w.blocked {
-		d.Blocked = "pod a/b: the budget needs it"
-		return d
-	}
-	d.Done, d.Terminating = w.pods == 0, true
-	return d
-}
-
-// beat has the Node's kubelet renew its Lease, or not; said to be silent it may be either way.
-func (w *world) beat(renews, silent, alone bool) {
-	w.silent, w.alone = silent, alone
-	if renews && !w.dark {
-		w.renewed, w.quiet = w.now, 0
-	}
 }
 
 func (w *world) mutate(s *State, step Step, lose func() fate) bool {
@@ -555,19 +433,6 @@ func (w *world) pass(d time.Duration) {
 	})
 }
 
-// boot makes the VM with a token, unless the uid has one.
-func (w *world) boot(token int) {
-	if w.vm == nil {
-		w.vmToken = token
-		w.made++
-		w.waitsFrom = w.clock.Cloud
-		w.vm = &instance.Instance{
-			ProviderID: fmt.Sprintf("cloud:///%d", w.made), State: instance.Creating, LastKnownState: []byte("x"),
-			Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
-		}
-	}
-}
-
 // answer ends the call that is under way: class empty for a success, reached whether the cloud
 // heard of it.
 func (w *world) answer(class instance.Class, reached bool) {
@@ -611,28 +476,4 @@ func (w *world) act(c *call) {
 	if w.vm != nil {
 		w.vm.State = instance.Deleting
 	}
-}
-
-// observe looks at the VM.
-func (w *world) observe() {
-	next := &instance.Observation{At: w.now, Looks: 1}
-	switch {
-	case w.away:
-		return
-	case w.blind != "":
-		next.Failure = &instance.Failure{Class: w.blind, Reason: string(w.blind), Message: "the cloud's words"}
-		if w.look != nil {
-			next.Instance = w.look.Instance
-		}
-	case w.vm == nil:
-		next.Failure = &instance.Failure{Class: instance.NotFound, Reason: "MachineNotFound"}
-	default:
-		vm := *w.vm
-		next.Instance = &vm
-		w.told[vm.ProviderID] = true
-	}
-	if w.look != nil && w.look.Failure != nil && next.Failure != nil && w.look.Failure.Class == next.Failure.Class {
-		next.Looks = w.look.Looks + 1
-	}
-	w.look = next
 }

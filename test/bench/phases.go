@@ -28,8 +28,8 @@ const (
 )
 
 // What core may write per machine: two of the writes until it is Running are those of its bootstrap
-// token. A rollout makes and deletes a machine for each. It may note two things on its Node: that it
-// is outdated, and that it is not to be scaled down.
+// token. A rollout makes and deletes a machine for each. It may note two things on its Node: that
+// it is outdated, and that it is not to be scaled down.
 const (
 	upLimit      = 8
 	downLimit    = 5

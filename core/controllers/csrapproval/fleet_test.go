@@ -213,13 +213,13 @@ func (f *fleet) send(by client.Client, r request) *certificatesv1.CertificateSig
 func (f *fleet) verdict(o *certificatesv1.CertificateSigningRequest) string {
 	f.Helper()
 	f.check(f.Get(f.Context(), client.ObjectKeyFromObject(o), o))
-	for _, c := range o.Status.Conditions {
-		if c.Type == certificatesv1.CertificateApproved {
-			return "Approved"
-		}
+	if len(o.Status.Conditions) == 0 {
+		return ""
+	}
+	if c := o.Status.Conditions[0]; c.Type != certificatesv1.CertificateApproved {
 		return c.Reason
 	}
-	return ""
+	return approved
 }
 
 // awaitVerdict waits until the request is decided, and says if that is not as it should be.

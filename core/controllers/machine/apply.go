@@ -40,25 +40,15 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 		waits, err = true, r.deleteMachine(ctx, s)
 	case lifecycle.Create, lifecycle.Delete:
 		return r.mutate(ctx, s, step)
-	case lifecycle.RenewToken:
-		err = r.userData.tokens.renew(ctx, s)
-	case lifecycle.DeleteToken:
-		err = r.userData.tokens.delete(ctx, s)
+	case lifecycle.RenewToken, lifecycle.DeleteToken:
+		err = r.userData.tokens.apply(ctx, s, step.Do)
 	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
 	case lifecycle.ReadConsole:
 		s.driver.AskConsole(s.driverRequest())
 		s.observeConsole()
-	case lifecycle.SyncNode:
-		err = r.syncNode(ctx, s, step.Admit)
-	case lifecycle.CheckDaemonSets:
-		err = s.checkDaemonSets(ctx, r.daemonSets)
-	case lifecycle.DrainNode:
-		err = r.drainPass(ctx, s)
-	case lifecycle.RemoveNode:
-		if err = r.nodes.remove(ctx, s.node); err == nil {
-			s.takeNode(match{})
-		}
+	case lifecycle.SyncNode, lifecycle.CheckDaemonSets, lifecycle.DrainNode, lifecycle.RemoveNode:
+		err = r.applyToNode(ctx, s, step)
 	case lifecycle.Release:
 		waits, err = r.release(ctx, s)
 	}
@@ -68,11 +58,28 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	return waits, err
 }
 
+// applyToNode does what a step says about the Node.
+func (r *reconciler) applyToNode(ctx context.Context, s *machineScope, step lifecycle.Step) error {
+	switch step.Do {
+	case lifecycle.SyncNode:
+		return s.syncNode(ctx, r.nodes, step.Admit)
+	case lifecycle.CheckDaemonSets:
+		return s.checkDaemonSets(ctx, r.daemonSets)
+	case lifecycle.DrainNode:
+		return r.drainPass(ctx, s)
+	}
+	err := r.nodes.remove(ctx, s.node)
+	if err == nil {
+		s.takeNode(match{})
+	}
+	return err
+}
+
 // syncNode brings the Node up to what the Machine wants on it. With admit the start-up taints go in
 // the same write.
-func (r *reconciler) syncNode(ctx context.Context, s *machineScope, admit bool) error {
+func (s *machineScope) syncNode(ctx context.Context, nodes nodeClient, admit bool) error {
 	s.joining.admit = admit
-	node, err := r.nodes.sync(ctx, s.node, s.wantedNode())
+	node, err := nodes.sync(ctx, s.node, s.wantedNode())
 	s.joining.admit = false
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (s *machineScope) checkDaemonSets(ctx context.Context, critical *daemonsets
 	if err != nil {
 		s.state.DaemonSets = &lifecycle.DaemonSets{Error: err.Error()}
 	}
-	return nil //nolint:nilerr // lifecycle shows it, and looks again
+	return nil
 }
 
 // startupTaints are the taints of the Machine's Node that core takes away once the Node can take

@@ -54,6 +54,14 @@ func (c tokenClient) mint(ctx context.Context, s *machineScope) (value string, m
 	return t.Value(), true, nil
 }
 
+// apply renews or deletes the machine's token, as a step says.
+func (c tokenClient) apply(ctx context.Context, s *machineScope, do lifecycle.Action) error {
+	if do == lifecycle.DeleteToken {
+		return c.delete(ctx, s)
+	}
+	return c.renew(ctx, s)
+}
+
 // renew extends the machine's token if it is about to expire.
 func (c tokenClient) renew(ctx context.Context, s *machineScope) error {
 	t, err := c.readRenewed(ctx, s)
