@@ -55,7 +55,7 @@ func serveArtifacts(t *testing.T) offer {
 	for _, version := range []string{oldKubelet, alteredKubelet} {
 		routes.HandleFunc("/dl.k8s.io/v"+version+"/bin/linux/amd64/kubelet", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) })
 	}
-	server := &http.Server{Handler: routes} //nolint:gosec // for VMs of this test alone
+	server := &http.Server{Handler: routes}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	authority, err := localcluster.ServingCertificate(filepath.Join(t.TempDir(), "other"))
