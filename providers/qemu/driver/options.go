@@ -87,7 +87,7 @@ const (
 // Info implements sdk.Driver.
 func (d *Driver) Info() sdk.Info {
 	return sdk.Info{
-		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: d.prefix(),
+		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: d.prefix(), NoCloudController: true,
 		Limits: &driverv1alpha1.Limits{
 			MaxConcurrentRequests: maxRequests, MaxUserDataBytes: maxUserData, CreateSettle: durationpb.New(createSettle),
 		},
