@@ -168,6 +168,7 @@ func TestLIFE3_ForgeriesAreRefusedByName(t *testing.T) {
 		"the token of a machine that went": {given(first(), func(s *sample) { s.facts.Token = nil }), RuleTokenUnknown},
 		"a request older than its token":   {given(first(), func(s *sample) { s.facts.Token.CreatedAt = now }), RuleTokenYounger},
 		"a token that is used up":          {given(first(), func(s *sample) { s.facts.Requests = 4 }), RuleTokenUsedUp},
+		"one of many that are older":       {given(first(), func(s *sample) { s.facts.Requests, s.facts.Younger, s.facts.Older = 4, true, true }), RuleTokenUsedUp},
 		"a token whose Machine is gone":    {given(first(), func(s *sample) { s.facts.Machine = nil }), RuleMachineGone},
 		"the token of a machine that goes": {given(first(), func(s *sample) { s.facts.Machine.Deleting = true }), RuleMachineDeleting},
 		"a client with a DNS name":         {given(first(), func(s *sample) { s.content.DNSNames = []string{"worker-1"} }), RuleSubjectAltNames},
@@ -252,7 +253,7 @@ func TestLIFE3_KubeletsGetTheirCertificates(t *testing.T) {
 	strong := rsaKey(t, 2048)
 	for name, s := range map[string]*sample{
 		"the first":                first(),
-		"the third with its token": given(first(), func(s *sample) { s.facts.Requests = 3 }),
+		"the third with its token": given(first(), func(s *sample) { s.facts.Requests, s.facts.Older, s.facts.Younger = 3, true, true }),
 		"in the token's second":    given(first(), func(s *sample) { s.facts.Token.CreatedAt = now.Add(-time.Second) }),
 		"with an RSA key": given(first(), func(s *sample) {
 			s.key = strong
@@ -283,6 +284,7 @@ func TestWhatIsNotKnownYetWaits(t *testing.T) {
 		"a Node that is not there":        {given(renewal(), func(s *sample) { s.facts.NodeExists = false }), "Node worker-1"},
 		"a Machine found by name alone":   {given(serving(), func(s *sample) { s.facts.Machine = nil }), "Node worker-1"},
 		"no addresses":                    {given(serving(), func(s *sample) { s.facts.Machine.Addresses = nil }), "Machine pool/worker-1"},
+		"the youngest of too many":        {given(first(), func(s *sample) { s.facts.Requests, s.facts.Older = 4, true }), "Older requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(c.given.read(t), c.given.facts)

@@ -40,8 +40,8 @@ const (
 	RuleAddress         = "Address"
 )
 
-// maxRequests is how many requests may be made with one token: a kubelet that starts anew may have
-// lost its key.
+// maxRequests is how many requests with one token may be approved: a kubelet that starts anew may
+// have lost its key.
 const maxRequests = 3
 
 // subjectAltNames is the extension that names are in (RFC 5280, 4.2.1.6).
@@ -53,8 +53,12 @@ type Facts struct {
 	Now time.Time
 	// Token is the one that the request was made with; nil for none that is there.
 	Token *Token
-	// Requests is how many first requests were made with its token, with this one.
+	// Requests is how many first requests were made with its token that nobody has denied, with
+	// this one.
 	Requests int
+	// Younger and Older say whether there are undecided ones among them that came later than this
+	// one, or before it. A kubelet has the key of its last one alone.
+	Younger, Older bool
 	// Machine is the token's; for a request of a Node it is that Node's. It is nil where there is
 	// none.
 	Machine *Machine
@@ -182,6 +186,10 @@ func checkToken(r Request, f Facts) refusal {
 		return refusal{RuleTokenExpired, "The bootstrap token " + id + " has expired."}
 	case r.createdAt.Before(f.Token.CreatedAt):
 		return refusal{RuleTokenYounger, "The request is older than the bootstrap token " + id + "."}
+	case f.Requests > maxRequests && f.Older && !f.Younger:
+		// A kubelet without a certificate ends after five minutes, and starts with a new key. While
+		// nobody decides, more requests pile up than may be approved.
+		return refusal{message: "Older requests with the bootstrap token " + id + " are denied first."}
 	case f.Requests > maxRequests:
 		return refusal{RuleTokenUsedUp, fmt.Sprintf("At most %d requests are possible with one bootstrap token.", maxRequests)}
 	}

@@ -1,7 +1,9 @@
 package csrapproval
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +188,55 @@ func TestLIFE3_ManyRequestsAtOnceUseATokenUp(t *testing.T) {
 	}
 	if count[approved] > 3 || count[approved]+count[csr.RuleTokenUsedUp] != len(requests) {
 		t.Errorf("%v", count)
+	}
+}
+
+// TestLIFE3_DeniedRequestsUseNoTokenUp: a kubelet that is refused for a Node of the machine before
+// it asks again within seconds, with a new key each time. It joins once that Node is gone.
+func TestLIFE3_DeniedRequestsUseNoTokenUp(t *testing.T) {
+	f := newFleet(t)
+	m := f.machine(f.Namespace, f.Namespace+"-a")
+	old := f.node(m.Name, "")
+	f.approve()
+	vm := f.withToken(m.token)
+	for i := range 4 {
+		f.awaitVerdict(fmt.Sprintf("request %d", i), f.send(vm, request{signer: clientSigner, node: m.Name}), csr.RuleNodeExists)
+	}
+	f.check(f.Delete(t.Context(), old))
+	f.awaitVerdict("the one without the old Node", f.send(vm, request{signer: clientSigner, node: m.Name}), approved)
+}
+
+// TestLIFE3_LastOfManyRequestsIsApproved: a kubelet without a certificate ends after five minutes,
+// and starts with a new key. While core is away more requests pile up than a token is good for.
+// The kubelet has the key of the last one.
+func TestLIFE3_LastOfManyRequestsIsApproved(t *testing.T) {
+	f := newFleet(t)
+	m := f.machine(f.Namespace, f.Namespace+"-a")
+	vm := f.withToken(m.token)
+	requests := make([]*certificatesv1.CertificateSigningRequest, 6)
+	for i := range requests {
+		requests[i] = f.send(vm, request{signer: clientSigner, node: m.Name})
+	}
+	// Within a second the name decides.
+	last := slices.MaxFunc(requests, func(a, b *certificatesv1.CertificateSigningRequest) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	f.approve()
+	f.awaitVerdict("the last", last, approved)
+	count := 0
+	for _, r := range requests {
+		f.Eventually(t, func() string {
+			if f.verdict(r) == "" {
+				return r.Name + " is not decided"
+			}
+			return ""
+		})
+		if f.verdict(r) == approved {
+			count++
+		}
+	}
+	if count > 3 {
+		t.Errorf("%d are approved", count)
 	}
 }
 

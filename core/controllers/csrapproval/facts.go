@@ -1,8 +1,10 @@
 package csrapproval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,14 +157,8 @@ func (f factReader) readToken(ctx context.Context, object *certificatesv1.Certif
 		return nil, nil //nolint:nilerr,nilnil // it is no token of a machine
 	}
 	facts.Token = &csr.Token{CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}
-	requests, err := f.requestsOf(ctx, object.Spec.Username)
-	if err != nil {
+	if err := f.countRequests(ctx, object, facts); err != nil {
 		return nil, err
-	}
-	for i := range requests {
-		if requests[i].Spec.SignerName == object.Spec.SignerName {
-			facts.Requests++
-		}
 	}
 	m, err := f.machine(ctx, t.Owner.Machine)
 	if err != nil || m == nil || ptr.Deref(m.Spec.MachineUID, "") != t.Owner.UID {
@@ -179,6 +175,35 @@ func (f factReader) readToken(ctx context.Context, object *certificatesv1.Certif
 		}
 	}
 	return m, nil
+}
+
+// countRequests adds to the facts what other requests were made with the token of this one. Those
+// that were denied have given nobody a certificate.
+func (f factReader) countRequests(ctx context.Context, object *certificatesv1.CertificateSigningRequest, facts *csr.Facts) error {
+	requests, err := f.requestsOf(ctx, object.Spec.Username)
+	if err != nil {
+		return err
+	}
+	for i := range requests {
+		other := &requests[i]
+		if other.Spec.SignerName != object.Spec.SignerName || isDenied(other) {
+			continue
+		}
+		facts.Requests++
+		if isDecided(other) || other.Name == object.Name {
+			continue
+		}
+		order := cmp.Or(other.CreationTimestamp.Compare(object.CreationTimestamp.Time), strings.Compare(other.Name, object.Name))
+		facts.Younger, facts.Older = facts.Younger || order > 0, facts.Older || order < 0
+	}
+	return nil
+}
+
+// isDenied says whether somebody has denied the request.
+func isDenied(request *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateDenied
+	})
 }
 
 // requestsOf are the requests of a requestor. They are only read.

@@ -44,6 +44,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch decision := csr.Decide(request, facts); decision.Verdict {
 	case csr.Wait:
 		log.FromContext(ctx).V(1).Info("A certificate request waits", "for", decision.Message)
+		if request.IsFirst() {
+			// It waits for decisions that are being made.
+			return ctrl.Result{RequeueAfter: firstRecheck}, nil
+		}
 		age := facts.Now.Sub(object.CreationTimestamp.Time)
 		return ctrl.Result{RequeueAfter: min(max(age/2, firstRecheck), lastRecheck)}, nil
 	case csr.Approve, csr.Deny:
