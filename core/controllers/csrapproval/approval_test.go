@@ -240,6 +240,22 @@ func TestLIFE3_LastOfManyRequestsIsApproved(t *testing.T) {
 	}
 }
 
+// TestLIFE3_NameOfAMissingNodeIsTaken: whose Node is gone for a while still has its name, also
+// before its status says that the Node is gone. A Machine of that name elsewhere gets no
+// certificate for it.
+func TestLIFE3_NameOfAMissingNodeIsTaken(t *testing.T) {
+	f := newFleet(t)
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}
+	f.check(f.Create(t.Context(), other))
+	f.Others = []string{other.Name}
+	thief := f.machine(other.Name, f.Namespace+"-a") // It is the older one, so that age decides nothing.
+	m := f.machine(f.Namespace, thief.Name)
+	f.joined(m, "192.0.2.1")
+	f.approve()
+	f.check(f.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}))
+	f.awaitVerdict("the thief's", f.send(f.withToken(thief.token), request{signer: clientSigner, node: m.Name}), csr.RuleNodeNameTaken)
+}
+
 // TestLIFE3_ServingCertificateWaitsForTheStatus: a kubelet asks as soon as its Node is there,
 // before the Machine's status names that. The request is decided when it does. Renewals are
 // approved.

@@ -73,7 +73,7 @@ func isNodeOf(m *clusterv1alpha1.Machine, node *corev1.Node) bool {
 }
 
 // nodeAndMachine returns the Node of a name, and the Machine that it is of: that which its
-// annotation names, or one of the same name that has no Node yet. Neither is there where there is
+// annotation names, or one of the same name. Neither is there where there is
 // none. A kubelet can write the annotation: what counts is that the Machine's status names the
 // Node.
 func (f factReader) nodeAndMachine(ctx context.Context, name string) (*corev1.Node, *clusterv1alpha1.Machine, error) {
@@ -95,17 +95,17 @@ func (f factReader) nodeAndMachine(ctx context.Context, name string) (*corev1.No
 			return node, m, err
 		}
 	}
-	waiting, err := f.waiting(ctx, name)
-	if err != nil || len(waiting) == 0 {
+	named, err := f.named(ctx, name)
+	if err != nil || len(named) == 0 {
 		return node, nil, err
 	}
-	m, err := f.machine(ctx, client.ObjectKeyFromObject(&waiting[0]))
+	m, err := f.machine(ctx, client.ObjectKeyFromObject(&named[0]))
 	return node, m, err
 }
 
-// waiting are the Machines of a name that have no Node yet, the one that had the name first in
-// front.
-func (f factReader) waiting(ctx context.Context, name string) ([]clusterv1alpha1.Machine, error) {
+// named are the Machines of a name, but for those that have a Node of another. The one that had the
+// name first is in front.
+func (f factReader) named(ctx context.Context, name string) ([]clusterv1alpha1.Machine, error) {
 	var list clusterv1alpha1.MachineList
 	if err := f.machines.List(ctx, &list, client.MatchingFields{nameIndex: name}); err != nil {
 		return nil, fmt.Errorf("list Machines of the name %s: %w", name, err)
@@ -164,17 +164,24 @@ func (f factReader) readToken(ctx context.Context, object *certificatesv1.Certif
 	if err != nil || m == nil || ptr.Deref(m.Spec.MachineUID, "") != t.Owner.UID {
 		return nil, err
 	}
-	waiting, err := f.waiting(ctx, m.Name)
+	named, err := f.named(ctx, m.Name)
 	if err != nil {
 		return nil, err
 	}
-	for i := range waiting {
-		if other := &waiting[i]; other.UID != m.UID && other.DeletionTimestamp.IsZero() && isOlder(other, m) {
+	for i := range named {
+		other := &named[i]
+		if other.UID != m.UID && other.DeletionTimestamp.IsZero() && (hasNodeOfName(other) || isOlder(other, m)) {
 			facts.NameTakenBy = client.ObjectKeyFromObject(other).String()
 			break
 		}
 	}
 	return m, nil
+}
+
+// hasNodeOfName says whether the Machine's status names a Node that has its name. That one may be
+// gone: its kubelet still has a certificate.
+func hasNodeOfName(m *clusterv1alpha1.Machine) bool {
+	return m.Status.NodeRef != nil && m.Status.NodeRef.Name == m.Name
 }
 
 // countRequests adds to the facts what other requests were made with the token of this one. Those

@@ -40,7 +40,7 @@ import (
 const (
 	// requestorIndex finds requests by the name of their requestor.
 	requestorIndex = "csrapproval.requestor"
-	// nameIndex finds Machines that have no Node yet by their name, which is their Node's.
+	// nameIndex finds Machines by their name, if that is their Node's or will be.
 	nameIndex = "csrapproval.name"
 )
 
@@ -97,7 +97,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 
 func addIndexes(mgr ctrl.Manager, workload cluster.Cluster) error {
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &clusterv1alpha1.Machine{}, nameIndex, func(o client.Object) []string {
-		if m, is := o.(*clusterv1alpha1.Machine); is && m.Status.NodeRef == nil {
+		if m, is := o.(*clusterv1alpha1.Machine); is && (m.Status.NodeRef == nil || hasNodeOfName(m)) {
 			return []string{m.Name}
 		}
 		return nil
