@@ -1,6 +1,9 @@
 package lifecycle
 
-import clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+import (
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/instance"
+)
 
 // The bootstrap token of a machine is minted with its first create, and used again by each later
 // one: a VM whose create had no answer has it. controllers/machine does that (mutate). Here is what
@@ -8,7 +11,7 @@ import clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 
 // decideToken sees to it that the token of a VM that may be there lasts until its Node is.
 func decideToken(s State, d decision) (decision, bool) {
-	mayJoin := s.Machine.ProviderID != "" || s.Memory.MaybeCreated
+	mayJoin := s.Machine.ProviderID != "" || s.Memory.MaybeCreated || s.Memory.Attempted == instance.Create
 	if !mayJoin || s.Node.Match == NodeFound || isTokenDeleted(s) {
 		return d, false
 	}
