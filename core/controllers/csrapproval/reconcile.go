@@ -25,6 +25,10 @@ const (
 	eventRefused = "CertificateRefused"
 	// A request that waits is looked at again when it is half as old again, within these bounds.
 	firstRecheck, lastRecheck = time.Second, time.Minute
+	// abandoned is the age from which a request is only looked at when its Machine's status changes:
+	// its kubelet has sent another one. Source: certificateWaitTimeout in client-go's
+	// util/certificate.
+	abandoned = 15 * time.Minute
 )
 
 // Reconcile decides one request.
@@ -44,12 +48,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch decision := csr.Decide(request, facts); decision.Verdict {
 	case csr.Wait:
 		log.FromContext(ctx).V(1).Info("A certificate request waits", "for", decision.Message)
-		if request.IsFirst() {
-			// It waits for decisions that are being made.
-			return ctrl.Result{RequeueAfter: firstRecheck}, nil
-		}
-		age := facts.Now.Sub(object.CreationTimestamp.Time)
-		return ctrl.Result{RequeueAfter: min(max(age/2, firstRecheck), lastRecheck)}, nil
+		return ctrl.Result{RequeueAfter: recheckAfter(request, facts.Now.Sub(object.CreationTimestamp.Time))}, nil
 	case csr.Approve, csr.Deny:
 		err = r.write(ctx, object, decision)
 		if apierrors.IsConflict(err) {
@@ -62,6 +61,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case csr.Ignore:
 	}
 	return ctrl.Result{}, nil
+}
+
+// recheckAfter is when a request of this age that waits is looked at again; zero for never.
+func recheckAfter(request csr.Request, age time.Duration) time.Duration {
+	switch {
+	case request.IsFirst():
+		// It waits for decisions that are being made.
+		return firstRecheck
+	case age >= abandoned:
+		return 0
+	}
+	return min(max(age/2, firstRecheck), lastRecheck)
 }
 
 // write approves or denies the request, if nobody has written to it since it was read.
