@@ -51,7 +51,7 @@ func (c nodeClient) find(ctx context.Context, m *clusterv1alpha1.Machine, ids []
 		found = append(found, byID...)
 	}
 	if len(found) > 0 {
-		return choose(m, ids, found), nil
+		return c.claim(ctx, m, nodeName, choose(m, ids, found)), nil
 	}
 	named := &corev1.Node{}
 	err := c.Get(ctx, client.ObjectKey{Name: nodeName}, named)
@@ -73,6 +73,23 @@ func (c nodeClient) find(ctx context.Context, m *clusterv1alpha1.Machine, ids []
 		return choose(m, ids, []*corev1.Node{named}), nil
 	}
 	return match{}, nil
+}
+
+// claim checks a Node that was found by its providerID, which its kubelet may have written: it is
+// not that of another Machine, which waits for a Node of that name. A Node that the Machine's
+// status names stays.
+func (c nodeClient) claim(ctx context.Context, m *clusterv1alpha1.Machine, nodeName string, found match) match {
+	ref := m.Status.NodeRef
+	if found.node == nil || found.node.Name == nodeName || ref != nil && ref.Name == found.node.Name {
+		return found
+	}
+	name := found.node.Name
+	for _, other := range c.machines.machinesWith(ctx, client.MatchingFields{machineNodeIndex: name}) {
+		if other.Name == name && other.NamespacedName != client.ObjectKeyFromObject(m) {
+			return match{conflict: fmt.Sprintf("Node %s has the providerID of this machine, and the name of Machine %s, which has no Node yet.", name, other)}
+		}
+	}
+	return found
 }
 
 // findByAddress returns the one Node without a providerID that has an address of the Machine's VM;

@@ -40,8 +40,9 @@ func TestFindNode(t *testing.T) {
 		want     string
 		conflict string
 	}{
-		"none":                                       {},
-		"by providerID":                              {nodes: nodes{"other": withID(id), "m": func(*corev1.Node) {}}, want: "other"},
+		"none":          {},
+		"by providerID": {nodes: nodes{"other": withID(id), "m": func(*corev1.Node) {}}, want: "other"},
+		"by providerID, by another machine's name":   {nodes: nodes{"rival": withID(id)}, rival: []string{"192.0.2.8"}, conflict: "rival"},
 		"by another id of its VM":                    {nodes: nodes{"other": withID(alias), "m": func(*corev1.Node) {}}, want: "other"},
 		"by name, with another id":                   {nodes: nodes{"m": withID(alias)}, want: "m"},
 		"two, by two ids of its VM":                  {nodes: nodes{"one": withID(id), "two": withID(alias)}, conflict: "one, two"},
