@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"bytes"
 	"fmt"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -22,8 +23,9 @@ func cacheOptions() cache.Options {
 	}
 }
 
-// slimRequest drops what a certificate request that is decided asked for, and the certificate: it
-// is kept an hour by kube-controller-manager, to be counted.
+// slimRequest drops what a certificate request that is decided asked for, and of the certificate
+// all but a byte, which says that there is one: it is kept an hour by kube-controller-manager, to
+// be counted.
 func slimRequest(object any) (any, error) {
 	request, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -31,13 +33,14 @@ func slimRequest(object any) (any, error) {
 	}
 	request.ManagedFields = nil
 	if len(request.Status.Conditions) > 0 {
-		request.Spec.Request, request.Status.Certificate = nil, nil
+		request.Spec.Request = nil
+		request.Status.Certificate = bytes.Clone(request.Status.Certificate[:min(1, len(request.Status.Certificate))])
 	}
 	return request, nil
 }
 
-// slimNode drops what kubelets report of a Node, but for its addresses and its condition Ready:
-// images alone are several KiB. What is written to Nodes are merge patches of other parts.
+// slimNode drops what kubelets report of a Node, but for its addresses, its condition Ready and what
+// Machines show of its software: images alone are several KiB. What is written to Nodes are merge patches of other parts.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -45,7 +48,11 @@ func slimNode(object any) (any, error) {
 	}
 	node.ManagedFields = nil
 	node.Spec.PodCIDR, node.Spec.PodCIDRs = "", nil
-	kept := corev1.NodeStatus{Addresses: node.Status.Addresses}
+	said := node.Status.NodeInfo
+	kept := corev1.NodeStatus{Addresses: node.Status.Addresses, NodeInfo: corev1.NodeSystemInfo{
+		KubeletVersion: said.KubeletVersion, ContainerRuntimeVersion: said.ContainerRuntimeVersion,
+		OSImage: said.OSImage, KernelVersion: said.KernelVersion, Architecture: said.Architecture,
+	}}
 	if ready := drain.ReadyCondition(node); ready.Type != "" {
 		kept.Conditions = []corev1.NodeCondition{ready}
 	}

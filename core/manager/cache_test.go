@@ -19,14 +19,18 @@ func TestTheCacheKeepsOfNodesWhatIsRead(t *testing.T) {
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady}},
 			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
 			Capacity:   corev1.ResourceList{}, Allocatable: corev1.ResourceList{},
-			Images: []corev1.ContainerImage{{SizeBytes: 1}}, NodeInfo: corev1.NodeSystemInfo{KernelVersion: "6"},
+			Images: []corev1.ContainerImage{{SizeBytes: 1}}, NodeInfo: corev1.NodeSystemInfo{
+				KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.3.7", OSImage: "Ubuntu", KernelVersion: "6", Architecture: "amd64",
+				MachineID: "id", BootID: "id",
+			},
 		},
 	}
 	want := node.DeepCopy()
 	want.ManagedFields, want.Spec.PodCIDR, want.Spec.PodCIDRs = nil, "", nil
 	want.Status = corev1.NodeStatus{
-		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}, Addresses: node.Status.Addresses,
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}, Addresses: node.Status.Addresses, NodeInfo: node.Status.NodeInfo,
 	}
+	want.Status.NodeInfo.MachineID, want.Status.NodeInfo.BootID = "", ""
 	got, err := slimNode(node)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +53,7 @@ func TestTheCacheKeepsOfRequestsWhatIsRead(t *testing.T) {
 	for _, request := range []*certificatesv1.CertificateSigningRequest{pending, decided} {
 		want := request.DeepCopy()
 		if request == decided {
-			want.Spec.Request, want.Status.Certificate = nil, nil
+			want.Spec.Request, want.Status.Certificate = nil, []byte("c")
 		}
 		request.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 		got, err := slimRequest(request)
