@@ -36,7 +36,9 @@ func Progress(requests client.Reader) func(context.Context, *clusterv1alpha1.Mac
 	}
 }
 
-// progress says what became of the newest request; nil for none.
+// progress says what became of the newest request; nil for none. A kubelet that is refused asks
+// again each half a minute: what refuses it is told without the request's name, else each were a
+// write of the Machine's status.
 func progress(newest *certificatesv1.CertificateSigningRequest) lifecycle.JoinProgress {
 	if newest == nil {
 		return lifecycle.JoinProgress{Message: "Its kubelet has requested no certificate"}
@@ -47,9 +49,9 @@ func progress(newest *certificatesv1.CertificateSigningRequest) lifecycle.JoinPr
 		case certificatesv1.CertificateApproved:
 			became.Message = fmt.Sprintf("Its kubelet's certificate request %s is approved, and nobody has signed it", newest.Name)
 		case certificatesv1.CertificateDenied:
-			became = lifecycle.JoinProgress{Message: fmt.Sprintf("Its kubelet's certificate request %s is denied %s", newest.Name, why), Refused: true}
+			became = lifecycle.JoinProgress{Message: "Its kubelet's certificate requests are denied " + why, Refused: true}
 		case certificatesv1.CertificateFailed:
-			became = lifecycle.JoinProgress{Message: fmt.Sprintf("The signer refuses its kubelet's certificate request %s %s", newest.Name, why), Refused: true}
+			became = lifecycle.JoinProgress{Message: "The signer refuses its kubelet's certificate requests " + why, Refused: true}
 		}
 	}
 	if len(newest.Status.Certificate) > 0 {

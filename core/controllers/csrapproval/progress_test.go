@@ -35,11 +35,11 @@ func TestProgressTellsWhatBecameOfARequest(t *testing.T) {
 		},
 		"denied": {
 			requested("", condition(deniedType, "TokenExpired", "The token has expired.")),
-			lifecycle.JoinProgress{Message: "Its kubelet's certificate request csr-1 is denied (TokenExpired): The token has expired", Refused: true},
+			lifecycle.JoinProgress{Message: "Its kubelet's certificate requests are denied (TokenExpired): The token has expired", Refused: true},
 		},
 		"approved, and the signer fails": {
 			requested("", condition(approvedType, "MachineVerified", ""), condition(certificatesv1.CertificateFailed, "SignerValidationFailure", "no")),
-			lifecycle.JoinProgress{Message: "The signer refuses its kubelet's certificate request csr-1 (SignerValidationFailure): no", Refused: true},
+			lifecycle.JoinProgress{Message: "The signer refuses its kubelet's certificate requests (SignerValidationFailure): no", Refused: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
