@@ -39,8 +39,9 @@ func slimRequest(object any) (any, error) {
 	return request, nil
 }
 
-// slimNode drops what kubelets report of a Node, but for its addresses, its condition Ready and what
-// Machines show of its software: images alone are several KiB. What is written to Nodes are merge patches of other parts.
+// slimNode drops what kubelets report of a Node, but for its addresses, its condition Ready and
+// what Machines show of its software: images alone are several KiB. What is written to Nodes are
+// merge patches of other parts.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

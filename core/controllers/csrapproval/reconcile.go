@@ -25,8 +25,8 @@ const (
 	eventRefused = "CertificateRefused"
 	// A request that waits is looked at again when it is half as old again, within these bounds.
 	firstRecheck, lastRecheck = time.Second, time.Minute
-	// abandoned is the age from which a request is only looked at when its Machine's status changes:
-	// its kubelet has sent another one. Source: certificateWaitTimeout in client-go's
+	// abandoned is the age from which a request is only looked at when its Machine's status
+	// changes: its kubelet has sent another one. Source: certificateWaitTimeout in client-go's
 	// util/certificate.
 	abandoned = 15 * time.Minute
 )
