@@ -59,6 +59,14 @@ type ignitionUnit struct {
 	Contents string `json:"contents,omitempty"`
 }
 
+// imageUnits are the image's own: containerd runs by a drop-in, and docker would run a second one.
+var imageUnits = []ignitionUnit{
+	{Name: "containerd.service", Enabled: new(true)}, {Name: "docker.service", Mask: true}, {Name: "docker.socket", Mask: true},
+}
+
+// hostnamePath is where the machine's name stands.
+const hostnamePath = "/etc/hostname"
+
 // encodeIgnition writes an Ignition configuration for Flatcar.
 func encodeIgnition(m *clusterv1alpha1.Machine, all contents) ([]byte, error) {
 	config := ignition{Ignition: ignitionHeader{Version: ignitionVersion}}
@@ -67,7 +75,7 @@ func encodeIgnition(m *clusterv1alpha1.Machine, all contents) ([]byte, error) {
 		keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 		config.Passwd = &ignitionPasswd{Users: []ignitionUser{{Name: "core", SSHAuthorizedKeys: keys}}}
 	}
-	for _, f := range append([]File{{Path: "/etc/hostname", Content: m.Name + "\n"}}, all.files...) {
+	for _, f := range append([]File{{Path: hostnamePath, Content: m.Name + "\n"}}, all.files...) {
 		source := "data:;base64," + base64.StdEncoding.EncodeToString([]byte(f.Content))
 		config.Storage.Files = append(config.Storage.Files, ignitionFile{
 			Path: f.Path, Mode: f.mode(), Overwrite: true, Contents: ignitionContents{Source: source},
@@ -76,9 +84,7 @@ func encodeIgnition(m *clusterv1alpha1.Machine, all contents) ([]byte, error) {
 	for _, u := range all.units {
 		config.Systemd.Units = append(config.Systemd.Units, ignitionUnit{Name: u.Name, Enabled: new(u.Enabled), Contents: u.Content})
 	}
-	// The image's own: containerd runs by a drop-in, and docker would run a second one.
-	config.Systemd.Units = append(config.Systemd.Units, ignitionUnit{Name: "containerd.service", Enabled: new(true)},
-		ignitionUnit{Name: "docker.service", Mask: true}, ignitionUnit{Name: "docker.socket", Mask: true})
+	config.Systemd.Units = append(config.Systemd.Units, imageUnits...)
 	data, err := json.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("encode Ignition: %w", err)

@@ -11,14 +11,22 @@ import (
 
 	"github.com/coreos/go-systemd/v22/unit"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // unitPattern is a unit's name.
 var unitPattern = regexp.MustCompile(`^[a-zA-Z0-9:_.@-]+\.(service|socket|timer|path|mount|automount|swap|target|slice)$`)
 
-// addOwn adds the operator's files and units. None may replace one of the machine's own.
-func (all *contents) addOwn(c Config) error {
-	taken := map[string]bool{kubeletConfigPath: true, kubeconfigPath: true}
+// addOwn adds the operator's files and units. None may replace one of the machine's own: a machine
+// does not boot with an Ignition configuration that has two of one name.
+func (all *contents) addOwn(m *clusterv1alpha1.Machine, c Config) error {
+	taken := map[string]bool{kubeletConfigPath: true, kubeconfigPath: true, hostnamePath: true}
+	if m.Spec.ProviderSpec.Value.OperatingSystem == clusterv1alpha1.OperatingSystemFlatcar {
+		for _, u := range imageUnits {
+			taken[path.Join(unitDirectory, u.Name)] = true
+		}
+	}
 	for _, f := range all.files {
 		taken[f.Path] = true
 	}

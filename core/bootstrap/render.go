@@ -79,7 +79,7 @@ func assemble(m *clusterv1alpha1.Machine, c Config) (contents, error) {
 	if err := all.addStatic(m, c); err != nil {
 		return contents{}, err
 	}
-	return all, all.addOwn(c)
+	return all, all.addOwn(m, c)
 }
 
 // encodeRest adds the kubelet's configuration and its bootstrap kubeconfig.

@@ -121,6 +121,40 @@ func TestRenderRefuses(t *testing.T) {
 }
 
 // TestKubeletLabel follows NodeRestriction.
+// TestOwnFilesReplaceNone: Ignition ends with an error at two files or units of one name, so that no
+// machine would boot.
+func TestOwnFilesReplaceNone(t *testing.T) {
+	flatcar := worker(func(m *clusterv1alpha1.Machine) {
+		m.Spec.ProviderSpec.Value.OperatingSystem = clusterv1alpha1.OperatingSystemFlatcar
+	})
+	unit := func(name string) Config {
+		c := cluster()
+		c.Packages = nil
+		c.Units = []Unit{{Name: name, Content: "[Service]\nExecStart=/bin/true\n"}}
+		return c
+	}
+	host := unit("agent.service")
+	host.Files = []File{{Path: "/etc/hostname", Content: "a"}}
+	for name, c := range map[string]struct {
+		config Config
+		names  string
+	}{
+		"the host's name":        {host, "/etc/hostname"},
+		"the image's containerd": {unit("containerd.service"), "containerd.service"},
+		"the image's docker":     {unit("docker.socket"), "docker.socket"},
+		"Millwright's kubelet":   {unit("kubelet.service"), "kubelet.service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := Check(flatcar, c.config); err == nil || !strings.Contains(err.Error(), c.names) || !strings.Contains(err.Error(), "is there already") {
+				t.Errorf("error %v, want one that names %s", err, c.names)
+			}
+		})
+	}
+	if err := Check(flatcar, unit("agent.service")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKubeletLabel(t *testing.T) {
 	for key, want := range map[string]bool{
 		"a": true, "example.com/a": true, "notkubernetes.io/a": true,
