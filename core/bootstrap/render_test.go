@@ -120,9 +120,8 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// TestKubeletLabel follows NodeRestriction.
-// TestOwnFilesReplaceNone: Ignition ends with an error at two files or units of one name, so that no
-// machine would boot.
+// TestKubeletLabel follows NodeRestriction. TestOwnFilesReplaceNone: Ignition ends with an error at
+// two files or units of one name, so that no machine would boot.
 func TestOwnFilesReplaceNone(t *testing.T) {
 	flatcar := worker(func(m *clusterv1alpha1.Machine) {
 		m.Spec.ProviderSpec.Value.OperatingSystem = clusterv1alpha1.OperatingSystemFlatcar
