@@ -13,7 +13,7 @@ import (
 // What core may write for a Machine until it runs, and until it is gone: the budget that the
 // architecture promises.
 const (
-	budgetUp   = 10 // two for its bootstrap token, two to approve its certificates
+	budgetUp   = 11 // two for its bootstrap token, two to approve its certificates
 	budgetDown = 5
 )
 
