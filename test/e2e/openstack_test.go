@@ -90,6 +90,7 @@ func TestDRV3_OpenStackServersAreAsAsked(t *testing.T) {
 				if diff := cmp.Diff(u.complete(tc.want, &m), got); diff != "" {
 					t.Errorf("the server of machine %s is not as asked (-want +got):\n%s", m.Name, diff)
 				}
+				u.checkUserData(&m)
 			}
 			u.checkOneVMEach()
 		})
