@@ -40,7 +40,7 @@ func upgradeAndRollBack(t *testing.T, first, second string) {
 	const batch, made = 8, 2
 	// As a kubelet ends a container. What is rolled back is killed.
 	const grace = 30 * time.Second
-	u := newUser(t)
+	u := newUserWithFastKubelets(t)
 	u.beginAtPrevious()
 	u.delayCalls(100*time.Millisecond, time.Second)
 	before := u.vmsCreated()
@@ -100,6 +100,29 @@ func (u *user) beginAtPrevious() {
 	}))
 	u.roll(stack.Driver, previousDir, 0)
 	u.roll(stack.Manager, previousDir, 0)
+}
+
+// newUserWithFastKubelets returns a user of a stack of its own, whose kubelets need no bootstrap
+// token: the VMs that the release before this one makes have none.
+func newUserWithFastKubelets(t *testing.T) *user {
+	t.Helper()
+	// Sockets lie in it: its path has to be short.
+	dir, err := os.MkdirTemp("", "mw-skew-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := stackOptions(dir)
+	options.FastKubelets, options.CloudArgs = true, nil
+	f, err := newFixture(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if f.end(0) != 0 {
+			t.Error("the stack did not end well")
+		}
+	})
+	return newUserOf(t, f)
 }
 
 // roll ends a process, with SIGKILL if it is still there after grace, and starts its executable
