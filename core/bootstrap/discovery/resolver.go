@@ -143,21 +143,35 @@ func (f facts) complete(c *bootstrap.Config) error {
 // discovered returns what the cluster says of itself, as it was within the last minute. While it
 // cannot be read, the last answer holds.
 func (r *Resolver) discovered(ctx context.Context) (facts, error) {
+	last, isDue := r.lastFacts()
+	if !isDue {
+		return last, nil
+	}
+	found, err := readFacts(ctx, r.o.Workload)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.facts, r.read = found, r.o.Clock.Now()
+	}
+	if r.read.IsZero() {
+		return facts{}, fmt.Errorf("read what machines join by: %w", err)
+	}
+	return r.facts, nil
+}
+
+// lastFacts returns what was read last, and whether the caller is to read it again. Where there is
+// something, one caller does, and the others go on with it: a slow API server holds up nobody else.
+func (r *Resolver) lastFacts() (last facts, isDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.o.Clock.Now()
 	if !r.read.IsZero() && now.Sub(r.read) < kept {
-		return r.facts, nil
+		return r.facts, false
 	}
-	found, err := readFacts(ctx, r.o.Workload)
-	if err != nil && r.read.IsZero() {
-		return facts{}, fmt.Errorf("read what machines join by: %w", err)
+	if !r.read.IsZero() {
+		r.read = now
 	}
-	if err == nil {
-		r.facts = found
-	}
-	r.read = now
-	return r.facts, nil
+	return r.facts, true
 }
 
 // digestsKey is the key of a ConfigMap of digests.
