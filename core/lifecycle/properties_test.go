@@ -139,7 +139,7 @@ func (w *world) inspect(s State, step Step) {
 // inspectToken judges whether the token of a VM lasts that has yet to join: it is extended in time,
 // or somebody looks again when it has to be.
 func (w *world) inspectToken(s State, step Step) {
-	awaited := s.Machine.DeletionTimestamp.IsZero() && s.Machine.Paused == (Pause{}) && s.Node.Match != NodeFound &&
+	awaited := s.Machine.DeletionTimestamp.IsZero() && s.Machine.Paused == (Pause{}) && s.Machine.DeleteNow == "" && s.Node.Match != NodeFound &&
 		(step.Status.Phase == clusterv1alpha1.MachinePhaseProvisioning || step.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned)
 	if !awaited || w.vm == nil || w.vmToken == 0 || w.token == nil || w.token.serial != w.vmToken || step.Do != Nothing {
 		return
