@@ -22,7 +22,7 @@ packages  = $(patsubst %,./%/...,$(1))
 E2E_MODULES  := localcluster test
 BESIDE       := TestDRV|TestAPI9|TestOPS11|OpenStack
 # These are for `make test-qemu` alone.
-SLOW         := TestQEMU
+SLOW_TESTS   := TestQEMU
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
@@ -84,7 +84,7 @@ unit: build ## Run the tests of packages; some start an API server.
 .PHONY: e2e
 e2e: build racing previous example-node node-image ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
 	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
-	  ( $(GOTEST) -count=1 -p 1 -timeout 40m -skip '$(SLOW)' $$others && $(GOTEST) -count=1 -timeout 40m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
+	  ( $(GOTEST) -count=1 -p 1 -timeout 40m -skip '$(SLOW_TESTS)' $$others && $(GOTEST) -count=1 -timeout 40m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
 	  code=0; $(GOTEST) -count=1 -timeout 40m -skip '$(BESIDE)' ./test/e2e || code=$$?; \
 	  wait $$beside || code=$$?; exit $$code
 
@@ -95,7 +95,7 @@ chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack cho
 .PHONY: features
 features: build racing previous example-node node-image ## Run the tests of whole processes, and show which test shows which behaviour.
 	@mkdir -p $(BIN)/results
-	@$(GOTEST) -json -count=1 -p 1 -timeout 40m -skip '$(SLOW)' $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
+	@$(GOTEST) -json -count=1 -p 1 -timeout 40m -skip '$(SLOW_TESTS)' $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
 	@go run ./test/cmd/features docs/features.md $(BIN)/results/e2e.json
 
 .PHONY: mutation
