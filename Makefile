@@ -66,7 +66,7 @@ demo: build $(if $(filter qemu,$(CLOUD)),node-image) ## Watch a MachineDeploymen
 .PHONY: bench
 bench: build ## Measure it beside the floor: N=1000 machines, JSON in OUT=bin/bench.json.
 	@exec $(BIN)/bench -machines '$(or $(N),1000)' -bin $(BIN) -deploy deploy -out '$(or $(OUT),$(BIN)/bench.json)' \
-	  $(if $(AUTOSCALER),-autoscaler) $(if $(IDLE),-idle '$(IDLE)') $(if $(PROFILES),-profiles '$(PROFILES)')
+	  $(if $(AUTOSCALER),-autoscaler) $(if $(JOIN),-join) $(if $(IDLE),-idle '$(IDLE)') $(if $(PROFILES),-profiles '$(PROFILES)')
 
 ##@ Prove
 

@@ -20,6 +20,9 @@ type Options struct {
 	// Autoscaler has the MachineDeployment carry the sizes of an autoscaler, so that a rollout
 	// holds off the scale-down of its Nodes.
 	Autoscaler bool
+	// Join has simulated kubelets join with certificates of their own, as real ones do. Without it
+	// they register Nodes at once.
+	Join bool
 	// Profiles is a folder; empty means none. It gets CPU profiles of the manager of 2 s in each
 	// phase, its heap when idle, and the API server's metrics after each phase.
 	Profiles string

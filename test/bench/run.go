@@ -86,7 +86,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	r.stack, err = stack.Start(ctx, stack.Options{
 		BinDir: o.BinDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log, AuditLog: true, AuditBodies: true,
-		NodeGracePeriod: nodeGracePeriod, FastKubelets: true, KubeletArgs: []string{"--lease-duration=" + leaseDuration.String()},
+		NodeGracePeriod: nodeGracePeriod, FastKubelets: !o.Join, KubeletArgs: []string{"--lease-duration=" + leaseDuration.String()},
 		ManagerArgs: append([]string{"--profiling-bind-address=" + r.profiling}, o.ManagerArgs...),
 	})
 	if err != nil {

@@ -39,6 +39,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.DeployDir, "deploy", "deploy", "the folder of the manifests")
 	flag.DurationVar(&o.Idle, "idle", 0, "how long the idle fleet settles, and then how long its writes are counted (default 1m)")
 	flag.BoolVar(&o.Autoscaler, "autoscaler", false, "let the MachineDeployment carry the sizes of an autoscaler")
+	flag.BoolVar(&o.Join, "join", false, "let the simulated kubelets join with tokens and certificates, as real ones do")
 	flag.StringVar(&o.Profiles, "profiles", "", "the folder that gets the manager's profiles; empty: none")
 	out := flag.String("out", "bin/bench.json", "the file that gets the report as JSON")
 	flag.StringVar(&o.Dir, "dir", "", "the folder of the cluster, with all logs; empty: one that is removed after a good run")
