@@ -18,8 +18,9 @@ var ours = map[string]func() client.Object{
 	"cluster.k8s.io/machinedeployments/": func() client.Object { return &clusterv1alpha1.MachineDeployment{} },
 }
 
-// builtIn are kinds of Kubernetes' own that are read, too; etcd calls Nodes minions.
-var builtIn = []string{"events/", "minions/", "namespaces/", "pods/"}
+// builtIn are kinds of Kubernetes' own that are read, too; etcd calls Nodes minions. Of
+// Secrets they are bootstrap tokens.
+var builtIn = []string{"events/", "minions/", "namespaces/", "pods/", "secrets/kube-system/bootstrap-token-"}
 
 // decode returns the object behind a key, nil if it is of no kind that is read.
 func decode(key string, value []byte) (client.Object, error) {

@@ -198,6 +198,10 @@ func makeThree(h *historyBuilder) {
 	}
 }
 
+func tokenOf(uid string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + uid, Labels: map[string]string{machineUIDLabel: uid}}}
+}
+
 // scaleDownThenUp makes a deployment whose user wants none and then one again. Its set is told of
 // none later than the user wanted one. It deletes the machine another two seconds later.
 func scaleDownThenUp(h *historyBuilder, later time.Duration) {
@@ -437,6 +441,15 @@ func TestBadHistoriesBreakAPromise(t *testing.T) {
 			h.editMachine("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed })
 			h.sendEvent("a", corev1.EventTypeNormal, "Created")
 		}, []string{Stories}},
+		"a token of a machine that runs": {func(h *historyBuilder) {
+			makeThree(h)
+			h.editMachine("a", func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseRunning })
+			h.change(tokenOf(uidOf(h.machines["a"])), false)
+		}, []string{NoneLeft}},
+		"a token of a machine that is gone": {func(h *historyBuilder) {
+			makeThree(h)
+			h.change(tokenOf("gone"), false)
+		}, []string{NoneLeft}},
 		"a secret in a log": {func(h *historyBuilder) { makeThree(h); h.Finds = []Find{{Process: "manager", What: Canary}} }, []string{Secrets}},
 		"a race":            {func(h *historyBuilder) { makeThree(h); h.Finds = []Find{{Process: "driver", What: "a data race"}} }, []string{Sound}},
 		"a crash": {func(h *historyBuilder) {

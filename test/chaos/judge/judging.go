@@ -38,6 +38,7 @@ type Judge struct {
 	byName     map[string]*machine
 	stories    stories
 	pods       map[types.UID]*pod
+	tokens     tokens
 	acts       acts
 	violations []Violation
 }
@@ -46,7 +47,7 @@ type Judge struct {
 func New(o Options) *Judge {
 	return &Judge{
 		options: o, world: newWorld(), vms: map[string]*vm{}, machines: map[string]*machine{}, byName: map[string]*machine{},
-		stories: stories{byUID: map[string]*story{}}, pods: map[types.UID]*pod{},
+		stories: stories{byUID: map[string]*story{}}, pods: map[types.UID]*pod{}, tokens: tokens{},
 	}
 }
 
@@ -66,6 +67,9 @@ func (j *Judge) Judge(h History) []Violation {
 		j.violate(Settles, j.world.now, "%s", h.Unsettled)
 	} else {
 		j.judgeLeft(h)
+		for _, what := range j.tokens.left(j.machines) {
+			j.violate(NoneLeft, j.world.now, "%s", what)
+		}
 	}
 	return j.violations
 }
@@ -96,6 +100,8 @@ func (j *Judge) change(c Change) {
 		j.node(o, c)
 	case *corev1.Namespace:
 		j.world.namespace(o, c)
+	case *corev1.Secret:
+		j.tokens.change(o, c)
 	case *corev1.Pod:
 		j.pod(o, c)
 	}

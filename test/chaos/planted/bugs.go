@@ -84,6 +84,14 @@ var bugs = []Bug{
 		Old: `return s.Clock.Nodes-silence.Since >= s.Machine.UnreachableAfter`,
 		New: `return silence.Since >= 0`,
 	},
+	{
+		Name: "token-kept", What: "a machine's token stays when its Node is there",
+		Breaks: []string{judge.NoneLeft}, File: "core/lifecycle/token.go",
+		Old: `	case s.Node.Match == NodeFound && mayHaveToken(s):
+		return d.act(DeleteToken)
+	case d.bootstrapReason != clusterv1alpha1.ReasonBootstrapRendered || mayHaveToken(s):`,
+		New: `	case d.bootstrapReason != clusterv1alpha1.ReasonBootstrapRendered:`,
+	},
 }
 
 // Bugs returns all.
