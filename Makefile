@@ -159,6 +159,15 @@ test-openstack: build racing ## Bring them up, run the tests that need them, end
 	  $(BIN)/chaos -cloud openstack -upstream "$$MILLWRIGHT_OPENSTACK" -rounds 20 -slow 4 || code=$$?; \
 	  $(if $(KEEP),,$(OPENSTACK) test/openstack/down.sh || code=$$?;) exit $$code
 
+BOOT_DIR = $(abspath $(or $(DIR),.dev/openstack-boot))
+BOOT = OPENSTACK_DIR='$(BOOT_DIR)' OPENSTACK_COMPUTE=libvirt OPENSTACK_NODE_IMAGE='$(BIN)/node-image'
+
+.PHONY: test-openstack-boot
+test-openstack-boot: build racing node-image ## Have a server of real Nova, under libvirt, boot and become a Node: as root, 20 minutes.
+	@$(BOOT) test/openstack/up.sh install
+	@code=0; $(BOOT) MILLWRIGHT_OPENSTACK_BOOT='$(BOOT_DIR)' $(GOTEST) -count=1 -timeout 25m -run TestOpenStack ./test/realvm || code=$$?; \
+	  $(BOOT) test/openstack/down.sh || code=$$?; exit $$code
+
 ##@ Change
 
 .PHONY: generate

@@ -37,6 +37,14 @@ func OpenStack() Provider { return openStack{} }
 // stands before them. What others have in the project has to be gone before.
 func OpenStackServices(file string) Provider { return openStack{upstream: file} }
 
+// OpenStackVMs returns the same services where their servers boot, and become Nodes by themselves:
+// nothing stands before them, and there are no simulated kubelets. The servers reach this machine
+// by its address gateway. The API server listens on all addresses then: use it in a network
+// namespace of its own.
+func OpenStackVMs(file, gateway string) Provider {
+	return openStackVMs{openStack{upstream: file}, gateway}
+}
+
 // places are where a cloud and its driver serve, and where the cloud keeps what it holds.
 type places struct {
 	// hooks is the endpoint of millwright.backend.v1alpha1, driver that of the driver.
@@ -101,19 +109,45 @@ func (o openStack) serving(at places) (serving, error) {
 	return serving{
 		cloud: "openstacksim", cloudArgs: args,
 		driver: "millwright-driver-openstack", driverArgs: []string{"--endpoint=" + at.driver},
-		environment: map[string]string{
-			"OS_AUTH_URL": "http://" + address + "/v3", "OS_REGION_NAME": as.Region,
-			"OS_USERNAME": as.Member, "OS_USER_DOMAIN_NAME": "Default", "OS_PASSWORD": as.Password,
-			"OS_PROJECT_NAME": as.Member, "OS_PROJECT_DOMAIN_NAME": "Default",
-		},
+		environment: as.environment("http://" + address + "/v3"),
+	}, nil
+}
+
+// openStackVMs are real services whose servers boot.
+type openStackVMs struct {
+	openStack
+	gateway string
+}
+
+func (o openStackVMs) endpoint() localcluster.Endpoint {
+	return localcluster.Endpoint{BindAddress: "0.0.0.0", Host: o.gateway}
+}
+
+func (o openStackVMs) serving(at places) (serving, error) {
+	as, err := o.member()
+	if err != nil {
+		return serving{}, err
+	}
+	return serving{
+		driver: "millwright-driver-openstack", driverArgs: []string{"--endpoint=" + at.driver}, environment: as.environment(as.IdentityEndpoint),
 	}, nil
 }
 
 // member is whose project the driver works in, and where.
 type member struct {
-	Region   string `json:"region"`
-	Member   string `json:"member"`
-	Password string `json:"password"`
+	IdentityEndpoint string `json:"identityEndpoint"`
+	Region           string `json:"region"`
+	Member           string `json:"member"`
+	Password         string `json:"password"`
+}
+
+// environment is what clients are told that log in there.
+func (m member) environment(identity string) map[string]string {
+	return map[string]string{
+		"OS_AUTH_URL": identity, "OS_REGION_NAME": m.Region,
+		"OS_USERNAME": m.Member, "OS_USER_DOMAIN_NAME": "Default", "OS_PASSWORD": m.Password,
+		"OS_PROJECT_NAME": m.Member, "OS_PROJECT_DOMAIN_NAME": "Default",
+	}
 }
 
 func (o openStack) member() (member, error) {

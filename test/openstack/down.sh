@@ -8,11 +8,13 @@ readonly source_dir
 source "$source_dir/cloud/settings.sh"
 # shellcheck source=cloud/processes.sh
 source "$source_dir/cloud/processes.sh"
+# shellcheck source=cloud/libvirt.sh
+source "$source_dir/cloud/libvirt.sh"
 
 # Users first, then what they use; those of one line at once.
 readonly order=(
   "faultproxy nova-compute-* cinder-volume"
-  "nova-* cinder-* neutron-server glance-api placement keystone"
+  "linuxbridge-agent libvirtd nova-* cinder-* neutron-server glance-api placement keystone"
   "ovn-chassis ovn-northd ovsdb-* rabbitmq mariadb"
   "epmd"
 )
@@ -25,5 +27,6 @@ if [ -d "$pids" ]; then
     wait
   done
   cd /
+  end_servers
 fi
 if [ "${1:-}" = -c ] && [ -d "$marks" ]; then rm -rf "$state"; fi

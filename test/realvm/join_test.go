@@ -5,7 +5,7 @@ package realvm
 import (
 	"context"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -136,7 +136,8 @@ func (f *fixture) awaitGone(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		vms, err := os.ReadDir(f.VMs())
+		// A VM's folder is named by a UUID. Nova has others there.
+		vms, err := filepath.Glob(filepath.Join(f.consoles, "*-*-*-*-*"))
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,8 @@ type fixture struct {
 	*stack.Stack
 	client client.WithWatch
 	dir    string
+	// consoles has a folder for each VM, with its console.log.
+	consoles string
 }
 
 func TestMain(m *testing.M) {
@@ -62,7 +64,7 @@ const inside = "MILLWRIGHT_REALVM_INSIDE"
 // there. All of it goes with the last process in the namespace.
 func enterNetwork() error {
 	if os.Getenv(inside) != "" {
-		return makeBridge()
+		return makeNetwork()
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("VMs on a bridge need root, for a network namespace and taps: run the tests as root")
@@ -73,21 +75,29 @@ func enterNetwork() error {
 		}
 	}
 	runtime.LockOSThread() // the thread that is in the namespace executes what follows
-	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
+	namespaces := syscall.CLONE_NEWNET
+	if openStackDir() != "" {
+		namespaces |= syscall.CLONE_NEWNS
+	}
+	if err := syscall.Unshare(namespaces); err != nil {
 		return fmt.Errorf("make a network namespace: %w", err)
 	}
 	return syscall.Exec("/proc/self/exe", os.Args, append(os.Environ(), inside+"=1"))
 }
 
-func makeBridge() error {
-	for _, args := range [][]string{
-		{"link", "set", "lo", "up"},
-		{"link", "add", bridge.Name, "type", "bridge"},
-		{"address", "add", bridge.Gateway + "/24", "dev", bridge.Name},
-		{"link", "set", bridge.Name, "up"},
-	} {
-		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("ip %v: %w: %s", args, err, out)
+func makeNetwork() error {
+	steps := [][]string{
+		{"ip", "link", "set", "lo", "up"},
+		{"ip", "link", "add", bridge.Name, "type", "bridge"},
+		{"ip", "address", "add", bridge.Gateway + "/24", "dev", bridge.Name},
+		{"ip", "link", "set", bridge.Name, "up"},
+	}
+	if openStackDir() != "" {
+		steps = openStackNetwork
+	}
+	for _, args := range steps {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", args, err, out)
 		}
 	}
 	return nil
@@ -121,15 +131,22 @@ func start() (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
+	provider, err := chooseProvider()
+	if err != nil {
+		return nil, err
+	}
 	whole, err := stack.Start(context.Background(), stack.Options{
-		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: stack.QEMUOnBridge(bridge),
+		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider,
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		ManagerArgs: []string{"-v=4"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	f := &fixture{Stack: whole, dir: dir}
+	f := &fixture{Stack: whole, dir: dir, consoles: whole.VMs()}
+	if cloud := openStackDir(); cloud != "" {
+		f.consoles = filepath.Join(cloud, "nova", "instances")
+	}
 	if f.client, err = newClient(whole.Kubeconfig()); err != nil {
 		return nil, errors.Join(err, whole.Stop())
 	}

@@ -172,7 +172,7 @@ func (f *fixture) showTrouble(t *testing.T) {
 		}
 		out, err := f.kubectl(context.Background(), "", "get", "machines,nodes,certificatesigningrequests,pods", "--all-namespaces", "-o", "wide")
 		t.Log(out, err)
-		consoles, _ := filepath.Glob(filepath.Join(f.VMs(), "*", "console.log")) // the pattern is good
+		consoles, _ := filepath.Glob(filepath.Join(f.consoles, "*", "console.log")) // the pattern is good
 		for _, path := range consoles {
 			text, _ := os.ReadFile(path) // a VM may go meanwhile
 			lines := bytes.Split(text, []byte("\n"))

@@ -41,4 +41,5 @@ write_configuration() {
   write_service nova nova_cell1
   for host in "${hosts[@]}"; do render nova-compute.conf "nova-$host.conf"; done
   render rabbitmq.conf rabbitmq.conf
+  if [ "$compute" = libvirt ]; then write_libvirt_configuration; fi
 }

@@ -47,8 +47,8 @@ start_infrastructure() {
   mkdir -p "$state/ovn" "$sockets/vif"
   start_rabbitmq
   start_mariadb
-  start_ovn
+  if [ "$compute" = libvirt ]; then start_libvirt; else start_ovn; fi
   await 60 mariadb mariadb-admin --no-defaults --socket="$sockets/mariadb.sock" -uroot ping
   await 90 rabbitmq listens "$rabbitmq_port"
-  say "RabbitMQ, MariaDB and OVN are there"
+  say "RabbitMQ, MariaDB and OVN or libvirt are there"
 }

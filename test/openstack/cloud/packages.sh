@@ -1,12 +1,19 @@
 # shellcheck shell=bash
 # What Debian 12 has to have installed (OpenStack's release Zed).
 
-readonly packages=(
+packages=(
   python3-keystone python3-glance glance-common python3-placement placement-common
   python3-nova nova-common python3-neutron neutron-common python3-cinder cinder-common
   mariadb-server rabbitmq-server ovn-central
   uwsgi-core uwsgi-plugin-python3 python3-pymysql python3-openstackclient curl procps
 )
+if [ "$compute" = libvirt ]; then
+  packages+=(
+    libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients python3-libvirt qemu-system-x86 qemu-utils
+    neutron-linuxbridge-agent genisoimage dosfstools ipset bridge-utils sudo
+  )
+fi
+readonly packages
 
 missing_packages() {
   local package

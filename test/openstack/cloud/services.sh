@@ -21,7 +21,9 @@ start_apis() {
   wsgi keystone 6 /usr/bin/keystone-wsgi-public
   wsgi placement 4 /usr/bin/placement-api
   service glance-api glance.cmd.api --config-file "$configs/glance.conf"
-  spawn neutron-server neutron-server --config-file "$configs/neutron.conf"
+  local neutron=(--config-file "$configs/neutron.conf")
+  if [ "$compute" = libvirt ]; then neutron+=(--config-file "$configs/neutron-linuxbridge.conf"); fi
+  spawn neutron-server neutron-server "${neutron[@]}"
   service nova-api nova.cmd.api --config-file "$configs/nova.conf"
   service cinder-api cinder.cmd.api --config-file "$configs/cinder.conf"
 }
@@ -32,6 +34,10 @@ start_workers() {
   service nova-conductor nova.cmd.conductor --config-file "$configs/nova.conf"
   service nova-scheduler nova.cmd.scheduler --config-file "$configs/nova.conf"
   for host in "${hosts[@]}"; do
+    if [ "$compute" = libvirt ]; then
+      start_compute "$host"
+      continue
+    fi
     spawn "nova-compute-$host" env OPENSTACK_VIFS="$sockets/vif" OPENSTACK_FAULTS="$state/faults.json" \
       "$python" "$source_dir/python/nova_compute.py" --config-file "$configs/nova.conf" --config-file "$configs/nova-$host.conf"
   done
@@ -49,14 +55,16 @@ start_proxy() {
 
 # seed PART: makes what there is in the cloud from the beginning, through its own APIs.
 seed() {
+  local real=()
+  if [ "$compute" = libvirt ]; then real=(--physical-network "$physical_network" --node-image "${OPENSTACK_NODE_IMAGE:?}"); fi
   "$python" "$source_dir/python/seed.py" "$1" --world "$source_dir/world.json" --password "$password" --public-offset "$public_offset" \
-    --hosts "${hosts[@]}" --ports "${public_ports[@]}" >> "$logs/seed.log" 2>&1 || die "the cloud's $1 could not be made: see $logs/seed.log"
+    --hosts "${hosts[@]}" --ports "${public_ports[@]}" "${real[@]}" >> "$logs/seed.log" 2>&1 || die "the cloud's $1 could not be made: see $logs/seed.log"
 }
 
 # seed_once PART: does so if it has not been done in this way before.
 seed_once() {
   local way
-  way=$(cat "$source_dir/world.json" "$source_dir/python/seed.py" <(echo "$public_offset") | sha256sum)
+  way=$(cat "$source_dir/world.json" "$source_dir/python/seed.py" <(echo "$public_offset $compute") | sha256sum)
   if [ -e "$marks/$1" ] && [ "$(< "$marks/$1")" = "$way" ]; then return; fi
   seed "$1"
   echo "$way" > "$marks/$1"
@@ -106,7 +114,8 @@ write_access() {
 	  "faultProxy": "${proxy:+http://127.0.0.1:$proxy_port}",
 	  "faults": "$state/faults.json",
 	  "scripts": "$source_dir",
-	  "environment": ["OPENSTACK_DIR=$state", "OPENSTACK_PROXY=$proxy", "OPENSTACK_PORT_OFFSET=$offset"]
+	  "environment": ["OPENSTACK_DIR=$state", "OPENSTACK_PROXY=$proxy", "OPENSTACK_PORT_OFFSET=$offset",
+	    "OPENSTACK_COMPUTE=$compute", "OPENSTACK_NODE_IMAGE=${OPENSTACK_NODE_IMAGE:-}"]
 	}
 	X
   chmod 600 "$state/clouds.yaml" "$state/openrc" "$state/environment.json"

@@ -17,6 +17,10 @@ readonly rabbitmq_port=$((5672 + offset)) erlang_port=$((25672 + offset)) epmd_p
 readonly proxy_port=$((15999 + offset))
 readonly public_ports=("$keystone_port" "$glance_port" "$placement_port" "$nova_port" "$neutron_port" "$cinder_port")
 
+# What runs servers, and with libvirt the network and its interface that they are on.
+readonly compute=${OPENSTACK_COMPUTE:-fake}
+readonly physical_network=metakube-mmxfcmgjkx physical_interface=phys0
+
 # The password of every user, as of the simulator's.
 readonly password=secret
 

@@ -14,6 +14,7 @@ SERVICES = (  # name, type, path below the endpoint; in the order of --ports
     ('neutron', 'network', ''), ('cinder', 'volumev3', '/v3'),
 )
 WITH_USERS = ('glance', 'placement', 'nova', 'neutron', 'cinder')
+NODE = 'Ubuntu Noble 24.04 (2024-08-01)'
 MEMBER, ADMIN, SERVICE = 'member', 'admin', 'service'
 
 
@@ -90,11 +91,14 @@ def resources(admin, world, options):
     for flavor in world['flavors']:
         admin.ensure('compute', '/flavors?is_public=None', 'flavor', **flavor)
     for image in world['images']:
-        make_image(admin, image)
+        if options.node_image and image['name'] == NODE:
+            make_node_image(admin, image, options.node_image)
+        else:
+            make_image(admin, image)
     for kind in world['volumeTypes']:
         admin.ensure('volumev3', '/types', 'volume_type', kind)
     quotas(admin, projects)
-    networks(projects, world)
+    networks(projects, world, options.physical_network)
     for group in world['securityGroups']:
         projects[group['project']].ensure('network', '/security-groups', 'security_group', group['name'])
     for group in world['serverGroups']:
@@ -102,12 +106,30 @@ def resources(admin, world, options):
 
 
 def make_image(admin, image):
-    if admin.call('GET', 'image', '/images', params={'name': image['name']})['images']:
-        return
+    upload(admin, image, os.urandom(1 << 16), disk_format='raw', container_format='bare')
+
+
+def upload(admin, image, data, **properties):
+    """The image's id; data are bytes or an open file."""
+    known = admin.call('GET', 'image', '/images', params={'name': image['name'], 'status': 'active'})['images']
+    if known:
+        return known[0]['id']
     made = admin.call('POST', 'image', '/images', {
-        'name': image['name'], 'disk_format': 'raw', 'container_format': 'bare', 'visibility': 'public',
-        'min_disk': image.get('minDisk', 0), 'min_ram': image.get('minRAM', 0), **image.get('properties', {})})
-    admin.call('PUT', 'image', '/images/%s/file' % made['id'], data=os.urandom(1 << 16), headers={'Content-Type': 'application/octet-stream'})
+        'name': image['name'], 'visibility': 'public', 'min_disk': image.get('minDisk', 0), 'min_ram': image.get('minRAM', 0),
+        **image.get('properties', {}), **properties})
+    admin.call('PUT', 'image', '/images/%s/file' % made['id'], data=data, headers={'Content-Type': 'application/octet-stream'})
+    return made['id']
+
+
+def make_node_image(admin, image, folder):
+    """An image that boots and becomes a Node, from the folder of tools/nodeimage."""
+    parts = {}
+    for part, file, form in (('kernel_id', 'vmlinuz', 'aki'), ('ramdisk_id', 'initrd.img', 'ari')):
+        with open(os.path.join(folder, file), 'rb') as data:
+            parts[part] = upload(admin, {'name': file}, data, disk_format=form, container_format=form)
+    with open(os.path.join(folder, 'node.qcow2'), 'rb') as data:
+        upload(admin, image, data, disk_format='qcow2', container_format='bare',
+               os_command_line='root=/dev/vda rw console=tty0 console=ttyS0', **parts)
 
 
 def quotas(admin, projects):
@@ -120,9 +142,10 @@ def quotas(admin, projects):
         admin.call('PUT', 'volumev3', '/os-quota-sets/' + project.project, {'quota_set': {name: -1 for name in ('volumes', 'gigabytes')}})
 
 
-def networks(projects, world):
+def networks(projects, world, physical):
     """Each external network is the physical network externalN. Each project has a router to each of them, which all the
-    project's subnets are on: the first as their gateway, the others at an address of their own."""
+    project's subnets are on: the first as their gateway, the others at an address of their own. The network that physical
+    names, if any, is physnet1, where nobody answers to DHCP."""
     external = [network for network in world['networks'] if network.get('external')]
     for number, network in enumerate(external, 1):
         make_network(projects, network, {
@@ -131,7 +154,10 @@ def networks(projects, world):
         if network.get('external'):
             continue
         project = projects[network['project']]
-        made = make_network(projects, network, {'shared': True} if network.get('shared') else {}, {})
+        if network['name'] == physical:
+            made = make_network(projects, network, {'provider:network_type': 'flat', 'provider:physical_network': 'physnet1'}, {'enable_dhcp': False})
+        else:
+            made = make_network(projects, network, {'shared': True} if network.get('shared') else {}, {})
         for outside in external:
             for subnet in made:
                 join(project, outside, subnet)
@@ -139,9 +165,11 @@ def networks(projects, world):
 
 def make_network(projects, network, properties, of_subnets):
     """The network's subnets."""
-    project = projects[network['project']]
-    made = project.ensure('network', '/networks', 'network', network['name'], **properties)
-    return [project.ensure('network', '/subnets', 'subnet', subnet['name'], network_id=made['id'], ip_version=4, cidr=subnet['cidr'], **of_subnets)
+    owner = {'project_id': projects[network['project']].project}
+    # Only administrators may choose a physical network.
+    project = projects['admin' if 'provider:physical_network' in properties else network['project']]
+    made = project.ensure('network', '/networks', 'network', network['name'], **owner, **properties)
+    return [project.ensure('network', '/subnets', 'subnet', subnet['name'], network_id=made['id'], ip_version=4, cidr=subnet['cidr'], **owner, **of_subnets)
             for subnet in network['subnets']]
 
 
@@ -161,19 +189,19 @@ def join(project, outside, subnet):
 
 
 def hosts(admin, world, options):
-    """Waits for Nova's hosts and puts them into zones in turn; nova is the zone of those in no other."""
+    """Waits for Nova's hosts and puts computeN into the Nth zone, in turn; nova is the zone of those in no other."""
     names, zones = options.hosts, world['zones']
     end = time.time() + 180
     while True:
         up = {service['host'] for service in admin.call('GET', 'compute', '/os-services?binary=nova-compute')['services'] if service['state'] == 'up'}
-        known = {host['hypervisor_hostname'] for host in admin.call('GET', 'compute', '/os-hypervisors')['hypervisors']}
+        known = {host['service']['host'] for host in admin.call('GET', 'compute', '/os-hypervisors/detail')['hypervisors']}
         if up.issuperset(names) and known.issuperset(names):
             break
         if time.time() > end:
             sys.exit('hosts are missing: %s' % sorted(set(names) - (up & known)))
         time.sleep(0.5)
-    for number, name in enumerate(names):
-        zone = zones[number % len(zones)]
+    for name in names:
+        zone = zones[(int(name.removeprefix('compute')) - 1) % len(zones)]
         if zone == 'nova':
             continue
         aggregate = admin.ensure('compute', '/os-aggregates', 'aggregate', zone, availability_zone=zone)
@@ -188,6 +216,8 @@ def main():
     parser.add_argument('--password', required=True)
     parser.add_argument('--public-offset', type=int, required=True, help='added to the ports of the public endpoints')
     parser.add_argument('--hosts', nargs='+', required=True)
+    parser.add_argument('--physical-network', help='the network of the world that is physnet1')
+    parser.add_argument('--node-image', help='the folder of tools/nodeimage, which becomes the image %r' % NODE)
     parser.add_argument('--ports', nargs='+', type=int, required=True, help='of %s' % ', '.join(name for name, _, _ in SERVICES))
     options = parser.parse_args()
     with open(options.world) as file:
