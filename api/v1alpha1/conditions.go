@@ -252,7 +252,8 @@ const (
 	ReasonNodeMissing = "NodeMissing"
 	// ReasonJoinTimeout (False): the VM did not become a Ready Node within
 	// spec.nodeStartupTimeout, or its Node is gone and did not come back within it.
-	// Final: the machine is Failed and its MachineSet replaces it.
+	// Final: the machine is Failed and its MachineSet replaces it. Where the driver reads
+	// consoles, the message ends with the last lines of the VM's.
 	ReasonJoinTimeout = "JoinTimeout"
 	// ReasonNodeConflict (False): more than one Node, or one that is another
 	// Machine's, fits this machine.

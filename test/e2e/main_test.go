@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -147,7 +148,9 @@ func stackOptions(dir string) stack.Options {
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	config.QPS = -1
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, coordinationv1.AddToScheme, certificatesv1.AddToScheme, clusterv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +57,43 @@ func TestLIFE7_JoinTimeout(t *testing.T) {
 		}
 		return nil
 	})
+	u.awaitRunning(1)
+	u.checkOneVMEach()
+}
+
+// What a VM that never joins has printed stands on its Machine, without a bootstrap token.
+func TestLIFE7_JoinTimeoutSaysWhatTheConsoleSays(t *testing.T) {
+	u := newUser(t)
+	u.neverBoots()
+	u.apply(deployment("printing", 1, map[string]string{"spec": "\n      nodeStartupTimeout: 8s"}))
+	var late clusterv1alpha1.Machine
+	eventually(t, "the VM to be asked for", func(context.Context) error {
+		if machines := u.machines(); len(machines) == 1 && machines[0].Spec.ProviderID != nil {
+			late = machines[0]
+			return nil
+		}
+		return errors.New("no Machine has a providerID")
+	})
+	request := &backendv1alpha1.ChangeVMRequest{
+		Id: *late.Spec.ProviderID, Change: backendv1alpha1.VMChange_VM_CHANGE_PRINT,
+		Message: "\x1b[1mcloud-init\x1b[0m: token 0a1b2c.0123456789abcdef\r\nkubelet: no route to host\r\n",
+	}
+	if _, err := u.Backend().ChangeVM(t.Context(), request); err != nil {
+		t.Fatalf("have the VM print something: %v", err)
+	}
+	const want = "\nThe console says:\ncloud-init: token [redacted]\nkubelet: no route to host"
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	said := ""
+	u.eachChange(ctx, func(m *clusterv1alpha1.Machine) {
+		if m.Name == late.Name && m.Status.FailureMessage != nil {
+			said = *m.Status.FailureMessage
+			cancel()
+		}
+	})
+	if !strings.HasSuffix(said, want) {
+		t.Errorf("the Machine failed with %q, want its end to be %q", said, want)
+	}
 	u.awaitRunning(1)
 	u.checkOneVMEach()
 }

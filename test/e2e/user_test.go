@@ -73,6 +73,9 @@ func (u *user) leave() {
 	if left := u.resources(ctx); len(left) > 0 {
 		u.t.Errorf("left behind in the cloud: %v", left)
 	}
+	if left := u.tokens(ctx); len(left) > 0 {
+		u.t.Errorf("bootstrap tokens that are left behind: %v", left)
+	}
 	if out, err := u.try(nil, "delete", "namespace", u.own, "--wait=false"); err != nil {
 		u.t.Errorf("delete the namespace: %v\n%s", err, out)
 	}
