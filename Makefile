@@ -1,8 +1,8 @@
 # Everything that a contributor does is one of these targets: see `make help`.
 # Nothing needs to be installed but Go, git, make and a C compiler (for the race
-# detector), for the example driver in TypeScript Node.js with npm, and for real VMs
-# QEMU and mmdebstrap: tools, and the control plane that tests run against, are built
-# from the modules that tools/ pins.
+# detector), for the example driver in TypeScript Node.js with npm, for real VMs QEMU
+# and mmdebstrap, and for Ignition the headers of libblkid: tools, and the control
+# plane that tests run against, are built from the modules that tools/ pins.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -82,7 +82,7 @@ unit: build ## Run the tests of packages; some start an API server.
 	@go test $(GOTESTFLAGS) -run TestManyMachinesAreListed ./providers/openstack/driver # its memory, in more passes than the race detector has time for
 
 .PHONY: e2e
-e2e: build racing previous example-node node-image ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
+e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
 	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
 	  ( $(GOTEST) -count=1 -p 1 -timeout 40m -skip '$(SLOW_TESTS)' $$others && $(GOTEST) -count=1 -timeout 40m -run '$(BESIDE)' ./test/e2e ) & beside=$$!; \
 	  code=0; $(GOTEST) -count=1 -timeout 40m -skip '$(BESIDE)' ./test/e2e || code=$$?; \
@@ -93,7 +93,7 @@ chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack cho
 	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
-features: build racing previous example-node node-image ## Run the tests of whole processes, and show which test shows which behaviour.
+features: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes, and show which test shows which behaviour.
 	@mkdir -p $(BIN)/results
 	@$(GOTEST) -json -count=1 -p 1 -timeout 40m -skip '$(SLOW_TESTS)' $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
 	@go run ./test/cmd/features docs/features.md $(BIN)/results/e2e.json
@@ -249,6 +249,11 @@ $(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
 
 $(TOOLS)/mutate: tools/gremlins/go.mod tools/gremlins/go.sum tools/gremlins/main.go
 	@$(build_tools) && GOWORK=off go build -o $@ .
+
+# Ignition is no tool of its module by name. Its C needs the headers of libblkid; a host without SELinux has no labels to set.
+$(TOOLS)/ignition: tools/ignition/go.mod tools/ignition/go.sum
+	@mkdir -p $(TOOLS) && echo "building ignition (only once)" >&2 && cd $(dir $<) && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false \
+	  -ldflags '-s -w -X github.com/coreos/ignition/v2/internal/distro.selinuxRelabel=false' -o $@ github.com/coreos/ignition/v2/internal
 
 $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc &: tools/protoc-gen/go.mod tools/protoc-gen/go.sum
 	@$(build_tools)

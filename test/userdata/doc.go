@@ -3,5 +3,8 @@
 // systemd. core/bootstrap renders it from generated specs, hostile strings included, and each value
 // must be found in its field and nowhere else.
 //
-// The tests need cloud-init, shellcheck and systemd-analyze, which .ci/run installs.
+// Ignition itself sets up the root folder of a Flatcar machine.
+//
+// The tests need cloud-init, shellcheck and systemd, which .ci/run installs, Ignition, which make
+// e2e builds, and root.
 package userdata

@@ -16,20 +16,32 @@ import (
 // systems that can be set up.
 var systems = []clusterv1alpha1.OperatingSystem{clusterv1alpha1.OperatingSystemUbuntu, clusterv1alpha1.OperatingSystemFlatcar}
 
-// everything is user data with all that is optional.
-func everything(t *testing.T, system clusterv1alpha1.OperatingSystem) []byte {
-	t.Helper()
+// allOptions is a machine with all that is optional.
+func allOptions(system clusterv1alpha1.OperatingSystem) spec {
 	m := &clusterv1alpha1.Machine{}
 	m.Name, m.Spec.Versions.Kubelet = "worker-1", "1.36.3"
 	value := &m.Spec.ProviderSpec.Value
 	value.OperatingSystem, value.SSHPublicKeys = system, []string{"ssh-ed25519 AAAA me"}
 	value.OperatingSystemSpec = clusterv1alpha1.OperatingSystemSpec{DistUpgradeOnBoot: true, DisableAutoUpdate: true}
-	data, err := bootstrap.Render(m, bootstrap.Config{
+	value.OverwriteCloudConfig = "[Global]\n"
+	return spec{machine: m, config: bootstrap.Config{
 		Server: "https://api.example.com:6443", CABundle: authority(), HostCABundle: authority(), ClusterDNS: []string{"10.96.0.10"},
 		HTTPProxy: "http://proxy.example.com:3128", NTPServers: []string{"ntp.example.com"}, BlockMetadata: true,
-		RegistryMirrors: map[string][]string{"docker.io": {"https://mirror.example.com"}},
-		Units:           []bootstrap.Unit{{Name: "own.service", Content: "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=default.target\n", Enabled: true}},
-	}, token)
+		KubeletConfiguration: []byte("{maxPods: 42, clusterDomain: cluster.local}"),
+		RegistryMirrors:      map[string][]string{"docker.io": {"https://mirror.example.com"}},
+		Units:                []bootstrap.Unit{{Name: "own.service", Content: "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n", Enabled: true}},
+	}}
+}
+
+// everything is its user data.
+func everything(t *testing.T, system clusterv1alpha1.OperatingSystem) []byte {
+	t.Helper()
+	return render(t, allOptions(system))
+}
+
+func render(t *testing.T, s spec) []byte {
+	t.Helper()
+	data, err := bootstrap.Render(s.machine, s.config, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,35 +63,6 @@ func TestLIFE2_CloudInitAcceptsTheCloudConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, "cloud-init", "schema", "--config-file", file)
-}
-
-// Flatcar's image has containerd and no packages.
-func TestLIFE2_FlatcarGetsTheFilesAndUnits(t *testing.T) {
-	n := boot(t, clusterv1alpha1.OperatingSystemFlatcar, everything(t, clusterv1alpha1.OperatingSystemFlatcar))
-	for _, name := range []string{
-		"/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/client-ca.crt", "/var/lib/kubelet/config.yaml",
-		"/etc/default/kubelet", units + "/kubelet.service.d/10-kubeadm.conf", "/etc/containerd/config.toml", "/etc/containerd/certs.d/docker.io/hosts.toml",
-		units + "/containerd.service.d/10-millwright.conf", "/etc/modules-load.d/millwright.conf", "/etc/sysctl.d/99-zz-millwright.conf",
-		"/etc/systemd/logind.conf.d/zz-millwright.conf", "/etc/systemd/journald.conf.d/millwright.conf", "/etc/flatcar/update.conf",
-		"/opt/bin/millwright-bootstrap", units + "/millwright-cleanup.path", units + "/kubelet.service", units + "/millwright-bootstrap.service",
-	} {
-		if _, has := n.files[name]; !has {
-			t.Errorf("%s is missing", name)
-		}
-	}
-	for _, name := range []string{units + "/containerd.service", "/etc/apt/apt.conf.d/99-millwright"} {
-		if _, has := n.files[name]; has {
-			t.Errorf("%s is there", name)
-		}
-	}
-	for _, unit := range []string{"containerd.service", "kubelet.service", "millwright-bootstrap.service", "millwright-cleanup.path"} {
-		if !n.enabled[unit] {
-			t.Errorf("%s does not start", unit)
-		}
-	}
-	if n.enabled["docker.service"] || n.enabled["docker.socket"] {
-		t.Error("docker runs a second containerd")
-	}
 }
 
 func TestLIFE2_ScriptsPassShellcheck(t *testing.T) {
