@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -171,5 +172,64 @@ func TestLIFE2_AGoldenImageNeedsNoNetwork(t *testing.T) {
 	write(t, filepath.Join(i.root, "usr/bin/containerd"), string(script("containerd x 1.7.28 y")), 0o755)
 	if out, err = i.run(t); err == nil || !strings.Contains(out, "containerd: downloading") {
 		t.Errorf("containerd 1.7 is taken: %v\n%s", err, out)
+	}
+}
+
+// redirector answers with what a mirror has, and sends all else to another server.
+type redirector struct {
+	mirror artifacts
+	to     string
+}
+
+func (r redirector) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if _, found := r.mirror[request.URL.Path]; found {
+		r.mirror.ServeHTTP(w, request)
+		return
+	}
+	http.Redirect(w, request, r.to+request.URL.Path, http.StatusFound)
+}
+
+func TestLIFE2_NoRedirectLeavesHTTPS(t *testing.T) {
+	kubelet := script("Kubernetes v1.36.3")
+	sums := artifacts{"/kubelet.sha256": []byte(sum(kubelet))}
+	mirror := artifacts{"/kubelet": kubelet, "/kubelet.sha256": sums["/kubelet.sha256"]}
+	plain := httptest.NewServer(mirror)
+	defer plain.Close()
+	encrypted := httptest.NewTLSServer(mirror)
+	defer encrypted.Close()
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	write(t, authority, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: encrypted.Certificate().Raw})), 0o644)
+	t.Setenv("CURL_CA_BUNDLE", authority)
+	t.Setenv("SSL_CERT_FILE", authority)
+
+	for _, c := range []struct {
+		name, to  string
+		begin     func(http.Handler) *httptest.Server
+		mirror    artifacts
+		digest    string
+		installed bool
+	}{
+		{"https to https, as GitHub does", encrypted.URL, httptest.NewTLSServer, nil, "-", true},
+		{"https to http", plain.URL, httptest.NewTLSServer, nil, "-", false},
+		{"https to http, the sum itself by https", plain.URL, httptest.NewTLSServer, sums, "-", false},
+		{"https to http, pinned", plain.URL, httptest.NewTLSServer, nil, sum(kubelet), false},
+		{"http to https, pinned", encrypted.URL, httptest.NewServer, nil, sum(kubelet), true},
+		{"http to http, pinned", plain.URL, httptest.NewServer, nil, sum(kubelet), true},
+	} {
+		server := c.begin(redirector{mirror: c.mirror, to: c.to})
+		defer server.Close()
+		for tool, asked := range map[string]string{"curl": "command -v curl", "python3": "command -v no-curl"} {
+			t.Run(c.name+", by "+tool, func(t *testing.T) {
+				i := newInstallation(t)
+				i.program = strings.ReplaceAll(i.program, "command -v curl", asked)
+				write(t, filepath.Join(i.root, "etc/millwright/artifacts"), fmt.Sprintln(runtime.GOARCH, "kubelet", "1.36.3", "file", i.root+"/opt/bin",
+					server.URL+"/kubelet", server.URL+"/kubelet.sha256", c.digest), 0o644)
+				out, err := i.run(t)
+				refused := strings.Contains(out, "redirected to http:") || strings.Contains(out, `Protocol "http" `)
+				if installed := err == nil; installed != c.installed || refused == installed {
+					t.Errorf("the kubelet is installed: %t\n%s", installed, out)
+				}
+			})
+		}
 	}
 }
