@@ -1,7 +1,7 @@
 // Command millwright is Millwright at hand. `rollout` is for those who have MachineDeployments,
-// `drivers`, `userdata` and `uninstall` for those who run the manager. `dev` and `demo` run all of
-// it on this machine, and `driver init` begins a driver. Under the name kubectl-millwright it is a
-// plugin of kubectl.
+// `drivers`, `userdata`, `artifacts` and `uninstall` for those who run the manager. `dev` and `demo`
+// run all of it on this machine, and `driver init` begins a driver. Under the name
+// kubectl-millwright it is a plugin of kubectl.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl millwright"}
 	}
-	root.AddCommand(devCommand(), demoCommand(), driverCommand(), driversCommand(), rolloutCommand(), uninstallCommand(), userDataCommand())
+	root.AddCommand(artifactsCommand(), devCommand(), demoCommand(), driverCommand(), driversCommand(), rolloutCommand(), uninstallCommand(), userDataCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "millwright:", err)
 		os.Exit(1)

@@ -75,18 +75,26 @@ func Artifacts(system clusterv1alpha1.OperatingSystem, kubelet string) []Artifac
 }
 
 // artifactFiles is the list that millwright-bootstrap reads: architecture, name, version, kind,
-// directory, URL, URL of the sums, digest; "-" stands for none.
+// directory, URL, URL of the sums, digest; "-" stands for none. What is of the kind image is not
+// downloaded. A mirror by plain http may have one architecture only: machines of the other one need
+// an image that has everything.
 func artifactFiles(m *clusterv1alpha1.Machine, c Config) ([]File, error) {
 	base, err := artifactBase(c)
 	if err != nil {
 		return nil, err
 	}
 	system := m.Spec.ProviderSpec.Value.OperatingSystem
+	all := Artifacts(system, m.Spec.Versions.Kubelet)
+	mirrored := pinnedArchitectures(all, c.Digests)
 	var lines strings.Builder
-	for _, a := range Artifacts(system, m.Spec.Versions.Kubelet) {
+	for _, a := range all {
 		digest := c.Digests[a.Location]
 		if digest == "" && strings.HasPrefix(base, "http:") {
 			if a.Name == "crictl" {
+				continue
+			}
+			if len(mirrored) > 0 && !mirrored[a.Architecture] {
+				fmt.Fprintln(&lines, a.Architecture, a.Name, a.Version, "image", a.Directory, "-", "-", "-")
 				continue
 			}
 			return nil, fmt.Errorf("artifacts.mirror %s: plain http needs a digest of %s: name a digestsConfigMap that has it, or use https",
@@ -104,6 +112,17 @@ func artifactFiles(m *clusterv1alpha1.Machine, c Config) ([]File, error) {
 		}
 	}
 	return []File{{Path: "/etc/millwright/artifacts", Content: lines.String()}}, nil
+}
+
+// pinnedArchitectures are those of which any artifact has a digest.
+func pinnedArchitectures(all []Artifact, digests map[string]string) map[string]bool {
+	pinned := map[string]bool{}
+	for _, a := range all {
+		if digests[a.Location] != "" {
+			pinned[a.Architecture] = true
+		}
+	}
+	return pinned
 }
 
 // artifactBase is what comes before an artifact's location.

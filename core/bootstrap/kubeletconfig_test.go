@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -98,5 +99,16 @@ func TestLIFE2_ArtifactsComeFromWhereTheyAreSaidToBe(t *testing.T) {
 	_, err = artifactFiles(worker(), cluster(func(c *Config) { c.ArtifactMirror = "http://mirror.example.com" }))
 	if err == nil || !strings.Contains(err.Error(), "digestsConfigMap") {
 		t.Errorf("plain http without digests: %v", err)
+	}
+	maps.DeleteFunc(digests, func(location, _ string) bool { return strings.Contains(location, "arm64") })
+	half := cluster(func(c *Config) { c.ArtifactMirror, c.Digests = "http://mirror.example.com", digests })
+	files, err = artifactFiles(worker(), half)
+	if err != nil || !strings.Contains(files[0].Content, "\narm64 runc "+runcVersion+" image /usr/local/sbin - - -\n") ||
+		strings.Contains(files[0].Content, "\narm64 crictl") || strings.Contains(files[0].Content, "\namd64 runc "+runcVersion+" image") {
+		t.Errorf("plain http with digests of one architecture: %v\n%s", err, files[0].Content)
+	}
+	delete(digests, "dl.k8s.io/v1.36.3/bin/linux/amd64/kubelet")
+	if _, err = artifactFiles(worker(), half); err == nil || !strings.Contains(err.Error(), "amd64/kubelet") {
+		t.Errorf("plain http without the kubelet's digest: %v", err)
 	}
 }

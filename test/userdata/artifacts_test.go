@@ -17,7 +17,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
 )
 
 // artifacts are what a mirror has, by path.
@@ -232,4 +235,68 @@ func TestLIFE2_NoRedirectLeavesHTTPS(t *testing.T) {
 			})
 		}
 	}
+}
+
+// millwright is the command. make build builds it.
+const millwright = "../../bin/millwright"
+
+// What `millwright artifacts` prints and downloads, of one architecture, is served by plain http.
+func TestLIFE2_AMirrorByPlainHTTPSetsUpAMachine(t *testing.T) {
+	server := httptest.NewTLSServer(everyArtifact(t))
+	defer server.Close()
+	folder, authority := t.TempDir(), filepath.Join(t.TempDir(), "ca.pem")
+	write(t, authority, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), 0o644)
+	command := exec.CommandContext(t.Context(), millwright, "artifacts", "--kubelet=1.36.3", "--operating-system=ubuntu",
+		"--architecture="+runtime.GOARCH, "--from="+server.URL, "--download="+folder)
+	command.Env = append(os.Environ(), "SSL_CERT_FILE="+authority)
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	if err := command.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	var printed corev1.ConfigMap
+	decode(t, out.String(), &printed)
+
+	mirror := httptest.NewServer(http.FileServer(http.Dir(folder)))
+	defer mirror.Close()
+	s := allOptions(clusterv1alpha1.OperatingSystemUbuntu)
+	s.config.ArtifactMirror, s.config.Digests = mirror.URL, bootstrap.ReadDigests(printed.Data[bootstrap.DigestsKey])
+	list := boot(t, clusterv1alpha1.OperatingSystemUbuntu, render(t, s)).files["/etc/millwright/artifacts"].content
+	i := newInstallation(t)
+	for _, directory := range []string{"/opt/bin", "/opt/cni/bin", "/usr/local/sbin", "/usr/local"} {
+		list = strings.ReplaceAll(list, " "+directory+" ", " "+i.root+directory+" ")
+	}
+	write(t, filepath.Join(i.root, "etc/millwright/artifacts"), list, 0o644)
+	if output, err := i.run(t); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+	for _, program := range []string{"opt/bin/kubelet", "usr/local/bin/containerd", "usr/local/sbin/runc", "opt/cni/bin/portmap"} {
+		if _, err := os.Stat(filepath.Join(i.root, program)); err != nil {
+			t.Error(err)
+		}
+	}
+	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
+	i.program = strings.Replace(i.program, "machine=$(uname -m)", "machine="+other, 1)
+	if err := os.Remove(filepath.Join(i.root, "opt/bin/kubelet")); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := i.run(t); err == nil || !strings.Contains(output, "kubelet: the image must bring version 1.36.3") {
+		t.Errorf("the mirror lacks the other architecture: %v\n%s", err, output)
+	}
+}
+
+// everyArtifact are those of a machine with Ubuntu, and their sums.
+func everyArtifact(t *testing.T) artifacts {
+	t.Helper()
+	contents := map[string][]byte{
+		"kubelet": script("Kubernetes v1.36.3"), "runc": script("runc"), "crictl": archive(t, map[string][]byte{"crictl": script("")}),
+		"containerd": archive(t, map[string][]byte{"bin/containerd": script("containerd x v2.3.7 y"), "bin/containerd-shim-runc-v2": script("")}),
+		"cni":        archive(t, map[string][]byte{"./loopback": script(""), "./host-local": script(""), "./portmap": script("")}),
+	}
+	all := artifacts{}
+	for _, a := range bootstrap.Artifacts(clusterv1alpha1.OperatingSystemUbuntu, "1.36.3") {
+		all["/"+a.Location] = contents[a.Name]
+		all["/"+a.Sums] = fmt.Appendf(all["/"+a.Sums], "%s  %s\n", sum(contents[a.Name]), filepath.Base(a.Location))
+	}
+	return all
 }

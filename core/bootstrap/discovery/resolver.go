@@ -174,9 +174,6 @@ func (r *Resolver) lastFacts() (last facts, isDue bool) {
 	return r.facts, true
 }
 
-// digestsKey is the key of a ConfigMap of digests.
-const digestsKey = "sha256sums"
-
 // readDigests reads the ConfigMap of digests, at most once a minute.
 func (r *Resolver) readDigests(ctx context.Context, name types.NamespacedName) (map[string]string, error) {
 	r.mu.Lock()
@@ -193,14 +190,9 @@ func (r *Resolver) readDigests(ctx context.Context, name types.NamespacedName) (
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s: %w", name, err)
 	}
-	digests := map[string]string{}
-	for line := range strings.Lines(list.Data[digestsKey]) {
-		if fields := strings.Fields(line); len(fields) == 2 {
-			digests[strings.TrimPrefix(fields[1], "*")] = fields[0]
-		}
-	}
+	digests := bootstrap.ReadDigests(list.Data[bootstrap.DigestsKey])
 	if len(digests) == 0 {
-		return nil, &IncompleteError{Message: fmt.Sprintf("ConfigMap %s: key %s has no line \"SHA256  HOST/PATH\"", name, digestsKey)}
+		return nil, &IncompleteError{Message: fmt.Sprintf("ConfigMap %s: key %s has no line \"SHA256  HOST/PATH\"", name, bootstrap.DigestsKey)}
 	}
 	r.digests[name] = digestList{digests: digests, read: now}
 	return digests, nil
