@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +39,8 @@ func userDataCommand() *cobra.Command {
 		Use:   "userdata -f FILE",
 		Short: "Print the user data that a machine would get, with its token masked",
 		Long: "Print the user data that a machine would get, with its token masked. FILE holds a Machine, MachineSet or MachineDeployment, and its\n" +
-			"Cluster if that is not applied yet. Give the --node- flags that the manager has. What neither says is read from the cluster.",
+			"Cluster and its ConfigMap of digests if those are not applied yet. Give the --node- flags that the manager has. What neither says is read from\n" +
+			"the cluster; none is needed where they say the API server, its CA and the cluster's DNS.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := nodes.Config()
@@ -55,6 +58,9 @@ func userDataCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if given.unread != nil {
+				stepLog().Warn("the cluster could not be asked: where nobody says, the user data has defaults", "error", given.unread)
+			}
 			_, err = command.OutOrStdout().Write(append(bytes.TrimRight(data, "\n"), '\n'))
 			return err
 		},
@@ -65,11 +71,14 @@ func userDataCommand() *cobra.Command {
 	return command
 }
 
-// manifests are a machine and the Clusters beside it. What is not among them is read from cluster.
+// manifests are a machine and what stands beside it. What is not among them is read from cluster.
 type manifests struct {
-	machine  *clusterv1alpha1.Machine
-	clusters []*clusterv1alpha1.Cluster
-	cluster  reader
+	machine    *clusterv1alpha1.Machine
+	clusters   []*clusterv1alpha1.Cluster
+	configMaps []*corev1.ConfigMap
+	cluster    reader
+	// unread is why the cluster could not be asked.
+	unread error
 }
 
 // reader is a client, or why there is none.
@@ -83,26 +92,47 @@ func (m *manifests) userData(ctx context.Context, flags bootstrap.Config) ([]byt
 	config, err := discovery.New(discovery.Options{
 		Flags: flags, Management: m, ConfigMaps: m, Workload: m, Clock: clock.RealClock{},
 	}).Config(ctx, m.machine)
-	if err != nil {
-		return nil, err
+	var data []byte
+	if err == nil {
+		data, err = bootstrap.Render(m.machine, config, maskedToken)
 	}
-	return bootstrap.Render(m.machine, config, maskedToken)
+	if err != nil && m.unread != nil {
+		return nil, fmt.Errorf("%w; the cluster could not be asked: %w", err, m.unread)
+	}
+	return data, err
 }
 
-// Get returns a Cluster of the file, and all else from the cluster.
+// Get returns a Cluster or ConfigMap of the file, and all else from the cluster. One that cannot be
+// asked has nothing, and is asked once.
 func (m *manifests) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
-	if wanted, is := into.(*clusterv1alpha1.Cluster); is {
+	resource := "objects"
+	switch wanted := into.(type) {
+	case *clusterv1alpha1.Cluster:
+		resource = "clusters"
 		for _, c := range m.clusters {
 			if c.Name == key.Name {
 				c.DeepCopyInto(wanted)
 				return nil
 			}
 		}
+	case *corev1.ConfigMap:
+		resource = "configmaps"
+		for _, c := range m.configMaps {
+			if c.Name == key.Name && (c.Namespace == key.Namespace || c.Namespace == "" || key.Namespace == "") {
+				c.DeepCopyInto(wanted)
+				return nil
+			}
+		}
 	}
-	if m.cluster.err != nil {
-		return m.cluster.err
+	err := m.cluster.err
+	if err == nil && m.unread == nil {
+		err = m.cluster.client.Get(ctx, key, into, o...)
 	}
-	return m.cluster.client.Get(ctx, key, into, o...)
+	if m.unread == nil && (err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || ctx.Err() != nil) {
+		return err
+	}
+	m.unread = cmp.Or(m.unread, err)
+	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, key.Name)
 }
 
 // List is of no use here.
@@ -166,6 +196,10 @@ func (m *manifests) add(document []byte) error {
 	case "Cluster":
 		c := &clusterv1alpha1.Cluster{}
 		m.clusters = append(m.clusters, c)
+		return yaml.UnmarshalStrict(document, c)
+	case "ConfigMap":
+		c := &corev1.ConfigMap{}
+		m.configMaps = append(m.configMaps, c)
 		return yaml.UnmarshalStrict(document, c)
 	default:
 		return nil

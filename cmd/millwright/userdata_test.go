@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -46,7 +47,8 @@ func TestUserDataOfADeploymentNeedsNoCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := given.userData(t.Context(), bootstrap.Config{CABundle: []byte(ca), ClientCABundle: []byte(ca)})
+	given.cluster.err = errUnreachable
+	data, err := given.userData(t.Context(), bootstrap.Config{CABundle: []byte(ca)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +56,55 @@ func TestUserDataOfADeploymentNeedsNoCluster(t *testing.T) {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the user data lacks %q", want)
 		}
+	}
+	if !errors.Is(given.unread, errUnreachable) {
+		t.Errorf("nothing says that the cluster was not asked: %v", given.unread)
+	}
+}
+
+var errUnreachable = errors.New("there is no kubeconfig")
+
+// What the file and the flags say is enough, or the error names what is missing and why the cluster
+// does not say it.
+func TestUserDataNamesWhatIsMissing(t *testing.T) {
+	flags := bootstrap.Config{Server: "https://api.example.com:6443", CABundle: []byte(ca), ClusterDNS: []string{"10.96.0.10"}}
+	machine := "kind: Machine\nmetadata: {name: a}\nspec:\n  versions: {kubelet: 1.36.3}\n  providerSpec: {value: {operatingSystem: flatcar}}\n"
+	pinned := machine + "  clusterRef: {name: one}\n---\nkind: Cluster\nmetadata: {name: one, namespace: infra}\n" +
+		"spec: {bootstrap: {artifacts: {mirror: 'http://mirror.example.com', digestsConfigMap: {name: digests}}}}\n"
+	digests := bootstrap.WriteDigests(map[string]string{"dl.k8s.io/v1.36.3/bin/linux/amd64/kubelet": strings.Repeat("a", 64)})
+	for name, c := range map[string]struct {
+		text   string
+		config bootstrap.Config
+		names  string
+	}{
+		"all is given":        {machine, flags, ""},
+		"nothing is given":    {machine, bootstrap.Config{}, "--node-api-server"},
+		"no CA":               {machine, bootstrap.Config{Server: flags.Server, ClusterDNS: flags.ClusterDNS}, "unknown is the API server's CA"},
+		"no DNS":              {machine, bootstrap.Config{Server: flags.Server, CABundle: flags.CABundle}, "unknown is the address of the cluster's DNS"},
+		"no Cluster":          {machine + "  clusterRef: {name: one}\n", flags, "there is no Cluster one"},
+		"no ConfigMap":        {pinned, flags, `digestsConfigMap of the Cluster: configmaps "digests" not found`},
+		"a digest is missing": {pinned + "---\nkind: ConfigMap\nmetadata: {name: digests}\ndata: {sha256sums: '" + digests + "\n'}\n", flags, "needs a digest of github.com/containernetworking"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given, err := readManifests("-", strings.NewReader(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			given.cluster.err = errUnreachable
+			data, err := given.userData(t.Context(), c.config)
+			if c.names == "" {
+				if err != nil || !strings.Contains(string(data), `"version":"3.4.0"`) {
+					t.Errorf("%v, %.40q", err, data)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.names) || data != nil {
+				t.Errorf("error %v, want one that names %q", err, c.names)
+			}
+			if given.unread != nil && !errors.Is(err, errUnreachable) {
+				t.Errorf("error %v does not say that the cluster could not be asked", err)
+			}
+		})
 	}
 }
 
