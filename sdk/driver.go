@@ -34,8 +34,10 @@ type Info struct {
 	Version string
 	// ProviderIDPrefix is what every provider_id begins with, e.g. "openstack:///". Required.
 	ProviderIDPrefix string
-	// NoCloudController says that there is no cloud controller manager for the provider: core
-	// initialises Nodes.
+	// NoCloudController says that no cloud controller manager for the provider is known, so that
+	// core initialises Nodes: it sets their providerID to the machine's provider_id and takes the
+	// taint node.cloudprovider.kubernetes.io/uninitialized away. With false, a Node with that taint
+	// is not Running until a cloud controller manager has done both.
 	NoCloudController bool
 	// Limits may be nil: then core's defaults hold. Declare CreateSettle: without it a machine
 	// whose create had no known outcome is kept for five minutes after its delete.

@@ -45,7 +45,7 @@ func TestCapabilitiesFollowFromTheInterfaces(t *testing.T) {
 	limits := &driverv1alpha1.Limits{MaxConcurrentRequests: 7, MaxUserDataBytes: 16}
 	info := func() sdk.Info {
 		i := goodInfo()
-		i.Limits = limits
+		i.Limits, i.NoCloudController = limits, true
 		return i
 	}
 	cases := map[string]struct {
@@ -62,7 +62,7 @@ func TestCapabilitiesFollowFromTheInterfaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &driverv1alpha1.GetCapabilitiesResponse{Features: tc.want, Limits: limits, ProviderIdPrefix: prefix}
+			want := &driverv1alpha1.GetCapabilitiesResponse{Features: tc.want, Limits: limits, ProviderIdPrefix: prefix, NoCloudController: true}
 			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 				t.Errorf("GetCapabilities (-want +got):\n%s", diff)
 			}

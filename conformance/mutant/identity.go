@@ -34,6 +34,9 @@ func ofIdentity() []Mutant {
 		{Name: "changing-capabilities", Check: "identity/stable", mutate: counted(func(a *capabilities, n int64) {
 			a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(time.Duration(n))}
 		})},
+		{Name: "changing-cloud-controller", Check: "identity/stable", mutate: counted(func(a *capabilities, n int64) {
+			a.NoCloudController = n%2 == 0
+		})},
 		{Name: "endless-settle", Check: "identity/stable", mutate: answered(func(a *capabilities) {
 			a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(contract.MaxCreateSettle + time.Second)}
 		})},
