@@ -82,6 +82,19 @@ func TestLIFE2_UbuntuGetsWhatANodeNeeds(t *testing.T) {
 	}
 }
 
+// A kubelet before 1.32 does not answer systemd's watchdog, which would kill it again and again.
+func TestLIFE2_OnlyAKubeletThatAnswersHasAWatchdog(t *testing.T) {
+	for kubelet, want := range map[string]bool{"1.30.3": false, "v1.31.14": false, "1.32.0": true, "v1.36.3": true} {
+		data, err := Render(worker(func(m *clusterv1alpha1.Machine) { m.Spec.Versions.Kubelet = kubelet }), cluster(), token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(data), "WatchdogSec="); got != want {
+			t.Errorf("kubelet %s has a watchdog: %t", kubelet, got)
+		}
+	}
+}
+
 // TestRenderRefuses: what cannot be rendered is named.
 func TestRenderRefuses(t *testing.T) {
 	var many []string

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
@@ -17,6 +19,7 @@ import (
 //	ubuntu, flatcar      machines of this operating system
 //	autoupdate/SYSTEM    with disableAutoUpdate
 //	metadata             with blockMetadata
+//	watchdog             with a kubelet that tells systemd that it is alive
 //
 //go:embed all:static
 var static embed.FS
@@ -37,12 +40,22 @@ func (all *contents) addStatic(m *clusterv1alpha1.Machine, c Config) error {
 	if c.BlockMetadata {
 		folders = append(folders, "metadata")
 	}
+	if hasWatchdog(m.Spec.Versions.Kubelet) {
+		folders = append(folders, "watchdog")
+	}
 	for _, folder := range folders {
 		if err := all.addFolder(path.Join("static", folder)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasWatchdog says whether the kubelet answers systemd's watchdog. One that does not would be killed
+// every half minute. Source: https://kubernetes.io/docs/reference/node/systemd-watchdog.
+func hasWatchdog(kubelet string) bool {
+	v, err := version.ParseSemantic(kubelet)
+	return err == nil && v.AtLeast(version.MajorMinor(1, 32))
 }
 
 func (all *contents) addFolder(folder string) error {

@@ -261,7 +261,7 @@ var expected = func() map[string]bool {
 		"/etc/apt/apt.conf.d/95-millwright-proxy", "/etc/chrony/sources.d/millwright.sources",
 		"/usr/local/share/ca-certificates/millwright-0.crt", "/etc/ssl/certs/millwright-0.pem",
 		units + "/containerd.service", units + "/containerd.service.d/10-millwright.conf", units + "/kubelet.service",
-		units + "/kubelet.service.d/10-kubeadm.conf", units + "/millwright-bootstrap.service", units + "/millwright-report.service",
+		units + "/kubelet.service.d/10-kubeadm.conf", units + "/kubelet.service.d/20-watchdog.conf", units + "/millwright-bootstrap.service", units + "/millwright-report.service",
 		units + "/millwright-cleanup.service", units + "/millwright-cleanup.path", units + "/millwright-metadata.service",
 	} {
 		names[name] = true

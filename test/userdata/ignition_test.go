@@ -167,6 +167,7 @@ var flatcarFiles = map[string]int{
 	units + "/containerd.service.d/10-millwright.conf": 0o644,
 	units + "/kubelet.service":                         0o644,
 	units + "/kubelet.service.d/10-kubeadm.conf":       0o644,
+	units + "/kubelet.service.d/20-watchdog.conf":      0o644,
 	units + "/millwright-bootstrap.service":            0o644,
 	units + "/millwright-cleanup.path":                 0o644,
 	units + "/millwright-cleanup.service":              0o644,
