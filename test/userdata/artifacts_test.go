@@ -300,3 +300,19 @@ func everyArtifact(t *testing.T) artifacts {
 	}
 	return all
 }
+
+// cloud-init writes the time servers after those who ask them have begun.
+func TestLIFE2_OwnTimeServersAreAskedAtTheFirstBoot(t *testing.T) {
+	i := newInstallation(t)
+	servers := "/etc/systemd/timesyncd.conf.d/millwright.conf"
+	i.program = strings.ReplaceAll(strings.TrimSuffix(i.program, "install_artifacts\n"), servers, i.root+servers) +
+		"systemctl() { echo \"systemctl $*\"; }\nset_clock 2>/dev/null\n"
+	if out, err := i.run(t); err != nil || out != "" {
+		t.Errorf("without time servers: %v\n%s", err, out)
+	}
+	write(t, filepath.Join(i.root, servers), "[Time]\nNTP=ntp.example.com\n", 0o644)
+	want := "systemctl try-restart systemd-timesyncd.service\nsystemctl try-restart chrony.service\n"
+	if out, err := i.run(t); err != nil || out != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
