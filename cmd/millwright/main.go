@@ -1,6 +1,6 @@
 // Command millwright is Millwright at hand. `rollout` is for those who have MachineDeployments,
-// `drivers`, `userdata`, `artifacts` and `uninstall` for those who run the manager. `dev` and `demo`
-// run all of it on this machine, and `driver init` begins a driver. Under the name
+// `artifacts`, `drivers`, `userdata` and `uninstall` for those who run the manager. `dev` and
+// `demo` run all of it on this machine, and `driver init` begins a driver. Under the name
 // kubectl-millwright it is a plugin of kubectl.
 package main
 

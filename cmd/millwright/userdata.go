@@ -105,34 +105,44 @@ func (m *manifests) userData(ctx context.Context, flags bootstrap.Config) ([]byt
 // Get returns a Cluster or ConfigMap of the file, and all else from the cluster. One that cannot be
 // asked has nothing, and is asked once.
 func (m *manifests) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
-	resource := "objects"
+	resource, found := m.given(key, into)
+	if found {
+		return nil
+	}
+	if m.unread == nil {
+		err := m.cluster.err
+		if err == nil {
+			err = m.cluster.client.Get(ctx, key, into, o...)
+		}
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || ctx.Err() != nil {
+			return err
+		}
+		m.unread = err
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, key.Name)
+}
+
+// given looks in the file for an object of a resource. One without a namespace is in any.
+func (m *manifests) given(key client.ObjectKey, into client.Object) (resource string, found bool) {
 	switch wanted := into.(type) {
 	case *clusterv1alpha1.Cluster:
-		resource = "clusters"
 		for _, c := range m.clusters {
 			if c.Name == key.Name {
 				c.DeepCopyInto(wanted)
-				return nil
+				return "clusters", true
 			}
 		}
+		return "clusters", false
 	case *corev1.ConfigMap:
-		resource = "configmaps"
 		for _, c := range m.configMaps {
 			if c.Name == key.Name && (c.Namespace == key.Namespace || c.Namespace == "" || key.Namespace == "") {
 				c.DeepCopyInto(wanted)
-				return nil
+				return "configmaps", true
 			}
 		}
+		return "configmaps", false
 	}
-	err := m.cluster.err
-	if err == nil && m.unread == nil {
-		err = m.cluster.client.Get(ctx, key, into, o...)
-	}
-	if m.unread == nil && (err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || ctx.Err() != nil) {
-		return err
-	}
-	m.unread = cmp.Or(m.unread, err)
-	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, key.Name)
+	return "objects", false
 }
 
 // List is of no use here.

@@ -51,8 +51,8 @@ func (all *contents) addStatic(m *clusterv1alpha1.Machine, c Config) error {
 	return nil
 }
 
-// hasWatchdog says whether the kubelet answers systemd's watchdog. One that does not would be killed
-// every half minute. Source: https://kubernetes.io/docs/reference/node/systemd-watchdog.
+// hasWatchdog says whether the kubelet answers systemd's watchdog. One that does not would be
+// killed every half minute. Source: https://kubernetes.io/docs/reference/node/systemd-watchdog.
 func hasWatchdog(kubelet string) bool {
 	v, err := version.ParseSemantic(kubelet)
 	return err == nil && v.AtLeast(version.MajorMinor(1, 32))
