@@ -99,12 +99,12 @@ const ReasonMachineReady = "MachineReady"
 const (
 	// ReasonBootstrapRendered (True): the user data can be rendered.
 	ReasonBootstrapRendered = "BootstrapRendered"
+	// ReasonBootstrapTokenCreated (True): the user data can be rendered, and a bootstrap
+	// token went with it, or is about to. It is written before the cloud is first asked.
+	ReasonBootstrapTokenCreated = "TokenCreated"
 	// ReasonBootstrapTokenDeleted (True): the user data has served. The machine's Node
 	// is there, and its bootstrap token was deleted.
 	ReasonBootstrapTokenDeleted = "TokenDeleted"
-	// ReasonBootstrapTokenMissing (True): the VM was asked for, its Node is not there,
-	// and there is no bootstrap token. A VM that was made to join with one never does.
-	ReasonBootstrapTokenMissing = "TokenMissing"
 	// ReasonKubeletTooOld (True): the user data can be rendered, for a kubelet that
 	// is further behind the API server than Kubernetes supports.
 	ReasonKubeletTooOld = "KubeletTooOld"
@@ -255,6 +255,10 @@ const (
 	// Final: the machine is Failed and its MachineSet replaces it. Where the driver reads
 	// consoles, the message ends with the last lines of the VM's.
 	ReasonJoinTimeout = "JoinTimeout"
+	// ReasonTokenMissing (False): the bootstrap token is gone before the VM has joined. A VM whose
+	// kubelet has no certificate yet never joins: the machine is Failed, and its MachineSet
+	// replaces it. Where nobody knows of a VM, the driver is asked first whether there is one.
+	ReasonTokenMissing = "TokenMissing"
 	// ReasonNodeConflict (False): more than one Node, or one that is another
 	// Machine's, fits this machine.
 	ReasonNodeConflict = "NodeConflict"

@@ -32,12 +32,15 @@ func decideBootstrap(s State, d decision) (decision, bool) {
 	return d, false
 }
 
-// renderedReason is the reason of a machine with whose user data nothing is wrong. That of a
-// machine that runs stays as it is, but for a warning that is over.
+// renderedReason is the reason of a machine with whose user data nothing is wrong. It tells what
+// became of the token, also once something else that was wrong is mended (hadToken).
 func renderedReason(s State) string {
 	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
-	if isTokenDeleted(s) && recorded != clusterv1alpha1.ReasonBootstrapRendered {
+	switch {
+	case isTokenDeleted(s) && recorded != clusterv1alpha1.ReasonBootstrapRendered:
 		return clusterv1alpha1.ReasonBootstrapTokenDeleted
+	case hadToken(s):
+		return clusterv1alpha1.ReasonBootstrapTokenCreated
 	}
 	return clusterv1alpha1.ReasonBootstrapRendered
 }
@@ -69,7 +72,7 @@ func decideCreate(s State, d decision) (decision, bool) {
 		d.phase = clusterv1alpha1.MachinePhaseUnknown
 		return d, true
 	}
-	return decideFirst(s, d, afterFailedCreate, awaitCreated, awaitUserData, awaitCreateTurn, startCreate)
+	return decideFirst(s, d, afterFailedCreate, awaitCreated, awaitUserData, awaitNoInstance, awaitCreateTurn, startCreate)
 }
 
 // awaitDriver waits for a driver where there is none.
@@ -89,16 +92,20 @@ func awaitCreateTurn(s State, d decision) (decision, bool) {
 	return awaitTurn(s, d)
 }
 
-// startCreate starts a create. The status says so before the first one. A create that an earlier
-// process may have sent is in doubt until this one's outcome is known.
+// startCreate starts a create. The status says so before the first one, and that a token goes with
+// it. A create that an earlier process may have sent is in doubt until this one's outcome is known.
 func startCreate(s State, d decision) (decision, bool) {
 	if s.Machine.Status.LastOperation == nil {
 		d = d.debounce("", 0).instanceIs(clusterv1alpha1.ReasonInstanceCreating)
 		d.phase = clusterv1alpha1.MachinePhaseProvisioning
 		d.operation = clusterv1alpha1.LastOperation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationProcessing}
+		if d.bootstrapReason == clusterv1alpha1.ReasonBootstrapRendered {
+			d.bootstrapReason = clusterv1alpha1.ReasonBootstrapTokenCreated
+		}
 	} else if s.Memory.Last == nil {
 		d.Memory.MaybeCreated, d.Memory.UncertainAt = true, s.Driver.LeadingSince
 	}
+	d.NewToken = !hadToken(s) || isTokenLost(s)
 	d.Memory.Attempted, d.Memory.AttemptedAt = instance.Create, s.Now
 	return d.act(Create)
 }
@@ -194,9 +201,8 @@ func describeBootstrapReady(s State, d decision) metav1.Condition {
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning)
 	case clusterv1alpha1.ReasonBootstrapRendered:
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The user data can be rendered.")
-	case clusterv1alpha1.ReasonBootstrapTokenMissing:
-		return condition(typ, metav1.ConditionTrue, d.bootstrapReason,
-			"There is no bootstrap token of this machine any more, or never was: a VM that needs one to join never joins. Delete the Machine then.")
+	case clusterv1alpha1.ReasonBootstrapTokenCreated:
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The VM gets user data with a bootstrap token.")
 	case clusterv1alpha1.ReasonBootstrapTokenDeleted:
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The machine's Node is there; its bootstrap token is deleted.")
 	}

@@ -85,10 +85,16 @@ func describeFailure(s State, d decision, described Status) metav1.Condition {
 	if d.phase != clusterv1alpha1.MachinePhaseFailed || s.Machine.Status.Phase == d.phase || hadNode(s, d) {
 		return metav1.Condition{}
 	}
-	if d.nodeReason == clusterv1alpha1.ReasonJoinTimeout {
+	if hasNotJoined(d.nodeReason) {
 		return described.Condition(clusterv1alpha1.ConditionNodeReady)
 	}
 	return described.Condition(clusterv1alpha1.ConditionInstanceReady)
+}
+
+// hasNotJoined says whether a reason of NodeReady is one for which a machine fails: its VM did not
+// join, or never can.
+func hasNotJoined(reason string) bool {
+	return reason == clusterv1alpha1.ReasonJoinTimeout || reason == clusterv1alpha1.ReasonTokenMissing
 }
 
 // describeReady sums the other conditions up.
@@ -104,7 +110,7 @@ func describeReady(s Status, isDeleting bool) metav1.Condition {
 	types := []string{
 		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ConditionNodeReady,
 	}
-	if s.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout {
+	if hasNotJoined(s.Condition(clusterv1alpha1.ConditionNodeReady).Reason) {
 		// What failed the machine goes before what merely was not done when it did.
 		slices.Reverse(types)
 	}

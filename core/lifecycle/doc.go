@@ -34,10 +34,12 @@
 //   - Patience. What is late is late by a clock that runs only while things can be observed:
 //     nothing is given up because a driver, the API server or this process was away.
 //   - Token. A machine that is Running has no bootstrap token, and none is left when the machine is
-//     over. While a VM may still need it, it is extended.
+//     over. While a VM may still need it, it is extended. No second one is minted while a VM may
+//     have the first; a VM that has lost its token fails its machine.
 //   - Forgotten. A machine that somebody with the right to do so gives up goes without its VM. What
 //     it leaves behind is written down before.
-//   - Brake. For a paused machine nothing is done but to show that it is paused.
+//   - Brake. For a paused machine nothing is done but to show that it is paused, and to have the
+//     token last of a VM that is coming up.
 //   - No write for nothing. What passes within seconds is not written down (see debounce), and what
 //     is settled is left alone.
 package lifecycle

@@ -196,6 +196,8 @@ func describeNodeReady(s State, d decision) metav1.Condition {
 			message += " It comes back when the kubelet registers again." + startupClockNote(s)
 		}
 		return nodeNotReady(d.nodeReason, message)
+	case clusterv1alpha1.ReasonTokenMissing:
+		return nodeNotReady(d.nodeReason, describeLostToken(d))
 	case clusterv1alpha1.ReasonJoinTimeout:
 		return nodeNotReady(d.nodeReason, describeJoinTimeout(s)+describeConsole(s, d.Memory.Wait.ConsoleAskedAt))
 	}
@@ -224,6 +226,15 @@ func startupClockNote(s State) string {
 		return ""
 	}
 	return " The time for it stands still: " + s.Clock.Away + "."
+}
+
+// describeLostToken tells what follows from it that the token is lost.
+func describeLostToken(d decision) string {
+	const lost = "The machine's bootstrap token is gone, and not by Millwright, or has expired"
+	if d.phase == clusterv1alpha1.MachinePhaseFailed {
+		return lost + ". Its kubelet has no certificate: the VM can never join."
+	}
+	return lost + ". A VM that has it can never join. The driver is asked whether there is one: if not, one is created with another token."
 }
 
 // describeJoinTimeout tells why a machine failed that did not get its Node in time.

@@ -10,12 +10,18 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// decidePause: nothing is done for a paused machine, on its way in or out. What became of a call
-// that was under way is remembered. How the Node of a machine that runs is costs nothing to know,
+// decidePause: nothing is done for a paused machine, on its way in or out, but that the token of a
+// VM that is coming up lasts. What became of a call that was under way is remembered. How the Node of a machine that runs is costs nothing to know,
 // and is shown: others count on it.
 func decidePause(s State, d decision) (decision, bool) {
 	if !s.isPaused() {
 		return d, false
+	}
+	if !s.isDeleting() && s.Machine.UIDTaken == "" && s.Machine.Status.Phase != clusterv1alpha1.MachinePhaseFailed {
+		var reads bool
+		if d, reads = keepToken(s, d); reads {
+			return d, true
+		}
 	}
 	if s.Machine.Status.Condition(clusterv1alpha1.ConditionPaused).Type == "" {
 		d.Events = []Event{{Reason: clusterv1alpha1.ConditionPaused, Message: s.Machine.Paused.Message}}

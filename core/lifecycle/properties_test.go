@@ -74,6 +74,9 @@ func (w *world) inspectEnd(s *State, to Status) {
 		if node.Reason == clusterv1alpha1.ReasonJoinTimeout {
 			w.inspectLate(s)
 		}
+		if node.Reason == clusterv1alpha1.ReasonTokenMissing {
+			w.inspectShutOut()
+		}
 		if to.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceMissing && w.vm != nil {
 			w.breaks("a VM is called missing that is there")
 		}
@@ -128,7 +131,7 @@ func (w *world) inspect(s State, step Step) {
 	if drained := step.Memory.Drained; drained.Reason == clusterv1alpha1.ReasonNodeUnreachable && s.Memory.Drained != drained {
 		w.inspectUnreachable(s)
 	}
-	if paused := s.Machine.Paused != (Pause{}); paused && step.Do != Nothing {
+	if paused := s.Machine.Paused != (Pause{}); paused && step.Do != Nothing && step.Do != RenewToken {
 		w.breaks("%s for a machine that is paused", step.Do)
 	}
 	if !step.Write && step.Do == Nothing && !step.Status.Equal(s.Machine.Status) {
@@ -139,7 +142,7 @@ func (w *world) inspect(s State, step Step) {
 // inspectToken judges whether the token of a VM lasts that has yet to join: it is extended in time,
 // or somebody looks again when it has to be.
 func (w *world) inspectToken(s State, step Step) {
-	awaited := s.Machine.DeletionTimestamp.IsZero() && s.Machine.Paused == (Pause{}) && s.Machine.DeleteNow == "" && s.Node.Match != NodeFound &&
+	awaited := s.Machine.DeletionTimestamp.IsZero() && s.Machine.DeleteNow == "" && s.Node.Match != NodeFound &&
 		(step.Status.Phase == clusterv1alpha1.MachinePhaseProvisioning || step.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned)
 	if !awaited || w.vm == nil || w.vmToken == 0 || w.token == nil || w.token.serial != w.vmToken || step.Do != Nothing {
 		return
@@ -174,7 +177,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 32).Draw(t, "what") {
+	switch rapid.IntRange(0, 34).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -235,6 +238,15 @@ func (w *world) disturb(t *rapid.T) {
 		w.uninitialized = w.uninitialized && rapid.Bool().Draw(t, "awaitsCloudController")
 	case 32:
 		w.starting, w.hidden = rapid.Bool().Draw(t, "starting"), rapid.IntRange(0, 3).Draw(t, "hidden") == 0
+	case 33:
+		w.certify()
+		w.vague = rapid.IntRange(0, 3).Draw(t, "vague") == 0
+	case 34:
+		if rapid.Bool().Draw(t, "certified") {
+			w.certify()
+		}
+		w.token = nil // Somebody has deleted it.
+		w.pass(tokenRecheck)
 	}
 }
 
@@ -278,7 +290,7 @@ func (w *world) cloud(to instance.State) {
 
 // settleDown lets only good things happen, for long enough.
 func (w *world) settleDown() {
-	w.full, w.bare, w.blocked, w.pods, w.blind = false, false, false, 0, ""
+	w.full, w.bare, w.blocked, w.pods, w.blind, w.vague = false, false, false, 0, "", false
 	w.uninitialized, w.starting, w.hidden = false, false, false
 	w.leave(false, false)
 	w.annotate(false, false)

@@ -85,6 +85,8 @@ type JoinProgress struct {
 	Message string
 	// Refused: the VM was told no, and gets no further by itself.
 	Refused bool
+	// Approved: the VM's kubelet has its certificate, or may fetch it.
+	Approved bool
 }
 
 // Clock is how long things could be observed, by this process. What is late is late by this clock:
@@ -177,6 +179,8 @@ type Token struct {
 	// RenewAt is when it has to be extended if the machine still needs it; zero where there is
 	// none.
 	RenewAt time.Time
+	// ReadAt is when this process last read or wrote it.
+	ReadAt time.Time
 }
 
 // NodeMatch says how many Nodes fit the machine.

@@ -12,6 +12,9 @@ type Step struct {
 	Do Action
 	// ProviderID is what RecordProviderID writes.
 	ProviderID string
+	// NewToken: where the machine has no bootstrap token, Create has one minted. Else Create takes
+	// the one that is there, or is not done.
+	NewToken bool
 	// Admit: SyncNode takes the start-up taints away as well.
 	Admit bool
 	// Status is what the status should say.

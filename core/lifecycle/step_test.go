@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// given is a machine of a set, new unless changes say otherwise. It needs no bootstrap token.
+// given is a machine of a set, new unless changes say otherwise. It has no bootstrap token.
 func given(changes ...func(*State)) State {
 	s := State{
 		Token:   Token{Known: true},
@@ -26,8 +26,15 @@ func given(changes ...func(*State)) State {
 	return s
 }
 
+// intended is a machine whose create is written down. As a core that knew of no tokens did, the
+// status says nothing of one.
 func intended(s *State) {
 	s.Machine.Status = Next(given()).Status
+	for i := range s.Machine.Status.Conditions {
+		if c := &s.Machine.Status.Conditions[i]; c.Type == clusterv1alpha1.ConditionBootstrapReady {
+			c.Reason, c.Message = clusterv1alpha1.ReasonBootstrapRendered, "The user data can be rendered."
+		}
+	}
 }
 
 func provisioned(s *State) {

@@ -4,8 +4,38 @@ import (
 	"testing"
 	"time"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
+
+func givenUp(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseFailed }
+
+// tokenSent is a machine whose create is written down with its token.
+func tokenSent(s *State) {
+	intended(s)
+	s.Machine.Status = Next(given()).Status
+}
+
+// tokenLost is a machine whose token was found to be gone, whose VM it is not known to be there.
+func tokenLost(s *State) {
+	tokenSent(s)
+	s.Token = Token{Known: true, ReadAt: s.Now}
+}
+
+// shutOut is a machine whose VM runs without a certificate, and whose token is gone.
+func shutOut(s *State) {
+	tokenLost(s)
+	s.Machine.ProviderID = "cloud:///1"
+	seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})(s)
+	s.JoinProgress.Message = "Its kubelet has requested no certificate"
+	s.Machine.Status = Next(given(tokenSent, func(s *State) {
+		s.Machine.ProviderID = "cloud:///1"
+		seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})(s)
+	})).Status
+}
+
+// unsettled has the VM of an earlier process's create appear some time from now at the latest.
+func unsettled(s *State) { s.Driver.LeadingSince = s.Now.Add(time.Second - settle) }
 
 // TestTokenLastsWhileAVMMayJoin: the token is extended in time once a create is sent, also while
 // that is under way: its VM may boot before the answer comes.
@@ -18,19 +48,208 @@ func TestTokenLastsWhileAVMMayJoin(t *testing.T) {
 		renews bool
 	}{
 		"a create that is under way": {[]func(*State){intended, sent}, true},
+		"a create of before":         {[]func(*State){intended}, true},
 		"a create that was refused":  {[]func(*State){intended, ended(instance.Create, instance.Failure{Class: instance.Quota})}, false},
 		"a VM that boots":            {[]func(*State){provisioned}, true},
 		"a VM whose Node is there":   {[]func(*State){provisioned, joined("False")}, false},
+		"a machine that is paused":   {[]func(*State){provisioned, paused}, true},
+		"one that failed":            {[]func(*State){provisioned, paused, givenUp}, false},
+		"one that goes":              {[]func(*State){provisioned, paused, deleting}, false},
+		"one whose uid is another's": {[]func(*State){provisioned, paused, func(s *State) { s.Machine.UIDTaken = "another" }}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := given(c.given...)
-			s.Token.RenewAt = s.Now.Add(time.Minute)
-			if step := Next(s); step.Do == RenewToken {
-				t.Error("the token is extended before its time")
+			s.Token.RenewAt, s.Token.ReadAt = s.Now.Add(time.Minute), s.Now
+			step := Next(s)
+			if step.Do == RenewToken || c.renews && step.RequeueAt != s.Token.RenewAt {
+				t.Errorf("does %v before its time, and looks again at %s", step.Do, step.RequeueAt)
 			}
 			s.Now = s.Token.RenewAt
 			if step := Next(s); (step.Do == RenewToken) != c.renews {
 				t.Errorf("does %v, want the token extended: %t", step.Do, c.renews)
+			}
+		})
+	}
+}
+
+// TestTokenIsReadWhileItsVMIsAwaited: nobody watches Secrets, so the token of a VM that has yet to
+// join is read each minute. That of a VM that nobody knows of yet is not.
+func TestTokenIsReadWhileItsVMIsAwaited(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(*State)
+		reads bool
+	}{
+		"a VM that boots":            {provisioned, true},
+		"one that is paused":         {all(provisioned, paused), true},
+		"a create that is under way": {all(intended, func(s *State) { s.Memory.Attempted, s.Driver.UnderWay = instance.Create, true }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(c.given)
+			s.Token = Token{Known: true, ReadAt: s.Now.Add(time.Nanosecond - tokenRecheck), RenewAt: s.Now.Add(time.Hour)}
+			if step := Next(s); step.Do != Nothing || c.reads && step.RequeueAt.Sub(s.Now) != time.Nanosecond {
+				t.Errorf("does %v before its time, and looks again at %s", step.Do, step.RequeueAt)
+			}
+			s.Now = s.Now.Add(time.Nanosecond)
+			if step := Next(s); (step.Do == RenewToken) != c.reads {
+				t.Errorf("does %v, want the token read: %t", step.Do, c.reads)
+			}
+		})
+	}
+}
+
+// TestLIFE3_LostTokens shows what becomes of machines whose token somebody has deleted.
+func TestLIFE3_LostTokens(t *testing.T) {
+	const waiting, gone = "NodeReady False WaitingForNode", "NodeReady False TokenMissing"
+	checkSteps(t, map[string]wantStep{
+		"a VM that has yet to join never does": {
+			given: shutOut, condition: gone, message: "the VM can never join.", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"which the machine says first": {
+			given: shutOut, condition: "Ready False TokenMissing", message: "has no certificate", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"nor does one that boots": {
+			given:     all(shutOut, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating})),
+			condition: gone, message: "the VM can never join.", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"one whose kubelet has its certificate is waited for": {
+			given: all(shutOut, func(s *State) { s.JoinProgress.Approved = true }), condition: waiting, poll: instance.PollSettled,
+			phase: clusterv1alpha1.MachinePhaseProvisioned, silent: true,
+		},
+		"and one of which nobody can tell": {
+			given: all(shutOut, func(s *State) { s.JoinProgress = JoinProgress{} }), condition: waiting, poll: instance.PollSettled,
+			phase: clusterv1alpha1.MachinePhaseProvisioned, silent: true,
+		},
+		"one whose token nobody has looked for is looked at first": {
+			given: all(shutOut, func(s *State) { s.Token = Token{} }), do: RenewToken, phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
+		"one that the cloud has given up says that": {
+			given:     all(shutOut, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Failed})),
+			condition: "InstanceReady False Failed", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"and one that is gone": {
+			given: all(shutOut, missing(missesUntilGone)), condition: "InstanceReady False Missing", phase: clusterv1alpha1.MachinePhaseFailed,
+		},
+		"a Node that fits two machines is waited for": {
+			given:     all(shutOut, func(s *State) { s.Node = Node{Match: NodeConflicting, Conflict: "two"} }),
+			condition: "NodeReady False NodeConflict", poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
+		"a paused machine waits": {
+			given: all(shutOut, paused), condition: "Paused True PausedByAnnotation", phase: clusterv1alpha1.MachinePhaseProvisioned,
+		},
+		"a create in doubt is not repeated without its token": {
+			given: all(tokenLost, func(s *State) { s.Memory.MaybeCreated = true }, patient), condition: gone, message: "is asked whether there is one",
+			phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
+		},
+		"which is not written down at once": {
+			given: tokenLost, silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending, requeue: driverDebounce,
+		},
+		"it waits until a VM of that create would be there": {
+			given: all(tokenLost, unsettled, missing(missesUntilGone)), silent: true,
+			phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending, requeue: time.Second,
+		},
+		"and says why the driver cannot tell": {
+			given: all(tokenLost, missing(1), refusedLook(instance.Credentials, false)), condition: "InstanceReady False Credentials",
+			phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
+		},
+		"a look at the instant of an answer says nothing": {
+			given: all(tokenLost, missing(missesUntilGone), func(s *State) {
+				s.Memory.Last = &instance.Outcome{Operation: instance.Create, Ended: s.Now, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+			}), silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending, requeue: driverDebounce,
+		},
+		"one look that finds nothing says nothing": {
+			given: all(tokenLost, missing(missesUntilGone-1)), silent: true, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			poll: instance.PollPending, requeue: driverDebounce,
+		},
+		"it is repeated when there is no VM": {
+			given: all(tokenLost, missing(missesUntilGone)), do: Create, phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
+		},
+		"which the machine says if it has said otherwise": {
+			given: all(tokenLost, patient, func(s *State) { s.Machine.Status = Next(*s).Status }, missing(missesUntilGone)), do: Create,
+			condition: waiting, phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
+		},
+		"and when what is there is no VM": {
+			given: all(tokenLost, seen(instance.Instance{State: instance.Failed})), do: Create, phase: clusterv1alpha1.MachinePhaseProvisioning,
+			poll: instance.PollPending,
+		},
+		"a VM that is there is known first": {
+			given: all(tokenLost, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})), do: RecordProviderID,
+			phase: clusterv1alpha1.MachinePhaseProvisioning,
+		},
+	})
+}
+
+// TestLIFE3_AnotherTokenOnlyWithoutAVM: a create that is repeated takes the token that is there,
+// unless no VM can have one.
+func TestLIFE3_AnotherTokenOnlyWithoutAVM(t *testing.T) {
+	hasToken := func(s *State) { s.Token = Token{Known: true, ReadAt: s.Now, RenewAt: s.Now.Add(time.Hour)} }
+	refusedBefore := func(s *State) {
+		s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded"}}
+	}
+	for name, c := range map[string]struct {
+		given   func(*State)
+		another bool
+	}{
+		"the first create":                        {func(*State) {}, true},
+		"one that an earlier process has begun":   {all(tokenSent, hasToken), false},
+		"one after a refusal":                     {all(tokenSent, hasToken, refusedBefore), false},
+		"one whose token nobody has looked for":   {all(tokenSent, refusedBefore, func(s *State) { s.Token = Token{} }), false},
+		"one of a core that knew of no tokens":    {intended, true},
+		"one whose token is lost, without a VM":   {all(tokenLost, missing(missesUntilGone)), true},
+		"one with other trouble before, mended":   {all(tokenSent, hasToken, bootstrapWas(clusterv1alpha1.ReasonBootstrapInvalid)), false},
+		"one with a warning":                      {all(tokenSent, hasToken, bootstrapWas(clusterv1alpha1.ReasonKubeletTooOld)), false},
+		"one of a status without that condition":  {all(tokenSent, hasToken, bootstrapWas("")), true},
+		"one of a Node's machine that was backed": {all(tokenSent, bootstrapWas(clusterv1alpha1.ReasonBootstrapTokenDeleted)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if step := Next(given(c.given)); step.Do != Create || step.NewToken != c.another {
+				t.Errorf("does %v, with another token: %t", step.Do, step.NewToken)
+			}
+		})
+	}
+}
+
+// bootstrapWas has the status say something else of the user data.
+func bootstrapWas(reason string) func(*State) {
+	return func(s *State) {
+		c := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady)
+		c.Reason = reason
+		s.Machine.Status = s.Machine.Status.without(c.Type)
+		if reason != "" {
+			s.Machine.Status = s.Machine.Status.set(c, *s)
+		}
+	}
+}
+
+// TestTokenIsToldOf: BootstrapReady says what became of the token, also once what else was wrong is
+// mended.
+func TestTokenIsToldOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(*State)
+		want  string
+	}{
+		"before there is a create":          {func(s *State) { s.Driver.Throttled = true }, clusterv1alpha1.ReasonBootstrapRendered},
+		"with the first":                    {func(*State) {}, clusterv1alpha1.ReasonBootstrapTokenCreated},
+		"with the first, and a warning":     {func(s *State) { s.BootstrapWarning = "old" }, clusterv1alpha1.ReasonKubeletTooOld},
+		"after a warning":                   {all(shutOut, bootstrapWas(clusterv1alpha1.ReasonKubeletTooOld)), clusterv1alpha1.ReasonBootstrapTokenCreated},
+		"of a core that knew of none":       {provisioned, clusterv1alpha1.ReasonBootstrapRendered},
+		"when the Node is there":            {all(shutOut, joined("True")), clusterv1alpha1.ReasonBootstrapTokenDeleted},
+		"when it is, with a warning":        {all(shutOut, joined("True"), func(s *State) { s.BootstrapWarning = "old" }), clusterv1alpha1.ReasonKubeletTooOld},
+		"when it runs, after a warning":     {all(running, bootstrapWas(clusterv1alpha1.ReasonKubeletTooOld)), clusterv1alpha1.ReasonBootstrapTokenDeleted},
+		"when it runs, of a core without":   {all(running, bootstrapWas(clusterv1alpha1.ReasonBootstrapRendered)), clusterv1alpha1.ReasonBootstrapRendered},
+		"when it runs, without a condition": {all(running, bootstrapWas("")), clusterv1alpha1.ReasonBootstrapTokenDeleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(c.given)
+			s.Now = s.Now.Add(limiterDebounce)
+			s.Token.ReadAt = s.Now
+			got := Next(s).Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
+			if s.Driver.Throttled {
+				s.Memory = Next(s).Memory
+				s.Now = s.Now.Add(limiterDebounce)
+				got = Next(s).Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
 	}

@@ -17,24 +17,50 @@ type bootstrapToken struct {
 }
 
 // tokenLife is how long a token lasts, tokenMargin how long before its end it is extended.
-const tokenLife, tokenMargin = 25 * time.Minute, 2 * time.Minute
+const tokenLife, tokenMargin = 25 * time.Minute, 4 * time.Minute
 
-// mint has the machine have a token, before a create. A VM that was made, or may be, has the one of
-// before for as long as that is valid.
-func (w *world) mint() {
+// mint has the machine have a token, before a create. It returns false where there is none and the
+// step wants no other: a VM that was made, or may be, has the one of before.
+func (w *world) mint(another bool) bool {
 	w.renew()
-	if w.token != nil {
-		return
+	if w.token != nil || !another {
+		return w.token != nil
+	}
+	switch {
+	case w.vm != nil && w.vmToken != 0 && !w.certified:
+		w.breaks("another token is minted, and the VM has the first")
+	case len(w.landed) > 0:
+		w.breaks("another token is minted while a create may land with the first")
 	}
 	w.writes++
 	w.tokens++
 	w.token = &bootstrapToken{w.tokens, w.now.Add(tokenLife)}
 	w.known.RenewAt = w.token.expires.Add(-tokenMargin)
+	return true
+}
+
+// certify has the VM's kubelet get its certificate, if its token is good for one.
+func (w *world) certify() {
+	isGood := w.vmToken == 0 || w.token != nil && w.token.serial == w.vmToken
+	if w.vm != nil && w.vm.State == instance.Running && isGood {
+		w.certified = true
+	}
+}
+
+// inspectShutOut judges a machine that is given up because its token is lost.
+func (w *world) inspectShutOut() {
+	switch {
+	case w.vm == nil:
+	case w.certified:
+		w.breaks("a VM is given up whose kubelet has its certificate")
+	case w.vmToken == 0 || w.token != nil && w.token.serial == w.vmToken:
+		w.breaks("a VM is given up whose token is valid")
+	}
 }
 
 // renew reads the token, and extends it if it is about to expire.
 func (w *world) renew() {
-	w.known = Token{Known: true}
+	w.known = Token{Known: true, ReadAt: w.now}
 	if w.token == nil {
 		return
 	}
@@ -83,7 +109,7 @@ func (w *world) daemonSets() *DaemonSets {
 // register has a kubelet register its Node, as it does after its VM has started and after its Node
 // was deleted.
 func (w *world) register(uninitialized bool) {
-	if w.node || w.vm == nil || w.vm.State != instance.Running {
+	if w.certify(); w.node || !w.certified || w.vm == nil || w.vm.State != instance.Running {
 		return
 	}
 	w.node, w.tainted, w.uninitialized = true, w.startup, uninitialized
@@ -134,7 +160,7 @@ func (w *world) end() {
 // boot makes the VM with a token, unless the uid has one.
 func (w *world) boot(token int) {
 	if w.vm == nil {
-		w.vmToken = token
+		w.vmToken, w.certified = token, false
 		w.made++
 		w.waitsFrom = w.clock.Cloud
 		w.vm = &instance.Instance{

@@ -74,11 +74,14 @@ type world struct {
 	quiet         time.Duration
 
 	// token is the one that the API server holds, known what the process knows of it. vmToken is
-	// the serial number of that with which the VM was made. Tokens are numbered from 1.
-	token   *bootstrapToken
-	known   Token
-	vmToken int
-	tokens  int
+	// the serial number of that with which the VM was made. Tokens are numbered from 1. Where
+	// certified is true, the VM's kubelet has its certificate. Nobody can tell while vague.
+	token     *bootstrapToken
+	known     Token
+	vmToken   int
+	tokens    int
+	certified bool
+	vague     bool
 
 	// forgot: the machine went without its VM, as was asked.
 	forgot bool
@@ -171,6 +174,9 @@ func (w *world) state() State {
 		}
 		s.Node.Uninitialized, s.Node.HasStartupTaints = w.uninitialized, w.tainted
 		s.Node.Info.KubeletVersion = "v1.36." + strconv.Itoa(w.made)
+	}
+	if s.Node.Match == NodeNone && !w.vague {
+		s.JoinProgress = JoinProgress{Message: "Its kubelet has got on", Approved: w.certified}
 	}
 	return s
 }
@@ -266,7 +272,10 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		w.console = &instance.Console{UnderWay: true}
 		s.Driver.Console = w.console
 	case RenewToken, DeleteToken:
-		if lose() != goes {
+		if f := lose(); f == refused {
+			// As by an API server that has just started: it is not known whether there is one.
+			return true
+		} else if f != goes {
 			w.crash()
 			return true
 		}
@@ -315,7 +324,11 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 			w.memory.Attempted = ""
 			return true
 		}
-		w.mint()
+		if !w.mint(step.NewToken) {
+			w.memory.Attempted, s.Memory.Attempted, s.Token = "", "", w.known
+			return false
+		}
+		s.Token = w.known
 	}
 	if step.Write && !w.writeStatus(s, step, lose) {
 		w.memory.Attempted = ""

@@ -34,9 +34,10 @@ const (
 	pastStartup = 5 * time.Minute
 	// unlimited is how long a token lasts that may be needed for ever: it is extended then.
 	unlimited = time.Hour
-	// renewBefore is how long before its end a token is extended that is still needed. A machine
-	// that fails for want of a Node has done so before.
-	renewBefore = 2 * time.Minute
+	// renewBefore is how long before its end a token is extended that is still needed. Clocks
+	// differ, and kube-controller-manager deletes tokens by what it has cached of them. A machine
+	// that fails for want of a Node has mostly done so before.
+	renewBefore = 4 * time.Minute
 )
 
 // Owner is the machine that a token belongs to.

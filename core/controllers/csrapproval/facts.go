@@ -208,9 +208,16 @@ func (f factReader) countRequests(ctx context.Context, object *certificatesv1.Ce
 
 // isDenied says whether somebody has denied the request.
 func isDenied(request *certificatesv1.CertificateSigningRequest) bool {
-	return slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateDenied
-	})
+	return hasCondition(request, certificatesv1.CertificateDenied)
+}
+
+// isApproved says whether somebody has approved the request, and its signer has not given it up.
+func isApproved(request *certificatesv1.CertificateSigningRequest) bool {
+	return hasCondition(request, certificatesv1.CertificateApproved) && !hasCondition(request, certificatesv1.CertificateFailed)
+}
+
+func hasCondition(request *certificatesv1.CertificateSigningRequest, typ certificatesv1.RequestConditionType) bool {
+	return slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == typ })
 }
 
 // requestsOf are the requests of a requestor. They are only read.

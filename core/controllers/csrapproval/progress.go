@@ -16,7 +16,8 @@ import (
 )
 
 // Progress returns a function that tells how far the VM of a Machine without a Node has got: what
-// became of the newest client certificate that it requested with its token. requests is the cache
+// became of the newest client certificate that it requested with its token, and whether any was
+// approved. requests is the cache
 // of the cluster of the Nodes, which Add has given its index.
 func Progress(requests client.Reader) func(context.Context, *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error) {
 	facts := factReader{requests: requests}
@@ -25,21 +26,33 @@ func Progress(requests client.Reader) func(context.Context, *clusterv1alpha1.Mac
 		if err != nil {
 			return lifecycle.JoinProgress{}, err
 		}
-		var newest *certificatesv1.CertificateSigningRequest
-		for i := range all {
-			is := all[i].Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName
-			if is && (newest == nil || newest.CreationTimestamp.Before(&all[i].CreationTimestamp)) {
-				newest = &all[i]
-			}
-		}
-		return progress(newest), nil
+		return progress(all), nil
 	}
 }
 
-// progress says what became of the newest request; nil for none. A kubelet that is refused asks
-// again each half a minute: what refuses it is told without the request's name, else each were a
-// write of the Machine's status.
-func progress(newest *certificatesv1.CertificateSigningRequest) lifecycle.JoinProgress {
+// progress says what became of the requests that were made with a machine's token. An older one
+// that was approved counts, too: its kubelet may have the certificate.
+func progress(all []certificatesv1.CertificateSigningRequest) lifecycle.JoinProgress {
+	var newest *certificatesv1.CertificateSigningRequest
+	approved := false
+	for i := range all {
+		if all[i].Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
+			continue
+		}
+		approved = approved || isApproved(&all[i])
+		if newest == nil || newest.CreationTimestamp.Before(&all[i].CreationTimestamp) {
+			newest = &all[i]
+		}
+	}
+	became := describeNewest(newest)
+	became.Approved = approved
+	return became
+}
+
+// describeNewest says what became of the newest request; nil for none. A kubelet that is refused
+// asks again each half a minute: what refuses it is told without the request's name, else each were
+// a write of the Machine's status.
+func describeNewest(newest *certificatesv1.CertificateSigningRequest) lifecycle.JoinProgress {
 	if newest == nil {
 		return lifecycle.JoinProgress{Message: "Its kubelet has requested no certificate"}
 	}

@@ -92,10 +92,12 @@ func (s *machineScope) syncNode(ctx context.Context, nodes nodeClient, admit boo
 
 // confirmNoNode asks the API server for the Node of a machine that is about to be given up for
 // want of one. It returns an error if there is a Node that only the cache does not show. The
-// reason is that a watch may be interrupted for longer than the API server was away.
+// reason is that a watch may be interrupted for longer than the API server was away. It may also be
+// that an earlier process has deleted the token when the Node came.
 func (r *reconciler) confirmNoNode(ctx context.Context, s *machineScope, step lifecycle.Step) error {
+	why := step.Status.Condition(clusterv1alpha1.ConditionNodeReady).Reason
 	givenUp := step.Status.Phase == clusterv1alpha1.MachinePhaseFailed && s.machine.Status.Phase != step.Status.Phase &&
-		step.Status.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonJoinTimeout
+		(why == clusterv1alpha1.ReasonJoinTimeout || why == clusterv1alpha1.ReasonTokenMissing)
 	if !givenUp || s.state.Node.Match != lifecycle.NodeNone {
 		return nil
 	}

@@ -115,8 +115,8 @@ func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle
 	if err != nil {
 		return nil, false, s.takeBootstrapError(err)
 	}
-	token, minted, err := u.tokens.mint(ctx, s)
-	if err != nil || !minted {
+	token, ready, err := u.tokens.forCreate(ctx, s, step)
+	if err != nil || !ready {
 		return nil, false, err
 	}
 	config.MaxBytes = int(min(s.driver.Capabilities().MaxUserDataBytes, bootstrap.MaxUserDataBytes))

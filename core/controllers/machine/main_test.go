@@ -4,11 +4,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +39,7 @@ import (
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
@@ -116,10 +119,14 @@ type bench struct {
 	cloud     *cloud
 	socket    string
 	writes    *writes
-	// outdatedDelay, startupTaints and critical are those of Options.
+	// outdatedDelay, startupTaints, critical and progress are those of Options.
 	outdatedDelay time.Duration
 	startupTaints []corev1.Taint
 	critical      []string
+	progress      func(context.Context, *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error)
+	// secretsForbidden has the API server forbid core to read or write Secrets; refused counts that.
+	secretsForbidden atomic.Bool
+	refused          atomic.Int32
 }
 
 func newBench(t *testing.T) *bench {
@@ -164,6 +171,7 @@ func (b *bench) startCore() (stop func()) {
 	b.Helper()
 	cfg := rest.CopyConfig(server.config)
 	cfg.Wrap(b.writes.wrap)
+	cfg.Wrap(b.forbidSecrets)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:     server.scheme,
 		Logger:     logr.Discard(),
@@ -186,7 +194,7 @@ func (b *bench) startCore() (stop func()) {
 	b.check(coexistence.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(Add(mgr, Options{
 		Drivers: drivers, Bootstrap: configs(mgr.GetClient(), b.startupTaints), MaxConcurrentReconciles: 4, Settle: time.Millisecond, OutdatedNodeDelay: b.outdatedDelay,
-		CriticalNamespaces: b.critical,
+		CriticalNamespaces: b.critical, JoinProgress: b.progress,
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -202,6 +210,20 @@ func (b *bench) startCore() (stop func()) {
 	}
 	b.Cleanup(stop)
 	return stop
+}
+
+// forbidSecrets answers as an API server does whose authorizer has not read its roles yet.
+func (b *bench) forbidSecrets(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if !b.secretsForbidden.Load() || !strings.Contains(r.URL.Path, "/secrets") {
+			return next.RoundTrip(r)
+		}
+		b.refused.Add(1)
+		return &http.Response{
+			StatusCode: http.StatusForbidden, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)),
+		}, nil
+	})
 }
 
 // configs need nothing of the API server: all is said by flags.

@@ -178,10 +178,16 @@ func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
 		}
 	}
 	s.takeNode(found)
-	if r.JoinProgress != nil && s.machine.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned && found.node == nil {
+	if r.JoinProgress != nil && s.isComingUp() && found.node == nil {
 		s.state.JoinProgress, err = r.JoinProgress(ctx, s.machine)
 	}
 	return err
+}
+
+// isComingUp says whether the status says that there is a VM, or may be, that has yet to join.
+func (s *machineScope) isComingUp() bool {
+	phase := s.machine.Status.Phase
+	return phase == clusterv1alpha1.MachinePhaseProvisioning || phase == clusterv1alpha1.MachinePhaseProvisioned
 }
 
 // record is what stands in the Machine.

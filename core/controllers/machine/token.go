@@ -28,16 +28,21 @@ type tokenClient struct {
 	live   client.Reader
 }
 
-// mint returns the token for a machine that is about to be created. One that is there is used
-// again: a VM whose create had no answer has it. An error that people have to mend is shown in the
-// Machine, and taken over by the scope; then minted is false.
-func (c tokenClient) mint(ctx context.Context, s *machineScope) (value string, minted bool, err error) {
+// forCreate returns the token for a machine that is about to be created. One that is there is used
+// again: a VM whose create had no answer has it. Where there is none, one is minted if the step
+// says so. Else ready is false, and the scope says that the token is gone. An error that people
+// have to mend is shown in the Machine, and taken over by the scope; then ready is false, too.
+func (c tokenClient) forCreate(ctx context.Context, s *machineScope, step lifecycle.Step) (value string, ready bool, err error) {
 	owner := s.tokenOwner()
 	var t *token.Token
-	if s.state.Token.Known || s.state.Machine.Status.LastOperation != nil {
+	if !step.NewToken || s.state.Token.Known || s.state.Machine.Status.LastOperation != nil {
 		t, err = c.readRenewed(ctx, s)
 	}
 	if err == nil && t == nil {
+		if !step.NewToken {
+			s.takeToken(nil)
+			return "", false, nil
+		}
 		t, err = c.create(ctx, owner, s.tokenExpiry())
 		if apierrors.IsAlreadyExists(err) {
 			t, err = c.readRenewed(ctx, s)
@@ -48,6 +53,7 @@ func (c tokenClient) mint(ctx context.Context, s *machineScope) (value string, m
 		return "", false, nil
 	}
 	if err != nil || t == nil {
+		// The Secret came and went meanwhile: it is looked at again.
 		return "", false, err
 	}
 	s.takeToken(t)
@@ -62,7 +68,9 @@ func (c tokenClient) apply(ctx context.Context, s *machineScope, do lifecycle.Ac
 	return c.renew(ctx, s)
 }
 
-// renew extends the machine's token if it is about to expire.
+// renew reads the machine's token, and extends it if it is about to expire. A Secret that is none
+// of this machine's lets nobody join. After any error it is not known whether there is a token: an
+// API server that has just started says Forbidden to everybody.
 func (c tokenClient) renew(ctx context.Context, s *machineScope) error {
 	t, err := c.readRenewed(ctx, s)
 	if errors.Is(err, errTokenTaken) {
@@ -160,7 +168,7 @@ func (s *machineScope) tokenExpiry() time.Time {
 
 // takeToken takes over which token the machine has now; nil for none.
 func (s *machineScope) takeToken(t *token.Token) {
-	known := lifecycle.Token{Known: true}
+	known := lifecycle.Token{Known: true, ReadAt: s.state.Now}
 	if t != nil {
 		known.RenewAt = t.RenewAt()
 	}

@@ -87,10 +87,10 @@ var bugs = []Bug{
 	{
 		Name: "token-kept", What: "a machine's token stays when its Node is there",
 		Breaks: []string{judge.NoneLeft}, File: "core/lifecycle/token.go",
-		Old: `	case s.Node.Match == NodeFound && mayHaveToken(s):
+		Old: `	case mayHaveToken(s):
 		return d.act(DeleteToken)
-	case d.bootstrapReason != clusterv1alpha1.ReasonBootstrapRendered || mayHaveToken(s):`,
-		New: `	case d.bootstrapReason != clusterv1alpha1.ReasonBootstrapRendered:`,
+	case d.bootstrapReason == "" ||`,
+		New: `	case d.bootstrapReason == "" ||`,
 	},
 }
 
