@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"net"
 	"net/url"
@@ -148,12 +149,34 @@ func addresses(ips ...string) func(*sample) {
 	}
 }
 
+func dnsNames(names ...string) func(*sample) {
+	return func(s *sample) { s.content.DNSNames = names }
+}
+
+// Identifiers of extensions (RFC 5280, 4.2.1.9 and 4.2.1.3), and CA:TRUE in DER.
+var (
+	basicConstraints = asn1.ObjectIdentifier{2, 5, 29, 19}
+	keyUsage         = asn1.ObjectIdentifier{2, 5, 29, 15}
+	isCA             = []byte{0x30, 0x03, 0x01, 0x01, 0xff}
+)
+
+// extension adds an extension to the request.
+func extension(id asn1.ObjectIdentifier, value ...byte) func(*sample) {
+	return func(s *sample) {
+		s.content.ExtraExtensions = append(s.content.ExtraExtensions, pkix.Extension{Id: id, Value: value})
+	}
+}
+
 // TestLIFE3_ForgeriesAreRefusedByName: each request that is a machine's, or takes a machine's name,
 // and breaks a rule is denied by that rule's name.
 func TestLIFE3_ForgeriesAreRefusedByName(t *testing.T) {
 	uri := &url.URL{Scheme: "spiffe", Host: "x"}
 	_, ed25519Key, _ := ed25519.GenerateKey(rand.Reader)
 	weak := rsaKey(t, 1024)
+	small, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		given *sample
 		rule  string
@@ -228,9 +251,28 @@ func TestLIFE3_ForgeriesAreRefusedByName(t *testing.T) {
 		"IPv6's link-local address":              {given(serving(), addresses("fe80::1")), RuleLocalAddress},
 		"no address at all":                      {given(serving(), addresses("0.0.0.0")), RuleLocalAddress},
 		"a group's address":                      {given(serving(), addresses("224.0.0.1")), RuleLocalAddress},
-		"a DNS name of somebody else":            {given(serving(), func(s *sample) { s.content.DNSNames = []string{"kubernetes.default.svc"} }), RuleDNSName},
-		"an email address":                       {given(serving(), func(s *sample) { s.content.EmailAddresses = []string{"a@b"} }), RuleEmailOrURI},
-		"a URI":                                  {given(serving(), func(s *sample) { s.content.URIs = []*url.URL{uri} }), RuleEmailOrURI},
+		"a DNS name of somebody else":            {given(serving(), dnsNames("worker-2")), RuleDNSName},
+		"a DNS name for all":                     {given(serving(), dnsNames("*.internal")), RuleDNSName},
+		"this host's DNS name":                   {given(serving(), dnsNames("localhost")), RuleLocalAddress},
+		"another one of this host":               {given(serving(), dnsNames("a.localhost")), RuleLocalAddress},
+		"a Service's name":                       {given(serving(), dnsNames("db.prod.svc")), RuleServiceName},
+		"a Service's name in the cluster":        {given(serving(), dnsNames("db.prod.svc.cluster.local")), RuleServiceName},
+		"a Service's name in another domain":     {given(serving(), dnsNames("worker-1", "DB.Prod.SVC.example.com.")), RuleServiceName},
+		"a name within a Service":                {given(serving(), dnsNames("db-0.db.prod.svc.cluster.local")), RuleServiceName},
+		"the API server's name":                  {given(serving(), dnsNames("kubernetes.default.svc")), RuleServiceName},
+		"the API server's short name":            {given(serving(), dnsNames("kubernetes.default")), RuleServiceName},
+		"a Node called as the API server is": {given(serving(), func(s *sample) {
+			s.content.Subject.CommonName, s.object.Spec.Username = "system:node:kubernetes", "system:node:kubernetes"
+			s.content.DNSNames = []string{"kubernetes"}
+		}), RuleServiceName},
+		"a CA's certificate":                          {given(first(), extension(basicConstraints, isCA...)), RuleExtensions},
+		"a key that signs":                            {given(first(), extension(keyUsage, 0x03, 0x02, 0x02, 0x04)), RuleExtensions},
+		"a CA's certificate for a server, with names": {given(serving(), extension(basicConstraints, isCA...)), RuleExtensions},
+		"a CA's certificate by renewal":               {given(renewal(), extension(basicConstraints, isCA...)), RuleExtensions},
+		"another extension":                           {given(renewal(), extension(asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 99999, 1}, 0x05, 0x00)), RuleExtensions},
+		"an ECDSA key of 224 bits":                    {given(first(), func(s *sample) { s.key = small }), RuleKey},
+		"an email address":                            {given(serving(), func(s *sample) { s.content.EmailAddresses = []string{"a@b"} }), RuleEmailOrURI},
+		"a URI":                                       {given(serving(), func(s *sample) { s.content.URIs = []*url.URL{uri} }), RuleEmailOrURI},
 		"a server without names": {given(serving(), func(s *sample) {
 			s.content.DNSNames, s.content.IPAddresses = nil, nil
 		}), RuleNoAddress},

@@ -5,8 +5,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +21,8 @@ import (
 const (
 	nodeUserPrefix = "system:node:"
 	nodesGroup     = "system:nodes"
-	// minRSABits is the size below which RSA keys are refused.
-	minRSABits = 2048
+	// minRSABits and minECDSABits are the sizes below which keys are refused.
+	minRSABits, minECDSABits = 2048, 256
 	// requestBlock is the type of the one PEM block that a request has.
 	requestBlock = "CERTIFICATE REQUEST"
 )
@@ -61,8 +63,24 @@ func Read(o *certificatesv1.CertificateSigningRequest) Request {
 	}
 	if why := weakness(content); why != "" {
 		r.problem = refusal{RuleKey, why}
+		return r
+	}
+	if !areExtensions(content) {
+		r.problem = refusal{RuleExtensions, "Of extensions a request may have subject alternative names, once, and no other: above all none for a certificate that signs others."}
 	}
 	return r
+}
+
+// areExtensions says whether the request asks for nothing but names, which the rules of its kind
+// judge. A signer need not take over extensions. It must not be left to it whether basic
+// constraints or key usages of a CA get into a certificate.
+func areExtensions(content *x509.CertificateRequest) bool {
+	return len(content.Extensions) == 0 || len(content.Extensions) == 1 && hasNames(content)
+}
+
+// hasNames says whether the request has subject alternative names.
+func hasNames(content *x509.CertificateRequest) bool {
+	return slices.ContainsFunc(content.Extensions, func(e pkix.Extension) bool { return e.Id.String() == subjectAltNames })
 }
 
 // Node is the Node whose kubelet the certificate would be for; empty where that cannot be read.
@@ -144,11 +162,13 @@ func areUsages(usages []certificatesv1.KeyUsage, signer string) bool {
 func weakness(content *x509.CertificateRequest) string {
 	switch key := content.PublicKey.(type) {
 	case *ecdsa.PublicKey:
-		return ""
+		if key.Curve.Params().BitSize >= minECDSABits {
+			return ""
+		}
 	case *rsa.PublicKey:
 		if key.N.BitLen() >= minRSABits {
 			return ""
 		}
 	}
-	return "The key has to be an ECDSA key, or an RSA key of at least 2048 bits."
+	return fmt.Sprintf("The key has to be an ECDSA key of at least %d bits, or an RSA key of at least %d.", minECDSABits, minRSABits)
 }

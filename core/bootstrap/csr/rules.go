@@ -21,6 +21,7 @@ const (
 	RuleSubject         = "Subject"
 	RuleUsages          = "Usages"
 	RuleKey             = "Key"
+	RuleExtensions      = "Extensions"
 	RuleGroups          = "Groups"
 	RuleRequestor       = "Requestor"
 	RuleSubjectAltNames = "SubjectAltNames"
@@ -35,6 +36,7 @@ const (
 	RuleNodeExists      = "NodeExists"
 	RuleNoAddress       = "NoAddress"
 	RuleEmailOrURI      = "EmailOrURI"
+	RuleServiceName     = "ServiceName"
 	RuleDNSName         = "DNSName"
 	RuleLocalAddress    = "LocalAddress"
 	RuleAddress         = "Address"
@@ -169,10 +171,8 @@ func checkGroups(r Request, _ Facts) refusal {
 
 // checkNoNames: a client's certificate has no names but its subject.
 func checkNoNames(r Request, _ Facts) refusal {
-	for _, extension := range r.content.Extensions {
-		if extension.Id.String() == subjectAltNames {
-			return refusal{RuleSubjectAltNames, "A client's certificate has no subject alternative names."}
-		}
+	if hasNames(r.content) {
+		return refusal{RuleSubjectAltNames, "A client's certificate has no subject alternative names."}
 	}
 	return refusal{}
 }
@@ -256,7 +256,32 @@ func checkNames(r Request, _ Facts) refusal {
 			return refusal{RuleLocalAddress, fmt.Sprintf("The IP address %s is not one of a Node alone.", ip)}
 		}
 	}
+	return checkDNSNames(r.content.DNSNames)
+}
+
+// checkDNSNames: no name is one that means something else to whoever connects to it, also where the
+// Node or its machine is called so. In most clusters the CA that signs for kubelets is the one by
+// which pods know the API server.
+func checkDNSNames(names []string) refusal {
+	for _, name := range names {
+		switch plain := strings.ToLower(strings.TrimSuffix(name, ".")); {
+		case isServiceName(plain):
+			return refusal{RuleServiceName, fmt.Sprintf("The DNS name %q is one that a Service may have.", name)}
+		case plain == "localhost" || strings.HasSuffix(plain, ".localhost"):
+			return refusal{RuleLocalAddress, fmt.Sprintf("The DNS name %q is not one of a Node alone.", name)}
+		case strings.Contains(plain, "*"):
+			return refusal{RuleDNSName, fmt.Sprintf("The DNS name %q is not one of a Node alone.", name)}
+		}
+	}
 	return refusal{}
+}
+
+// isServiceName says whether a DNS name in lower case is one by which pods find a Service:
+// NAME.NAMESPACE.svc, in whatever domain the cluster has, or a short name of the API server. Source:
+// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+func isServiceName(name string) bool {
+	labels := strings.Split(name, ".")
+	return name == "kubernetes" || name == "kubernetes.default" || len(labels) > 2 && slices.Contains(labels[2:], "svc")
 }
 
 // checkAddresses: each name is the Node's, or the driver has given it.

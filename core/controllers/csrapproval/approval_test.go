@@ -2,6 +2,11 @@ package csrapproval
 
 import (
 	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,9 +69,33 @@ func TestLIFE3_ThreeHundredMachinesJoinAmongForgeries(t *testing.T) {
 	for name, r := range refused {
 		f.awaitVerdict(name, r, forged[name].rule)
 	}
-	if len(forged) < 15 {
+	if len(forged) < 28 {
 		t.Errorf("only %d forgeries", len(forged))
 	}
+	f.awaitRefusalsTold(refused)
+}
+
+// awaitRefusalsTold waits until Events tell by which rules each requestor was refused.
+func (f *fleet) awaitRefusalsTold(refused map[string]*certificatesv1.CertificateSigningRequest) {
+	f.Helper()
+	f.Eventually(f.T, func() string {
+		var all eventsv1.EventList
+		f.check(f.List(f.Context(), &all))
+		told := map[string]bool{}
+		for _, e := range all.Items {
+			told[e.Reason+" "+e.Action] = true
+			_, rest, _ := strings.Cut(e.Note, "Certificate request ")
+			request, _, _ := strings.Cut(rest, " ")
+			told[request] = true
+		}
+		for name, r := range refused {
+			// Two refusals of a Machine by one rule are one Event, with the first request's name.
+			if rule := f.verdict(r); !told[r.Name] && !told[eventRefused+" "+rule] {
+				return "no Event tells of " + name + ", by " + rule
+			}
+		}
+		return ""
+	})
 }
 
 // forgery is a request that must be refused, by whom it is sent, and the rule that refuses it.
@@ -107,6 +136,9 @@ func (f *fleet) forgeries(other string) map[string]forgery {
 	next := f.as("system:node:"+neighbour.Name, "system:nodes", "system:authenticated")
 	extra := f.as("system:bootstrap:"+token.ID(*mallory.Spec.MachineUID), append([]string{"system:nodes"}, ourGroups...)...)
 	unknown := f.as("system:bootstrap:"+token.ID(*deleted.Spec.MachineUID), ourGroups...)
+	small, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	f.check(err)
+	isCA := []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}}}
 	own, thief := mallory.Name, f.withToken(f.machine(f.Namespace, name("thief")).token)
 	return map[string]forgery{
 		"another machine's Node name":        {thief, request{signer: clientSigner, node: name("0")}, csr.RuleNodeName},
@@ -134,7 +166,15 @@ func (f *fleet) forgeries(other string) map[string]forgery {
 		"the address of another":               {itself, request{signer: serverSigner, node: node.Name, ips: []string{"192.0.2.2"}}, csr.RuleAddress},
 		"a loopback address":                   {itself, request{signer: serverSigner, node: node.Name, ips: []string{"127.0.0.1"}}, csr.RuleLocalAddress},
 		"the metadata service's address":       {itself, request{signer: serverSigner, node: node.Name, ips: []string{"169.254.169.254"}}, csr.RuleLocalAddress},
-		"the API server's name":                {itself, request{signer: serverSigner, node: node.Name, dns: []string{"kubernetes.default"}}, csr.RuleDNSName},
+		"the API server's name":                {itself, request{signer: serverSigner, node: node.Name, dns: []string{"kubernetes.default"}}, csr.RuleServiceName},
+		"a Service's name":                     {itself, request{signer: serverSigner, node: node.Name, dns: []string{node.Name, "db.prod.svc.cluster.local"}}, csr.RuleServiceName},
+		"the name of another":                  {itself, request{signer: serverSigner, node: node.Name, dns: []string{neighbour.Name}}, csr.RuleDNSName},
+		"an email address":                     {itself, request{signer: serverSigner, node: node.Name, emails: []string{"a@b"}}, csr.RuleEmailOrURI},
+		"a CA's certificate":                   {vm, request{signer: clientSigner, node: own, extensions: isCA}, csr.RuleExtensions},
+		"a CA's certificate for a server":      {itself, request{signer: serverSigner, node: node.Name, ips: []string{"192.0.2.1"}, extensions: isCA}, csr.RuleExtensions},
+		"a weak key":                           {vm, request{signer: clientSigner, node: own, key: small}, csr.RuleKey},
+		"two PEM blocks":                       {vm, request{signer: clientSigner, node: own, text: func(b []byte) []byte { return slices.Concat(b, b) }}, csr.RuleFormat},
+		"words behind the request":             {vm, request{signer: clientSigner, node: own, text: func(b []byte) []byte { return append(b, "words"...) }}, csr.RuleFormat},
 		"a server without a name":              {itself, request{signer: serverSigner, node: node.Name}, csr.RuleNoAddress},
 		"a renewal with an address of its own": {itself, request{signer: clientSigner, node: node.Name, ips: []string{"192.0.2.1"}}, csr.RuleSubjectAltNames},
 	}

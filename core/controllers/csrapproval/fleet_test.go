@@ -162,8 +162,12 @@ type request struct {
 	node          string
 	organizations []string
 	dns, ips      []string
+	emails        []string
+	extensions    []pkix.Extension
 	usages        []certificatesv1.KeyUsage
 	key           crypto.Signer
+	// text changes the PEM text.
+	text func([]byte) []byte
 }
 
 var keyOfTests = sync.OnceValue(func() crypto.Signer {
@@ -190,18 +194,22 @@ func (f *fleet) send(by client.Client, r request) *certificatesv1.CertificateSig
 		}
 	}
 	content := x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:" + r.node, Organization: r.organizations}, DNSNames: r.dns,
+		Subject: pkix.Name{CommonName: "system:node:" + r.node, Organization: r.organizations},
+		DNSNames: r.dns, EmailAddresses: r.emails, ExtraExtensions: r.extensions,
 	}
 	for _, ip := range r.ips {
 		content.IPAddresses = append(content.IPAddresses, net.ParseIP(ip))
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &content, r.key)
 	f.check(err)
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	if r.text != nil {
+		text = r.text(text)
+	}
 	object := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			SignerName: r.signer, Usages: r.usages,
-			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: r.signer, Usages: r.usages, Request: text,
 		},
 	}
 	f.check(by.Create(f.Context(), object))

@@ -97,7 +97,7 @@ func (r *reconciler) write(ctx context.Context, object *certificatesv1.Certifica
 const maxNote = 1000
 
 // tell counts a decision, and tells of a refusal: in an Event about the Machine where there is one,
-// else about the request.
+// else about the request. The Event's action is the rule: those with the same action are one Event.
 func (r *reconciler) tell(object *certificatesv1.CertificateSigningRequest, about client.Object, d csr.Decision) {
 	r.decided.WithLabelValues(object.Spec.SignerName, string(d.Verdict), d.Rule).Inc()
 	if d.Verdict != csr.Deny {
@@ -108,8 +108,8 @@ func (r *reconciler) tell(object *certificatesv1.CertificateSigningRequest, abou
 		note = note[:maxNote]
 	}
 	if about != nil {
-		r.machineEvents.Eventf(about, nil, corev1.EventTypeWarning, eventRefused, string(d.Verdict), "%s", note)
+		r.machineEvents.Eventf(about, nil, corev1.EventTypeWarning, eventRefused, d.Rule, "%s", note)
 		return
 	}
-	r.requestEvents.Eventf(object, nil, corev1.EventTypeWarning, eventRefused, string(d.Verdict), "%s", note)
+	r.requestEvents.Eventf(object, nil, corev1.EventTypeWarning, eventRefused, d.Rule, "%s", note)
 }

@@ -47,7 +47,7 @@ const (
 	binDir   = "../../../bin"
 	crdsDir  = "../../../deploy/crds"
 	provider = "sawmill"
-	patience = 30 * time.Second
+	patience = time.Minute // more than lifecycle debounces anything but a driver without room
 )
 
 // server is the API server of all tests; each has a namespace of its own. user is a test's hand.
