@@ -1,9 +1,12 @@
 package bootstrap
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -50,6 +53,37 @@ func TestLIFE2_TheKubeletsConfigurationIsMerged(t *testing.T) {
 	if *got.Authentication.Anonymous.Enabled || got.Authorization.Mode != kubeletv1beta1.KubeletAuthorizationModeWebhook ||
 		!got.ServerTLSBootstrap || got.ReadOnlyPort != 0 || got.Authentication.Webhook.CacheTTL.Minutes() != 1 {
 		t.Errorf("whoever likes may call the kubelet:\n%s", text)
+	}
+}
+
+// Each character that an operator or an annotation sets reaches the kubelet, also one that YAML lets
+// nobody write as it is.
+func TestLIFE2_TheKubeletsConfigurationKeepsEachCharacter(t *testing.T) {
+	var all strings.Builder
+	for r := rune(0); r <= unicode.MaxRune; r += 1 + r/0x3000*0xfd {
+		if utf8.ValidRune(r) {
+			all.WriteRune(r)
+		}
+	}
+	want := all.String() + "\u007f\u0085\u009f\u2028\u2029\ufeff\ufffe\uffff"
+	set, err := json.Marshal(map[string]any{"staticPodURLHeader": map[string][]string{"x": {want}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := kubeletConfiguration(worker(), cluster(func(c *Config) { c.KubeletConfiguration = escapeUnprintable(set) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := contents{kubelet: encoded}
+	if err := c.encodeRest(cluster(), "abcdef.0123456789abcdef"); err != nil {
+		t.Fatal(err)
+	}
+	var got kubeletv1beta1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict([]byte(c.files[0].Content), &got); err != nil {
+		t.Fatal(err)
+	}
+	if has := got.StaticPodURLHeader["x"][0]; has != want {
+		t.Errorf("it has %q, want %q", has, want)
 	}
 }
 

@@ -1,7 +1,10 @@
 package bootstrap
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -84,7 +87,7 @@ func assemble(m *clusterv1alpha1.Machine, c Config) (contents, error) {
 
 // encodeRest adds the kubelet's configuration and its bootstrap kubeconfig.
 func (all *contents) encodeRest(c Config, token string) error {
-	config, err := yaml.JSONToYAML(all.kubelet)
+	config, err := yaml.JSONToYAML(escapeUnprintable(all.kubelet))
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", kubeletConfigPath, err)
 	}
@@ -94,6 +97,20 @@ func (all *contents) encodeRest(c Config, token string) error {
 	}
 	all.files = append(all.files, File{Path: kubeletConfigPath, Content: string(config), Mode: secretMode}, kubeconfig)
 	return nil
+}
+
+// escapeUnprintable escapes in JSON what YAML lets nobody write as it is, such as control
+// characters beyond those of ASCII's beginning. Such characters only stand in strings.
+func escapeUnprintable(encoded []byte) []byte {
+	var escaped bytes.Buffer
+	for _, r := range string(encoded) {
+		if r <= math.MaxUint16 && !unicode.IsPrint(r) && !unicode.IsSpace(r) || r == '\u0085' {
+			fmt.Fprintf(&escaped, "\\u%04x", r)
+			continue
+		}
+		escaped.WriteRune(r)
+	}
+	return escaped.Bytes()
 }
 
 // checkMachine checks what stands in the machine's spec as it is used.
