@@ -26,7 +26,7 @@ type credentials struct {
 
 // identity is what a kubelet authenticates with.
 type identity struct {
-	// key is in PEM. Each attempt uses it, so that they all name the same request.
+	// key is the certificate's, in PEM.
 	key []byte
 	// certificate is in PEM, and empty until it is issued.
 	certificate []byte
@@ -80,11 +80,11 @@ func (c *credentials) beginJoin(ctx context.Context) (context.Context, bool) {
 	return ctx, c.joining
 }
 
-// endJoin notes the certificate, which is empty when the join failed.
-func (c *credentials) endJoin(certificate []byte) {
+// endJoin notes what the join came to, which is empty when the machine lost its power.
+func (c *credentials) endJoin(got identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.joining, c.all.certificate = false, certificate
+	c.joining, c.all = false, got
 }
 
 func (c *credentials) noteServing() {
@@ -93,20 +93,7 @@ func (c *credentials) noteServing() {
 	c.all.serving = true
 }
 
-// key returns the machine's private key, which it makes once: ECDSA P-256, as kubelets do.
-func (c *credentials) key() (crypto.Signer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all.key == nil {
-		key, err := keyutil.MakeEllipticPrivateKeyPEM()
-		if err != nil {
-			return nil, fmt.Errorf("generate key: %w", err)
-		}
-		c.all.key = key
-	}
-	return parseKey(c.all.key)
-}
-
+// parseKey reads a key as kubelets make it: ECDSA P-256, in PEM.
 func parseKey(data []byte) (crypto.Signer, error) {
 	key, err := keyutil.ParsePrivateKeyPEM(data)
 	if err != nil {

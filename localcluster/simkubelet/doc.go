@@ -9,8 +9,10 @@
 //     /var/lib/kubelet/config.yaml. Without the former there is no kubelet, and no Node. What a
 //     real kubelet refuses, this one refuses: it logs why, and there is no Node either.
 //   - The kubelet joins by TLS bootstrap: with the token in /etc/kubernetes/bootstrap-kubelet.conf
-//     it requests a client certificate, and waits until somebody approves. A refusal stays one:
-//     the key is kept, and it names the request.
+//     it requests a client certificate, and waits until somebody approves. Refused, it requests
+//     another: each attempt has a new key and a name that the API server chooses, with the pauses
+//     of a kubelet that rotates its certificates. Without one it ends after five minutes and
+//     systemd starts it again.
 //   - As that user, system:node:NAME, it registers a Node, Ready at once, and requests a serving
 //     certificate. In place of a cloud controller manager, the Node comes with the VM's provider
 //     id, addresses, region, zone and instance type; with --cloud-provider=external, it waits for

@@ -276,7 +276,7 @@ func checkRequests(t *testing.T, a *approver, node string, g guest) {
 
 func TestMachineThatCannotJoinIsNoNode(t *testing.T) {
 	t.Parallel()
-	runApprover(t, "refuse-", "refuse-denied")
+	a := runApprover(t, "refuse-", "refuse-denied")
 	c := newCloud()
 	log, _ := runJoining(t, c)
 	cases := []struct {
@@ -306,6 +306,23 @@ func TestMachineThatCannotJoinIsNoNode(t *testing.T) {
 		eventually(t, tc.name, func() error { return log.says(tc.name, tc.want) })
 	}
 	eventually(t, "a VM without a bootstrap kubeconfig", func() error { return log.says("refuses to start", "vm=refuse-nofile", "config.yaml") })
+	eventually(t, "another request of a kubelet that was denied", func() error {
+		denied := a.of(certificatesv1.KubeAPIServerClientKubeletSignerName, "refuse-denied")
+		if len(denied) < 3 {
+			return fmt.Errorf("there are %d", len(denied))
+		}
+		return nil
+	})
+	keys := map[string]bool{}
+	for _, r := range a.of(certificatesv1.KubeAPIServerClientKubeletSignerName, "refuse-denied") {
+		keys[string(parseRequest(r).RawSubjectPublicKeyInfo)] = true
+		if !strings.HasPrefix(r.Name, "csr-") {
+			t.Errorf("the request is called %s", r.Name)
+		}
+	}
+	if len(keys) < 3 {
+		t.Error("a kubelet that was denied requests another certificate with the same key")
+	}
 	for _, tc := range cases {
 		if err := notFound(t, tc.name); err != nil {
 			t.Errorf("%s: %v", tc.name, err)
