@@ -56,8 +56,8 @@ func TestLIFE2_TheKubeletsConfigurationIsMerged(t *testing.T) {
 	}
 }
 
-// Each character that an operator or an annotation sets reaches the kubelet, also one that YAML lets
-// nobody write as it is.
+// Each character that an operator or an annotation sets reaches the kubelet, also one that YAML
+// lets nobody write as it is.
 func TestLIFE2_TheKubeletsConfigurationKeepsEachCharacter(t *testing.T) {
 	var all strings.Builder
 	for r := rune(0); r <= unicode.MaxRune; r += 1 + r/0x3000*0xfd {

@@ -11,8 +11,8 @@ import (
 )
 
 // decidePause: nothing is done for a paused machine, on its way in or out, but that the token of a
-// VM that is coming up lasts. What became of a call that was under way is remembered. How the Node of a machine that runs is costs nothing to know,
-// and is shown: others count on it.
+// VM that is coming up lasts. What became of a call that was under way is remembered. How the Node
+// of a machine that runs is costs nothing to know, and is shown: others count on it.
 func decidePause(s State, d decision) (decision, bool) {
 	if !s.isPaused() {
 		return d, false

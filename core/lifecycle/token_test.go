@@ -61,7 +61,7 @@ func TestTokenLastsWhileAVMMayJoin(t *testing.T) {
 			s := given(c.given...)
 			s.Token.RenewAt, s.Token.ReadAt = s.Now.Add(time.Minute), s.Now
 			step := Next(s)
-			if step.Do == RenewToken || c.renews && step.RequeueAt != s.Token.RenewAt {
+			if step.Do == RenewToken || c.renews && !step.RequeueAt.Equal(s.Token.RenewAt) {
 				t.Errorf("does %v before its time, and looks again at %s", step.Do, step.RequeueAt)
 			}
 			s.Now = s.Token.RenewAt

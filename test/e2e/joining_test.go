@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
@@ -111,6 +112,36 @@ func killWhileJoining(t *testing.T, instant joiningKill) {
 		}
 		u.kubectl("scale", "machinedeployment", "joining", "--replicas=0")
 	}
+	u.awaitGone()
+	u.checkNothingJoins(node)
+}
+
+// Somebody deletes the token of a VM whose kubelet has no certificate yet. Its Machine says so, and
+// is replaced long before its time to join is over. The one in its place joins.
+func TestLIFE3_ATokenIsDeletedUnderAVMThatHasYetToJoin(t *testing.T) {
+	u := newUser(t)
+	allow := u.forbid(forbidApproval)
+	u.apply(deployment("joining", 1, nil))
+	eventually(t, "a request that is not approved", func(ctx context.Context) error {
+		return u.seesRequest(ctx, func(s certificatesv1.CertificateSigningRequestStatus) bool { return len(s.Conditions) == 0 })
+	})
+	lost := u.machine()
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: u.tokens(t.Context())[0]}}
+	if err := u.client.Delete(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	u.awaitSaid(clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ReasonTokenMissing)
+	allow()
+	eventually(t, "another machine", func(context.Context) error {
+		if m := u.machines(); len(m) != 1 || m[0].Name == lost.Name {
+			return fmt.Errorf("there are %d machines", len(m))
+		}
+		return nil
+	})
+	u.awaitRunning(1)
+	u.checkOneVMEach()
+	node := u.machine().Status.NodeRef.Name
+	u.kubectl("scale", "machinedeployment", "joining", "--replicas=0")
 	u.awaitGone()
 	u.checkNothingJoins(node)
 }

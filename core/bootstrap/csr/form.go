@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/rsa"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -80,7 +79,12 @@ func areExtensions(content *x509.CertificateRequest) bool {
 
 // hasNames says whether the request has subject alternative names.
 func hasNames(content *x509.CertificateRequest) bool {
-	return slices.ContainsFunc(content.Extensions, func(e pkix.Extension) bool { return e.Id.String() == subjectAltNames })
+	for _, extension := range content.Extensions {
+		if extension.Id.String() == subjectAltNames {
+			return true
+		}
+	}
+	return false
 }
 
 // Node is the Node whose kubelet the certificate would be for; empty where that cannot be read.

@@ -277,8 +277,8 @@ func checkDNSNames(names []string) refusal {
 }
 
 // isServiceName says whether a DNS name in lower case is one by which pods find a Service:
-// NAME.NAMESPACE.svc, in whatever domain the cluster has, or a short name of the API server. Source:
-// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+// NAME.NAMESPACE.svc, in whatever domain the cluster has, or a short name of the API server.
+// Source: https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
 func isServiceName(name string) bool {
 	labels := strings.Split(name, ".")
 	return name == "kubernetes" || name == "kubernetes.default" || len(labels) > 2 && slices.Contains(labels[2:], "svc")

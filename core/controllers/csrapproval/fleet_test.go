@@ -194,7 +194,7 @@ func (f *fleet) send(by client.Client, r request) *certificatesv1.CertificateSig
 		}
 	}
 	content := x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:" + r.node, Organization: r.organizations},
+		Subject:  pkix.Name{CommonName: "system:node:" + r.node, Organization: r.organizations},
 		DNSNames: r.dns, EmailAddresses: r.emails, ExtraExtensions: r.extensions,
 	}
 	for _, ip := range r.ips {

@@ -124,7 +124,8 @@ type bench struct {
 	startupTaints []corev1.Taint
 	critical      []string
 	progress      func(context.Context, *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error)
-	// secretsForbidden has the API server forbid core to read or write Secrets; refused counts that.
+	// secretsForbidden has the API server forbid core to read or write Secrets. The field refused
+	// counts how often it did.
 	secretsForbidden atomic.Bool
 	refused          atomic.Int32
 }
