@@ -163,6 +163,10 @@ func TestLIFE3_LostTokens(t *testing.T) {
 		"it is repeated when there is no VM": {
 			given: all(tokenLost, missing(missesUntilGone)), do: Create, phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
 		},
+		"as soon as the doubt is over": {
+			given: all(tokenLost, func(s *State) { s.Driver.LeadingSince = s.Now.Add(-settle) }, missing(missesUntilGone)), do: Create,
+			phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,
+		},
 		"which the machine says if it has said otherwise": {
 			given: all(tokenLost, patient, func(s *State) { s.Machine.Status = Next(*s).Status }, missing(missesUntilGone)), do: Create,
 			condition: waiting, phase: clusterv1alpha1.MachinePhaseProvisioning, poll: instance.PollPending,

@@ -301,9 +301,13 @@ func TestLIFE3_KubeletsGetTheirCertificates(t *testing.T) {
 			s.key = strong
 			s.object.Spec.Usages = append(s.object.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}),
-		"a renewal":                         renewal(),
-		"a renewal of one that is drained":  given(renewal(), func(s *sample) { s.facts.Machine.Deleting = true }),
-		"a server's":                        serving(),
+		"a renewal":                        renewal(),
+		"a renewal of one that is drained": given(renewal(), func(s *sample) { s.facts.Machine.Deleting = true }),
+		"a server's":                       serving(),
+		"a server's of a domain called so": given(serving(), func(s *sample) {
+			s.facts.Machine.Addresses[2].Address = "worker-1.svc"
+			s.content.DNSNames = []string{"worker-1.svc"}
+		}),
 		"a server's with an address alone":  given(serving(), func(s *sample) { s.content.DNSNames = nil }),
 		"a server's with a name alone":      given(serving(), addresses()),
 		"a server's with IPv4 in IPv6 form": given(serving(), func(s *sample) { s.facts.Machine.Addresses[0].Address = "::ffff:192.0.2.1" }),

@@ -281,7 +281,7 @@ func checkDNSNames(names []string) refusal {
 // Source: https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
 func isServiceName(name string) bool {
 	labels := strings.Split(name, ".")
-	return name == "kubernetes" || name == "kubernetes.default" || len(labels) > 2 && slices.Contains(labels[2:], "svc")
+	return name == "kubernetes" || name == "kubernetes.default" || slices.Contains(labels[min(2, len(labels)):], "svc")
 }
 
 // checkAddresses: each name is the Node's, or the driver has given it.
