@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// bootstrapRetry lies between two attempts to render user data.
-	bootstrapRetry = 5 * time.Minute
+	// bootstrapRetry lies between two attempts to render user data. What is missing may have been
+	// forbidden by an API server that had just started.
+	bootstrapRetry = time.Minute
 	// breakerRecheck is when a machine that is held back asks again though nobody woke it: its
 	// credentials may have changed.
 	breakerRecheck = 30 * time.Second
