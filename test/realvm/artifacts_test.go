@@ -83,13 +83,19 @@ func digests(kubelet string) string {
 
 // cluster is the manifest of a Cluster whose machines take artifacts from the mirror. An endpoint
 // in YAML replaces the one that is discovered. What is appended to the manifest belongs to
-// spec.bootstrap.
+// spec.bootstrap. The manager is let read ConfigMaps, as docs/operating.md says.
 func (o offer) cluster(name, endpoint string) string {
 	spec := ""
 	if endpoint != "" {
 		spec = "  apiEndpoints: [" + endpoint + "]\n"
 	}
 	return fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: millwright-credentials, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: millwright-credentials}
+subjects: [{kind: ServiceAccount, name: millwright-manager, namespace: millwright-system}]
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: digests, namespace: default}

@@ -186,7 +186,7 @@ func (f *fixture) findRaces() error {
 // it is broken.
 const (
 	waitLimit    = 8 * time.Minute
-	lookInterval = 250 * time.Millisecond
+	lookInterval = time.Second
 )
 
 // eventually asks until check returns nil; after waitLimit it ends the test with check's last

@@ -4,14 +4,18 @@ package realvm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap/token"
 )
 
 // What keeps a VM from becoming a Node is told by a condition of its Machine, in the words of
@@ -28,35 +32,45 @@ func TestQEMUAConditionTellsWhyAVMDoesNotJoin(t *testing.T) {
 	}{
 		"other-ca":         {bootstrap: indent(offer.otherCA), kubelet: newKubelet, want: `certificate signed by unknown authority|unable to get local issuer certificate`},
 		"no-api-server":    {endpoint: "{host: 10.77.0.1, port: 1}", kubelet: newKubelet, want: `connection refused|Failed to connect|Could not connect`},
-		"no-token":         {kubelet: newKubelet, meddle: removeToken, want: `Unauthorized|unauthorized|no token`},
-		"missing-artifact": {kubelet: "1.35.3", want: `404|not found|Not Found`},
-		"altered-artifact": {kubelet: alteredKubelet, want: `SHA-256`},
-		"full-disk":        {bootstrap: fullDisk, kubelet: newKubelet, want: `[Nn]o space left|DiskPressure|disk`},
+		"wrong-token":      {kubelet: newKubelet, meddle: changeToken, want: `Unauthorized`},
+		"no-token":         {kubelet: newKubelet, meddle: removeToken, want: `Unauthorized|[Tt]oken (is gone|is missing|was deleted)`},
+		"missing-artifact": {kubelet: "1.35.3", want: `error: 404`},
+		"altered-artifact": {kubelet: alteredKubelet, want: `kubelet: the file has SHA-256 [0-9a-f]{64}, not 0{64}`},
+		"full-disk":        {bootstrap: fullDisk, kubelet: newKubelet, want: `the disk of /\S* is full|no space left on device`},
 	}
-	for name, fault := range faults {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			shared.mustKubectl(t, offer.cluster(name, fault.endpoint)+fault.bootstrap, "apply", "-f", "-")
-			shared.mustKubectl(t, machine(name, fault.kubelet), "apply", "-f", "-")
-			if fault.meddle != nil {
-				fault.meddle(t, name)
-			}
-			want := regexp.MustCompile(fault.want)
-			eventually(t, "a condition that names the cause", func(ctx context.Context) error {
-				m := &clusterv1alpha1.Machine{}
-				if err := shared.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, m); err != nil {
-					return err
+	t.Run("faults", func(t *testing.T) {
+		for name, fault := range faults {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				shared.mustKubectl(t, offer.cluster(name, fault.endpoint)+fault.bootstrap, "apply", "-f", "-")
+				shared.mustKubectl(t, machine(name, fault.kubelet), "apply", "-f", "-")
+				if fault.meddle != nil {
+					fault.meddle(t, name)
 				}
-				for _, c := range m.Status.Conditions {
-					if c.Type == clusterv1alpha1.ConditionReady && want.MatchString(c.Message) {
-						return nil
-					}
-				}
-				return fmt.Errorf("%s", describe(m))
+				shared.awaitCause(t, name, regexp.MustCompile(fault.want))
+				shared.mustKubectl(t, "", "delete", "machine", name, "--wait=false")
 			})
-			shared.mustKubectl(t, "", "delete", "machine", name, "--wait=false")
-		})
-	}
+		}
+	})
+	shared.awaitGone(t)
+}
+
+// awaitCause returns once the Machine's condition Ready says what is wanted.
+func (f *fixture) awaitCause(t *testing.T, name string, want *regexp.Regexp) {
+	t.Helper()
+	eventually(t, "a condition that names the cause", func(ctx context.Context) error {
+		m := &clusterv1alpha1.Machine{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, m); err != nil {
+			return err
+		}
+		for _, c := range m.Status.Conditions {
+			if c.Type == clusterv1alpha1.ConditionReady && want.MatchString(c.Message) {
+				t.Log(c.Message)
+				return nil
+			}
+		}
+		return fmt.Errorf("%s", describe(m))
+	})
 }
 
 // fullDisk fills the disk before the kubelet starts, up to the last block.
@@ -76,20 +90,40 @@ const fullDisk = `
         RequiredBy=millwright-bootstrap.service
 `
 
-// removeToken takes a machine's token away as soon as it is there.
+// removeToken takes a machine's token away.
 func removeToken(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the token to be there", func(ctx context.Context) error {
-		tokens, err := shared.bootstrapSecrets(ctx)
-		if err != nil {
+	meddleWithToken(t, name, func(ctx context.Context, secret *corev1.Secret) error {
+		return shared.client.Delete(ctx, secret)
+	})
+}
+
+// changeToken gives a machine's token another secret part than the VM has.
+func changeToken(t *testing.T, name string) {
+	t.Helper()
+	meddleWithToken(t, name, func(ctx context.Context, secret *corev1.Secret) error {
+		secret.Data[bootstrapapi.BootstrapTokenSecretKey] = []byte("0123456789abcdef")
+		return shared.client.Update(ctx, secret)
+	})
+}
+
+// meddleWithToken calls meddle with the Secret of a machine's token as soon as the machine has its
+// VM: no other token goes into its user data.
+func meddleWithToken(t *testing.T, name string, meddle func(context.Context, *corev1.Secret) error) {
+	t.Helper()
+	eventually(t, "the VM and its token to be there", func(ctx context.Context) error {
+		m := &clusterv1alpha1.Machine{}
+		if err := shared.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, m); err != nil {
 			return err
 		}
-		for _, secret := range tokens {
-			if secret.Annotations["cluster.k8s.io/machine"] == "default/"+name {
-				return client.IgnoreNotFound(shared.client.Delete(ctx, &secret))
-			}
+		if m.Spec.ProviderID == nil {
+			return errors.New("there is no VM")
 		}
-		return fmt.Errorf("there is none among %d", len(tokens))
+		secret := &corev1.Secret{}
+		if err := shared.client.Get(ctx, token.Key(token.ID(*m.Spec.MachineUID)), secret); err != nil {
+			return err
+		}
+		return meddle(ctx, secret)
 	})
 }
 

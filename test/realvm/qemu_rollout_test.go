@@ -42,6 +42,7 @@ func TestQEMUVersionsRollUnderABudget(t *testing.T) {
 		"--patch", fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, newKubelet))
 	shared.awaitVersion(t, "rolled", newKubelet, 2)
 	stop()
+	t.Log(shared.mustKubectl(t, "", "get", "nodes"))
 	if least := <-lowest; least < 1 {
 		t.Errorf("at least %d pods of the application were healthy, its budget wants 1", least)
 	}
