@@ -130,7 +130,7 @@ node-image: controlplane ## Build the image of a Node, for VMs of QEMU: Debian 1
 .PHONY: test-qemu
 test-qemu: build racing node-image ## Roll, kill and break real VMs of QEMU, as root: half an hour. RUN=… chooses tests.
 	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 tools/kubelet-1.35
-	@$(GOTEST) -count=1 -timeout 60m -parallel 3 -run '$(or $(RUN),TestQEMU)' ./test/realvm
+	@$(GOTEST) -count=1 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
 
 ##@ Real OpenStack
 

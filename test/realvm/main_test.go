@@ -138,7 +138,8 @@ func start() (*fixture, error) {
 	whole, err := stack.Start(context.Background(), stack.Options{
 		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider,
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		ManagerArgs: []string{"-v=4"},
+		// A minute until a killed VM is noticed would be a minute for each test.
+		ManagerArgs: []string{"-v=4", "--settled-interval=15s"},
 	})
 	if err != nil {
 		return nil, err

@@ -24,15 +24,14 @@ import (
 // newKubelet is the one that the image brings.
 const newKubelet = "1.36.3"
 
-// machineSpec is what Machines of these tests have in common, and a Cluster where one is named: then
-// they have to become Nodes within startup.
-func machineSpec(pool, kubelet, cluster, startup string) string {
+// machineSpec is what Machines of these tests have in common, and Cluster where one is named.
+func machineSpec(pool, kubelet, cluster string) string {
 	spec := fmt.Sprintf(`{metadata: {labels: {pool: %s}}, versions: {kubelet: %s}, providerSpec: {value: {
   operatingSystem: ubuntu, cloudProvider: qemu, cloudProviderSpec: {
     image: node.qcow2, kernel: vmlinuz, initrd: initrd.img, kernelArguments: "root=/dev/vda rw console=ttyS0 ds=nocloud",
     cpus: 2, memory: 1Gi, network: {type: bridge}}}}`, pool, kubelet)
 	if cluster != "" {
-		spec += fmt.Sprintf(", nodeStartupTimeout: %s, clusterRef: {name: %s}", startup, cluster)
+		spec += ", nodeStartupTimeout: 15m, clusterRef: {name: " + cluster + "}"
 	}
 	return spec + "}"
 }
@@ -47,18 +46,18 @@ spec:
   replicas: %[2]d
   selector: {matchLabels: {pool: %[1]s}}
   template: {metadata: {labels: {pool: %[1]s}}, spec: %[3]s}
-`, name, replicas, machineSpec(name, kubelet, cluster, "6m"))
+`, name, replicas, machineSpec(name, kubelet, cluster))
 }
 
 // machine is the manifest of a Machine by itself, of the Cluster of its name: nobody replaces it
-// when it fails. A VM that boots beside two others tells of its trouble after two to three minutes.
+// when it fails.
 func machine(name, kubelet string) string {
 	return fmt.Sprintf(`
 apiVersion: cluster.k8s.io/v1alpha1
 kind: Machine
 metadata: {name: %s, namespace: default}
 spec: %s
-`, name, machineSpec(name, kubelet, name, "4m"))
+`, name, machineSpec(name, kubelet, name))
 }
 
 // application is a Deployment of pods that say hello, each on one of a MachineDeployment's Nodes.
