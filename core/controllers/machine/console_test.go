@@ -15,16 +15,19 @@ import (
 // and in failureMessage, without a bootstrap token, and an event has as much as fits.
 func TestLIFE7_JoinTimeoutSaysWhatTheConsoleSays(t *testing.T) {
 	const token = "0a1b2c.0123456789abcdef"
-	long := strings.Repeat("waiting for the API server ", 8)
+	var waiting []string
+	for n := range 50 {
+		waiting = append(waiting, strings.Repeat("waiting for the API server ", 7)+strings.Repeat("x", n+1))
+	}
 	b := newBench(t)
-	b.cloud.console = []byte(strings.Repeat(long+"\r\n", 50) +
-		"\x1b[1;31mkubelet\x1b[0m: token " + token + " is refused: no route to host\r\nlogin: ")
+	b.cloud.console = []byte(strings.Join(waiting, "\r\n") +
+		"\r\n\x1b[1;31mkubelet\x1b[0m: token " + token + " is refused: no route to host\r\nlogin: ")
 	b.serve()
 	b.startCore()
 	m := b.awaitPhase(b.newMachine("a", startup(time.Second)), clusterv1alpha1.MachinePhaseFailed)
 	c := b.awaitReason(m, clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ReasonJoinTimeout)
 	want := "The VM has not become a Ready Node within 1s.\nThe console says:\n" +
-		strings.Repeat(strings.TrimSpace(long)+"\n", 18) + "kubelet: token [redacted] is refused: no route to host\nlogin:"
+		strings.Join(waiting[32:], "\n") + "\nkubelet: token [redacted] is refused: no route to host\nlogin:"
 	if c.Message != want || m.Status.FailureMessage == nil || *m.Status.FailureMessage != want {
 		t.Errorf("the condition says\n%s\nwant\n%s\nand the failure message is %v", c.Message, want, m.Status.FailureMessage)
 	}

@@ -26,12 +26,15 @@ var (
 	// bootstrapToken is the form of every bootstrap token. Source: k8s.io/cluster-bootstrap,
 	// token/api.BootstrapTokenPattern, here anywhere in a line.
 	bootstrapToken = regexp.MustCompile(`[a-z0-9]{6}\.[a-z0-9]{16}`)
+	// number is what differs between a line and its repetition: times, ids of processes.
+	number = regexp.MustCompile(`[0-9]+`)
 )
 
 // ConsoleLines returns the last lines that a VM has written to its console, as they may be shown
 // to people: valid UTF-8 without escape sequences and control characters, without empty lines and
 // without the request's secrets and anything that looks like a bootstrap token. Secrets are taken
-// out before anything is cut off, else a part of one could stay.
+// out before anything is cut off, else a part of one could stay. Of lines that differ in numbers
+// alone there is the last: a service that starts again and again must not push out its cause.
 func ConsoleLines(request *driverv1alpha1.GetConsoleOutputRequest, output []byte) []string {
 	if len(output) >= contract.MaxConsoleBytes {
 		// What its first line began with, such as a half of a secret, has been cut off.
@@ -40,12 +43,22 @@ func ConsoleLines(request *driverv1alpha1.GetConsoleOutputRequest, output []byte
 	text := readable(output)
 	text = redact.Of(request).Text(text)
 	text = bootstrapToken.ReplaceAllString(text, redact.Mark)
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = Bounded(line, maxConsoleLine)
+	return lastLines(strings.Split(text, "\n"))
+}
+
+// lastLines returns the last lines in their order, bounded, none of them empty or repeated.
+func lastLines(lines []string) []string {
+	var last []string
+	seen := map[string]bool{"": true}
+	for _, line := range slices.Backward(lines) {
+		line = Bounded(line, maxConsoleLine)
+		if kind := number.ReplaceAllString(line, "0"); !seen[kind] && len(last) < MaxConsoleLines {
+			seen[kind] = true
+			last = append(last, line)
+		}
 	}
-	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
-	return slices.Clone(lines[max(0, len(lines)-MaxConsoleLines):])
+	slices.Reverse(last)
+	return last
 }
 
 // readable is output as text of which only line feeds are left to control anything. What is not

@@ -28,7 +28,7 @@ func consoleRequest() *driverv1alpha1.GetConsoleOutputRequest {
 func TestConsoleLines(t *testing.T) {
 	numbered := func(from, to int) (lines []string) {
 		for n := from; n <= to; n++ {
-			lines = append(lines, fmt.Sprintf("line %d", n))
+			lines = append(lines, "line "+strings.Repeat("x", n))
 		}
 		return lines
 	}
@@ -43,7 +43,8 @@ func TestConsoleLines(t *testing.T) {
 		"colours":                     {"\x1b[0;1;31m[FAILED]\x1b[0m kubelet\n", []string{"[FAILED] kubelet"}},
 		"a title and a charset":       {"\x1b]0;root@vm\x07\x1b(Bready\n", []string{"ready"}},
 		"an escape that breaks off":   {"ready\n\x1b[", []string{"ready"}},
-		"a bar that is written anew":  {"10%\r50%\r100%\n", []string{"10%", "50%", "100%"}},
+		"a bar that is written anew":  {"10%\r50%\r100%\n", []string{"100%"}},
+		"a service that fails anew":   {"[1.5] disk full\n[2.0] failed\n[12.5] failed\nlogin:\n", []string{"[1.5] disk full", "[12.5] failed", "login:"}},
 		"no UTF-8":                    {"k\xffs\xc3\xa9\n", []string{"k\uFFFDsé"}},
 		"text that turns around":      {"a\u202eb\n", []string{"a b"}},
 		"a token":                     {"token: " + consoleToken + "\n", []string{"token: [redacted]"}},
