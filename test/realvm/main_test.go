@@ -137,7 +137,7 @@ func start() (*fixture, error) {
 	}
 	whole, err := stack.Start(context.Background(), stack.Options{
 		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider,
-		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		// A minute until a killed VM is noticed would be a minute for each test.
 		ManagerArgs: []string{"-v=4", "--settled-interval=15s"},
 	})
@@ -186,7 +186,7 @@ func (f *fixture) findRaces() error {
 // A VM without KVM on a busy machine takes a few minutes; nothing takes as long as waitLimit unless
 // it is broken.
 const (
-	waitLimit    = 8 * time.Minute
+	waitLimit    = 12 * time.Minute
 	lookInterval = time.Second
 )
 

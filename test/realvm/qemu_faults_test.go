@@ -95,22 +95,14 @@ func (f *fixture) console(m *clusterv1alpha1.Machine) string {
 	return string(text)
 }
 
-// fullDisk fills the disk before the kubelet starts, up to the last block.
+// fullDisk fills the disk up to the last block before the machine is prepared.
 const fullDisk = `
-    units:
-    - name: fill.service
-      enabled: true
+    files:
+    - path: /etc/systemd/system/millwright-bootstrap.service.d/fill.conf
       content: |
-        [Unit]
-        Before=millwright-bootstrap.service containerd.service kubelet.service
         [Service]
-        Type=oneshot
-        RemainAfterExit=yes
-        ExecStart=-/bin/sh -c 'n=0; for size in 1G 64M 1M; do while fallocate --length $$size /fill-$$((n += 1)); do :; done; done'
-        ExecStart=-/usr/bin/dd if=/dev/zero of=/fill-rest bs=4K
-        [Install]
-        WantedBy=multi-user.target
-        RequiredBy=millwright-bootstrap.service
+        ExecStartPre=-/usr/bin/fallocate --length 8G /fill
+        ExecStartPre=-/usr/bin/dd if=/dev/zero of=/fill-rest bs=1M oflag=append conv=notrunc
 `
 
 // removeToken takes a machine's token away.
