@@ -47,11 +47,11 @@ func TestQEMUAConditionTellsWhyAVMDoesNotJoin(t *testing.T) {
 				t.Parallel()
 				shared.mustKubectl(t, offer.cluster(name, fault.endpoint)+fault.bootstrap, "apply", "-f", "-")
 				shared.mustKubectl(t, machine(name, fault.kubelet), "apply", "-f", "-")
+				defer shared.mustKubectl(t, "", "delete", "machine", name, "--wait=false")
 				if fault.meddle != nil {
 					fault.meddle(t, name)
 				}
 				shared.awaitCause(t, name, regexp.MustCompile(fault.want))
-				shared.mustKubectl(t, "", "delete", "machine", name, "--wait=false")
 			})
 		}
 	})
