@@ -9,16 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/bootstrap/token"
 )
 
 // What keeps a VM from becoming a Node is told by a condition of its Machine, in the words of
@@ -117,7 +116,7 @@ func removeToken(t *testing.T, name string) {
 func changeToken(t *testing.T, name string) {
 	t.Helper()
 	meddleWithToken(t, name, func(ctx context.Context, secret *corev1.Secret) error {
-		secret.Data[bootstrapapi.BootstrapTokenSecretKey] = []byte("0123456789abcdef")
+		secret.Data["token-secret"] = []byte("0123456789abcdef")
 		return shared.client.Update(ctx, secret)
 	})
 }
@@ -134,11 +133,15 @@ func meddleWithToken(t *testing.T, name string, meddle func(context.Context, *co
 		if m.Spec.ProviderID == nil {
 			return errors.New("there is no VM")
 		}
-		secret := &corev1.Secret{}
-		if err := shared.client.Get(ctx, token.Key(token.ID(*m.Spec.MachineUID)), secret); err != nil {
+		tokens, err := shared.bootstrapSecrets(ctx)
+		if err != nil {
 			return err
 		}
-		return meddle(ctx, secret)
+		at := slices.IndexFunc(tokens, func(s corev1.Secret) bool { return s.Annotations["cluster.k8s.io/machine"] == "default/"+name })
+		if at < 0 {
+			return fmt.Errorf("there is no token among %d", len(tokens))
+		}
+		return meddle(ctx, &tokens[at])
 	})
 }
 
