@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,8 @@ type facts struct {
 	kubernetesService string
 	// refused says why cluster-info was not taken, for an error's end.
 	refused string
+	// forbidden are the objects that may not be read, as NAMESPACE/NAME.
+	forbidden []string
 }
 
 // readFacts reads them. What is not there, or may not be read, is not said.
@@ -51,9 +54,13 @@ func readFacts(ctx context.Context, reader client.Reader) (facts, error) {
 }
 
 // get reads an object by its name; false is for one that is not there, or may not be read.
-func get(ctx context.Context, reader client.Reader, namespace, name string, into client.Object) (bool, error) {
+func (f *facts) get(ctx context.Context, reader client.Reader, namespace, name string, into client.Object) (bool, error) {
 	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if apierrors.IsForbidden(err) {
+		f.forbidden = append(f.forbidden, namespace+"/"+name)
+		return false, nil
+	}
+	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -62,10 +69,16 @@ func get(ctx context.Context, reader client.Reader, namespace, name string, into
 	return true, nil
 }
 
+// hasLostRights says whether anything may not be read that could be read before. For moments after
+// its start an API server knows of no rights: what it says then is not what the cluster says.
+func (f facts) hasLostRights(before facts) bool {
+	return slices.ContainsFunc(f.forbidden, func(name string) bool { return !slices.Contains(before.forbidden, name) })
+}
+
 // readClusterInfo reads the kubeconfig that kubeadm publishes for those who join.
 func (f *facts) readClusterInfo(ctx context.Context, reader client.Reader) error {
 	info := &corev1.ConfigMap{}
-	if found, err := get(ctx, reader, metav1.NamespacePublic, "cluster-info", info); !found {
+	if found, err := f.get(ctx, reader, metav1.NamespacePublic, "cluster-info", info); !found {
 		return err
 	}
 	var problem string
@@ -104,7 +117,7 @@ func (f *facts) readEndpoint(ctx context.Context, reader client.Reader) error {
 		return nil
 	}
 	slice := &discoveryv1.EndpointSlice{}
-	if found, err := get(ctx, reader, metav1.NamespaceDefault, "kubernetes", slice); !found {
+	if found, err := f.get(ctx, reader, metav1.NamespaceDefault, "kubernetes", slice); !found {
 		return err
 	}
 	for _, endpoint := range slice.Endpoints {
@@ -123,7 +136,7 @@ func (f *facts) readRootCA(ctx context.Context, reader client.Reader) error {
 		return nil
 	}
 	root := &corev1.ConfigMap{}
-	found, err := get(ctx, reader, metav1.NamespaceSystem, "kube-root-ca.crt", root)
+	found, err := f.get(ctx, reader, metav1.NamespaceSystem, "kube-root-ca.crt", root)
 	if found {
 		f.ca = []byte(root.Data["ca.crt"])
 	}
@@ -133,7 +146,7 @@ func (f *facts) readRootCA(ctx context.Context, reader client.Reader) error {
 // readClientCA takes the CA that the API server checks its own clients with.
 func (f *facts) readClientCA(ctx context.Context, reader client.Reader) error {
 	published := &corev1.ConfigMap{}
-	found, err := get(ctx, reader, metav1.NamespaceSystem, "extension-apiserver-authentication", published)
+	found, err := f.get(ctx, reader, metav1.NamespaceSystem, "extension-apiserver-authentication", published)
 	if found {
 		f.clientCA = []byte(published.Data["client-ca-file"])
 	}
@@ -143,7 +156,7 @@ func (f *facts) readClientCA(ctx context.Context, reader client.Reader) error {
 // readKubeletConfig reads what kubeadm tells kubelets of the cluster's DNS.
 func (f *facts) readKubeletConfig(ctx context.Context, reader client.Reader) error {
 	published := &corev1.ConfigMap{}
-	if found, err := get(ctx, reader, metav1.NamespaceSystem, "kubelet-config", published); !found {
+	if found, err := f.get(ctx, reader, metav1.NamespaceSystem, "kubelet-config", published); !found {
 		return err
 	}
 	var config kubeletv1beta1.KubeletConfiguration
@@ -158,7 +171,7 @@ func (f *facts) readKubeletConfig(ctx context.Context, reader client.Reader) err
 func (f *facts) readServices(ctx context.Context, reader client.Reader) error {
 	service := &corev1.Service{}
 	if len(f.clusterDNS) == 0 {
-		found, err := get(ctx, reader, metav1.NamespaceSystem, "kube-dns", service)
+		found, err := f.get(ctx, reader, metav1.NamespaceSystem, "kube-dns", service)
 		if err != nil {
 			return err
 		}
@@ -167,7 +180,7 @@ func (f *facts) readServices(ctx context.Context, reader client.Reader) error {
 		}
 	}
 	service = &corev1.Service{}
-	found, err := get(ctx, reader, metav1.NamespaceDefault, "kubernetes", service)
+	found, err := f.get(ctx, reader, metav1.NamespaceDefault, "kubernetes", service)
 	if found {
 		f.kubernetesService = service.Spec.ClusterIP
 	}

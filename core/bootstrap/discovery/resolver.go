@@ -150,7 +150,7 @@ func (r *Resolver) discovered(ctx context.Context) (facts, error) {
 	found, err := readFacts(ctx, r.o.Workload)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil {
+	if err == nil && (r.read.IsZero() || !found.hasLostRights(r.facts)) {
 		r.facts, r.read = found, r.o.Clock.Now()
 	}
 	if r.read.IsZero() {

@@ -135,15 +135,18 @@ func TestAPI3_TheFirstPlaceWins(t *testing.T) {
 	}
 }
 
-// failing is an API server that is away after the first calls.
+// failing is an API server that is away, or knows of no rights, after the first calls.
 type failing struct {
 	client.Reader
-	away bool
+	away, forbids bool
 }
 
 func (f *failing) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	if f.away {
 		return apierrors.NewTimeoutError("away", 1)
+	}
+	if f.forbids {
+		return apierrors.NewForbidden(corev1.Resource("configmaps"), key.Name, errors.New("no"))
 	}
 	return f.Reader.Get(ctx, key, o, opts...)
 }
@@ -178,6 +181,31 @@ func TestWhatWasReadHoldsWhileTheAPIServerIsAway(t *testing.T) {
 		t.Error("nothing was ever read, and that is no error")
 	} else if _, is := errors.AsType[*IncompleteError](err); is {
 		t.Errorf("the user is told of what only the API server can mend: %v", err)
+	}
+}
+
+// An API server that has just started forbids everything for a moment. Machines that are made then
+// join as they did before, not by the next best address.
+func TestWhatWasReadHoldsWhileTheAPIServerKnowsNoRights(t *testing.T) {
+	c, ns := newClient(t)
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	put(t, c, configMap("kube-public", "cluster-info", "kubeconfig", clusterInfo))
+	reader := &failing{Reader: c}
+	r := newResolver(reader, clock, bootstrap.Config{ClusterDNS: []string{"10.96.0.10"}})
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+	before, err := r.Config(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reader.forbids = range []bool{true, false} {
+		clock.SetTime(clock.Now().Add(2 * kept))
+		got, err := r.Config(t.Context(), m)
+		if err != nil {
+			t.Fatalf("forbidden is %t: %v", reader.forbids, err)
+		}
+		if diff := cmp.Diff(before, got); diff != "" {
+			t.Errorf("forbidden is %t (-before +now):\n%s", reader.forbids, diff)
+		}
 	}
 }
 
