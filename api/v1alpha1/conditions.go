@@ -105,6 +105,10 @@ const (
 	// ReasonBootstrapTokenDeleted (True): the user data has served. The machine's Node
 	// is there, and its bootstrap token was deleted.
 	ReasonBootstrapTokenDeleted = "TokenDeleted"
+	// ReasonBootstrapTokenNotNeeded (True): the machine's user data is the user's own and has
+	// no place for a bootstrap token. There is none, and nobody waits for one. It is False
+	// where that user data has gone before a create that is to be repeated.
+	ReasonBootstrapTokenNotNeeded = "TokenNotNeeded"
 	// ReasonKubeletTooOld (True): the user data can be rendered, for a kubelet that
 	// is further behind the API server than Kubernetes supports.
 	ReasonKubeletTooOld = "KubeletTooOld"

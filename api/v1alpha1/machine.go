@@ -34,6 +34,7 @@ type Machine struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.providerSpec == oldSelf.providerSpec",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".providerSpec",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef) && (!has(self.clusterRef) || self.clusterRef == oldSelf.clusterRef)",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".clusterRef",reason=FieldValueForbidden
+	// +kubebuilder:validation:XValidation:rule="has(self.bootstrap) == has(oldSelf.bootstrap) && (!has(self.bootstrap) || self.bootstrap == oldSelf.bootstrap)",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".bootstrap",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="self.versions == oldSelf.versions",message="cannot be changed on a Machine: change the template of its MachineDeployment, which replaces its machines",fieldPath=".versions",reason=FieldValueForbidden
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.machineUID) || (has(self.machineUID) && self.machineUID == oldSelf.machineUID)",message="cannot be changed or removed once it is set: the VM is found by it",fieldPath=".machineUID",reason=FieldValueForbidden
 	Spec MachineSpec `json:"spec"`

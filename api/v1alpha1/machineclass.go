@@ -40,7 +40,9 @@ type MachineClass struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ProviderSpec runtime.RawExtension `json:"providerSpec"`
 
-	// secretRef names a Secret each of whose keys the driver gets under its name.
+	// secretRef names a Secret each of whose keys the driver gets under its name. Its
+	// key "userData", if there is one, is the user data of machines that bring none of
+	// their own; see spec.bootstrap of Machines.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 

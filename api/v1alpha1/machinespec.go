@@ -49,6 +49,10 @@ type MachineSpec struct {
 	// +required
 	Versions MachineVersions `json:"versions"`
 
+	// bootstrap brings user data of one's own. Left out, Millwright renders it.
+	// +optional
+	Bootstrap *MachineBootstrap `json:"bootstrap,omitempty"`
+
 	// nodeDrainTimeout bounds how long a deletion waits for the pods of the Node
 	// to be evicted, for example "30m" or "1h30m"; when it is over, the VM goes
 	// with whatever still runs on it. At least 1s, at most 8760h. Defaults to the
@@ -90,6 +94,19 @@ type MachineSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="must be letters, digits and dashes, such as a UUID"
 	MachineUID *string `json:"machineUID,omitempty"`
+}
+
+// MachineBootstrap is user data of one's own.
+type MachineBootstrap struct {
+	// dataSecretName names a Secret, in the same namespace, whose key "value" or
+	// "userData" is the machine's user data. Where that has <<BOOTSTRAP_TOKEN>> or
+	// <<MACHINE_NAME>>, also URL-encoded, the machine gets its own there. The Secret is
+	// read when the VM is made; a change of it afterwards replaces no machine.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be a Secret's name, such as 'my-user-data'"
+	DataSecretName string `json:"dataSecretName"`
 }
 
 // ProviderSpec holds the cloud's part of a MachineSpec.

@@ -39,7 +39,7 @@ func userDataCommand() *cobra.Command {
 		Use:   "userdata -f FILE",
 		Short: "Print the user data that a machine would get, with its token masked",
 		Long: "Print the user data that a machine would get, with its token masked. FILE holds a Machine, MachineSet or MachineDeployment, and its\n" +
-			"Cluster and its ConfigMap of digests if those are not applied yet. Give the --node- flags that the manager has. What neither says is read from\n" +
+			"Cluster, its ConfigMap of digests, its MachineClass and the Secret with user data of its own if those are not applied yet. Give the --node- flags that the manager has. What neither says is read from\n" +
 			"the cluster; none is needed where they say the API server, its CA and the cluster's DNS.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -76,6 +76,8 @@ type manifests struct {
 	machine    *clusterv1alpha1.Machine
 	clusters   []*clusterv1alpha1.Cluster
 	configMaps []*corev1.ConfigMap
+	classes    []*clusterv1alpha1.MachineClass
+	secrets    []*corev1.Secret
 	cluster    reader
 	// unread is why the cluster could not be asked.
 	unread error
@@ -89,12 +91,14 @@ type reader struct {
 
 // userData renders what the machine would get.
 func (m *manifests) userData(ctx context.Context, flags bootstrap.Config) ([]byte, error) {
-	config, err := discovery.New(discovery.Options{
-		Flags: flags, Management: m, ConfigMaps: m, Workload: m, Clock: clock.RealClock{},
-	}).Config(ctx, m.machine)
+	own, err := m.ownUserData(ctx)
 	var data []byte
-	if err == nil {
-		data, err = bootstrap.Render(m.machine, config, maskedToken)
+	switch {
+	case err != nil:
+	case own != nil:
+		data, err = own.Render(m.machine, flags.MaxBytes, maskedToken)
+	default:
+		data, err = m.rendered(ctx, flags)
 	}
 	if err != nil && m.unread != nil {
 		return nil, fmt.Errorf("%w; the cluster could not be asked: %w", err, m.unread)
@@ -102,7 +106,18 @@ func (m *manifests) userData(ctx context.Context, flags bootstrap.Config) ([]byt
 	return data, err
 }
 
-// Get returns a Cluster or ConfigMap of the file, and all else from the cluster. One that cannot be
+// rendered is the user data of a machine that brings none.
+func (m *manifests) rendered(ctx context.Context, flags bootstrap.Config) ([]byte, error) {
+	config, err := discovery.New(discovery.Options{
+		Flags: flags, Management: m, ConfigMaps: m, Workload: m, Clock: clock.RealClock{},
+	}).Config(ctx, m.machine)
+	if err != nil {
+		return nil, err
+	}
+	return bootstrap.Render(m.machine, config, maskedToken)
+}
+
+// Get returns an object of the file, and all else from the cluster. One that cannot be
 // asked has nothing, and is asked once.
 func (m *manifests) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
 	resource, found := m.given(key, into)
@@ -122,27 +137,35 @@ func (m *manifests) Get(ctx context.Context, key client.ObjectKey, into client.O
 	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, key.Name)
 }
 
-// given looks in the file for an object of a resource. One without a namespace is in any.
-func (m *manifests) given(key client.ObjectKey, into client.Object) (resource string, found bool) {
+// given copies an object of the file, if it is there, and returns what objects of its kind are
+// called.
+func (m *manifests) given(key client.ObjectKey, into client.Object) (resource string, is bool) {
 	switch wanted := into.(type) {
 	case *clusterv1alpha1.Cluster:
-		for _, c := range m.clusters {
-			if c.Name == key.Name {
-				c.DeepCopyInto(wanted)
-				return "clusters", true
-			}
-		}
-		return "clusters", false
+		return "clusters", copyNamed(m.clusters, key, wanted)
 	case *corev1.ConfigMap:
-		for _, c := range m.configMaps {
-			if c.Name == key.Name && (c.Namespace == key.Namespace || c.Namespace == "" || key.Namespace == "") {
-				c.DeepCopyInto(wanted)
-				return "configmaps", true
-			}
-		}
-		return "configmaps", false
+		return "configmaps", copyNamed(m.configMaps, key, wanted)
+	case *clusterv1alpha1.MachineClass:
+		return "machineclasses", copyNamed(m.classes, key, wanted)
+	case *corev1.Secret:
+		return "secrets", copyNamed(m.secrets, key, wanted)
 	}
 	return "objects", false
+}
+
+// copyNamed copies the object that has the key, if there is one. One without a namespace is in
+// each.
+func copyNamed[T interface {
+	client.Object
+	DeepCopyInto(T)
+}](given []T, key client.ObjectKey, into T) bool {
+	for _, o := range given {
+		if o.GetName() == key.Name && (o.GetNamespace() == key.Namespace || o.GetNamespace() == "" || key.Namespace == "") {
+			o.DeepCopyInto(into)
+			return true
+		}
+	}
+	return false
 }
 
 // List is of no use here.
@@ -211,6 +234,14 @@ func (m *manifests) add(document []byte) error {
 		c := &corev1.ConfigMap{}
 		m.configMaps = append(m.configMaps, c)
 		return yaml.UnmarshalStrict(document, c)
+	case "MachineClass":
+		c := &clusterv1alpha1.MachineClass{}
+		m.classes = append(m.classes, c)
+		return yaml.UnmarshalStrict(document, c)
+	case "Secret":
+		s := &corev1.Secret{}
+		m.secrets = append(m.secrets, s)
+		return yaml.UnmarshalStrict(document, s)
 	default:
 		return nil
 	}

@@ -121,3 +121,39 @@ func TestUserDataNeedsAMachine(t *testing.T) {
 		})
 	}
 }
+
+// Own user data, of the machine or of its class, is shown with the machine's name and the masked
+// token.
+func TestUserDataOfOnesOwn(t *testing.T) {
+	const machine = "kind: Machine\nmetadata: {name: a}\nspec:\n  versions: {kubelet: 1.36.3}\n"
+	const named = machine + "  bootstrap: {dataSecretName: own}\n  providerSpec: {value: {operatingSystem: ubuntu}}\n"
+	const ofClass = machine + "  providerSpec: {value: {operatingSystem: ubuntu}, valueFrom: {machineClass: {name: large}}}\n---\n" +
+		"kind: MachineClass\nmetadata: {name: large}\nprovider: fake\nsecretRef: {name: own}\n"
+	secret := func(key string) string {
+		return "---\nkind: Secret\nmetadata: {name: own}\nstringData: {" + key + ": 'I am <<MACHINE_NAME>> with <<BOOTSTRAP_TOKEN>>'}\n"
+	}
+	for name, c := range map[string]struct {
+		text, names string
+	}{
+		"of the machine":             {named + secret("value"), ""},
+		"of the class":               {ofClass + secret("userData"), ""},
+		"a Secret that is not there": {named, `secrets "own" not found`},
+		"a Secret without the key":   {named + secret("data"), `neither key "value" nor key "userData"`},
+		"a class without it":         {ofClass + secret("password"), "--node-api-server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given, err := readManifests("-", strings.NewReader(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			given.cluster.err = errUnreachable
+			data, err := given.userData(t.Context(), bootstrap.Config{})
+			switch {
+			case c.names == "" && (err != nil || string(data) != "I am a with "+maskedToken):
+				t.Errorf("%v, %q", err, data)
+			case c.names != "" && (err == nil || !strings.Contains(err.Error(), c.names)):
+				t.Errorf("error %v, want one that names %q", err, c.names)
+			}
+		})
+	}
+}

@@ -19,22 +19,37 @@ const MaxUserDataBytes = 64 << 10
 // fit returns the user data, compressed if it would be too long. If it is too long even then, the
 // error names the largest files.
 func fit(data []byte, limit int, system clusterv1alpha1.OperatingSystem, all contents) ([]byte, error) {
-	if limit <= 0 || limit > MaxUserDataBytes {
-		limit = MaxUserDataBytes
-	}
+	limit = boundOf(limit)
 	if len(data) <= limit {
 		return data, nil
 	}
+	short, err := shorten(data, system)
+	if err != nil {
+		return nil, err
+	}
+	if len(short) > limit {
+		return nil, fmt.Errorf("the user data has %d bytes even when compressed, at most %d are possible; the largest files are %s: "+
+			"use fewer files, labels or sshPublicKeys, or an image that has them", len(short), limit, largest(all))
+	}
+	return short, nil
+}
+
+// boundOf is how long user data may be at most; see Config.MaxBytes.
+func boundOf(limit int) int {
+	if limit <= 0 || limit > MaxUserDataBytes {
+		return MaxUserDataBytes
+	}
+	return limit
+}
+
+// shorten compresses user data in the way that the operating system reads.
+func shorten(data []byte, system clusterv1alpha1.OperatingSystem) ([]byte, error) {
 	short, err := compress(data)
 	if err == nil && system == clusterv1alpha1.OperatingSystemFlatcar {
 		short, err = ignitionStub(short)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("compress the user data: %w", err)
-	}
-	if len(short) > limit {
-		return nil, fmt.Errorf("the user data has %d bytes even when compressed, at most %d are possible; the largest files are %s: "+
-			"use fewer files, labels or sshPublicKeys, or an image that has them", len(short), limit, largest(all))
 	}
 	return short, nil
 }

@@ -81,5 +81,5 @@ func readConsole(h hooks, s *connection.Session, m wire.Machine) *instance.Conso
 	if violations := contract.CheckAnswer(answer); len(violations) > 0 {
 		return &instance.Console{Failure: wire.InvalidAnswer(violations.Error())}
 	}
-	return &instance.Console{Lines: wire.ConsoleLines(request, answer.GetOutput())}
+	return &instance.Console{Lines: wire.ConsoleLines(request, answer.GetOutput(), m.Hidden)}
 }

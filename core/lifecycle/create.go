@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func decideBootstrap(s State, d decision) (decision, bool) {
 	case s.BootstrapError != "" && !mayHaveInstance(s):
 		return awaitUserData(s, d)
 	case s.BootstrapError != "":
-	case s.BootstrapWarning != "":
+	case s.BootstrapWarning != "" && !s.NeedsNoToken():
 		d.bootstrapReason = clusterv1alpha1.ReasonKubeletTooOld
 	default:
 		d.bootstrapReason = renderedReason(s)
@@ -38,6 +39,8 @@ func decideBootstrap(s State, d decision) (decision, bool) {
 func renderedReason(s State) string {
 	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
 	switch {
+	case s.NeedsNoToken():
+		return clusterv1alpha1.ReasonBootstrapTokenNotNeeded
 	case isTokenDeleted(s) && recorded != clusterv1alpha1.ReasonBootstrapRendered:
 		return clusterv1alpha1.ReasonBootstrapTokenDeleted
 	case hadToken(s):
@@ -53,6 +56,10 @@ func awaitUserData(s State, d decision) (decision, bool) {
 		return d, false
 	}
 	d.bootstrapReason = clusterv1alpha1.ReasonBootstrapInvalid
+	if s.NeedsNoToken() && s.Machine.Status.LastOperation != nil {
+		// The status goes on to say that there was no token.
+		d.bootstrapReason = clusterv1alpha1.ReasonBootstrapTokenNotNeeded
+	}
 	return d.waitUntil(s.Now.Add(bootstrapRetry))
 }
 
@@ -105,6 +112,11 @@ func startCreate(s State, d decision) (decision, bool) {
 		}
 	} else if s.Memory.Last == nil {
 		d.Memory.MaybeCreated, d.Memory.UncertainAt = true, s.Driver.LeadingSince
+	}
+	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
+	if none := clusterv1alpha1.ReasonBootstrapTokenNotNeeded; recorded != d.bootstrapReason && (recorded == none || d.bootstrapReason == none) {
+		// The user data was edited: whether there is a token is written down before it goes along.
+		d = d.debounce("", 0)
 	}
 	d.NewToken = !hadToken(s) || isTokenLost(s)
 	d.Memory.Attempted, d.Memory.AttemptedAt = instance.Create, s.Now
@@ -200,6 +212,12 @@ func describeBootstrapReady(s State, d decision) metav1.Condition {
 		return condition(typ, metav1.ConditionFalse, d.bootstrapReason, s.BootstrapError)
 	case clusterv1alpha1.ReasonKubeletTooOld:
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning)
+	case clusterv1alpha1.ReasonBootstrapTokenNotNeeded:
+		if s.BootstrapError != "" {
+			return condition(typ, metav1.ConditionFalse, d.bootstrapReason, s.BootstrapError)
+		}
+		return condition(typ, metav1.ConditionTrue, d.bootstrapReason,
+			strings.TrimSpace("The machine has user data of its own, which needs no bootstrap token. "+s.BootstrapWarning))
 	case clusterv1alpha1.ReasonBootstrapRendered:
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The user data can be rendered.")
 	case clusterv1alpha1.ReasonBootstrapTokenCreated:

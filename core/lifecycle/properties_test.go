@@ -41,6 +41,7 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 	if recorded == nil {
 		return
 	}
+	w.inspectTokenless(s)
 	from, to := recorded.Status.Phase, s.Phase
 	if to == clusterv1alpha1.MachinePhaseRunning && w.token != nil {
 		w.breaks("a machine that is Running has a token")
@@ -177,7 +178,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 34).Draw(t, "what") {
+	switch rapid.IntRange(0, 35).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -247,6 +248,8 @@ func (w *world) disturb(t *rapid.T) {
 		}
 		w.token = nil // Somebody has deleted it.
 		w.pass(tokenRecheck)
+	case 35:
+		w.tokenless, w.edited = !w.tokenless, true
 	}
 }
 
@@ -337,7 +340,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			// One without a finalizer can be gone before anybody sees it; its VM is an orphan then.
 			w.comeWithID(true, w.api.Finalizer && rapid.Bool().Draw(t, "there"))
 		}
-		w.readable = rapid.Bool().Draw(t, "readable")
+		w.readable, w.tokenless = rapid.Bool().Draw(t, "readable"), rapid.IntRange(0, 2).Draw(t, "tokenless") == 0
 		w.startup, w.api.AwaitsDaemonSets = rapid.Bool().Draw(t, "startup"), rapid.Bool().Draw(t, "awaitsDaemonSets")
 		w.api.KubeletVersion = "1.36.1"
 		w.api.StartupTimeout = time.Duration(rapid.IntRange(0, 4).Draw(t, "startup")) * 5 * time.Minute

@@ -181,6 +181,8 @@ type Token struct {
 	RenewAt time.Time
 	// ReadAt is when this process last read or wrote it.
 	ReadAt time.Time
+	// NotNeeded: the machine's user data has no place for a token, and there is none.
+	NotNeeded bool
 }
 
 // NodeMatch says how many Nodes fit the machine.

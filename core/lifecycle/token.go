@@ -78,6 +78,9 @@ func isTokenLost(s State) bool {
 // hadToken says whether a token went with the creates of the machine, or may have. What is written
 // down before the first one says so. A core that knew of no tokens wrote BootstrapRendered.
 func hadToken(s State) bool {
+	if s.NeedsNoToken() {
+		return false
+	}
 	switch s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason {
 	case "", clusterv1alpha1.ReasonBootstrapRendered:
 		return false
@@ -126,7 +129,7 @@ func decideTokenUsed(s State, d decision) (decision, bool) {
 	case s.isRunning() || s.Node.Match != NodeFound:
 	case mayHaveToken(s):
 		return d.act(DeleteToken)
-	case d.bootstrapReason == "" || d.bootstrapReason == clusterv1alpha1.ReasonKubeletTooOld:
+	case d.bootstrapReason == "" || d.bootstrapReason == clusterv1alpha1.ReasonKubeletTooOld || s.NeedsNoToken():
 	case needsNodeStep(s):
 		// That is told with the Node.
 		d.bootstrapReason = ""
@@ -152,6 +155,14 @@ func mayHaveToken(s State) bool {
 		return !s.Token.RenewAt.IsZero()
 	}
 	return s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason != clusterv1alpha1.ReasonBootstrapTokenDeleted
+}
+
+// NeedsNoToken says whether the VM joins without a token, since its user data has no place for one.
+// The status says so to the processes after the one that made the VM. Where there is a token all
+// the same, an earlier create has had it: that is kept and deleted like any other.
+func (s State) NeedsNoToken() bool {
+	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
+	return s.Token.NotNeeded || recorded == clusterv1alpha1.ReasonBootstrapTokenNotNeeded && s.Token.RenewAt.IsZero()
 }
 
 // isTokenDeleted says whether the machine has had its Node, so that its token is gone. The status

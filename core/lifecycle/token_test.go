@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -254,6 +255,46 @@ func TestTokenIsToldOf(t *testing.T) {
 			}
 			if got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestNoTokenIsNeeded: user data without a place for a token is said to need none, before the
+// create and to each process afterwards; the token of an earlier create is kept and deleted as any
+// other.
+func TestNoTokenIsNeeded(t *testing.T) {
+	notNeeded := func(s *State) { s.Token = Token{Known: true, NotNeeded: true} }
+	recorded := func(s *State) {
+		notNeeded(s)
+		s.Machine.Status = Next(*s).Status
+		s.Token = Token{}
+	}
+	warned := func(s *State) { s.BootstrapWarning = "The kubelet is old." }
+	const none, created = clusterv1alpha1.ReasonBootstrapTokenNotNeeded, clusterv1alpha1.ReasonBootstrapTokenCreated
+	known := func(s *State) { s.Token = Token{Known: true, ReadAt: s.Now} }
+	joining := func(s *State) { s.JoinProgress.Message = "nothing" }
+	lacks := func(s *State) { s.BootstrapError = "There is no Secret." }
+	for name, c := range map[string]struct {
+		given        []func(*State)
+		do           Action
+		reason, says string
+	}{
+		"a create":                     {[]func(*State){notNeeded}, Create, none, "needs no bootstrap token."},
+		"a create with a warning":      {[]func(*State){notNeeded, warned}, Create, none, "The kubelet is old."},
+		"a VM that boots":              {[]func(*State){provisioned, notNeeded, joining}, Nothing, none, ""},
+		"a later process":              {[]func(*State){provisioned, recorded}, RenewToken, none, ""},
+		"what that has read":           {[]func(*State){provisioned, recorded, known, joining}, Nothing, none, ""},
+		"a Node":                       {[]func(*State){provisioned, recorded, known, joined("False")}, Nothing, none, ""},
+		"a create without its Secret":  {[]func(*State){notNeeded, intended, recorded, known, lacks}, Nothing, none, "There is no Secret."},
+		"a token of an earlier create": {[]func(*State){provisioned, recorded, func(s *State) { s.Token = Token{Known: true, ReadAt: s.Now, RenewAt: s.Now.Add(time.Hour)} }}, Nothing, created, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(c.given...)
+			step := Next(s)
+			got := step.Status.Condition(clusterv1alpha1.ConditionBootstrapReady)
+			if step.Do != c.do || got.Reason != c.reason || (got.Status == "True") == (s.BootstrapError != "") || !strings.HasSuffix(got.Message, c.says) {
+				t.Errorf("does %q and says %+v", step.Do, got)
 			}
 		})
 	}

@@ -3,10 +3,12 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -23,13 +25,17 @@ const tokenLife, tokenMargin = 25 * time.Minute, 4 * time.Minute
 // step wants no other: a VM that was made, or may be, has the one of before.
 func (w *world) mint(another bool) bool {
 	w.renew()
-	if w.token != nil || !another {
-		return w.token != nil
-	}
 	switch {
+	case w.token != nil:
+		return true
+	case !another:
+		return false
+	case w.tokenless:
+		w.known.NotNeeded = true
+		return true
 	case w.vm != nil && w.vmToken != 0 && !w.certified:
 		w.breaks("another token is minted, and the VM has the first")
-	case len(w.landed) > 0:
+	case slices.ContainsFunc(w.landed, func(l landing) bool { return l.token != 0 }):
 		w.breaks("another token is minted while a create may land with the first")
 	}
 	w.writes++
@@ -37,6 +43,21 @@ func (w *world) mint(another bool) bool {
 	w.token = &bootstrapToken{w.tokens, w.now.Add(tokenLife)}
 	w.known.RenewAt = w.token.expires.Add(-tokenMargin)
 	return true
+}
+
+// inspectTokenless judges a status of a machine whose user data never had a place for a token.
+func (w *world) inspectTokenless(s Status) {
+	if !w.tokenless || w.edited || w.born != "" {
+		return
+	}
+	for _, c := range s.Conditions {
+		if strings.HasPrefix(c.Reason, "Token") && c.Reason != clusterv1alpha1.ReasonBootstrapTokenNotNeeded {
+			w.breaks("%s is %s of a machine that needs no token", c.Type, c.Reason)
+		}
+	}
+	if w.tokens > 0 {
+		w.breaks("a token is minted that nobody needs")
+	}
 }
 
 // certify has the VM's kubelet get its certificate, if its token is good for one.
@@ -51,6 +72,8 @@ func (w *world) certify() {
 func (w *world) inspectShutOut() {
 	switch {
 	case w.vm == nil:
+	case w.edited:
+		// The machine needs a token by its user data of now. Its VM may be from before.
 	case w.certified:
 		w.breaks("a VM is given up whose kubelet has its certificate")
 	case w.vmToken == 0 || w.token != nil && w.token.serial == w.vmToken:

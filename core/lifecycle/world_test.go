@@ -82,6 +82,9 @@ type world struct {
 	tokens    int
 	certified bool
 	vague     bool
+	// tokenless: the user data of now has no place for a token. It was edited since the machine
+	// was made where edited is true.
+	tokenless, edited bool
 
 	// forgot: the machine went without its VM, as was asked.
 	forgot bool
@@ -324,11 +327,13 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 			w.memory.Attempted = ""
 			return true
 		}
-		if !w.mint(step.NewToken) {
-			w.memory.Attempted, s.Memory.Attempted, s.Token = "", "", w.known
+		hadNoNeed, minted := s.NeedsNoToken(), w.mint(step.NewToken)
+		s.Token = w.known
+		if !minted || s.NeedsNoToken() != hadNoNeed {
+			// That is news, which the status is to say first.
+			w.memory.Attempted, s.Memory.Attempted = "", ""
 			return false
 		}
-		s.Token = w.known
 	}
 	if step.Write && !w.writeStatus(s, step, lose) {
 		w.memory.Attempted = ""

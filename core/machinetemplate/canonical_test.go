@@ -41,6 +41,7 @@ func TestTemplatesOfTheSameVMAreEqual(t *testing.T) {
 		}, true},
 		{"another kubelet is another VM", func(t *T) { t.Spec.Versions.Kubelet = "1.36.1" }, false},
 		{"so is one that inherits from another Cluster", func(t *T) { t.Spec.ClusterRef = &clusterv1alpha1.LocalReference{Name: "a"} }, false},
+		{"so is one with user data of its own", func(t *T) { t.Spec.Bootstrap = &clusterv1alpha1.MachineBootstrap{DataSecretName: "a"} }, false},
 		{"another key is only on another VM", func(t *T) { t.Spec.ProviderSpec.Value.SSHPublicKeys = []string{"a"} }, false},
 		{"so is what the cloud is told", func(t *T) {
 			t.Spec.ProviderSpec.Value.CloudProviderSpec.Raw = []byte(`{"flavor":"small","disk":10.0}`)

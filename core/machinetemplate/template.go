@@ -45,7 +45,7 @@ func canonicalJSON(v any) ([]byte, error) {
 // forVM returns the part of a spec that a VM is made from. A change of it replaces Machines. It
 // shares memory with the spec.
 func forVM(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
-	return clusterv1alpha1.MachineSpec{ProviderSpec: spec.ProviderSpec, ClusterRef: spec.ClusterRef, Versions: spec.Versions}
+	return clusterv1alpha1.MachineSpec{ProviderSpec: spec.ProviderSpec, ClusterRef: spec.ClusterRef, Bootstrap: spec.Bootstrap, Versions: spec.Versions}
 }
 
 // inPlace returns the part of a spec that reaches Machines that exist already: all but what needs
@@ -53,7 +53,7 @@ func forVM(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 // spec.
 func inPlace(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 	part := *spec
-	part.ProviderSpec, part.ClusterRef, part.Versions = clusterv1alpha1.ProviderSpec{}, nil, clusterv1alpha1.MachineVersions{}
+	part.ProviderSpec, part.ClusterRef, part.Bootstrap, part.Versions = clusterv1alpha1.ProviderSpec{}, nil, nil, clusterv1alpha1.MachineVersions{}
 	part.MachineUID, part.ProviderID = nil, nil
 	// The API keeps this field for old clients; nothing reads it.
 	part.Metadata.CreationTimestamp = nil
@@ -64,7 +64,7 @@ func inPlace(spec *clusterv1alpha1.MachineSpec) clusterv1alpha1.MachineSpec {
 // memory afterwards.
 func CopyInPlace(to, from *clusterv1alpha1.MachineSpec) {
 	part := inPlace(from.DeepCopy())
-	part.ProviderSpec, part.ClusterRef, part.Versions = to.ProviderSpec, to.ClusterRef, to.Versions
+	part.ProviderSpec, part.ClusterRef, part.Bootstrap, part.Versions = to.ProviderSpec, to.ClusterRef, to.Bootstrap, to.Versions
 	part.MachineUID, part.ProviderID = to.MachineUID, to.ProviderID
 	part.Metadata.CreationTimestamp = to.Metadata.CreationTimestamp
 	*to = part

@@ -5,8 +5,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
@@ -116,6 +120,56 @@ func (c Checked) Secrets(ctx context.Context) (secrets map[string][]byte, missin
 		missing = cmp.Or(missing, gone)
 	}
 	return secrets, missing, nil
+}
+
+// Passed says whether the rules have passed: without that, no secret is read.
+func (c Checked) Passed() bool { return c.resolver != nil }
+
+// UserData reads the user data that the machine brings itself: that of the Secret of its own
+// namespace which its spec.bootstrap.dataSecretName names, else that of its class's Secrets. It is
+// nil where there is none, and must not be logged. Errors are those of Check. They say nothing of
+// what is in a Secret.
+func (c Checked) UserData(ctx context.Context, dataSecretName string) (*bootstrap.UserData, error) {
+	if c.resolver == nil {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	if dataSecretName != "" {
+		return c.namedUserData(ctx, dataSecretName)
+	}
+	// As with credentials, the later one wins.
+	for _, ref := range slices.Backward(c.effective.OfClass) {
+		secret, err := c.resolver.reader.secret(ctx, c.effective, ref)
+		if err != nil {
+			return nil, err
+		}
+		own, err := bootstrap.ReadUserData(secret.data, bootstrap.UserDataKey)
+		if err != nil {
+			return nil, unresolved(fmt.Sprintf("Secret %s/%s: %s", within(c.effective.Namespace, ref.Namespace), ref.Name, err))
+		}
+		if own != nil {
+			return own, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none, and that is no error
+}
+
+// namedUserData reads the user data of the Secret that a Machine names. There are no copies of it:
+// no VM is made with one.
+func (c Checked) namedUserData(ctx context.Context, name string) (*bootstrap.UserData, error) {
+	e := c.effective
+	e.MayExist = false
+	secret, err := c.resolver.reader.secret(ctx, e, clusterv1alpha1.SecretReference{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	own, err := bootstrap.ReadUserData(secret.data, bootstrap.DataSecretKey, bootstrap.UserDataKey)
+	if err == nil && own == nil {
+		err = fmt.Errorf("it has neither key %q nor key %q", bootstrap.DataSecretKey, bootstrap.UserDataKey)
+	}
+	if err != nil {
+		return nil, unresolved(fmt.Sprintf("Secret %s/%s: %s", e.Namespace, name, err))
+	}
+	return own, nil
 }
 
 // Keep has copies kept of the Secrets that the spec refers to, so that a VM which is made with them

@@ -26,6 +26,8 @@ type Effective struct {
 	Own []byte
 	// Credentials are Secrets that the driver gets as a whole. Later ones win.
 	Credentials []clusterv1alpha1.SecretReference
+	// OfClass are those Credentials that come from its MachineClass.
+	OfClass []clusterv1alpha1.SecretReference
 	// MayExist: there may be a VM of the machine. A Secret that cannot be read any more then comes
 	// from the copy that was kept of it. The copy serves to look at the VM and to delete it.
 	MayExist bool
@@ -107,7 +109,7 @@ func Inherit(ctx context.Context, objects client.Reader, namespace string, spec 
 			layers[0] = common.Value.CloudProviderSpec.Raw
 		}
 	}
-	e.Credentials = append(e.Credentials, fromClass...)
+	e.Credentials, e.OfClass = append(e.Credentials, fromClass...), fromClass
 	merged, err := providerspec.Merge(layers[:]...)
 	if err != nil {
 		return e, invalid(err.Error())

@@ -34,6 +34,17 @@ func Of(request any) *Secrets {
 	return s.withUserData(request)
 }
 
+// And adds values that go with no request. Like user data, they are looked for with all long words
+// in them.
+func (s *Secrets) And(values ...[]byte) *Secrets {
+	for _, value := range values {
+		if len(value) >= minSecret {
+			s.all = append(s.all, &secret{value: string(value)})
+		}
+	}
+	return s
+}
+
 // withUserData adds a request's user data.
 func (s *Secrets) withUserData(request any) *Secrets {
 	if r, ok := request.(interface{ GetUserData() []byte }); ok && len(r.GetUserData()) >= minSecret {

@@ -22,6 +22,7 @@ func TestMachineChanges(t *testing.T) {
 		{"a setting of the operating system", `{"spec":{"providerSpec":{"value":{"operatingSystemSpec":{"distUpgradeOnBoot":true}}}}}`, "spec.providerSpec"},
 		{"a class", `{"spec":{"providerSpec":{"valueFrom":{"machineClass":{"name":"large"}}}}}`, "spec.providerSpec"},
 		{"a Cluster", `{"spec":{"clusterRef":{"name":"blue"}}}`, "spec.clusterRef"},
+		{"user data of its own", `{"spec":{"bootstrap":{"dataSecretName":"own"}}}`, "spec.bootstrap"},
 		{"kubelet", `{"spec":{"versions":{"kubelet":"1.36.4"}}}`, "spec.versions"},
 		{"labels of the Node", `{"spec":{"metadata":{"labels":{"team":"a"}}}}`, ""},
 		{"taints", `{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}`, ""},

@@ -45,8 +45,7 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
 	case lifecycle.ReadConsole:
-		s.driver.AskConsole(s.driverRequest())
-		s.observeConsole()
+		err = r.userData.readConsole(ctx, s)
 	case lifecycle.SyncNode, lifecycle.CheckDaemonSets, lifecycle.DrainNode, lifecycle.RemoveNode:
 		err = r.applyToNode(ctx, s, step)
 	case lifecycle.Release:
@@ -204,6 +203,10 @@ func (r *reconciler) recordProviderID(ctx context.Context, s *machineScope, id s
 func (r *reconciler) mutate(ctx context.Context, s *machineScope, step lifecycle.Step) (waits bool, err error) {
 	if err := r.prepare(ctx, s, &step); err != nil {
 		return false, s.notStarted(step, err)
+	}
+	if ready, err := r.userData.readOwn(ctx, s, step); err != nil || !ready {
+		s.state.Memory.Attempted = ""
+		return false, err
 	}
 	if err := s.driver.Reserve(s.driverRequest(), instance.Operation(step.Do)); err != nil {
 		return false, s.notStarted(step, err)

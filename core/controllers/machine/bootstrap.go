@@ -13,7 +13,9 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
+	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // versionKept is how long the API server's version is taken as known: it changes when the control
@@ -92,12 +94,24 @@ type BootstrapConfigs interface {
 // BootstrapError: lifecycle shows it, and tries again later.
 type userData struct {
 	configs BootstrapConfigs
+	// specs reads what users bring themselves.
+	specs *specresolver.Resolver
 	// tokens are in the cluster of the Nodes.
 	tokens tokenClient
 }
 
-// check checks whether there can be user data.
+// check checks whether there can be user data. What a Machine names itself shows at its create.
 func (u userData) check(ctx context.Context, s *machineScope) error {
+	if s.dataSecretName() != "" {
+		return nil
+	}
+	own, err := s.provision.checked.UserData(ctx, "")
+	if _, failed := errors.AsType[*instance.Failure](err); failed || own != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	config, err := u.configs.Config(ctx, s.machine)
 	if err == nil {
 		err = asIncomplete(bootstrap.Check(s.machine, config))
@@ -111,16 +125,25 @@ func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle
 	if step.Do != lifecycle.Create {
 		return nil, true, nil
 	}
-	config, err := u.configs.Config(ctx, s.machine)
-	if err != nil {
-		return nil, false, s.takeBootstrapError(err)
+	own := s.provision.userData
+	var config bootstrap.Config
+	if own == nil {
+		if config, err = u.configs.Config(ctx, s.machine); err != nil {
+			return nil, false, s.takeBootstrapError(err)
+		}
 	}
-	token, ready, err := u.tokens.forCreate(ctx, s, step)
-	if err != nil || !ready {
+	hadNoNeed := s.state.NeedsNoToken()
+	token, ready, err := u.tokens.forCreate(ctx, s, step, own.NeedsToken())
+	if err != nil || !ready || s.state.NeedsNoToken() != hadNoNeed {
+		// The status is to say whether there is a token before the create is sent.
 		return nil, false, err
 	}
 	config.MaxBytes = int(min(s.driver.Capabilities().MaxUserDataBytes, bootstrap.MaxUserDataBytes))
-	data, err = bootstrap.Render(s.machine, config, token)
+	if own != nil {
+		data, err = own.Render(s.machine, config.MaxBytes, token)
+	} else {
+		data, err = bootstrap.Render(s.machine, config, token)
+	}
 	return data, err == nil, s.takeBootstrapError(asIncomplete(err))
 }
 

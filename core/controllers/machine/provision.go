@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/health"
@@ -26,6 +27,10 @@ type provision struct {
 	inherited specresolver.Effective
 	// completed is the spec with the driver's defaults, once they are known.
 	completed []byte
+	// userData is what the machine brings itself, once it was read for a create; nil for none.
+	userData *bootstrap.UserData
+	// awaitsUserData: what was to be read of it is not there.
+	awaitsUserData bool
 	// trouble is why no call can be made for now; nil for nothing.
 	trouble *instance.Failure
 	// missing is why secrets come from a copy, with which no VM is created; nil where they do not.
@@ -208,7 +213,7 @@ func (s *machineScope) recordRefusedSpec(step lifecycle.Step) {
 // on; 0 for never.
 func (s *machineScope) recheckAfter() time.Duration {
 	p := s.provision
-	if p.missing != nil || p.trouble != nil && p.trouble.Class == instance.Precondition {
+	if p.missing != nil || p.awaitsUserData || p.trouble != nil && p.trouble.Class == instance.Precondition {
 		return recheck
 	}
 	seen := s.state.Driver.LastPoll

@@ -135,13 +135,13 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 		// A call that it could be waiting for is not its own.
 		mem.leave(s.key())
 	}
+	if err := r.provision(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := r.checkBootstrap(ctx, s); err != nil {
 		return nil, err
 	}
 	if s.joining.startup, err = r.userData.startupTaints(ctx, m); err != nil {
-		return nil, err
-	}
-	if err := r.provision(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.observeDriver(s); err != nil {

@@ -117,7 +117,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		tracer:     o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine"),
 		observable: watch,
 		measures:   measures,
-		userData:   userData{configs: o.Bootstrap, tokens: tokenClient{writer: o.Workload.GetClient(), live: o.Workload.GetAPIReader()}},
+		userData:   userData{configs: o.Bootstrap, specs: o.Specs, tokens: tokenClient{writer: o.Workload.GetClient(), live: o.Workload.GetAPIReader()}},
 		apiServer:  &apiServer{discovery: serverVersion, clock: o.Clock},
 		foreigners: coexistence.NewReader(mgr.GetClient()),
 	}

@@ -30,18 +30,24 @@ type tokenClient struct {
 
 // forCreate returns the token for a machine that is about to be created. One that is there is used
 // again: a VM whose create had no answer has it. Where there is none, one is minted if the step
-// says so. Else ready is false, and the scope says that the token is gone. An error that people
-// have to mend is shown in the Machine, and taken over by the scope; then ready is false, too.
-func (c tokenClient) forCreate(ctx context.Context, s *machineScope, step lifecycle.Step) (value string, ready bool, err error) {
+// says so and one is needed. Where the step does not say so, ready is false, and the scope says
+// that the token is gone. An error that people have to mend is shown in the Machine, and taken over
+// by the scope; then ready is false, too.
+func (c tokenClient) forCreate(ctx context.Context, s *machineScope, step lifecycle.Step, needed bool) (value string, ready bool, err error) {
 	owner := s.tokenOwner()
 	var t *token.Token
-	if !step.NewToken || s.state.Token.Known || s.state.Machine.Status.LastOperation != nil {
+	if !step.NewToken || s.state.Token.Known && !s.state.Token.NotNeeded || s.state.Machine.Status.LastOperation != nil {
 		t, err = c.readRenewed(ctx, s)
 	}
 	if err == nil && t == nil {
 		if !step.NewToken {
 			s.takeToken(nil)
 			return "", false, nil
+		}
+		if !needed {
+			s.takeToken(nil)
+			s.state.Token.NotNeeded, s.memory.token.NotNeeded = true, true
+			return "", true, nil
 		}
 		t, err = c.create(ctx, owner, s.tokenExpiry())
 		if apierrors.IsAlreadyExists(err) {

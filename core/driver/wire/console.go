@@ -32,16 +32,17 @@ var (
 
 // ConsoleLines returns the last lines that a VM has written to its console, as they may be shown
 // to people: valid UTF-8 without escape sequences and control characters, without empty lines and
-// without the request's secrets and anything that looks like a bootstrap token. Secrets are taken
-// out before anything is cut off, else a part of one could stay. Of lines that differ in numbers
-// alone there is the last: a service that starts again and again must not push out its cause.
-func ConsoleLines(request *driverv1alpha1.GetConsoleOutputRequest, output []byte) []string {
+// without the request's secrets, the hidden ones and anything that looks like a bootstrap token.
+// Secrets are taken out before anything is cut off, else a part of one could stay. Of lines that
+// differ in numbers alone there is the last: a service that starts again and again must not push
+// out its cause.
+func ConsoleLines(request *driverv1alpha1.GetConsoleOutputRequest, output []byte, hidden ...[]byte) []string {
 	if len(output) >= contract.MaxConsoleBytes {
 		// What its first line began with, such as a half of a secret, has been cut off.
 		_, output, _ = bytes.Cut(output, []byte("\n"))
 	}
 	text := readable(output)
-	text = redact.Of(request).Text(text)
+	text = redact.Of(request).And(hidden...).Text(text)
 	text = bootstrapToken.ReplaceAllString(text, redact.Mark)
 	return lastLines(strings.Split(text, "\n"))
 }

@@ -17,6 +17,7 @@ import (
 const (
 	consoleToken  = "0a1b2c.0123456789abcdef"
 	consoleSecret = "c4nary-in-the-cloud"
+	consoleHidden = "c4nary-in-the-user-data"
 )
 
 func consoleRequest() *driverv1alpha1.GetConsoleOutputRequest {
@@ -51,6 +52,7 @@ func TestConsoleLines(t *testing.T) {
 		"a token in a word":           {"x" + consoleToken + "y\n", []string{"x[redacted]y"}},
 		"a token in colours":          {"0a1b2c\x1b[1m.0123\x1b[0m456789abcdef\n", []string{"[redacted]"}},
 		"a secret":                    {"login " + consoleSecret + " failed\n", []string{"login [redacted] failed"}},
+		"a hidden secret":             {"passwd: " + consoleHidden + " is weak\n", []string{"passwd: [redacted] is weak"}},
 		"a secret in colours":         {"c4nary\x1b[1m-in-the\x1b[0m-cloud\n", []string{"[redacted]"}},
 		"a secret with a bell in it":  {"c4nary\x07-in-the-cloud\n", []string{"[redacted]"}},
 		"a secret that is cut off":    {"c4nary-in-the-cl\n", []string{"[redacted]"}},
@@ -60,7 +62,7 @@ func TestConsoleLines(t *testing.T) {
 		"one line that is everything": {strings.Repeat("x", contract.MaxConsoleBytes), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ConsoleLines(consoleRequest(), []byte(tc.output)), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, ConsoleLines(consoleRequest(), []byte(tc.output), []byte("password: "+consoleHidden)), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
 		})

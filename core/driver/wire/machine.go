@@ -35,6 +35,9 @@ type Machine struct {
 	Spec []byte
 	// Secrets are never logged. They and Spec are not copied: change neither after a call.
 	Secrets map[string][]byte
+	// Hidden is a secret that the VM has and the driver is not told: it is taken out of what is
+	// shown of the console.
+	Hidden []byte
 }
 
 // Key is the Machine's namespace and name.
