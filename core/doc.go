@@ -32,6 +32,8 @@
 //	bootstrap     user data
 //	bootstrap/discovery  what user data needs besides the Machine, from flags, its Cluster and the
 //	              cluster of the Nodes
+//	bootstrap/template   files and units that operators write as templates, and how values are
+//	              quoted there
 //	drain         cordon and evict
 //	daemonsets    which critical DaemonSets a Node still waits for
 //	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the

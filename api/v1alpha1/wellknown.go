@@ -123,6 +123,10 @@ const (
 	// from being replaced when it has failed, so that it can be studied. It counts
 	// as one of its set's machines until the annotation or the Machine is removed.
 	PreserveMachineAnnotation = "cluster.k8s.io/preserve-machine"
+	// BootstrapTemplatesAnnotation on a Machine, or else on its Cluster, names a ConfigMap
+	// in the same namespace whose keys "ubuntu" and "flatcar" hold templates of files and
+	// units for the machine. A change reaches the machines that are made afterwards.
+	BootstrapTemplatesAnnotation = "cluster.k8s.io/bootstrap-templates"
 	// DeleteNowAnnotation on a Machine or its Node, with any value but "false", has
 	// the Machine deleted, drained as always, and replaced by its set.
 	DeleteNowAnnotation = "cluster.k8s.io/delete-now"

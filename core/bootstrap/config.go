@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millwright-dev/millwright/core/bootstrap/template"
 )
 
 // Config is what user data needs besides the Machine: the cluster that it joins and the operator's
@@ -57,6 +59,10 @@ type Config struct {
 	// Files and Units are added to the machine's own.
 	Files []File
 	Units []Unit
+	// Templates of files and units are filled in for each machine; nil for none. They are of the
+	// machine's operating system. TemplatesFrom names, for people, where they stand.
+	Templates     *template.Document
+	TemplatesFrom string
 	// BlockMetadata keeps pods from the cloud's metadata service.
 	BlockMetadata bool
 }

@@ -12,6 +12,10 @@
 //	containerd.go    containerd's configuration, and registries' mirrors
 //	artifacts.go     what is downloaded unless the image brings it
 //	system.go        proxy, time, authorities, packages
+//	templates.go     what the operator adds or replaces for an operating system
+//	own.go           what he adds for all
+//
+// User data of a user's own is not rendered, but filled in (userdata.go).
 //
 // One program runs before containerd and the kubelet, at each boot:
 // static/common/opt/bin/millwright-bootstrap. What differs between machines it reads from files of

@@ -20,7 +20,7 @@ var unitPattern = regexp.MustCompile(`^[a-zA-Z0-9:_.@-]+\.(service|socket|timer|
 
 // addOwn adds the operator's files and units. None may replace one of the machine's own: a machine
 // does not boot with an Ignition configuration that has two of one name.
-func (all *contents) addOwn(m *clusterv1alpha1.Machine, c Config) error {
+func (all *contents) addOwn(m *clusterv1alpha1.Machine, files []File, units []Unit) error {
 	taken := map[string]bool{kubeletConfigPath: true, kubeconfigPath: true, hostnamePath: true}
 	if m.Spec.ProviderSpec.Value.OperatingSystem == clusterv1alpha1.OperatingSystemFlatcar {
 		for _, u := range imageUnits {
@@ -33,7 +33,7 @@ func (all *contents) addOwn(m *clusterv1alpha1.Machine, c Config) error {
 	for _, u := range all.units {
 		taken[path.Join(unitDirectory, u.Name)] = true
 	}
-	for i, f := range c.Files {
+	for i, f := range files {
 		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || !isPlainText(f.Path) || !isSingleLine(f.Path) || f.Path == "/" {
 			return fmt.Errorf("files[%d].path: %q must be an absolute path, and clean", i, f.Path)
 		}
@@ -42,7 +42,7 @@ func (all *contents) addOwn(m *clusterv1alpha1.Machine, c Config) error {
 		}
 		taken[f.Path] = true
 	}
-	for i, u := range c.Units {
+	for i, u := range units {
 		if err := checkUnit(u); err != nil {
 			return fmt.Errorf("units[%d] %q: %w", i, u.Name, err)
 		}
@@ -51,8 +51,8 @@ func (all *contents) addOwn(m *clusterv1alpha1.Machine, c Config) error {
 		}
 		taken[path.Join(unitDirectory, u.Name)] = true
 	}
-	all.files = append(all.files, c.Files...)
-	all.units = append(all.units, c.Units...)
+	all.files = append(all.files, files...)
+	all.units = append(all.units, units...)
 	return nil
 }
 

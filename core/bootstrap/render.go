@@ -82,7 +82,10 @@ func assemble(m *clusterv1alpha1.Machine, c Config) (contents, error) {
 	if err := all.addStatic(m, c); err != nil {
 		return contents{}, err
 	}
-	return all, all.addOwn(m, c)
+	if err := all.addTemplates(m, c); err != nil {
+		return contents{}, err
+	}
+	return all, all.addOwn(m, c.Files, c.Units)
 }
 
 // encodeRest adds the kubelet's configuration and its bootstrap kubeconfig.

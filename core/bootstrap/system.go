@@ -87,11 +87,7 @@ func noProxy(c Config) []string {
 	}
 	all = append(all, c.PodCIDRs...)
 	all = append(all, c.ServiceCIDRs...)
-	domain := c.ClusterDomain
-	if domain == "" {
-		domain = defaultDomain
-	}
-	all = append(all, "."+domain, ".svc", "localhost", "127.0.0.1", metadataAddress)
+	all = append(all, "."+clusterDomain(c), ".svc", "localhost", "127.0.0.1", metadataAddress)
 	slices.Sort(all)
 	return slices.Compact(all)
 }

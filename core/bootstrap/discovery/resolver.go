@@ -53,6 +53,8 @@ type Resolver struct {
 	facts   facts
 	read    time.Time
 	digests map[types.NamespacedName]digestList
+	// templates are what ConfigMaps held for an operating system.
+	templates map[templatesName]readTemplates
 }
 
 // digestList is what a ConfigMap said of artifacts, and when.
@@ -63,13 +65,14 @@ type digestList struct {
 
 // New returns a Resolver.
 func New(o Options) *Resolver {
-	return &Resolver{o: o, digests: map[types.NamespacedName]digestList{}}
+	return &Resolver{o: o, digests: map[types.NamespacedName]digestList{}, templates: map[templatesName]readTemplates{}}
 }
 
 // Config returns the configuration of a machine that may be made. What the user or the operator has
 // to mend is an IncompleteError; any other error is that something could not be read just now.
 func (r *Resolver) Config(ctx context.Context, m *clusterv1alpha1.Machine) (bootstrap.Config, error) {
 	c := r.o.Flags
+	templates := m.Annotations[clusterv1alpha1.BootstrapTemplatesAnnotation]
 	if ref := m.Spec.ClusterRef; ref != nil {
 		owner := &clusterv1alpha1.Cluster{}
 		err := r.o.Management.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: ref.Name}, owner)
@@ -80,6 +83,12 @@ func (r *Resolver) Config(ctx context.Context, m *clusterv1alpha1.Machine) (boot
 			return c, fmt.Errorf("read Cluster %s: %w", ref.Name, err)
 		}
 		if err := r.applyCluster(ctx, &c, owner); err != nil {
+			return c, err
+		}
+		templates = cmp.Or(templates, owner.Annotations[clusterv1alpha1.BootstrapTemplatesAnnotation])
+	}
+	if templates != "" {
+		if err := r.applyTemplates(ctx, &c, m, templates); err != nil {
 			return c, err
 		}
 	}

@@ -229,3 +229,54 @@ func TestTenthAddress(t *testing.T) {
 		t.Errorf("of nothing comes %v", got)
 	}
 }
+
+// TestLIFE2_TemplatesAreFound: by the Machine's annotation, else by its Cluster's.
+func TestLIFE2_TemplatesAreFound(t *testing.T) {
+	c, ns := newClient(t)
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	owner := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: "one", Annotations: map[string]string{clusterv1alpha1.BootstrapTemplatesAnnotation: "of-the-cluster"},
+	}}
+	put(t, c, owner, configMap(ns, "of-the-cluster", "ubuntu", "files: [{path: /etc/a, content: cluster}]"),
+		configMap(ns, "of-the-machine", "ubuntu", "files: [{path: /etc/a, content: machine}]"), configMap(ns, "wrong", "ubuntu", "file: []"))
+	flags := bootstrap.Config{Server: "https://a", CABundle: []byte("a"), ClientCABundle: []byte("a"), ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "a"}
+	r := newResolver(c, clock, flags)
+	for name, tc := range map[string]struct {
+		annotation string
+		clusterRef *clusterv1alpha1.LocalReference
+		system     clusterv1alpha1.OperatingSystem
+		want       string
+		wrong      string
+	}{
+		"none":                  {system: "ubuntu"},
+		"the Cluster's":         {clusterRef: &clusterv1alpha1.LocalReference{Name: "one"}, system: "ubuntu", want: "cluster"},
+		"the Machine's":         {"of-the-machine", &clusterv1alpha1.LocalReference{Name: "one"}, "ubuntu", "machine", ""},
+		"one that is not there": {"gone", nil, "ubuntu", "", `annotation cluster.k8s.io/bootstrap-templates: configmaps "gone" not found`},
+		"another system's":      {"of-the-machine", nil, "flatcar", "", `of-the-machine has no key "flatcar"`},
+		"a wrong field":         {"wrong", nil, "ubuntu", "", `wrong: key ubuntu: unknown field "file"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+			if tc.annotation != "" {
+				m.Annotations = map[string]string{clusterv1alpha1.BootstrapTemplatesAnnotation: tc.annotation}
+			}
+			m.Spec.ClusterRef, m.Spec.ProviderSpec.Value.OperatingSystem = tc.clusterRef, tc.system
+			got, err := r.Config(t.Context(), m)
+			if _, is := errors.AsType[*IncompleteError](err); tc.wrong != "" {
+				if !is || !strings.Contains(err.Error(), tc.wrong) {
+					t.Errorf("error %v, want %s", err, tc.wrong)
+				}
+				return
+			}
+			if err != nil || (got.Templates == nil) != (tc.want == "") {
+				t.Fatalf("templates %v, %v", got.Templates, err)
+			}
+			if got.Templates == nil {
+				return
+			}
+			if files, _, err := got.Templates.Render(nil); err != nil || len(files) != 1 || files[0].Content != tc.want {
+				t.Errorf("files %v, %v", files, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package template
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	texttemplate "text/template"
+
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Bounds: of a document, and of what one content may become.
+const (
+	maxDocument = 512 << 10
+	maxContent  = 256 << 10
+)
+
+// File is a file as it is rendered.
+type File struct {
+	Path, Content string
+	// Mode are its permissions. Zero: none were said.
+	Mode uint32
+}
+
+// Unit is a unit of systemd as it is rendered.
+type Unit struct {
+	Name, Content string
+	Enabled       bool
+}
+
+// Document is what Parse has read. It is not changed any more.
+type Document struct {
+	files []fileTemplate
+	units []unitTemplate
+}
+
+type fileTemplate struct {
+	File
+	body body
+}
+
+type unitTemplate struct {
+	Unit
+	body body
+}
+
+// body is a content; without a format it is taken as it is.
+type body struct {
+	format format
+	parsed *texttemplate.Template
+}
+
+// written is a document as it is written.
+type written struct {
+	Files []struct {
+		Path        string `json:"path"`
+		Permissions string `json:"permissions"`
+		Format      string `json:"format"`
+		Content     string `json:"content"`
+	} `json:"files"`
+	Units []struct {
+		Name    string `json:"name"`
+		Enabled bool   `json:"enabled"`
+		Content string `json:"content"`
+	} `json:"units"`
+}
+
+// Parse reads a document, strictly. The error names the path of the file or the name of the unit.
+func Parse(text string) (*Document, error) {
+	if len(text) > maxDocument {
+		return nil, fmt.Errorf("has %d bytes, at most %d are possible", len(text), maxDocument)
+	}
+	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	var w written
+	strict, err := json.UnmarshalStrict(asJSON, &w)
+	if err = errors.Join(append(strict, err)...); err != nil {
+		return nil, err
+	}
+	d := &Document{}
+	for i, f := range w.Files {
+		t := fileTemplate{File: File{Path: f.Path, Content: f.Content}}
+		if f.Permissions != "" {
+			mode, err := strconv.ParseUint(f.Permissions, 8, 12)
+			if err != nil {
+				return nil, fmt.Errorf("files[%d] %s: permissions: must be octal, such as 0644", i, f.Path)
+			}
+			t.Mode = uint32(mode)
+		}
+		if t.body, err = newBody(f.Format, f.Content); err != nil {
+			return nil, fmt.Errorf("files[%d] %s: %w", i, f.Path, err)
+		}
+		d.files = append(d.files, t)
+	}
+	for i, u := range w.Units {
+		t := unitTemplate{Unit: Unit{Name: u.Name, Content: u.Content, Enabled: u.Enabled}}
+		if t.body, err = newBody("unit", u.Content); err != nil {
+			return nil, fmt.Errorf("units[%d] %s: %w", i, u.Name, err)
+		}
+		d.units = append(d.units, t)
+	}
+	return d, nil
+}
+
+func newBody(name, content string) (body, error) {
+	if name == "" {
+		return body{}, nil
+	}
+	f, known := formats[name]
+	if !known {
+		return body{}, fmt.Errorf("format: %q is none: use sh, unit, toml or yaml, or leave it out for text that is no template", name)
+	}
+	parsed, err := parseActions(content)
+	return body{format: f, parsed: parsed}, err
+}
+
+// Render fills in the document. Values are maps, lists, texts, numbers and truth values. The error
+// names the path of the file or the name of the unit, and tells no value.
+func (d *Document) Render(values map[string]any) (files []File, units []Unit, err error) {
+	for i, t := range d.files {
+		if t.Content, err = t.body.render(t.Content, values); err != nil {
+			return nil, nil, fmt.Errorf("files[%d] %s: %w", i, t.Path, err)
+		}
+		files = append(files, t.File)
+	}
+	for i, t := range d.units {
+		if t.Content, err = t.body.render(t.Content, values); err != nil {
+			return nil, nil, fmt.Errorf("units[%d] %s: %w", i, t.Name, err)
+		}
+		units = append(units, t.Unit)
+	}
+	return files, units, nil
+}
+
+func (b body) render(content string, values map[string]any) (string, error) {
+	if b.parsed == nil {
+		return content, nil
+	}
+	m := newMarkers(content)
+	t, err := b.parsed.Clone()
+	if err != nil {
+		return "", err
+	}
+	var out bounded
+	if err := t.Funcs(texttemplate.FuncMap{markFunction: m.mark}).Execute(&out, values); err != nil {
+		return "", err
+	}
+	filled, err := m.fill(out.String(), b.format)
+	if err != nil {
+		return "", err
+	}
+	if len(filled) > maxContent {
+		return "", errTooLong
+	}
+	return filled, nil
+}
+
+var errTooLong = fmt.Errorf("becomes longer than %d bytes", maxContent)
+
+// bounded ends a template that prints too much.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxContent {
+		return 0, errTooLong
+	}
+	return b.Buffer.Write(p)
+}
