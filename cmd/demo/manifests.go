@@ -46,7 +46,7 @@ type fleet struct {
 // KVM, so there are few.
 const (
 	testPatience, testSize = 90 * time.Second, 6
-	vmPatience, vmSize     = 12 * time.Minute, 2
+	vmPatience, vmSize     = 20 * time.Minute, 2
 )
 
 // fleetOn returns the MachineDeployment for a cloud. The error means that it cannot be read.
