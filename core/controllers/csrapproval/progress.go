@@ -17,8 +17,7 @@ import (
 
 // Progress returns a function that tells how far the VM of a Machine without a Node has got: what
 // became of the newest client certificate that it requested with its token, and whether any was
-// approved. requests is the cache
-// of the cluster of the Nodes, which Add has given its index.
+// approved. requests is the cache of the cluster of the Nodes, which Add has given its index.
 func Progress(requests client.Reader) func(context.Context, *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error) {
 	facts := factReader{requests: requests}
 	return func(ctx context.Context, m *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error) {
