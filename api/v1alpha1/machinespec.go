@@ -180,6 +180,11 @@ type ProviderSpecValue struct {
 	// +kubebuilder:validation:MaxLength=16384
 	OverwriteCloudConfig string `json:"overwriteCloudConfig,omitempty"`
 
+	// network is the machine's address, where nothing hands one out, its DNS servers and
+	// the family of its Node's address. Left out, the machine asks by DHCP.
+	// +optional
+	Network MachineNetwork `json:"network,omitzero"`
+
 	// sshPublicKeys may log in to the machine. They are put on it when it is
 	// created.
 	// +optional
@@ -187,6 +192,60 @@ type ProviderSpecValue struct {
 	// +kubebuilder:validation:MaxItems=64
 	SSHPublicKeys []SSHPublicKey `json:"sshPublicKeys,omitempty"`
 }
+
+// MachineNetwork is how a machine's only network interface is set up.
+// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || self.cidr.size() == 0 || has(self.gateway) && self.gateway.size() > 0",message="is needed beside cidr: a machine with a fixed address learns no route by DHCP",fieldPath=".gateway",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || self.gateway.size() == 0 || has(self.cidr) && self.cidr.size() > 0",message="is needed beside gateway, such as 192.168.1.10/24: with DHCP the gateway comes from there",fieldPath=".cidr",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || ip(self.gateway).family() == cidr(self.cidr).ip().family()",message="must be of the same IP family as cidr",fieldPath=".gateway"
+type MachineNetwork struct {
+	// cidr is the machine's address and the length of its network's prefix, such as
+	// 192.168.1.10/24. It goes to the network interface whose name begins with en or eth;
+	// with it, the machine asks for no address by DHCP. Two machines must not have the
+	// same, so a template with it is for one machine: replicas of at most 1, and a
+	// strategy without a surge.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == '' || isCIDR(self)",message="must be an address with the length of its network's prefix, such as 192.168.1.10/24"
+	CIDR string `json:"cidr,omitempty"`
+
+	// gateway of the machine's default route. It goes together with cidr.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == '' || isIP(self)",message="must be an IP address, such as 192.168.1.1"
+	Gateway string `json:"gateway,omitempty"`
+
+	// dns are the machine's DNS servers.
+	// +optional
+	DNS MachineDNS `json:"dns,omitzero"`
+
+	// ipFamily of the Node's address. Of a dual-stack machine the first one is that of
+	// its primary address; the other address reaches the Node by a cloud controller
+	// manager alone. Left out, the kubelet chooses, and beside a cloud controller manager
+	// the family of the cluster's DNS server counts.
+	// +optional
+	// +kubebuilder:validation:Enum="";IPv4;IPv6;IPv4+IPv6;IPv6+IPv4
+	IPFamily IPFamily `json:"ipFamily,omitempty"`
+}
+
+// MachineDNS says whom a machine asks for names.
+type MachineDNS struct {
+	// servers that systemd-resolved asks instead of those that DHCP names.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Servers []IPAddress `json:"servers,omitempty"`
+}
+
+// IPFamily names one IP family, or both with the primary one first.
+type IPFamily string
+
+// The families.
+const (
+	IPv4Family     IPFamily = "IPv4"
+	IPv6Family     IPFamily = "IPv6"
+	IPv4IPv6Family IPFamily = "IPv4+IPv6"
+	IPv6IPv4Family IPFamily = "IPv6+IPv4"
+)
 
 // OperatingSystem names an operating system that Millwright can set up.
 // +kubebuilder:validation:Enum=ubuntu;flatcar

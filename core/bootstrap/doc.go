@@ -11,6 +11,7 @@
 //	kubeletconfig.go the kubelet's configuration; annotations.go what a Machine changes of it
 //	containerd.go    containerd's configuration, and registries' mirrors
 //	artifacts.go     what is downloaded unless the image brings it
+//	network.go       a fixed address, DNS servers
 //	system.go        proxy, time, authorities, packages
 //	templates.go     what the operator adds or replaces for an operating system
 //	own.go           what he adds for all

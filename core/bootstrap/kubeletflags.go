@@ -42,18 +42,28 @@ func kubeletArgs(m *clusterv1alpha1.Machine, c Config) ([]string, error) {
 	if len(labels) > 0 {
 		args = append(args, "--node-labels="+strings.Join(labels, ","))
 	}
+	family := m.Spec.ProviderSpec.Value.Network.IPFamily
 	if c.ExternalCloudProvider {
-		// Without an address the kubelet would ask for no serving certificate before the cloud
-		// controller manager has set one.
-		args = append(args, "--cloud-provider=external", "--node-ip="+anyAddress(c))
+		args = append(args, "--cloud-provider=external")
+	}
+	// Without an address the kubelet would ask for no serving certificate before the cloud
+	// controller manager has set one.
+	if c.ExternalCloudProvider || family != "" {
+		args = append(args, "--node-ip="+unspecifiedAddress(family, c.ClusterDNS))
 	}
 	return args, nil
 }
 
-// anyAddress is the unspecified address of the cluster's first IP family.
-func anyAddress(c Config) string {
-	first := slices.Concat(c.ClusterDNS, []string{""})[0]
-	if address, err := netip.ParseAddr(first); err == nil && address.Is6() {
+// unspecifiedAddress has the kubelet choose an address of the machine's first IP family, or else
+// of that of the cluster's DNS server. The kubelet refuses the unspecified addresses of both
+// families at once (k8s.io/component-helpers/node/util, ParseNodeIPArgument).
+func unspecifiedAddress(family clusterv1alpha1.IPFamily, clusterDNS []string) string {
+	isIPv6 := strings.HasPrefix(string(family), string(clusterv1alpha1.IPv6Family))
+	if family == "" && len(clusterDNS) > 0 {
+		address, err := netip.ParseAddr(clusterDNS[0])
+		isIPv6 = err == nil && address.Is6()
+	}
+	if isIPv6 {
 		return netip.IPv6Unspecified().String()
 	}
 	return netip.IPv4Unspecified().String()

@@ -67,7 +67,7 @@ func assemble(m *clusterv1alpha1.Machine, c Config) (contents, error) {
 	}
 	var all contents
 	for _, part := range []func(*clusterv1alpha1.Machine, Config) ([]File, error){
-		authorityFiles, kubeletFiles, containerdFiles, artifactFiles, systemFiles,
+		authorityFiles, kubeletFiles, containerdFiles, artifactFiles, networkFiles, systemFiles,
 	} {
 		files, err := part(m, c)
 		if err != nil {

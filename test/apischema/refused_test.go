@@ -9,6 +9,8 @@ const (
 	templateSpec  = "spec.template.spec"
 	providerSpec  = templateSpec + ".providerSpec"
 	providerValue = providerSpec + ".value"
+	network       = providerValue + ".network"
+	oneAddress    = "{cidr: 192.168.1.10/24, gateway: 192.168.1.1}"
 	rollingUpdate = "spec.strategy.rollingUpdate"
 	matchLabels   = "spec.selector.matchLabels"
 	expressions   = "spec.selector.matchExpressions"
@@ -34,7 +36,13 @@ var deploymentMistakes = []mistake{
 	{"minReadySeconds -1", []edit{{"spec.minReadySeconds", "-1"}}, "spec.minReadySeconds", "greater than or equal to 0"},
 	{"progressDeadlineSeconds 0", []edit{{"spec.progressDeadlineSeconds", "0"}}, "spec.progressDeadlineSeconds", "greater than or equal to 1"},
 	{"revisionHistoryLimit -1", []edit{{"spec.revisionHistoryLimit", "-1"}}, "spec.revisionHistoryLimit", "greater than or equal to 0"},
+	{"one address for two machines", []edit{{network, oneAddress}, {"spec.replicas", "2"}}, "spec.replicas", "at most 1"},
 	{"a name too long for a label", []edit{{"metadata.name", strings.Repeat("n", 64)}}, "metadata.name", "at most 63 characters"},
+}
+
+var setMistakes = []mistake{
+	{"replicas -1", []edit{{"spec.replicas", "-1"}}, "spec.replicas", "greater than or equal to 0"},
+	{"one address for two machines", []edit{{network, oneAddress}, {"spec.replicas", "2"}}, "spec.replicas", "at most 1"},
 }
 
 var strategyMistakes = []mistake{
@@ -48,6 +56,7 @@ var strategyMistakes = []mistake{
 	{"maxSurge that no int32 holds", []edit{{rollingUpdate + ".maxSurge", "4294967297"}}, rollingUpdate + ".maxSurge", "from 0 to 100000"},
 	{"maxUnavailable beyond all", []edit{{rollingUpdate + ".maxUnavailable", "101%"}}, rollingUpdate + ".maxUnavailable", "from '0%' to '100%'"},
 	{"unknown strategy", []edit{{"spec.strategy.type", "Replace"}}, "spec.strategy.type", `supported values: "RollingUpdate"`},
+	{"one address and a surge", []edit{{network, oneAddress}, {"spec.replicas", "1"}}, rollingUpdate + ".maxSurge", "the strategy Recreate"},
 	{"unknown delete policy", []edit{{rollingUpdate + ".deletePolicy", "Youngest"}}, rollingUpdate + ".deletePolicy", `supported values: "Random", "Newest", "Oldest"`},
 }
 
@@ -87,6 +96,12 @@ var templateMistakes = []mistake{
 	{"clusterRef without a name", []edit{{templateSpec + ".clusterRef", "{}"}}, templateSpec + ".clusterRef.name", "Required value"},
 	{"unknown operating system", []edit{{providerValue + ".operatingSystem", "windows"}}, providerValue + ".operatingSystem", `supported values: "ubuntu", "flatcar"`},
 	{"unknown setting of the operating system", []edit{{providerValue + ".operatingSystemSpec", "{upgrade: true}"}}, providerValue + ".operatingSystemSpec.upgrade", "unknown field"},
+	{"address without a prefix", []edit{{network, "{cidr: 192.168.1.10, gateway: 192.168.1.1}"}}, network + ".cidr", "such as 192.168.1.10/24"},
+	{"address without a gateway", []edit{{network, "{cidr: 192.168.1.10/24}"}}, network + ".gateway", "is needed beside cidr"},
+	{"gateway without an address", []edit{{network, "{gateway: 192.168.1.1}"}}, network + ".cidr", "is needed beside gateway"},
+	{"gateway of another family", []edit{{network, "{cidr: 192.168.1.10/24, gateway: 'fd00::1'}"}}, network + ".gateway", "same IP family"},
+	{"DNS server by name", []edit{{network, "{dns: {servers: [dns.example.com]}}"}}, network + ".dns.servers[0]", "must be an IP address"},
+	{"unknown IP family", []edit{{network, "{ipFamily: IPv5}"}}, network + ".ipFamily", `"IPv4+IPv6"`},
 	{"empty ssh key", []edit{{providerValue + ".sshPublicKeys", `[""]`}}, providerValue + ".sshPublicKeys[0]", "at least 1 chars"},
 	{"taint with unknown effect", []edit{{templateSpec + ".taints", "[{key: a, effect: Never}]"}}, templateSpec + ".taints[0].effect", `supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`},
 	{"taint without effect", []edit{{templateSpec + ".taints", "[{key: a}]"}}, templateSpec + ".taints[0].effect", "Required value"},
@@ -143,7 +158,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		{"deployment template", deploymentManifest, templateMistakes},
 		{"set selector", setManifest, selectorMistakes},
 		{"set template", setManifest, templateMistakes},
-		{"set replicas", setManifest, []mistake{{"replicas -1", []edit{{"spec.replicas", "-1"}}, "spec.replicas", "greater than or equal to 0"}}},
+		{"set", setManifest, setMistakes},
 		{"machine", machineManifest, machineMistakes},
 		{"class", classManifest, classMistakes},
 		{"cluster", clusterManifest, clusterMistakes},

@@ -71,3 +71,14 @@ func (u *user) putStatus(object client.Object) {
 		u.t.Fatal(err)
 	}
 }
+
+// A machine's address is its own: neither kubectl scale nor an autoscaler makes a second machine of
+// its template.
+func TestMachineWithAnAddressIsNotScaled(t *testing.T) {
+	u := newUser(t)
+	u.do(edited(t, deploymentManifest, edit{network, oneAddress}, edit{"spec.replicas", "1"}, edit{"spec.strategy.type", "Recreate"}), "apply", "-f", "-")
+	_, stderr, err := u.try("", "scale", "md/nodes", "--replicas=2")
+	if err == nil || !strings.Contains(stderr, "spec.replicas") || !strings.Contains(stderr, "network.cidr") {
+		t.Errorf("scaling to 2: %v, %s", err, stderr)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coreos/go-systemd/v22/unit"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/pelletier/go-toml/v2"
@@ -86,6 +87,7 @@ func (n node) check(t *testing.T, s spec) {
 	}
 	n.checkKubelet(t, s)
 	n.checkContainerd(t, s)
+	n.checkNetwork(t, s)
 	n.checkLists(t, s)
 	n.checkStatic(t, s)
 }
@@ -165,7 +167,11 @@ func (n node) checkArguments(t *testing.T, s spec) {
 					t.Errorf("the Node has the label %s", pair)
 				}
 			}
-		case "--cloud-provider", "--node-ip":
+		case "--node-ip":
+			if value != "0.0.0.0" && value != "::" {
+				t.Errorf("the Node's address is %q", value)
+			}
+		case "--cloud-provider":
 		default:
 			t.Errorf("the kubelet has the argument %q", argument)
 		}
@@ -194,6 +200,31 @@ func (n node) checkContainerd(t *testing.T, s spec) {
 		given := slices.Compact(slices.Sorted(slices.Values(mirrors)))
 		if !slices.Equal(slices.Sorted(maps.Keys(hosts.Host)), given) {
 			t.Errorf("the mirrors of %s are %v, not %v", host, hosts.Host, given)
+		}
+	}
+}
+
+// checkNetwork reads the address and the DNS servers as systemd does.
+func (n node) checkNetwork(t *testing.T, s spec) {
+	t.Helper()
+	network := s.machine.Spec.ProviderSpec.Value.Network
+	if network.CIDR != "" {
+		options, err := unit.DeserializeOptions(strings.NewReader(n.content(t, "/etc/systemd/network/05-millwright.network")))
+		want := []*unit.UnitOption{
+			unit.NewUnitOption("Match", "Name", "en* eth*"), unit.NewUnitOption("Network", "DHCP", "no"),
+			unit.NewUnitOption("Network", "Address", network.CIDR), unit.NewUnitOption("Network", "Gateway", network.Gateway),
+		}
+		if diff := cmp.Diff(want, options); err != nil || diff != "" {
+			t.Errorf("the network is (-want +got, %v):\n%s", err, diff)
+		}
+	}
+	if len(network.DNS.Servers) > 0 {
+		options, err := unit.DeserializeOptions(strings.NewReader(n.content(t, "/etc/systemd/resolved.conf.d/millwright.conf")))
+		want := []*unit.UnitOption{
+			unit.NewUnitOption("Resolve", "DNS", strings.Join(network.DNS.Servers, " ")), unit.NewUnitOption("Resolve", "Domains", "~."),
+		}
+		if diff := cmp.Diff(want, options); err != nil || diff != "" {
+			t.Errorf("DNS is (-want +got, %v):\n%s", err, diff)
 		}
 	}
 }

@@ -68,6 +68,7 @@ func (d drawer) texts(field string, good ...string) []string {
 var fields = []string{
 	"name", "kubelet", "sshKey", "label", "labelValue", "taint", "taintValue", "annotation", "server", "dns", "domain", "cidr", "pause", "proxy", "noProxy",
 	"registry", "mirror", "artifactMirror", "digest", "ntp", "package", "path", "unit", "eviction",
+	"address", "gateway", "nameserver", "family",
 }
 
 var specs = rapid.Custom(func(t *rapid.T) spec {
@@ -94,6 +95,11 @@ func (d drawer) machine() *clusterv1alpha1.Machine {
 	value.OperatingSystemSpec.DistUpgradeOnBoot = rapid.Bool().Draw(d.T, "upgrade")
 	value.OperatingSystemSpec.DisableAutoUpdate = rapid.Bool().Draw(d.T, "no updates")
 	value.OverwriteCloudConfig = hostile.Draw(d.T, "cloud-config")
+	if rapid.Bool().Draw(d.T, "fixed address") {
+		value.Network.CIDR, value.Network.Gateway = d.text("address", "192.168.1.10/24"), d.text("gateway", "192.168.1.1")
+	}
+	value.Network.DNS.Servers = d.texts("nameserver", "192.168.1.2", "fd00::2")
+	value.Network.IPFamily = clusterv1alpha1.IPFamily(d.text("family", "", "IPv4", "IPv6", "IPv4+IPv6", "IPv6+IPv4"))
 	value.SSHPublicKeys = d.texts("sshKey", "ssh-ed25519 AAAA me", `ssh-rsa BBBB "it's" # [me]: {you}`)
 	return m
 }

@@ -24,6 +24,7 @@ func allOptions(system clusterv1alpha1.OperatingSystem) spec {
 	value.OperatingSystem, value.SSHPublicKeys = system, []string{"ssh-ed25519 AAAA me"}
 	value.OperatingSystemSpec = clusterv1alpha1.OperatingSystemSpec{DistUpgradeOnBoot: true, DisableAutoUpdate: true}
 	value.OverwriteCloudConfig = "[Global]\n"
+	value.Network = clusterv1alpha1.MachineNetwork{CIDR: "192.168.1.10/24", Gateway: "192.168.1.1", DNS: clusterv1alpha1.MachineDNS{Servers: []string{"192.168.1.2"}}}
 	return spec{machine: m, config: bootstrap.Config{
 		Server: "https://api.example.com:6443", CABundle: authority(), HostCABundle: authority(), ClusterDNS: []string{"10.96.0.10"},
 		HTTPProxy: "http://proxy.example.com:3128", NTPServers: []string{"ntp.example.com"}, BlockMetadata: true,
