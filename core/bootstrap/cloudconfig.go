@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v2"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -15,20 +15,20 @@ import (
 // cloudConfig is the part of cloud-init's format that is used. Encoding it is what keeps a value
 // from breaking out.
 type cloudConfig struct {
-	Hostname                string      `json:"hostname"`
-	SSHAuthorizedKeys       []string    `json:"ssh_authorized_keys,omitempty"`
-	PackageUpgrade          bool        `json:"package_upgrade,omitempty"`
-	PackageRebootIfRequired bool        `json:"package_reboot_if_required,omitempty"`
-	WriteFiles              []writeFile `json:"write_files"`
-	RunCommands             [][]string  `json:"runcmd"`
+	Hostname                string      `yaml:"hostname"`
+	SSHAuthorizedKeys       []string    `yaml:"ssh_authorized_keys,omitempty"`
+	PackageUpgrade          bool        `yaml:"package_upgrade,omitempty"`
+	PackageRebootIfRequired bool        `yaml:"package_reboot_if_required,omitempty"`
+	WriteFiles              []writeFile `yaml:"write_files"`
+	RunCommands             [][]string  `yaml:"runcmd"`
 }
 
 type writeFile struct {
-	Path        string `json:"path"`
-	Content     string `json:"content"`
-	Encoding    string `json:"encoding,omitempty"`
-	Owner       string `json:"owner"`
-	Permissions string `json:"permissions"`
+	Path        string `yaml:"path"`
+	Content     string `yaml:"content"`
+	Encoding    string `yaml:"encoding,omitempty"`
+	Owner       string `yaml:"owner"`
+	Permissions string `yaml:"permissions"`
 }
 
 // header is what cloud-init tells the format by.
