@@ -14,7 +14,7 @@ require (
 	github.com/millwright-dev/millwright/proto v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000
 	go.opentelemetry.io/otel/trace v1.45.0
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
