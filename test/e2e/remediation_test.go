@@ -37,8 +37,8 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 			u.apply(deployment("fleet", fleet, nil))
 			if tc.held {
 				u.awaitRunning(fleet)
-				// The cloud answers nobody meanwhile: a list that shows one failure alone would have
-				// that machine replaced, and rightly so.
+				// The cloud answers nobody meanwhile: were one failure listed alone, that machine
+				// would be replaced, and rightly so.
 				held := u.inject(&backendv1alpha1.Fault{Match: &backendv1alpha1.FaultMatch{}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD})
 				for _, m := range u.machines()[:tc.failed] {
 					u.change(*m.Spec.ProviderID, backendv1alpha1.VMChange_VM_CHANGE_FAIL)
