@@ -68,12 +68,12 @@ func (d *Driver) taken(but string) (taken, error) {
 
 // freeAddress returns the first address of the bridge's range that no VM has.
 func freeAddress(bridge vm.Bridge, taken map[netip.Addr]bool) (netip.Addr, error) {
-	for a := bridge.First; a.IsValid() && a.Compare(bridge.Last) <= 0; a = a.Next() {
+	for a := bridge.First.Addr(); a.IsValid() && a.Compare(bridge.Last) <= 0; a = a.Next() {
 		if !taken[a] {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, quotaExceeded("addresses", fmt.Sprintf("All addresses from %s to %s are taken (--bridge-addresses).", bridge.First, bridge.Last))
+	return netip.Addr{}, quotaExceeded("addresses", fmt.Sprintf("All addresses from %s to %s are taken (--bridge-addresses).", bridge.First.Addr(), bridge.Last))
 }
 
 func quotaExceeded(of, words string) error {

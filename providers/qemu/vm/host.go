@@ -80,7 +80,7 @@ func (h Host) makeDisk(ctx context.Context, f Folder, record *Record, lock *os.F
 func (h Host) startProcess(f Folder, record *Record, lock *os.File) error {
 	inherited := []*os.File{lock}
 	if record.Address.IsValid() {
-		tap, err := openTap(h.Bridge.Name)
+		tap, err := h.Bridge.openTap()
 		if err != nil {
 			return err
 		}
