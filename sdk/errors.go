@@ -94,6 +94,19 @@ func AddDetails(err error, options ...ErrorOption) error {
 	return &more
 }
 
+// FieldViolations returns the fields that an error of WithField or ReadSpec names, in its order: an
+// answer of ValidateProviderSpec. There are none in another error, or in nil.
+func FieldViolations(err error) []*driverv1alpha1.FieldViolation {
+	var named []*driverv1alpha1.FieldViolation
+	for _, detail := range status.Convert(err).Details() {
+		bad, _ := detail.(*errdetails.BadRequest)
+		for _, v := range bad.GetFieldViolations() {
+			named = append(named, &driverv1alpha1.FieldViolation{Field: v.GetField(), Description: v.GetDescription()})
+		}
+	}
+	return named
+}
+
 // maxDetailText is the longest text within a detail, in bytes.
 const maxDetailText = 512
 

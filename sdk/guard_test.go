@@ -31,12 +31,8 @@ func reasonOf(err error) string {
 
 func fieldsOf(err error) string {
 	var fields []string
-	for _, detail := range status.Convert(err).Details() {
-		if bad, ok := detail.(*errdetails.BadRequest); ok {
-			for _, v := range bad.GetFieldViolations() {
-				fields = append(fields, v.GetField())
-			}
-		}
+	for _, v := range sdk.FieldViolations(err) {
+		fields = append(fields, v.GetField())
 	}
 	return strings.Join(fields, " ")
 }

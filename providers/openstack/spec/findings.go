@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/status"
-
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -81,21 +78,6 @@ func (f findings) proven() []*driverv1alpha1.FieldViolation {
 	for _, one := range f.sorted() {
 		if !one.open {
 			all = append(all, &driverv1alpha1.FieldViolation{Field: one.field, Description: one.description})
-		}
-	}
-	return all
-}
-
-// violationsOf returns the fields that an error of the SDK names.
-func violationsOf(err error) []*driverv1alpha1.FieldViolation {
-	var all []*driverv1alpha1.FieldViolation
-	for _, detail := range status.Convert(err).Details() {
-		bad, is := detail.(*errdetails.BadRequest)
-		if !is {
-			continue
-		}
-		for _, v := range bad.GetFieldViolations() {
-			all = append(all, &driverv1alpha1.FieldViolation{Field: v.GetField(), Description: v.GetDescription()})
 		}
 	}
 	return all

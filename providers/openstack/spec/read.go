@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk"
 )
 
 //go:embed schema.json
@@ -54,7 +55,7 @@ func ReadAccount(raw []byte, secrets map[string][]byte, env Environment) (Accoun
 func Validate(raw []byte, secrets map[string][]byte, env Environment) []*driverv1alpha1.FieldViolation {
 	f, err := parse(raw, secrets)
 	if err != nil {
-		return violationsOf(err)
+		return sdk.FieldViolations(err)
 	}
 	var found findings
 	f.machine(&found)

@@ -32,7 +32,7 @@ func TestBridge(t *testing.T) {
 	}
 	s := newScene(t, func(o *driver.Options) {
 		o.Bridge = vm.Bridge{
-			Name: "br0", First: netip.MustParseAddr("10.77.0.10"), Last: netip.MustParseAddr("10.77.0.11"), Bits: 24, Gateway: netip.MustParseAddr("10.77.0.1"),
+			Name: "br0", First: netip.MustParsePrefix("10.77.0.10/24"), Last: netip.MustParseAddr("10.77.0.11"), Gateway: netip.MustParseAddr("10.77.0.1"),
 		}
 	})
 	const bridged = `{"image": "empty.raw", "memory": "64Mi", "cpus": 1, "network": {"type": "bridge"}}`

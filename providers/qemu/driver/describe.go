@@ -20,27 +20,19 @@ const (
 // describe says in the contract's terms what there is of a machine. A VM whose process was killed
 // is gone, though its disk is there: nothing starts it again, and core replaces what is FAILED
 // without a provider_id. One that was switched off is STOPPED.
-func (d *Driver) describe(record *vm.Record, phase vm.Phase) *driverv1alpha1.Machine {
+func (d *Driver) describe(v vm.VM) *driverv1alpha1.Machine {
 	m := &driverv1alpha1.Machine{
-		Ref:        &driverv1alpha1.MachineRef{Namespace: record.Namespace, Name: record.Name, Uid: record.UID},
-		ClusterUid: record.ClusterUID, CreateTime: timestamppb.New(record.Created),
-		Addresses: []*driverv1alpha1.MachineAddress{{Type: "Hostname", Address: record.Name}},
+		Ref:        &driverv1alpha1.MachineRef{Namespace: v.Namespace, Name: v.Name, Uid: v.UID},
+		ClusterUid: v.ClusterUID, CreateTime: timestamppb.New(v.Created),
+		Addresses: []*driverv1alpha1.MachineAddress{{Type: "Hostname", Address: v.Name}},
 	}
-	if record.Address.IsValid() {
-		m.Addresses = append(m.Addresses, &driverv1alpha1.MachineAddress{Type: "InternalIP", Address: record.Address.String()})
+	if v.Address.IsValid() {
+		m.Addresses = append(m.Addresses, &driverv1alpha1.MachineAddress{Type: "InternalIP", Address: v.Address.String()})
 	}
-	if phase == vm.Starting || phase == vm.Running || phase == vm.PoweredOff {
-		m.ProviderId = d.prefix() + record.UID
+	if v.Phase == vm.Starting || v.Phase == vm.Running || v.Phase == vm.PoweredOff {
+		m.ProviderId = d.prefix() + v.UID
 	}
-	// Once the process has ended, core repeats its delete as soon as it finds no VM on its way out.
-	if !record.Deleting.IsZero() && (phase == vm.Preparing || phase == vm.Starting || phase == vm.Running) {
-		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, operation("Delete", pollShutdown)
-		if time.Since(record.Deleting) >= d.options.ShutdownGrace {
-			m.Operation = operation("Delete", pollKill)
-		}
-		return m
-	}
-	switch phase {
+	switch v.Phase {
 	case vm.Running:
 		m.State = driverv1alpha1.MachineState_MACHINE_STATE_RUNNING
 	case vm.Preparing, vm.Starting:
@@ -50,20 +42,19 @@ func (d *Driver) describe(record *vm.Record, phase vm.Phase) *driverv1alpha1.Mac
 		m.Reason, m.Message = "PoweredOff", "The VM has been switched off, by its own system or with its host."
 	case vm.Killed:
 		m.State = driverv1alpha1.MachineState_MACHINE_STATE_FAILED
-		m.Reason, m.Message = "VMGone", sentence("The VM's process was killed or has crashed.", d.store.Folder(record.UID).Complaint())
+		m.Reason, m.Message = "VMGone", "The VM's process was killed or has crashed."+v.Complaint()
 	default:
 		m.State = driverv1alpha1.MachineState_MACHINE_STATE_FAILED
-		m.Reason, m.Message = "StartFailed", sentence("The VM has never begun.", d.store.Folder(record.UID).Complaint())
+		m.Reason, m.Message = "StartFailed", "The VM has never begun."+v.Complaint()
+	}
+	// Once the process has ended, core repeats its delete as soon as it finds no VM on its way out.
+	if !v.Deleting.IsZero() && v.Phase.HasProcess() {
+		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, operation("Delete", pollShutdown)
+		if time.Since(v.Deleting) >= d.options.ShutdownGrace {
+			m.Operation = operation("Delete", pollKill)
+		}
 	}
 	return m
-}
-
-// sentence adds QEMU's own words, if it said any.
-func sentence(what, said string) string {
-	if said == "" {
-		return what
-	}
-	return what + " QEMU: " + said
 }
 
 func operation(kind string, after time.Duration) *driverv1alpha1.MachineOperation {

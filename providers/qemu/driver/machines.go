@@ -2,10 +2,14 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
 	"time"
 
+	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/providers/qemu/spec"
 	"github.com/millwright-dev/millwright/providers/qemu/vm"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -17,66 +21,46 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	if err != nil {
 		return nil, err
 	}
-	if !vm.IsUID(r.GetMachine().GetUid()) {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
-			"The machine's uid must consist of at most 63 letters, digits and dashes.", sdk.WithField("machine.uid", "is no UUID"))
-	}
-	d.host.Accelerator() // the trial takes a while: nobody's turn has to wait for it
+	host := d.host() // before the turn: nobody else has to wait for the trial
 	end, err := d.store.Begin(ctx)
 	if err != nil {
 		return nil, explain(err)
 	}
 	defer end()
-	folder := d.store.Folder(r.GetMachine().GetUid())
-	record, phase, err := look(folder)
+	found, err := d.find(r, "")
+	if err != nil {
+		return nil, err
+	}
+	if found.Record != nil && found.Phase != vm.Leftover {
+		if !found.Deleting.IsZero() {
+			return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The VM is being deleted.")
+		}
+		if err := found.Spec.Conflict(want); err != nil {
+			return nil, err
+		}
+		return d.describe(found), nil
+	}
+	record, err := d.reserve(r, want)
+	if err != nil {
+		return nil, err
+	}
+	if err := host.Start(ctx, found.Folder, record, r.GetUserData()); err != nil {
+		return nil, explain(err)
+	}
+	made, err := d.store.VM(record.UID)
 	if err != nil {
 		return nil, explain(err)
 	}
-	if record != nil {
-		if err := nameTaken(record, r); err != nil {
-			return nil, err
-		}
-		if phase != vm.Leftover {
-			return d.existing(record, phase, want)
-		}
-	}
-	if record, err = d.reserve(r, want); err != nil {
-		return nil, err
-	}
-	if err := d.host.Start(ctx, folder, record, r.GetUserData()); err != nil {
-		return nil, explain(err)
-	}
-	if phase, err = folder.Phase(); err != nil {
-		return nil, explain(err)
-	}
-	return d.describe(record, phase), nil
-}
-
-// existing is the answer to a create of a VM that there is.
-func (d *Driver) existing(record *vm.Record, phase vm.Phase, want spec.Machine) (*driverv1alpha1.Machine, error) {
-	if !record.Deleting.IsZero() {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The VM is being deleted.")
-	}
-	if err := record.Spec.Conflict(want); err != nil {
-		return nil, err
-	}
-	return d.describe(record, phase), nil
+	return d.describe(made), nil
 }
 
 // GetMachineStatus implements sdk.Driver.
 func (d *Driver) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
-	record, phase, err := d.find(r)
+	found, err := d.existing(r, r.GetProviderId())
 	if err != nil {
 		return nil, err
 	}
-	if record == nil {
-		return nil, notFound()
-	}
-	return d.describe(record, phase), nil
-}
-
-func notFound() error {
-	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "This host has no VM of this machine.")
+	return d.describe(found), nil
 }
 
 // DeleteMachine implements sdk.Driver. It asks the VM's system to shut down, kills the VM when that
@@ -87,75 +71,123 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, explain(err)
 	}
 	defer end()
-	record, phase, err := d.find(r)
+	found, err := d.find(r, r.GetProviderId())
+	if isForeign(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !vm.IsUID(r.GetMachine().GetUid()) || record == nil && d.isForeign(r) {
-		return nil, nil
+	if found.Phase.HasProcess() {
+		return d.shutDown(ctx, found)
 	}
-	folder := d.store.Folder(r.GetMachine().GetUid())
-	switch phase {
-	case vm.Preparing, vm.Starting, vm.Running:
-		return d.shutDown(ctx, folder, record, phase)
-	}
-	return nil, explain(folder.Remove())
+	return nil, explain(found.Remove())
 }
 
 // shutDown has a VM end. It does not wait for that.
-func (d *Driver) shutDown(ctx context.Context, folder vm.Folder, record *vm.Record, phase vm.Phase) (*driverv1alpha1.Machine, error) {
-	now := time.Now()
-	if record.Deleting.IsZero() {
-		record.Deleting = now
-		if err := folder.Write(record); err != nil {
-			return nil, explain(err)
-		}
-		if phase == vm.Running && d.options.ShutdownGrace > 0 {
-			// Where QEMU does not answer, or nobody in the VM hears the button, the grace ends it.
-			_ = folder.PowerDown(ctx)
-			return d.describe(record, phase), nil
-		}
-	}
-	if phase != vm.Running || now.Sub(record.Deleting) >= d.options.ShutdownGrace {
-		if err := folder.Kill(); err != nil {
+func (d *Driver) shutDown(ctx context.Context, v vm.VM) (*driverv1alpha1.Machine, error) {
+	first := v.Deleting.IsZero()
+	if first {
+		v.Deleting = time.Now()
+		if err := v.Write(v.Record); err != nil {
 			return nil, explain(err)
 		}
 	}
-	return d.describe(record, phase), nil
+	switch {
+	case v.Phase != vm.Running || time.Since(v.Deleting) >= d.options.ShutdownGrace:
+		if err := v.Kill(); err != nil {
+			return nil, explain(err)
+		}
+	case first:
+		// Where QEMU does not answer, or nobody in the VM hears the button, the grace ends it.
+		_ = v.PowerDown(ctx)
+	}
+	return d.describe(v), nil
 }
 
 // ListMachines implements sdk.Lister.
 func (d *Driver) ListMachines(_ context.Context, r *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
-	records, err := d.store.Records()
+	vms, err := d.store.VMs()
 	if err != nil {
 		return nil, explain(err)
 	}
 	var all []*driverv1alpha1.Machine
-	for _, record := range records {
-		if record.ClusterUID != r.GetMeta().GetClusterUid() {
-			continue
+	for _, v := range vms {
+		if v.ClusterUID == r.GetMeta().GetClusterUid() {
+			all = append(all, d.describe(v))
 		}
-		phase, err := d.store.Folder(record.UID).Phase()
-		if err != nil {
-			return nil, explain(err)
-		}
-		all = append(all, d.describe(record, phase))
 	}
 	return sdk.Page(r, all)
 }
 
-// maxConsole bounds what of a console is told: contract.MaxConsoleBytes.
-const maxConsole = 64 << 10
-
 // GetConsoleOutput implements sdk.ConsoleReader.
 func (d *Driver) GetConsoleOutput(_ context.Context, r *driverv1alpha1.GetConsoleOutputRequest) ([]byte, error) {
-	record, _, err := d.find(r)
+	found, err := d.existing(r, r.GetProviderId())
 	if err != nil {
 		return nil, err
 	}
-	if record == nil {
-		return nil, notFound()
-	}
-	output, err := d.store.Folder(record.UID).Console(maxConsole)
+	output, err := found.Console(contract.MaxConsoleBytes)
 	return output, explain(err)
+}
+
+// machineRequest is any request about a machine.
+type machineRequest interface {
+	GetMeta() *driverv1alpha1.RequestMeta
+	GetMachine() *driverv1alpha1.MachineRef
+}
+
+// Errors about a uid of which this host has nothing for the cluster that asks.
+var (
+	errNoUID = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
+		"The machine's uid must consist of at most 63 letters, digits and dashes.", sdk.WithField("machine.uid", "is no UUID"))
+	errOtherCluster = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN, "The uid belongs to a machine of another cluster.")
+)
+
+func isForeign(err error) bool { return errors.Is(err, errNoUID) || errors.Is(err, errOtherCluster) }
+
+// find returns what this host has of a request's machine, which may be nothing. An error that
+// isForeign says that nothing of it can be this machine's. providerID is the VM that core knows.
+func (d *Driver) find(r machineRequest, providerID string) (vm.VM, error) {
+	if providerID != "" && !strings.HasPrefix(providerID, d.prefix()) {
+		return vm.VM{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
+			"The VM is one of another host, or the driver was given another state directory: this one is "+d.prefix()+".")
+	}
+	if !vm.IsUID(r.GetMachine().GetUid()) {
+		return vm.VM{}, errNoUID
+	}
+	found, err := d.store.VM(r.GetMachine().GetUid())
+	if err != nil || found.Record == nil {
+		return found, explain(err)
+	}
+	if found.ClusterUID != r.GetMeta().GetClusterUid() {
+		return vm.VM{}, errOtherCluster
+	}
+	if found.Namespace != r.GetMachine().GetNamespace() || found.Name != r.GetMachine().GetName() {
+		return vm.VM{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN,
+			"The uid belongs to the machine "+found.Namespace+"/"+found.Name+".")
+	}
+	return found, nil
+}
+
+// existing returns the VM of a request's machine, else MACHINE_NOT_FOUND.
+func (d *Driver) existing(r machineRequest, providerID string) (vm.VM, error) {
+	found, err := d.find(r, providerID)
+	if isForeign(err) || err == nil && found.Record == nil {
+		err = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "This host has no VM of this machine.")
+	}
+	return found, err
+}
+
+// explain puts what the host says into the contract's terms. What else goes wrong is
+// PROVIDER_INTERNAL.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, vm.ErrBusy):
+		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, err.Error())
+	case errors.Is(err, fs.ErrPermission):
+		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PERMISSION_MISSING, err.Error())
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE, err.Error())
+	}
+	return err
 }

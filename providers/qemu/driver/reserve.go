@@ -12,27 +12,30 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
-// taken is what the VMs of this host have among them.
-type taken struct {
-	memoryMiB int64
-	// ports and addresses hold whose they are.
-	ports     map[string]string
-	addresses map[netip.Addr]bool
-}
-
 // reserve returns the record of a new VM. Memory, an address and ports are the VM's as soon as it
 // is written: the caller has its turn of Store.Begin until then.
 func (d *Driver) reserve(r *driverv1alpha1.CreateMachineRequest, want spec.Machine) (*vm.Record, error) {
-	others, err := d.taken(r.GetMachine().GetUid())
+	vms, err := d.store.VMs()
 	if err != nil {
 		return nil, explain(err)
 	}
-	if free := d.options.MemoryMiB - others.memoryMiB; want.MemoryMiB() > free {
+	free, owners, addresses := d.options.MemoryMiB, map[string]string{}, map[netip.Addr]bool{}
+	for _, other := range vms {
+		if other.UID == r.GetMachine().GetUid() {
+			continue // it never ran, and is made anew
+		}
+		free -= other.Spec.MemoryMiB()
+		addresses[other.Address] = true
+		for _, port := range other.Spec.ForwardedPorts {
+			owners[port.Host()] = other.Namespace + "/" + other.Name
+		}
+	}
+	if want.MemoryMiB() > free {
 		return nil, quotaExceeded("memory", fmt.Sprintf(
 			"VMs may have %dMi together (--memory), %dMi are free, and this one wants %dMi.", d.options.MemoryMiB, max(0, free), want.MemoryMiB()))
 	}
 	for _, port := range want.ForwardedPorts {
-		if owner := others.ports[port.Host()]; owner != "" {
+		if owner := owners[port.Host()]; owner != "" {
 			return nil, quotaExceeded("port "+port.Host(), "The host's port "+port.Host()+" is forwarded to "+owner+".")
 		}
 	}
@@ -41,39 +44,19 @@ func (d *Driver) reserve(r *driverv1alpha1.CreateMachineRequest, want spec.Machi
 		Spec: want, Tags: maps.Clone(r.GetTags()), Created: time.Now().UTC(),
 	}
 	if want.Network.Type == spec.BridgeNetwork {
-		record.Address, err = freeAddress(d.options.Bridge, others.addresses)
+		record.Address, err = freeAddress(d.options.Bridge, addresses)
 	}
 	return record, err
 }
 
-// taken adds up what all VMs have but that of a uid.
-func (d *Driver) taken(but string) (taken, error) {
-	records, err := d.store.Records()
-	if err != nil {
-		return taken{}, err
-	}
-	sum := taken{ports: map[string]string{}, addresses: map[netip.Addr]bool{}}
-	for _, record := range records {
-		if record.UID == but {
-			continue
-		}
-		sum.memoryMiB += record.Spec.MemoryMiB()
-		sum.addresses[record.Address] = true
-		for _, port := range record.Spec.ForwardedPorts {
-			sum.ports[port.Host()] = record.Namespace + "/" + record.Name
-		}
-	}
-	return sum, nil
-}
-
 // freeAddress returns the first address of the bridge's range that no VM has.
 func freeAddress(bridge vm.Bridge, taken map[netip.Addr]bool) (netip.Addr, error) {
-	for a := bridge.First; a.IsValid() && a.Compare(bridge.Last) <= 0; a = a.Next() {
+	for a := bridge.First.Addr(); a.IsValid() && a.Compare(bridge.Last) <= 0; a = a.Next() {
 		if !taken[a] {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, quotaExceeded("addresses", fmt.Sprintf("All addresses from %s to %s are taken (--bridge-addresses).", bridge.First, bridge.Last))
+	return netip.Addr{}, quotaExceeded("addresses", fmt.Sprintf("All addresses from %s to %s are taken (--bridge-addresses).", bridge.First.Addr(), bridge.Last))
 }
 
 func quotaExceeded(of, words string) error {

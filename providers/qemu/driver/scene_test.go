@@ -43,7 +43,8 @@ func newScene(t *testing.T, change ...func(*driver.Options)) *scene {
 	// Longer than a socket's path may be.
 	state := filepath.Join(t.TempDir(), "a-folder-whose-name-alone-is-nearly-as-long-as-the-path-of-a-unix-socket-may-be-and-then-there-is-more")
 	s := &scene{T: t, state: state, options: driver.Options{
-		Version: "test", QEMU: "qemu-system-x86_64", QEMUImg: "qemu-img", Images: vm.Images(images), Accelerator: vm.TCG, MemoryMiB: 1024,
+		Host: vm.Host{QEMU: "qemu-system-x86_64", QEMUImg: "qemu-img", Images: vm.Images(images), Accelerator: vm.TCG},
+		Name: "qemu", Version: "test", MemoryMiB: 1024,
 	}}
 	for _, one := range change {
 		one(&s.options)
@@ -66,12 +67,12 @@ func (s *scene) killAll() {
 		s.Error(err)
 		return
 	}
-	records, err := store.Records()
+	vms, err := store.VMs()
 	if err != nil {
 		s.Error(err)
 	}
-	for _, record := range records {
-		if err := store.Folder(record.UID).Kill(); err != nil {
+	for _, v := range vms {
+		if err := v.Kill(); err != nil {
 			s.Error(err)
 		}
 	}

@@ -3,51 +3,37 @@ package driver
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"strconv"
-
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/status"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/qemu/spec"
+	"github.com/millwright-dev/millwright/sdk"
 )
 
-// readSpec returns a spec that this host can run.
+// readSpec returns a spec that this host can run. What it names and the host does not have is
+// DEPENDENCY_NOT_FOUND: it may yet come.
 func (d *Driver) readSpec(raw []byte) (spec.Machine, error) {
 	m, err := spec.Read(raw)
 	if err != nil {
 		return spec.Machine{}, err
 	}
-	missing := d.missing(m)
-	if len(missing) == 0 {
-		return m, nil
-	}
-	return spec.Machine{}, spec.Refusal(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND, missing)
-}
-
-// missing is what a spec names and this host does not have: it may yet come.
-func (d *Driver) missing(m spec.Machine) []spec.Flaw {
-	var found []spec.Flaw
-	files := m.Files()
-	for _, field := range slices.Sorted(maps.Keys(files)) {
-		if _, err := d.options.Images.Path(files[field]); err != nil {
-			found = append(found, spec.Flaw{Path: field, Description: "cannot be read below --image-dir: " + err.Error()})
+	var missing spec.Flaws
+	for _, file := range m.Files() {
+		image, err := d.options.Images.Image(file.Path)
+		if err != nil {
+			missing.Add(true, file.Field, "cannot be read below --image-dir: "+err.Error())
 		}
+		size := m.DiskBytes()
+		missing.Add(file.Field == "image" && size != 0 && size < image.Bytes, "disk", fmt.Sprintf("is smaller than the image, which has %d bytes", image.Bytes))
 	}
-	image, err := d.options.Images.Image(m.Image)
-	if size := m.DiskBytes(); err == nil && size != 0 && size < image.Bytes {
-		found = append(found, spec.Flaw{Path: "disk", Description: fmt.Sprintf("is smaller than the image, which has %d bytes", image.Bytes)})
+	missing.Add(m.MemoryMiB() > d.options.MemoryMiB, "memory",
+		fmt.Sprintf("is more than the %dMi that all VMs may have together (--memory)", d.options.MemoryMiB))
+	missing.Add(m.Network.Type == spec.BridgeNetwork && d.options.Bridge.Name == "", "network.type", "is bridge, and the driver was given none (--bridge)")
+	if err := d.findPrograms(); err != nil {
+		missing.Add(true, "cloudProviderSpec", "needs QEMU: "+err.Error())
 	}
-	if m.MemoryMiB() > d.options.MemoryMiB {
-		found = append(found, spec.Flaw{Path: "memory", Description: fmt.Sprintf("is more than the %dMi that all VMs may have together (--memory)", d.options.MemoryMiB)})
-	}
-	if m.Network.Type == spec.BridgeNetwork && d.options.Bridge.Name == "" {
-		found = append(found, spec.Flaw{Path: "network.type", Description: "is bridge, and the driver was given none (--bridge)"})
-	}
-	return found
+	return m, missing.Refuse(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)
 }
 
 // GetProviderSpecSchema implements sdk.SpecSchema.
@@ -73,34 +59,12 @@ func (d *Driver) DefaultProviderSpec(
 func (d *Driver) ValidateProviderSpec(
 	_ context.Context, r *driverv1alpha1.ValidateProviderSpecRequest,
 ) (*driverv1alpha1.ValidateProviderSpecResponse, error) {
-	answer := &driverv1alpha1.ValidateProviderSpecResponse{}
-	m, err := spec.Read(r.GetProvider().GetProviderSpec())
-	if err != nil {
-		answer.Violations = violations(err)
-		return answer, nil
+	read := spec.Read
+	if r.GetOnline() {
+		read = d.readSpec
 	}
-	if !r.GetOnline() {
-		return answer, nil
-	}
-	for _, f := range d.missing(m) {
-		answer.Violations = append(answer.Violations, &driverv1alpha1.FieldViolation{Field: f.Path, Description: f.Description})
-	}
-	if err := d.findPrograms(); err != nil {
-		answer.Violations = append(answer.Violations, &driverv1alpha1.FieldViolation{Field: "cloudProviderSpec", Description: err.Error()})
-	}
-	return answer, nil
-}
-
-// violations are the fields that an error names.
-func violations(err error) []*driverv1alpha1.FieldViolation {
-	var found []*driverv1alpha1.FieldViolation
-	for _, detail := range status.Convert(err).Details() {
-		bad, _ := detail.(*errdetails.BadRequest)
-		for _, field := range bad.GetFieldViolations() {
-			found = append(found, &driverv1alpha1.FieldViolation{Field: field.GetField(), Description: field.GetDescription()})
-		}
-	}
-	return found
+	_, err := read(r.GetProvider().GetProviderSpec())
+	return &driverv1alpha1.ValidateProviderSpecResponse{Violations: sdk.FieldViolations(err)}, nil
 }
 
 // GetInstanceTemplate implements sdk.InstanceTemplater.

@@ -3,12 +3,18 @@
 package spec
 
 import (
+	"cmp"
 	_ "embed" // for the schema
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
@@ -51,59 +57,83 @@ type Port struct {
 	Protocol  string `json:"protocol,omitempty"`
 }
 
-// The defaults of fields that are not set.
-const (
-	defaultCPUs   = 2
-	defaultMemory = "2Gi"
-)
+// Host names the host's side of a forwarded port, as tcp/8080.
+func (p Port) Host() string { return fmt.Sprintf("%s/%d", p.Protocol, p.HostPort) }
 
-// Read returns the machine of a cloudProviderSpec, with defaults. An error is SPEC_INVALID and
-// names each field that is wrong.
-func Read(raw []byte) (Machine, error) {
-	var m Machine
-	if err := sdk.ReadSpec(raw, &m); err != nil {
-		return Machine{}, err
-	}
-	m = m.withDefaults()
-	return m, invalid(m.flaws())
-}
-
-func (m Machine) withDefaults() Machine {
-	if m.CPUs == 0 {
-		m.CPUs = defaultCPUs
-	}
-	if m.Memory == "" {
-		m.Memory = defaultMemory
-	}
-	if m.Network.Type == "" {
-		m.Network.Type = UserNetwork
-	}
-	ports := make([]Port, len(m.ForwardedPorts))
-	for i, port := range m.ForwardedPorts {
-		if port.Protocol == "" {
-			port.Protocol = "tcp"
-		}
-		ports[i] = port
-	}
-	m.ForwardedPorts = ports
-	return m
-}
+// defaults are the fields that are set where a spec leaves them out.
+const defaults = `{"cpus": 2, "memory": "2Gi", "network": {"type": "user"}}`
 
 // Default returns a spec with the defaults of the fields that it leaves out. What else is wrong
 // with it is not judged.
 func Default(raw []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, invalid([]Flaw{{"cloudProviderSpec", "is not a JSON object"}})
-	}
-	for name, value := range map[string]any{
-		"cpus": defaultCPUs, "memory": defaultMemory, "network": Network{Type: UserNetwork},
-	} {
-		if _, set := fields[name]; !set {
-			fields[name], _ = json.Marshal(value) // these can be written
-		}
+	_ = json.Unmarshal([]byte(defaults), &fields) // they can be read
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+		return nil, sdk.ReadSpec(raw, &Machine{}) // no object: it says so
 	}
 	return json.Marshal(fields)
+}
+
+// Read returns the machine of a cloudProviderSpec, with defaults. An error is SPEC_INVALID and
+// names each field that is wrong.
+func Read(raw []byte) (Machine, error) {
+	var m Machine
+	_ = json.Unmarshal([]byte(defaults), &m) // they can be read
+	if err := sdk.ReadSpec(raw, &m); err != nil {
+		return Machine{}, err
+	}
+	for i, port := range m.ForwardedPorts {
+		m.ForwardedPorts[i].Protocol = cmp.Or(port.Protocol, "tcp")
+	}
+	return m, m.flaws().Refuse(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
+}
+
+// The bounds of what QEMU is asked for.
+const (
+	maxCPUs      = 255
+	minMemoryMiB = 32
+	maxPort      = 65535
+)
+
+// flaws returns what is wrong with a spec that has its defaults.
+func (m Machine) flaws() *Flaws {
+	found := &Flaws{}
+	for _, file := range m.Files() {
+		outside := file.Path == "." || !filepath.IsLocal(file.Path)
+		found.Add(outside, file.Field, "must be a path below the driver's --image-dir, such as debian-13.qcow2")
+	}
+	onBridge, kernelless := m.Network.Type == BridgeNetwork, m.Kernel == ""
+	found.Add(m.CPUs < 1 || m.CPUs > maxCPUs, "cpus", fmt.Sprintf("must be from 1 to %d", maxCPUs))
+	found.Add(m.MemoryMiB() < minMemoryMiB, "memory", fmt.Sprintf("must be %dMi at least, written as 512Mi or 2Gi", minMemoryMiB))
+	found.Add(m.Disk != "" && m.DiskBytes() == 0, "disk", "must be written as 512Mi or 10Gi")
+	found.Add(m.Initrd != "" && kernelless, "initrd", "needs kernel")
+	found.Add(m.KernelArguments != "" && kernelless, "kernelArguments", "needs kernel")
+	found.Add(strings.ContainsAny(m.KernelArguments, "\x00\r\n"), "kernelArguments", "must be one line")
+	found.Add(m.Network.Type != UserNetwork && !onBridge, "network.type", "must be user or bridge")
+	found.Add(onBridge && len(m.ForwardedPorts) > 0, "forwardedPorts", "needs the network user: a VM on a bridge has an address")
+	taken := map[string]bool{}
+	for i, port := range m.ForwardedPorts {
+		path := fmt.Sprintf("forwardedPorts[%d]", i)
+		found.Add(port.HostPort < 1 || port.HostPort > maxPort, path+".hostPort", "must be from 1 to 65535")
+		found.Add(port.GuestPort < 1 || port.GuestPort > maxPort, path+".guestPort", "must be from 1 to 65535")
+		found.Add(port.Protocol != "tcp" && port.Protocol != "udp", path+".protocol", "must be tcp or udp")
+		found.Add(taken[port.Host()], path+".hostPort", "is forwarded twice")
+		taken[port.Host()] = true
+	}
+	return found
+}
+
+// Conflict returns SPEC_CONFLICT with the fields in which a VM that was made as m differs from
+// what is wanted, nil where it does not.
+func (m Machine) Conflict(wanted Machine) error {
+	var found Flaws
+	have, want := reflect.ValueOf(m), reflect.ValueOf(wanted)
+	for i := range have.NumField() {
+		name, _, _ := strings.Cut(have.Type().Field(i).Tag.Get("json"), ",")
+		// As text: a list that is empty is the same as none.
+		found.Add(fmt.Sprint(have.Field(i)) != fmt.Sprint(want.Field(i)), name, "cannot be changed on a VM")
+	}
+	return found.Refuse(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT)
 }
 
 // MemoryMiB is the VM's memory in MiB.
@@ -127,17 +157,33 @@ func Mebibytes(text string) int64 {
 	return n
 }
 
-// Files are the paths below the folder of images that the spec names, by their fields.
-func (m Machine) Files() map[string]string {
-	files := map[string]string{"image": m.Image}
-	if m.Kernel != "" {
-		files["kernel"] = m.Kernel
-	}
-	if m.Initrd != "" {
-		files["initrd"] = m.Initrd
-	}
-	return files
+// File is a path below the folder of images, and the field that names it.
+type File struct{ Field, Path string }
+
+// Files are those that the spec names, the image first.
+func (m Machine) Files() []File {
+	files := []File{{"image", m.Image}, {"kernel", m.Kernel}, {"initrd", m.Initrd}}
+	return slices.DeleteFunc(files, func(f File) bool { return f.Path == "" && f.Field != "image" })
 }
 
-// isLocal says whether a path stays in the folder that it is given for.
-func isLocal(path string) bool { return path != "." && filepath.IsLocal(path) }
+// Flaws are what is wrong with fields. They do not hold the fields' values.
+type Flaws struct {
+	words  []string
+	fields []sdk.ErrorOption
+}
+
+// Add notes what a field must be, if it is wrong.
+func (f *Flaws) Add(wrong bool, field, description string) {
+	if wrong {
+		f.words = append(f.words, field+" "+description)
+		f.fields = append(f.fields, sdk.WithField(field, description))
+	}
+}
+
+// Refuse returns an error that names each of the fields, nil where there is none.
+func (f *Flaws) Refuse(reason driverv1alpha1.ErrorReason) error {
+	if len(f.words) == 0 {
+		return nil
+	}
+	return sdk.NewError(reason, strings.Join(f.words, "; "), f.fields...)
+}

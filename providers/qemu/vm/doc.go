@@ -1,7 +1,7 @@
 // Package vm runs VMs with QEMU on this host. Each has a folder, named by its machine's uid:
 //
 //	record.json   whose it is and what was asked for: the truth (Store)
-//	lock          held by the VM's process for as long as it lives (Folder.Runs)
+//	lock          held by the VM's process for as long as it lives (Folder.Phase)
 //	disk.qcow2    an overlay on the image
 //	seed.iso      NoCloud's seed: user data, meta data, network configuration
 //	pid           written by QEMU once it has begun, and removed by it when it ends by itself

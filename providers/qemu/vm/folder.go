@@ -3,11 +3,14 @@ package vm
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // Folder is the path of a machine's folder.
@@ -17,6 +20,7 @@ func (f Folder) file(name string) string { return filepath.Join(string(f), name)
 
 // Files in the folder.
 const (
+	recordFile  = "record.json"
 	lockFile    = "lock"
 	diskFile    = "disk.qcow2"
 	seedFile    = "seed.iso"
@@ -26,6 +30,24 @@ const (
 	consoleFile = "console.log"
 	logFile     = "qemu.log"
 )
+
+// clear removes what a start makes beside the record, and QEMU.
+func (f Folder) clear() error {
+	for _, name := range []string{diskFile, seedFile, seedFolder, pidFile, socketFile, consoleFile, logFile} {
+		if err := os.RemoveAll(f.file(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove takes the folder away, the record last: by it is found what is left. The VM must not run.
+func (f Folder) Remove() error {
+	if err := errors.Join(f.clear(), os.RemoveAll(f.file(lockFile))); err != nil {
+		return err
+	}
+	return os.RemoveAll(string(f))
+}
 
 // Phase is how far a VM is.
 type Phase int
@@ -46,9 +68,12 @@ const (
 	Killed
 )
 
+// HasProcess says whether there is a process of the VM, or somebody makes one.
+func (p Phase) HasProcess() bool { return p == Preparing || p == Starting || p == Running }
+
 // Phase says how far the VM is. It changes nothing.
 func (f Folder) Phase() (Phase, error) {
-	runs, err := f.Runs() // first: what a process leaves when it ends is final
+	runs, err := isHeld(f.file(lockFile)) // first: what a process leaves when it ends is final
 	if err != nil {
 		return 0, err
 	}
@@ -71,21 +96,15 @@ func (f Folder) Phase() (Phase, error) {
 	return Leftover, nil
 }
 
-// Runs says whether there is a process of the VM, or somebody makes one.
-func (f Folder) Runs() (bool, error) { return isHeld(f.file(lockFile)) }
-
 // Kill ends the VM's process at once. It does not wait, and does nothing where there is none or
 // where it has just begun. The caller has its turn of Store.Begin.
 func (f Folder) Kill() error {
 	raw, err := os.ReadFile(f.file(pidFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(raw)))
-	if err != nil || pid <= 1 {
+	pid, _ := strconv.Atoi(string(bytes.TrimSpace(raw)))
+	if pid <= 1 {
 		return nil
 	}
 	process, err := os.FindProcess(pid) // on Linux a handle: nobody else gets it when the pid is used again
@@ -95,10 +114,10 @@ func (f Folder) Kill() error {
 	defer process.Release() //nolint:errcheck // nothing can be done about it
 	// QEMU holds the lock for as long as it lives, and the pid was written by the one that holds it
 	// now: if it still does, the handle is its.
-	if runs, err := f.Runs(); err != nil || !runs {
+	if runs, err := isHeld(f.file(lockFile)); err != nil || !runs {
 		return err
 	}
-	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := process.Kill(); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
@@ -110,14 +129,16 @@ func (f Folder) Console(most int64) ([]byte, error) { return tail(f.file(console
 // maxComplaint bounds what is told of QEMU's log.
 const maxComplaint = 1 << 10
 
-// Complaint is the last line that QEMU has to say about itself, empty for none.
+// Complaint is a sentence with the last line that QEMU has to say about itself, empty for none. It
+// begins with a space, to follow another sentence.
 func (f Folder) Complaint() string {
-	said, err := tail(f.file(logFile), maxComplaint)
-	if err != nil {
+	said, _ := tail(f.file(logFile), maxComplaint) // what cannot be read says nothing
+	said = bytes.TrimSpace(said)
+	if len(said) == 0 {
 		return ""
 	}
-	lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
-	return string(bytes.ToValidUTF8(bytes.TrimSpace(lines[len(lines)-1]), nil))
+	last := said[bytes.LastIndexByte(said, '\n')+1:]
+	return " QEMU: " + string(bytes.ToValidUTF8(last, nil))
 }
 
 // tail returns the last bytes of a file, at most so many; nothing where there is no file.
@@ -135,4 +156,42 @@ func tail(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(io.NewSectionReader(file, max(0, size-most), most))
+}
+
+// ErrBusy says that another process changes something, or runs the VM.
+var ErrBusy = errors.New("another process has the lock")
+
+// acquire takes the lock on a file, which it makes if need be, and returns the open file; ErrBusy
+// when somebody else has the lock. The lock belongs to the open file: a child that inherits it
+// holds it, too, and it ends with the last process that has it, however that ends.
+func acquire(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		err = fmt.Errorf("%w on %s", ErrBusy, path)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// isHeld says whether anybody has the lock on a file. It does not take it, so that it is in
+// nobody's way.
+func isHeld(path string) (bool, error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock)
+	return lock.Type != unix.F_UNLCK, err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -21,9 +20,6 @@ type Image struct {
 	Bytes  int64  // of the disk in it
 }
 
-// errNotRegular says that a name is that of a folder, device or socket.
-var errNotRegular = errors.New("is not a regular file")
-
 // open opens a file below the folder. A link that leads out of it is refused.
 func (i Images) open(name string) (*os.File, int64, error) {
 	root, err := os.OpenRoot(string(i))
@@ -33,23 +29,13 @@ func (i Images) open(name string) (*os.File, int64, error) {
 	defer root.Close()           //nolint:errcheck // nothing was written to it
 	info, err := root.Stat(name) // first: to open a pipe takes until somebody writes to it
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
+		err = fmt.Errorf("%s is not a regular file", name)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
 	file, err := root.Open(name)
 	return file, info.Size(), err
-}
-
-// Path returns the path of a file that can be read.
-func (i Images) Path(name string) (string, error) {
-	file, _, err := i.open(name)
-	if err != nil {
-		return "", err
-	}
-	file.Close()
-	return filepath.Join(string(i), name), nil
 }
 
 // qcow2 is how a disk image of this format begins. At the byte 24 stands the size of its disk:
@@ -65,13 +51,11 @@ func (i Images) Image(name string) (Image, error) {
 	defer file.Close()
 	image := Image{Path: filepath.Join(string(i), name), Format: "raw", Bytes: size}
 	header := make([]byte, 32)
-	_, err = io.ReadFull(file, header)
-	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return image, nil // too small to be qcow2
-	case err != nil:
+	n, err := file.ReadAt(header, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return Image{}, fmt.Errorf("read %s: %w", name, err)
-	case bytes.HasPrefix(header, qcow2):
+	}
+	if n == len(header) && bytes.HasPrefix(header, qcow2) {
 		image.Format, image.Bytes = "qcow2", int64(binary.BigEndian.Uint64(header[24:]))
 	}
 	return image, nil

@@ -22,15 +22,20 @@ const powerDown = `{"execute": "qmp_capabilities"} {"execute": "system_powerdown
 func (f Folder) PowerDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	conn, err := f.dial(ctx)
+	// The path of a socket has at most 107 bytes, and that of a folder can be longer: the folder
+	// is named by an open file.
+	folder, err := os.Open(string(f))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), socketFile))
 	if err != nil {
 		return fmt.Errorf("reach QEMU: %w", err)
 	}
 	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return err
-	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if _, err := io.WriteString(conn, powerDown); err != nil {
 		return fmt.Errorf("ask QEMU: %w", err)
 	}
@@ -48,16 +53,4 @@ func (f Folder) PowerDown(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// dial connects to the control socket. The path of a socket has at most 107 bytes, and that of a
-// folder can be longer: the folder is named by an open file.
-func (f Folder) dial(ctx context.Context) (net.Conn, error) {
-	folder, err := os.Open(string(f))
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	var d net.Dialer
-	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), socketFile))
 }

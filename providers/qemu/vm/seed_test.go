@@ -45,7 +45,7 @@ func read(t *testing.T, f Folder, name string) []byte {
 
 // User data reach the VM byte for byte, and nothing of them stays elsewhere.
 func TestSeed(t *testing.T) {
-	bridge := Bridge{Bits: 24, Gateway: netip.MustParseAddr("10.77.0.1"), Nameservers: []netip.Addr{netip.MustParseAddr("10.77.0.2")}}
+	bridge := Bridge{First: netip.MustParsePrefix("10.77.0.10/24"), Gateway: netip.MustParseAddr("10.77.0.1"), Nameservers: []netip.Addr{netip.MustParseAddr("10.77.0.2")}}
 	long := make([]byte, 64<<10)
 	for i := range long {
 		long[i] = byte(i * 7)

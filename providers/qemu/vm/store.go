@@ -41,9 +41,6 @@ type Store struct {
 	turn chan struct{}
 }
 
-// ErrBusy says that another process changes something in the folder.
-var ErrBusy = errors.New("another driver uses the state directory")
-
 // OpenStore opens the folder of a host's VMs, and gives the host its id at the first time. The
 // folder is made if its parent is there: a disk that is not mounted must not look like a host
 // without VMs.
@@ -71,12 +68,8 @@ func readHostID(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return strings.TrimSpace(string(id)), err
 	}
-	fresh := fmt.Sprintf("%s.%s", path, rand.Text())
-	if err := writeFile(fresh, []byte(strings.ToLower(rand.Text()[:12])+"\n")); err != nil {
-		return "", err
-	}
-	defer os.Remove(fresh) //nolint:errcheck // a file too many does no harm
-	if err := os.Link(fresh, path); err != nil && !errors.Is(err, fs.ErrExist) {
+	fresh := []byte(strings.ToLower(rand.Text()[:12]) + "\n")
+	if err := writeFile(path, fresh, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	return readHostID(path)
@@ -95,9 +88,6 @@ func (s *Store) Begin(ctx context.Context) (end func(), err error) {
 		return nil, ctx.Err()
 	}
 	held, err := acquire(filepath.Join(s.dir, "lock"))
-	if err == nil && held == nil {
-		err = ErrBusy
-	}
 	if err != nil {
 		<-s.turn
 		return nil, err
@@ -114,41 +104,49 @@ func IsUID(uid string) bool { return machineUID.MatchString(uid) }
 // Folder is that of a machine, whether it is there or not.
 func (s *Store) Folder(uid string) Folder { return Folder(filepath.Join(s.machines(), uid)) }
 
-// Records returns all of them, or an error: never one less than there are.
-func (s *Store) Records() ([]*Record, error) {
+// VM is what a folder says of its VM.
+type VM struct {
+	Folder
+	// Record is nil where nothing was begun.
+	*Record
+
+	Phase Phase
+}
+
+// VM looks at a machine's folder, whether it is there or not.
+func (s *Store) VM(uid string) (VM, error) {
+	v := VM{Folder: s.Folder(uid)}
+	raw, err := os.ReadFile(v.file(recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(raw, &v.Record); err != nil {
+		return v, fmt.Errorf("%s: %w", v.file(recordFile), err)
+	}
+	v.Phase, err = v.Folder.Phase()
+	return v, err
+}
+
+// VMs returns all that were begun, or an error: never one less than there are.
+func (s *Store) VMs() ([]VM, error) {
 	entries, err := os.ReadDir(s.machines())
 	if err != nil {
 		return nil, err
 	}
-	var all []*Record
+	var all []VM
 	for _, entry := range entries {
-		record, err := s.Folder(entry.Name()).Record()
+		v, err := s.VM(entry.Name())
 		if err != nil {
 			return nil, err
 		}
-		if record != nil { // else nothing was begun, or it went while we looked
-			all = append(all, record)
+		if v.Record != nil { // else nothing was begun, or it went while we looked
+			all = append(all, v)
 		}
 	}
 	return all, nil
-}
-
-const recordFile = "record.json"
-
-// Record returns that of the folder, nil when there is none.
-func (f Folder) Record() (*Record, error) {
-	raw, err := os.ReadFile(f.file(recordFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
-		return nil, err
-	}
-	record := &Record{}
-	if err := json.Unmarshal(raw, record); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.file(recordFile), err)
-	}
-	return record, nil
 }
 
 // Write replaces a machine's record. Whoever reads it finds the old one or the new one.
@@ -157,39 +155,20 @@ func (f Folder) Write(record *Record) error {
 	if err != nil {
 		return err
 	}
-	fresh := f.file(recordFile + ".new")
-	if err := writeFile(fresh, raw); err != nil {
-		return err
-	}
-	return os.Rename(fresh, f.file(recordFile))
+	return writeFile(f.file(recordFile), raw, os.Rename)
 }
 
-// Remove takes the folder away, the record last: by it is found what is left. The VM must not run.
-func (f Folder) Remove() error {
-	entries, err := os.ReadDir(string(f))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// writeFile writes a file that only its owner can read, down to the disk. Only then it is put where
+// it belongs: by os.Rename, or by os.Link where it must not replace another.
+func writeFile(path string, content []byte, put func(from, to string) error) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
 	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		if entry.Name() == recordFile {
-			continue
-		}
-		if err := os.RemoveAll(f.file(entry.Name())); err != nil {
-			return err
-		}
-	}
-	return os.RemoveAll(string(f))
-}
-
-// writeFile writes a file that only its owner can read, down to the disk.
-func writeFile(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
+	defer os.Remove(file.Name()) //nolint:errcheck // it was renamed, or a file too many does no harm
 	_, err = file.Write(content)
-	return errors.Join(err, file.Sync(), file.Close())
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return put(file.Name(), path)
 }
