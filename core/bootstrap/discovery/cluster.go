@@ -89,9 +89,19 @@ func (r *Resolver) applyArtifacts(ctx context.Context, c *bootstrap.Config, owne
 	if artifacts.DigestsConfigMap == nil {
 		return nil
 	}
-	digests, err := r.readDigests(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: artifacts.DigestsConfigMap.Name})
+	from := dataKey{types.NamespacedName{Namespace: owner.Namespace, Name: artifacts.DigestsConfigMap.Name}, bootstrap.DigestsKey}
+	digests, err := r.digests.read(ctx, from, "spec.bootstrap.artifacts.digestsConfigMap of the Cluster")
 	c.Digests = digests
 	return err
+}
+
+// parseDigests parses the digests of artifacts.
+func parseDigests(from dataKey, data map[string]string) (map[string]string, error) {
+	digests := bootstrap.ReadDigests(data[from.key])
+	if len(digests) == 0 {
+		return nil, &IncompleteError{Message: fmt.Sprintf("ConfigMap %s: key %s has no line \"SHA256  HOST/PATH\"", from.NamespacedName, from.key)}
+	}
+	return digests, nil
 }
 
 func set(field *string, value string) {

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -68,6 +69,9 @@ func (f *facts) get(ctx context.Context, reader client.Reader, namespace, name s
 	}
 	return true, nil
 }
+
+// errLostRights is why what a cluster says of itself is not believed.
+var errLostRights = errors.New("what could be read before is forbidden")
 
 // hasLostRights says whether anything may not be read that could be read before. For moments after
 // its start an API server knows of no rights: what it says then is not what the cluster says.

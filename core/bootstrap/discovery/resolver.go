@@ -7,21 +7,15 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/bootstrap/template"
 )
-
-// kept is for how long what was read of the cluster holds.
-const kept = time.Minute
 
 // IncompleteError says what cannot be found, or is wrong, and where to put it right.
 type IncompleteError struct {
@@ -49,23 +43,18 @@ type Options struct {
 type Resolver struct {
 	o Options
 
-	mu      sync.Mutex
-	facts   facts
-	read    time.Time
-	digests map[types.NamespacedName]digestList
-	// templates are what ConfigMaps held for an operating system.
-	templates map[templatesName]readTemplates
-}
-
-// digestList is what a ConfigMap said of artifacts, and when.
-type digestList struct {
-	digests map[string]string
-	read    time.Time
+	facts     Answer[facts]
+	digests   configMaps[map[string]string]
+	templates configMaps[*template.Document]
 }
 
 // New returns a Resolver.
 func New(o Options) *Resolver {
-	return &Resolver{o: o, digests: map[types.NamespacedName]digestList{}, templates: map[templatesName]readTemplates{}}
+	return &Resolver{
+		o:         o,
+		digests:   configMaps[map[string]string]{live: o.ConfigMaps, clock: o.Clock, parse: parseDigests},
+		templates: configMaps[*template.Document]{live: o.ConfigMaps, clock: o.Clock, parse: parseTemplates},
+	}
 }
 
 // Config returns the configuration of a machine that may be made. What the user or the operator has
@@ -149,62 +138,18 @@ func (f facts) complete(c *bootstrap.Config) error {
 	return nil
 }
 
-// discovered returns what the cluster says of itself, as it was within the last minute. While it
-// cannot be read, the last answer holds.
+// discovered returns what the cluster says of itself.
 func (r *Resolver) discovered(ctx context.Context) (facts, error) {
-	last, isDue := r.lastFacts()
-	if !isDue {
-		return last, nil
-	}
-	found, err := readFacts(ctx, r.o.Workload)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil && (r.read.IsZero() || !found.hasLostRights(r.facts)) {
-		r.facts, r.read = found, r.o.Clock.Now()
-	}
-	if r.read.IsZero() {
-		return facts{}, fmt.Errorf("read what machines join by: %w", err)
-	}
-	return r.facts, nil
-}
-
-// lastFacts returns what was read last, and whether the caller is to read it again. Where there is
-// something, one caller does, and the others go on with it: a slow API server holds up nobody else.
-func (r *Resolver) lastFacts() (last facts, isDue bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.o.Clock.Now()
-	if !r.read.IsZero() && now.Sub(r.read) < kept {
-		return r.facts, false
-	}
-	if !r.read.IsZero() {
-		r.read = now
-	}
-	return r.facts, true
-}
-
-// readDigests reads the ConfigMap of digests, at most once a minute.
-func (r *Resolver) readDigests(ctx context.Context, name types.NamespacedName) (map[string]string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.o.Clock.Now()
-	if last, known := r.digests[name]; known && now.Sub(last.read) < kept {
-		return last.digests, nil
-	}
-	list := &corev1.ConfigMap{}
-	err := r.o.ConfigMaps.Get(ctx, name, list)
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return nil, &IncompleteError{Message: fmt.Sprintf("spec.bootstrap.artifacts.digestsConfigMap of the Cluster: %s", err)}
-	case err != nil:
-		return nil, fmt.Errorf("read ConfigMap %s: %w", name, err)
-	}
-	digests := bootstrap.ReadDigests(list.Data[bootstrap.DigestsKey])
-	if len(digests) == 0 {
-		return nil, &IncompleteError{Message: fmt.Sprintf("ConfigMap %s: key %s has no line \"SHA256  HOST/PATH\"", name, bootstrap.DigestsKey)}
-	}
-	r.digests[name] = digestList{digests: digests, read: now}
-	return digests, nil
+	return r.facts.Get(r.o.Clock.Now(), func(last *facts) (facts, error) {
+		found, err := readFacts(ctx, r.o.Workload)
+		if err == nil && last != nil && found.hasLostRights(*last) {
+			err = errLostRights
+		}
+		if err != nil {
+			return facts{}, fmt.Errorf("read what machines join by: %w", err)
+		}
+		return found, nil
+	})
 }
 
 // serverURL is an endpoint as a URL.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/bootstrap/template"
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
 
@@ -207,6 +209,106 @@ func TestWhatWasReadHoldsWhileTheAPIServerKnowsNoRights(t *testing.T) {
 			t.Errorf("forbidden is %t (-before +now):\n%s", reader.forbids, diff)
 		}
 	}
+}
+
+// What ConfigMaps hold is kept in the same way. One that is gone, or wrong, is not.
+func TestLIFE2_WhatConfigMapsHoldIsKept(t *testing.T) {
+	c, ns := newClient(t)
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	templates, digests := configMap(ns, "templates", "ubuntu", "files: []"), configMap(ns, "digests", "sha256sums", "ab  dl.k8s.io/kubelet")
+	owner := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
+	owner.Spec.Bootstrap = &clusterv1alpha1.ClusterBootstrap{
+		Artifacts: &clusterv1alpha1.ArtifactSources{DigestsConfigMap: &clusterv1alpha1.LocalReference{Name: "digests"}},
+	}
+	put(t, c, owner, templates, digests)
+	reader := &failing{Reader: c}
+	flags := bootstrap.Config{Server: "https://a", CABundle: []byte("a"), ClientCABundle: []byte("a"), ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "a"}
+	newOne := func() *Resolver {
+		return New(Options{Flags: flags, Management: c, ConfigMaps: reader, Workload: c, Clock: clock})
+	}
+	ofTemplates := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Annotations: map[string]string{clusterv1alpha1.BootstrapTemplatesAnnotation: "templates"},
+	}}
+	ofTemplates.Spec.ProviderSpec.Value.OperatingSystem = clusterv1alpha1.OperatingSystemUbuntu
+	ofDigests := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+	ofDigests.Spec.ClusterRef = &clusterv1alpha1.LocalReference{Name: "one"}
+	for named, tc := range map[string]struct {
+		machine *clusterv1alpha1.Machine
+		from    *corev1.ConfigMap
+	}{
+		"annotation cluster.k8s.io/bootstrap-templates: ":            {ofTemplates, templates},
+		"spec.bootstrap.artifacts.digestsConfigMap of the Cluster: ": {ofDigests, digests},
+	} {
+		t.Run(tc.from.Name, func(t *testing.T) {
+			r := newOne()
+			before, err := r.Config(t.Context(), tc.machine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, answers := range map[string]failing{"away": {away: true}, "forbids": {forbids: true}, "back": {}} {
+				reader.away, reader.forbids = answers.away, answers.forbids
+				clock.SetTime(clock.Now().Add(2 * kept))
+				if got, err := r.Config(t.Context(), tc.machine); err != nil || !cmp.Equal(before, got, cmpopts.IgnoreUnexported(template.Document{})) {
+					t.Errorf("%s: %v, %+v, want %+v", name, err, got, before)
+				}
+			}
+			reader.away, reader.forbids = false, true
+			wantIncomplete(t, newOne(), tc.machine, named+`configmaps "`+tc.from.Name+`" is forbidden: no`)
+			reader.forbids = false
+			changed := tc.from.DeepCopy()
+			changed.Data = nil
+			if err := c.Update(t.Context(), changed); err != nil {
+				t.Fatal(err)
+			}
+			clock.SetTime(clock.Now().Add(2 * kept))
+			wantIncomplete(t, r, tc.machine, "ConfigMap "+ns+"/"+tc.from.Name)
+			if err := c.Delete(t.Context(), changed); err != nil {
+				t.Fatal(err)
+			}
+			wantIncomplete(t, r, tc.machine, named+`configmaps "`+tc.from.Name+`" not found`)
+			reader.away = true
+			defer func() { reader.away = false }()
+			_, err = r.Config(t.Context(), tc.machine)
+			if _, is := errors.AsType[*IncompleteError](err); err == nil || is {
+				t.Errorf("there is nothing to hold while the API server is away: %v", err)
+			}
+		})
+	}
+}
+
+// wantIncomplete wants the user to be told something.
+func wantIncomplete(t *testing.T, r *Resolver, m *clusterv1alpha1.Machine, begin string) {
+	t.Helper()
+	_, err := r.Config(t.Context(), m)
+	if _, is := errors.AsType[*IncompleteError](err); !is || !strings.HasPrefix(err.Error(), begin) {
+		t.Errorf("error %v, want %s…", err, begin)
+	}
+}
+
+// While one caller asks, the others go on with the last answer.
+func TestAnAPIServerThatIsSlowHoldsUpOneCaller(t *testing.T) {
+	var a Answer[string]
+	now := time.Now()
+	asks := func(says string, err error) func(*string) (string, error) {
+		return func(*string) (string, error) { return says, err }
+	}
+	want := func(now time.Time, ask func(*string) (string, error), want string) {
+		t.Helper()
+		if got, err := a.Get(now, ask); got != want || err != nil {
+			t.Errorf("Get() = %q, %v, want %q", got, err, want)
+		}
+	}
+	want(now, asks("first", nil), "first")
+	want(now.Add(kept-1), asks("early", nil), "first")
+	want(now.Add(kept), func(last *string) (string, error) {
+		if *last != "first" {
+			t.Errorf("the last answer is %q", *last)
+		}
+		want(now.Add(kept), asks("second", nil), "first")
+		return "third", nil
+	}, "third")
+	want(now.Add(2*kept), asks("", errors.New("away")), "third")
+	want(now.Add(2*kept), asks("early", nil), "third")
 }
 
 func TestTenthAddress(t *testing.T) {
