@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	serverversion "k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
@@ -18,39 +16,24 @@ import (
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
-// versionKept is how long the API server's version is taken as known: it changes when the control
-// plane is upgraded.
-const versionKept = time.Minute
-
 // apiServer knows the version of the API server that the Nodes talk to. It is safe for concurrent
 // use.
 type apiServer struct {
 	discovery serverversion.ServerVersionInterface
 	clock     clock.PassiveClock
-
-	mu      sync.Mutex
-	version string
-	read    time.Time
+	version   discovery.Answer[string]
 }
 
-// current returns the version as it was within the last minute. While it cannot be read, the last
-// one holds.
+// current returns the version as it was within the last minute: it changes when the control plane
+// is upgraded.
 func (a *apiServer) current() (string, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.clock.Now()
-	if a.version != "" && now.Sub(a.read) < versionKept {
-		return a.version, nil
-	}
-	info, err := a.discovery.ServerVersion()
-	if err != nil && a.version == "" {
-		return "", fmt.Errorf("read the API server's version: %w", err)
-	}
-	if err == nil {
-		a.version = info.GitVersion
-	}
-	a.read = now
-	return a.version, nil
+	return a.version.Get(a.clock.Now(), func(*string) (string, error) {
+		info, err := a.discovery.ServerVersion()
+		if err != nil {
+			return "", fmt.Errorf("read the API server's version: %w", err)
+		}
+		return info.GitVersion, nil
+	})
 }
 
 // checkBootstrap checks whether there can be user data for a machine that may yet be created, and
