@@ -11,7 +11,6 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
 	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
-	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
@@ -83,17 +82,11 @@ type userData struct {
 	tokens tokenClient
 }
 
-// check checks whether there can be user data. What a Machine names itself shows at its create.
+// check checks whether there can be user data, and reads no Secret for it. Of a machine that may
+// bring its own that shows at its create: see readOwn.
 func (u userData) check(ctx context.Context, s *machineScope) error {
-	if s.dataSecretName() != "" {
+	if s.dataSecretName() != "" || s.provision.mayBringUserData() {
 		return nil
-	}
-	own, err := s.provision.checked.UserData(ctx, "")
-	if _, failed := errors.AsType[*instance.Failure](err); failed || own != nil {
-		return nil
-	}
-	if err != nil {
-		return err
 	}
 	config, err := u.configs.Config(ctx, s.machine)
 	if err == nil {

@@ -51,6 +51,13 @@ func (p *provision) refused() bool {
 	return p.trouble != nil && p.trouble.Class == instance.SpecInvalid
 }
 
+// mayBringUserData says whether the Secrets of the machine's class may have user data. That is so
+// where a Secret that goes with the spec has some, or could not be read.
+func (p *provision) mayBringUserData() bool {
+	_, has := p.secrets[bootstrap.UserDataKey]
+	return len(p.effective.OfClass) > 0 && p.checked.Passed() && (has || p.secrets == nil)
+}
+
 // recheck is how long at most to wait for a Secret to be mended: nobody watches Secrets.
 const recheck = 30 * time.Second
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,7 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
 	"github.com/millwright-dev/millwright/core/bootstrap/token"
+	"github.com/millwright-dev/millwright/core/providerspec"
+	"github.com/millwright-dev/millwright/core/specresolver"
 )
 
 // ownData has a machine bring the user data of a Secret.
@@ -187,6 +192,61 @@ func TestLIFE2_AClassBringsUserData(t *testing.T) {
 				if got := string(create.GetUserData()); create.GetMachine().GetName() == m.Name && got != c.want {
 					t.Errorf("%s got %q", m.Name, got)
 				}
+			}
+		})
+	}
+}
+
+// secretless fails its test when a Secret is read.
+type secretless struct {
+	client.Reader
+	*testing.T
+}
+
+func (s secretless) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	s.Errorf("%s is read", key)
+	return nil
+}
+
+// incomplete is a configuration that something is missing from.
+type incomplete struct{}
+
+func (incomplete) Config(context.Context, *clusterv1alpha1.Machine) (bootstrap.Config, error) {
+	return bootstrap.Config{}, &discovery.IncompleteError{Message: "the API server's CA is missing"}
+}
+
+// TestLIFE2_UserDataIsCheckedWithoutAReadOfSecrets: each reconcile checks the user data that is
+// rendered. Whether a machine brings its own is read at its create alone.
+func TestLIFE2_UserDataIsCheckedWithoutAReadOfSecrets(t *testing.T) {
+	known, err := providerspec.Compile([]byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofClass := []clusterv1alpha1.SecretReference{{Name: "class"}}
+	for name, c := range map[string]struct {
+		named   string
+		ofClass []clusterv1alpha1.SecretReference
+		secrets map[string][]byte
+		checked bool
+	}{
+		"a machine":                          {checked: true},
+		"one with a Secret of its own":       {named: "own"},
+		"a class without user data":          {ofClass: ofClass, secrets: map[string][]byte{"password": nil}, checked: true},
+		"a class with user data":             {ofClass: ofClass, secrets: map[string][]byte{"userData": []byte("x")}},
+		"a class whose Secret is not there":  {ofClass: ofClass},
+		"a Cluster whose Secret has the key": {secrets: map[string][]byte{"userData": []byte("x")}, checked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &machineScope{machine: &clusterv1alpha1.Machine{}}
+			ownData(c.named)(s.machine)
+			e := specresolver.Effective{Namespace: "ns", Spec: []byte("{}"), Credentials: c.ofClass, OfClass: c.ofClass}
+			checked, err := specresolver.New(secretless{T: t}, specresolver.Options{}).Check(t.Context(), e, known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.provision = provision{effective: e, checked: checked, secrets: c.secrets}
+			if err := (userData{configs: incomplete{}}).check(t.Context(), s); err != nil || (s.state.BootstrapError != "") != c.checked {
+				t.Errorf("says %q, %v, want it checked: %t", s.state.BootstrapError, err, c.checked)
 			}
 		})
 	}
