@@ -26,7 +26,7 @@ func decideBootstrap(s State, d decision) (decision, bool) {
 	case s.BootstrapError != "" && !mayHaveInstance(s):
 		return awaitUserData(s, d)
 	case s.BootstrapError != "":
-	case s.BootstrapWarning != "" && !s.NeedsNoToken():
+	case s.BootstrapWarning != "" && s.TokenState() != TokenNotNeeded:
 		d.bootstrapReason = clusterv1alpha1.ReasonKubeletTooOld
 	default:
 		d.bootstrapReason = renderedReason(s)
@@ -35,16 +35,16 @@ func decideBootstrap(s State, d decision) (decision, bool) {
 }
 
 // renderedReason is the reason of a machine with whose user data nothing is wrong. It tells what
-// became of the token, also once something else that was wrong is mended (hadToken).
+// became of the token, also once something else that was wrong is mended (State.TokenState).
 func renderedReason(s State) string {
-	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
-	switch {
-	case s.NeedsNoToken():
+	switch s.TokenState() {
+	case TokenNotNeeded:
 		return clusterv1alpha1.ReasonBootstrapTokenNotNeeded
-	case isTokenDeleted(s) && recorded != clusterv1alpha1.ReasonBootstrapRendered:
-		return clusterv1alpha1.ReasonBootstrapTokenDeleted
-	case hadToken(s):
+	case TokenSent, TokenLost:
 		return clusterv1alpha1.ReasonBootstrapTokenCreated
+	case TokenDeleted:
+		return clusterv1alpha1.ReasonBootstrapTokenDeleted
+	case TokenPending:
 	}
 	return clusterv1alpha1.ReasonBootstrapRendered
 }
@@ -56,7 +56,7 @@ func awaitUserData(s State, d decision) (decision, bool) {
 		return d, false
 	}
 	d.bootstrapReason = clusterv1alpha1.ReasonBootstrapInvalid
-	if s.NeedsNoToken() && s.Machine.Status.LastOperation != nil {
+	if s.TokenState() == TokenNotNeeded && s.Machine.Status.LastOperation != nil {
 		// The status goes on to say that there was no token.
 		d.bootstrapReason = clusterv1alpha1.ReasonBootstrapTokenNotNeeded
 	}
@@ -101,10 +101,12 @@ func awaitCreateTurn(s State, d decision) (decision, bool) {
 }
 
 // startCreate starts a create. The status says so before the first one, and that a token goes with
-// it. A create that an earlier process may have sent is in doubt until this one's outcome is known.
+// it. Where the user data was edited since, it says before whether there is a token now. A create
+// that an earlier process may have sent is in doubt until this one's outcome is known.
 func startCreate(s State, d decision) (decision, bool) {
-	if s.Machine.Status.LastOperation == nil {
-		d = d.debounce("", 0).instanceIs(clusterv1alpha1.ReasonInstanceCreating)
+	token, isFirst := s.TokenState(), s.Machine.Status.LastOperation == nil
+	if isFirst {
+		d = d.instanceIs(clusterv1alpha1.ReasonInstanceCreating)
 		d.phase = clusterv1alpha1.MachinePhaseProvisioning
 		d.operation = clusterv1alpha1.LastOperation{Type: clusterv1alpha1.OperationCreate, State: clusterv1alpha1.OperationProcessing}
 		if d.bootstrapReason == clusterv1alpha1.ReasonBootstrapRendered {
@@ -114,11 +116,11 @@ func startCreate(s State, d decision) (decision, bool) {
 		d.Memory.MaybeCreated, d.Memory.UncertainAt = true, s.Driver.LeadingSince
 	}
 	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
-	if none := clusterv1alpha1.ReasonBootstrapTokenNotNeeded; recorded != d.bootstrapReason && (recorded == none || d.bootstrapReason == none) {
-		// The user data was edited: whether there is a token is written down before it goes along.
+	wasEdited := (token == TokenNotNeeded) != (recorded == clusterv1alpha1.ReasonBootstrapTokenNotNeeded)
+	if isFirst || wasEdited {
 		d = d.debounce("", 0)
 	}
-	d.NewToken = !hadToken(s) || isTokenLost(s)
+	d.NewToken = isFirst || token != TokenSent && token != TokenDeleted
 	d.Memory.Attempted, d.Memory.AttemptedAt = instance.Create, s.Now
 	return d.act(Create)
 }

@@ -228,15 +228,6 @@ func startupClockNote(s State) string {
 	return " The time for it stands still: " + s.Clock.Away + "."
 }
 
-// describeLostToken tells what follows from it that the token is lost.
-func describeLostToken(d decision) string {
-	const lost = "The machine's bootstrap token is gone, and not by Millwright, or has expired"
-	if d.phase == clusterv1alpha1.MachinePhaseFailed {
-		return lost + ". Its kubelet has no certificate: the VM can never join."
-	}
-	return lost + ". A VM that has it can never join. The driver is asked whether there is one: if not, one is created with another token."
-}
-
 // describeJoinTimeout tells why a machine failed that did not get its Node in time.
 func describeJoinTimeout(s State) string {
 	message := fmt.Sprintf("The VM has not become a Ready Node within %s", s.Machine.StartupTimeout)

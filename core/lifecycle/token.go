@@ -16,6 +16,44 @@ import (
 // tokenRecheck is how often the token of a VM that has yet to join is read. Nobody watches Secrets.
 const tokenRecheck = time.Minute
 
+// TokenState says what became of a machine's bootstrap token.
+type TokenState int
+
+// The states.
+const (
+	// TokenPending: no token has gone with a create.
+	TokenPending TokenState = iota
+	// TokenNotNeeded: the machine's user data has no place for a token, and there is none.
+	TokenNotNeeded
+	// TokenSent: a token went with the machine's creates, or may have, and is there for all that is
+	// known.
+	TokenSent
+	// TokenLost: such a token is gone, and not because it has served.
+	TokenLost
+	// TokenDeleted: it has served. The machine has had its Node.
+	TokenDeleted
+)
+
+// TokenState returns what became of the token, by what this process knows of it and by what
+// BootstrapReady told each process before the first create. A core that knew of no tokens wrote
+// BootstrapRendered, also of machines that run. Where none is needed and one is there all the same,
+// an earlier create has had it: that is kept and deleted like any other.
+func (s State) TokenState() TokenState {
+	isThere := !s.Token.RenewAt.IsZero()
+	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
+	switch {
+	case s.Token.NotNeeded, recorded == clusterv1alpha1.ReasonBootstrapTokenNotNeeded && !isThere:
+		return TokenNotNeeded
+	case recorded == clusterv1alpha1.ReasonBootstrapTokenDeleted, s.isRunning() && recorded != clusterv1alpha1.ReasonBootstrapRendered:
+		return TokenDeleted
+	case recorded == "", recorded == clusterv1alpha1.ReasonBootstrapRendered, s.Machine.Status.LastOperation == nil:
+		return TokenPending
+	case s.Token.Known && !isThere:
+		return TokenLost
+	}
+	return TokenSent
+}
+
 // decideToken sees to it that the token of a VM that may be there lasts until its Node is. A
 // machine whose VM has lost its token fails.
 func decideToken(s State, d decision) (decision, bool) {
@@ -51,7 +89,7 @@ func keepToken(s State, d decision) (decision, bool) {
 // mayJoin says whether a VM may be there that has yet to join. An earlier process may have sent a
 // create that is written down.
 func mayJoin(s State) bool {
-	if s.Node.Match == NodeFound || isTokenDeleted(s) {
+	if s.Node.Match == NodeFound || s.isRunning() || s.TokenState() == TokenDeleted {
 		return false
 	}
 	isOthers := s.Machine.Status.LastOperation != nil && s.Memory.Last == nil
@@ -66,33 +104,14 @@ func isShutOut(s State) bool {
 	if v.isMissing() || v.instance != nil && v.instance.State == instance.Failed {
 		return false
 	}
-	return isTokenLost(s) && s.Confirmed() && s.Node.Match == NodeNone && progress.Message != "" && !progress.Approved
-}
-
-// isTokenLost says whether the token is gone that went with the machine's creates, or may have, and
-// not because it has served.
-func isTokenLost(s State) bool {
-	return hadToken(s) && !isTokenDeleted(s) && s.Token.Known && s.Token.RenewAt.IsZero()
-}
-
-// hadToken says whether a token went with the creates of the machine, or may have. What is written
-// down before the first one says so. A core that knew of no tokens wrote BootstrapRendered.
-func hadToken(s State) bool {
-	if s.NeedsNoToken() {
-		return false
-	}
-	switch s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason {
-	case "", clusterv1alpha1.ReasonBootstrapRendered:
-		return false
-	}
-	return s.Machine.Status.LastOperation != nil
+	return s.TokenState() == TokenLost && s.Confirmed() && s.Node.Match == NodeNone && progress.Message != "" && !progress.Approved
 }
 
 // awaitNoInstance keeps a create from being repeated whose token is lost, until the driver says
 // that there is no VM. The create gets another token then. Of a VM that is there the next steps say
 // what becomes.
 func awaitNoInstance(s State, d decision) (decision, bool) {
-	if !isTokenLost(s) {
+	if s.TokenState() != TokenLost {
 		return d, false
 	}
 	d.Poll = instance.PollPending
@@ -112,6 +131,15 @@ func awaitNoInstance(s State, d decision) (decision, bool) {
 	return d.debounce("token", driverDebounce), true
 }
 
+// describeLostToken tells what follows from it that the token is lost.
+func describeLostToken(d decision) string {
+	const lost = "The machine's bootstrap token is gone, and not by Millwright, or has expired"
+	if d.phase == clusterv1alpha1.MachinePhaseFailed {
+		return lost + ". Its kubelet has no certificate: the VM can never join."
+	}
+	return lost + ". A VM that has it can never join. The driver is asked whether there is one: if not, one is created with another token."
+}
+
 // isAbsent says whether the driver has said that there is no VM of the machine, after every create
 // had come to its end. What is left of one that died half-way is none.
 func isAbsent(s State) bool {
@@ -129,7 +157,7 @@ func decideTokenUsed(s State, d decision) (decision, bool) {
 	case s.isRunning() || s.Node.Match != NodeFound:
 	case mayHaveToken(s):
 		return d.act(DeleteToken)
-	case d.bootstrapReason == "" || d.bootstrapReason == clusterv1alpha1.ReasonKubeletTooOld || s.NeedsNoToken():
+	case d.bootstrapReason == "" || d.bootstrapReason == clusterv1alpha1.ReasonKubeletTooOld || s.TokenState() == TokenNotNeeded:
 	case needsNodeStep(s):
 		// That is told with the Node.
 		d.bootstrapReason = ""
@@ -155,19 +183,4 @@ func mayHaveToken(s State) bool {
 		return !s.Token.RenewAt.IsZero()
 	}
 	return s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason != clusterv1alpha1.ReasonBootstrapTokenDeleted
-}
-
-// NeedsNoToken says whether the VM joins without a token, since its user data has no place for one.
-// The status says so to the processes after the one that made the VM. Where there is a token all
-// the same, an earlier create has had it: that is kept and deleted like any other.
-func (s State) NeedsNoToken() bool {
-	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
-	return s.Token.NotNeeded || recorded == clusterv1alpha1.ReasonBootstrapTokenNotNeeded && s.Token.RenewAt.IsZero()
-}
-
-// isTokenDeleted says whether the machine has had its Node, so that its token is gone. The status
-// of a machine that runs says so, but for one that an older core brought up without a token.
-func isTokenDeleted(s State) bool {
-	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
-	return recorded == clusterv1alpha1.ReasonBootstrapTokenDeleted || s.isRunning()
 }

@@ -260,6 +260,38 @@ func TestTokenIsToldOf(t *testing.T) {
 	}
 }
 
+// TestTokenState: what the status says and what this process has seen of the token make one state.
+func TestTokenState(t *testing.T) {
+	recorded := func(reason string) func(*State) { return all(tokenSent, bootstrapWas(reason)) }
+	isRunning := func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseRunning }
+	unread := func(s *State) { s.Token = Token{} }
+	there := func(s *State) { s.Token = Token{Known: true, RenewAt: s.Now.Add(time.Hour)} }
+	for name, c := range map[string]struct {
+		given func(*State)
+		want  TokenState
+	}{
+		"before a create":                           {func(*State) {}, TokenPending},
+		"before a create, minted":                   {there, TokenPending},
+		"of a core that knew of none":               {recorded(clusterv1alpha1.ReasonBootstrapRendered), TokenPending},
+		"of such a core, running":                   {all(recorded(clusterv1alpha1.ReasonBootstrapRendered), isRunning), TokenPending},
+		"sent by an earlier process":                {all(tokenSent, unread), TokenSent},
+		"sent":                                      {all(tokenSent, there), TokenSent},
+		"sent, with a warning":                      {all(recorded(clusterv1alpha1.ReasonKubeletTooOld), there), TokenSent},
+		"sent, and not there":                       {tokenSent, TokenLost},
+		"deleted":                                   {recorded(clusterv1alpha1.ReasonBootstrapTokenDeleted), TokenDeleted},
+		"running":                                   {all(tokenSent, isRunning), TokenDeleted},
+		"not needed, says the user data":            {func(s *State) { s.Token.NotNeeded = true }, TokenNotNeeded},
+		"not needed, says an earlier process":       {all(recorded(clusterv1alpha1.ReasonBootstrapTokenNotNeeded), unread), TokenNotNeeded},
+		"not needed, and there from before an edit": {all(recorded(clusterv1alpha1.ReasonBootstrapTokenNotNeeded), there), TokenSent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := given(c.given).TokenState(); got != c.want {
+				t.Errorf("state %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 // TestNoTokenIsNeeded: user data without a place for a token is said to need none, before the
 // create and to each process afterwards; the token of an earlier create is kept and deleted as any
 // other.

@@ -327,9 +327,9 @@ func (w *world) mutate(s *State, step Step, lose func() fate) bool {
 			w.memory.Attempted = ""
 			return true
 		}
-		hadNoNeed, minted := s.NeedsNoToken(), w.mint(step.NewToken)
+		before, minted := s.TokenState(), w.mint(step.NewToken)
 		s.Token = w.known
-		if !minted || s.NeedsNoToken() != hadNoNeed {
+		if !minted || (s.TokenState() == TokenNotNeeded) != (before == TokenNotNeeded) {
 			// That is news, which the status is to say first.
 			w.memory.Attempted, s.Memory.Attempted = "", ""
 			return false

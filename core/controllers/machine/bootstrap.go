@@ -108,9 +108,10 @@ func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle
 			return nil, false, s.takeBootstrapError(err)
 		}
 	}
-	hadNoNeed := s.state.NeedsNoToken()
+	before := s.state.TokenState()
 	token, ready, err := u.tokens.forCreate(ctx, s, step, own.NeedsToken())
-	if err != nil || !ready || s.state.NeedsNoToken() != hadNoNeed {
+	isNews := (s.state.TokenState() == lifecycle.TokenNotNeeded) != (before == lifecycle.TokenNotNeeded)
+	if err != nil || !ready || isNews {
 		// The status is to say whether there is a token before the create is sent.
 		return nil, false, err
 	}

@@ -36,7 +36,8 @@ type tokenClient struct {
 func (c tokenClient) forCreate(ctx context.Context, s *machineScope, step lifecycle.Step, needed bool) (value string, ready bool, err error) {
 	owner := s.tokenOwner()
 	var t *token.Token
-	if !step.NewToken || s.state.Token.Known && !s.state.Token.NotNeeded || s.state.Machine.Status.LastOperation != nil {
+	// Before the first create there is none, unless this process has made it.
+	if s.state.Machine.Status.LastOperation != nil || s.state.Token.Known && !s.state.Token.NotNeeded {
 		t, err = c.readRenewed(ctx, s)
 	}
 	if err == nil && t == nil {
