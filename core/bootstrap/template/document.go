@@ -1,11 +1,10 @@
 package template
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
-	texttemplate "text/template"
+	"text/template/parse"
 
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -49,7 +48,7 @@ type unitTemplate struct {
 // body is a content; without a format it is taken as it is.
 type body struct {
 	format format
-	parsed *texttemplate.Template
+	tree   *parse.Tree
 }
 
 // written is a document as it is written.
@@ -114,8 +113,8 @@ func newBody(name, content string) (body, error) {
 	if !known {
 		return body{}, fmt.Errorf("format: %q is none: use sh, unit, toml or yaml, or leave it out for text that is no template", name)
 	}
-	parsed, err := parseActions(content)
-	return body{format: f, parsed: parsed}, err
+	tree, err := parseActions(content)
+	return body{format: f, tree: tree}, err
 }
 
 // Render fills in the document. Values are maps, lists, texts, numbers and truth values. The error
@@ -137,36 +136,12 @@ func (d *Document) Render(values map[string]any) (files []File, units []Unit, er
 }
 
 func (b body) render(content string, values map[string]any) (string, error) {
-	if b.parsed == nil {
+	if b.tree == nil {
 		return content, nil
 	}
-	m := newMarkers(content)
-	t, err := b.parsed.Clone()
+	out, err := evaluate(b.tree, values)
 	if err != nil {
 		return "", err
 	}
-	var out bounded
-	if err := t.Funcs(texttemplate.FuncMap{markFunction: m.mark}).Execute(&out, values); err != nil {
-		return "", err
-	}
-	filled, err := m.fill(out.String(), b.format)
-	if err != nil {
-		return "", err
-	}
-	if len(filled) > maxContent {
-		return "", errTooLong
-	}
-	return filled, nil
-}
-
-var errTooLong = fmt.Errorf("becomes longer than %d bytes", maxContent)
-
-// bounded ends a template that prints too much.
-type bounded struct{ bytes.Buffer }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxContent {
-		return 0, errTooLong
-	}
-	return b.Buffer.Write(p)
+	return out.fill(b.format)
 }

@@ -28,6 +28,7 @@ func TestLIFE2_ActionsAreQuotedForTheirFormat(t *testing.T) {
 	for name, c := range map[string]struct {
 		format, content, value, want string
 	}{
+		"no action":             {"sh", "{{ if .on }}a=\"${b}\"{{ end }} # c", "", "a=\"${b}\" # c"},
 		"no format":             {"", "{{ .x }} $HOME", "v", "{{ .x }} $HOME"},
 		"sh, a word":            {"sh", "echo {{ .x }}\n", hostile, "echo 'it'\\''s \"$(reboot)\"\n'\n"},
 		"sh, an assignment":     {"sh", "A={{ .x }}; export A", "v", "A='v'; export A"},
@@ -105,6 +106,8 @@ func TestLIFE2_MisplacedActionsAreRefused(t *testing.T) {
 		"a template in it":          {"sh", `{{ define "a" }}{{ end }}x`},
 		"a call of itself":          {"sh", `{{ template "content" . }}`},
 		"more than fits":            {"sh", "{{ range .list }}" + strings.Repeat("x", maxContent) + "{{ end }}"},
+		"more values than fit":      {"sh", "{{ range .long }}{{ range $.long }}{{ $.n }} {{ end }}{{ end }}"},
+		"longer values than fit":    {"sh", "{{ range .long }}{{ $.long }} {{ end }}"},
 		"no shell's character":      {"sh", "echo {{ .zero }}"},
 		"a format of no kind":       {"ini", "a"},
 		"no yaml":                   {"yaml", "a: [ {{ .x }}"},
@@ -112,7 +115,7 @@ func TestLIFE2_MisplacedActionsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, value := range []string{"v", "'; reboot; '", "\"; reboot; \"", "a\nb: c"} {
 				given := values(value)
-				given["zero"] = "\x00"
+				given["zero"], given["long"] = "\x00", make([]string, 500)
 				if got, err := render(t, c.format, c.content, given); err == nil {
 					t.Errorf("with %q it becomes %q", value, got)
 				} else if strings.Contains(err.Error(), "reboot") {

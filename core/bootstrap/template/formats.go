@@ -17,8 +17,8 @@ import (
 type format struct {
 	// quote writes a value as one value of the format.
 	quote func(any) (string, error)
-	// check says whether the filled text is the marked one with values in the places of markers.
-	check func(marked, filled string, p place) error
+	// check says whether the filled text is the marked one with quoted values instead of markers.
+	check func(m marked, quoted []string, filled string) error
 }
 
 // formats by the name that a file declares.
@@ -83,13 +83,14 @@ func plain(value any) (string, error) {
 }
 
 // checkTree reads both texts, and compares what they say.
-func checkTree(read func(string, *any) error) func(string, string, place) error {
-	return func(marked, filled string, p place) error {
+func checkTree(read func(string, *any) error) func(marked, []string, string) error {
+	return func(m marked, _ []string, filled string) error {
 		var want, got any
-		for marker := range p.values {
-			marked = strings.ReplaceAll(marked, marker, `"`+marker+`"`)
+		texts := make([]string, len(m.markers))
+		for i, marker := range m.markers {
+			texts[i] = `"` + marker + `"`
 		}
-		if err := read(marked, &want); err != nil {
+		if err := read(m.with(texts), &want); err != nil {
 			// Its words may hold a part of the text.
 			return errors.New("is not of its format, or an action stands within quotes")
 		}
@@ -97,11 +98,11 @@ func checkTree(read func(string, *any) error) func(string, string, place) error 
 			return errMisplaced
 		}
 		found := 0
-		want, err := p.replace(want, &found)
+		want, err := m.replace(want, &found)
 		if err != nil {
 			return err
 		}
-		if found != len(p.values) || normal(want) != normal(got) {
+		if found != len(m.values) || normal(want) != normal(got) {
 			return errMisplaced
 		}
 		return nil
@@ -109,21 +110,21 @@ func checkTree(read func(string, *any) error) func(string, string, place) error 
 }
 
 // replace returns a tree with values for its markers, each of which must be a value by itself.
-func (p place) replace(tree any, found *int) (any, error) {
+func (m marked) replace(tree any, found *int) (any, error) {
 	switch t := tree.(type) {
 	case string:
-		if value, is := p.values[t]; is {
+		if i, is := slices.BinarySearch(m.markers, t); is {
 			*found++
-			return value, nil
+			return m.values[i], nil
 		}
-		if strings.Contains(t, p.prefix) {
+		if strings.Contains(t, m.prefix) {
 			return nil, errMisplaced
 		}
 	case []any:
 		all := make([]any, len(t))
 		for i := range t {
 			var err error
-			if all[i], err = p.replace(t[i], found); err != nil {
+			if all[i], err = m.replace(t[i], found); err != nil {
 				return nil, err
 			}
 		}
@@ -131,11 +132,11 @@ func (p place) replace(tree any, found *int) (any, error) {
 	case map[string]any:
 		all := make(map[string]any, len(t))
 		for key := range t {
-			if strings.Contains(key, p.prefix) {
+			if strings.Contains(key, m.prefix) {
 				return nil, errMisplaced
 			}
 			var err error
-			if all[key], err = p.replace(t[key], found); err != nil {
+			if all[key], err = m.replace(t[key], found); err != nil {
 				return nil, err
 			}
 		}
@@ -174,8 +175,8 @@ func quoteUnit(value any) (string, error) {
 }
 
 // checkUnit compares the options of both texts: markers may stand in values only.
-func checkUnit(marked, filled string, p place) error {
-	want, err := unit.DeserializeOptions(strings.NewReader(marked))
+func checkUnit(m marked, quoted []string, filled string) error {
+	want, err := unit.DeserializeOptions(strings.NewReader(m.with(m.markers)))
 	if err != nil {
 		return errors.New("is no unit")
 	}
@@ -184,23 +185,19 @@ func checkUnit(marked, filled string, p place) error {
 		return errMisplaced
 	}
 	var pairs []string
-	for marker, value := range p.values {
-		quoted, err := quoteUnit(value)
-		if err != nil {
-			return err
-		}
-		pairs = append(pairs, marker, quoted)
+	for i, marker := range m.markers {
+		pairs = append(pairs, marker, quoted[i])
 	}
 	replacer, found := strings.NewReplacer(pairs...), 0
 	for _, option := range want {
-		if strings.Contains(option.Section+option.Name, p.prefix) {
+		if strings.Contains(option.Section+option.Name, m.prefix) {
 			return errMisplaced
 		}
-		found += strings.Count(option.Value, p.prefix)
+		found += strings.Count(option.Value, m.prefix)
 		option.Value = replacer.Replace(option.Value)
 	}
 	same := slices.EqualFunc(want, got, func(a, b *unit.UnitOption) bool { return *a == *b })
-	if !same || found != len(p.values) {
+	if !same || found != len(m.values) {
 		return errMisplaced
 	}
 	return nil

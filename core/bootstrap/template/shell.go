@@ -35,34 +35,35 @@ func quoteWord(text string) (string, error) {
 // opaque are constructs within which it cannot be told what quotes mean.
 var opaque = []string{"`", "<<", "((", "[[", "$[", "$'", `$"`, "${"}
 
-// checkShell looks for markers in the marked text: each must be a word by itself, outside of quotes
-// and comments. A script that has values must do without what makes that hard to tell.
-func checkShell(marked, _ string, p place) error {
+// checkShell looks for the markers: each must be a word by itself, outside of quotes and comments.
+// A script that has values must do without what makes that hard to tell.
+func checkShell(m marked, _ []string, _ string) error {
+	text := m.with(m.markers)
 	for _, construct := range opaque {
-		if strings.Contains(marked, construct) {
+		if strings.Contains(text, construct) {
 			return fmt.Errorf("a script with actions must not have %s: put that part into a file without actions", construct)
 		}
 	}
 	found := 0
-	for i := 0; i < len(marked); {
-		if strings.HasPrefix(marked[i:], p.prefix) {
-			end := i + len(p.prefix) + strings.IndexByte(marked[i+len(p.prefix):], 'Z') + 1
+	for i := 0; i < len(text); {
+		if found < len(m.markers) && strings.HasPrefix(text[i:], m.markers[found]) {
+			end := i + len(m.markers[found])
 			// Of a list behind an equals sign the second word would be run.
-			_, isList := p.values[marked[i:end]].([]string)
-			if !isWord(marked, i, end) || isList && i > 0 && marked[i-1] == '=' {
+			_, isList := m.values[found].([]string)
+			if !isWord(text, i, end) || isList && i > 0 && text[i-1] == '=' {
 				return errMisplaced
 			}
 			found++
 			i = end
 			continue
 		}
-		length, err := passOver(marked, i)
+		length, err := passOver(text, i)
 		if err != nil {
 			return err
 		}
 		i += length
 	}
-	if found != len(p.values) {
+	if found != len(m.markers) {
 		return errMisplaced
 	}
 	return nil
