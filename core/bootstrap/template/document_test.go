@@ -1,6 +1,7 @@
 package template
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -123,6 +124,23 @@ func TestLIFE2_MisplacedActionsAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLIFE2_WorkIsBounded: little is printed, or nothing, after a long time.
+func TestLIFE2_WorkIsBounded(t *testing.T) {
+	given := values("v")
+	given["page"] = strings.Repeat("x", maxWork/50)
+	for name, content := range map[string]string{
+		"a range over a count":    "{{ range (1000000000000) }}{{ end }}",
+		"ranges in ranges":        strings.Repeat("{{ range (50) }}", 9) + strings.Repeat("{{ end }}", 9),
+		"texts that grow":         "echo {{ .x" + strings.Repeat(" | b64enc", 1000) + " }}",
+		"functions of long texts": "{{ range (500) }}{{ if eq $.page (indent 64 $.page) }}{{ end }}{{ end }}",
+		"words without an end":    "{{ range (len .page) }}{{ if or" + strings.Repeat(" 0", 99) + " }}{{ end }}{{ end }}",
+	} {
+		if got, err := render(t, "sh", content, given); !errors.Is(err, errTooMuch) {
+			t.Errorf("%s: it becomes %q, %v", name, got, err)
+		}
 	}
 }
 

@@ -13,7 +13,14 @@ type evaluator struct {
 	// variables are those in scope. Of two with one name the last counts.
 	variables []variable
 	output    output
+	// work done: nodes and words evaluated, and bytes that functions took and returned.
+	work int
 }
+
+// maxWork bounds how long a content takes, whatever it prints.
+const maxWork = 4 * maxContent
+
+var errTooMuch = errors.New("repeats too much, or makes too long texts")
 
 type variable struct {
 	name  string
@@ -35,10 +42,21 @@ func (e *evaluator) fail(at parse.Node, format string, arguments ...any) error {
 	return fmt.Errorf("template: %s: executing %q at <%s>: %w", location, e.tree.Name, action, fmt.Errorf(format, arguments...))
 }
 
+// spend ends what does too much.
+func (e *evaluator) spend(work int) error {
+	if e.work += work; e.work > maxWork {
+		return errTooMuch
+	}
+	return nil
+}
+
 // list evaluates nodes with dot as the value of ".".
 func (e *evaluator) list(dot any, list *parse.ListNode) error {
 	if list == nil {
 		return nil
+	}
+	if err := e.spend(1 + len(list.Nodes)); err != nil {
+		return err
 	}
 	for _, node := range list.Nodes {
 		if err := e.node(dot, node); err != nil {
@@ -159,6 +177,9 @@ func (e *evaluator) pipeline(dot any, pipe *parse.PipeNode) (value any, err erro
 }
 
 func (e *evaluator) command(dot any, command *parse.CommandNode, final []any) (any, error) {
+	if err := e.spend(len(command.Args)); err != nil {
+		return nil, err
+	}
 	first := command.Args[0]
 	if name, is := first.(*parse.IdentifierNode); is {
 		return e.call(dot, command, name.Ident, final)
@@ -185,11 +206,15 @@ func (e *evaluator) call(dot any, command *parse.CommandNode, name string, final
 		}
 		arguments = append(arguments, value)
 	}
-	value, err := apply(functions[name], append(arguments, final...))
+	arguments = append(arguments, final...)
+	if err := e.spend(lengthOf(arguments...)); err != nil {
+		return nil, err
+	}
+	value, err := apply(functions[name], arguments)
 	if err != nil {
 		return nil, e.fail(command, "error calling %s: %w", name, err)
 	}
-	return value, nil
+	return value, e.spend(lengthOf(value))
 }
 
 // operand returns the value of one word.

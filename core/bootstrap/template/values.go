@@ -20,6 +20,16 @@ func isTrue(value any) bool {
 	return v.IsValid() && !v.IsZero()
 }
 
+// lengthOf is how long the texts among the values are.
+func lengthOf(values ...any) (length int) {
+	for _, value := range values {
+		if text, is := value.(string); is {
+			length += len(text)
+		}
+	}
+	return length
+}
+
 // number is the value of a literal, whose type is seen from how it is written. It is nil for an
 // integer that is too large.
 func number(n *parse.NumberNode) any {
