@@ -125,8 +125,12 @@ func trace(cameFrom map[string]string, to string) []string {
 	return way
 }
 
-// under reports whether path is prefix or lies below it.
+// under reports whether path is prefix or lies below it. With a $ behind prefix nothing below it is
+// meant.
 func under(path, prefix string) bool {
+	if one, alone := strings.CutSuffix(prefix, "$"); alone {
+		return path == one
+	}
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 

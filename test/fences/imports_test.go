@@ -121,6 +121,8 @@ func TestBreaches(t *testing.T) {
 		},
 		"tests apart":        {rule: rule{from: []string{"sdk/alone"}, never: []string{"k8s.io"}}},
 		"directly":           {rule: rule{from: []string{"sdk"}, neverDirectly: []string{"context"}}, want: []string{root + "sdk/rig" + to + "context"}},
+		"one package":        {rule: rule{from: []string{"sdk"}, neverDirectly: []string{"context$"}}, want: []string{root + "sdk/rig" + to + "context"}},
+		"not one above":      {rule: rule{from: []string{"sdk"}, never: []string{"k8s.io$"}}},
 		"an allow-list":      {rule: rule{from: []string{"sdk"}, only: []string{"example.com"}}, want: []string{root + "sdk" + to + "k8s.iox/api"}},
 		"whole elements":     {rule: rule{from: []string{"sd"}, never: []string{"k8s.io"}}},
 		"somebody else's":    {rule: rule{from: []string{"core"}, never: []string{"k8s.io"}}},
