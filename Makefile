@@ -78,7 +78,7 @@ test: ## Run every check and every test, from nothing, with the race detector.
 unit: build ## Run the tests of packages; some start an API server.
 	@$(MAKE) pure
 	@others=$$(go list $(call packages,$(UNIT_MODULES)) | grep -v $(foreach p,$(PURE),-e '/$(p)$$')); \
-	  $(GOTEST) -timeout 10m $$others
+	  $(GOTEST) -p 4 -timeout 10m $$others # those with an API server mostly wait
 	@go test $(GOTESTFLAGS) -run TestManyMachinesAreListed ./providers/openstack/driver # its memory, in more passes than the race detector has time for
 
 .PHONY: e2e
@@ -179,6 +179,7 @@ tidy: ## Format the sources and tidy every go.mod.
 	@$(MAKE) $(TOOLS)/golangci-lint $(TOOLS)/buf
 	@$(TOOLS)/golangci-lint fmt $(MODULES)
 	@$(TOOLS)/buf format --write
+	@go work sync
 	@for m in $(MODULES); do echo "$$m: go mod tidy"; (cd $$m && GOWORK=off go mod tidy); done
 
 .PHONY: clean
