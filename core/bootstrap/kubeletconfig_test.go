@@ -70,7 +70,11 @@ func TestLIFE2_TheKubeletsConfigurationKeepsEachCharacter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := kubeletConfiguration(worker(), cluster(func(c *Config) { c.KubeletConfiguration = escapeUnprintable(set) }))
+	operators, err := jsonToYAML(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := kubeletConfiguration(worker(), cluster(func(c *Config) { c.KubeletConfiguration = operators }))
 	if err != nil {
 		t.Fatal(err)
 	}

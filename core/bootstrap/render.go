@@ -2,13 +2,12 @@ package bootstrap
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
-	"math"
-	"unicode"
 
+	"go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
-	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -90,7 +89,7 @@ func assemble(m *clusterv1alpha1.Machine, c Config) (contents, error) {
 
 // encodeRest adds the kubelet's configuration and its bootstrap kubeconfig.
 func (all *contents) encodeRest(c Config, token string) error {
-	config, err := yaml.JSONToYAML(escapeUnprintable(all.kubelet))
+	config, err := jsonToYAML(all.kubelet)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", kubeletConfigPath, err)
 	}
@@ -102,18 +101,15 @@ func (all *contents) encodeRest(c Config, token string) error {
 	return nil
 }
 
-// escapeUnprintable escapes in JSON what YAML lets nobody write as it is, such as control
-// characters beyond those of ASCII's beginning. Such characters only stand in strings.
-func escapeUnprintable(encoded []byte) []byte {
-	var escaped bytes.Buffer
-	for _, r := range string(encoded) {
-		if r <= math.MaxUint16 && !unicode.IsPrint(r) && !unicode.IsSpace(r) || r == '\u0085' {
-			fmt.Fprintf(&escaped, "\\u%04x", r)
-			continue
-		}
-		escaped.WriteRune(r)
+// jsonToYAML writes JSON down as YAML, which people read more easily.
+func jsonToYAML(encoded []byte) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber() // a large number stays as it is
+	var decoded map[string]any
+	if err := decoder.Decode(&decoded); err != nil {
+		return nil, err
 	}
-	return escaped.Bytes()
+	return yaml.Marshal(decoded)
 }
 
 // checkMachine checks what stands in the machine's spec as it is used.

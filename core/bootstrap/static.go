@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -43,13 +44,29 @@ func (all *contents) addStatic(m *clusterv1alpha1.Machine, c Config) error {
 	if hasWatchdog(m.Spec.Versions.Kubelet) {
 		folders = append(folders, "watchdog")
 	}
+	known, err := staticFolders()
+	if err != nil {
+		return err
+	}
 	for _, folder := range folders {
-		if err := all.addFolder(path.Join("static", folder)); err != nil {
-			return err
-		}
+		all.files = append(all.files, known[folder].files...)
+		all.units = append(all.units, known[folder].units...)
 	}
 	return nil
 }
+
+// staticFolders returns the contents of each folder. They are read once.
+var staticFolders = sync.OnceValues(func() (map[string]contents, error) {
+	known := map[string]contents{}
+	for _, folder := range []string{"common", "ubuntu", "flatcar", "autoupdate/ubuntu", "autoupdate/flatcar", "metadata", "watchdog"} {
+		read, err := readFolder(path.Join("static", folder))
+		if err != nil {
+			return nil, err
+		}
+		known[folder] = read
+	}
+	return known, nil
+})
 
 // hasWatchdog says whether the kubelet answers systemd's watchdog. One that does not would be
 // killed every half minute. Source: https://kubernetes.io/docs/reference/node/systemd-watchdog.
@@ -58,7 +75,8 @@ func hasWatchdog(kubelet string) bool {
 	return err == nil && v.AtLeast(version.MajorMinor(1, 32))
 }
 
-func (all *contents) addFolder(folder string) error {
+func readFolder(folder string) (contents, error) {
+	var all contents
 	err := fs.WalkDir(static, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -80,7 +98,7 @@ func (all *contents) addFolder(folder string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("read embedded %s: %w", folder, err)
+		return contents{}, fmt.Errorf("read embedded %s: %w", folder, err)
 	}
-	return nil
+	return all, nil
 }
