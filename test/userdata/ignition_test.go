@@ -155,6 +155,8 @@ var flatcarFiles = map[string]int{
 	"/etc/systemd/logind.conf.d/zz-millwright.conf":    0o644,
 	"/etc/systemd/journald.conf.d/millwright.conf":     0o644,
 	"/etc/systemd/timesyncd.conf.d/millwright.conf":    0o644,
+	"/etc/systemd/network/05-millwright.network":       0o644,
+	"/etc/systemd/resolved.conf.d/millwright.conf":     0o644,
 	"/etc/ssl/certs/millwright-0.pem":                  0o644,
 	"/etc/flatcar/update.conf":                         0o644,
 	"/etc/millwright/api-server":                       0o644,
