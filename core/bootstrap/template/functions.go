@@ -79,7 +79,7 @@ func apply(function any, arguments []any) (any, error) {
 		in[i] = v
 	}
 	results := f.Call(in)
-	err, _ := results[len(results)-1].Interface().(error)
+	err, _ := reflect.TypeAssert[error](results[len(results)-1])
 	return results[0].Interface(), err
 }
 
