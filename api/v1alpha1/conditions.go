@@ -60,8 +60,8 @@ const (
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
-// ConditionInUse is True on a MachineClass or Cluster while something names it; as
-// long, neither it nor the Secrets that it names are deleted.
+// ConditionInUse is True on a MachineClass or Cluster while something names it. As long
+// it is not deleted. Of the Secrets that it names copies are kept (ADR 18).
 const ConditionInUse = "InUse"
 
 // Reasons of the condition InUse.

@@ -30,14 +30,14 @@ func IsSameVM(m *clusterv1alpha1.Machine, t *clusterv1alpha1.MachineTemplateSpec
 // canonicalJSON sorts keys; numbers stay as they were written.
 func canonicalJSON(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("marshal: %w", err)
-	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var tree any
-	if err := decoder.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("read back: %w", err)
+	if err == nil {
+		err = decoder.Decode(&tree)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sort fields: %w", err)
 	}
 	return json.Marshal(tree)
 }
