@@ -51,14 +51,18 @@ func describe(s State, d decision) Status {
 	return status.set(describeReady(status, s.isDeleting()), s)
 }
 
-// describeNodeRef is nil without a Node: an empty reference would read as one.
+// describeNodeRef is nil without a Node: an empty reference would read as one. The uid of a Node
+// that is not seen just now stays.
 func describeNodeRef(s State, d decision) *corev1.ObjectReference {
 	if d.nodeName == "" {
 		return nil
 	}
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: d.nodeName}
-	if s.Node.Name == d.nodeName {
+	switch d.nodeName {
+	case s.Node.Name:
 		ref.UID = s.Node.UID
+	case s.Machine.Status.nodeName():
+		ref.UID = s.Machine.Status.nodeUID()
 	}
 	return ref
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -31,7 +32,7 @@ func (s Status) Condition(typ string) metav1.Condition {
 // Equal says whether a and b tell a reader the same. Times and generations may differ. What the
 // driver confirmed of the providerID is told along with other news.
 func (s Status) Equal(b Status) bool {
-	return s.Phase == b.Phase && s.nodeName() == b.nodeName() &&
+	return s.Phase == b.Phase && s.nodeName() == b.nodeName() && s.nodeUID() == b.nodeUID() &&
 		slices.EqualFunc(s.Conditions, b.Conditions, saysSame) && slices.Equal(s.Addresses, b.Addresses) &&
 		bytes.Equal(s.LastKnownState, b.LastKnownState) && sameNodeInfo(s.NodeInfo, b.NodeInfo) &&
 		undated(s.LastOperation) == undated(b.LastOperation) &&
@@ -58,6 +59,11 @@ func undated(o *clusterv1alpha1.LastOperation) clusterv1alpha1.LastOperation {
 // nodeName is nodeRef's; empty while there is none.
 func (s Status) nodeName() string {
 	return ptr.Deref(s.NodeRef, corev1.ObjectReference{}).Name
+}
+
+// nodeUID is nodeRef's. The kubelet's certificates are renewed only for the Node of that uid.
+func (s Status) nodeUID() types.UID {
+	return ptr.Deref(s.NodeRef, corev1.ObjectReference{}).UID
 }
 
 // hasProviderID says whether id was written down as the VM's.

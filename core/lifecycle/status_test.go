@@ -14,7 +14,7 @@ func TestStatusEqual(t *testing.T) {
 	full := func() Status {
 		return Status{
 			Phase: clusterv1alpha1.MachinePhaseRunning, Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "MachineReady"}},
-			NodeRef: &corev1.ObjectReference{Name: "node"}, Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
+			NodeRef: &corev1.ObjectReference{Name: "node", UID: "1"}, Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
 			LastOperation: &clusterv1alpha1.LastOperation{Type: opCreate, State: "Succeeded", LastUpdateTime: metav1.NewTime(epoch)}, LastKnownState: []byte("x"),
 			FailureReason: new("Failed"), FailureMessage: new("words"),
 		}
@@ -32,6 +32,7 @@ func TestStatusEqual(t *testing.T) {
 		"the type of a condition":    {func(s *Status) { s.Conditions[0].Type = "Other" }, false},
 		"the time of a condition":    {func(s *Status) { s.Conditions[0].LastTransitionTime = metav1.NewTime(epoch) }, true},
 		"the Node":                   {func(s *Status) { s.NodeRef = nil }, false},
+		"the Node's uid":             {func(s *Status) { s.NodeRef = &corev1.ObjectReference{Name: "node", UID: "2"} }, false},
 		"an address":                 {func(s *Status) { s.Addresses = nil }, false},
 		"the operation":              {func(s *Status) { s.LastOperation.State = "Failed" }, false},
 		"no operation":               {func(s *Status) { s.LastOperation = nil }, false},
