@@ -37,14 +37,16 @@ const (
 // TokenState returns what became of the token, by what this process knows of it and by what
 // BootstrapReady told each process before the first create. A core that knew of no tokens wrote
 // BootstrapRendered, also of machines that run. Where none is needed and one is there all the same,
-// an earlier create has had it: that is kept and deleted like any other.
+// an earlier create has had it: that is kept and deleted like any other. A Machine that was made
+// anew with its status, but without its providerID, may have no VM: its token counts as lost.
 func (s State) TokenState() TokenState {
 	isThere := !s.Token.RenewAt.IsZero()
 	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
+	hasServed := recorded == clusterv1alpha1.ReasonBootstrapTokenDeleted || s.isRunning() && recorded != clusterv1alpha1.ReasonBootstrapRendered
 	switch {
 	case s.Token.NotNeeded, recorded == clusterv1alpha1.ReasonBootstrapTokenNotNeeded && !isThere:
 		return TokenNotNeeded
-	case recorded == clusterv1alpha1.ReasonBootstrapTokenDeleted, s.isRunning() && recorded != clusterv1alpha1.ReasonBootstrapRendered:
+	case hasServed && s.Machine.ProviderID != "":
 		return TokenDeleted
 	case recorded == "", recorded == clusterv1alpha1.ReasonBootstrapRendered, s.Machine.Status.LastOperation == nil:
 		return TokenPending

@@ -194,16 +194,16 @@ func TestLIFE3_AnotherTokenOnlyWithoutAVM(t *testing.T) {
 		given   func(*State)
 		another bool
 	}{
-		"the first create":                        {func(*State) {}, true},
-		"one that an earlier process has begun":   {all(tokenSent, hasToken), false},
-		"one after a refusal":                     {all(tokenSent, hasToken, refusedBefore), false},
-		"one whose token nobody has looked for":   {all(tokenSent, refusedBefore, func(s *State) { s.Token = Token{} }), false},
-		"one of a core that knew of no tokens":    {intended, true},
-		"one whose token is lost, without a VM":   {all(tokenLost, missing(missesUntilGone)), true},
-		"one with other trouble before, mended":   {all(tokenSent, hasToken, bootstrapWas(clusterv1alpha1.ReasonBootstrapInvalid)), false},
-		"one with a warning":                      {all(tokenSent, hasToken, bootstrapWas(clusterv1alpha1.ReasonKubeletTooOld)), false},
-		"one of a status without that condition":  {all(tokenSent, hasToken, bootstrapWas("")), true},
-		"one of a Node's machine that was backed": {all(tokenSent, bootstrapWas(clusterv1alpha1.ReasonBootstrapTokenDeleted)), false},
+		"the first create":                       {func(*State) {}, true},
+		"one that an earlier process has begun":  {all(tokenSent, hasToken), false},
+		"one after a refusal":                    {all(tokenSent, hasToken, refusedBefore), false},
+		"one whose token nobody has looked for":  {all(tokenSent, refusedBefore, func(s *State) { s.Token = Token{} }), false},
+		"one of a core that knew of no tokens":   {intended, true},
+		"one whose token is lost, without a VM":  {all(tokenLost, missing(missesUntilGone)), true},
+		"one with other trouble before, mended":  {all(tokenSent, hasToken, bootstrapWas(clusterv1alpha1.ReasonBootstrapInvalid)), false},
+		"one with a warning":                     {all(tokenSent, hasToken, bootstrapWas(clusterv1alpha1.ReasonKubeletTooOld)), false},
+		"one of a status without that condition": {all(tokenSent, hasToken, bootstrapWas("")), true},
+		"one made anew with its status":          {all(tokenLost, bootstrapWas(clusterv1alpha1.ReasonBootstrapTokenDeleted), missing(missesUntilGone)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if step := Next(given(c.given)); step.Do != Create || step.NewToken != c.another {
@@ -263,7 +263,8 @@ func TestTokenIsToldOf(t *testing.T) {
 // TestTokenState: what the status says and what this process has seen of the token make one state.
 func TestTokenState(t *testing.T) {
 	recorded := func(reason string) func(*State) { return all(tokenSent, bootstrapWas(reason)) }
-	isRunning := func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseRunning }
+	hasVM := func(s *State) { s.Machine.ProviderID = "cloud:///1" }
+	isRunning := all(hasVM, func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseRunning })
 	unread := func(s *State) { s.Token = Token{} }
 	there := func(s *State) { s.Token = Token{Known: true, RenewAt: s.Now.Add(time.Hour)} }
 	for name, c := range map[string]struct {
@@ -278,7 +279,8 @@ func TestTokenState(t *testing.T) {
 		"sent":                                      {all(tokenSent, there), TokenSent},
 		"sent, with a warning":                      {all(recorded(clusterv1alpha1.ReasonKubeletTooOld), there), TokenSent},
 		"sent, and not there":                       {tokenSent, TokenLost},
-		"deleted":                                   {recorded(clusterv1alpha1.ReasonBootstrapTokenDeleted), TokenDeleted},
+		"deleted":                                   {all(recorded(clusterv1alpha1.ReasonBootstrapTokenDeleted), hasVM), TokenDeleted},
+		"deleted, and made anew without its VM":     {recorded(clusterv1alpha1.ReasonBootstrapTokenDeleted), TokenLost},
 		"running":                                   {all(tokenSent, isRunning), TokenDeleted},
 		"not needed, says the user data":            {func(s *State) { s.Token.NotNeeded = true }, TokenNotNeeded},
 		"not needed, says an earlier process":       {all(recorded(clusterv1alpha1.ReasonBootstrapTokenNotNeeded), unread), TokenNotNeeded},
