@@ -328,9 +328,15 @@ func TestWhatIsNotKnownYetWaits(t *testing.T) {
 	}{
 		"a Node that no status names yet": {given(serving(), func(s *sample) { s.facts.Machine.NodeIsConfirmed = false }), "Node worker-1"},
 		"a Node that is not there":        {given(renewal(), func(s *sample) { s.facts.NodeExists = false }), "Node worker-1"},
-		"a Machine found by name alone":   {given(serving(), func(s *sample) { s.facts.Machine = nil }), "Node worker-1"},
-		"no addresses":                    {given(serving(), func(s *sample) { s.facts.Machine.Addresses = nil }), "Machine pool/worker-1"},
-		"the youngest of too many":        {given(first(), func(s *sample) { s.facts.Requests, s.facts.Older = 4, true }), "Older requests"},
+		"what kubelets do not ask for, of a Node that no status names": {given(serving(), func(s *sample) {
+			s.facts.Machine.NodeIsConfirmed, s.content.IPAddresses = false, []net.IP{net.IPv4(127, 0, 0, 1)}
+		}), "Node worker-1"},
+		"other usages, of a Node that no status names": {given(renewal(), func(s *sample) {
+			s.facts.NodeExists, s.object.Spec.Usages = false, []certificatesv1.KeyUsage{certificatesv1.UsageAny}
+		}), "Node worker-1"},
+		"a Machine found by name alone": {given(serving(), func(s *sample) { s.facts.Machine = nil }), "Node worker-1"},
+		"no addresses":                  {given(serving(), func(s *sample) { s.facts.Machine.Addresses = nil }), "Machine pool/worker-1"},
+		"the youngest of too many":      {given(first(), func(s *sample) { s.facts.Requests, s.facts.Older = 4, true }), "Older requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(c.given.read(t), c.given.facts)

@@ -1,6 +1,7 @@
 package csr
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,10 +120,7 @@ func Decide(r Request, f Facts) Decision {
 	if !isMachines(r, f) {
 		return Decision{Verdict: Ignore}
 	}
-	why := r.problem
-	if why == (refusal{}) {
-		why = judge(r, f)
-	}
+	why := judge(r, f)
 	switch {
 	case why == (refusal{}):
 		return Decision{Verdict: Approve}
@@ -138,16 +136,21 @@ func isMachines(r Request, f Facts) bool {
 	return r.IsKubelets() && (slices.Contains(r.groups, token.Group) || f.Machine != nil || f.SubjectIsMachines)
 }
 
-// judge holds a request whose form is right to the rules of its kind.
+// judge holds a request to the rules of its kind. The form of a Node's request counts once a
+// Machine says that the Node is its own: before, it may be a Node of others that has the name of a
+// Machine.
 func judge(r Request, f Facts) refusal {
+	if r.node == "" {
+		return cmp.Or(r.problem, refusal{RuleSubject, "The subject names no Node."})
+	}
 	var rules []func(Request, Facts) refusal
 	switch {
 	case r.IsFirst():
-		rules = []func(Request, Facts) refusal{checkGroups, checkNoNames, checkToken, checkMachine, checkNodeName}
+		rules = []func(Request, Facts) refusal{checkForm, checkGroups, checkNoNames, checkToken, checkMachine, checkNodeName}
 	case r.signer == certificatesv1.KubeletServingSignerName:
-		rules = []func(Request, Facts) refusal{checkRequestor, checkNames, checkNode, checkAddresses}
+		rules = []func(Request, Facts) refusal{checkRequestor, checkNode, checkForm, checkNames, checkAddresses}
 	default:
-		rules = []func(Request, Facts) refusal{checkRequestor, checkNoNames, checkNode}
+		rules = []func(Request, Facts) refusal{checkRequestor, checkNode, checkForm, checkNoNames}
 	}
 	for _, check := range rules {
 		if why := check(r, f); why != (refusal{}) {
@@ -156,6 +159,9 @@ func judge(r Request, f Facts) refusal {
 	}
 	return refusal{}
 }
+
+// checkForm: the request is written as a kubelet writes one.
+func checkForm(r Request, _ Facts) refusal { return r.problem }
 
 // checkGroups: the token has the groups of one of ours, and no other. A token of others that takes
 // a machine's name fails here.
