@@ -42,7 +42,7 @@ func (f factReader) read(ctx context.Context, object *certificatesv1.Certificate
 	requestor := subject
 	switch {
 	case r.IsFirst():
-		if requestor, err = f.readToken(ctx, object, r, &facts); err != nil {
+		if requestor, err = f.readToken(ctx, object, r, subject, &facts); err != nil {
 			return facts, nil, err
 		}
 	case r.RequestorNode() == "":
@@ -140,10 +140,11 @@ func (f factReader) machine(ctx context.Context, key types.NamespacedName) (*clu
 }
 
 // readToken adds to the facts what there is to know of the token that a first request was made
-// with. It returns the token's Machine; nil where that is gone.
-func (f factReader) readToken(ctx context.Context, object *certificatesv1.CertificateSigningRequest, r csr.Request, facts *csr.Facts) (
-	*clusterv1alpha1.Machine, error,
-) {
+// with. It returns the token's Machine; nil where that is gone. subject, the Machine of the name that
+// is asked for, is nearly always the same, and not read again.
+func (f factReader) readToken(
+	ctx context.Context, object *certificatesv1.CertificateSigningRequest, r csr.Request, subject *clusterv1alpha1.Machine, facts *csr.Facts,
+) (*clusterv1alpha1.Machine, error) {
 	secret := &corev1.Secret{}
 	err := f.live.Get(ctx, token.Key(r.TokenID()), secret)
 	if apierrors.IsNotFound(err) {
@@ -160,7 +161,10 @@ func (f factReader) readToken(ctx context.Context, object *certificatesv1.Certif
 	if err := f.countRequests(ctx, object, facts); err != nil {
 		return nil, err
 	}
-	m, err := f.machine(ctx, t.Owner.Machine)
+	m := subject
+	if m == nil || client.ObjectKeyFromObject(m) != t.Owner.Machine {
+		m, err = f.machine(ctx, t.Owner.Machine)
+	}
 	if err != nil || m == nil || ptr.Deref(m.Spec.MachineUID, "") != t.Owner.UID {
 		return nil, err
 	}

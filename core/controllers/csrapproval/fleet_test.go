@@ -212,7 +212,14 @@ func (f *fleet) send(by client.Client, r request) *certificatesv1.CertificateSig
 			SignerName: r.signer, Usages: r.usages, Request: text,
 		},
 	}
-	f.check(by.Create(f.Context(), object))
+	f.Eventually(f.T, func() string {
+		err := by.Create(f.Context(), object)
+		if apierrors.IsUnauthorized(err) {
+			return "the API server does not know the token yet"
+		}
+		f.check(err)
+		return ""
+	})
 	f.Cleanup(func() { _ = f.Delete(context.Background(), object) })
 	return object
 }

@@ -2,10 +2,12 @@ package csrapproval
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +16,8 @@ import (
 )
 
 // nodeClientCheck warns where kube-controller-manager would approve any Node's name for whoever has
-// a bootstrap token. It asks once, when this process begins to lead.
+// a bootstrap token. It asks when this process begins to lead, and each minute until it is told: an
+// API server that has just started forbids everything.
 type nodeClientCheck struct {
 	client    client.Writer
 	events    events.EventRecorder
@@ -22,8 +25,17 @@ type nodeClientCheck struct {
 	log       logr.Logger
 }
 
-// Start asks.
+// askInterval is how often is asked what could not be told.
+const askInterval = time.Minute
+
+// Start asks until there is an answer or ctx ends.
 func (c nodeClientCheck) Start(ctx context.Context) error {
+	_ = wait.PollUntilContextCancel(ctx, askInterval, true, c.ask) // it fails only when ctx ends
+	return nil
+}
+
+// ask says whether there was an answer.
+func (c nodeClientCheck) ask(ctx context.Context) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   bootstrapapi.BootstrapUserPrefix + "000000",
 		Groups: []string{bootstrapapi.BootstrapDefaultGroup, token.Group, "system:authenticated"},
@@ -35,14 +47,14 @@ func (c nodeClientCheck) Start(ctx context.Context) error {
 		if ctx.Err() == nil {
 			c.log.Error(err, "Cannot tell whether bootstrap tokens may have certificates for any Node")
 		}
-		return nil
+		return false, nil
 	}
 	if !review.Status.Allowed {
-		return nil
+		return true, nil
 	}
 	c.log.Info("Bootstrap tokens may have certificates for any Node: kube-controller-manager approves their requests", "why", review.Status.Reason)
 	c.events.Eventf(c.regarding, nil, corev1.EventTypeWarning, "BootstrapTokensMayBeAnyNode", "Check",
 		"The group %s or %s may use nodeclient, so that kube-controller-manager approves any Node's name for whoever has a bootstrap token: remove the binding. %s",
 		bootstrapapi.BootstrapDefaultGroup, token.Group, review.Status.Reason)
-	return nil
+	return true, nil
 }
