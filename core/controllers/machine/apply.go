@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
+	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/ownership"
@@ -41,7 +42,10 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	case lifecycle.Create, lifecycle.Delete:
 		return r.mutate(ctx, s, step)
 	case lifecycle.RenewToken, lifecycle.DeleteToken:
-		err = r.userData.tokens.apply(ctx, s, step.Do)
+		if err = r.userData.tokens.apply(ctx, s, step.Do); apierrors.IsForbidden(err) {
+			// Nothing follows from that for the machine, so that its status does not tell.
+			r.events.Eventf(s.machine, nil, corev1.EventTypeWarning, "BootstrapTokenForbidden", string(step.Do), "%s", wire.Bounded(err.Error(), maxNote))
+		}
 	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
 	case lifecycle.ReadConsole:
