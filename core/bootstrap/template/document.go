@@ -83,12 +83,8 @@ func Parse(text string) (*Document, error) {
 	d := &Document{}
 	for i, f := range w.Files {
 		t := fileTemplate{File: File{Path: f.Path, Content: f.Content}}
-		if f.Permissions != "" {
-			mode, err := strconv.ParseUint(f.Permissions, 8, 12)
-			if err != nil {
-				return nil, fmt.Errorf("files[%d] %s: permissions: must be octal, such as 0644", i, f.Path)
-			}
-			t.Mode = uint32(mode)
+		if t.Mode, err = ParseMode(f.Permissions); err != nil {
+			return nil, fmt.Errorf("files[%d] %s: permissions: %w", i, f.Path, err)
 		}
 		if t.body, err = newBody(f.Format, f.Content); err != nil {
 			return nil, fmt.Errorf("files[%d] %s: %w", i, f.Path, err)
@@ -103,6 +99,18 @@ func Parse(text string) (*Document, error) {
 		d.units = append(d.units, t)
 	}
 	return d, nil
+}
+
+// ParseMode reads permissions as they are written, in octal. Of none it is zero.
+func ParseMode(text string) (uint32, error) {
+	if text == "" {
+		return 0, nil
+	}
+	mode, err := strconv.ParseUint(text, 8, 12)
+	if err != nil {
+		return 0, errors.New("must be octal, such as 0644")
+	}
+	return uint32(mode), nil
 }
 
 func newBody(name, content string) (body, error) {
