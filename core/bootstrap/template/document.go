@@ -10,11 +10,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bounds: of a document, and of what one content may become.
+// Bounds: of a document and of all that it becomes, of what one content becomes, and of how many
+// files and units there are.
 const (
 	maxDocument = 512 << 10
 	maxContent  = 256 << 10
+	maxContents = 256
 )
+
+var errDocument = fmt.Errorf("the files and units become longer than %d bytes together", maxDocument)
 
 // File is a file as it is rendered.
 type File struct {
@@ -71,6 +75,9 @@ func Parse(text string) (*Document, error) {
 	if len(text) > maxDocument {
 		return nil, fmt.Errorf("has %d bytes, at most %d are possible", len(text), maxDocument)
 	}
+	if err := checkYAML(text); err != nil {
+		return nil, err
+	}
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return nil, err
@@ -79,6 +86,9 @@ func Parse(text string) (*Document, error) {
 	strict, err := json.UnmarshalStrict(asJSON, &w)
 	if err = errors.Join(append(strict, err)...); err != nil {
 		return nil, err
+	}
+	if n := len(w.Files) + len(w.Units); n > maxContents {
+		return nil, fmt.Errorf("has %d files and units, at most %d are possible", n, maxContents)
 	}
 	d := &Document{}
 	for i, f := range w.Files {
@@ -128,14 +138,15 @@ func newBody(name, content string) (body, error) {
 // Render fills in the document. Values are maps, lists, texts, numbers and truth values. The error
 // names the path of the file or the name of the unit, and tells no value.
 func (d *Document) Render(values map[string]any) (files []File, units []Unit, err error) {
+	left := newBudget()
 	for i, t := range d.files {
-		if t.Content, err = t.body.render(t.Content, values); err != nil {
+		if t.Content, err = t.body.render(t.Content, values, left); err != nil {
 			return nil, nil, fmt.Errorf("files[%d] %s: %w", i, t.Path, err)
 		}
 		files = append(files, t.File)
 	}
 	for i, t := range d.units {
-		if t.Content, err = t.body.render(t.Content, values); err != nil {
+		if t.Content, err = t.body.render(t.Content, values, left); err != nil {
 			return nil, nil, fmt.Errorf("units[%d] %s: %w", i, t.Name, err)
 		}
 		units = append(units, t.Unit)
@@ -143,13 +154,20 @@ func (d *Document) Render(values map[string]any) (files []File, units []Unit, er
 	return files, units, nil
 }
 
-func (b body) render(content string, values map[string]any) (string, error) {
+func (b body) render(content string, values map[string]any, left *budget) (string, error) {
 	if b.tree == nil {
-		return content, nil
+		return content, left.print(len(content))
 	}
-	out, err := evaluate(b.tree, values)
+	out, err := evaluate(b.tree, values, left)
 	if err != nil {
 		return "", err
 	}
-	return out.fill(b.format)
+	filled, quoted, err := out.fill(b.format)
+	if err != nil {
+		return "", err
+	}
+	if err := left.print(len(filled)); err != nil || len(quoted) == 0 {
+		return filled, err
+	}
+	return filled, b.format.check(out.mark(), quoted, filled)
 }

@@ -51,23 +51,20 @@ func (o *output) with(words []string) string {
 	return b.String()
 }
 
-// fill returns the output with values as the format quotes them, if each stands where one may.
-func (o *output) fill(f format) (string, error) {
-	quoted, size := make([]string, len(o.values)), o.size
+// fill returns the output with values as the format quotes them, and these. Whether each stands
+// where one may, the format's check says.
+func (o *output) fill(f format) (filled string, quoted []string, err error) {
+	quoted = make([]string, len(o.values))
+	size := o.size
 	for i, value := range o.values {
-		var err error
 		if quoted[i], err = f.quote(value); err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if size += len(quoted[i]); size > maxContent {
-			return "", errTooLong
+			return "", nil, errTooLong
 		}
 	}
-	filled := o.with(quoted)
-	if len(o.values) == 0 {
-		return filled, nil
-	}
-	return filled, f.check(o.mark(), quoted, filled)
+	return o.with(quoted), quoted, nil
 }
 
 // marked is an output with a marker of letters and digits for each value. Formats look where those
