@@ -183,6 +183,21 @@ func TestLIFE2_ADocumentHasOneBudget(t *testing.T) {
 	}
 }
 
+// TestLIFE2_MarkersAreFoundAtOnce: a text that holds many is read once, and makes none longer.
+func TestLIFE2_MarkersAreFoundAtOnce(t *testing.T) {
+	for name, text := range map[string]string{
+		"a long one": "MILLWRIGHT" + strings.Repeat("X", maxContent/2),
+		"many":       strings.Repeat("MILLWRIGHT0X MILLWRIGHT1X MILLWRIGHT02X ", 1000),
+		"two in one": "MILLWRIGHTMILLWRIGHT0MILLWRIGHT1",
+	} {
+		var o output
+		_, _ = o.addText([]byte(text)), o.addValue("v")
+		if m := o.mark(); strings.Contains(text, m.prefix) || len(m.markers[0]) > 30 {
+			t.Errorf("%s: the prefix is %.60s", name, m.prefix)
+		}
+	}
+}
+
 func TestLIFE2_UnitsTakeWordsOnly(t *testing.T) {
 	for _, value := range []string{"", "a b", "a\nExecStartPre=/bin/x", `a\`, "$HOME", "a;b", `"a"`, "ä", "#"} {
 		if got, err := render(t, "unit", "[Service]\nExecStart=/bin/x {{ .x }}\n", values(value)); err == nil {

@@ -3,6 +3,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -77,11 +78,23 @@ type marked struct {
 	markers []string
 }
 
+// mark reads the texts once, however many markers they try to forge.
 func (o *output) mark() marked {
-	m := marked{output: o, prefix: "MILLWRIGHT", markers: make([]string, len(o.values))}
-	for text := strings.Join(append(o.before, o.tail.String()), " "); strings.Contains(text, m.prefix); {
-		m.prefix += "X"
+	const name = "MILLWRIGHT"
+	taken := map[string]bool{}
+	for text := strings.Join(append(o.before, o.tail.String()), " "); ; {
+		_, rest, found := strings.Cut(text, name)
+		if !found {
+			break
+		}
+		text = strings.TrimLeft(rest, "0123456789")
+		taken[rest[:len(rest)-len(text)]] = true
 	}
+	free := 0
+	for taken[strconv.Itoa(free)] {
+		free++
+	}
+	m := marked{output: o, prefix: fmt.Sprintf("%s%dX", name, free), markers: make([]string, len(o.values))}
 	for i := range m.markers {
 		m.markers[i] = fmt.Sprintf("%s%05dZ", m.prefix, i)
 	}
