@@ -36,11 +36,11 @@ type configMaps[T any] struct {
 // read returns what is under a key. A ConfigMap that is not there, or may not be read, is an
 // IncompleteError that begins with where it is named.
 func (c *configMaps[T]) read(ctx context.Context, name dataKey, namedBy string) (T, error) {
-	found, err := c.answer(name).Get(c.clock.Now(), func(*T) (none T, err error) {
+	found, err := c.answer(name).Get(c.clock.Now(), func(last *T) (none T, err error) {
 		given := &corev1.ConfigMap{}
 		err = c.live.Get(ctx, name.NamespacedName, given)
 		switch {
-		case apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && last == nil:
 			return none, unreadable(namedBy, err)
 		case apierrors.IsForbidden(err):
 			return none, err
@@ -50,7 +50,7 @@ func (c *configMaps[T]) read(ctx context.Context, name dataKey, namedBy string) 
 		return c.parse(name, given.Data)
 	})
 	if apierrors.IsForbidden(err) {
-		// There is no answer of before that would hold.
+		// The answer of before holds no longer.
 		return found, unreadable(namedBy, err)
 	}
 	return found, err
