@@ -44,7 +44,7 @@ type Answer[T any] struct {
 // An IncompleteError of ask ends the last answer, and holds for ten seconds itself. So do ten
 // minutes of being refused. Any other error leaves it: an API server that is away says nothing.
 func (a *Answer[T]) Get(now time.Time, ask func(last *T) (T, error)) (T, error) {
-	last, held, number := a.recall(now)
+	last, number, held := a.recall(now)
 	var none T
 	switch {
 	case held != nil:
@@ -69,16 +69,16 @@ func (a *Answer[T]) Get(now time.Time, ask func(last *T) (T, error)) (T, error) 
 
 // recall returns the last answer, or the IncompleteError that holds instead. With a number the
 // caller is to ask for another: it is that ask's.
-func (a *Answer[T]) recall(now time.Time) (last *T, held error, number int) {
+func (a *Answer[T]) recall(now time.Time) (last *T, number int, held error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	since := now.Sub(a.asked)
 	if a.last != nil && since < kept || a.incomplete != nil && since < keptIncomplete {
-		return a.last, a.incomplete, 0
+		return a.last, 0, a.incomplete
 	}
 	a.asked = now
 	a.asks++
-	return a.last, nil, a.asks
+	return a.last, a.asks, nil
 }
 
 // take takes what the ask of this number, which began at that time, has brought.
