@@ -35,7 +35,7 @@ func checkConfig(c Config) error {
 	if _, err := parseURL(c.Server, "https"); err != nil {
 		errs = append(errs, fmt.Errorf("the API server: %w", err))
 	} else if u, _ := url.Parse(c.Server); strings.Trim(u.Path, "/") != "" || u.User != nil {
-		errs = append(errs, fmt.Errorf("the API server %s: must have neither path nor user", c.Server))
+		errs = append(errs, fmt.Errorf("the API server %s: must have neither path nor user", u.Redacted()))
 	}
 	if len(bytes.TrimSpace(c.CABundle)) == 0 {
 		errs = append(errs, errors.New("caBundle: is required"))

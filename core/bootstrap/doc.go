@@ -2,8 +2,8 @@
 // machine, configuration and token give the same bytes.
 //
 // render.go is where to begin: assemble collects files and units, an encoder writes them in the
-// format of the operating system: a cloud-config for Ubuntu and Debian (cloudconfig.go). The files
-// come from:
+// format of the operating system: a cloud-config for Ubuntu and Debian (cloudconfig.go), Ignition
+// for Flatcar (ignition.go). The files come from:
 //
 //	static/          what is the same on every machine, by its path; static.go says for whom
 //	kubeconfig.go    the API server, its CA, and the token

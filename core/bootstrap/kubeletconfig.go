@@ -81,14 +81,10 @@ func merge(base, over map[string]any) {
 // defaultKubeletConfiguration is what operator and user may change. The numbers without a further
 // word are those of Kubermatic's operating-system-manager.
 func defaultKubeletConfiguration(c Config) map[string]any {
-	domain := c.ClusterDomain
-	if domain == "" {
-		domain = defaultDomain
-	}
 	reserved := map[string]any{"cpu": "200m", "memory": "200Mi", "ephemeral-storage": "1Gi"}
 	return map[string]any{
 		"clusterDNS":    c.ClusterDNS,
-		"clusterDomain": domain,
+		"clusterDomain": clusterDomain(c),
 		"cgroupDriver":  "systemd",
 		// The stub of systemd-resolved would have CoreDNS ask itself: millwright-bootstrap links
 		// what is right for the machine.

@@ -133,6 +133,14 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
+// A condition is read by more people than a password is meant for.
+func TestNoErrorTellsAPassword(t *testing.T) {
+	err := Check(worker(), cluster(func(c *Config) { c.Server = "https://user:hidden@api.example.com:6443" }))
+	if err == nil || !strings.Contains(err.Error(), "api.example.com") || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("error %v, want one that names the server without its password", err)
+	}
+}
+
 // TestKubeletLabel follows NodeRestriction. TestOwnFilesReplaceNone: Ignition ends with an error at
 // two files or units of one name, so that no machine would boot.
 func TestOwnFilesReplaceNone(t *testing.T) {

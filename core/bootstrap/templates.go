@@ -49,13 +49,10 @@ func (all *contents) addTemplates(m *clusterv1alpha1.Machine, c Config) error {
 
 // templateValues are what templates may print. There is no secret among them.
 func templateValues(m *clusterv1alpha1.Machine, c Config) map[string]any {
-	labels := map[string]string{}
-	maps.Copy(labels, m.Labels)
-	maps.Copy(labels, m.Spec.Metadata.Labels)
 	annotations := map[string]string{}
 	maps.Copy(annotations, m.Annotations)
 	return map[string]any{
-		"machine": map[string]any{"name": m.Name, "namespace": m.Namespace, "labels": labels, "annotations": annotations},
+		"machine": map[string]any{"name": m.Name, "namespace": m.Namespace, "labels": NodeLabels(m), "annotations": annotations},
 		"kubelet": map[string]any{"version": kubeletVersion(m)},
 		"cluster": map[string]any{
 			"server": c.Server, "dns": c.ClusterDNS, "domain": clusterDomain(c), "pods": c.PodCIDRs, "services": c.ServiceCIDRs,

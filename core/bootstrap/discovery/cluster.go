@@ -3,12 +3,12 @@ package discovery
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/core/bootstrap/template"
 )
 
 // applyCluster puts what the Cluster says over the flags.
@@ -64,14 +64,11 @@ func (r *Resolver) applyCluster(ctx context.Context, c *bootstrap.Config, owner 
 // applyFiles takes over the files and units.
 func applyFiles(c *bootstrap.Config, b *clusterv1alpha1.ClusterBootstrap) error {
 	for i, f := range b.Files {
-		mode := uint64(0)
-		if f.Permissions != "" {
-			var err error
-			if mode, err = strconv.ParseUint(f.Permissions, 8, 12); err != nil {
-				return &IncompleteError{Message: fmt.Sprintf("spec.bootstrap.files[%d].permissions of the Cluster: must be octal, such as 0644", i)}
-			}
+		mode, err := template.ParseMode(f.Permissions)
+		if err != nil {
+			return &IncompleteError{Message: fmt.Sprintf("spec.bootstrap.files[%d].permissions of the Cluster: %s", i, err)}
 		}
-		c.Files = append(c.Files, bootstrap.File{Path: f.Path, Content: f.Content, Mode: uint32(mode)})
+		c.Files = append(c.Files, bootstrap.File{Path: f.Path, Content: f.Content, Mode: mode})
 	}
 	for _, u := range b.Units {
 		c.Units = append(c.Units, bootstrap.Unit{Name: u.Name, Content: u.Content, Enabled: u.Enabled})

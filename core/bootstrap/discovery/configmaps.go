@@ -3,7 +3,10 @@ package discovery
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,8 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxConfigMaps bounds of how many keys the answers are kept.
-const maxConfigMaps = 1024
+// Bounds of what is kept: bytes of data, of which a parsed template takes dozens of times as many,
+// with something for each key; and for how long it is kept when nobody asks for it.
+const (
+	maxKept     = 4 << 20
+	bytesOfAKey = 512
+	keptUnasked = 10 * time.Minute
+)
 
 // dataKey is a key of a ConfigMap.
 type dataKey struct {
@@ -30,27 +38,40 @@ type configMaps[T any] struct {
 	parse func(name dataKey, data map[string]string) (T, error)
 
 	mu    sync.Mutex
-	known map[dataKey]*Answer[T]
+	known map[dataKey]*known[T]
+	// swept is when was last looked for what nobody asks for.
+	swept time.Time
+}
+
+// known is the answer for a key.
+type known[T any] struct {
+	Answer[T]
+	bytes  int
+	wanted time.Time
 }
 
 // read returns what is under a key. A ConfigMap that is not there, or may not be read, is an
 // IncompleteError that begins with where it is named.
 func (c *configMaps[T]) read(ctx context.Context, name dataKey, namedBy string) (T, error) {
-	found, err := c.answer(name).Get(c.clock.Now(), func(*T) (none T, err error) {
+	now := c.clock.Now()
+	answer := c.answer(name, now)
+	found, err := answer.Get(now, func(last *T) (none T, err error) {
 		given := &corev1.ConfigMap{}
 		err = c.live.Get(ctx, name.NamespacedName, given)
 		switch {
-		case apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && last == nil:
+			c.makeRoom(answer, 0)
 			return none, unreadable(namedBy, err)
 		case apierrors.IsForbidden(err):
 			return none, err
 		case err != nil:
 			return none, fmt.Errorf("read ConfigMap %s: %w", name.NamespacedName, err)
 		}
+		c.makeRoom(answer, len(given.Data[name.key]))
 		return c.parse(name, given.Data)
 	})
 	if apierrors.IsForbidden(err) {
-		// There is no answer of before that would hold.
+		// The answer of before holds no longer.
 		return found, unreadable(namedBy, err)
 	}
 	return found, err
@@ -61,16 +82,46 @@ func unreadable(namedBy string, err error) *IncompleteError {
 	return &IncompleteError{Message: fmt.Sprintf("%s: %s", namedBy, err)}
 }
 
-// answer returns the answer for a key.
-func (c *configMaps[T]) answer(name dataKey) *Answer[T] {
+// answer returns the answer for a key. It forgets what nobody has asked for.
+func (c *configMaps[T]) answer(name dataKey, now time.Time) *known[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, is := c.known[name]; is {
-		return known
+	if now.Sub(c.swept) >= kept {
+		c.swept = now
+		maps.DeleteFunc(c.known, func(_ dataKey, k *known[T]) bool { return now.Sub(k.wanted) >= keptUnasked })
 	}
-	if c.known == nil || len(c.known) >= maxConfigMaps {
-		c.known = map[dataKey]*Answer[T]{}
+	if c.known == nil {
+		c.known = map[dataKey]*known[T]{}
 	}
-	c.known[name] = &Answer[T]{}
-	return c.known[name]
+	answer, is := c.known[name]
+	if !is {
+		answer = &known[T]{}
+		c.known[name] = answer
+	}
+	answer.wanted = now
+	return answer
+}
+
+// makeRoom notes how many bytes an answer has from now on. While all have too many, it forgets the
+// others that have not been asked for longest.
+func (c *configMaps[T]) makeRoom(answer *known[T], bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer.bytes = bytes
+	sum := 0
+	for _, k := range c.known {
+		sum += k.bytes + bytesOfAKey
+	}
+	if sum <= maxKept {
+		return
+	}
+	oldestFirst := slices.SortedFunc(maps.Keys(c.known), func(a, b dataKey) int {
+		return c.known[a].wanted.Compare(c.known[b].wanted)
+	})
+	for _, name := range oldestFirst {
+		if sum > maxKept && c.known[name] != answer {
+			sum -= c.known[name].bytes + bytesOfAKey
+			delete(c.known, name)
+		}
+	}
 }

@@ -211,6 +211,36 @@ func TestWhatWasReadHoldsWhileTheAPIServerKnowsNoRights(t *testing.T) {
 	}
 }
 
+// An operator who takes rights away for good is told what is missing, as if there had been none.
+func TestRightsThatAreTakenAwayShow(t *testing.T) {
+	c, ns := newClient(t)
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	put(t, c, configMap("kube-public", "cluster-info", "kubeconfig", clusterInfo), configMap(ns, "templates", "ubuntu", "files: []"))
+	reader := &failing{Reader: c}
+	flags := bootstrap.Config{ClusterDNS: []string{"10.96.0.10"}}
+	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+	templated := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Annotations: map[string]string{clusterv1alpha1.BootstrapTemplatesAnnotation: "templates"},
+	}}
+	templated.Spec.ProviderSpec.Value.OperatingSystem = clusterv1alpha1.OperatingSystemUbuntu
+	ofWorkload := newResolver(reader, clock, flags)
+	ofConfigMaps := New(Options{Flags: flags, Management: c, ConfigMaps: reader, Workload: c, Clock: clock})
+	for range 3 + keptRefused/kept {
+		_, err := ofWorkload.Config(t.Context(), m)
+		_, errTemplated := ofConfigMaps.Config(t.Context(), templated)
+		if reader.forbids && (err != nil || errTemplated != nil) {
+			break
+		}
+		if err != nil || errTemplated != nil {
+			t.Fatal(err, errTemplated)
+		}
+		reader.forbids = true
+		clock.SetTime(clock.Now().Add(kept))
+	}
+	wantIncomplete(t, ofWorkload, m, "unknown is the API server's address")
+	wantIncomplete(t, ofConfigMaps, templated, `annotation cluster.k8s.io/bootstrap-templates: configmaps "templates" is forbidden: no`)
+}
+
 // What ConfigMaps hold is kept in the same way. One that is gone, or wrong, is not.
 func TestLIFE2_WhatConfigMapsHoldIsKept(t *testing.T) {
 	c, ns := newClient(t)
@@ -265,8 +295,12 @@ func TestLIFE2_WhatConfigMapsHoldIsKept(t *testing.T) {
 			if err := c.Delete(t.Context(), changed); err != nil {
 				t.Fatal(err)
 			}
+			clock.SetTime(clock.Now().Add(keptIncomplete - 1))
+			wantIncomplete(t, r, tc.machine, "ConfigMap "+ns+"/"+tc.from.Name)
+			clock.SetTime(clock.Now().Add(1))
 			wantIncomplete(t, r, tc.machine, named+`configmaps "`+tc.from.Name+`" not found`)
 			reader.away = true
+			clock.SetTime(clock.Now().Add(keptIncomplete))
 			defer func() { reader.away = false }()
 			_, err = r.Config(t.Context(), tc.machine)
 			if _, is := errors.AsType[*IncompleteError](err); err == nil || is {

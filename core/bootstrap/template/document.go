@@ -10,11 +10,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bounds: of a document, and of what one content may become.
+// Bounds: of a document and of all that it becomes, of what one content becomes, and of how many
+// files and units there are.
 const (
 	maxDocument = 512 << 10
 	maxContent  = 256 << 10
+	maxContents = 256
 )
+
+var errDocument = fmt.Errorf("the files and units become longer than %d bytes together", maxDocument)
 
 // File is a file as it is rendered.
 type File struct {
@@ -71,6 +75,9 @@ func Parse(text string) (*Document, error) {
 	if len(text) > maxDocument {
 		return nil, fmt.Errorf("has %d bytes, at most %d are possible", len(text), maxDocument)
 	}
+	if err := checkYAML(text); err != nil {
+		return nil, err
+	}
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return nil, err
@@ -80,15 +87,14 @@ func Parse(text string) (*Document, error) {
 	if err = errors.Join(append(strict, err)...); err != nil {
 		return nil, err
 	}
+	if n := len(w.Files) + len(w.Units); n > maxContents {
+		return nil, fmt.Errorf("has %d files and units, at most %d are possible", n, maxContents)
+	}
 	d := &Document{}
 	for i, f := range w.Files {
 		t := fileTemplate{File: File{Path: f.Path, Content: f.Content}}
-		if f.Permissions != "" {
-			mode, err := strconv.ParseUint(f.Permissions, 8, 12)
-			if err != nil {
-				return nil, fmt.Errorf("files[%d] %s: permissions: must be octal, such as 0644", i, f.Path)
-			}
-			t.Mode = uint32(mode)
+		if t.Mode, err = ParseMode(f.Permissions); err != nil {
+			return nil, fmt.Errorf("files[%d] %s: permissions: %w", i, f.Path, err)
 		}
 		if t.body, err = newBody(f.Format, f.Content); err != nil {
 			return nil, fmt.Errorf("files[%d] %s: %w", i, f.Path, err)
@@ -103,6 +109,18 @@ func Parse(text string) (*Document, error) {
 		d.units = append(d.units, t)
 	}
 	return d, nil
+}
+
+// ParseMode reads permissions as they are written, in octal. Of none it is zero.
+func ParseMode(text string) (uint32, error) {
+	if text == "" {
+		return 0, nil
+	}
+	mode, err := strconv.ParseUint(text, 8, 12)
+	if err != nil {
+		return 0, errors.New("must be octal, such as 0644")
+	}
+	return uint32(mode), nil
 }
 
 func newBody(name, content string) (body, error) {
@@ -120,14 +138,15 @@ func newBody(name, content string) (body, error) {
 // Render fills in the document. Values are maps, lists, texts, numbers and truth values. The error
 // names the path of the file or the name of the unit, and tells no value.
 func (d *Document) Render(values map[string]any) (files []File, units []Unit, err error) {
+	left := newBudget()
 	for i, t := range d.files {
-		if t.Content, err = t.body.render(t.Content, values); err != nil {
+		if t.Content, err = t.body.render(t.Content, values, left); err != nil {
 			return nil, nil, fmt.Errorf("files[%d] %s: %w", i, t.Path, err)
 		}
 		files = append(files, t.File)
 	}
 	for i, t := range d.units {
-		if t.Content, err = t.body.render(t.Content, values); err != nil {
+		if t.Content, err = t.body.render(t.Content, values, left); err != nil {
 			return nil, nil, fmt.Errorf("units[%d] %s: %w", i, t.Name, err)
 		}
 		units = append(units, t.Unit)
@@ -135,13 +154,20 @@ func (d *Document) Render(values map[string]any) (files []File, units []Unit, er
 	return files, units, nil
 }
 
-func (b body) render(content string, values map[string]any) (string, error) {
+func (b body) render(content string, values map[string]any, left *budget) (string, error) {
 	if b.tree == nil {
-		return content, nil
+		return content, left.print(len(content))
 	}
-	out, err := evaluate(b.tree, values)
+	out, err := evaluate(b.tree, values, left)
 	if err != nil {
 		return "", err
 	}
-	return out.fill(b.format)
+	filled, quoted, err := out.fill(b.format)
+	if err != nil {
+		return "", err
+	}
+	if err := left.print(len(filled)); err != nil || len(quoted) == 0 {
+		return filled, err
+	}
+	return filled, b.format.check(out.mark(), quoted, filled)
 }

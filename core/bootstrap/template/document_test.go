@@ -2,6 +2,7 @@ package template
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,7 @@ func render(t testing.TB, format, content string, values map[string]any) (string
 	if err != nil {
 		return "", err
 	}
-	return b.render(content, values)
+	return b.render(content, values, newBudget())
 }
 
 func TestLIFE2_ActionsAreQuotedForTheirFormat(t *testing.T) {
@@ -42,6 +43,8 @@ func TestLIFE2_ActionsAreQuotedForTheirFormat(t *testing.T) {
 		"toml, a list":          {"toml", "a = {{ .list }}", "ä", `a = ["\u00E4", "b"]`},
 		"yaml, a text":          {"yaml", "a: {{ .x }}\nb: [1]\n", hostile, "a: \"it's \\\"$(reboot)\\\"\\u000A\"\nb: [1]\n"},
 		"yaml, values":          {"yaml", "a: {{ .list }}\nb: {{ .on }}\n", "\U0001F600", "a: [\"\\U0001F600\", \"b\"]\nb: true\n"},
+		"yaml, one document":    {"yaml", "---\na: {{ .n }}\n...\n", "", "---\na: 7\n...\n"},
+		"yaml, several":         {"yaml", "a: b\n---\nc: d\n", "", "a: b\n---\nc: d\n"},
 		"default":               {"sh", `echo {{ default "other" .none }} {{ default "other" (index .labels "b") }}`, "", "echo 'other' 'other'"},
 		"join, b64enc, indent":  {"sh", `echo {{ join "," .list }} {{ b64enc .x }} {{ indent 2 .x }}`, "a\nb", "echo 'a\nb,b' 'YQpi' '  a\n  b'"},
 		"a variable":            {"sh", `{{ $a := .x }}echo {{ $a }}`, "v", "echo 'v'"},
@@ -96,6 +99,10 @@ func TestLIFE2_MisplacedActionsAreRefused(t *testing.T) {
 		"yaml, in a block":          {"yaml", "a: |\n  {{ .x }}\n"},
 		"yaml, with an anchor":      {"yaml", "a: &a {{ .x }}\nb: *a\n"},
 		"yaml, another document":    {"yaml", "a: b\n---\nc: {{ .x }}\n"},
+		"yaml, one for another":     {"yaml", "a: &x {{ .n }}\nb: *x\n---\n{c: '{{ .x }}', d: e}\n"},
+		"yaml, one for a comment":   {"yaml", "a: &x {{ .n }}\nb: *x\n# {{ .x }}\n"},
+		"yaml, long by aliases":     {"yaml", "a: {{ .x }}\nb: &b " + strings.Repeat("x", maxContent/4) + "\nc: [" + strings.Repeat("*b, ", 9) + "]\nd: {e: *b}\n"},
+		"yaml, text after its end":  {"yaml", "a: {{ .x }}\n...\nb: c\n"},
 		"a map":                     {"yaml", "a: {{ .map }}"},
 		"a key that is not there":   {"sh", "echo {{ .y }}"},
 		"a label that is not there": {"sh", "echo {{ .labels.b }}"},
@@ -144,6 +151,53 @@ func TestLIFE2_WorkIsBounded(t *testing.T) {
 	}
 }
 
+// TestLIFE2_ADocumentHasOneBudget: what no content may do alone, many may not do together.
+func TestLIFE2_ADocumentHasOneBudget(t *testing.T) {
+	given := values("v")
+	given["page"], given["wide"] = strings.Repeat("x", maxContent/2), map[string]string{}
+	for i := range 1000 {
+		given["wide"].(map[string]string)[strconv.Itoa(i)] = ""
+	}
+	many := func(n int, file string) string { return "files:\n" + strings.Repeat("- "+file+"\n", n) }
+	for name, c := range map[string]struct {
+		document string
+		want     error
+	}{
+		"work":          {many(9, "{path: /a, format: sh, content: '{{ range (40000) }}{{ if $ }}{{ end }}{{ end }}'}"), errTooMuch},
+		"sorting":       {many(1, "{path: /a, format: sh, content: '{{ range (2000) }}{{ range $.wide }}{{ break }}{{ end }}{{ end }}'}"), errTooMuch},
+		"bytes":         {many(4, "{path: /a, format: sh, content: 'echo {{ .page }}'}"), errDocument},
+		"bytes as they": {many(1, "{path: /a, content: '"+strings.Repeat("x", maxDocument-1000)+"'}") + many(1, "{path: /b, format: sh, content: 'echo {{ .page }}'}")[len("files:\n"):], errDocument},
+		"half of each":  {many(2, "{path: /a, format: sh, content: '{{ range (40000) }}{{ if $ }}{{ end }}{{ end }}echo {{ .page }}'}"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := Parse(c.document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // each Render has its own
+				if _, _, err := d.Render(given); !errors.Is(err, c.want) {
+					t.Errorf("error %v, want %v", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestLIFE2_MarkersAreFoundAtOnce: a text that holds many is read once, and makes none longer.
+func TestLIFE2_MarkersAreFoundAtOnce(t *testing.T) {
+	for name, text := range map[string]string{
+		"a long one": "MILLWRIGHT" + strings.Repeat("X", maxContent/2),
+		"many":       strings.Repeat("MILLWRIGHT0X MILLWRIGHT1X MILLWRIGHT02X ", 1000),
+		"two in one": "MILLWRIGHTMILLWRIGHT0MILLWRIGHT1",
+	} {
+		var o output
+		_, _ = o.addText([]byte(text)), o.addValue("v")
+		if m := o.mark(); strings.Contains(text, m.prefix) || len(m.markers[0]) > 30 {
+			t.Errorf("%s: the prefix is %.60s", name, m.prefix)
+		}
+	}
+}
+
 func TestLIFE2_UnitsTakeWordsOnly(t *testing.T) {
 	for _, value := range []string{"", "a b", "a\nExecStartPre=/bin/x", `a\`, "$HOME", "a;b", `"a"`, "ä", "#"} {
 		if got, err := render(t, "unit", "[Service]\nExecStart=/bin/x {{ .x }}\n", values(value)); err == nil {
@@ -186,6 +240,9 @@ units:
 		"permissions":        "files: [{path: /a, permissions: rw}]",
 		"colour":             "files: [{path: /a, colour: red}]",
 		"already set":        "files: [{path: /a, path: /b}]",
+		"has 257 files":      "files:\n" + strings.Repeat("- {path: /a}\n", 256) + "units: [{name: a.service}]\n",
+		"by its aliases":     "files:\n- {path: /a, content: &a " + strings.Repeat("x", 1<<16) + "}\n" + strings.Repeat("- {path: /a, content: *a}\n", 9),
+		"first YAML":         "files: []\n---\nunits: []\n",
 		"at most":            "# " + strings.Repeat("x", maxDocument),
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), names) {

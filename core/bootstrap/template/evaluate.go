@@ -13,11 +13,29 @@ type evaluator struct {
 	// variables are those in scope. Of two with one name the last counts.
 	variables []variable
 	output    output
-	// work done: nodes and words evaluated, and bytes that functions took and returned.
-	work int
+	left      *budget
 }
 
-// maxWork bounds how long a content takes, whatever it prints.
+// budget is what is left to all contents of a document together: one of them may use it up.
+type budget struct {
+	// work: nodes and words evaluated, items of lists and maps, and bytes that functions take and
+	// return.
+	work int
+	// bytes printed.
+	bytes int
+}
+
+func newBudget() *budget { return &budget{work: maxWork, bytes: maxDocument} }
+
+// print ends a document that becomes too long.
+func (b *budget) print(bytes int) error {
+	if b.bytes -= bytes; b.bytes < 0 {
+		return errDocument
+	}
+	return nil
+}
+
+// maxWork bounds how long a document takes, whatever it prints.
 const maxWork = 4 * maxContent
 
 var errTooMuch = errors.New("repeats too much, or makes too long texts")
@@ -31,8 +49,8 @@ type variable struct {
 var errBreak, errContinue = errors.New("break"), errors.New("continue")
 
 // evaluate returns what the content prints. An error names the place and tells no value.
-func evaluate(tree *parse.Tree, values map[string]any) (*output, error) {
-	e := &evaluator{tree: tree, variables: []variable{{"$", values}}}
+func evaluate(tree *parse.Tree, values map[string]any, left *budget) (*output, error) {
+	e := &evaluator{tree: tree, variables: []variable{{"$", values}}, left: left}
 	return &e.output, e.list(values, tree.Root)
 }
 
@@ -44,7 +62,7 @@ func (e *evaluator) fail(at parse.Node, format string, arguments ...any) error {
 
 // spend ends what does too much.
 func (e *evaluator) spend(work int) error {
-	if e.work += work; e.work > maxWork {
+	if e.left.work -= work; e.left.work < 0 {
 		return errTooMuch
 	}
 	return nil
@@ -111,6 +129,10 @@ func (e *evaluator) loop(dot any, n *parse.RangeNode) error {
 	defer e.forget(len(e.variables))
 	value, err := e.pipeline(dot, n.Pipe)
 	if err != nil {
+		return err
+	}
+	// The keys of a map are sorted, also for a range that breaks at the first.
+	if err := e.spend(lengthOf(value)); err != nil {
 		return err
 	}
 	items, err := itemsOf(value, len(n.Pipe.Decl))

@@ -207,7 +207,7 @@ func evaluated(content string, values map[string]any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := evaluate(tree, values)
+	out, err := evaluate(tree, values, newBudget())
 	if err != nil {
 		return "", err
 	}

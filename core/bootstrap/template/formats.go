@@ -10,7 +10,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/unit"
 	"github.com/pelletier/go-toml/v2"
-	"sigs.k8s.io/yaml"
 )
 
 // format is how values are written into one kind of text.
@@ -26,7 +25,7 @@ var formats = map[string]format{
 	"sh":   {quote: quoteShell, check: checkShell},
 	"unit": {quote: quoteUnit, check: checkUnit},
 	"toml": {quote: quoteData, check: checkTree(func(text string, into *any) error { return toml.Unmarshal([]byte(text), into) })},
-	"yaml": {quote: quoteData, check: checkTree(func(text string, into *any) error { return yaml.UnmarshalStrict([]byte(text), into) })},
+	"yaml": {quote: quoteData, check: checkTree(func(text string, into *any) error { return readYAML(text, into) })},
 }
 
 // quoteData writes a value as YAML and TOML both read it: JSON, of which texts have no character
@@ -90,31 +89,37 @@ func checkTree(read func(string, *any) error) func(marked, []string, string) err
 		for i, marker := range m.markers {
 			texts[i] = `"` + marker + `"`
 		}
-		if err := read(m.with(texts), &want); err != nil {
+		err := read(m.with(texts), &want)
+		if errors.Is(err, errSecond) || errors.Is(err, errAliases) {
+			return err
+		}
+		if err != nil {
 			// Its words may hold a part of the text.
 			return errors.New("is not of its format, or an action stands within quotes")
 		}
 		if err := read(filled, &got); err != nil {
 			return errMisplaced
 		}
-		found := 0
-		want, err := m.replace(want, &found)
-		if err != nil {
+		found := make([]int, len(m.markers))
+		if want, err = m.replace(want, found); err != nil {
 			return err
 		}
-		if found != len(m.values) || normal(want) != normal(got) {
+		// An alias of YAML has a marker twice; of another nothing is seen in a comment.
+		isOther := func(times int) bool { return times != 1 }
+		if slices.ContainsFunc(found, isOther) || normal(want) != normal(got) {
 			return errMisplaced
 		}
 		return nil
 	}
 }
 
-// replace returns a tree with values for its markers, each of which must be a value by itself.
-func (m marked) replace(tree any, found *int) (any, error) {
+// replace returns a tree with values for its markers, each of which must be a value by itself. It
+// counts how often it finds each.
+func (m marked) replace(tree any, found []int) (any, error) {
 	switch t := tree.(type) {
 	case string:
 		if i, is := slices.BinarySearch(m.markers, t); is {
-			*found++
+			found[i]++
 			return m.values[i], nil
 		}
 		if strings.Contains(t, m.prefix) {

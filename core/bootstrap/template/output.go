@@ -3,6 +3,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -51,23 +52,20 @@ func (o *output) with(words []string) string {
 	return b.String()
 }
 
-// fill returns the output with values as the format quotes them, if each stands where one may.
-func (o *output) fill(f format) (string, error) {
-	quoted, size := make([]string, len(o.values)), o.size
+// fill returns the output with values as the format quotes them, and these. Whether each stands
+// where one may, the format's check says.
+func (o *output) fill(f format) (filled string, quoted []string, err error) {
+	quoted = make([]string, len(o.values))
+	size := o.size
 	for i, value := range o.values {
-		var err error
 		if quoted[i], err = f.quote(value); err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if size += len(quoted[i]); size > maxContent {
-			return "", errTooLong
+			return "", nil, errTooLong
 		}
 	}
-	filled := o.with(quoted)
-	if len(o.values) == 0 {
-		return filled, nil
-	}
-	return filled, f.check(o.mark(), quoted, filled)
+	return o.with(quoted), quoted, nil
 }
 
 // marked is an output with a marker of letters and digits for each value. Formats look where those
@@ -80,11 +78,23 @@ type marked struct {
 	markers []string
 }
 
+// mark reads the texts once, however many markers they try to forge.
 func (o *output) mark() marked {
-	m := marked{output: o, prefix: "MILLWRIGHT", markers: make([]string, len(o.values))}
-	for text := strings.Join(append(o.before, o.tail.String()), " "); strings.Contains(text, m.prefix); {
-		m.prefix += "X"
+	const name = "MILLWRIGHT"
+	taken := map[string]bool{}
+	for text := strings.Join(append(o.before, o.tail.String()), " "); ; {
+		_, rest, found := strings.Cut(text, name)
+		if !found {
+			break
+		}
+		text = strings.TrimLeft(rest, "0123456789")
+		taken[rest[:len(rest)-len(text)]] = true
 	}
+	free := 0
+	for taken[strconv.Itoa(free)] {
+		free++
+	}
+	m := marked{output: o, prefix: fmt.Sprintf("%s%dX", name, free), markers: make([]string, len(o.values))}
 	for i := range m.markers {
 		m.markers[i] = fmt.Sprintf("%s%05dZ", m.prefix, i)
 	}

@@ -20,11 +20,12 @@ func isTrue(value any) bool {
 	return v.IsValid() && !v.IsZero()
 }
 
-// lengthOf is how long the texts among the values are.
+// lengthOf is how long the texts, lists and maps among the values are together.
 func lengthOf(values ...any) (length int) {
 	for _, value := range values {
-		if text, is := value.(string); is {
-			length += len(text)
+		switch v := reflect.ValueOf(value); v.Kind() {
+		case reflect.String, reflect.Slice, reflect.Map:
+			length += v.Len()
 		}
 	}
 	return length
