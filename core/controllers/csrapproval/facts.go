@@ -168,18 +168,20 @@ func (f factReader) readToken(
 	if err != nil || m == nil || ptr.Deref(m.Spec.MachineUID, "") != t.Owner.UID {
 		return nil, err
 	}
+	facts.NameTakenBy, err = f.nameTakenBy(ctx, m)
+	return m, err
+}
+
+// nameTakenBy names another Machine that had the Machine's name first; empty for none.
+func (f factReader) nameTakenBy(ctx context.Context, m *clusterv1alpha1.Machine) (string, error) {
 	named, err := f.named(ctx, m.Name)
-	if err != nil {
-		return nil, err
-	}
 	for i := range named {
 		other := &named[i]
 		if other.UID != m.UID && other.DeletionTimestamp.IsZero() && (hasNodeOfName(other) || isOlder(other, m)) {
-			facts.NameTakenBy = client.ObjectKeyFromObject(other).String()
-			break
+			return client.ObjectKeyFromObject(other).String(), nil
 		}
 	}
-	return m, nil
+	return "", err
 }
 
 // hasNodeOfName says whether the Machine's status names a Node that has its name. That one may be
