@@ -140,8 +140,8 @@ func (f factReader) machine(ctx context.Context, key types.NamespacedName) (*clu
 }
 
 // readToken adds to the facts what there is to know of the token that a first request was made
-// with. It returns the token's Machine; nil where that is gone. subject, the Machine of the name that
-// is asked for, is nearly always the same, and not read again.
+// with. It returns the token's Machine; nil where that is gone. subject, the Machine of the name
+// that is asked for, is nearly always the same, and not read again.
 func (f factReader) readToken(
 	ctx context.Context, object *certificatesv1.CertificateSigningRequest, r csr.Request, subject *clusterv1alpha1.Machine, facts *csr.Facts,
 ) (*clusterv1alpha1.Machine, error) {
