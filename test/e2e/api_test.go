@@ -26,15 +26,19 @@ func TestAPI1_SeedAppliesUnchanged(t *testing.T) {
 	u.namespace = "kube-system"
 	u.apply(string(manifest))
 	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonDriverNotFound, `"openstack"`)
-	if n := len(u.machines()); n != 2 {
-		t.Errorf("there are %d machines, want 2", n)
-	}
 	// It is of 2024, and so is its kubelet.
-	for _, m := range u.machines() {
-		if text := words(m.Status.Conditions); !strings.Contains(text, clusterv1alpha1.ReasonKubeletTooOld) || !strings.Contains(text, "1.30.3") {
-			t.Errorf("machine %s does not warn of its old kubelet%s", m.Name, text)
+	eventually(t, "both Machines to warn of their old kubelet", func(context.Context) error {
+		machines := u.machines()
+		if len(machines) != 2 {
+			return fmt.Errorf("there are %d", len(machines))
 		}
-	}
+		for _, m := range machines {
+			if text := words(m.Status.Conditions); !strings.Contains(text, clusterv1alpha1.ReasonKubeletTooOld) || !strings.Contains(text, "1.30.3") {
+				return fmt.Errorf("machine %s does not%s", m.Name, text)
+			}
+		}
+		return nil
+	})
 }
 
 // A kubelet that is newer than the API server gets no VM, and the Machine says what to use.
