@@ -37,13 +37,19 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 			u.apply(deployment("fleet", fleet, nil))
 			if tc.held {
 				u.awaitRunning(fleet)
-				// The cloud answers nobody meanwhile: were one failure listed alone, that machine
-				// would be replaced, and rightly so.
-				held := u.inject(&backendv1alpha1.Fault{Match: &backendv1alpha1.FaultMatch{}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD})
+				// The set is paused meanwhile. A failure that is seen 5 s before the others has its
+				// machine replaced, and rightly so.
+				u.kubectl("annotate", "machineset", "--all", clusterv1alpha1.PausedAnnotation+"=")
 				for _, m := range u.machines()[:tc.failed] {
 					u.change(*m.Spec.ProviderID, backendv1alpha1.VMChange_VM_CHANGE_FAIL)
 				}
-				u.removeFaults(held)
+				eventually(t, "all of them to be Failed", func(context.Context) error {
+					if n := len(u.failed()); n != tc.failed {
+						return fmt.Errorf("%d are", n)
+					}
+					return nil
+				})
+				u.kubectl("annotate", "machineset", "--all", clusterv1alpha1.PausedAnnotation+"-")
 				u.awaitSet(t, "RemediationAllowed to be False", func(set *clusterv1alpha1.MachineSet) bool {
 					c := meta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
 					return c != nil && c.Status == metav1.ConditionFalse && c.Reason == clusterv1alpha1.ReasonTooManyUnhealthy &&
