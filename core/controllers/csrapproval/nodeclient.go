@@ -25,7 +25,7 @@ type nodeClientCheck struct {
 	log       logr.Logger
 }
 
-// askInterval is how often is asked what could not be told.
+// askInterval is the time between two questions while there is no answer.
 const askInterval = time.Minute
 
 // Start asks until there is an answer or ctx ends.
