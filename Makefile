@@ -17,8 +17,8 @@ TOOLS := $(BIN)/tools
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 
-# The modules whose tests run whole clusters: never cached. test/e2e takes longer than all their other packages together, and waits more than it
-# works: its tests run in three groups beside each other, these two and the rest.
+# The modules whose tests run whole clusters: never cached. test/e2e waits more than it
+# works: its tests run in three groups, these two and the rest, beside all other packages.
 E2E_MODULES  := localcluster test
 DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11|OpenStack
 SAFETY_TESTS := TestSAFE|TestSET
@@ -84,12 +84,13 @@ unit: build ## Run the tests of packages; some start an API server.
 
 .PHONY: e2e
 e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
-	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); beside=(); \
-	  ( code=0; $(GOTEST) -count=1 -p 1 -timeout 40m -skip '$(SLOW_TESTS)' $$others || code=$$?; \
-	    $(GOTEST) -count=1 -timeout 40m -run '$(SAFETY_TESTS)' -skip '$(DRIVER_TESTS)' ./test/e2e || code=$$?; exit $$code ) & beside+=($$!); \
-	  $(GOTEST) -count=1 -timeout 40m -run '$(DRIVER_TESTS)' ./test/e2e & beside+=($$!); \
-	  code=0; $(GOTEST) -count=1 -timeout 40m -skip '$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e || code=$$?; \
-	  for pid in "$${beside[@]}"; do wait $$pid || code=$$?; done; exit $$code
+	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
+	  group() { $(GOTEST) -count=1 -timeout 40m "$$@"; }; groups=(); \
+	  group -p 1 -skip '$(SLOW_TESTS)' $$others & groups+=($$!); \
+	  group -run '$(DRIVER_TESTS)' ./test/e2e & groups+=($$!); \
+	  group -run '$(SAFETY_TESTS)' -skip '$(DRIVER_TESTS)' ./test/e2e & groups+=($$!); \
+	  group -skip '$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e & groups+=($$!); \
+	  code=0; for pid in "$${groups[@]}"; do wait $$pid || code=$$?; done; exit $$code
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
