@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -48,17 +49,24 @@ func (r *Resolver) applyCluster(ctx context.Context, c *bootstrap.Config, owner 
 			c.RegistryMirrors[host] = mirrors
 		}
 	}
-	if len(b.StartupTaints) > 0 {
-		c.StartupTaints = nil
-		for _, t := range b.StartupTaints {
-			c.StartupTaints = append(c.StartupTaints, t.NodeTaint())
-		}
-	}
+	c.StartupTaints = r.startupTaints(owner)
 	c.BlockMetadata = c.BlockMetadata || b.BlockMetadata
 	if err := applyFiles(c, b); err != nil {
 		return err
 	}
 	return r.applyArtifacts(ctx, c, owner)
+}
+
+// startupTaints returns what the Cluster says, or else the flags. The Cluster may be nil.
+func (r *Resolver) startupTaints(owner *clusterv1alpha1.Cluster) []corev1.Taint {
+	if owner == nil || owner.Spec.Bootstrap == nil || len(owner.Spec.Bootstrap.StartupTaints) == 0 {
+		return r.o.Flags.StartupTaints
+	}
+	var taints []corev1.Taint
+	for _, t := range owner.Spec.Bootstrap.StartupTaints {
+		taints = append(taints, t.NodeTaint())
+	}
+	return taints
 }
 
 // applyFiles takes over the files and units.

@@ -3,11 +3,13 @@ package discovery
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,15 +64,11 @@ func New(o Options) *Resolver {
 func (r *Resolver) Config(ctx context.Context, m *clusterv1alpha1.Machine) (bootstrap.Config, error) {
 	c := r.o.Flags
 	templates := m.Annotations[clusterv1alpha1.BootstrapTemplatesAnnotation]
-	if ref := m.Spec.ClusterRef; ref != nil {
-		owner := &clusterv1alpha1.Cluster{}
-		err := r.o.Management.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: ref.Name}, owner)
-		if apierrors.IsNotFound(err) {
-			return c, &IncompleteError{Message: fmt.Sprintf("spec.clusterRef: there is no Cluster %s", ref.Name)}
-		}
-		if err != nil {
-			return c, fmt.Errorf("read Cluster %s: %w", ref.Name, err)
-		}
+	owner, err := r.owner(ctx, m)
+	if err != nil {
+		return c, err
+	}
+	if owner != nil {
 		if err := r.applyCluster(ctx, &c, owner); err != nil {
 			return c, err
 		}
@@ -96,6 +94,33 @@ func (r *Resolver) Config(ctx context.Context, m *clusterv1alpha1.Machine) (boot
 		return c, err
 	}
 	return c, found.complete(&c)
+}
+
+// StartupTaints returns the StartupTaints of the machine's configuration. Nothing is discovered for
+// them. Where the Cluster does not exist, they are the operator's.
+func (r *Resolver) StartupTaints(ctx context.Context, m *clusterv1alpha1.Machine) ([]corev1.Taint, error) {
+	owner, err := r.owner(ctx, m)
+	if _, incomplete := errors.AsType[*IncompleteError](err); err != nil && !incomplete {
+		return nil, err
+	}
+	return r.startupTaints(owner), nil
+}
+
+// owner returns the Cluster that the machine refers to, nil for none.
+func (r *Resolver) owner(ctx context.Context, m *clusterv1alpha1.Machine) (*clusterv1alpha1.Cluster, error) {
+	ref := m.Spec.ClusterRef
+	if ref == nil {
+		return nil, nil
+	}
+	owner := &clusterv1alpha1.Cluster{}
+	err := r.o.Management.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: ref.Name}, owner)
+	if apierrors.IsNotFound(err) {
+		return nil, &IncompleteError{Message: fmt.Sprintf("spec.clusterRef: there is no Cluster %s", ref.Name)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Cluster %s: %w", ref.Name, err)
+	}
+	return owner, nil
 }
 
 // isComplete says whether nothing is left to be discovered.

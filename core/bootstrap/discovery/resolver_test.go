@@ -186,6 +186,39 @@ func TestWhatWasReadHoldsWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
+// A Machine that runs is looked at with its start-up taints. They are known without another API
+// server, and where the Cluster is not there.
+func TestLIFE5_StartupTaintsNeedNoDiscovery(t *testing.T) {
+	c, ns := newClient(t)
+	of := func(key string) []corev1.Taint {
+		return []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	for name, says := range map[string]*clusterv1alpha1.ClusterBootstrap{
+		"bare": nil, "silent": {}, "own": {StartupTaints: []clusterv1alpha1.Taint{{Key: "cluster", Effect: corev1.TaintEffectNoSchedule}}},
+	} {
+		put(t, c, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: clusterv1alpha1.ClusterSpec{Bootstrap: says}})
+	}
+	r := New(Options{
+		Flags: bootstrap.Config{StartupTaints: of("flag")}, Management: c,
+		ConfigMaps: &failing{away: true}, Workload: &failing{away: true}, Clock: testingclock.NewFakePassiveClock(time.Now()),
+	})
+	for ref, want := range map[string]string{"": "flag", "bare": "flag", "silent": "flag", "missing": "flag", "own": "cluster"} {
+		m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}
+		if ref != "" {
+			m.Spec.ClusterRef = &clusterv1alpha1.LocalReference{Name: ref}
+		}
+		got, err := r.StartupTaints(t.Context(), m)
+		if diff := cmp.Diff(of(want), got); diff != "" || err != nil {
+			t.Errorf("with Cluster %q: %v (-want +got):\n%s", ref, err, diff)
+		}
+	}
+	r.o.Management = &failing{away: true}
+	m := &clusterv1alpha1.Machine{Spec: clusterv1alpha1.MachineSpec{ClusterRef: &clusterv1alpha1.LocalReference{Name: "own"}}}
+	if got, err := r.StartupTaints(t.Context(), m); err == nil {
+		t.Errorf("where the Cluster cannot be read: %v, and no error", got)
+	}
+}
+
 // An API server that has just started forbids everything for a moment. Machines that are made then
 // join as they did before, not by the next best address.
 func TestWhatWasReadHoldsWhileTheAPIServerKnowsNoRights(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	serverversion "k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
@@ -67,9 +68,11 @@ func (r *reconciler) checkBootstrap(ctx context.Context, s *machineScope) error 
 }
 
 // BootstrapConfigs finds what user data needs besides the Machine. A discovery.IncompleteError is
-// shown to the user; after any other error it is asked again.
+// shown to the user; after any other error it is asked again. Each reconcile asks for the start-up
+// taints, which are part of the Config: those of a Machine that runs wait for no other API server.
 type BootstrapConfigs interface {
 	Config(context.Context, *clusterv1alpha1.Machine) (bootstrap.Config, error)
+	StartupTaints(context.Context, *clusterv1alpha1.Machine) ([]corev1.Taint, error)
 }
 
 // userData renders the user data of Machines. What the user has to mend becomes the state's

@@ -2,14 +2,12 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
 	"github.com/millwright-dev/millwright/core/daemonsets"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
@@ -34,11 +32,7 @@ func (u userData) startupTaints(ctx context.Context, m *clusterv1alpha1.Machine)
 	if !m.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	config, err := u.configs.Config(ctx, m)
-	if _, incomplete := errors.AsType[*discovery.IncompleteError](err); err != nil && !incomplete {
-		return nil, err
-	}
-	return config.StartupTaints, nil
+	return u.configs.StartupTaints(ctx, m)
 }
 
 // withoutTaints returns taints without those that are also among others, by key and effect.

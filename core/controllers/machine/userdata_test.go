@@ -209,7 +209,7 @@ func (s secretless) Get(_ context.Context, key client.ObjectKey, _ client.Object
 }
 
 // incomplete is a configuration that something is missing from.
-type incomplete struct{}
+type incomplete struct{ BootstrapConfigs }
 
 func (incomplete) Config(context.Context, *clusterv1alpha1.Machine) (bootstrap.Config, error) {
 	return bootstrap.Config{}, &discovery.IncompleteError{Message: "the API server's CA is missing"}
