@@ -46,6 +46,9 @@ func run(args []string) error {
 		debug.SetGCPercent(garbagePercent)
 	}
 	limitMemory(log, memlimit.FromCgroup)
+	if err := useSmallerBuffers(); err != nil {
+		return err
+	}
 	config, err := restConfig(settings.kubeconfig)
 	if err != nil {
 		return err

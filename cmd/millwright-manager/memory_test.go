@@ -9,7 +9,19 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc/mem"
 )
+
+func TestABufferIsNotMuchLargerThanItsMessage(t *testing.T) {
+	if err := useSmallerBuffers(); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{33 << 10, 100 << 10, 500 << 10} {
+		if buffer := mem.DefaultBufferPool().Get(size); cap(*buffer) > 2*size {
+			t.Errorf("a message of %d bytes has a buffer of %d", size, cap(*buffer))
+		}
+	}
+}
 
 func TestMemoryIsLimitedByTheCgroup(t *testing.T) {
 	failed := func() (uint64, error) { return 0, errors.New("no such file") }
