@@ -2,13 +2,13 @@ package bootstrap
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"regexp"
 	"strings"
 
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
-	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -32,7 +32,7 @@ func bootstrapKubeconfig(server, token string) (File, error) {
 		return File{}, fmt.Errorf("the bootstrap token must have the form of abcdef.0123456789abcdef")
 	}
 	const name, user = "cluster", "bootstrap"
-	content, err := yaml.Marshal(clientcmdv1.Config{
+	encoded, err := json.Marshal(clientcmdv1.Config{
 		APIVersion:     "v1",
 		Kind:           "Config",
 		Clusters:       []clientcmdv1.NamedCluster{{Name: name, Cluster: clientcmdv1.Cluster{Server: server, CertificateAuthority: caPath}}},
@@ -40,6 +40,10 @@ func bootstrapKubeconfig(server, token string) (File, error) {
 		Contexts:       []clientcmdv1.NamedContext{{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: user}}},
 		CurrentContext: name,
 	})
+	var content []byte
+	if err == nil {
+		content, err = jsonToYAML(encoded)
+	}
 	if err != nil {
 		return File{}, fmt.Errorf("encode %s: %w", kubeconfigPath, err)
 	}

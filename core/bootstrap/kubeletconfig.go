@@ -51,6 +51,9 @@ func kubeletConfiguration(m *clusterv1alpha1.Machine, c Config) ([]byte, error) 
 
 // readKubeletConfiguration reads a KubeletConfiguration, as strictly as the kubelet does.
 func readKubeletConfiguration(data []byte) (map[string]any, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
 	encoded, err := yaml.YAMLToJSONStrict(data)
 	if err == nil {
 		err = decodeStrictly(encoded, &kubeletv1beta1.KubeletConfiguration{})
