@@ -24,7 +24,7 @@ type Options struct {
 	// they register Nodes at once.
 	Join bool
 	// Profiles is a folder; empty means none. It gets CPU profiles of the manager of 2 s in each
-	// phase, its heap when idle, and the API server's metrics after each phase.
+	// phase, and after it the manager's heap and the API server's metrics.
 	Profiles string
 	// ManagerArgs are added to the manager's command line.
 	ManagerArgs []string

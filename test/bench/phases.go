@@ -106,7 +106,7 @@ func (r *run) phase(ctx context.Context, p phase) (window, error) {
 		WritesLimit: p.writes, PeakLimit: p.peak, CoreWrites: map[string]int{},
 	}
 	result.MillisecondsPerMachine = round(1000*result.Seconds/float64(result.Machines), 2)
-	if err := errors.Join(profile(), r.saveServerMetrics(ctx, p.name)); err != nil {
+	if err := errors.Join(profile(), r.saveProfile(ctx, p.name, "heap"), r.saveServerMetrics(ctx, p.name)); err != nil {
 		return window{}, err
 	}
 	if err := r.settle(ctx); err != nil {

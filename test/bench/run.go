@@ -222,7 +222,7 @@ func (r *run) idle(ctx context.Context) error {
 	r.report.IdleWritesPerMinute = round(float64(writes)/idle.Minutes(), 1)
 	r.report.IdleCPUPercent = round(100*used/idle.Seconds(), 2)
 	r.report.IdleSeconds = idle.Seconds()
-	return r.saveProfile(ctx, "idle", "heap")
+	return nil
 }
 
 func wait(ctx context.Context, d time.Duration) error {
