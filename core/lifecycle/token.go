@@ -7,31 +7,31 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// The bootstrap token of a machine is minted with its first create, and goes with each later one: a
-// VM whose create had no answer has it. Another one is minted only once the driver has said that
-// there is no VM. controllers/machine reads and writes the Secret. Here is when: the token lasts
-// until the Node is there, and goes then, or with the machine. A VM whose token is lost can never
-// join, unless its kubelet has its certificate already.
+// A bootstrap token is minted with a machine's first create. Each later create sends the same one,
+// because a VM whose create had no answer has it. Another is minted only once the driver has said
+// that there is no VM. The token is deleted once the Node is there, before the machine is Running,
+// or with the machine. A VM whose token is lost can never join, unless its kubelet has its
+// certificate already. controllers/machine reads and writes the Secret.
 
 // tokenRecheck is how often the token of a VM that has yet to join is read. Nobody watches Secrets.
 const tokenRecheck = time.Minute
 
 // TokenState says what became of a machine's bootstrap token.
-type TokenState int
+type TokenState string
 
 // The states.
 const (
 	// TokenPending: no token has gone with a create.
-	TokenPending TokenState = iota
+	TokenPending TokenState = "Pending"
 	// TokenNotNeeded: the machine's user data has no place for a token, and there is none.
-	TokenNotNeeded
+	TokenNotNeeded TokenState = "NotNeeded"
 	// TokenSent: a token went with the machine's creates, or may have, and is there for all that is
 	// known.
-	TokenSent
+	TokenSent TokenState = "Sent"
 	// TokenLost: such a token is gone, and not because it has served.
-	TokenLost
+	TokenLost TokenState = "Lost"
 	// TokenDeleted: it has served. The machine has had its Node.
-	TokenDeleted
+	TokenDeleted TokenState = "Deleted"
 )
 
 // TokenState returns what became of the token, by what this process knows of it and by what
@@ -67,8 +67,8 @@ func decideToken(s State, d decision) (decision, bool) {
 	return d.fail()
 }
 
-// keepToken has the token of a VM that may have yet to join read, and extended in time. The token
-// of a VM that is known is read each minute as well.
+// keepToken asks for the token to be read, and extended in time, while there may be a VM that has
+// yet to join. Once the VM is known, the token is read each minute.
 func keepToken(s State, d decision) (decision, bool) {
 	due := s.Token.RenewAt
 	switch {
@@ -109,9 +109,9 @@ func isShutOut(s State) bool {
 	return s.TokenState() == TokenLost && s.Confirmed() && s.Node.Match == NodeNone && progress.Message != "" && !progress.Approved
 }
 
-// awaitNoInstance keeps a create from being repeated whose token is lost, until the driver says
-// that there is no VM. The create gets another token then. Of a VM that is there the next steps say
-// what becomes.
+// awaitNoInstance holds back the next create of a machine whose token is lost, until the driver
+// says that there is no VM. The create then gets another token. If there is a VM, the next parts
+// decide what becomes of it.
 func awaitNoInstance(s State, d decision) (decision, bool) {
 	if s.TokenState() != TokenLost {
 		return d, false

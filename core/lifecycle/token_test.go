@@ -288,7 +288,7 @@ func TestTokenState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := given(c.given).TokenState(); got != c.want {
-				t.Errorf("state %d, want %d", got, c.want)
+				t.Errorf("state %s, want %s", got, c.want)
 			}
 		})
 	}
