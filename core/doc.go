@@ -16,13 +16,17 @@
 //	foreign          how another system marks the objects that it works on
 //	instance         what is known of a VM, what came of a call, how it failed, and how long to
 //	                 wait then
-//	driver/limiter   whose turn it is to call a driver
-//	bootstrap/token  the bootstrap token of a machine: its id, its Secret, how long it lasts
-//	bootstrap/csr    which certificates a machine's kubelet may have
+//	driver/limiter   whose turn it is to call a driver: a slot of the driver, and the circuit
+//	                 breaker of an account
+//	bootstrap/token  the bootstrap token of a machine: its id, its Secret, how long it lasts;
+//	                 lifecycle/token.go decides when it is minted and deleted
+//	bootstrap/csr    which certificates a machine's kubelet may have: rules.go has the rules of
+//	                 each kind of request, form.go those of all
 //
 // The packages that do I/O for them:
 //
-//	driver             the client of drivers: deadlines, one mutating call per uid
+//	driver             the client of drivers: deadlines, one mutating call per uid; mutation.go
+//	                   says under Reserve what may hold a call back
 //	driver/connection  keeps a driver connected: handshake, capabilities, probes
 //	driver/poller      polls VMs, one by one or by lists
 //	driver/wire        requests of the contract, and what core makes of answers and errors
@@ -34,7 +38,8 @@
 //	              cluster of the Nodes
 //	bootstrap/template   files and units that operators write as templates, and how values are
 //	              quoted there
-//	drain         cordon and evict
+//	drain         cordon and evict; lifecycle/drain.go shows in the condition Drained what
+//	              blocks it
 //	daemonsets    which critical DaemonSets a Node still waits for
 //	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the
 //	              name of a Machine is used up
@@ -64,7 +69,9 @@
 //
 // To follow a Machine: controllers/machineset creates it, controllers/machine observes it,
 // lifecycle.Next says what is next, driver makes the call, and the answer wakes controllers/machine
-// again.
+// again. To follow an error of a driver: driver/wire/classify.go gives it a class,
+// instance/backoff.go the wait until the next call, lifecycle/create.go and lifecycle/delete.go
+// what the Machine shows.
 //
 // No package here knows a provider by name; differences are capabilities that a driver declares.
 package core

@@ -14,7 +14,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// kubeletFiles are how the kubelet is set up.
+// kubeletFiles returns the files that configure the kubelet.
 func kubeletFiles(m *clusterv1alpha1.Machine, c Config) ([]File, error) {
 	args, err := kubeletArgs(m, c)
 	if err != nil {

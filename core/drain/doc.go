@@ -11,6 +11,11 @@
 //   - those that are terminating are waited for. Whoever calls decides when nobody is there any
 //     more to end them.
 //
+// Two things block an eviction. PodDisruptionBudgets may forbid it for now (Progress.Blocked). Or
+// the API server refuses it for another reason, as in a namespace that is terminating
+// (Progress.Refused). core/lifecycle/drain.go shows both in the condition Drained, and ends a drain
+// that takes too long.
+//
 // Pods are read from the API server with each pass, for this one Node. The API server answers from
 // its cache, and once more for certain when nothing seems left.
 package drain

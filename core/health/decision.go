@@ -87,8 +87,8 @@ type Verdict struct {
 }
 
 // Decide says which failed Machines may be replaced now. The newest goes first: where whatever
-// takes its place fails as well, those of before are left as they are. That a Machine on its way
-// out has failed is not to be seen any more, so whatever is missing counts as a replacement.
+// takes its place fails as well, those of before are left as they are. A Machine that is being
+// deleted no longer shows that it has failed. So whatever is missing counts as a replacement.
 func Decide(s State) Verdict {
 	failed := s.failed()
 	if len(failed) == 0 {

@@ -6,8 +6,8 @@
 // A single machine that fails is replaced. Many that fail at once have a common cause: a cloud, a
 // network or an API server that is in trouble. Replacing them would help nobody, and would delete
 // machines that come back by themselves. So while more than Limits.MaxUnhealthy of all Machines are
-// unhealthy, nothing is replaced anywhere. Of the fleet count the Machines that should be healthy:
-// see Signs.Standing.
+// unhealthy, nothing is replaced anywhere: that is a meltdown, see Fleet.Meltdown. Of the fleet
+// count the Machines that should be healthy: see Signs.Standing.
 //
 // A fleet does not fall ill at one instant, though its cause is one: what has failed is replaced
 // Limits.Settle later at the soonest, when those that share its fate have shown.

@@ -27,7 +27,8 @@ const (
 	Conflict Class = "Conflict"
 	// Credentials: refused or lacking a permission. Not the machine's fault: never remediate.
 	Credentials Class = "Credentials"
-	// Quota of the account is used up: slow retry.
+	// Quota of the account is used up. The machine shows it and tries again, slowly; others of the
+	// account wait at its circuit breaker. Nothing is replaced.
 	Quota Class = "Quota"
 	// Capacity: the cloud has no room.
 	Capacity Class = "Capacity"

@@ -159,12 +159,10 @@ func decideRemoveNode(s State, d decision) (decision, bool) {
 	return d.act(RemoveNode)
 }
 
-// decideRelease ends the machine. It comes to this when the drain is over: done, timed out, the
-// Node unreachable, none to drain, or in conflict. Nothing is left in the cloud then, or can be, or
-// the machine is forgotten and what it leaves behind stands in its status. The Node is gone, but
-// for Nodes in conflict, which are left alone. Forgotten means that the forget annotation holds the
-// machine's own uid (isForgotten). A machine that is paused, or another system's, does not get
-// here.
+// decideRelease ends the machine. By then its drain is over: done, timed out, the Node unreachable,
+// none to drain, or in conflict. Nothing of it is left in the cloud or can come, or it is forgotten
+// (see isForgotten) and its status says what it leaves behind. Its Node is gone; Nodes in conflict
+// are left alone. A machine that is paused, or another system's, does not get here.
 func decideRelease(s State, d decision) (decision, bool) {
 	message := "Nothing of the machine is left."
 	if left := s.Machine.Status.leftovers(); s.Machine.Forgotten && left != "" {

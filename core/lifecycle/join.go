@@ -140,11 +140,11 @@ func decideSync(s State, d decision) (decision, bool) {
 }
 
 // checkStartup fails a machine that did not get its Node in time; true when it does, or asks for
-// the console before. Else it sees to it that it is noticed when the time is over. The time counts
-// while the clock of the cloud runs and the last poll found the VM; with needsRunning, a VM that
-// runs. It is asked here and, while
-// the VM does not run yet, in awaitRunning. Where no Node fits, controllers/machine looks for it in
-// the API server before it writes the failure (confirmNoNode).
+// the console before. Else it sees to it that it is noticed when the time is over. The time is
+// spec.nodeStartupTimeout, else the manager's --node-startup-timeout. It counts while the clock of
+// the cloud runs and the last poll found the VM; with needsRunning, a VM that runs. While the VM
+// does not run yet, awaitRunning asks. Where no Node fits, controllers/machine looks for it in the
+// API server before it writes the failure (confirmNoNode).
 func checkStartup(s State, d decision, needsRunning bool) (decision, bool) {
 	limit := s.Machine.StartupTimeout
 	if limit <= 0 {

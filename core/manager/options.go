@@ -111,7 +111,7 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// validate names the flag that is wrong.
+// validate returns an error that names each flag that is wrong.
 func (l LeaderElection) validate() error {
 	var errs []error
 	if l.Namespace == "" {

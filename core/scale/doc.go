@@ -11,7 +11,7 @@
 //
 // Whoever decides how large the sets of a MachineDeployment are may be wrong as well. So a set that
 // wants more Machines gets none while all of them together overshoot what the MachineDeployment may
-// have.
+// have. Victims, in decision.go, is the order in which Machines go.
 //
 // # Repair
 //

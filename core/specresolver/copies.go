@@ -35,7 +35,8 @@ const (
 	copiedName         = "cluster.k8s.io/copied-name"
 )
 
-// copyHolds is how long a copy that was found right is not read again before a create.
+// copyHolds is how long a copy counts as right after it was read. Creates meanwhile do not read it
+// again.
 const copyHolds = time.Minute
 
 // createShows is how long a create may take to show in the cache of Machines. A copy that a create

@@ -139,9 +139,9 @@ func (f factReader) machine(ctx context.Context, key types.NamespacedName) (*clu
 	return m, nil
 }
 
-// readToken adds to the facts what there is to know of the token that a first request was made
-// with. It returns the token's Machine; nil where that is gone. subject, the Machine of the name
-// that is asked for, is nearly always the same, and not read again.
+// readToken adds to the facts the token of a first request. It returns the Machine that the token
+// belongs to; nil where that is gone. This is nearly always subject, the Machine whose name is
+// asked for, which is then not read again.
 func (f factReader) readToken(
 	ctx context.Context, object *certificatesv1.CertificateSigningRequest, r csr.Request, subject *clusterv1alpha1.Machine, facts *csr.Facts,
 ) (*clusterv1alpha1.Machine, error) {

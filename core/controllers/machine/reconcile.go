@@ -159,7 +159,8 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 	return s, nil
 }
 
-// observeNode finds the Node, as our last write left it where the cache does not have that yet.
+// observeNode finds the Node, what the rollout wants of it, and how far a VM without one has got.
+// Where the cache is older than our last write, it takes what that write returned.
 func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
 	var err error
 	if s.rollout, err = r.observeRollout(ctx, s); err != nil {

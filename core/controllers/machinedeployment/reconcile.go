@@ -284,10 +284,9 @@ func (o *observation) isCurrent(set *clusterv1alpha1.MachineSet) (bool, error) {
 	return bytes.Equal(canonical, o.template) && (o.rolloutAfter == nil || isMadeSince(set, o.rolloutAfter)), nil
 }
 
-// isMadeSince says whether the set was made at that time or later. A set that was made because of
-// the time says so in an annotation: the API server's clock, which stamps the set, may be another
-// than ours. Its stamps are rounded down to the second. So a set that was stamped in that very
-// second and does not say so may be older.
+// isMadeSince says whether the set was made at that time or later. An annotation says for which
+// time a set was made, because the API server's clock may differ from ours. Without it the creation
+// timestamp counts. That is rounded down to the second, so a set of that very second may be older.
 func isMadeSince(set *clusterv1alpha1.MachineSet, after *metav1.Time) bool {
 	noted, err := time.Parse(time.RFC3339, set.Annotations[clusterv1alpha1.RolloutAfterAnnotation])
 	if err == nil && !noted.Before(after.Time) {

@@ -6,7 +6,8 @@
 // driver has a limited number, and the permission of the breaker of its Key. Machines that get no
 // turn queue. Turns are granted in order of arrival among those whose breaker permits a call. A
 // turn that is not used in time passes on. Polls and questions about specs need a ready driver and
-// a slot, and ask no breaker.
+// a slot, and ask no breaker. A breaker opens when the cloud refuses a call for a cause that is no
+// machine's fault. After a wait one call probes, and its success closes the breaker.
 //
 // Read turns.go first; breaker.go says what the end of a call does to others of its Key, polls.go
 // how polls share the slots.
@@ -163,7 +164,7 @@ func (l *Limiter) Done(who Caller, began, now time.Time, failure *instance.Failu
 	return was, b.cause
 }
 
-// Drop forgets who, but for a call under way.
+// Drop removes the caller's turn and its place in the queue. A call under way goes on.
 func (l *Limiter) Drop(who Caller) {
 	delete(l.waiting, who)
 	if c, known := l.calls[who]; known && c.state != begun {
@@ -276,8 +277,8 @@ func (l *Limiter) grant(now time.Time, asking *call) {
 // isFree says whether a slot is neither in use nor set aside.
 func (l *Limiter) isFree() bool { return l.underWay+len(l.turns) < l.limit }
 
-// first returns the call that has queued longest of those that a slot is all they lack; nil for
-// none.
+// first returns, of the calls that lack nothing but a slot, the one that has queued longest; nil
+// for none.
 func (l *Limiter) first(now time.Time) *call {
 	var first *call
 	for b := range l.queued {

@@ -191,8 +191,8 @@ func (s *schedule) dueIn(a uint64, now time.Time, canList bool) (batches []batch
 }
 
 // isListed says whether the account's machines of an interval are polled by listing. Settled ones
-// always are: a list costs one call, as one machine does. Of pending ones it takes more than a
-// handful, because a list answers later than a single status and is followed by a rest.
+// always are: a list costs one call, as one machine does. Pending ones are where there are more
+// than Handful: a list answers later than a single status, and the next one has to wait.
 func (s *schedule) isListed(l *listing, interval instance.PollInterval) bool {
 	return interval == instance.PollSettled || l.pending > s.polling.Handful
 }

@@ -28,7 +28,8 @@ type Actor struct {
 	gone    func(*clusterv1alpha1.Machine) bool
 }
 
-// Act begins. All Machines come up, and all deletions succeed, until the test says otherwise.
+// Act starts an Actor, which runs until the test ends. All Machines come up, and all deletions
+// succeed, until Up or Gone say otherwise.
 func (c *Cluster) Act(t *testing.T) *Actor {
 	t.Helper()
 	yes := func(*clusterv1alpha1.Machine) bool { return true }
