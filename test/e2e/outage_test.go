@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,9 +121,8 @@ func TestSAFE3_APIServerAwayWhileDraining(t *testing.T) {
 	u.keepsVMs("while no Node reports", drains+4, time.Now().Add(nodesSilent))
 	u.signal(stack.Kubelets, syscall.SIGCONT)
 	u.awaitSilentNodes(0)
-	u.reportReady("tight")
 	u.kubectl("patch", "poddisruptionbudget", "tight", "--type=merge", "--patch", `{"spec":{"minAvailable":1}}`)
-	u.awaitDrained(drains, 2*grace)
+	u.awaitDrained(drains, 2*grace, "tight")
 	story.judge(u, map[string]int{"app": drains * 3 / 4, "tight": 1})
 	u.kubectl("delete", "deployment,poddisruptionbudget", "--all")
 }
@@ -184,14 +184,18 @@ func (u *user) keepsVMs(when string, want int, until time.Time) {
 	}
 }
 
-// reportReady has the pods of an app be Ready again after their Nodes were silent, as their
-// kubelets would. kwok does not.
+// reportReady has the pods of an app that run be Ready again after their Nodes were silent, as
+// their kubelets would. kwok does not.
 func (u *user) reportReady(app string) {
 	u.t.Helper()
 	const ready = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]}}`
 	for _, pod := range u.pods(u.t.Context()) {
-		if pod.Labels["app"] == app {
-			u.kubectl("patch", "pod", pod.Name, "--subresource=status", "--type=strategic", "--patch", ready)
+		isReady := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+		if pod.Labels["app"] == app && alive(&pod) && !isReady {
+			// One that is gone meanwhile is not missed.
+			_, _ = u.try(nil, "patch", "pod", pod.Name, "--subresource=status", "--type=strategic", "--patch", ready)
 		}
 	}
 }
@@ -231,12 +235,33 @@ func (u *user) awaitSilentNodes(n int) {
 	})
 }
 
-// awaitDrained waits until the machines of the pool old are gone, within a limit.
-func (u *user) awaitDrained(n int, limit time.Duration) {
+// awaitDrained waits until the machines of the pool old are gone, within a limit. Meanwhile the
+// pods of apps are Ready: node-lifecycle may take longer to learn of a Node that reports again
+// than a pod to be placed there.
+func (u *user) awaitDrained(n int, limit time.Duration, apps ...string) {
 	u.t.Helper()
-	out, err := u.try(nil, "wait", "machines", "-l", "pool=old", "--for=delete", "--timeout="+limit.String())
-	if err != nil {
-		u.t.Fatalf("%d drains do not end: %v\n%s", n, err, out)
+	ctx, cancel := context.WithTimeout(u.t.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		var left []string
+		for _, m := range u.machines() {
+			if m.Labels["pool"] == "old" {
+				left = append(left, m.Name)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		for _, app := range apps {
+			u.reportReady(app)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			u.t.Fatalf("of %d drains these do not end within %s: %s", n, limit, strings.Join(left, " "))
+		}
 	}
 }
 
