@@ -12,6 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/machinepages"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/scale"
 )
@@ -58,20 +59,21 @@ func (r *reconciler) confirm(ctx context.Context, o *observation) error {
 // confirmMachines asks the API server which Machines there are, and whether the set is still as the
 // cache shows it.
 func (r *reconciler) confirmMachines(ctx context.Context, o *observation) error {
-	live, err := r.listLive(ctx, o)
-	if err != nil {
-		return err
-	}
 	cached := map[string]bool{}
 	for i := range o.cached {
 		cached[o.cached[i].UID] = true
 	}
-	for i := range live {
-		m := health.MachineOf(&live[i])
-		o.memory.names.MarkCreated(m.Name)
-		if !cached[m.UID] {
-			o.memory.pending.AddCreated(m)
+	err := r.eachLive(ctx, o, func(page []clusterv1alpha1.Machine) {
+		for i := range page {
+			m := health.MachineOf(&page[i])
+			o.memory.names.MarkCreated(m.Name)
+			if !cached[m.UID] {
+				o.memory.pending.AddCreated(m)
+			}
 		}
+	})
+	if err != nil {
+		return err
 	}
 	o.memory.names.GiveUpLost(r.clock.Now().Add(-settleAfter))
 	o.memory.needsConfirmation = false
@@ -111,32 +113,33 @@ func (r *reconciler) confirmState(ctx context.Context, o *observation) (scale.St
 		mem.floor, mem.floorOf = some.ResourceVersion, generation
 		return scale.State{}, requeue.ErrStale
 	}
-	machines, err := r.listLive(ctx, o)
-	if err != nil {
-		return scale.State{}, err
-	}
 	confirmed := o.state
-	confirmed.Machines, _ = r.count(o, machines)
-	return confirmed, nil
+	confirmed.Machines = nil
+	err := r.eachLive(ctx, o, func(page []clusterv1alpha1.Machine) {
+		counted, _ := r.count(o, page)
+		confirmed.Machines = append(confirmed.Machines, counted...)
+	})
+	return confirmed, err
 }
 
-// listLive lists the set's Machines as the API server has them now. It fails with requeue.ErrStale
-// if the set itself is not the one in the cache any more.
-func (r *reconciler) listLive(ctx context.Context, o *observation) ([]clusterv1alpha1.Machine, error) {
+// eachLive calls each with the set's Machines as the API server has them now, a page at a time. It
+// fails with requeue.ErrStale if the set itself is not the one in the cache any more.
+func (r *reconciler) eachLive(ctx context.Context, o *observation, each func(page []clusterv1alpha1.Machine)) error {
 	if err := r.confirmSet(ctx, o); err != nil {
-		return nil, err
+		return err
 	}
 	selector, err := o.set.Spec.Selector.AsSelector()
 	if err != nil {
-		return nil, fmt.Errorf("spec.selector: %w", err)
+		return fmt.Errorf("spec.selector: %w", err)
 	}
-	machines := &clusterv1alpha1.MachineList{}
-	err = r.live.List(ctx, machines, client.InNamespace(o.set.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	version, err := machinepages.Each(ctx, r.live, func(page []clusterv1alpha1.Machine) {
+		each(slices.DeleteFunc(page, func(m clusterv1alpha1.Machine) bool { return !metav1.IsControlledBy(&m, o.set) }))
+	}, client.InNamespace(o.set.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return nil, fmt.Errorf("list the Machines there are: %w", err)
+		return err
 	}
-	o.memory.floor, o.memory.floorOf = machines.ResourceVersion, o.set.Generation
-	return slices.DeleteFunc(machines.Items, func(m clusterv1alpha1.Machine) bool { return !metav1.IsControlledBy(&m, o.set) }), nil
+	o.memory.floor, o.memory.floorOf = version, o.set.Generation
+	return nil
 }
 
 // lookUpUnseen asks the API server about the Machines that the cache should have shown by now. The

@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/foreign"
+	"github.com/millwright-dev/millwright/core/machinepages"
 	"github.com/millwright-dev/millwright/core/orphan"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
@@ -118,9 +119,6 @@ func (c *collector) listSpecs(ctx context.Context) (map[string]specInNamespace, 
 	return found, failed
 }
 
-// pageSize is how many Machines one live request asks for.
-const pageSize = 500
-
 // cachedNames returns the uids and providerIDs that the cache's Machines name.
 func (c *collector) cachedNames(ctx context.Context) (orphan.Names, error) {
 	names := orphan.Names{}
@@ -134,16 +132,8 @@ func (c *collector) cachedNames(ctx context.Context) (orphan.Names, error) {
 
 // addLiveNames adds what Machines name on the API server itself.
 func (c *collector) addLiveNames(ctx context.Context, names orphan.Names) error {
-	for token := ""; ; {
-		var machines clusterv1alpha1.MachineList
-		if err := c.live.List(ctx, &machines, client.Limit(pageSize), client.Continue(token)); err != nil {
-			return fmt.Errorf("read the Machines of the API server: %w", err)
-		}
-		addNames(names, machines.Items)
-		if token = machines.Continue; token == "" {
-			return nil
-		}
-	}
+	_, err := machinepages.Each(ctx, c.live, func(page []clusterv1alpha1.Machine) { addNames(names, page) })
+	return err
 }
 
 func addNames(names orphan.Names, machines []clusterv1alpha1.Machine) {
