@@ -141,6 +141,9 @@ const (
 	ReasonInstanceDeleting = "Deleting"
 	// ReasonInstanceDeleted (False): nothing of the machine is left in the cloud.
 	ReasonInstanceDeleted = "Deleted"
+	// ReasonWaitingForPreTerminateHooks (False): the Machine is being deleted, and annotations
+	// with PreTerminateHookAnnotationPrefix, which the message names, hold the VM.
+	ReasonWaitingForPreTerminateHooks = "WaitingForPreTerminateHooks"
 	// ReasonInstanceForgotten (False): the Machine is being deleted and carries
 	// ForgetAnnotation. The message lists what it leaves behind in the cloud.
 	ReasonInstanceForgotten = "Forgotten"
@@ -274,6 +277,9 @@ const ReasonKubeletVersionDiffers = "KubeletVersionDiffers"
 
 // Reasons of the condition Drained.
 const (
+	// ReasonWaitingForPreDrainHooks (Unknown): annotations with PreDrainHookAnnotationPrefix,
+	// which the message names, hold the drain; it has not begun, or does not go on.
+	ReasonWaitingForPreDrainHooks = "WaitingForPreDrainHooks"
 	// ReasonDraining (False): pods are being evicted.
 	ReasonDraining = "Draining"
 	// ReasonBlockedByPodDisruptionBudget (False): a PodDisruptionBudget, which the

@@ -1,7 +1,9 @@
 package annotations
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +36,23 @@ func IsMarkedForDeletion(o metav1.Object) bool {
 // Priority is the Machine's among its set's; 0 if there is none, or none that can be read.
 func Priority(o metav1.Object) int32 {
 	return integer(o, clusterv1alpha1.MachinePriorityAnnotation)
+}
+
+// Hooks lists, for people, the annotations whose keys begin with the prefix, and the owners that
+// their values name; empty for none.
+func Hooks(o metav1.Object, prefix string) string {
+	var hooks []string
+	for key, owner := range o.GetAnnotations() {
+		switch {
+		case !strings.HasPrefix(key, prefix):
+		case owner == "":
+			hooks = append(hooks, key+", which names no owner")
+		default:
+			hooks = append(hooks, key+" of "+owner)
+		}
+	}
+	slices.Sort(hooks)
+	return strings.Join(hooks, "; ")
 }
 
 // InitialReplicas is the size of a deployment or set that has no spec.replicas: its autoscaler's

@@ -71,3 +71,18 @@ func TestEitherSizeMakesItAutoscaled(t *testing.T) {
 		}
 	}
 }
+
+func TestHooksAreListedWithTheirOwners(t *testing.T) {
+	const prefix = clusterv1alpha1.PreDrainHookAnnotationPrefix
+	m := &clusterv1alpha1.Machine{}
+	if got := Hooks(m, prefix); got != "" {
+		t.Errorf("without annotations: %q", got)
+	}
+	m.Annotations = map[string]string{
+		prefix + "/b": "storage", prefix + "/a": "backup", prefix: "", "other": "x", clusterv1alpha1.PreTerminateHookAnnotationPrefix: "later",
+	}
+	want := prefix + ", which names no owner; " + prefix + "/a of backup; " + prefix + "/b of storage"
+	if got := Hooks(m, prefix); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -179,6 +179,8 @@ func describeDeparting(s State, reason string) metav1.Condition {
 	case reason == clusterv1alpha1.ReasonInstanceForgotten:
 		return instanceNotReady(reason, "The annotation "+clusterv1alpha1.ForgetAnnotation+
 			" lets the machine go without its VM. This may be left behind in the cloud: "+listLeftovers(s)+".")
+	case reason == clusterv1alpha1.ReasonWaitingForPreTerminateHooks:
+		return instanceNotReady(reason, "The VM is deleted once these annotations are taken away: "+s.Machine.PreTerminateHooks+".")
 	case reason != clusterv1alpha1.ReasonInstanceDeleting:
 		return describeDriver(s, reason)
 	case s.Machine.Forgotten:

@@ -236,8 +236,21 @@ func TestDrainAtTheBounds(t *testing.T) {
 		s.Machine.DrainTimeout, s.Machine.DeletionTimestamp = 20*time.Minute, s.Now.Add(-6*time.Minute)
 		s.Memory.Wait = Wait{For: waitForDrain, Since: s.Now.Add(-2 * time.Minute), Observed: 2 * time.Minute, Reading: s.Clock.Cluster}
 	})
-	if left := drainTimeLeft(s.Machine, s.Memory.Wait); left != 14*time.Minute {
+	if left := drainTimeLeft(s, s.Memory.Wait); left != 14*time.Minute {
 		t.Errorf("%s left of 20 minutes, of which 4 went by unseen and 2 were seen", left)
+	}
+	at := func(status metav1.ConditionStatus, since time.Duration) State {
+		held := s
+		held.Machine.Status.Conditions = []metav1.Condition{{
+			Type: clusterv1alpha1.ConditionDrained, Status: status, LastTransitionTime: metav1.NewTime(s.Now.Add(-since)),
+		}}
+		return held
+	}
+	if left := drainTimeLeft(at(metav1.ConditionFalse, 3*time.Minute), s.Memory.Wait); left != 17*time.Minute {
+		t.Errorf("%s left of 20 minutes, of which 3 went by since the status says that it drains", left)
+	}
+	if left := drainTimeLeft(at(metav1.ConditionUnknown, 5*time.Minute), s.Memory.Wait); left != 18*time.Minute {
+		t.Errorf("%s left of 20 minutes, of which 2 went by since no hook holds it any more", left)
 	}
 }
 

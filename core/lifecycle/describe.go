@@ -130,7 +130,7 @@ func describeReady(s Status, isDeleting bool) metav1.Condition {
 func departureCondition(s Status) metav1.Condition {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
 	isOver := c.Reason == clusterv1alpha1.ReasonDrainTimedOut || c.Reason == clusterv1alpha1.ReasonNodeConflict
-	if c.Status != metav1.ConditionFalse || isOver {
+	if c.Type == "" || c.Status == metav1.ConditionTrue || isOver {
 		c = s.Condition(clusterv1alpha1.ConditionInstanceReady)
 	}
 	if c.Reason == "" || c.Status == metav1.ConditionTrue {
@@ -261,4 +261,7 @@ var expectedReasons = map[string]bool{
 	clusterv1alpha1.ReasonNodeUninitialized:    true,
 	clusterv1alpha1.ReasonWaitingForDaemonSets: true,
 	clusterv1alpha1.ReasonDraining:             true,
+
+	clusterv1alpha1.ReasonWaitingForPreDrainHooks:     true,
+	clusterv1alpha1.ReasonWaitingForPreTerminateHooks: true,
 }

@@ -11,7 +11,7 @@
 // the conditions that tell of them:
 //
 //	on the way in:  identity.go → create.go → instance.go → token.go → join.go → console.go
-//	on the way out: identity.go → drain.go → delete.go → token.go
+//	on the way out: identity.go → hooks.go → drain.go → delete.go → token.go
 //	in between:     operator.go: pause, delete now, forget
 //
 // Read next.go, state.go and step.go first; memory.go remembers, describe.go describes and

@@ -25,7 +25,7 @@ const (
 func decideDrain(s State, d decision) (decision, bool) {
 	d.phase, d.drained = clusterv1alpha1.MachinePhaseDeleting, d.Memory.Drained
 	switch {
-	case d.Memory.Gone || d.Memory.Drained.Type != "" || isDrainRecorded(s.Machine.Status):
+	case isDrainOver(s):
 		return d, false
 	case s.Node.Match == NodeConflicting:
 		d.drained = describeDrained(s, clusterv1alpha1.ReasonNodeConflict)
@@ -35,7 +35,7 @@ func decideDrain(s State, d decision) (decision, bool) {
 		return d, false
 	}
 	d.Memory.Wait = d.Memory.Wait.read(waitForDrain, s.Now, s.Clock.Cluster, false)
-	left := drainTimeLeft(s.Machine, d.Memory.Wait)
+	left := drainTimeLeft(s, d.Memory.Wait)
 	if s.Drain == nil && left > 0 {
 		return d.act(DrainNode)
 	}
@@ -47,6 +47,11 @@ func decideDrain(s State, d decision) (decision, bool) {
 	return awaitDrain(s, d, left)
 }
 
+// isDrainOver says whether nothing is left to drain.
+func isDrainOver(s State) bool {
+	return s.Memory.Gone || s.Memory.Drained.Type != "" || isDrainRecorded(s.Machine.Status)
+}
+
 // isDrainRecorded says whether the drain of a machine on its way out is written down as over.
 func isDrainRecorded(s Status) bool {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
@@ -55,11 +60,19 @@ func isDrainRecorded(s Status) bool {
 }
 
 // drainTimeLeft is how long the drain may yet take. The time before this process saw the drain
-// counts as it stands in the Machine. The time since then counts as far as the API server could
-// be asked.
-func drainTimeLeft(m Machine, w Wait) time.Duration {
-	left := m.DrainTimeout - w.Since.Sub(m.DeletionTimestamp) - w.Observed
-	return max(left, min(m.DrainTimeout, minDrainTime)-w.Observed)
+// counts as it stands in the Machine: since the status says that it drains, or else since the
+// machine was deleted, but for the time of a hook. The time since then counts as far as the API
+// server could be asked.
+func drainTimeLeft(s State, w Wait) time.Duration {
+	began, timeout := s.Machine.DeletionTimestamp, s.Machine.DrainTimeout
+	switch c := s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained); c.Status {
+	case metav1.ConditionFalse:
+		began = c.LastTransitionTime.Time
+	case metav1.ConditionUnknown:
+		began = w.Since
+	}
+	left := timeout - max(0, w.Since.Sub(began)) - w.Observed
+	return max(left, min(timeout, minDrainTime)-w.Observed)
 }
 
 // drainEnd is the reason why the drain is over; empty while it is not. It goes by what the last

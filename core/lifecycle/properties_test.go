@@ -129,6 +129,9 @@ func (w *world) inspect(s State, step Step) {
 	}
 	w.inspectIdentity(s, step)
 	w.inspectToken(s, step)
+	if step.Do == DrainNode && s.Machine.PreDrainHooks != "" || step.Do == Delete && s.Machine.PreTerminateHooks != "" {
+		w.breaks("%s though a hook holds it", step.Do)
+	}
 	if drained := step.Memory.Drained; drained.Reason == clusterv1alpha1.ReasonNodeUnreachable && s.Memory.Drained != drained {
 		w.inspectUnreachable(s)
 	}
@@ -178,7 +181,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 35).Draw(t, "what") {
+	switch rapid.IntRange(0, 36).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -250,6 +253,8 @@ func (w *world) disturb(t *rapid.T) {
 		w.pass(tokenRecheck)
 	case 35:
 		w.tokenless, w.edited = !w.tokenless, true
+	case 36:
+		w.hook(rapid.Bool().Draw(t, "preDrain"), rapid.Bool().Draw(t, "preTerminate"))
 	}
 }
 
@@ -297,6 +302,7 @@ func (w *world) settleDown() {
 	w.uninitialized, w.starting, w.hidden = false, false, false
 	w.leave(false, false)
 	w.annotate(false, false)
+	w.hook(false, false)
 	always := func() fate { return goes }
 	for range 40 {
 		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.DeletionTimestamp.IsZero() && w.settled() {

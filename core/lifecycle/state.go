@@ -50,7 +50,10 @@ type Machine struct {
 	// UIDTaken names, for people, the Machine that has the same uid and had it first; empty for
 	// none.
 	UIDTaken string
-	// DrainTimeout bounds the drain, counted from DeletionTimestamp.
+	// PreDrainHooks and PreTerminateHooks name, for people and in stable words, what holds the
+	// drain, and what holds the VM, of a machine on its way out; empty for nothing.
+	PreDrainHooks, PreTerminateHooks string
+	// DrainTimeout bounds the drain, counted from when it began.
 	DrainTimeout time.Duration
 	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not
 	// to be waited for.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -208,6 +209,8 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	if !m.DeletionTimestamp.IsZero() {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time
 		record.Forgotten = isForgotten(m)
+		record.PreDrainHooks = annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix)
+		record.PreTerminateHooks = annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix)
 	}
 	return record
 }
