@@ -25,7 +25,7 @@ const (
 	// count. Nothing is replaced for it.
 	ConditionKubeletVersionMatches = "KubeletVersionMatches"
 	// ConditionDrained is there only while a Machine is being deleted: True when
-	// no pod that could be evicted is left on its Node.
+	// no pod that could be evicted is left on its Node, Unknown while a hook holds the drain.
 	ConditionDrained = "Drained"
 )
 
@@ -278,7 +278,7 @@ const ReasonKubeletVersionDiffers = "KubeletVersionDiffers"
 // Reasons of the condition Drained.
 const (
 	// ReasonWaitingForPreDrainHooks (Unknown): annotations with PreDrainHookAnnotationPrefix,
-	// which the message names, hold the drain; it has not begun, or does not go on.
+	// which the message names, hold the drain: it does not begin, or does not go on.
 	ReasonWaitingForPreDrainHooks = "WaitingForPreDrainHooks"
 	// ReasonDraining (False): pods are being evicted.
 	ReasonDraining = "Draining"

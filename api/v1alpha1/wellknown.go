@@ -135,12 +135,13 @@ const (
 	// Setting it takes the verb forget on the Machine. A template cannot set it.
 	ForgetAnnotation = "cluster.k8s.io/forget"
 	// PreDrainHookAnnotationPrefix begins the keys of annotations on a Machine that hold its
-	// deletion before its Node is cordoned and drained; PreTerminateHookAnnotationPrefix those
-	// that hold it before its VM is deleted. What follows the prefix, as in "/backup", tells
-	// hooks apart; the value names who takes the annotation away once its work is done. They
-	// are Cluster API's, so that controllers written for it serve here as well. Source:
+	// deletion before its Node is cordoned and drained. What follows the prefix, as in
+	// "/backup", tells hooks apart; the value names who takes the annotation away once its
+	// work is done. Key and meaning are Cluster API's. Source:
 	// https://github.com/kubernetes-sigs/cluster-api/blob/main/docs/proposals/20200602-machine-deletion-phase-hooks.md
-	PreDrainHookAnnotationPrefix     = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
+	PreDrainHookAnnotationPrefix = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
+	// PreTerminateHookAnnotationPrefix begins the keys of those that hold it before its VM
+	// is deleted.
 	PreTerminateHookAnnotationPrefix = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
 	// NodeGroupMinSizeAnnotation on a MachineDeployment or MachineSet is the least
 	// number of machines that cluster-autoscaler leaves it.

@@ -24,7 +24,7 @@ func decideDelete(s State, d decision) (decision, bool) {
 	if d.Memory.Gone || s.Machine.Forgotten || !mayHaveInstance(s) {
 		return d, false
 	}
-	d, waits := decideFirst(s, d, awaitDriver, awaitLostState)
+	d, waits := decideFirst(s, d, awaitDriver, awaitLostState, awaitPreTerminateHooks)
 	last := s.Memory.Last
 	switch {
 	case waits:
@@ -180,7 +180,7 @@ func describeDeparting(s State, reason string) metav1.Condition {
 		return instanceNotReady(reason, "The annotation "+clusterv1alpha1.ForgetAnnotation+
 			" lets the machine go without its VM. This may be left behind in the cloud: "+listLeftovers(s)+".")
 	case reason == clusterv1alpha1.ReasonWaitingForPreTerminateHooks:
-		return instanceNotReady(reason, "The VM is deleted once these annotations are taken away: "+s.Machine.PreTerminateHooks+".")
+		return instanceNotReady(reason, "The driver is not asked to delete the VM until these annotations are taken away: "+s.Machine.PreTerminateHooks+".")
 	case reason != clusterv1alpha1.ReasonInstanceDeleting:
 		return describeDriver(s, reason)
 	case s.Machine.Forgotten:

@@ -236,8 +236,8 @@ func TestDrainAtTheBounds(t *testing.T) {
 		s.Machine.DrainTimeout, s.Machine.DeletionTimestamp = 20*time.Minute, s.Now.Add(-6*time.Minute)
 		s.Memory.Wait = Wait{For: waitForDrain, Since: s.Now.Add(-2 * time.Minute), Observed: 2 * time.Minute, Reading: s.Clock.Cluster}
 	})
-	if left := drainTimeLeft(s, s.Memory.Wait); left != 14*time.Minute {
-		t.Errorf("%s left of 20 minutes, of which 4 went by unseen and 2 were seen", left)
+	if left := drainTimeLeft(s, s.Memory.Wait); left != 18*time.Minute {
+		t.Errorf("%s left of 20 minutes, of which 2 were seen, and no drain before", left)
 	}
 	at := func(status metav1.ConditionStatus, since time.Duration) State {
 		held := s

@@ -25,7 +25,7 @@ const (
 func decideDrain(s State, d decision) (decision, bool) {
 	d.phase, d.drained = clusterv1alpha1.MachinePhaseDeleting, d.Memory.Drained
 	switch {
-	case isDrainOver(s):
+	case d.Memory.Gone || d.Memory.Drained.Type != "" || isDrainRecorded(s.Machine.Status):
 		return d, false
 	case s.Node.Match == NodeConflicting:
 		d.drained = describeDrained(s, clusterv1alpha1.ReasonNodeConflict)
@@ -33,6 +33,9 @@ func decideDrain(s State, d decision) (decision, bool) {
 	case s.Node.Match == NodeNone:
 		d.drained = describeDrained(s, clusterv1alpha1.ReasonNoNode)
 		return d, false
+	}
+	if d, waits := awaitPreDrainHooks(s, d); waits {
+		return d, true
 	}
 	d.Memory.Wait = d.Memory.Wait.read(waitForDrain, s.Now, s.Clock.Cluster, false)
 	left := drainTimeLeft(s, d.Memory.Wait)
@@ -47,11 +50,6 @@ func decideDrain(s State, d decision) (decision, bool) {
 	return awaitDrain(s, d, left)
 }
 
-// isDrainOver says whether nothing is left to drain.
-func isDrainOver(s State) bool {
-	return s.Memory.Gone || s.Memory.Drained.Type != "" || isDrainRecorded(s.Machine.Status)
-}
-
 // isDrainRecorded says whether the drain of a machine on its way out is written down as over.
 func isDrainRecorded(s Status) bool {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
@@ -59,17 +57,13 @@ func isDrainRecorded(s Status) bool {
 	return over && s.Phase == clusterv1alpha1.MachinePhaseDeleting
 }
 
-// drainTimeLeft is how long the drain may yet take. The time before this process saw the drain
-// counts as it stands in the Machine: since the status says that it drains, or else since the
-// machine was deleted, but for the time of a hook. The time since then counts as far as the API
-// server could be asked.
+// drainTimeLeft is how long the drain may yet take. It began when this process first saw it, or
+// before, when the status said so. The time before this process saw it counts in full, the time
+// since then as far as the API server could be asked.
 func drainTimeLeft(s State, w Wait) time.Duration {
-	began, timeout := s.Machine.DeletionTimestamp, s.Machine.DrainTimeout
-	switch c := s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained); c.Status {
-	case metav1.ConditionFalse:
+	began, timeout := w.Since, s.Machine.DrainTimeout
+	if c := s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained); c.Status == metav1.ConditionFalse {
 		began = c.LastTransitionTime.Time
-	case metav1.ConditionUnknown:
-		began = w.Since
 	}
 	left := timeout - max(0, w.Since.Sub(began)) - w.Observed
 	return max(left, min(timeout, minDrainTime)-w.Observed)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/instance"
 )
@@ -20,18 +22,24 @@ func TestLIFE9_Hooks(t *testing.T) {
 			given: all(running, heldBeforeDrain, heldBeforeTerminate), silent: true, poll: instance.PollSettled, phase: clusterv1alpha1.MachinePhaseRunning,
 		},
 		"a hook holds the drain": {
-			given: all(running, deleting, heldBeforeDrain), phase: deletingPhase,
+			given: all(running, deleting, heldBeforeDrain), poll: instance.PollSettled, phase: deletingPhase,
 			condition: "Drained Unknown WaitingForPreDrainHooks", message: "hook/a of backup",
 		},
 		"and the sum of all says so": {
-			given: all(running, deleting, heldBeforeDrain), phase: deletingPhase,
+			given: all(running, deleting, heldBeforeDrain), poll: instance.PollSettled, phase: deletingPhase,
 			condition: "Ready False WaitingForPreDrainHooks", message: "hook/a of backup",
 		},
-		"of a machine without a Node, too": {
-			given: all(intended, deleting, heldBeforeDrain), phase: deletingPhase, condition: "Ready False WaitingForPreDrainHooks",
+		"a machine without a Node has no drain to hold": {
+			given: all(intended, deleting, heldBeforeDrain), do: Delete, phase: deletingPhase, condition: "Drained True NoNode",
+		},
+		"a hook does not hide that the driver has lost what it knew": {
+			given: all(provisioned, deleting, heldBeforeTerminate, func(s *State) {
+				s.Driver.LastPoll = nil
+				s.Machine.Status = s.Machine.Status.set(metav1.Condition{Type: "InstanceReady", Status: "False", Reason: "DataLoss", Message: "lost"}, *s)
+			}), poll: instance.PollSettled, phase: deletingPhase, condition: "InstanceReady False DataLoss",
 		},
 		"a hook that comes while pods are evicted holds the rest": {
-			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Remaining: "a/b"} }, told, heldBeforeDrain), phase: deletingPhase,
+			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Remaining: "a/b"} }, told, heldBeforeDrain), poll: instance.PollSettled, phase: deletingPhase,
 			condition: "Ready False WaitingForPreDrainHooks",
 		},
 		"one that comes when the drain is over is late": {
@@ -44,12 +52,12 @@ func TestLIFE9_Hooks(t *testing.T) {
 			given: all(running, deleting, heldBeforeTerminate), do: DrainNode, phase: deletingPhase,
 		},
 		"a hook holds the VM": {
-			given: all(running, deleting, drainedNode, heldBeforeTerminate), phase: deletingPhase,
+			given: all(running, deleting, drainedNode, heldBeforeTerminate), poll: instance.PollSettled, phase: deletingPhase,
 			condition: "InstanceReady False WaitingForPreTerminateHooks", message: "hook/b of storage",
 		},
 		"also one that is to be deleted once more": {
 			given: all(provisioned, deleting, heldBeforeTerminate, succeeded(instance.Delete, &instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting}), missing(1)),
-			phase: deletingPhase, condition: "Ready False WaitingForPreTerminateHooks",
+			poll:  instance.PollSettled, phase: deletingPhase, condition: "Ready False WaitingForPreTerminateHooks",
 		},
 		"a machine for which nothing was made is not held before it": {
 			given: all(deleting, heldBeforeTerminate), do: Release, silent: true, requeue: deleteDebounce,
@@ -61,6 +69,17 @@ func TestLIFE9_Hooks(t *testing.T) {
 			given: all(running, deleting, heldBeforeTerminate, func(s *State) { s.Memory.Gone = true }), do: RemoveNode, phase: deletingPhase,
 		},
 	})
+}
+
+// TestLIFE9_AHookHoldsNoDriverStateBack: what the driver wants to be told again is written down
+// though nothing else happens for hours.
+func TestLIFE9_AHookHoldsNoDriverStateBack(t *testing.T) {
+	for name, held := range map[string]func(*State){"the drain": heldBeforeDrain, "the VM": all(drainedNode, heldBeforeTerminate)} {
+		s := given(running, deleting, held, told, func(s *State) { s.Memory.LastKnownState, s.Memory.LastKnownStateAt = []byte("new"), s.Now })
+		if step := Next(s); string(step.Status.LastKnownState) != "new" || !step.Write {
+			t.Errorf("with a hook that holds %s: state %q, written %t", name, step.Status.LastKnownState, step.Write)
+		}
+	}
 }
 
 // TestLIFE9_AHookTakesNoTimeOfTheDrain: the drain has all its time once nothing holds it.

@@ -31,8 +31,8 @@ func decide(s State) decision {
 	}
 	if s.isDeleting() {
 		life = []part{
-			decidePause, decideUnadopted, decideLateInstance, decideForget, decidePreDrainHooks, decideDrain, decidePreTerminateHooks,
-			decideDelete, decideRemoveNode, decideTokenOver, decideRelease,
+			decidePause, decideUnadopted, decideLateInstance, decideForget, decideDrain, decideDelete, decideRemoveNode,
+			decideTokenOver, decideRelease,
 		}
 	}
 	recorded := s.Machine.Status

@@ -53,7 +53,7 @@ type Machine struct {
 	// PreDrainHooks and PreTerminateHooks name, for people and in stable words, what holds the
 	// drain, and what holds the VM, of a machine on its way out; empty for nothing.
 	PreDrainHooks, PreTerminateHooks string
-	// DrainTimeout bounds the drain, counted from when it began.
+	// DrainTimeout bounds the drain; see drainTimeLeft.
 	DrainTimeout time.Duration
 	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not
 	// to be waited for.

@@ -209,8 +209,8 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	if !m.DeletionTimestamp.IsZero() {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time
 		record.Forgotten = isForgotten(m)
-		record.PreDrainHooks = annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix)
-		record.PreTerminateHooks = annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix)
+		record.PreDrainHooks = wire.Bounded(annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix), wire.MaxMessage)
+		record.PreTerminateHooks = wire.Bounded(annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix), wire.MaxMessage)
 	}
 	return record
 }
