@@ -23,7 +23,7 @@ func limitMemory(log logr.Logger, cgroup memlimit.Provider) {
 }
 
 // useSmallerBuffers has gRPC keep buffers of each power of two from 16 KiB to 1 MiB. Its own choice
-// goes from 32 KiB straight to 1 MiB; user data and a page of VMs have some 100 KiB. It is called
+// goes from 32 KiB straight to 1 MiB; long user data and a page of VMs lie between. It is called
 // before gRPC is used.
 func useSmallerBuffers() error {
 	pool, err := mem.NewBinaryTieredBufferPool(8, 12, 14, 15, 16, 17, 18, 19, 20)

@@ -1,5 +1,5 @@
 // Package machinepages reads Machines from the API server itself, a page at a time. The answer for
-// a thousand Machines at once takes 20 MiB of memory for a moment.
+// a thousand Machines at once was some 7 MiB of the manager's peak.
 package machinepages
 
 import (

@@ -119,7 +119,10 @@ func (r *reconciler) confirmState(ctx context.Context, o *observation) (scale.St
 		counted, _ := r.count(o, page)
 		confirmed.Machines = append(confirmed.Machines, counted...)
 	})
-	return confirmed, err
+	if err != nil {
+		return scale.State{}, err // nothing is decided on some of the pages
+	}
+	return confirmed, nil
 }
 
 // eachLive calls each with the set's Machines as the API server has them now, a page at a time. It
