@@ -47,6 +47,7 @@
 //	surge         what rollouts and replacements may have beyond a deployment's replicas
 //	coexistence   which objects another system's controllers work on: these are left alone
 //	conditions    conditions in a status: find, compare, bound, write
+//	observedtime  the clocks that timeouts run by, which stand still in outages
 //	requeue       when a controller looks again
 //	metrics       the metrics of controllers
 //	admission     the webhook that refuses what could never work

@@ -146,6 +146,7 @@ const fieldOwner = "millwright"
 // withDefaults fills in what the controllers do not.
 func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, 16)
+	o.Settle = cmp.Or(o.Settle, 2*time.Minute)
 	limits := health.DefaultLimits()
 	o.MaxUnhealthy = cmp.Or(o.MaxUnhealthy, limits.MaxUnhealthy.String())
 	l := &o.LeaderElection

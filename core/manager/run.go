@@ -42,6 +42,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/poller"
 	"github.com/millwright-dev/millwright/core/driverstatus"
+	"github.com/millwright-dev/millwright/core/observedtime"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/specresolver"
 	"github.com/millwright-dev/millwright/core/surge"
@@ -127,6 +128,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 		Namespaces: o.SecretNamespaces, Rules: specresolver.Rules{Endpoints: o.Endpoints}, Writer: mgr.GetClient(),
 	})
 	accounts := surge.NewAccounts(clock.RealClock{})
+	var clocks *observedtime.Clocks
 	parts := []part{
 		{"the clients of the drivers", func() error { return mgr.Add(drivers) }},
 		{"the publisher of the drivers' status", func() error { return addPublisher(mgr, o, drivers) }},
@@ -149,10 +151,14 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 				MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Surge: accounts,
 			})
 		}},
+		{"the clocks of timeouts", func() (err error) {
+			clocks, err = observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: mgr, Settle: o.Settle, Clock: clock.RealClock{}})
+			return err
+		}},
 		{"the controller of Machines", func() error {
 			return machine.Add(mgr, machine.Options{
-				Drivers: drivers, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()), DrainTimeout: o.DrainTimeout,
-				StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
+				Drivers: drivers, Observed: clocks, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()), DrainTimeout: o.DrainTimeout,
+				StartupTimeout: o.NodeStartupTimeout, NodeUnreachableAfter: o.NodeUnreachableAfter,
 				CriticalNamespaces: o.CriticalNamespaces,
 				EnforceSkew:        o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 			})

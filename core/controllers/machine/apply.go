@@ -284,7 +284,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 		Blocked: progress.BlockedBy(), Refused: progress.RefusedBy(), Remaining: progress.Remaining(),
 	}
 	if drain.Silent(node) {
-		r.observable.readHeartbeat(ctx, node.Name, s.state.Drain)
+		r.Observed.ReadHeartbeat(ctx, node.Name, s.state.Drain)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,4 +155,23 @@ func TestSAFE3_SilentNodeIsWaitedFor(t *testing.T) {
 	}
 	b.check(server.user.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	b.awaitGone(m)
+}
+
+// renewLease has a Node's kubelet renew its Lease, which lasts for 40 s.
+func (b *bench) renewLease(node string, at time.Time) {
+	b.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}}
+	if err := server.user.Create(b.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
+		b.Fatal(err)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}}
+	lease.Spec.LeaseDurationSeconds = new(int32(40))
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: at}
+	err := server.user.Create(b.Context(), lease)
+	if apierrors.IsAlreadyExists(err) {
+		b.check(server.user.Get(b.Context(), client.ObjectKeyFromObject(lease), lease))
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: at}
+		err = server.user.Update(b.Context(), lease)
+	}
+	b.check(err)
 }

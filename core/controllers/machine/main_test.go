@@ -40,6 +40,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/poller"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/observedtime"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
@@ -193,8 +194,11 @@ func (b *bench) startCore() (stop func()) {
 	b.check(mgr.Add(drivers))
 	b.check(ownership.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	b.check(coexistence.AddIndex(b.Context(), mgr.GetFieldIndexer()))
+	clocks, err := observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: mgr, Settle: time.Millisecond, Clock: clock.RealClock{}})
+	b.check(err)
 	b.check(Add(mgr, Options{
-		Drivers: drivers, Bootstrap: configs(mgr.GetClient(), b.startupTaints), MaxConcurrentReconciles: 4, Settle: time.Millisecond, OutdatedNodeDelay: b.outdatedDelay,
+		Drivers: drivers, Observed: clocks, Bootstrap: configs(mgr.GetClient(), b.startupTaints), MaxConcurrentReconciles: 4,
+		OutdatedNodeDelay:  b.outdatedDelay,
 		CriticalNamespaces: b.critical, JoinProgress: b.progress,
 	}))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -16,7 +16,6 @@ import (
 type measures struct {
 	startup, deletion prometheus.Histogram
 	failures          *prometheus.CounterVec
-	paused            *prometheus.CounterVec
 }
 
 // durations from a second to two hours.
@@ -38,10 +37,6 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 			Name: "millwright_machine_warnings_total",
 			Help: "Things that got in a Machine's way, by the reason in its condition; Other for a driver's own words.",
 		}, []string{"reason"})),
-		paused: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millwright_machine_timeouts_paused_seconds_total",
-			Help: "Time in which the timeouts of a driver's Machines stood still, because nobody could have seen them get on.",
-		}, []string{"driver"})),
 	}
 	return m, all.Err
 }

@@ -156,7 +156,7 @@ func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, me
 		return nil, err
 	}
 	s.state.Machine.Paused, s.state.Machine.DeleteNow = pause, deleteNowOn(m, s.node)
-	s.state.Clock = r.observable.reading(s.driver)
+	s.state.Clock = r.Observed.Reading(s.driver)
 	return s, nil
 }
 

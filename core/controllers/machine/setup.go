@@ -27,6 +27,7 @@ import (
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/observedtime"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
@@ -39,11 +40,13 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Options are the choices of whoever wires the controllers together. Drivers and Bootstrap are
-// required.
+// Options are the choices of whoever wires the controllers together. Drivers, Observed and Bootstrap
+// are required.
 type Options struct {
 	// Drivers make and delete the VMs. Whoever adds the controller also starts them.
 	Drivers *driver.Drivers
+	// Observed are the clocks that timeouts run by, of the same drivers and the same cluster of Nodes.
+	Observed *observedtime.Clocks
 	// Bootstrap finds what user data needs besides the Machine.
 	Bootstrap BootstrapConfigs
 	// JoinProgress tells how far the VM of a Machine without a Node has got, from a cache. Default:
@@ -60,9 +63,6 @@ type Options struct {
 	// CriticalNamespaces are those of DaemonSets without which a Node does not work: their pods
 	// have to run there before the Machine is Running. Default: none.
 	CriticalNamespaces []string
-	// Settle is for how long after this process began, or the API server came back, no timeout
-	// runs: kubelets have to report again first. Default 2 min.
-	Settle time.Duration
 	// NodeUnreachableAfter is for how long a drained Node's kubelet must not report, while others
 	// do, for its pods not to be waited for. Default 5 min.
 	NodeUnreachableAfter time.Duration
@@ -101,10 +101,6 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make the client of the API server's version: %w", err)
 	}
-	watch, err := newObservability(mgr, o, measures, serverVersion.RESTClient())
-	if err != nil {
-		return err
-	}
 	find := machineFinder{cache: mgr.GetClient()}
 	r := &reconciler{
 		Options:    o,
@@ -115,7 +111,6 @@ func Add(mgr ctrl.Manager, o Options) error {
 		drainer:    drainer,
 		events:     mgr.GetEventRecorder("machine"),
 		tracer:     o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine"),
-		observable: watch,
 		measures:   measures,
 		userData:   userData{configs: o.Bootstrap, specs: o.Specs, tokens: tokenClient{writer: o.Workload.GetClient(), live: o.Workload.GetAPIReader()}},
 		apiServer:  &apiServer{discovery: serverVersion, clock: o.Clock},
@@ -145,9 +140,6 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	}
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 2 * time.Hour
-	}
-	if o.Settle == 0 {
-		o.Settle = 2 * time.Minute
 	}
 	if o.NodeUnreachableAfter == 0 {
 		o.NodeUnreachableAfter = 5 * time.Minute
@@ -180,7 +172,6 @@ type reconciler struct {
 	daemonSets *daemonsets.Reader
 	events     events.EventRecorder
 	tracer     trace.Tracer
-	observable *observability
 	measures   *measures
 	memories   machineMemories
 	// apiServer is the Nodes'.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -87,7 +88,8 @@ func New(t *testing.T) *Cluster {
 	t.Helper()
 	scheme := apiruntime.NewScheme()
 	for _, add := range []func(*apiruntime.Scheme) error{
-		corev1.AddToScheme, clusterv1alpha1.AddToScheme, authorizationv1.AddToScheme, certificatesv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme,
+		corev1.AddToScheme, clusterv1alpha1.AddToScheme, authorizationv1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme,
+		rbacv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)

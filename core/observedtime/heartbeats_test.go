@@ -1,18 +1,23 @@
-package machine
+package observedtime
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 )
+
+func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
 // TestReportingOf: a silent Node is taken at its word only where at least half of the others
 // report.
@@ -49,37 +54,34 @@ func TestReportingOf(t *testing.T) {
 }
 
 // renewLease has a Node's kubelet renew its Lease, which lasts for 40 s.
-func (b *bench) renewLease(node string, at time.Time) {
-	b.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}}
-	if err := server.user.Create(b.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
-		b.Fatal(err)
-	}
+func renewLease(t *testing.T, c client.Client, node string, at time.Time) {
+	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}}
-	lease.Spec.LeaseDurationSeconds = new(int32(40))
-	lease.Spec.RenewTime = &metav1.MicroTime{Time: at}
-	err := server.user.Create(b.Context(), lease)
-	if apierrors.IsAlreadyExists(err) {
-		b.check(server.user.Get(b.Context(), client.ObjectKeyFromObject(lease), lease))
-		lease.Spec.RenewTime = &metav1.MicroTime{Time: at}
-		err = server.user.Update(b.Context(), lease)
+	if _, err := controllerutil.CreateOrUpdate(t.Context(), c, lease, func() error {
+		lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new(int32(40)), &metav1.MicroTime{Time: at}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
-	b.check(err)
 }
 
 // TestLeasesAreSeenToBeRenewed: by what changes in them between two looks, whatever the kubelets'
 // clocks show.
 func TestLeasesAreSeenToBeRenewed(t *testing.T) {
-	b := newBench(t)
-	one, two, three := b.namespace+"-1", b.namespace+"-2", b.namespace+"-3"
+	c := controllertest.New(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}}
+	if err := c.Create(t.Context(), ns); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	one, two, three := c.Namespace+"-1", c.Namespace+"-2", c.Namespace+"-3"
 	names := []string{one, two, three}
-	h := &heartbeats{leases: server.user}
+	h := &heartbeats{leases: c}
 	now, kubelets := time.Now(), time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
 	look := func(want bool, renewed ...string) {
 		t.Helper()
 		kubelets, now = kubelets.Add(time.Second), now.Add(leaseInterval)
 		for _, name := range renewed {
-			b.renewLease(name, kubelets)
+			renewLease(t, c, name, kubelets)
 		}
 		if got := h.renewing(t.Context(), names, now); got != want {
 			t.Errorf("most of the Leases are renewed %t, want %t", got, want)
