@@ -40,12 +40,12 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Options are the choices of whoever wires the controllers together. Drivers, Observed and Bootstrap
-// are required.
+// Options are the choices of whoever wires the controllers together. Drivers, Observed and
+// Bootstrap are required.
 type Options struct {
 	// Drivers make and delete the VMs. Whoever adds the controller also starts them.
 	Drivers *driver.Drivers
-	// Observed are the clocks that timeouts run by, of the same drivers and the same cluster of Nodes.
+	// Observed are the clocks that timeouts run by, of the same drivers and cluster of Nodes.
 	Observed *observedtime.Clocks
 	// Bootstrap finds what user data needs besides the Machine.
 	Bootstrap BootstrapConfigs
