@@ -27,7 +27,7 @@ SLOW_TESTS   := TestQEMU
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
-PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations core/machinetemplate core/driver/limiter core/bootstrap/token core/bootstrap/csr)
+PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations core/machinetemplate core/driver/limiter core/bootstrap/token core/bootstrap/csr core/healthcheck)
 
 # Every folder in a cmd folder that holds a command becomes bin/FOLDER.
 COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*/main.go providers/*/cmd/*/main.go test/*/cmd/*/main.go))

@@ -7,6 +7,7 @@
 //	rollout          MachineDeployment: what to do with its MachineSets
 //	scale            MachineSet: whom to create, whom to delete
 //	health           which Machines have failed, and may one be replaced now
+//	healthcheck      MachineHealthChecks: which Machines they find unhealthy, and have replaced
 //	lifecycle        Machine: the next step, given its spec, VM, Node, pods and the time, and the
 //	                 status that tells of it
 //	machinetemplate  what of a template needs another VM, and what reaches Machines in place
@@ -58,6 +59,7 @@
 //	controllers/machinedeployment  sets of a deployment
 //	controllers/machineset         Machines of a set
 //	controllers/machine            a Machine's VM and Node
+//	controllers/machinehealthcheck  what health checks find, on Machines
 //	controllers/csrapproval        certificates of a Machine's kubelet
 //	controllers/inuse              classes and clusters in use are kept
 //	controllers/credentials        copies of Secrets outlive their namespace

@@ -75,12 +75,60 @@ const (
 
 // ConditionRemediationAllowed is False on a MachineSet that has failed machines
 // which are not replaced because too much of the whole fleet is unhealthy. It is
-// absent otherwise.
+// absent otherwise. On a MachineHealthCheck it is True, or False while its unhealthy
+// machines are spared.
 const ConditionRemediationAllowed = "RemediationAllowed"
 
-// ReasonTooManyUnhealthy (False) is the reason of RemediationAllowed: more of all
-// machines are unhealthy than --max-unhealthy says. It ends by itself.
-const ReasonTooManyUnhealthy = "TooManyUnhealthy"
+// Reasons of the condition RemediationAllowed.
+const (
+	// ReasonTooManyUnhealthy (False): of a MachineSet, more of all machines are unhealthy
+	// than --max-unhealthy says; of a MachineHealthCheck, more of its own than
+	// spec.maxUnhealthy or spec.unhealthyRange says. It ends by itself.
+	ReasonTooManyUnhealthy = "TooManyUnhealthy"
+	// ReasonTooFewUnhealthy (False): fewer machines of a MachineHealthCheck are unhealthy
+	// than spec.unhealthyRange says.
+	ReasonTooFewUnhealthy = "TooFewUnhealthy"
+	// ReasonCheckInvalid (False): a field of the MachineHealthCheck, which the message names,
+	// cannot be read. It checks nothing.
+	ReasonCheckInvalid = "CheckInvalid"
+	// ReasonWithinLimits (True): what is unhealthy is replaced.
+	ReasonWithinLimits = "WithinLimits"
+)
+
+// Conditions of a Machine that health checks set. A machine that no check finds unhealthy has
+// neither. The names are Cluster API's.
+const (
+	// ConditionHealthCheckSucceeded is False while a health check finds the machine
+	// unhealthy.
+	ConditionHealthCheckSucceeded = "HealthCheckSucceeded"
+	// ConditionOwnerRemediated is False with reason WaitingForRemediation while the
+	// machine's set is to replace it for a health check, and Unknown while it is spared.
+	ConditionOwnerRemediated = "OwnerRemediated"
+)
+
+// Reasons of the condition HealthCheckSucceeded, all False.
+const (
+	// ReasonUnhealthyNode: the Node has had a condition of the check for its timeout.
+	ReasonUnhealthyNode = "UnhealthyNode"
+	// ReasonUnhealthyMachine: the Machine has had one.
+	ReasonUnhealthyMachine = "UnhealthyMachine"
+	// ReasonNodeStartupTimeout: the VM runs and has had no Node for the check's
+	// nodeStartupTimeout.
+	ReasonNodeStartupTimeout = "NodeStartupTimeout"
+	// ReasonRemediationRequested: the annotation RemediateMachineAnnotation is there.
+	ReasonRemediationRequested = "RemediationRequested"
+)
+
+// Reasons of the condition OwnerRemediated, but for TooManyUnhealthy and TooFewUnhealthy.
+const (
+	// ReasonWaitingForRemediation (False): the machine's set replaces it, within
+	// spec.remediation of its set and --max-unhealthy.
+	ReasonWaitingForRemediation = "WaitingForRemediation"
+	// ReasonRemediationSkipped (Unknown): the annotation SkipRemediationAnnotation is there.
+	ReasonRemediationSkipped = "RemediationSkipped"
+	// ReasonNoMachineSet (Unknown): the machine is no MachineSet's, so nobody would replace it.
+	ReasonNoMachineSet = "NoMachineSet"
+)
 
 // ConditionFrozen is True on a MachineSet that lacks machines and gets none, since
 // there are far more machines than there may be. It is absent otherwise.

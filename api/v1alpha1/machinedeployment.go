@@ -133,6 +133,10 @@ type MachineDeploymentStrategy struct {
 	// +optional
 	// +kubebuilder:default={maxSurge:1,maxUnavailable:0}
 	RollingUpdate *MachineRollingUpdate `json:"rollingUpdate,omitempty"`
+
+	// remediation bounds how failed and unhealthy machines are replaced.
+	// +optional
+	Remediation *MachineRemediation `json:"remediation,omitempty"`
 }
 
 // MachineDeploymentStrategyType names a strategy.

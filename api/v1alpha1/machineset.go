@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // MachineSet keeps a number of Machines made from one template. It is mostly
@@ -80,6 +81,21 @@ type MachineSetSpec struct {
 	// +optional
 	// +kubebuilder:default=Random
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
+
+	// remediation bounds how failed and unhealthy machines are replaced.
+	// +optional
+	Remediation *MachineRemediation `json:"remediation,omitempty"`
+}
+
+// MachineRemediation bounds how failed and unhealthy machines are replaced.
+type MachineRemediation struct {
+	// maxInFlight is how many replacements may be under way at once: a number, or a
+	// percentage of replicas, rounded up. Left out, it is 1.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 100000 : string(self).matches('^([1-9][0-9]?|100)%$')",message="must be a number from 1 to 100000, or a percentage from '1%' to '100%'"
+	MaxInFlight *intstr.IntOrString `json:"maxInFlight,omitempty"`
 }
 
 // DeletePolicy decides which machine goes first when a set gets smaller, among

@@ -11,11 +11,12 @@ var GroupVersion = schema.GroupVersion{Group: "cluster.k8s.io", Version: "v1alph
 
 // The kinds of this package, as they stand in `kind:` and in owner references.
 const (
-	MachineDeploymentKind = "MachineDeployment"
-	MachineSetKind        = "MachineSet"
-	MachineKind           = "Machine"
-	MachineClassKind      = "MachineClass"
-	ClusterKind           = "Cluster"
+	MachineDeploymentKind  = "MachineDeployment"
+	MachineSetKind         = "MachineSet"
+	MachineKind            = "Machine"
+	MachineClassKind       = "MachineClass"
+	ClusterKind            = "Cluster"
+	MachineHealthCheckKind = "MachineHealthCheck"
 )
 
 // AddToScheme registers the kinds of this package, so that clients can encode
@@ -28,6 +29,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&Machine{}, &MachineList{},
 		&MachineClass{}, &MachineClassList{},
 		&Cluster{}, &ClusterList{},
+		&MachineHealthCheck{}, &MachineHealthCheckList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

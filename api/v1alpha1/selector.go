@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// LabelSelector says which Machines belong to a set. It reads and behaves like
+// LabelSelector says which Machines belong to a set, or are checked. It reads and behaves like
 // the selector of a Deployment; it is a type of its own because its strings are
 // bounded, without which the API server could not check it against the template.
-// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty, it would select every Machine of the namespace: set matchLabels to labels that spec.template.metadata.labels carries",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty, it would select every Machine of the namespace: set matchLabels to labels that the Machines which are meant carry",reason=FieldValueRequired
 // +kubebuilder:object:generate=false
 type LabelSelector struct {
 	// matchLabels are labels that a Machine must carry with exactly these values.

@@ -143,6 +143,12 @@ const (
 	// PreTerminateHookAnnotationPrefix begins the keys of those that hold it before its VM
 	// is deleted.
 	PreTerminateHookAnnotationPrefix = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
+	// SkipRemediationAnnotation on a Machine, with any value but "false", keeps it from
+	// being replaced for a health check. The name is Cluster API's.
+	SkipRemediationAnnotation = "cluster.x-k8s.io/skip-remediation"
+	// RemediateMachineAnnotation on a Machine that a health check selects, with any value
+	// but "false", makes it unhealthy at once. The name is Cluster API's.
+	RemediateMachineAnnotation = "cluster.x-k8s.io/remediate-machine"
 	// NodeGroupMinSizeAnnotation on a MachineDeployment or MachineSet is the least
 	// number of machines that cluster-autoscaler leaves it.
 	NodeGroupMinSizeAnnotation = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"

@@ -40,7 +40,7 @@ type Uninstall struct {
 // kinds are ours, in the order in which they go: who makes others goes first.
 var kinds = []string{
 	clusterv1alpha1.MachineDeploymentKind, clusterv1alpha1.MachineSetKind, clusterv1alpha1.MachineKind,
-	clusterv1alpha1.MachineClassKind, clusterv1alpha1.ClusterKind,
+	clusterv1alpha1.MachineClassKind, clusterv1alpha1.ClusterKind, clusterv1alpha1.MachineHealthCheckKind,
 }
 
 // makers is how many of the kinds stand for machines. The others are what machines are made from,

@@ -19,7 +19,8 @@ type Machine struct {
 	Deleting bool
 	// Marked: somebody asked for this one to go first when there are to be fewer.
 	Marked bool
-	// Failed: it will never work. FailedSince is since when that is known; zero if only just.
+	// Failed: it will never work, or a health check wants another one in its place. FailedSince is
+	// since when that is known; zero if only just.
 	Failed      bool
 	FailedSince time.Time
 	// Preserved: it is not replaced when it has failed, and goes after others that are like it.
@@ -48,7 +49,7 @@ func MachineOf(m *clusterv1alpha1.Machine) Machine {
 		UID:       string(m.UID),
 		Deleting:  !m.DeletionTimestamp.IsZero(),
 		Marked:    annotations.IsMarkedForDeletion(m),
-		Failed:    HasFailed(m),
+		Failed:    IsToBeReplaced(m),
 		Unadopted: isUnadopted(m),
 		HasNode:   m.Status.NodeRef != nil,
 		Preserved: annotations.IsPreserved(m),
@@ -90,6 +91,13 @@ func HasFailed(m *clusterv1alpha1.Machine) bool {
 	return m.Status.Phase == clusterv1alpha1.MachinePhaseFailed || m.Status.FailureReason != nil
 }
 
+// IsToBeReplaced says whether the Machine's set is to replace it: it has failed, or a health check
+// has found it unhealthy.
+func IsToBeReplaced(m *clusterv1alpha1.Machine) bool {
+	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionOwnerRemediated)
+	return HasFailed(m) || c != nil && c.Reason == clusterv1alpha1.ReasonWaitingForRemediation
+}
+
 // IsSpecRefused says whether the Machine has failed because of its spec.
 func IsSpecRefused(m *clusterv1alpha1.Machine) bool {
 	return m.Status.FailureReason != nil && IsSpecReason(*m.Status.FailureReason)
@@ -117,7 +125,7 @@ func SignsOf(m *clusterv1alpha1.Machine) Signs {
 			apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionPaused),
 		Foreign:   foreign.Of(m) != (foreign.Mark{}),
 		Preserved: annotations.IsPreserved(m),
-		Failed:    HasFailed(m),
+		Failed:    IsToBeReplaced(m),
 		Refused:   IsSpecRefused(m),
 		Ready:     apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady),
 	}
@@ -128,6 +136,9 @@ func SignsOf(m *clusterv1alpha1.Machine) Signs {
 		s.CameUp = m.Status.NodeRef != nil
 	case clusterv1alpha1.MachinePhaseFailed:
 		s.CameUp = !neverCameUp(m)
+	}
+	if apimeta.IsStatusConditionFalse(m.Status.Conditions, clusterv1alpha1.ConditionHealthCheckSucceeded) {
+		s.Ready = false
 	}
 	switch InstanceReason(m) {
 	case clusterv1alpha1.ReasonInstanceStopped:
@@ -181,6 +192,9 @@ func problem(m *clusterv1alpha1.Machine) string {
 	}
 	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionInstanceReady)
 	if isNotTrue(c) && (HasFailed(m) || !isExpected(c.Reason)) {
+		return c.Reason + ": " + c.Message
+	}
+	if c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionHealthCheckSucceeded); isNotTrue(c) {
 		return c.Reason + ": " + c.Message
 	}
 	if !HasFailed(m) {

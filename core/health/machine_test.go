@@ -64,6 +64,21 @@ func TestSignsAreReadOffTheMachine(t *testing.T) {
 			"switched off, and its Node has not noticed",
 			changes{phase("Running"), condition("NodeReady", "NodeReady", "True"), condition("InstanceReady", "Stopped", "False")}, Signs{CameUp: true},
 		},
+		{
+			"found unhealthy, and its Node is Ready",
+			changes{phase("Running"), condition("NodeReady", "NodeReady", "True"), condition("HealthCheckSucceeded", "UnhealthyNode", "False")},
+			Signs{CameUp: true},
+		},
+		{
+			"spared by its health check",
+			changes{phase("Running"), condition("HealthCheckSucceeded", "UnhealthyNode", "False"), condition("OwnerRemediated", "TooManyUnhealthy", "Unknown")},
+			Signs{CameUp: true},
+		},
+		{
+			"to be replaced for its health check",
+			changes{phase("Running"), condition("HealthCheckSucceeded", "UnhealthyNode", "False"), condition("OwnerRemediated", "WaitingForRemediation", "False")},
+			Signs{CameUp: true, Failed: true},
+		},
 		{"driver away", changes{phase("Running"), condition("InstanceReady", "DriverUnavailable", "Unknown")}, Signs{CameUp: true, DriverAway: true}},
 		{"other account", changes{phase("Running"), condition("InstanceReady", "AccountChanged", "False")}, Signs{CameUp: true, DriverAway: true}},
 		{"paused", changes{annotated("cluster.k8s.io/paused", "")}, Signs{Paused: true}},
@@ -125,6 +140,9 @@ func TestProblemIsToldInTheCloudsWords(t *testing.T) {
 			"failed without its Node", []changes{
 				failed, condition("InstanceReady", clusterv1alpha1.ReasonInstanceRunning, "True"), condition("NodeReady", "JoinTimeout", "False"),
 			}, "JoinTimeout: in the cloud's words",
+		},
+		{
+			"found unhealthy", []changes{condition("HealthCheckSucceeded", "UnhealthyNode", "False")}, "UnhealthyNode: in the cloud's words",
 		},
 		{"failed, and nothing tells why", []changes{failed}, "failed"},
 	} {

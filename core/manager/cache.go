@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/millwright-dev/millwright/core/drain"
 )
 
 // cacheOptions leave out of the cache what nobody reads: of a large fleet it would be most of the
@@ -39,8 +37,9 @@ func slimRequest(object any) (any, error) {
 	return request, nil
 }
 
-// slimNode drops what kubelets report of a Node, but for its addresses, its condition Ready and
-// what Machines show of its software: images alone are several KiB. What is written to Nodes are
+// slimNode drops what kubelets report of a Node, but for its addresses, what Machines show of its
+// software, and its conditions: of those but Ready only what health checks look at. Images alone
+// are several KiB. What is written to Nodes are
 // merge patches of other parts.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
@@ -54,8 +53,11 @@ func slimNode(object any) (any, error) {
 		KubeletVersion: said.KubeletVersion, ContainerRuntimeVersion: said.ContainerRuntimeVersion,
 		OSImage: said.OSImage, KernelVersion: said.KernelVersion, Architecture: said.Architecture,
 	}}
-	if ready := drain.ReadyCondition(node); ready.Type != "" {
-		kept.Conditions = []corev1.NodeCondition{ready}
+	for _, c := range node.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			c = corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+		}
+		kept.Conditions = append(kept.Conditions, c)
 	}
 	node.Status = kept
 	return node, nil

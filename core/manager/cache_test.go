@@ -16,9 +16,12 @@ func TestTheCacheKeepsOfNodesWhatIsRead(t *testing.T) {
 		},
 		Spec: corev1.NodeSpec{ProviderID: "fake:///1", Unschedulable: true, PodCIDR: "10.1.0.0/24", PodCIDRs: []string{"10.1.0.0/24"}},
 		Status: corev1.NodeStatus{
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady}},
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
-			Capacity:   corev1.ResourceList{}, Allocatable: corev1.ResourceList{},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue, Reason: "Full", Message: "It is full.", LastHeartbeatTime: metav1.Now()},
+				{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Stopped", Message: "It is not there."},
+			},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+			Capacity:  corev1.ResourceList{}, Allocatable: corev1.ResourceList{},
 			Images: []corev1.ContainerImage{{SizeBytes: 1}}, NodeInfo: corev1.NodeSystemInfo{
 				KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.3.7", OSImage: "Ubuntu", KernelVersion: "6", Architecture: "amd64",
 				MachineID: "id", BootID: "id",
@@ -28,7 +31,8 @@ func TestTheCacheKeepsOfNodesWhatIsRead(t *testing.T) {
 	want := node.DeepCopy()
 	want.ManagedFields, want.Spec.PodCIDR, want.Spec.PodCIDRs = nil, "", nil
 	want.Status = corev1.NodeStatus{
-		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}, Addresses: node.Status.Addresses, NodeInfo: node.Status.NodeInfo,
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, node.Status.Conditions[1]},
+		Addresses:  node.Status.Addresses, NodeInfo: node.Status.NodeInfo,
 	}
 	want.Status.NodeInfo.MachineID, want.Status.NodeInfo.BootID = "", ""
 	got, err := slimNode(node)

@@ -47,6 +47,9 @@ type Options struct {
 	// Settle is for how long after this process began to lead, or the API server came back, no
 	// timeout of a Machine runs. Default 2 min.
 	Settle time.Duration
+	// DefaultHealthCheckTimeout is for how long a Node may not be Ready until its Machine is
+	// replaced, where no MachineHealthCheck selects the Machine. 0: for ever.
+	DefaultHealthCheckTimeout time.Duration
 	// NodeUnreachableAfter is for how long the kubelet of a Node that is drained must not
 	// report for its pods not to be waited for. Time counts only while the API server answers
 	// and other Nodes report. Default 5 min.
@@ -210,6 +213,7 @@ func (o Options) notNegative() []error {
 		{"settled-interval", o.SettledInterval},
 		{"settle-period", o.Settle},
 		{"node-unreachable-after", o.NodeUnreachableAfter},
+		{"default-health-check-timeout", o.DefaultHealthCheckTimeout},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("--%s=%s: must not be negative", d.flag, d.value))

@@ -36,6 +36,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/inuse"
 	"github.com/millwright-dev/millwright/core/controllers/machine"
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
+	"github.com/millwright-dev/millwright/core/controllers/machinehealthcheck"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/controllers/orphangc"
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
@@ -156,12 +157,12 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 			return err
 		}},
 		{"the controller of Machines", func() error {
-			return machine.Add(mgr, machine.Options{
-				Drivers: drivers, Observed: clocks, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()), DrainTimeout: o.DrainTimeout,
-				StartupTimeout: o.NodeStartupTimeout, NodeUnreachableAfter: o.NodeUnreachableAfter,
-				CriticalNamespaces: o.CriticalNamespaces,
-				EnforceSkew:        o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
-			})
+			options := machineOptions(mgr, o)
+			options.Drivers, options.Observed, options.Specs, options.Tracing = drivers, clocks, specs, settings.Tracing
+			return machine.Add(mgr, options)
+		}},
+		{"the controller of MachineHealthChecks", func() error {
+			return machinehealthcheck.Add(mgr, machinehealthcheck.Options{Observed: clocks.Cluster, DefaultTimeout: o.DefaultHealthCheckTimeout})
 		}},
 		{"the approver of kubelets' certificates", func() error {
 			return csrapproval.Add(mgr, csrapproval.Options{MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
@@ -179,6 +180,15 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 			})
 		}},
 	}...))
+}
+
+// machineOptions are those of the controller of Machines that follow from the manager's.
+func machineOptions(mgr ctrl.Manager, o Options) machine.Options {
+	return machine.Options{
+		Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()),
+		DrainTimeout: o.DrainTimeout, StartupTimeout: o.NodeStartupTimeout, NodeUnreachableAfter: o.NodeUnreachableAfter,
+		CriticalNamespaces: o.CriticalNamespaces, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
+	}
 }
 
 // bootstrapConfigs finds what new machines are set up with.

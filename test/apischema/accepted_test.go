@@ -2,12 +2,14 @@ package apischema
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -161,6 +163,24 @@ func fullMachine(namespace string) *clusterv1alpha1.Machine {
 	return &clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "full", Finalizers: []string{clusterv1alpha1.MachineFinalizer}},
 		Spec:       spec,
+	}
+}
+
+// TestHealthChecksAreStoredAsWritten applies checks with either limit, and reads back what they
+// say.
+func TestHealthChecksAreStoredAsWritten(t *testing.T) {
+	u := newUser(t)
+	ranged := edited(t, checkManifest, edit{"metadata.name", "ranged"}, edit{"spec.maxUnhealthy", ""}, edit{"spec.unhealthyRange", `"[0-30]"`})
+	u.do(checkManifest+"---\n"+ranged, "apply", "-f", "-")
+	var checks clusterv1alpha1.MachineHealthCheckList
+	if err := u.server.client.List(t.Context(), &checks, client.InNamespace(u.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(checks.Items) != 2 || checks.Items[0].Spec.UnhealthyRange != "[0-30]" || checks.Items[1].Spec.MaxUnhealthy.String() != "40%" {
+		t.Errorf("stored are %+v", checks.Items)
+	}
+	if got := checks.Items[1].Spec.UnhealthyNodeConditions[1].Timeout.Duration; got != 90*time.Minute {
+		t.Errorf("a timeout is %s", got)
 	}
 }
 

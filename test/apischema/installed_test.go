@@ -15,7 +15,7 @@ import (
 // structural, and in a group of Kubernetes by an explicit annotation.
 func TestAPIServerAcceptsTheCRDs(t *testing.T) {
 	u := newUser(t)
-	for _, name := range []string{"machinedeployments", "machinesets", "machines", "machineclasses", "clusters"} {
+	for _, name := range []string{"machinedeployments", "machinesets", "machines", "machineclasses", "clusters", "machinehealthchecks"} {
 		var crd apiextensionsv1.CustomResourceDefinition
 		raw := u.do("", "get", "crd", name+".cluster.k8s.io", "-o", "json")
 		if err := yaml.Unmarshal([]byte(raw), &crd); err != nil {
@@ -56,6 +56,7 @@ func TestKustomizationIsComplete(t *testing.T) {
 		prefix + "clusters.cluster.k8s.io",
 		prefix + "machineclasses.cluster.k8s.io",
 		prefix + "machinedeployments.cluster.k8s.io",
+		prefix + "machinehealthchecks.cluster.k8s.io",
 		prefix + "machines.cluster.k8s.io",
 		prefix + "machinesets.cluster.k8s.io",
 		"namespace/millwright-credentials",

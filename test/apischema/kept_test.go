@@ -57,7 +57,7 @@ func TestOPS11_DeletingACRDIsRefused(t *testing.T) {
 			t.Errorf("kubectl %s: %v, %s: want it refused, with %q", strings.Join(args, " "), err, stderr, uninstallIt)
 		}
 	}
-	for _, name := range []string{"machinedeployments", "machinesets", "machines", "machineclasses", "clusters"} {
+	for _, name := range []string{"machinedeployments", "machinesets", "machines", "machineclasses", "clusters", "machinehealthchecks"} {
 		u.do("", "get", name)
 		if deleted := u.do("", "get", "crd", name+".cluster.k8s.io", "-o", "jsonpath={.metadata.deletionTimestamp}"); deleted != "" {
 			t.Errorf("the CRD of %s is being deleted since %s", name, deleted)

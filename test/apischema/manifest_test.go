@@ -52,6 +52,23 @@ spec:
 `
 )
 
+const checkManifest = `
+apiVersion: cluster.k8s.io/v1alpha1
+kind: MachineHealthCheck
+metadata:
+  name: workers
+spec:
+  selector:
+    matchLabels: {pool: workers}
+  unhealthyNodeConditions:
+  - {type: Ready, status: Unknown, timeout: 5m}
+  - {type: DiskPressure, status: "True", timeout: 1h30m}
+  unhealthyMachineConditions:
+  - {type: InstanceReady, status: "False", timeout: 10m}
+  nodeStartupTimeout: 10m
+  maxUnhealthy: 40%
+`
+
 // Those of what machines inherit have all that there is.
 const (
 	classManifest = `

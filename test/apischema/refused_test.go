@@ -57,12 +57,13 @@ var strategyMistakes = []mistake{
 	{"maxUnavailable beyond all", []edit{{rollingUpdate + ".maxUnavailable", "101%"}}, rollingUpdate + ".maxUnavailable", "from '0%' to '100%'"},
 	{"unknown strategy", []edit{{"spec.strategy.type", "Replace"}}, "spec.strategy.type", `supported values: "RollingUpdate"`},
 	{"one address and a surge", []edit{{network, oneAddress}, {"spec.replicas", "1"}}, rollingUpdate + ".maxSurge", "the strategy Recreate"},
+	{"no replacement at a time", []edit{{"spec.strategy.remediation", "{maxInFlight: 0}"}}, "spec.strategy.remediation.maxInFlight", "from 1 to 100000"},
 	{"unknown delete policy", []edit{{rollingUpdate + ".deletePolicy", "Youngest"}}, rollingUpdate + ".deletePolicy", `supported values: "Random", "Newest", "Oldest"`},
 }
 
 var selectorMistakes = []mistake{
 	{"no selector", []edit{{"spec.selector", ""}}, "spec.selector", "Required value"},
-	{"empty selector", []edit{{"spec.selector", "{}"}}, "spec.selector", "set matchLabels to labels that spec.template.metadata.labels carries"},
+	{"empty selector", []edit{{"spec.selector", "{}"}}, "spec.selector", "set matchLabels to labels that the Machines which are meant carry"},
 	{"empty matchLabels", []edit{{"spec.selector", "{matchLabels: {}}"}}, "spec.selector", "must not be empty"},
 	{"other value", []edit{{matchLabels, "{group: others}"}}, labels, "must carry every label of spec.selector.matchLabels"},
 	{"one label of two", []edit{{matchLabels, "{group: nodes, tier: gpu}"}}, labels, "must carry every label of spec.selector.matchLabels"},
@@ -144,6 +145,20 @@ var clusterMistakes = []mistake{
 	{"endpoint without a port", []edit{{"spec.apiEndpoints", "[{host: a}]"}}, "spec.apiEndpoints[0].port", "Required value"},
 }
 
+var checkMistakes = []mistake{
+	{"all machines", []edit{{"spec.selector", "{}"}}, "spec.selector", "must not be empty"},
+	{"nothing to check", []edit{{"spec.unhealthyNodeConditions", ""}, {"spec.unhealthyMachineConditions", ""}, {"spec.nodeStartupTimeout", ""}}, "spec.unhealthyNodeConditions", "nothing would ever be unhealthy"},
+	{"a condition without a timeout", []edit{{"spec.unhealthyNodeConditions", "[{type: Ready, status: Unknown}]"}}, "spec.unhealthyNodeConditions[0].timeout", "Required value"},
+	{"a timeout of nothing", []edit{{"spec.unhealthyNodeConditions", "[{type: Ready, status: Unknown, timeout: 0s}]"}}, "spec.unhealthyNodeConditions[0].timeout", "such as '5m'"},
+	{"a timeout in words", []edit{{"spec.nodeStartupTimeout", "soon"}}, "spec.nodeStartupTimeout", "such as '10m'"},
+	{"an unknown status", []edit{{"spec.unhealthyNodeConditions", "[{type: Ready, status: Bad, timeout: 5m}]"}}, "spec.unhealthyNodeConditions[0].status", "supported values"},
+	{"a condition of its own", []edit{{"spec.unhealthyMachineConditions", "[{type: OwnerRemediated, status: \"False\", timeout: 5m}]"}}, "spec.unhealthyMachineConditions", "that health checks themselves set"},
+	{"more than all", []edit{{"spec.maxUnhealthy", "101%"}}, "spec.maxUnhealthy", "a percentage from '0%' to '100%'"},
+	{"two limits", []edit{{"spec.unhealthyRange", `"[1-3]"`}}, "spec.unhealthyRange", "set one of them"},
+	{"a range without an end", []edit{{"spec.maxUnhealthy", ""}, {"spec.unhealthyRange", `"[1-]"`}}, "spec.unhealthyRange", "such as '[1-3]'"},
+	{"a range that is backwards", []edit{{"spec.maxUnhealthy", ""}, {"spec.unhealthyRange", `"[3-1]"`}}, "spec.unhealthyRange", "such as '[1-3]'"},
+}
+
 // TestMistakesAreRefused applies each mistake, and wants the error to name the
 // field and to help.
 func TestMistakesAreRefused(t *testing.T) {
@@ -162,6 +177,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		{"machine", machineManifest, machineMistakes},
 		{"class", classManifest, classMistakes},
 		{"cluster", clusterManifest, clusterMistakes},
+		{"health check", checkManifest, checkMistakes},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()

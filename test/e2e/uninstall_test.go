@@ -107,7 +107,8 @@ func TestOPS11_UninstallingForGoodLeavesNoVM(t *testing.T) {
 	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: large}, provider: fake, providerSpec: {flavor: large, image: ubuntu-24.04}}`)
 	u.awaitRunning(5)
 
-	const crds = "machinedeployments.cluster.k8s.io machinesets.cluster.k8s.io machines.cluster.k8s.io machineclasses.cluster.k8s.io clusters.cluster.k8s.io"
+	const crds = "machinedeployments.cluster.k8s.io machinesets.cluster.k8s.io machines.cluster.k8s.io machineclasses.cluster.k8s.io clusters.cluster.k8s.io " +
+		"machinehealthchecks.cluster.k8s.io"
 	if out, err := u.try(nil, append([]string{"delete", "crd"}, strings.Fields(crds)...)...); err == nil || !strings.Contains(out, "run `millwright uninstall`") {
 		t.Fatalf("kubectl delete crd: %v\n%s", err, out)
 	}

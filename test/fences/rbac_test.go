@@ -58,6 +58,8 @@ var most = map[right]string{
 	{"", "cluster.k8s.io", "machinedeployments"}:            "get list watch patch",
 	{"", "cluster.k8s.io", "machineclasses"}:                "get list watch patch",
 	{"", "cluster.k8s.io", "clusters"}:                      "get list watch patch",
+	{"", "cluster.k8s.io", "machinehealthchecks"}:           "get list watch",
+	{"", "cluster.k8s.io", "machinehealthchecks/status"}:    "patch",
 	{"", "cluster.k8s.io", "machines/status"}:               "patch update",
 	{"", "cluster.k8s.io", "machinesets/status"}:            "patch",
 	{"", "cluster.k8s.io", "machinedeployments/status"}:     "patch",

@@ -206,6 +206,7 @@ func (o *observation) syncMetadata(set *clusterv1alpha1.MachineSet, revision int
 	}
 	o.annotateRollout(set, part)
 	set.Spec.MinReadySeconds = o.md.Spec.MinReadySeconds
+	set.Spec.Remediation = o.md.Spec.Strategy.Remediation.DeepCopy()
 	if rolling := o.md.Spec.Strategy.RollingUpdate; rolling != nil && rolling.DeletePolicy != "" {
 		set.Spec.DeletePolicy = rolling.DeletePolicy
 	}

@@ -189,6 +189,7 @@ func TestSetsCarryWhatOthersRead(t *testing.T) {
 		bounds("1", "0")(md)
 		md.Spec.MinReadySeconds = 1
 		md.Spec.Strategy.RollingUpdate.DeletePolicy = clusterv1alpha1.DeletePolicyOldest
+		md.Spec.Strategy.Remediation = &clusterv1alpha1.MachineRemediation{MaxInFlight: new(intstr.FromInt32(3))}
 	})
 	isComplete(t, c, md, 1)
 	set := sets(t, c)[0]
@@ -206,7 +207,7 @@ func TestSetsCarryWhatOthersRead(t *testing.T) {
 	if revision(md) != 1 || md.Status.Selector != "group=nodes" {
 		t.Errorf("revision %d, selector %s", revision(md), md.Status.Selector)
 	}
-	if set.Spec.MinReadySeconds != 1 || set.Spec.DeletePolicy != clusterv1alpha1.DeletePolicyOldest {
+	if set.Spec.Remediation.MaxInFlight.IntValue() != 3 || set.Spec.MinReadySeconds != 1 || set.Spec.DeletePolicy != clusterv1alpha1.DeletePolicyOldest {
 		t.Errorf("set: %+v", set.Spec)
 	}
 	controllertest.Patch(t, c, md, func(md *clusterv1alpha1.MachineDeployment) {

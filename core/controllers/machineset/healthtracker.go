@@ -82,7 +82,7 @@ func (t *healthTracker) record(object client.Object, q queue) {
 	}
 	was := t.machines[m.UID]
 	now := entry{standing: health.SignsOf(m).Standing()}
-	if health.HasFailed(m) {
+	if health.IsToBeReplaced(m) {
 		now.failed = was.failed
 		if now.failed.IsZero() {
 			now.failed = t.clock.Now()

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -213,7 +214,7 @@ func (r *reconciler) observe(
 			Policy:           set.Spec.DeletePolicy,
 			Seed:             string(set.UID),
 		},
-		Repair: r.limits, Fleet: r.health.fleetHealth(), Attempts: o.memory.attempts, Now: o.now,
+		Repair: withMaxInFlight(r.limits, set), Fleet: r.health.fleetHealth(), Attempts: o.memory.attempts, Now: o.now,
 	}
 	if o.state, err = withRoom(ctx, r.client, set, o.state, nil); err != nil {
 		return nil, err
@@ -222,6 +223,18 @@ func (r *reconciler) observe(
 		o.outdated = o.memory.outdated(set, machines)
 	}
 	return o, r.confirm(ctx, o)
+}
+
+// withMaxInFlight returns the limits with what the set says of them.
+func withMaxInFlight(limits health.Limits, set *clusterv1alpha1.MachineSet) health.Limits {
+	if set.Spec.Remediation == nil || set.Spec.Remediation.MaxInFlight == nil {
+		return limits
+	}
+	most, err := intstr.GetScaledValueFromIntOrPercent(set.Spec.Remediation.MaxInFlight, int(ptr.Deref(set.Spec.Replicas, 0)), true)
+	if err == nil {
+		limits.MaxInFlight = max(most, 1)
+	}
+	return limits
 }
 
 // count returns what counts of Machines, and in how long the next of them becomes available.

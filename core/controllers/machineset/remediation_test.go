@@ -2,6 +2,7 @@ package machineset_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -100,6 +102,64 @@ func TestSAFE4_NothingIsReplacedWhileTooMuchIsUnhealthy(t *testing.T) {
 	})
 	if n := eventsOf(t, c, other, "RemediationHalted"); n != 0 {
 		t.Errorf("%d events tell of a set that has nothing to replace", n)
+	}
+}
+
+// unhealthy shows what a health check has found of a Machine: it is to be replaced, or spared.
+func unhealthy(t *testing.T, c *controllertest.Cluster, name string, remediation string) {
+	t.Helper()
+	m := &clusterv1alpha1.Machine{}
+	m.Namespace, m.Name = c.Namespace, name
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+		t.Fatal(err)
+	}
+	before := m.DeepCopy()
+	for typ, reason := range map[string]string{
+		clusterv1alpha1.ConditionHealthCheckSucceeded: clusterv1alpha1.ReasonUnhealthyNode,
+		clusterv1alpha1.ConditionOwnerRemediated:      remediation,
+	} {
+		apimeta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: typ, Status: metav1.ConditionFalse, Reason: reason})
+	}
+	if err := c.Status().Patch(t.Context(), m, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Machines that work, and that a health check wants replaced, are, as many at once as the set may.
+// One that the check spares stays.
+func TestLIFE11_SET4_UnhealthyMachinesAreReplaced(t *testing.T) {
+	const size = 12
+	c := controllertest.New(t)
+	actor := c.Act(t)
+	// Longer than the pause after a creation, and not as long as a Machine may take to come up.
+	ahead := &offset{}
+	ahead.by.Store(int64(time.Minute))
+	c.Manage(t, interceptor.Funcs{}, addLimited(ahead, "50%"))
+	set := newSetWith(t, c, "nodes", size, func(s *clusterv1alpha1.MachineSet) {
+		s.Spec.Remediation = &clusterv1alpha1.MachineRemediation{MaxInFlight: new(intstr.FromString("20%"))}
+	})
+	settled(t, c, set, size)
+	all := ours(t, c, set, true)
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
+	for _, m := range all[:4] {
+		unhealthy(t, c, m.Name, clusterv1alpha1.ReasonWaitingForRemediation)
+	}
+	unhealthy(t, c, all[4].Name, clusterv1alpha1.ReasonTooManyUnhealthy)
+	until(t, c, set, func() string {
+		if set.Status.NextIndex != size+3 || set.Status.Replicas != size {
+			return fmt.Sprintf("a fifth of 12, rounded up, should be under way: %+v", set.Status)
+		}
+		return ""
+	})
+	actor.Up(func(*clusterv1alpha1.Machine) bool { return true })
+	until(t, c, set, func() string {
+		if set.Status.NextIndex != size+4 || set.Status.Replicas != size || set.Status.AvailableReplicas != size {
+			return fmt.Sprintf("four should have been replaced: %+v", set.Status)
+		}
+		return ""
+	})
+	if !slices.ContainsFunc(ours(t, c, set, true), func(m clusterv1alpha1.Machine) bool { return m.Name == all[4].Name }) {
+		t.Errorf("Machine %s, which is spared, is gone", all[4].Name)
 	}
 }
 

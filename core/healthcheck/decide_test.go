@@ -1,0 +1,177 @@
+package healthcheck
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+const timeout = 5 * time.Minute
+
+// decide decides at a time at which the clock has run since the start.
+func decide(after time.Duration, machines []Machine, checks ...Check) Verdict {
+	return Decide(State{Checks: checks, Machines: machines, Now: start.Add(after), Clock: Clock{Reading: after, Runs: true}})
+}
+
+func TestMachineIsUnhealthyWhenAConditionLasts(t *testing.T) {
+	disk := notReady("disk", timeout)
+	disk.MachineConditions = []clusterv1alpha1.UnhealthyCondition{bad("InstanceReady", metav1.ConditionFalse, timeout)}
+	disk.StartupTimeout = timeout
+	with := func(m Machine, change func(*Machine)) Machine {
+		change(&m)
+		return m
+	}
+	for name, c := range map[string]struct {
+		machine     Machine
+		after       time.Duration
+		reason      string
+		remediation string
+	}{
+		"it works":                {machine: running("a"), after: time.Hour},
+		"its Node is silent":      {machine: silent("a", start), after: timeout - time.Second},
+		"its Node is silent long": {silent("a", start), timeout, clusterv1alpha1.ReasonUnhealthyNode, clusterv1alpha1.ReasonWaitingForRemediation},
+		"the Machine says so": {with(running("a"), func(m *Machine) {
+			m.MachineConditions = []Condition{{Type: "InstanceReady", Status: metav1.ConditionFalse, Since: start}}
+		}), timeout, clusterv1alpha1.ReasonUnhealthyMachine, clusterv1alpha1.ReasonWaitingForRemediation},
+		"it does not join in time": {Machine{UID: "a", RunsSince: start, HasSet: true}, timeout,
+			clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation},
+		"its VM does not run yet": {machine: Machine{UID: "a", HasSet: true}, after: time.Hour},
+		"somebody asks for it": {with(running("a"), func(m *Machine) { m.Requested = true }), 0,
+			clusterv1alpha1.ReasonRemediationRequested, clusterv1alpha1.ReasonWaitingForRemediation},
+		"somebody keeps it": {with(silent("a", start), func(m *Machine) { m.KeptBy = "keep" }), timeout,
+			clusterv1alpha1.ReasonUnhealthyNode, clusterv1alpha1.ReasonRemediationSkipped},
+		"it is no set's": {with(silent("a", start), func(m *Machine) { m.HasSet = false }), timeout,
+			clusterv1alpha1.ReasonUnhealthyNode, clusterv1alpha1.ReasonNoMachineSet},
+		"it is on its way out":            {machine: with(silent("a", start), func(m *Machine) { m.Ignored = true }), after: timeout},
+		"it has failed":                   {machine: with(silent("a", start), func(m *Machine) { m.Failed = true }), after: timeout},
+		"nobody knows of its VM just now": {machine: with(silent("a", start), func(m *Machine) { m.Blind = true }), after: timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := decide(c.after, []Machine{c.machine}, disk)
+			got := v.Findings["a"]
+			if got.Reason != c.reason || got.Remediation != c.remediation || v.Checks[0].Unhealthy["a"] != (c.reason != "") {
+				t.Errorf("found %+v", got)
+			}
+			if (got.Message == "") != (c.reason == "") || (got.RemediationMessage == "") != (c.reason == "") {
+				t.Errorf("it is told as %q, %q", got.Message, got.RemediationMessage)
+			}
+		})
+	}
+}
+
+func TestTimeCountsWhileItIsObserved(t *testing.T) {
+	s := State{
+		Checks: []Check{notReady("check", timeout)}, Machines: []Machine{silent("a", start)},
+		Now: start.Add(time.Minute), Clock: Clock{Reading: time.Hour, Runs: true},
+	}
+	look := func(passes, observed time.Duration, runs, want bool) {
+		t.Helper()
+		s.Now, s.Clock = s.Now.Add(passes), Clock{Reading: s.Clock.Reading + observed, Runs: runs}
+		v := Decide(s)
+		if got := len(v.Findings) > 0; got != want {
+			t.Errorf("after %s it is unhealthy: %t, want %t", s.Now.Sub(start), got, want)
+		}
+		if !want && v.Again <= 0 {
+			t.Error("nobody will look again")
+		}
+		s.Memory = v.Memory
+	}
+	look(0, 0, true, false) // The minute before this process looked counts.
+	look(time.Hour, 0, false, false)
+	look(time.Minute, time.Minute, true, false)
+	look(3*time.Minute, 3*time.Minute, false, false)
+	look(0, 0, true, true)
+	s.Machines = []Machine{silent("a", s.Now)}
+	look(0, 0, true, false) // It was well meanwhile.
+	s.Machines = []Machine{running("a")}
+	if v := Decide(s); len(v.Memory) != 0 {
+		t.Errorf("of a Machine that is well is remembered: %v", v.Memory)
+	}
+}
+
+func TestCheckBeyondItsLimitsReplacesNobody(t *testing.T) {
+	four := []Machine{silent("a", start), silent("b", start.Add(timeout-time.Second)), running("c"), running("d"), {UID: "starts", HasSet: true}}
+	for name, c := range map[string]struct {
+		most  *intstr.IntOrString
+		bound *Range
+		want  string
+	}{
+		"no limit":                      {},
+		"half of them may be":           {most: new(intstr.FromString("50%"))},
+		"less than half may be":         {most: new(intstr.FromString("49%")), want: clusterv1alpha1.ReasonTooManyUnhealthy},
+		"none may be":                   {most: new(intstr.FromInt32(0)), want: clusterv1alpha1.ReasonTooManyUnhealthy},
+		"nobody can read how many":      {most: new(intstr.FromString("some")), want: clusterv1alpha1.ReasonTooManyUnhealthy},
+		"as many as the range has":      {bound: &Range{1, 2}},
+		"more than the range has":       {bound: &Range{1, 1}, want: clusterv1alpha1.ReasonTooManyUnhealthy},
+		"fewer than the range has":      {bound: &Range{3, 4}, want: clusterv1alpha1.ReasonTooFewUnhealthy},
+		"the range goes before a limit": {most: new(intstr.FromInt32(0)), bound: &Range{0, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := notReady("check", timeout)
+			check.MaxUnhealthy, check.Range = c.most, c.bound
+			v := decide(timeout, four, check)
+			r := v.Checks[0]
+			if r.Expected != 4 || r.Healthy != 2 || r.Restriction != c.want || (r.Message == "") != (c.want == "") {
+				t.Errorf("the check: %+v", r)
+			}
+			if want := map[string]bool{"a": true}; !cmp.Equal(r.Unhealthy, want) {
+				t.Errorf("unhealthy are %v", r.Unhealthy)
+			}
+			if f := v.Findings["a"]; f.Replace() != (c.want == "") || c.want != "" && f.Remediation != c.want {
+				t.Errorf("found %+v", f)
+			}
+			if v.Again != time.Second+timeout-2*time.Second {
+				t.Errorf("the next look is in %s", v.Again)
+			}
+		})
+	}
+	check := notReady("check", timeout)
+	check.Range = &Range{1, 2}
+	if r := decide(timeout, []Machine{running("a")}, check).Checks[0]; r.Restriction != "" {
+		t.Errorf("where nothing is unhealthy: %+v", r)
+	}
+}
+
+func TestOneOfSeveralChecksIsEnough(t *testing.T) {
+	strict, later, mild := notReady("a-strict", timeout), notReady("b-later", 2*timeout), notReady("c-mild", timeout)
+	strict.MaxUnhealthy = new(intstr.FromInt32(0))
+	machines := []Machine{silent("a", start)}
+	for name, c := range map[string]struct {
+		checks      []Check
+		named, what string
+	}{
+		"the first spares it, the last does not": {[]Check{strict, later, mild}, "MachineHealthCheck c-mild", clusterv1alpha1.ReasonWaitingForRemediation},
+		"in any order":                           {[]Check{mild, later, strict}, "MachineHealthCheck c-mild", clusterv1alpha1.ReasonWaitingForRemediation},
+		"all that find it spare it":              {[]Check{strict, later}, "MachineHealthCheck a-strict", clusterv1alpha1.ReasonTooManyUnhealthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := decide(timeout, machines, c.checks...)
+			if f := v.Findings["a"]; f.Check != c.named || f.Remediation != c.what {
+				t.Errorf("found %+v", f)
+			}
+		})
+	}
+}
+
+func TestDefaultCheckIsForTheRest(t *testing.T) {
+	mine, standard := notReady("mine", time.Hour), notReady("", timeout)
+	mine.Selector, standard.Default = labels.SelectorFromSet(labels.Set{"team": "a"}), true
+	selected, other := silent("selected", start), silent("other", start)
+	selected.Labels = labels.Set{"team": "a"}
+	v := decide(timeout, []Machine{selected, other}, mine, standard)
+	if _, found := v.Findings["selected"]; found {
+		t.Error("a Machine that has a check of its own is held to the default")
+	}
+	if f := v.Findings["other"]; !f.Replace() || f.Check != "the manager's default health check" {
+		t.Errorf("found %+v", f)
+	}
+	if v.Checks[0].Expected != 1 || v.Checks[1].Expected != 1 {
+		t.Errorf("the checks: %+v", v.Checks)
+	}
+}
