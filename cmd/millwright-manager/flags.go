@@ -55,7 +55,7 @@ func parse(args []string) (settings, error) {
 	flags.StringSliceVar(&o.CriticalNamespaces, "critical-daemonset-namespaces", []string{metav1.NamespaceSystem}, "Namespaces whose DaemonSets of priority class system-node-critical have to run on a Node before its Machine is Running; empty: none.")
 	flags.DurationVar(&o.Settle, "settle-period", 2*time.Minute, "How long after this process began to lead, or the API server came back, no timeout of a Machine runs: kubelets have to report again first.")
 	flags.DurationVar(&o.NodeUnreachableAfter, "node-unreachable-after", 5*time.Minute, "How long a drained Node's kubelet must not report, while the API server answers and other Nodes report, for its pods not to be waited for.")
-	flags.DurationVar(&o.DefaultHealthCheckTimeout, "default-health-check-timeout", 10*time.Minute, "How long a Node may not be Ready until its Machine is replaced, where no MachineHealthCheck selects the Machine; 0: for ever.")
+	flags.DurationVar(&o.DefaultHealthCheckTimeout, "default-health-check-timeout", 10*time.Minute, "How long a Node may not be Ready while its VM runs until its Machine is replaced, where no MachineHealthCheck selects the Machine; 0: for ever.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
 	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
 	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphangc.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")

@@ -30,7 +30,7 @@ type Check struct {
 	Name     string
 	Selector labels.Selector
 	// Default: it is the last, is not on the API server, and selects only Machines that no check
-	// before it does.
+	// before it does and whose VM nobody has switched off.
 	Default bool
 	// NodeConditions and MachineConditions are unhealthy when they last.
 	NodeConditions, MachineConditions []clusterv1alpha1.UnhealthyCondition
@@ -57,6 +57,8 @@ type Machine struct {
 	Blind bool
 	// CameUp: it has worked, so it should be healthy. NotReady: it does not work now.
 	CameUp, NotReady bool
+	// Stopped: its VM is switched off, or broke after it had run.
+	Stopped bool
 	// HasNode: it has, or had, a Node. RunsSince is since when its VM runs; zero while it does not.
 	HasNode   bool
 	RunsSince time.Time
@@ -132,7 +134,7 @@ func Decide(s State) Verdict {
 		found := map[string]Finding{}
 		for j := range s.Machines {
 			m := &s.Machines[j]
-			if m.Ignored || check.Default && selected[j] || !check.Selector.Matches(m.Labels) {
+			if m.Ignored || check.Default && (selected[j] || m.Stopped) || !check.Selector.Matches(m.Labels) {
 				continue
 			}
 			selected[j] = true

@@ -162,9 +162,15 @@ func TestOneOfSeveralChecksIsEnough(t *testing.T) {
 func TestDefaultCheckIsForTheRest(t *testing.T) {
 	mine, standard := notReady("mine", time.Hour), notReady("", timeout)
 	mine.Selector, standard.Default = labels.SelectorFromSet(labels.Set{"team": "a"}), true
-	selected, other := silent("selected", start), silent("other", start)
-	selected.Labels = labels.Set{"team": "a"}
-	v := decide(timeout, []Machine{selected, other}, mine, standard)
+	selected, stopped, other := silent("selected", start), silent("stopped", start), silent("other", start)
+	selected.Labels, stopped.Stopped = labels.Set{"team": "a"}, true
+	v := decide(timeout, []Machine{selected, stopped, other}, mine, standard)
+	if _, found := v.Findings["stopped"]; found {
+		t.Error("a Machine whose VM somebody has switched off is replaced without being asked for")
+	}
+	if v := decide(timeout, []Machine{stopped}, notReady("mine", timeout)); !v.Findings["stopped"].Replace() {
+		t.Error("a check that selects it does not replace a Machine whose VM is switched off")
+	}
 	if _, found := v.Findings["selected"]; found {
 		t.Error("a Machine that has a check of its own is held to the default")
 	}

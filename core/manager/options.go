@@ -48,7 +48,7 @@ type Options struct {
 	// timeout of a Machine runs. Default 2 min.
 	Settle time.Duration
 	// DefaultHealthCheckTimeout is for how long a Node may not be Ready until its Machine is
-	// replaced, where no MachineHealthCheck selects the Machine. 0: for ever.
+	// replaced, where no MachineHealthCheck selects the Machine and its VM runs. 0: for ever.
 	DefaultHealthCheckTimeout time.Duration
 	// NodeUnreachableAfter is for how long the kubelet of a Node that is drained must not
 	// report for its pods not to be waited for. Time counts only while the API server answers

@@ -114,6 +114,7 @@ func factsOf(m *clusterv1alpha1.Machine) healthcheck.Machine {
 		Blind:    signs.DriverAway,
 		CameUp:   signs.CameUp,
 		NotReady: !apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady),
+		Stopped:  health.InstanceReason(m) == clusterv1alpha1.ReasonInstanceStopped,
 		HasNode:  m.Status.NodeRef != nil,
 		HasSet:   ownership.ControllerOf(m, clusterv1alpha1.MachineSetKind) != nil,
 		// A template that asks for it is not obeyed: each replacement would be replaced at once.
