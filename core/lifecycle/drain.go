@@ -25,7 +25,7 @@ const (
 func decideDrain(s State, d decision) (decision, bool) {
 	d.phase, d.drained = clusterv1alpha1.MachinePhaseDeleting, d.Memory.Drained
 	switch {
-	case d.Memory.Gone || d.Memory.Drained.Type != "" || isDrainRecorded(s.Machine.Status):
+	case d.Memory.Gone || d.Memory.Drained.Type != "" || s.Machine.Status.IsDrainOver():
 		return d, false
 	case s.Node.Match == NodeConflicting:
 		d.drained = describeDrained(s, clusterv1alpha1.ReasonNodeConflict)
@@ -50,8 +50,9 @@ func decideDrain(s State, d decision) (decision, bool) {
 	return awaitDrain(s, d, left)
 }
 
-// isDrainRecorded says whether the drain of a machine on its way out is written down as over.
-func isDrainRecorded(s Status) bool {
+// IsDrainOver says whether the drain of a machine on its way out is written down as over. A machine
+// without a Node has none.
+func (s Status) IsDrainOver() bool {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
 	over := c.Status == metav1.ConditionTrue && c.Reason != clusterv1alpha1.ReasonNoNode || c.Reason == clusterv1alpha1.ReasonDrainTimedOut
 	return over && s.Phase == clusterv1alpha1.MachinePhaseDeleting

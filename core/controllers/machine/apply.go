@@ -136,7 +136,7 @@ func (r *reconciler) writeStatus(ctx context.Context, s *machineScope, step life
 	if !step.Write {
 		return nil
 	}
-	was := s.machine.Status.Phase
+	was := s.machine.Status
 	s.recordRefusedSpec(step)
 	status := clusterv1alpha1.MachineStatus(step.Status)
 	// What the machine is made from is written down while a step is applied.
@@ -149,7 +149,7 @@ func (r *reconciler) writeStatus(ctx context.Context, s *machineScope, step life
 		return fmt.Errorf("write status: %w", err)
 	}
 	s.takeWritten()
-	r.measures.recordPhase(s.machine, was, s.state.Now)
+	r.measures.recordStatus(s.machine, &was, s.state.Now)
 	return nil
 }
 

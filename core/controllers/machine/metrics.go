@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driver/wire"
@@ -14,8 +15,8 @@ import (
 
 // measures are the controller's metrics. None has a series for a single Machine.
 type measures struct {
-	startup, deletion prometheus.Histogram
-	failures          *prometheus.CounterVec
+	startup, join, drain, deletion prometheus.Histogram
+	failures                       *prometheus.CounterVec
 }
 
 // durations from a second to two hours.
@@ -24,15 +25,16 @@ var durations = prometheus.ExponentialBucketsRange(1, 7200, 14)
 // newMeasures registers the metrics, or takes those that are registered already.
 func newMeasures(registry prometheus.Registerer) (*measures, error) {
 	all := &metrics.Registration{Registry: registry}
+	lasting := func(what, help string) prometheus.Histogram {
+		return metrics.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "millwright_machine_" + what + "_duration_seconds", Buckets: durations, Help: help,
+		}))
+	}
 	m := &measures{
-		startup: metrics.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "millwright_machine_startup_duration_seconds", Buckets: durations,
-			Help: "Time from the creation of a Machine until it first was Running.",
-		})),
-		deletion: metrics.Register(all, prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "millwright_machine_deletion_duration_seconds", Buckets: durations,
-			Help: "Time from the deletion of a Machine until nothing of it was left.",
-		})),
+		startup:  lasting("startup", "Time from the creation of a Machine until it first was Running."),
+		join:     lasting("join", "Time from when a Machine's VM ran until the Machine first was Running."),
+		drain:    lasting("drain", "Time that the drain of a Machine's Node took, however it ended."),
+		deletion: lasting("deletion", "Time from the deletion of a Machine until nothing of it was left."),
 		failures: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_warnings_total",
 			Help: "Things that got in a Machine's way, by the reason in its condition; Other for a driver's own words.",
@@ -41,11 +43,25 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 	return m, all.Err
 }
 
-// recordPhase counts a Machine that has become Running.
-func (m *measures) recordPhase(machine *clusterv1alpha1.Machine, was clusterv1alpha1.MachinePhase, now time.Time) {
-	if was != machine.Status.Phase && machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
+// recordStatus counts a Machine that has become Running, or is drained. A Machine that was Unknown
+// has been Running before.
+func (m *measures) recordStatus(machine *clusterv1alpha1.Machine, was *clusterv1alpha1.MachineStatus, now time.Time) {
+	is := &machine.Status
+	if is.Phase == clusterv1alpha1.MachinePhaseRunning && was.Phase != is.Phase && was.Phase != clusterv1alpha1.MachinePhaseUnknown {
 		m.startup.Observe(now.Sub(machine.CreationTimestamp.Time).Seconds())
+		if runs := apimeta.FindStatusCondition(is.Conditions, clusterv1alpha1.ConditionInstanceReady); runs != nil {
+			m.join.Observe(now.Sub(runs.LastTransitionTime.Time).Seconds())
+		}
 	}
+	began, drained := apimeta.FindStatusCondition(was.Conditions, clusterv1alpha1.ConditionDrained), lifecycle.Status(*is)
+	if machine.DeletionTimestamp == nil || !drained.IsDrainOver() || lifecycle.Status(*was).IsDrainOver() {
+		return
+	}
+	since := machine.DeletionTimestamp.Time
+	if began != nil {
+		since = began.LastTransitionTime.Time
+	}
+	m.drain.Observe(now.Sub(since).Seconds())
 }
 
 // recordRelease counts a Machine that is over.

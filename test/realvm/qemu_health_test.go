@@ -1,0 +1,131 @@
+//go:build linux
+
+package realvm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+)
+
+// replaceAll lets three machines of a set be replaced at once.
+const replaceAll = `{"spec":{"strategy":{"remediation":{"maxInFlight":3}}}}`
+
+const healthCheck = `
+apiVersion: cluster.k8s.io/v1alpha1
+kind: MachineHealthCheck
+metadata: {name: ailing, namespace: default}
+spec:
+  selector: {matchLabels: {pool: ailing}}
+  unhealthyNodeConditions:
+  - {type: Ready, status: Unknown, timeout: 20s}
+  - {type: DiskPressure, status: "True", timeout: 10s}
+`
+
+// hand is a pod that does something to the Node it is on, as its root.
+func hand(name, node, command string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: default}
+spec:
+  nodeName: %s
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: hand
+    image: localhost/busybox:1
+    imagePullPolicy: Never
+    securityContext: {privileged: true}
+    command: [sh, -c, %q]
+    volumeMounts: [{name: host, mountPath: /host}]
+  volumes: [{name: host, hostPath: {path: /}}]
+`, name, node, command)
+}
+
+// A kubelet that was stopped, a disk that is full and a kernel that has panicked: a health check
+// finds each, and the set replaces the machine. A VM that works is shut down by its own system.
+func TestQEMUSickMachinesAreReplaced(t *testing.T) {
+	shared.showTrouble(t)
+	ails := []struct{ name, command, condition string }{
+		{"kubelet-stopped", "chroot /host systemctl stop kubelet", "The condition Ready of the Node has been Unknown"},
+		{"disk-full", "chroot /host fallocate -l 32G /var/fill; dd if=/dev/zero of=/host/var/rest bs=1M; sleep 600", "The condition DiskPressure of the Node has been True"},
+		// A kernel that is not told to reboot hangs.
+		{"kernel-panic", "echo 0 > /host/proc/sys/kernel/panic; echo c > /host/proc/sysrq-trigger", "The condition Ready of the Node has been Unknown"},
+	}
+	shared.mustKubectl(t, machineDeployment("ailing", newKubelet, len(ails), ""), "apply", "-f", "-")
+	shared.mustKubectl(t, "", "patch", "machinedeployment", "ailing", "--type=merge", "--patch", replaceAll)
+	shared.mustKubectl(t, healthCheck, "apply", "-f", "-")
+	shared.awaitVersion(t, "ailing", newKubelet, len(ails))
+	machines := &clusterv1alpha1.MachineList{}
+	if err := shared.client.List(t.Context(), machines, client.MatchingLabels{"pool": "ailing"}); err != nil {
+		t.Fatal(err)
+	}
+	sick := map[string]string{}
+	for i, ail := range ails {
+		m := &machines.Items[i]
+		sick[m.Name] = ail.condition
+		shared.mustKubectl(t, hand(ail.name, m.Status.NodeRef.Name, ail.command), "apply", "-f", "-")
+	}
+	for name, condition := range sick {
+		shared.awaitEvent(t, name, clusterv1alpha1.ReasonUnhealthyNode, condition)
+	}
+	eventually(t, "all of them to be replaced", func(ctx context.Context) error {
+		machines := &clusterv1alpha1.MachineList{}
+		if err := shared.client.List(ctx, machines, client.MatchingLabels{"pool": "ailing"}); err != nil {
+			return err
+		}
+		for _, m := range machines.Items {
+			if sick[m.Name] != "" {
+				return fmt.Errorf("%s", describe(&m))
+			}
+		}
+		return nil
+	})
+	shared.awaitVersion(t, "ailing", newKubelet, len(ails))
+	shared.mustKubectl(t, "", "patch", "machinedeployment", "ailing", "--type=merge", "--patch", `{"spec":{"replicas":1}}`)
+	shared.awaitVersion(t, "ailing", newKubelet, 1)
+	last := shared.awaitRunning(t, "ailing")
+	// The console goes with the VM; who has it open can read it to its end.
+	console, err := os.Open(filepath.Join(shared.VMs(), *last.Spec.MachineUID, "console.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer console.Close()
+	shared.mustKubectl(t, "", "delete", "machinehealthcheck/ailing", "machinedeployment/ailing", "--wait=false")
+	shared.awaitGone(t)
+	text, err := io.ReadAll(console)
+	if err != nil || !bytes.Contains(text, []byte("reboot: Power down")) {
+		t.Errorf("the VM was not shut down by its system (%v); its console ends with %q", err, text[max(0, len(text)-500):])
+	}
+}
+
+// awaitEvent waits for an event about a Machine that says so.
+func (f *fixture) awaitEvent(t *testing.T, machine, reason, says string) {
+	t.Helper()
+	eventually(t, "an event "+reason+" of "+machine, func(ctx context.Context) error {
+		events := &corev1.EventList{}
+		if err := f.client.List(ctx, events, client.InNamespace("default")); err != nil {
+			return err
+		}
+		told := slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.InvolvedObject.Name == machine && e.Reason == reason && strings.Contains(e.Message, says)
+		})
+		if !told {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+}
