@@ -138,8 +138,8 @@ func start() (*fixture, error) {
 	whole, err := stack.Start(context.Background(), stack.Options{
 		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		// A minute until a killed VM is noticed would be a minute for each test, and so on. A test's
-		// machines are the whole fleet.
+		// A minute until a killed VM is noticed would be a minute for each test, and so on. The
+		// machines of a test are the whole fleet.
 		ManagerArgs: []string{"-v=4", "--settled-interval=15s", "--settle-period=10s", "--node-unreachable-after=30s", "--max-unhealthy=100%"},
 	})
 	if err != nil {
