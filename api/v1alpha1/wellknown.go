@@ -134,6 +134,15 @@ const (
 	// value, lets the Machine go without its VM: the driver is not called any more.
 	// Setting it takes the verb forget on the Machine. A template cannot set it.
 	ForgetAnnotation = "cluster.k8s.io/forget"
+	// DrainLabel on a pod says what a drain does with it: DrainSkip leaves it on its Node,
+	// DrainWaitCompleted waits until it has ended by itself. Key and values are Cluster API's.
+	DrainLabel         = "cluster.x-k8s.io/drain"
+	DrainSkip          = "skip"
+	DrainWaitCompleted = "wait-completed"
+	// DrainOrderAnnotation on a pod is an integer: pods are evicted once those with a lower
+	// one have gone from their Node. Without it, pods of priority system-cluster-critical or
+	// more have 1000, all others 0.
+	DrainOrderAnnotation = "cluster.k8s.io/drain-order"
 	// PreDrainHookAnnotationPrefix begins the keys of annotations on a Machine that hold its
 	// deletion before its Node is cordoned and drained. What follows the prefix, as in
 	// "/backup", tells hooks apart; the value names who takes the annotation away once its

@@ -7,7 +7,10 @@
 //     go with the Node;
 //   - so are those that their controller would make again on this very Node: they tolerate the
 //     taint of a cordoned one;
-//   - all others are evicted, all at once, each when its PodDisruptionBudgets allow it;
+//   - so are those with the label cluster.x-k8s.io/drain: skip; with wait-completed they are waited
+//     for and not evicted;
+//   - all others are evicted, each when its PodDisruptionBudgets allow it. Those with the lowest
+//     order go first, all at once: see orderOf;
 //   - those that are terminating are waited for. Whoever calls decides when nobody is there any
 //     more to end them.
 //

@@ -65,7 +65,10 @@ func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.
 		return Progress{}, fmt.Errorf("list the pods of node %s: %w", node.Name, err)
 	}
 	var progress Progress
-	sorted := sortPods(pods.Items)
+	sorted := sortPods(pods.Items, Silent(node))
+	for _, pod := range sorted.later {
+		progress.Later = append(progress.Later, key(pod))
+	}
 	for _, pod := range sorted.wait {
 		progress.Waiting = append(progress.Waiting, key(pod))
 	}

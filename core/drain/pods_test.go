@@ -1,10 +1,13 @@
 package drain
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 const (
@@ -32,6 +35,11 @@ func TestSortPods(t *testing.T) {
 		pod         func(*corev1.Pod)
 		evict, wait int
 	}{
+		"one that asks to be skipped": {pod: func(p *corev1.Pod) { p.Labels = map[string]string{clusterv1alpha1.DrainLabel: "skip"} }},
+		"one that is to end by itself": {
+			pod: func(p *corev1.Pod) { p.Labels = map[string]string{clusterv1alpha1.DrainLabel: "wait-completed"} }, wait: 1,
+		},
+
 		"a pod":                        {pod: func(*corev1.Pod) {}, evict: 1},
 		"a bare pod that is not Ready": {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, evict: 1},
 		"one that has ended":           {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
@@ -66,9 +74,50 @@ func TestSortPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var pod corev1.Pod
 			c.pod(&pod)
-			got := sortPods([]corev1.Pod{pod})
+			got := sortPods([]corev1.Pod{pod}, false)
 			if len(got.evict) != c.evict || len(got.wait) != c.wait {
 				t.Errorf("evicts %d, waits for %d; want %d, %d", len(got.evict), len(got.wait), c.evict, c.wait)
+			}
+		})
+	}
+}
+
+// TestPodsGoInTheirOrder: those with the lowest order, and the others once these are gone.
+func TestPodsGoInTheirOrder(t *testing.T) {
+	now := metav1.Now()
+	pod := func(name string, change func(*corev1.Pod)) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		change(&p)
+		return p
+	}
+	ordered := func(order string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{clusterv1alpha1.DrainOrderAnnotation: order} }
+	}
+	critical := pod("critical", func(p *corev1.Pod) { p.Spec.Priority = new(int32(2_000_000_000)) })
+	first, plain, typo := pod("first", ordered("-1")), pod("plain", func(*corev1.Pod) {}), pod("typo", ordered("soon"))
+	ending := pod("ending", func(p *corev1.Pod) { p.DeletionTimestamp = &now })
+	for name, c := range map[string]struct {
+		pods         []corev1.Pod
+		silent       bool
+		evict, later string
+	}{
+		"one that goes first":            {pods: []corev1.Pod{critical, plain, first}, evict: "first", later: "critical plain"},
+		"an order that cannot be read":   {pods: []corev1.Pod{plain, typo, critical}, evict: "plain typo", later: "critical"},
+		"one before them has yet to end": {pods: []corev1.Pod{ending, critical}, later: "critical"},
+		"nothing else is left":           {pods: []corev1.Pod{critical}, evict: "critical"},
+		"nobody ends those before":       {pods: []corev1.Pod{ending, critical, first}, silent: true, evict: "critical first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sortPods(c.pods, c.silent)
+			names := func(pods []*corev1.Pod) string {
+				var all []string
+				for _, p := range pods {
+					all = append(all, p.Name)
+				}
+				return strings.Join(all, " ")
+			}
+			if names(s.evict) != c.evict || names(s.later) != c.later {
+				t.Errorf("evicted are %q, later %q; want %q, %q", names(s.evict), names(s.later), c.evict, c.later)
 			}
 		})
 	}
@@ -98,6 +147,7 @@ func TestProgress(t *testing.T) {
 		"nothing left":     {progress: Progress{}, done: true, terminating: true},
 		"one just evicted": {progress: Progress{Evicted: []string{"a/1"}}, terminating: true, remain: "a/1"},
 		"one that ends":    {progress: Progress{Waiting: []string{"a/2", "a/1"}}, terminating: true, remain: "a/1, a/2"},
+		"one that goes later": {progress: Progress{Later: []string{"a/5"}, Waiting: []string{"a/6"}}, remain: "a/5, a/6"},
 		"one refused": {
 			progress: Progress{Refused: []Blocker{{"a/3", "why"}}, Waiting: []string{"a/4"}}, refused: "pod a/3: why", remain: "a/3, a/4",
 		},

@@ -15,6 +15,8 @@ type Progress struct {
 	Evicted []string
 	// Waiting are pods that are terminating and are waited for.
 	Waiting []string
+	// Later are pods that are evicted once those with a lower order are gone.
+	Later []string
 	// Blocked are pods that their PodDisruptionBudgets keep from being evicted now.
 	Blocked []Blocker
 	// Refused are pods whose eviction the API server refused for another reason.
@@ -34,7 +36,7 @@ func (p Progress) Done() bool {
 
 // Terminating says whether every pod that is left is terminating: only its kubelet is waited for.
 func (p Progress) Terminating() bool {
-	return len(p.Blocked) == 0 && len(p.Refused) == 0
+	return len(p.Blocked) == 0 && len(p.Refused) == 0 && len(p.Later) == 0
 }
 
 // BlockedBy names the blocked pods and what blocks them, in an order that stays; empty when there
@@ -47,7 +49,7 @@ func (p Progress) RefusedBy() string { return explain(p.Refused) }
 
 // Remaining names the pods that are still on the Node, in an order that stays.
 func (p Progress) Remaining() string {
-	texts := slices.Concat(p.Evicted, p.Waiting)
+	texts := slices.Concat(p.Evicted, p.Waiting, p.Later)
 	for _, b := range slices.Concat(p.Blocked, p.Refused) {
 		texts = append(texts, b.Pod)
 	}
