@@ -144,9 +144,9 @@ func TestProgress(t *testing.T) {
 		done, terminating        bool
 		blocked, refused, remain string
 	}{
-		"nothing left":     {progress: Progress{}, done: true, terminating: true},
-		"one just evicted": {progress: Progress{Evicted: []string{"a/1"}}, terminating: true, remain: "a/1"},
-		"one that ends":    {progress: Progress{Waiting: []string{"a/2", "a/1"}}, terminating: true, remain: "a/1, a/2"},
+		"nothing left":        {progress: Progress{}, done: true, terminating: true},
+		"one just evicted":    {progress: Progress{Evicted: []string{"a/1"}}, terminating: true, remain: "a/1"},
+		"one that ends":       {progress: Progress{Waiting: []string{"a/2", "a/1"}}, terminating: true, remain: "a/1, a/2"},
 		"one that goes later": {progress: Progress{Later: []string{"a/5"}, Waiting: []string{"a/6"}}, remain: "a/5, a/6"},
 		"one refused": {
 			progress: Progress{Refused: []Blocker{{"a/3", "why"}}, Waiting: []string{"a/4"}}, refused: "pod a/3: why", remain: "a/3, a/4",
