@@ -31,7 +31,7 @@ func sortPods(pods []corev1.Pod) sorting {
 
 // leftAlone says whether the pod goes with its Node.
 func leftAlone(pod *corev1.Pod) bool {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if hasEnded(pod) {
 		return true
 	}
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
@@ -39,6 +39,11 @@ func leftAlone(pod *corev1.Pod) bool {
 	}
 	controller := metav1.GetControllerOf(pod)
 	return controller != nil && (controller.Kind == "DaemonSet" || toleratesCordon(pod))
+}
+
+// hasEnded says whether no container of the pod runs any more, or will.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // cordon is the taint that the control plane gives a Node that is cordoned.
