@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -152,7 +153,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 		{"the controller of Machines", func() error {
 			return machine.Add(mgr, machine.Options{
 				Drivers: drivers, Specs: specs, Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()), DrainTimeout: o.DrainTimeout,
-				StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
+				VolumeDetachTimeout: o.NodeVolumeDetachTimeout, StartupTimeout: o.NodeStartupTimeout, Settle: o.Settle, NodeUnreachableAfter: o.NodeUnreachableAfter,
 				CriticalNamespaces: o.CriticalNamespaces,
 				EnforceSkew:        o.EnforceSkew, MaxConcurrentReconciles: o.Workers, Tracing: settings.Tracing,
 			})
@@ -219,7 +220,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	// The drain evicts by policy/v1: unregistered, its answers cannot be told apart.
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
-		certificatesv1.AddToScheme, authorizationv1.AddToScheme, clusterv1alpha1.AddToScheme,
+		certificatesv1.AddToScheme, storagev1.AddToScheme, authorizationv1.AddToScheme, clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)
