@@ -39,8 +39,9 @@
 //	              cluster of the Nodes
 //	bootstrap/template   files and units that operators write as templates, and how values are
 //	              quoted there
-//	drain         cordon and evict; lifecycle/drain.go shows in the condition Drained what
-//	              blocks it
+//	drain         cordon and evict, and which volumes are still attached; lifecycle/drain.go
+//	              and volumes.go show in the conditions Drained and VolumesDetached what is
+//	              waited for
 //	daemonsets    which critical DaemonSets a Node still waits for
 //	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the
 //	              name of a Machine is used up

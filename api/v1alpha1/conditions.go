@@ -27,6 +27,9 @@ const (
 	// ConditionDrained is there only while a Machine is being deleted: True when
 	// no pod that could be evicted is left on its Node, Unknown while a hook holds the drain.
 	ConditionDrained = "Drained"
+	// ConditionVolumesDetached is there only while a Machine is being deleted, and only where
+	// volumes of drained pods were attached to its Node when the drain ended: True once none is.
+	ConditionVolumesDetached = "VolumesDetached"
 )
 
 // ConditionPaused is True on any object while Millwright leaves it alone. It is
@@ -348,6 +351,18 @@ const (
 	ReasonNodeUnreachable = "NodeUnreachable"
 	// ReasonNoNode (True): there is no Node to drain.
 	ReasonNoNode = "NoNode"
+)
+
+// Reasons of the condition VolumesDetached.
+const (
+	// ReasonWaitingForVolumes (False): volumes of drained pods, which the message names, are
+	// attached to the Node; the VM stays until they are detached.
+	ReasonWaitingForVolumes = "WaitingForVolumes"
+	// ReasonVolumeDetachTimedOut (False): spec.nodeVolumeDetachTimeout is over; the VM goes
+	// with the volumes that the message names.
+	ReasonVolumeDetachTimedOut = "VolumeDetachTimedOut"
+	// ReasonDetached (True): the volumes that drained pods used are detached.
+	ReasonDetached = "Detached"
 )
 
 // Reasons of the condition Available.

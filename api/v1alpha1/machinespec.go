@@ -63,6 +63,17 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,4}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$') && self != '' && duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be hours, minutes and seconds between 1s and 8760h, such as '30m' or '1h30m'"
 	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
 
+	// nodeVolumeDetachTimeout bounds how long a deletion waits, once the Node is
+	// drained, for the volumes of the drained pods to be detached from it, for example
+	// "10m"; when it is over, the VM goes with the volumes that are still attached.
+	// "0s" waits without end; at most 8760h. Defaults to the manager's setting, which is
+	// 10m unless the operator chose otherwise.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,4}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$') && self != '' && duration(self) <= duration('8760h')",message="must be hours, minutes and seconds up to 8760h, such as '10m' or '1h30m', or '0s' for no limit"
+	NodeVolumeDetachTimeout *metav1.Duration `json:"nodeVolumeDetachTimeout,omitempty"`
+
 	// nodeStartupTimeout bounds how long the VM may take to become a Ready Node,
 	// from when its cloud has accepted it, and a Node that was deleted to come back;
 	// for example "20m". Then the Machine is Failed and its MachineSet replaces it.

@@ -1063,6 +1063,11 @@ func (in *MachineSpec) DeepCopyInto(out *MachineSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.NodeVolumeDetachTimeout != nil {
+		in, out := &in.NodeVolumeDetachTimeout, &out.NodeVolumeDetachTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.NodeStartupTimeout != nil {
 		in, out := &in.NodeStartupTimeout, &out.NodeStartupTimeout
 		*out = new(v1.Duration)

@@ -50,6 +50,7 @@ func parse(args []string) (settings, error) {
 	flags.BoolVar(&o.ReadOnly, "read-only", false, "Look on only: create, change and delete nothing, but show the condition Paused. Set it on all replicas.")
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")
+	flags.DurationVar(&o.NodeVolumeDetachTimeout, "node-volume-detach-timeout", 10*time.Minute, "How long volumes of drained pods may be attached to a Node where the Machine sets no nodeVolumeDetachTimeout; 0: for ever.")
 	flags.StringVar(&o.MaxUnhealthy, "max-unhealthy", "33%", "With more of all Machines unhealthy, a number or a percentage, no failed one is replaced.")
 	flags.DurationVar(&o.NodeStartupTimeout, "node-startup-timeout", 20*time.Minute, "How long a VM may take to become a Ready Node where the Machine sets no nodeStartupTimeout; 0: for ever.")
 	flags.StringSliceVar(&o.CriticalNamespaces, "critical-daemonset-namespaces", []string{metav1.NamespaceSystem}, "Namespaces whose DaemonSets of priority class system-node-critical have to run on a Node before its Machine is Running; empty: none.")

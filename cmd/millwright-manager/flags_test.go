@@ -30,6 +30,9 @@ func TestFlags(t *testing.T) {
 	if !slices.Equal(o.Nodes.StartupTaints, taints) || !slices.Equal(o.CriticalNamespaces, []string{"kube-system"}) {
 		t.Errorf("start-up taints are %v, critical namespaces %v", o.Nodes.StartupTaints, o.CriticalNamespaces)
 	}
+	if o.NodeVolumeDetachTimeout != 10*time.Minute {
+		t.Errorf("volumes may be attached for %s", o.NodeVolumeDetachTimeout)
+	}
 	if o.MaxUnhealthy != "5" {
 		t.Errorf("--max-unhealthy=5 is %q", o.MaxUnhealthy)
 	}

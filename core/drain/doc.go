@@ -1,6 +1,6 @@
 // Package drain empties a Node, one pass at a time: it keeps new pods away, asks the API server to
-// evict the pods there are, and says who is still there. Nothing waits; whoever calls comes back
-// later.
+// evict the pods there are, and says who is still there. Then it says which volumes are. Nothing
+// waits; whoever calls comes back later.
 //
 // Which pods count:
 //   - those of a DaemonSet, mirrors of static pods, and those that have ended are left alone: they
@@ -18,6 +18,10 @@
 // the API server refuses it for another reason, as in a namespace that is terminating
 // (Progress.Refused). core/lifecycle/drain.go shows both in the condition Drained, and ends a drain
 // that takes too long.
+//
+// Once a Node is drained, Drainer.Attached says which volumes are still attached to it: no other
+// Node gets them before they are detached. Those of pods that are left alone do not count. They
+// come from a cache of VolumeAttachments; pods and claims are read only where there are some.
 //
 // Pods are read from the API server with each pass, for this one Node. The API server answers from
 // its cache, and once more for certain when nothing seems left.

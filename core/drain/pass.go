@@ -24,13 +24,15 @@ const parallel = 16
 
 // Drainer makes passes over Nodes. It remembers nothing.
 type Drainer struct {
+	// client reads from a cache that has AttachmentIndex, live from the API server.
 	client client.Client
 	live   client.Reader
 	// pods is where evictions are asked for.
 	pods rest.Interface
 }
 
-// New returns a Drainer for the Nodes and pods of a cluster.
+// New returns a Drainer for the Nodes, pods and volumes of a cluster, whose cache has
+// AttachmentIndex.
 func New(workload cluster.Cluster) (*Drainer, error) {
 	pods, err := typedcorev1.NewForConfigAndClient(workload.GetConfig(), workload.GetHTTPClient())
 	if err != nil {
@@ -59,13 +61,12 @@ func (d *Drainer) Pass(ctx context.Context, node *corev1.Node) (Progress, error)
 
 // evictFrom evicts the pods of the node that a list shows.
 func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.ListOptions) (Progress, error) {
-	var pods corev1.PodList
-	err := d.live.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}, &client.ListOptions{Raw: how})
+	pods, err := d.listPods(ctx, node.Name, how)
 	if err != nil {
-		return Progress{}, fmt.Errorf("list the pods of node %s: %w", node.Name, err)
+		return Progress{}, err
 	}
 	var progress Progress
-	sorted := sortPods(pods.Items, Silent(node))
+	sorted := sortPods(pods, Silent(node))
 	for _, pod := range sorted.later {
 		progress.Later = append(progress.Later, key(pod))
 	}
@@ -74,6 +75,16 @@ func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.
 	}
 	err = d.evictAll(ctx, sorted.evict, &progress)
 	return progress, err
+}
+
+// listPods lists the pods of a Node.
+func (d *Drainer) listPods(ctx context.Context, node string, how *metav1.ListOptions) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := d.live.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}, &client.ListOptions{Raw: how})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	return pods.Items, nil
 }
 
 // cordon keeps new pods away.

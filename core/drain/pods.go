@@ -66,7 +66,7 @@ func orderOf(pod *corev1.Pod) int64 {
 
 // leftAlone says whether the pod goes with its Node.
 func leftAlone(pod *corev1.Pod) bool {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if hasEnded(pod) {
 		return true
 	}
 	if pod.Labels[clusterv1alpha1.DrainLabel] == clusterv1alpha1.DrainSkip {
@@ -77,6 +77,11 @@ func leftAlone(pod *corev1.Pod) bool {
 	}
 	controller := metav1.GetControllerOf(pod)
 	return controller != nil && (controller.Kind == "DaemonSet" || toleratesCordon(pod))
+}
+
+// hasEnded says whether no container of the pod runs any more, or will.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // cordon is the taint that the control plane gives a Node that is cordoned.

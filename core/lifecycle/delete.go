@@ -160,9 +160,10 @@ func decideRemoveNode(s State, d decision) (decision, bool) {
 }
 
 // decideRelease ends the machine. By then its drain is over: done, timed out, the Node unreachable,
-// none to drain, or in conflict. Nothing of it is left in the cloud or can come, or it is forgotten
-// (see isForgotten) and its status says what it leaves behind. Its Node is gone; Nodes in conflict
-// are left alone. A machine that is paused, or another system's, does not get here.
+// none to drain, or in conflict. No volume is waited for. Nothing of it is left in the cloud or can
+// come, or it is forgotten (see isForgotten) and its status says what it leaves behind. Its Node is
+// gone; Nodes in conflict are left alone. A machine that is paused, or another system's, does not
+// get here.
 func decideRelease(s State, d decision) (decision, bool) {
 	message := "Nothing of the machine is left."
 	if left := s.Machine.Status.leftovers(); s.Machine.Forgotten && left != "" {

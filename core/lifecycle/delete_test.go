@@ -191,6 +191,11 @@ func drainAt(d time.Duration, pass *Drain) func(*State) {
 	return all(func(s *State) { s.Memory = Next(*s).Memory }, later(d), func(s *State) { s.Drain = pass })
 }
 
+// drainLeft is how long the drain of a machine may yet take.
+func drainLeft(s State) time.Duration {
+	return timeLeft(s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained), s.Machine.DrainTimeout, s.Memory.Wait)
+}
+
 // TestDrainAtTheBounds shows on which side of each bound a drain falls.
 func TestDrainAtTheBounds(t *testing.T) {
 	pods := &Drain{Remaining: "a/b"}
@@ -236,7 +241,7 @@ func TestDrainAtTheBounds(t *testing.T) {
 		s.Machine.DrainTimeout, s.Machine.DeletionTimestamp = 20*time.Minute, s.Now.Add(-6*time.Minute)
 		s.Memory.Wait = Wait{For: waitForDrain, Since: s.Now.Add(-2 * time.Minute), Observed: 2 * time.Minute, Reading: s.Clock.Cluster}
 	})
-	if left := drainTimeLeft(s, s.Memory.Wait); left != 18*time.Minute {
+	if left := drainLeft(s); left != 18*time.Minute {
 		t.Errorf("%s left of 20 minutes, of which 2 were seen, and no drain before", left)
 	}
 	at := func(status metav1.ConditionStatus, since time.Duration) State {
@@ -246,10 +251,10 @@ func TestDrainAtTheBounds(t *testing.T) {
 		}}
 		return held
 	}
-	if left := drainTimeLeft(at(metav1.ConditionFalse, 3*time.Minute), s.Memory.Wait); left != 17*time.Minute {
+	if left := drainLeft(at(metav1.ConditionFalse, 3*time.Minute)); left != 17*time.Minute {
 		t.Errorf("%s left of 20 minutes, of which 3 went by since the status says that it drains", left)
 	}
-	if left := drainTimeLeft(at(metav1.ConditionUnknown, 5*time.Minute), s.Memory.Wait); left != 18*time.Minute {
+	if left := drainLeft(at(metav1.ConditionUnknown, 5*time.Minute)); left != 18*time.Minute {
 		t.Errorf("%s left of 20 minutes, of which 2 went by since no hook holds it any more", left)
 	}
 }

@@ -37,9 +37,13 @@ func describe(s State, d decision) Status {
 	}
 	for _, c := range []metav1.Condition{
 		describeBootstrapReady(s, d), cmp.Or(d.drained, recorded.Condition(clusterv1alpha1.ConditionDrained)),
+		cmp.Or(d.detached, recorded.Condition(clusterv1alpha1.ConditionVolumesDetached)),
 		describeInstanceReady(s, d), describeNodeReady(s, d), describePaused(s),
 	} {
 		status = status.set(c, s)
+	}
+	if d.detachMoot {
+		status = status.without(clusterv1alpha1.ConditionVolumesDetached)
 	}
 	if failed := describeFailure(s, d, status); failed.Type != "" {
 		status.ErrorReason, status.ErrorMessage = &failed.Reason, &failed.Message
@@ -130,9 +134,13 @@ func describeReady(s Status, isDeleting bool) metav1.Condition {
 func departureCondition(s Status) metav1.Condition {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
 	isOver := c.Reason == clusterv1alpha1.ReasonDrainTimedOut || c.Reason == clusterv1alpha1.ReasonNodeConflict
-	if c.Type == "" || c.Status == metav1.ConditionTrue || isOver {
-		c = s.Condition(clusterv1alpha1.ConditionInstanceReady)
+	if c.Type != "" && c.Status != metav1.ConditionTrue && !isOver {
+		return c
 	}
+	if c = s.Condition(clusterv1alpha1.ConditionVolumesDetached); c.Reason == clusterv1alpha1.ReasonWaitingForVolumes {
+		return c
+	}
+	c = s.Condition(clusterv1alpha1.ConditionInstanceReady)
 	if c.Reason == "" || c.Status == metav1.ConditionTrue {
 		c.Reason, c.Message = clusterv1alpha1.ReasonInstanceDeleting, "The machine is being deleted."
 	}
@@ -147,7 +155,7 @@ const (
 	limiterDebounce = 2 * time.Minute
 	// nodeDebounce: a Node that has registered and is about to become Ready.
 	nodeDebounce = 30 * time.Second
-	// drainDebounce: an API server that is busy.
+	// drainDebounce: an API server that is busy, or volumes that are being detached.
 	drainDebounce = 10 * time.Second
 	// deleteDebounce: a VM that is being deleted.
 	deleteDebounce = 10 * time.Second
@@ -182,8 +190,8 @@ func describeRecorded(s State) Status {
 	status.NodeRef = describeNodeRef(s, decision{nodeName: status.nodeName()})
 	status.LastKnownState = describeDriverState(s, decision{})
 	for _, typ := range []string{
-		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ConditionInstanceReady,
-		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionPaused, clusterv1alpha1.ConditionReady,
+		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ConditionVolumesDetached,
+		clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionPaused, clusterv1alpha1.ConditionReady,
 	} {
 		status = status.set(status.Condition(typ), s)
 	}
@@ -203,7 +211,7 @@ func debounceWrite(s State, d decision, write bool) (decision, bool) {
 		// Whether the driver takes the call shows afterwards.
 		return d, d.debounced != "" && write
 	}
-	if d.Do == DrainNode || d.Do == CheckDaemonSets {
+	if d.Do == DrainNode || d.Do == CheckVolumes || d.Do == CheckDaemonSets {
 		// Nothing is written before that has found what is in the way: what is remembered of it
 		// stays.
 		return d, false
@@ -228,7 +236,7 @@ func warnings(described, recorded Status) []Event {
 	var events []Event
 	for _, typ := range []string{
 		clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ConditionInstanceReady,
-		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained,
+		clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ConditionVolumesDetached,
 	} {
 		if c := described.Condition(typ); c.Reason != recorded.Condition(typ).Reason && isWarning(c) {
 			events = append(events, Event{Warning: true, Reason: c.Reason, Message: c.Message})
@@ -261,6 +269,7 @@ var expectedReasons = map[string]bool{
 	clusterv1alpha1.ReasonNodeUninitialized:    true,
 	clusterv1alpha1.ReasonWaitingForDaemonSets: true,
 	clusterv1alpha1.ReasonDraining:             true,
+	clusterv1alpha1.ReasonWaitingForVolumes:    true,
 
 	clusterv1alpha1.ReasonWaitingForPreDrainHooks:     true,
 	clusterv1alpha1.ReasonWaitingForPreTerminateHooks: true,

@@ -37,14 +37,29 @@ func TestReadyOnTheWayOut(t *testing.T) {
 	vm := func(status, reason string) metav1.Condition {
 		return metav1.Condition{Type: "InstanceReady", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the VM"}
 	}
+	volumes := func(status, reason string) metav1.Condition {
+		return metav1.Condition{Type: "VolumesDetached", Status: metav1.ConditionStatus(status), Reason: reason, Message: "of the volumes"}
+	}
 	for name, c := range map[string]struct {
 		conditions []metav1.Condition
 		want       string
 	}{
-		"the drain":                            {[]metav1.Condition{drain("False", "Draining"), vm("True", "Running")}, "Draining of the drain"},
-		"the VM after the drain":               {[]metav1.Condition{drain("True", "Drained"), vm("False", "DriverUnavailable")}, "DriverUnavailable of the VM"},
-		"the VM after a drain that took long":  {[]metav1.Condition{drain("False", "DrainTimedOut"), vm("False", "Deleting")}, "Deleting of the VM"},
-		"the VM of a Node that is another's":   {[]metav1.Condition{drain("False", "NodeConflict"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"the drain":                           {[]metav1.Condition{drain("False", "Draining"), vm("True", "Running")}, "Draining of the drain"},
+		"the VM after the drain":              {[]metav1.Condition{drain("True", "Drained"), vm("False", "DriverUnavailable")}, "DriverUnavailable of the VM"},
+		"the VM after a drain that took long": {[]metav1.Condition{drain("False", "DrainTimedOut"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"the VM of a Node that is another's":  {[]metav1.Condition{drain("False", "NodeConflict"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"volumes after the drain": {
+			[]metav1.Condition{drain("True", "Drained"), volumes("False", "WaitingForVolumes"), vm("True", "Running")}, "WaitingForVolumes of the volumes",
+		},
+		"volumes after a drain that took long": {
+			[]metav1.Condition{drain("False", "DrainTimedOut"), volumes("False", "WaitingForVolumes"), vm("True", "Running")}, "WaitingForVolumes of the volumes",
+		},
+		"the VM after volumes that took long": {
+			[]metav1.Condition{drain("True", "Drained"), volumes("False", "VolumeDetachTimedOut"), vm("False", "Deleting")}, "Deleting of the VM",
+		},
+		"the VM after its volumes": {
+			[]metav1.Condition{drain("True", "Drained"), volumes("True", "Detached"), vm("False", "Deleting")}, "Deleting of the VM",
+		},
 		"a VM that still runs":                 {[]metav1.Condition{drain("True", "Drained"), vm("True", "Running")}, "Deleting The machine is being deleted."},
 		"a machine that was never asked for":   {[]metav1.Condition{drain("True", "NoNode")}, "Deleting The machine is being deleted."},
 		"a VM of which nobody knows the state": {[]metav1.Condition{drain("True", "Drained"), vm("Unknown", "OutcomeUnknown")}, "OutcomeUnknown of the VM"},

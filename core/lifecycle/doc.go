@@ -11,7 +11,7 @@
 // the conditions that tell of them:
 //
 //	on the way in:  identity.go → create.go → instance.go → token.go → join.go → console.go
-//	on the way out: identity.go → hooks.go → drain.go → delete.go → token.go
+//	on the way out: identity.go → hooks.go → drain.go → volumes.go → delete.go → token.go
 //	in between:     operator.go: pause, delete now, forget
 //
 // Read next.go, state.go and step.go first; memory.go remembers, describe.go describes and
@@ -36,6 +36,8 @@
 //   - Token. A machine that is Running has no bootstrap token, and none is left when the machine is
 //     over. While a VM may still need it, it is extended. No second one is minted while a VM may
 //     have the first; a VM that has lost its token fails its machine.
+//   - Volumes. No Delete is sent while volumes of drained pods are attached to the Node, unless
+//     their time has passed, nobody is left there to unmount them, or the VM is gone.
 //   - Forgotten. A machine that somebody with the right to do so gives up goes without its VM. What
 //     it leaves behind is written down before.
 //   - Brake. For a paused machine nothing is done but to show that it is paused, and to have the

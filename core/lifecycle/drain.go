@@ -16,9 +16,10 @@ var drainBackoff = instance.Backoff{First: time.Second, Last: 10 * time.Second}
 const (
 	// disruptionBudgetRetry is the pause while a PodDisruptionBudget is in the way.
 	disruptionBudgetRetry = 5 * time.Second
-	// minDrainTime is how long this process drains at least, unless the machine gives it less,
-	// however long the machine has been deleted: nobody may have drained it meanwhile.
-	minDrainTime = 5 * time.Minute
+	// leastWait is how long this process drains, or waits for volumes, at least, unless the machine
+	// gives it less. However long ago that began, nobody may have drained the Node meanwhile, nor
+	// anything have been detached.
+	leastWait = 5 * time.Minute
 )
 
 // decideDrain: no pod is left on the Node that could be evicted, or the time for it is over.
@@ -38,7 +39,7 @@ func decideDrain(s State, d decision) (decision, bool) {
 		return d, true
 	}
 	d.Memory.Wait = d.Memory.Wait.read(waitForDrain, s.Now, s.Clock.Cluster, false)
-	left := drainTimeLeft(s, d.Memory.Wait)
+	left := timeLeft(s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained), s.Machine.DrainTimeout, d.Memory.Wait)
 	if s.Drain == nil && left > 0 {
 		return d.act(DrainNode)
 	}
@@ -58,16 +59,16 @@ func (s Status) IsDrainOver() bool {
 	return over && s.Phase == clusterv1alpha1.MachinePhaseDeleting
 }
 
-// drainTimeLeft is how long the drain may yet take. It began when this process first saw it, or
-// before, when the status said so. The time before this process saw it counts in full, the time
-// since then as far as the API server could be asked.
-func drainTimeLeft(s State, w Wait) time.Duration {
-	began, timeout := w.Since, s.Machine.DrainTimeout
-	if c := s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained); c.Status == metav1.ConditionFalse {
-		began = c.LastTransitionTime.Time
+// timeLeft is how long a wait on the way out may yet take, of which a condition tells. It began
+// when this process first saw it, or before, when the condition became False. The time before this
+// process saw it counts in full, the time since then as far as the API server could be asked.
+func timeLeft(recorded metav1.Condition, timeout time.Duration, w Wait) time.Duration {
+	began := w.Since
+	if recorded.Status == metav1.ConditionFalse {
+		began = recorded.LastTransitionTime.Time
 	}
 	left := timeout - max(0, w.Since.Sub(began)) - w.Observed
-	return max(left, min(timeout, minDrainTime)-w.Observed)
+	return max(left, min(timeout, leastWait)-w.Observed)
 }
 
 // drainEnd is the reason why the drain is over; empty while it is not. It goes by what the last

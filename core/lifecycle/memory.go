@@ -47,6 +47,8 @@ type Memory struct {
 	InstanceSeen bool
 	// Drained is the condition Drained once the drain is over; the zero value before.
 	Drained metav1.Condition
+	// Detached: no volume that counts is attached to the Node, after the drain.
+	Detached bool
 	// DrainPasses counts the passes of the drain; PodsRemaining names the pods that the last one
 	// left.
 	DrainPasses   int
@@ -93,8 +95,9 @@ type Wait struct {
 
 // What a machine waits for within a time.
 const (
-	waitForNode  = "node"
-	waitForDrain = "drain"
+	waitForNode    = "node"
+	waitForDrain   = "drain"
+	waitForVolumes = "volumes"
 )
 
 // read adds the time since the last reading of a clock that shows clock now. It counts only while

@@ -31,8 +31,8 @@ func decide(s State) decision {
 	}
 	if s.isDeleting() {
 		life = []part{
-			decidePause, decideUnadopted, decideLateInstance, decideForget, decideDrain, decideDelete, decideRemoveNode,
-			decideTokenOver, decideRelease,
+			decidePause, decideUnadopted, decideLateInstance, decideForget, decideDrain, decideDetach, decideDelete,
+			decideRemoveNode, decideTokenOver, decideRelease,
 		}
 	}
 	recorded := s.Machine.Status
@@ -77,6 +77,11 @@ type decision struct {
 	failure *instance.Failure
 	// drained is the condition Drained from now on; the zero value leaves it as it is recorded.
 	drained metav1.Condition
+	// detached is the condition VolumesDetached from now on; the zero value leaves it as it is
+	// recorded.
+	detached metav1.Condition
+	// detachMoot: the status gets no condition VolumesDetached, whatever is recorded.
+	detachMoot bool
 	// begun: the status gets the conditions InstanceReady and NodeReady, if it has none yet.
 	begun bool
 	// observed is the VM whose addresses and driver's state the status takes over; nil for none.

@@ -107,3 +107,12 @@ func TestPausedShowsTheNodeOfAMachineThatRuns(t *testing.T) {
 		}
 	}
 }
+
+// forget asks that a machine that is being deleted goes without its VM, or takes that back.
+func (w *world) forget(it bool) {
+	if w.api == nil || w.api.DeletionTimestamp.IsZero() {
+		return
+	}
+	w.version++
+	w.api.Forgotten = it
+}

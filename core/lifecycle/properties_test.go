@@ -82,12 +82,20 @@ func (w *world) inspectEnd(s *State, to Status) {
 			w.breaks("a VM is called missing that is there")
 		}
 	}
-	drained, was := to.Condition(clusterv1alpha1.ConditionDrained), from.Condition(clusterv1alpha1.ConditionDrained)
-	if drained.Reason != clusterv1alpha1.ReasonDrainTimedOut || was.Reason == drained.Reason {
-		return
-	}
-	if w.now.Sub(s.Machine.DeletionTimestamp) < s.Machine.DrainTimeout || w.clock.Cluster < min(s.Machine.DrainTimeout, minDrainTime) {
-		w.breaks("a drain ends %s after the deletion, of which %s were observed", w.now.Sub(s.Machine.DeletionTimestamp), w.clock.Cluster)
+	for typ, end := range map[string]struct {
+		reason  string
+		timeout time.Duration
+	}{
+		clusterv1alpha1.ConditionDrained:         {clusterv1alpha1.ReasonDrainTimedOut, s.Machine.DrainTimeout},
+		clusterv1alpha1.ConditionVolumesDetached: {clusterv1alpha1.ReasonVolumeDetachTimedOut, s.Machine.VolumeDetachTimeout},
+	} {
+		if to.Condition(typ).Reason != end.reason || from.Condition(typ).Reason == end.reason {
+			continue
+		}
+		since := w.now.Sub(s.Machine.DeletionTimestamp)
+		if end.timeout == 0 || since < end.timeout || w.clock.Cluster < min(end.timeout, leastWait) {
+			w.breaks("%s %s after the deletion, of which %s were observed", end.reason, since, w.clock.Cluster)
+		}
 	}
 }
 
@@ -131,6 +139,9 @@ func (w *world) inspect(s State, step Step) {
 	w.inspectToken(s, step)
 	if step.Do == DrainNode && s.Machine.PreDrainHooks != "" || step.Do == Delete && s.Machine.PreTerminateHooks != "" {
 		w.breaks("%s though a hook holds it", step.Do)
+	}
+	if step.Do == Delete {
+		w.inspectVolumes(s, step)
 	}
 	if drained := step.Memory.Drained; drained.Reason == clusterv1alpha1.ReasonNodeUnreachable && s.Memory.Drained != drained {
 		w.inspectUnreachable(s)
@@ -181,7 +192,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 36).Draw(t, "what") {
+	switch rapid.IntRange(0, 38).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -255,6 +266,8 @@ func (w *world) disturb(t *rapid.T) {
 		w.tokenless, w.edited = !w.tokenless, true
 	case 36:
 		w.hook(rapid.Bool().Draw(t, "preDrain"), rapid.Bool().Draw(t, "preTerminate"))
+	case 37, 38:
+		w.attach(rapid.IntRange(0, 2).Draw(t, "volumes"), rapid.Bool().Draw(t, "claimsHidden"))
 	}
 }
 
@@ -271,15 +284,6 @@ func (w *world) annotate(paused, deleteNow bool) {
 	if deleteNow {
 		w.api.DeleteNow = "the Machine"
 	}
-}
-
-// forget asks that a machine that is being deleted goes without its VM, or takes that back.
-func (w *world) forget(it bool) {
-	if w.api == nil || w.api.DeletionTimestamp.IsZero() {
-		return
-	}
-	w.version++
-	w.api.Forgotten = it
 }
 
 // cloud changes the VM from outside.
@@ -303,6 +307,7 @@ func (w *world) settleDown() {
 	w.leave(false, false)
 	w.annotate(false, false)
 	w.hook(false, false)
+	w.attach(0, false)
 	always := func() fate { return goes }
 	for range 40 {
 		if w.api == nil || w.api.Status.Phase == clusterv1alpha1.MachinePhaseRunning && w.api.DeletionTimestamp.IsZero() && w.settled() {
@@ -350,6 +355,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 		w.startup, w.api.AwaitsDaemonSets = rapid.Bool().Draw(t, "startup"), rapid.Bool().Draw(t, "awaitsDaemonSets")
 		w.api.KubeletVersion = "1.36.1"
 		w.api.StartupTimeout = time.Duration(rapid.IntRange(0, 4).Draw(t, "startup")) * 5 * time.Minute
+		w.api.VolumeDetachTimeout = time.Duration(rapid.IntRange(0, 8).Draw(t, "volumes")) * time.Minute
 		w.sync()
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
 			w.disturb(t)

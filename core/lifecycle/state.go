@@ -33,6 +33,8 @@ type State struct {
 	JoinProgress JoinProgress
 	// Drain is what the drain's pass found that was made for this state; nil before it.
 	Drain *Drain
+	// Volumes is what a look at the volumes found that was had for this state; nil before it.
+	Volumes *Volumes
 	// Memory is Step.Memory of the step before; the zero value for a machine that this process has
 	// not seen yet.
 	Memory Memory
@@ -53,8 +55,12 @@ type Machine struct {
 	// PreDrainHooks and PreTerminateHooks name, for people and in stable words, what holds the
 	// drain, and what holds the VM, of a machine on its way out; empty for nothing.
 	PreDrainHooks, PreTerminateHooks string
-	// DrainTimeout bounds the drain; see drainTimeLeft.
+	// DrainTimeout bounds the drain; see timeLeft.
 	DrainTimeout time.Duration
+	// VolumeDetachTimeout bounds how long volumes of drained pods may be attached after the drain;
+	// see timeLeft. 0 is for ever. It is spec.nodeVolumeDetachTimeout, else the manager's
+	// --node-volume-detach-timeout.
+	VolumeDetachTimeout time.Duration
 	// UnreachableAfter is for how long nothing must be heard of the Node's kubelet for its pods not
 	// to be waited for.
 	UnreachableAfter time.Duration
@@ -235,4 +241,14 @@ type Drain struct {
 	Refused string
 	// Remaining names, for people, pods that are still there.
 	Remaining string
+}
+
+// Volumes is what a look at the volumes of a Node found, once it is drained; the zero value when
+// none has to be waited for.
+type Volumes struct {
+	// Attached names, for people and in stable words, the volumes that are attached, but for those
+	// that only pods use which the drain leaves alone; empty for none.
+	Attached string
+	// Error says why nobody can tell which volumes such pods use; empty when it could be told.
+	Error string
 }

@@ -61,6 +61,8 @@ const (
 	CheckDaemonSets Action = "CheckDaemonSets"
 	// DrainNode makes one pass of the drain.
 	DrainNode Action = "DrainNode"
+	// CheckVolumes looks which volumes are attached to the Node.
+	CheckVolumes Action = "CheckVolumes"
 	// Delete starts DeleteMachine, once the status is written.
 	Delete Action = "Delete"
 	// RemoveNode deletes the Node.

@@ -11,7 +11,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// given is a machine of a set, new unless changes say otherwise. It has no bootstrap token.
+// given is a machine of a set, new unless changes say otherwise. It has no bootstrap token, and its
+// Node no volumes.
 func given(changes ...func(*State)) State {
 	s := State{
 		Token:   Token{Known: true},
@@ -19,6 +20,7 @@ func given(changes ...func(*State)) State {
 		Machine: Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, UnreachableAfter: 5 * time.Minute},
 		Driver:  Driver{Ready: true, CreateSettle: settle, LeadingSince: epoch},
 		Clock:   Clock{Runs: true},
+		Volumes: &Volumes{},
 	}
 	for _, change := range changes {
 		change(&s)

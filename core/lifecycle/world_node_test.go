@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -158,6 +159,52 @@ func (w *world) drain() *Drain {
 	}
 	d.Done, d.Terminating = w.pods == 0, true
 	return d
+}
+
+// attached is a look at the volumes of the Node.
+func (w *world) attached() *Volumes {
+	found := &Volumes{}
+	if w.volumes > 0 {
+		found.Attached = strconv.Itoa(w.volumes) + " volumes"
+	}
+	if w.volumes > 0 && (w.claimsHidden || w.dark) {
+		found.Error = "forbidden"
+	}
+	return found
+}
+
+// attach has volumes be attached to the Node. A machine on its way out gets no more of them: its
+// Node is cordoned.
+func (w *world) attach(n int, claimsHidden bool) {
+	if w.api != nil && !w.api.DeletionTimestamp.IsZero() {
+		n = min(n, w.volumes)
+	}
+	w.volumes, w.claimsHidden = n, claimsHidden
+}
+
+// inspectVolumes judges a delete of a VM whose Node has volumes attached.
+func (w *world) inspectVolumes(s State, step Step) {
+	drained := step.Memory.Drained.Reason
+	if drained == "" {
+		drained = s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained).Reason
+	}
+	switch {
+	case w.volumes == 0 || w.vm == nil || s.Node.Match != NodeFound:
+	case drained == clusterv1alpha1.ReasonNodeUnreachable:
+	case s.Machine.Status.Condition(clusterv1alpha1.ConditionVolumesDetached).Reason == clusterv1alpha1.ReasonVolumeDetachTimedOut:
+		// Whether that was so is judged when it is written: see inspectEnd.
+	default:
+		w.breaks("a delete while %d volumes are attached", w.volumes)
+	}
+}
+
+// leave has the driver, or the API server, go or come back.
+func (w *world) leave(driver, server bool) {
+	w.away, w.dark = driver, server
+	w.clock.Runs, w.clock.Away = !driver && !server, ""
+	if driver {
+		w.clock.Away = "the driver is away"
+	}
 }
 
 // beat has the Node's kubelet renew its Lease, or not; said to be silent it may be either way.

@@ -66,6 +66,10 @@ type world struct {
 	syncs                           []time.Time // of this process, within the last syncWindow
 	pods                            int
 	blocked                         bool
+	// volumes are those of pods that the drain evicts and that are attached to the Node. Nobody can
+	// tell which are of others where claimsHidden is true.
+	volumes      int
+	claimsHidden bool
 	// silent: the Node is said to have stopped reporting. Where alone is true, the other Nodes
 	// have stopped, too. The field renewed is what its Lease says. The field quiet is for how
 	// long it could have been heard of since, by this process.
@@ -109,7 +113,10 @@ type landing struct {
 }
 
 func newWorld(standalone bool) *world {
-	m := Machine{UID: "uid", Finalizer: true, DrainTimeout: time.Minute, StartupTimeout: 20 * time.Minute, UnreachableAfter: 30 * time.Second}
+	m := Machine{
+		UID: "uid", Finalizer: true, DrainTimeout: time.Minute, VolumeDetachTimeout: 2 * time.Minute, StartupTimeout: 20 * time.Minute,
+		UnreachableAfter: 30 * time.Second,
+	}
 	if standalone {
 		m.UID, m.Finalizer = "", false
 	}
@@ -300,6 +307,8 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 		return true
 	case DrainNode:
 		s.Drain = w.drain()
+	case CheckVolumes:
+		s.Volumes = w.attached()
 	case Create, Delete:
 		return w.mutate(s, step, lose)
 	case RemoveNode:
@@ -412,15 +421,6 @@ func (w *world) crash() {
 	w.leading, w.clock, w.waitsFrom = w.now, Clock{Runs: w.clock.Runs}, 0
 	w.sync()
 	w.sawEnd = w.api != nil && !w.api.DeletionTimestamp.IsZero()
-}
-
-// leave has the driver, or the API server, go or come back.
-func (w *world) leave(driver, server bool) {
-	w.away, w.dark = driver, server
-	w.clock.Runs, w.clock.Away = !driver && !server, ""
-	if driver {
-		w.clock.Away = "the driver is away"
-	}
 }
 
 // pass lets time go by, and creates land.

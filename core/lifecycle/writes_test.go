@@ -48,7 +48,12 @@ func TestWrites(t *testing.T) {
 		}
 		w.api.DeletionTimestamp = w.now
 		w.writes = 2 // The order to delete it, and the cordon.
+		w.volumes = 1
+		detached := w.now.Add(time.Duration(rapid.IntRange(0, 9).Draw(t, "attached")) * time.Second)
 		for w.api != nil {
+			if !w.now.Before(detached) {
+				w.volumes = 0
+			}
 			w.sync()
 			w.reconcile(always)
 			w.answer("", true)

@@ -57,7 +57,7 @@ func TestTemplatesOfTheSameVMAreEqual(t *testing.T) {
 // Whoever adds a field decides which.
 func TestEveryFieldIsInPlaceOrNot(t *testing.T) {
 	own := map[string]bool{"MachineUID": true, "ProviderID": true}
-	reachesMachines := map[string]bool{"Metadata": true, "Taints": true, "NodeDrainTimeout": true, "NodeStartupTimeout": true}
+	reachesMachines := map[string]bool{"Metadata": true, "Taints": true, "NodeDrainTimeout": true, "NodeVolumeDetachTimeout": true, "NodeStartupTimeout": true}
 	for field := range reflect.TypeFor[clusterv1alpha1.MachineSpec]().Fields() {
 		spec := &clusterv1alpha1.MachineSpec{}
 		value := reflect.ValueOf(spec).Elem().FieldByIndex(field.Index)

@@ -13,11 +13,12 @@ import (
 
 func TestOnlyTheInPlacePartIsCopied(t *testing.T) {
 	template := &clusterv1alpha1.MachineSpec{
-		Metadata:         clusterv1alpha1.ObjectMeta{CreationTimestamp: new("never"), Labels: map[string]string{"team": "a"}},
-		Taints:           []clusterv1alpha1.Taint{{Key: "gpu", Effect: "NoSchedule"}},
-		NodeDrainTimeout: &metav1.Duration{Duration: time.Minute},
-		Versions:         clusterv1alpha1.MachineVersions{Kubelet: "1.37.0"},
-		ProviderSpec:     clusterv1alpha1.ProviderSpec{Value: clusterv1alpha1.ProviderSpecValue{CloudProvider: "new"}},
+		Metadata:                clusterv1alpha1.ObjectMeta{CreationTimestamp: new("never"), Labels: map[string]string{"team": "a"}},
+		Taints:                  []clusterv1alpha1.Taint{{Key: "gpu", Effect: "NoSchedule"}},
+		NodeDrainTimeout:        &metav1.Duration{Duration: time.Minute},
+		NodeVolumeDetachTimeout: &metav1.Duration{Duration: time.Hour},
+		Versions:                clusterv1alpha1.MachineVersions{Kubelet: "1.37.0"},
+		ProviderSpec:            clusterv1alpha1.ProviderSpec{Value: clusterv1alpha1.ProviderSpecValue{CloudProvider: "new"}},
 	}
 	machine := &clusterv1alpha1.MachineSpec{
 		Versions:     clusterv1alpha1.MachineVersions{Kubelet: "1.36.0"},
@@ -26,6 +27,7 @@ func TestOnlyTheInPlacePartIsCopied(t *testing.T) {
 	}
 	want := machine.DeepCopy()
 	want.Metadata.Labels, want.Taints, want.NodeDrainTimeout = template.Metadata.Labels, template.Taints, template.NodeDrainTimeout
+	want.NodeVolumeDetachTimeout = template.NodeVolumeDetachTimeout
 	if apiequality.Semantic.DeepEqual(inPlace(machine), inPlace(template)) {
 		t.Error("they are the same before anything was copied")
 	}

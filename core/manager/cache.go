@@ -6,6 +6,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -17,6 +19,7 @@ func cacheOptions() cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Transform: slimNode}, &certificatesv1.CertificateSigningRequest{}: {Transform: slimRequest},
+			&storagev1.VolumeAttachment{}: {Transform: slimAttachment},
 		},
 	}
 }
@@ -61,4 +64,25 @@ func slimNode(object any) (any, error) {
 	}
 	node.Status = kept
 	return node, nil
+}
+
+// slimAttachment keeps which volume is attached to which Node, and why it cannot be detached. An
+// inline volume is one without a PersistentVolume: what else is said of it is dropped.
+func slimAttachment(object any) (any, error) {
+	a, ok := object.(*storagev1.VolumeAttachment)
+	if !ok {
+		return nil, fmt.Errorf("a %T is in the cache of VolumeAttachments", object)
+	}
+	kept := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion, DeletionTimestamp: a.DeletionTimestamp},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName},
+		},
+		Status: storagev1.VolumeAttachmentStatus{Attached: a.Status.Attached},
+	}
+	if failed := a.Status.DetachError; failed != nil {
+		kept.Status.DetachError = &storagev1.VolumeError{Message: failed.Message}
+	}
+	return kept, nil
 }

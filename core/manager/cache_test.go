@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -70,5 +71,32 @@ func TestTheCacheKeepsOfRequestsWhatIsRead(t *testing.T) {
 	}
 	if _, err := slimRequest(&corev1.Pod{}); err == nil {
 		t.Error("a pod is taken for a request")
+	}
+}
+
+func TestTheCacheKeepsOfAttachmentsWhatIsRead(t *testing.T) {
+	deleted, volume := metav1.Now(), "pv-1"
+	want := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-1", UID: "uid", ResourceVersion: "7", DeletionTimestamp: &deleted},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com", NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true, DetachError: &storagev1.VolumeError{Message: "the cloud is away"}},
+	}
+	whole := want.DeepCopy()
+	whole.ManagedFields, whole.Annotations = []metav1.ManagedFieldsEntry{{Manager: "attacher"}}, map[string]string{"csi": "x"}
+	whole.Finalizers = []string{"external-attacher/csi"}
+	whole.Spec.Source.InlineVolumeSpec = &corev1.PersistentVolumeSpec{StorageClassName: "fast"}
+	whole.Status.AttachmentMetadata = map[string]string{"device": "sdb"}
+	whole.Status.AttachError, whole.Status.DetachError.Time = &storagev1.VolumeError{Message: "full"}, deleted
+	got, err := slimAttachment(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the attachment in the cache (-want +got):\n%s", diff)
+	}
+	if _, err := slimAttachment(&corev1.Pod{}); err == nil {
+		t.Error("a pod is taken for an attachment")
 	}
 }

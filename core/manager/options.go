@@ -35,6 +35,9 @@ type Options struct {
 	Workers int
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
+	// NodeVolumeDetachTimeout is how long volumes of drained pods may be attached to the Node where
+	// the Machine sets no nodeVolumeDetachTimeout; 0 for ever.
+	NodeVolumeDetachTimeout time.Duration
 	// MaxUnhealthy is how many of all Machines may be unhealthy, a number or a percentage: with
 	// more no failed Machine is replaced. Default 33%.
 	MaxUnhealthy string
@@ -207,6 +210,7 @@ func (o Options) notNegative() []error {
 		value time.Duration
 	}{
 		{"drain-timeout", o.DrainTimeout},
+		{"node-volume-detach-timeout", o.NodeVolumeDetachTimeout},
 		{"credential-retry", o.CredentialRetry},
 		{"orphan-interval", o.Orphans.Interval},
 		{"orphan-age", o.Orphans.Age},

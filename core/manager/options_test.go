@@ -51,8 +51,8 @@ func TestSAFE8_SharedSecretsNeedAListOfAddresses(t *testing.T) {
 }
 
 func TestDurationsAreNotNegative(t *testing.T) {
-	err := Options{NodeUnreachableAfter: -1, DrainTimeout: -1}.withDefaults().validate()
-	for _, flag := range []string{"--node-unreachable-after=-1ns", "--drain-timeout=-1ns"} {
+	err := Options{NodeUnreachableAfter: -1, DrainTimeout: -1, NodeVolumeDetachTimeout: -1}.withDefaults().validate()
+	for _, flag := range []string{"--node-unreachable-after=-1ns", "--drain-timeout=-1ns", "--node-volume-detach-timeout=-1ns"} {
 		if err == nil || !strings.Contains(err.Error(), flag+": must not be negative") {
 			t.Errorf("validate() = %v, want it to name %s", err, flag)
 		}

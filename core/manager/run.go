@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -186,8 +187,9 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 func machineOptions(mgr ctrl.Manager, o Options) machine.Options {
 	return machine.Options{
 		Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()),
-		DrainTimeout: o.DrainTimeout, StartupTimeout: o.NodeStartupTimeout, NodeUnreachableAfter: o.NodeUnreachableAfter,
-		CriticalNamespaces: o.CriticalNamespaces, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
+		DrainTimeout: o.DrainTimeout, VolumeDetachTimeout: o.NodeVolumeDetachTimeout, StartupTimeout: o.NodeStartupTimeout,
+		NodeUnreachableAfter: o.NodeUnreachableAfter,
+		CriticalNamespaces:   o.CriticalNamespaces, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}
 }
 
@@ -235,7 +237,7 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 	// The drain evicts by policy/v1: unregistered, its answers cannot be told apart.
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
-		certificatesv1.AddToScheme, authorizationv1.AddToScheme, clusterv1alpha1.AddToScheme,
+		certificatesv1.AddToScheme, storagev1.AddToScheme, authorizationv1.AddToScheme, clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)

@@ -50,6 +50,8 @@ func TestVariantsAreAccepted(t *testing.T) {
 		{"label without value", []edit{{labels, `{group: nodes, "node-role.kubernetes.io/worker": ""}`}}},
 		{"drain timeout", []edit{{templateSpec + ".nodeDrainTimeout", "1h30m"}}},
 		{"drain timeout of a year", []edit{{templateSpec + ".nodeDrainTimeout", "8760h0m0s"}}},
+		{"volume detach timeout", []edit{{templateSpec + ".nodeVolumeDetachTimeout", "10m"}}},
+		{"no volume detach timeout", []edit{{templateSpec + ".nodeVolumeDetachTimeout", "0s"}}},
 		{"startup timeout", []edit{{templateSpec + ".nodeStartupTimeout", "20m"}}},
 		{"no startup timeout", []edit{{templateSpec + ".nodeStartupTimeout", "0s"}}},
 		{"metadata read back from a cluster", []edit{{"spec.template.metadata.creationTimestamp", "2019-02-18T18:10:57Z"}}},
@@ -156,6 +158,7 @@ func fullMachine(namespace string) *clusterv1alpha1.Machine {
 	}
 	spec.Taints = []clusterv1alpha1.Taint{{Key: "example.com/a", Value: "b", Effect: "NoSchedule"}}
 	spec.NodeDrainTimeout = &metav1.Duration{Duration: 90 * 60 * 1e9}
+	spec.NodeVolumeDetachTimeout = &metav1.Duration{Duration: 10 * 60 * 1e9}
 	spec.NodeStartupTimeout = &metav1.Duration{Duration: 20 * 60 * 1e9}
 	spec.MachineUID = new("2e7c5a0e-4a3f-4f2b-9d59-0f1a2b3c4d5e")
 	spec.ProviderSpec.Value.SSHPublicKeys = []string{"ssh-ed25519 AAAA a@b"}

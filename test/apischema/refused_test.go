@@ -112,6 +112,8 @@ var templateMistakes = []mistake{
 	{"label of the Node too long", []edit{{templateSpec + ".metadata", "{labels: {team: " + strings.Repeat("a", 64) + "}}"}}, templateSpec + ".metadata.labels.team", "may not be more than 63"},
 	{"startup timeout in words", []edit{{templateSpec + ".nodeStartupTimeout", "soon"}}, templateSpec + ".nodeStartupTimeout", "or '0s' for no limit"},
 	{"startup timeout negative", []edit{{templateSpec + ".nodeStartupTimeout", "-5m"}}, templateSpec + ".nodeStartupTimeout", "or '0s' for no limit"},
+	{"volume detach timeout in words", []edit{{templateSpec + ".nodeVolumeDetachTimeout", "soon"}}, templateSpec + ".nodeVolumeDetachTimeout", "or '0s' for no limit"},
+	{"volume detach timeout negative", []edit{{templateSpec + ".nodeVolumeDetachTimeout", "-5m"}}, templateSpec + ".nodeVolumeDetachTimeout", "or '0s' for no limit"},
 	{"drain timeout in words", []edit{{templateSpec + ".nodeDrainTimeout", "soon"}}, templateSpec + ".nodeDrainTimeout", "such as '30m' or '1h30m'"},
 	{"drain timeout in days", []edit{{templateSpec + ".nodeDrainTimeout", "1d"}}, templateSpec + ".nodeDrainTimeout", "such as '30m' or '1h30m'"},
 	{"drain timeout negative", []edit{{templateSpec + ".nodeDrainTimeout", "-5m"}}, templateSpec + ".nodeDrainTimeout", "such as '30m' or '1h30m'"},

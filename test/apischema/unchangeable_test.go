@@ -27,6 +27,7 @@ func TestMachineChanges(t *testing.T) {
 		{"labels of the Node", `{"spec":{"metadata":{"labels":{"team":"a"}}}}`, ""},
 		{"taints", `{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}`, ""},
 		{"drain timeout", `{"spec":{"nodeDrainTimeout":"5m"}}`, ""},
+		{"volume detach timeout", `{"spec":{"nodeVolumeDetachTimeout":"5m"}}`, ""},
 		{"startup timeout", `{"spec":{"nodeStartupTimeout":"5m"}}`, ""},
 		{"machineUID for the first time", `{"spec":{"machineUID":"a"}}`, ""},
 		{"machineUID again", `{"spec":{"machineUID":"b"}}`, "spec.machineUID"},

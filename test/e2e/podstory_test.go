@@ -109,7 +109,7 @@ func (s *podStory) allUp(app string, n int) {
 // that was given up. The map least has the budgets, by app.
 func (s *podStory) judge(u *user, least map[string]int) {
 	u.t.Helper()
-	deletes := s.deletes(u)
+	deletes := u.vmDeletes()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, g := range s.gone {
@@ -138,8 +138,8 @@ func (s *podStory) judge(u *user, least map[string]int) {
 	u.t.Logf("%d pods ended, %d VMs were deleted; the fewest pods alive: %v; drains: %v", len(s.gone), len(deletes), s.fewest, s.reasons)
 }
 
-// deletes is when the cloud was first asked to delete each VM, by machine uid.
-func (s *podStory) deletes(u *user) map[string]time.Time {
+// vmDeletes is when the cloud was first asked to delete each VM, by machine uid.
+func (u *user) vmDeletes() map[string]time.Time {
 	u.t.Helper()
 	calls, err := u.calls(u.t.Context())
 	if err != nil {

@@ -44,6 +44,9 @@ var most = map[right]string{
 	{"", "", "pods"}:          "list",
 	{"", "", "pods/eviction"}: "create",
 	{"", "", "namespaces"}:    "get",
+	// Names of volumes and of what they are attached to: no data of theirs.
+	{"", "", "persistentvolumeclaims"}:          "get",
+	{"", "storage.k8s.io", "volumeattachments"}: "get list watch",
 
 	{"", "authentication.k8s.io", "tokenreviews"}:        "create",
 	{"", "authorization.k8s.io", "subjectaccessreviews"}: "create",

@@ -50,7 +50,7 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 		err = r.recordProviderID(ctx, s, step.ProviderID)
 	case lifecycle.ReadConsole:
 		err = r.userData.readConsole(ctx, s)
-	case lifecycle.SyncNode, lifecycle.CheckDaemonSets, lifecycle.DrainNode, lifecycle.RemoveNode:
+	case lifecycle.SyncNode, lifecycle.CheckDaemonSets, lifecycle.DrainNode, lifecycle.CheckVolumes, lifecycle.RemoveNode:
 		err = r.applyToNode(ctx, s, step)
 	case lifecycle.Release:
 		waits, err = r.release(ctx, s)
@@ -70,6 +70,8 @@ func (r *reconciler) applyToNode(ctx context.Context, s *machineScope, step life
 		return s.checkDaemonSets(ctx, r.daemonSets)
 	case lifecycle.DrainNode:
 		return r.drainPass(ctx, s)
+	case lifecycle.CheckVolumes:
+		return s.checkVolumes(ctx, r.drainer)
 	}
 	err := r.nodes.remove(ctx, s.node)
 	if err == nil {
@@ -285,6 +287,19 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	}
 	if drain.Silent(node) {
 		r.Observed.ReadHeartbeat(ctx, node.Name, s.state.Drain)
+	}
+	return nil
+}
+
+// checkVolumes looks which volumes are attached to the Node.
+func (s *machineScope) checkVolumes(ctx context.Context, drainer *drain.Drainer) error {
+	names, err := drainer.Attached(ctx, s.node.Name)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.state.Volumes = &lifecycle.Volumes{Attached: wire.Bounded(names, wire.MaxMessage)}
+	if err != nil {
+		s.state.Volumes.Error = wire.Bounded(err.Error(), wire.MaxMessage)
 	}
 	return nil
 }

@@ -135,4 +135,5 @@ var warnings = map[string]bool{
 	clusterv1alpha1.ReasonTokenMissing:                 true,
 	clusterv1alpha1.ReasonBlockedByPodDisruptionBudget: true,
 	clusterv1alpha1.ReasonDrainTimedOut:                true,
+	clusterv1alpha1.ReasonVolumeDetachTimedOut:         true,
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -143,6 +144,20 @@ func (c nodeClient) onlyOneWith(ctx context.Context, node *corev1.Node, of []str
 		}
 	}
 	return node, nil
+}
+
+// machinesOfAttachment returns the Machine whose Node has a volume attached, if that Machine is on
+// its way out: no other looks at volumes.
+func (c nodeClient) machinesOfAttachment(ctx context.Context, a *storagev1.VolumeAttachment) []reconcile.Request {
+	node, machine := &corev1.Node{}, &clusterv1alpha1.Machine{}
+	if err := c.Get(ctx, client.ObjectKey{Name: a.Spec.NodeName}, node); err != nil {
+		return nil
+	}
+	owner := annotatedMachine(node)
+	if err := c.machines.cache.Get(ctx, owner, machine); err != nil || machine.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: owner}}
 }
 
 // listBy returns the cache's own objects: they are only read.

@@ -195,16 +195,17 @@ func (s *machineScope) isComingUp() bool {
 // record is what stands in the Machine.
 func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	record := lifecycle.Machine{
-		UID:              ptr.Deref(m.Spec.MachineUID, ""),
-		Finalizer:        controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
-		ProviderID:       ptr.Deref(m.Spec.ProviderID, ""),
-		DrainTimeout:     ptr.Deref(m.Spec.NodeDrainTimeout, metav1.Duration{Duration: o.DrainTimeout}).Duration,
-		StartupTimeout:   ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: o.StartupTimeout}).Duration,
-		UnreachableAfter: o.NodeUnreachableAfter,
-		AwaitsDaemonSets: len(o.CriticalNamespaces) > 0,
-		KubeletVersion:   m.Spec.Versions.Kubelet,
-		Status:           lifecycle.Status(m.Status),
-		Generation:       m.Generation,
+		UID:                 ptr.Deref(m.Spec.MachineUID, ""),
+		Finalizer:           controllerutil.ContainsFinalizer(m, clusterv1alpha1.MachineFinalizer),
+		ProviderID:          ptr.Deref(m.Spec.ProviderID, ""),
+		DrainTimeout:        ptr.Deref(m.Spec.NodeDrainTimeout, metav1.Duration{Duration: o.DrainTimeout}).Duration,
+		VolumeDetachTimeout: ptr.Deref(m.Spec.NodeVolumeDetachTimeout, metav1.Duration{Duration: o.VolumeDetachTimeout}).Duration,
+		StartupTimeout:      ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: o.StartupTimeout}).Duration,
+		UnreachableAfter:    o.NodeUnreachableAfter,
+		AwaitsDaemonSets:    len(o.CriticalNamespaces) > 0,
+		KubeletVersion:      m.Spec.Versions.Kubelet,
+		Status:              lifecycle.Status(m.Status),
+		Generation:          m.Generation,
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time

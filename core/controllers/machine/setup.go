@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -57,6 +58,9 @@ type Options struct {
 	Workload cluster.Cluster
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
+	// VolumeDetachTimeout is how long volumes of drained pods may be attached to the Node where the
+	// Machine sets no nodeVolumeDetachTimeout; 0 for ever.
+	VolumeDetachTimeout time.Duration
 	// StartupTimeout is how long a VM may be without a Ready Node where the Machine sets no
 	// nodeStartupTimeout; 0 for ever.
 	StartupTimeout time.Duration
@@ -117,6 +121,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(find.machinesOf)
+	attachments := handler.TypedEnqueueRequestsFromMapFunc(r.nodes.machinesOfAttachment)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1alpha1.Machine{}).
@@ -127,6 +132,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(find.machinesThatInherit(machineClusterIndex)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, pauseChanged()))).
 		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
+		WatchesRawSource(source.Kind(o.Workload.GetCache(), &storagev1.VolumeAttachment{}, attachments, attachmentChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),

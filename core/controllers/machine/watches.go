@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -46,6 +47,7 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 		}),
 		addIndex(nodes, nodeProviderIDIndex, &corev1.Node{}, func(n *corev1.Node) []string { return []string{n.Spec.ProviderID} }),
 		addIndex(nodes, nodeAddressIndex, &corev1.Node{}, addressesOfNodeWithoutID),
+		addIndex(nodes, drain.AttachmentIndex, &storagev1.VolumeAttachment{}, drain.NodeOfAttachment),
 	)
 	if err != nil {
 		return fmt.Errorf("index the caches: %w", err)
@@ -118,9 +120,8 @@ func (f machineFinder) machinesWith(ctx context.Context, options ...client.ListO
 // machinesOf returns the Machines that a Node may belong to.
 func (f machineFinder) machinesOf(ctx context.Context, node *corev1.Node) []reconcile.Request {
 	var requests []reconcile.Request
-	if owner := node.Annotations[clusterv1alpha1.NodeMachineAnnotation]; owner != "" {
-		namespace, name, _ := strings.Cut(owner, "/")
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	if owner := annotatedMachine(node); owner != (client.ObjectKey{}) {
+		requests = append(requests, reconcile.Request{NamespacedName: owner})
 	}
 	signs := append([]string{node.Name}, addresses(node.Status.Addresses)...)
 	if node.Spec.ProviderID != "" {
@@ -130,6 +131,13 @@ func (f machineFinder) machinesOf(ctx context.Context, node *corev1.Node) []reco
 		requests = append(requests, f.machinesWith(ctx, client.MatchingFields{machineNodeIndex: sign})...)
 	}
 	return requests
+}
+
+// annotatedMachine is the Machine that the Node's annotation names; the zero value where it names
+// none.
+func annotatedMachine(node *corev1.Node) client.ObjectKey {
+	namespace, name, _ := strings.Cut(node.Annotations[clusterv1alpha1.NodeMachineAnnotation], "/")
+	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
 // machinesIn returns the Machines of a set.
@@ -152,6 +160,19 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 			return was.UID != is.UID || was.Spec.ProviderID != is.Spec.ProviderID || !maps.Equal(was.Labels, is.Labels) ||
 				!maps.Equal(was.Annotations, is.Annotations) || !sameTaints(was.Spec.Taints, is.Spec.Taints) ||
 				readiness(was) != readiness(is) || nodeInfo(was) != nodeInfo(is) || !slices.Equal(addresses(was.Status.Addresses), addresses(is.Status.Addresses))
+		},
+	}
+}
+
+// attachmentChanged passes what a Machine that waits for its volumes shows: they go, or cannot.
+func attachmentChanged() predicate.TypedPredicate[*storagev1.VolumeAttachment] {
+	failure := func(a *storagev1.VolumeAttachment) string {
+		return ptr.Deref(a.Status.DetachError, storagev1.VolumeError{}).Message
+	}
+	return predicate.TypedFuncs[*storagev1.VolumeAttachment]{
+		CreateFunc: func(event.TypedCreateEvent[*storagev1.VolumeAttachment]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*storagev1.VolumeAttachment]) bool {
+			return failure(e.ObjectOld) != failure(e.ObjectNew)
 		},
 	}
 }

@@ -24,13 +24,15 @@ func furnish(md *clusterv1alpha1.MachineDeployment) {
 	template.Spec.Metadata.Labels = map[string]string{"zone": "c"}
 	template.Spec.Taints = []clusterv1alpha1.Taint{{Key: "gpu", Value: "d", Effect: corev1.TaintEffectNoSchedule}}
 	template.Spec.NodeDrainTimeout = &metav1.Duration{Duration: time.Minute}
+	template.Spec.NodeVolumeDetachTimeout = &metav1.Duration{Duration: time.Hour}
 	md.Spec.MinReadySeconds = 1
 }
 
 func bare(md *clusterv1alpha1.MachineDeployment) {
 	template := &md.Spec.Template
 	template.Labels, template.Annotations = map[string]string{"group": "nodes"}, nil
-	template.Spec.Metadata, template.Spec.Taints, template.Spec.NodeDrainTimeout = clusterv1alpha1.ObjectMeta{}, nil, nil
+	template.Spec.Metadata, template.Spec.Taints = clusterv1alpha1.ObjectMeta{}, nil
+	template.Spec.NodeDrainTimeout, template.Spec.NodeVolumeDetachTimeout = nil, nil
 	md.Spec.MinReadySeconds = 0
 }
 
@@ -70,6 +72,7 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 	want.Template.Spec.Metadata = md.Spec.Template.Spec.Metadata
 	want.Template.Spec.Taints = md.Spec.Template.Spec.Taints
 	want.Template.Spec.NodeDrainTimeout = md.Spec.Template.Spec.NodeDrainTimeout
+	want.Template.Spec.NodeVolumeDetachTimeout = md.Spec.Template.Spec.NodeVolumeDetachTimeout
 	labels["team"] = "a"
 	reached(labels)
 

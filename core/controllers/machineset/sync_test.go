@@ -94,6 +94,7 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 		s.Spec.Template.Spec.Metadata.Labels = map[string]string{"node": "c"}
 		s.Spec.Template.Spec.Taints = []clusterv1alpha1.Taint{{Key: "gpu", Effect: "NoSchedule"}}
 		s.Spec.Template.Spec.NodeDrainTimeout = &metav1.Duration{Duration: time.Minute}
+		s.Spec.Template.Spec.NodeVolumeDetachTimeout = &metav1.Duration{Duration: time.Hour}
 	})
 	inTemplate(t, c, func(m *clusterv1alpha1.Machine) string {
 		spec := set.Spec.Template.Spec
@@ -102,7 +103,7 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 			return fmt.Sprintf("labels %v, annotations %v", m.Labels, m.Annotations)
 		}
 		return cmp.Diff(spec.Metadata, m.Spec.Metadata) + cmp.Diff(spec.Taints, m.Spec.Taints) +
-			cmp.Diff(spec.NodeDrainTimeout, m.Spec.NodeDrainTimeout)
+			cmp.Diff(spec.NodeDrainTimeout, m.Spec.NodeDrainTimeout) + cmp.Diff(spec.NodeVolumeDetachTimeout, m.Spec.NodeVolumeDetachTimeout)
 	})
 	controllertest.Patch(t, c, set, func(s *clusterv1alpha1.MachineSet) {
 		delete(s.Spec.Template.Labels, "team")
@@ -116,7 +117,8 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 			return fmt.Sprintf("labels %v, annotations %v", m.Labels, m.Annotations)
 		}
 		return cmp.Diff(machineSpec().Metadata, m.Spec.Metadata) + cmp.Diff(machineSpec().Taints, m.Spec.Taints) +
-			cmp.Diff(machineSpec().NodeDrainTimeout, m.Spec.NodeDrainTimeout)
+			cmp.Diff(machineSpec().NodeDrainTimeout, m.Spec.NodeDrainTimeout) +
+			cmp.Diff(machineSpec().NodeVolumeDetachTimeout, m.Spec.NodeVolumeDetachTimeout)
 	})
 	has(t, c, set, 4, 3)
 	counted.are(t, c, 0, 2, 2, 2)

@@ -1,0 +1,126 @@
+package drain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+
+// AttachmentIndex finds VolumeAttachments in a cache by the name of their Node.
+const AttachmentIndex = "volumeattachment.node"
+
+// NodeOfAttachment is an attachment's key in AttachmentIndex.
+func NodeOfAttachment(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} }
+
+// Attached names the volumes that are attached to a Node, in an order that stays, each with why it
+// could not be detached so far; empty for none. Volumes do not count that only pods use which a
+// drain leaves alone: they stay as long as these pods do. An error says why nobody can tell of
+// some volumes whether they count; these are named, too.
+func (d *Drainer) Attached(ctx context.Context, node string) (string, error) {
+	var attachments storagev1.VolumeAttachmentList
+	if err := d.client.List(ctx, &attachments, client.MatchingFields{AttachmentIndex: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list the VolumeAttachments of node %s: %w", node, err)
+	}
+	if len(attachments.Items) == 0 {
+		return "", nil
+	}
+	staying, err := d.stayingVolumes(ctx, node)
+	var names []string
+	for i := range attachments.Items {
+		if volume := attachments.Items[i].Spec.Source.PersistentVolumeName; volume == nil || !staying[*volume] {
+			names = append(names, describeAttachment(&attachments.Items[i]))
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return list(names, "; "), err
+}
+
+// describeAttachment names an attachment by its PersistentVolume, and says why it could not be
+// detached so far. A volume of a pod's own, an inline one, has no such name.
+func describeAttachment(a *storagev1.VolumeAttachment) string {
+	name := "VolumeAttachment " + a.Name
+	if volume := a.Spec.Source.PersistentVolumeName; volume != nil {
+		name = *volume
+	}
+	if failed := a.Status.DetachError; failed != nil && failed.Message != "" {
+		name += ": " + failed.Message
+	}
+	return name
+}
+
+// stayingVolumes returns the PersistentVolumes that only pods use which the drain of their Node
+// leaves alone. Claims are read one by one, for these pods alone: there are few of them. A claim
+// that cannot be read is an error, and keeps no other from being read.
+func (d *Drainer) stayingVolumes(ctx context.Context, node string) (map[string]bool, error) {
+	pods, err := d.listPods(ctx, node, &metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	volumes := map[string]bool{}
+	for _, key := range stayingClaims(pods) {
+		var claim corev1.PersistentVolumeClaim
+		if err := d.live.Get(ctx, key, &claim); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("read the PersistentVolumeClaim %s: %w", key, err))
+			continue
+		}
+		volumes[claim.Spec.VolumeName] = true // of a claim that is gone, no volume's name
+	}
+	return volumes, errors.Join(errs[:min(len(errs), named)]...)
+}
+
+// stayingClaims returns, in an order that stays, the claims that only pods use that stay on the
+// Node.
+func stayingClaims(pods []corev1.Pod) []client.ObjectKey {
+	staying, leaving := map[client.ObjectKey]bool{}, map[client.ObjectKey]bool{}
+	for i := range pods {
+		users := leaving
+		if stays(&pods[i]) {
+			users = staying
+		}
+		for _, claim := range claimsOf(&pods[i]) {
+			users[claim] = true
+		}
+	}
+	var claims []client.ObjectKey
+	for claim := range staying {
+		if !leaving[claim] {
+			claims = append(claims, claim)
+		}
+	}
+	slices.SortFunc(claims, func(a, b client.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
+	return claims
+}
+
+// stays says whether the drain leaves the pod, and with it its volumes, alone. A pod that has ended
+// because it was deleted does not stay: its kubelet unmounts its volumes, and then it is gone.
+func stays(pod *corev1.Pod) bool {
+	return leftAlone(pod) && !(hasEnded(pod) && pod.DeletionTimestamp != nil)
+}
+
+// claimsOf returns the claims that a pod uses, those of its generic ephemeral volumes among them.
+func claimsOf(pod *corev1.Pod) []client.ObjectKey {
+	var claims []client.ObjectKey
+	for i := range pod.Spec.Volumes {
+		switch volume := &pod.Spec.Volumes[i]; {
+		case volume.PersistentVolumeClaim != nil:
+			claims = append(claims, client.ObjectKey{Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName})
+		case volume.Ephemeral != nil:
+			claims = append(claims, client.ObjectKey{Namespace: pod.Namespace, Name: ephemeral.VolumeClaimName(pod, volume)})
+		}
+	}
+	return claims
+}
