@@ -10,12 +10,14 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// Pauses between two passes of a drain: short at first, for most pods stop within seconds.
-var drainBackoff = instance.Backoff{First: time.Second, Last: 10 * time.Second}
+// Pauses between two passes of a drain: short at first, for most pods stop within seconds. While a
+// PodDisruptionBudget is in the way they are longer, since hundreds of drains may wait for one.
+var (
+	drainBackoff   = instance.Backoff{First: time.Second, Last: 10 * time.Second}
+	blockedBackoff = instance.Backoff{First: 5 * time.Second, Last: 20 * time.Second}
+)
 
 const (
-	// disruptionBudgetRetry is the pause while a PodDisruptionBudget is in the way.
-	disruptionBudgetRetry = 5 * time.Second
 	// leastWait is how long this process drains, or waits for volumes, at least, unless the machine
 	// gives it less. However long ago that began, nobody may have drained the Node meanwhile, nor
 	// anything have been detached.
@@ -92,12 +94,16 @@ func awaitDrain(s State, d decision, left time.Duration) (decision, bool) {
 	pass := s.Drain
 	d.Memory.DrainPasses++
 	d.Memory.PodsRemaining = pass.Remaining
+	d.Memory.PassesBlocked++
+	if pass.Blocked == "" {
+		d.Memory.PassesBlocked = 0
+	}
 	wait := drainBackoff.Nth(d.Memory.DrainPasses)
 	reason := clusterv1alpha1.ReasonDraining
 	switch {
 	case pass.Error != "":
 	case pass.Blocked != "":
-		reason, wait = clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, disruptionBudgetRetry
+		reason, wait = clusterv1alpha1.ReasonBlockedByPodDisruptionBudget, blockedBackoff.Nth(d.Memory.PassesBlocked)
 	case pass.Refused != "":
 		reason = clusterv1alpha1.ReasonEvictionRefused
 	}

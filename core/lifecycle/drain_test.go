@@ -53,7 +53,9 @@ func TestSilence(t *testing.T) {
 	}
 	const limit = 5 * time.Minute
 	blocked := waits(silentFor(limit, change(func(d *Drain) { d.Terminating, d.Blocked = false, "budget" })), "BlockedByPodDisruptionBudget", "budget")
-	blocked.requeue = disruptionBudgetRetry
+	blocked.requeue = blockedBackoff.First
+	again := waits(all(blocked.given, func(s *State) { s.Memory.PassesBlocked = 2 }), "BlockedByPodDisruptionBudget", "budget")
+	again.requeue = 20 * time.Second
 	first := waits(func(s *State) { s.Drain = quiet() }, "Draining", "Its kubelet does not report. They are no longer waited for once that has lasted 5m0s")
 	first.requeue = time.Second
 	checkSteps(t, map[string]wantStep{
@@ -63,9 +65,10 @@ func TestSilence(t *testing.T) {
 		"while nobody could have heard of it": waits(all(silentFor(limit, quiet()), func(s *State) { s.Clock.Nodes = 0 }), "Draining", "does not report"),
 		"a Lease that was renewed meanwhile": waits(silentFor(limit, change(func(d *Drain) { d.RenewTime = renewal.Add(time.Second) })),
 			"Draining", "does not report"),
-		"one that cannot be read":   waits(silentFor(limit, change(func(d *Drain) { d.LeaseError = "forbidden" })), "Draining", "cannot be read: forbidden"),
-		"a Node that reports again": waits(silentFor(limit, change(func(d *Drain) { d.Silent = false })), "Draining", "evicted from Node node."),
-		"a pod that a budget keeps": blocked,
+		"one that cannot be read":               waits(silentFor(limit, change(func(d *Drain) { d.LeaseError = "forbidden" })), "Draining", "cannot be read: forbidden"),
+		"a Node that reports again":             waits(silentFor(limit, change(func(d *Drain) { d.Silent = false })), "Draining", "evicted from Node node."),
+		"a pod that a budget keeps":             blocked,
+		"a pod that a budget keeps, once again": again,
 		"a pod whose eviction is refused": waits(silentFor(limit, change(func(d *Drain) { d.Terminating, d.Refused = false, "no" })),
 			"EvictionRefused", "no"),
 		"a pass that failed":   waits(silentFor(limit, change(func(d *Drain) { d.Error = "timeout" })), "Draining", "timeout"),

@@ -49,10 +49,10 @@ type Memory struct {
 	Drained metav1.Condition
 	// Detached: no volume that counts is attached to the Node, after the drain.
 	Detached bool
-	// DrainPasses counts the passes of the drain; PodsRemaining names the pods that the last one
-	// left.
-	DrainPasses   int
-	PodsRemaining string
+	// DrainPasses counts the passes of the drain, PassesBlocked those in a row that a
+	// PodDisruptionBudget blocked; PodsRemaining names the pods that the last one left.
+	DrainPasses, PassesBlocked int
+	PodsRemaining              string
 	// Silence is that of the Node that is drained; nil while its kubelet reports.
 	Silence *Silence
 	// Wait is what the machine was last seen to wait for.
