@@ -27,8 +27,8 @@ const (
 	// ConditionDrained is there only while a Machine is being deleted: True when
 	// no pod that could be evicted is left on its Node, Unknown while a hook holds the drain.
 	ConditionDrained = "Drained"
-	// ConditionVolumesDetached is there only while a Machine is being deleted, and only where
-	// volumes of drained pods were attached to its Node when the drain ended: True once none is.
+	// ConditionVolumesDetached is there only while a Machine is being deleted to whose Node volumes
+	// of drained pods were attached when the drain ended. It is True once they are detached.
 	ConditionVolumesDetached = "VolumesDetached"
 )
 

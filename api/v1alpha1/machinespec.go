@@ -63,11 +63,10 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,4}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$') && self != '' && duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be hours, minutes and seconds between 1s and 8760h, such as '30m' or '1h30m'"
 	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
 
-	// nodeVolumeDetachTimeout bounds how long a deletion waits, once the Node is
-	// drained, for the volumes of the drained pods to be detached from it, for example
-	// "10m"; when it is over, the VM goes with the volumes that are still attached.
-	// "0s" waits without end; at most 8760h. Defaults to the manager's setting, which is
-	// 10m unless the operator chose otherwise.
+	// nodeVolumeDetachTimeout bounds how long a deletion waits for volumes of drained
+	// pods to be detached from the Node, for example "10m". When it is over, the VM goes
+	// with the volumes that are still attached. "0s" waits without end; at most 8760h.
+	// Defaults to the manager's setting, which is 10m unless the operator chose otherwise.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

@@ -23,10 +23,10 @@ const AttachmentIndex = "volumeattachment.node"
 // NodeOfAttachment is an attachment's key in AttachmentIndex.
 func NodeOfAttachment(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} }
 
-// Attached names the volumes that are attached to a Node, in an order that stays, each with why it
-// could not be detached so far; empty for none. Volumes do not count that only pods use which a
-// drain leaves alone: they stay as long as these pods do. An error says why nobody can tell of
-// some volumes whether they count; these are named, too.
+// Attached names the volumes that are attached to a Node, in an order that stays; empty for none.
+// It says of each why it could not be detached so far. Volumes that only pods use which a drain
+// leaves alone do not count: they stay as long as these pods do. An error says why nobody can tell
+// of some volumes whether they count; these are named, too.
 func (d *Drainer) Attached(ctx context.Context, node string) (string, error) {
 	var attachments storagev1.VolumeAttachmentList
 	if err := d.client.List(ctx, &attachments, client.MatchingFields{AttachmentIndex: node}, client.UnsafeDisableDeepCopy); err != nil {

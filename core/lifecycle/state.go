@@ -246,8 +246,8 @@ type Drain struct {
 // Volumes is what a look at the volumes of a Node found, once it is drained; the zero value when
 // none has to be waited for.
 type Volumes struct {
-	// Attached names, for people and in stable words, the volumes that are attached, but for those
-	// that only pods use which the drain leaves alone; empty for none.
+	// Attached names, for people and in stable words, the volumes that are attached; empty for
+	// none. Those that only pods use which the drain leaves alone are not among them.
 	Attached string
 	// Error says why nobody can tell which volumes such pods use; empty when it could be told.
 	Error string
