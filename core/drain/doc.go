@@ -14,10 +14,10 @@
 //   - those that are terminating are waited for. Whoever calls decides when nobody is there any
 //     more to end them.
 //
-// Two things block an eviction. PodDisruptionBudgets may forbid it for now (Progress.Blocked). Or
-// the API server refuses it for another reason, as in a namespace that is terminating
-// (Progress.Refused). core/lifecycle/drain.go shows both in the condition Drained, and ends a drain
-// that takes too long.
+// Two things block an eviction. PodDisruptionBudgets may forbid it for now (Progress.Blocked); those
+// that will never allow it are named. Or the API server refuses it for another reason, as in a
+// namespace that is terminating (Progress.Refused). core/lifecycle/drain.go shows both in the
+// condition Drained, and ends a drain that takes too long.
 //
 // Once a Node is drained, Drainer.Attached says which volumes are still attached to it: no other
 // Node gets them before they are detached. Those of pods that are left alone do not count. They

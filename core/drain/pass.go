@@ -74,6 +74,7 @@ func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.
 		progress.Waiting = append(progress.Waiting, key(pod))
 	}
 	err = d.evictAll(ctx, sorted.evict, &progress)
+	d.explainBudgets(ctx, sorted.evict, progress.Blocked)
 	return progress, err
 }
 

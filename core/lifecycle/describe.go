@@ -45,6 +45,10 @@ func describe(s State, d decision) Status {
 	if d.detachMoot {
 		status = status.without(clusterv1alpha1.ConditionVolumesDetached)
 	}
+	isUpdating := status.Condition(clusterv1alpha1.ConditionInstanceReady).Reason == clusterv1alpha1.ReasonInstanceUpdating
+	if status.Phase == clusterv1alpha1.MachinePhaseRunning && isUpdating {
+		status.Phase = clusterv1alpha1.MachinePhaseUpdating
+	}
 	if failed := describeFailure(s, d, status); failed.Type != "" {
 		status.ErrorReason, status.ErrorMessage = &failed.Reason, &failed.Message
 		status.FailureReason, status.FailureMessage = &failed.Reason, &failed.Message
@@ -201,7 +205,7 @@ func describeRecorded(s State) Status {
 // lastingPhases are those in which a status that has not seen its spec is written though it says
 // nothing new: nothing else is going to be written.
 var lastingPhases = []clusterv1alpha1.MachinePhase{
-	clusterv1alpha1.MachinePhaseRunning, clusterv1alpha1.MachinePhaseFailed, clusterv1alpha1.MachinePhasePending,
+	clusterv1alpha1.MachinePhaseRunning, clusterv1alpha1.MachinePhaseUpdating, clusterv1alpha1.MachinePhaseFailed, clusterv1alpha1.MachinePhasePending,
 }
 
 // debounceWrite says whether the write has to wait, because what it tells should pass by itself

@@ -36,7 +36,12 @@ func decide(s State) decision {
 		}
 	}
 	recorded := s.Machine.Status
-	d, _ := decideFirst(s, decision{Step: Step{Memory: s.Memory}, phase: recorded.Phase, nodeName: recorded.nodeName()}, life...)
+	d := decision{Step: Step{Memory: s.Memory}, phase: recorded.Phase, nodeName: recorded.nodeName()}
+	if s.isRunning() {
+		// Whether it is Updating follows from how its VM is: see describe.
+		d.phase = clusterv1alpha1.MachinePhaseRunning
+	}
+	d, _ = decideFirst(s, d, life...)
 	return d
 }
 
@@ -52,7 +57,8 @@ func (s State) isPaused() bool {
 
 // isRunning says whether the status says that the machine has a Node that was Ready.
 func (s State) isRunning() bool {
-	return s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning
+	phase := s.Machine.Status.Phase
+	return phase == clusterv1alpha1.MachinePhaseRunning || phase == clusterv1alpha1.MachinePhaseUpdating
 }
 
 // wasSeenRunning says whether the status says that the VM ran.

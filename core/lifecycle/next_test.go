@@ -172,7 +172,17 @@ func TestNext(t *testing.T) {
 		},
 		"a VM that is changed": {
 			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Updating})),
-			condition: "Ready False Updating", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollPending,
+			condition: "Ready False Updating", phase: clusterv1alpha1.MachinePhaseUpdating, poll: instance.PollPending,
+		},
+		"a VM that was changed and runs again": {
+			given: all(running, func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseUpdating },
+				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
+			condition: "InstanceReady True Running", phase: clusterv1alpha1.MachinePhaseRunning,
+		},
+		"a VM that was changed and is stopped": {
+			given: all(running, func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseUpdating },
+				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Stopped})),
+			condition: "Ready False Stopped", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollPending,
 		},
 		"a VM that somebody else deletes": {
 			given:     all(running, seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Deleting})),

@@ -53,7 +53,8 @@ func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 		if !found {
 			return errors.New("the machine is gone")
 		}
-		if text := words(m.Status.Conditions); !strings.Contains(text, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget) || !strings.Contains(text, "app") {
+		text := words(m.Status.Conditions)
+		if !strings.Contains(text, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget) || !strings.Contains(text, "PodDisruptionBudget app wants 2 of its 2 pods") {
 			return errors.New(text)
 		}
 		return nil

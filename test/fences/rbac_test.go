@@ -40,10 +40,11 @@ func TestNoWildcardInRBAC(t *testing.T) {
 // is not in it leads further: to Secrets, to pods of one's own, to other identities, to the
 // policies that hold the manager itself.
 var most = map[right]string{
-	{"", "", "nodes"}:         "get list watch patch delete",
-	{"", "", "pods"}:          "list",
-	{"", "", "pods/eviction"}: "create",
-	{"", "", "namespaces"}:    "get",
+	{"", "", "nodes"}:                      "get list watch patch delete",
+	{"", "", "pods"}:                       "list",
+	{"", "", "pods/eviction"}:              "create",
+	{"", "policy", "poddisruptionbudgets"}: "list",
+	{"", "", "namespaces"}:                 "get",
 	// Names of volumes and of what they are attached to: no data of theirs.
 	{"", "", "persistentvolumeclaims"}:          "get",
 	{"", "storage.k8s.io", "volumeattachments"}: "get list watch",

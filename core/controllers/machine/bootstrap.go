@@ -56,9 +56,11 @@ func (r *reconciler) checkBootstrap(ctx context.Context, s *machineScope) error 
 		tooNew, tooOld = tooNew+tooOld, ""
 	}
 	s.state.BootstrapWarning = tooOld
-	if m.Status.Phase == clusterv1alpha1.MachinePhaseProvisioned || m.Status.Phase == clusterv1alpha1.MachinePhaseRunning {
+	switch m.Status.Phase {
+	case clusterv1alpha1.MachinePhaseProvisioned, clusterv1alpha1.MachinePhaseRunning, clusterv1alpha1.MachinePhaseUpdating:
 		// A providerID alone is not enough: a create that failed half-way may have told it.
 		return nil
+	default:
 	}
 	if tooNew != "" {
 		s.state.BootstrapError = tooNew

@@ -44,10 +44,11 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 }
 
 // recordStatus counts a Machine that has become Running, or is drained. A Machine that was Unknown
-// has been Running before.
+// or Updating has been Running before.
 func (m *measures) recordStatus(machine *clusterv1alpha1.Machine, was *clusterv1alpha1.MachineStatus, now time.Time) {
 	is := &machine.Status
-	if is.Phase == clusterv1alpha1.MachinePhaseRunning && was.Phase != is.Phase && was.Phase != clusterv1alpha1.MachinePhaseUnknown {
+	ranBefore := was.Phase == is.Phase || was.Phase == clusterv1alpha1.MachinePhaseUnknown || was.Phase == clusterv1alpha1.MachinePhaseUpdating
+	if is.Phase == clusterv1alpha1.MachinePhaseRunning && !ranBefore {
 		m.startup.Observe(now.Sub(machine.CreationTimestamp.Time).Seconds())
 		if runs := apimeta.FindStatusCondition(is.Conditions, clusterv1alpha1.ConditionInstanceReady); runs != nil {
 			m.join.Observe(now.Sub(runs.LastTransitionTime.Time).Seconds())

@@ -54,6 +54,10 @@ func (a *arena) do(ctx context.Context, s plan.Step) error {
 	switch s.Do {
 	case plan.Apply, plan.Scale, plan.Delete, plan.DeleteMachine, plan.Mark, plan.DeleteNode, plan.Replace, plan.Pause, plan.Hold:
 		return a.users.act(ctx, s)
+	case plan.Hook:
+		return a.users.holdDeletion(ctx, s)
+	case plan.Sicken:
+		return a.users.sicken(ctx, s)
 	case plan.Claim:
 		return a.users.claimVM(ctx, s)
 	case plan.ApplyTeam, plan.DeleteNamespace, plan.DeleteManifest, plan.DeleteSecret, plan.DeleteBinding:

@@ -157,6 +157,9 @@ func (a *arena) prepare(ctx context.Context) error {
 	if err := a.users.makeForeignNode(ctx, foreign[0].GetProviderId()); err != nil {
 		return err
 	}
+	if err := a.users.checkHealth(ctx); err != nil {
+		return err
+	}
 	if a.judge, err = a.newJudge(ctx, foreign); err != nil {
 		return err
 	}
@@ -199,7 +202,7 @@ func (a *arena) newJudge(ctx context.Context, foreign []*backendv1alpha1.VM) (*j
 	return judge.New(judge.Options{
 		Core: stack.ManagerUser, ClusterUID: a.cloud.clusterUID, ForeignNodes: []string{foreignNode}, ForeignVMs: ids, Foreign: all,
 		Resources: a.options.Cloud.Resources, Patience: a.options.patiently(patience), StrayAge: strayAge,
-		DrainTimeout: a.options.patiently(drainTimeout),
+		DrainTimeout: a.options.patiently(drainTimeout), UnhealthyAfter: unhealthyAfter,
 	}), nil
 }
 

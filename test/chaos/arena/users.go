@@ -152,12 +152,10 @@ func (u *users) deleteDeployment(ctx context.Context, name string) error {
 
 // actOnMachine does something to one of a deployment's Machines.
 func (u *users) actOnMachine(ctx context.Context, s plan.Step) error {
-	machines := u.view.machinesOf(s.Target)
-	if len(machines) == 0 {
+	chosen := u.choose(s)
+	if chosen == nil {
 		return nil
 	}
-	slices.SortFunc(machines, byName)
-	chosen := machines[s.Number%len(machines)]
 	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chosen.Name}}
 	switch s.Do {
 	case plan.DeleteMachine:
@@ -168,9 +166,19 @@ func (u *users) actOnMachine(ctx context.Context, s plan.Step) error {
 		}
 		return u.remove(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: chosen.Status.NodeRef.Name}})
 	case plan.Replace:
-		return u.annotate(ctx, m, clusterv1alpha1.DeleteNowAnnotation)
+		return u.annotate(ctx, m, clusterv1alpha1.DeleteNowAnnotation, "true")
 	}
-	return u.annotate(ctx, m, clusterv1alpha1.DeleteMachineAnnotation)
+	return u.annotate(ctx, m, clusterv1alpha1.DeleteMachineAnnotation, "true")
+}
+
+// choose returns the Machine that a step is about; nil where its deployment has none.
+func (u *users) choose(s plan.Step) *clusterv1alpha1.Machine {
+	machines := u.view.machinesOf(s.Target)
+	if len(machines) == 0 {
+		return nil
+	}
+	slices.SortFunc(machines, byName)
+	return machines[s.Number%len(machines)]
 }
 
 // deleteMachine deletes a Machine, and takes down that a user did.
@@ -186,9 +194,12 @@ func (u *users) remove(ctx context.Context, o client.Object) error {
 	return u.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(u.client.Delete(ctx, o)) })
 }
 
-// annotate sets an annotation to true.
-func (u *users) annotate(ctx context.Context, m *clusterv1alpha1.Machine, key string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, key)
+// annotate sets an annotation, or takes it away with nil.
+func (u *users) annotate(ctx context.Context, m *clusterv1alpha1.Machine, key string, value any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+	if err != nil {
+		return err
+	}
 	return u.insist(ctx, func(ctx context.Context) error {
 		return client.IgnoreNotFound(u.client.Patch(ctx, m, client.RawPatch(types.MergePatchType, patch)))
 	})

@@ -110,4 +110,6 @@ const (
 	Sound        = "I8 sound processes"
 	Settles      = "I9 settles"
 	Pods         = "I10 pods"
+	Hooks        = "I11 hooks"
+	Health       = "I12 health checks"
 )

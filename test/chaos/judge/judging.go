@@ -24,6 +24,9 @@ type Options struct {
 	StrayAge time.Duration
 	// DrainTimeout is how long a drain may take. Then the VM goes, whatever pods are left.
 	DrainTimeout time.Duration
+	// UnhealthyAfter is for how long a Node has to say that it is not Ready until its Machine is
+	// replaced for a health check.
+	UnhealthyAfter time.Duration
 	// Patience is how far Millwright's view of the world may be behind without anybody hindering
 	// it.
 	Patience time.Duration
@@ -61,6 +64,7 @@ func (j *Judge) Judge(h History) []Violation {
 	j.judgeVMs(h)
 	j.judgeForeign(h)
 	j.judgePods(h)
+	j.judgeHooks(h)
 	j.judgeStories(h)
 	j.judgeProcesses(h)
 	if h.Unsettled != "" {

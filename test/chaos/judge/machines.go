@@ -18,6 +18,8 @@ type machine struct {
 	deleted, gone time.Time
 	// claims: it was made by hand, and names somebody else's VM.
 	claims bool
+	// hook is what held its deletion.
+	hook hook
 	// node is the name of its Node, once it has been seen to have one.
 	node string
 	// emptied: its VM's deletion was asked for, and what was on the Node then was judged.
@@ -41,7 +43,10 @@ func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 		j.byName[keyOf(o)] = m
 		j.judgeSurge(m, c.At)
 	}
-	if !o.DeletionTimestamp.IsZero() && m.deleted.IsZero() {
+	begins := !o.DeletionTimestamp.IsZero() && m.deleted.IsZero()
+	m.hook.note(o, c, begins)
+	j.judgeHealth(m, o, c.At)
+	if begins {
 		m.deleted = c.At
 		j.judgeAvailability(m, c.At)
 	}
@@ -136,6 +141,10 @@ func (j *Judge) judgeAvailability(m *machine, at time.Time) {
 	floor, minReady := d.floor(from)
 	since, ready := readySince(m.Machine)
 	if !ready || since.Add(minReady).After(at) {
+		return
+	}
+	if isToBeReplaced(m.Machine) {
+		// It may be well again, and core has yet to see that.
 		return
 	}
 	for _, asked := range []string{clusterv1alpha1.DeleteMachineAnnotation, clusterv1alpha1.DeleteNowAnnotation} {

@@ -53,6 +53,11 @@ func (h *historyBuilder) evict(node, pod string) {
 func (h *historyBuilder) deleteMachineAndVM(machine string, while time.Duration) {
 	h.noteUserDeletes(machine)
 	h.deleteMachine(machine)
+	h.deleteVM(machine, while)
+}
+
+// deleteVM has core delete a Machine's VM after a while, which may be negative.
+func (h *historyBuilder) deleteVM(machine string, while time.Duration) {
 	h.pass(while)
 	h.Calls = append(h.Calls, &backendv1alpha1.Call{Operation: "DeleteVM", ResourceId: machine, ReceiveTime: timestamppb.New(h.now)})
 }

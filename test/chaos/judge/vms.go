@@ -169,6 +169,7 @@ func setOf(names []string) map[string]bool {
 
 // node takes in a change of a Node.
 func (j *Judge) node(o *corev1.Node, c Change) {
+	j.world.notReady(o, c)
 	if !c.Gone {
 		return
 	}

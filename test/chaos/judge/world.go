@@ -27,6 +27,8 @@ type world struct {
 	// last, by name.
 	emptied   map[string][]span
 	nodesGone map[string]time.Time
+	// sick is when a Node last said that it is not Ready, by name.
+	sick map[string]span
 }
 
 // span is a time; one that has no end goes on.
@@ -40,7 +42,7 @@ type size struct {
 func newWorld() world {
 	return world{
 		deployments: map[types.UID]*deployment{}, owners: map[types.UID]types.UID{}, leaving: map[types.UID]bool{}, sizes: map[types.UID]size{},
-		emptied: map[string][]span{}, nodesGone: map[string]time.Time{},
+		emptied: map[string][]span{}, nodesGone: map[string]time.Time{}, sick: map[string]span{},
 	}
 }
 

@@ -26,6 +26,8 @@ type Options struct {
 	// Outages lets the API server be away, while machines are drained, for so long that their Nodes
 	// count as lost.
 	Outages bool
+	// Hooks lets deletions be held by annotations, Sickness Nodes report that they are not Ready.
+	Hooks, Sickness bool
 	// Operations are the cloud's that faults are about, each as often as it shall be drawn; "" is
 	// all of them, and so are none.
 	Operations []string
@@ -118,6 +120,13 @@ func (d *draw) operations() []choice {
 	if d.options.Team {
 		choices = append(choices, d.teamOperations()...)
 	}
+	if d.options.Hooks {
+		choices = append(choices, choice{5, func() Step {
+			s := machine(Hook)()
+			s.Lasts = d.between(500*time.Millisecond, 5*time.Second)
+			return s
+		}})
+	}
 	return choices
 }
 
@@ -174,6 +183,11 @@ func (d *draw) disturbances() []choice {
 	if d.options.Outages {
 		choices = append(choices, choice{6, func() Step {
 			return Step{Do: Outage, Target: d.deployment(), Lasts: d.between(9*time.Second, 12*time.Second)}
+		}})
+	}
+	if d.options.Sickness {
+		choices = append(choices, choice{8, func() Step {
+			return Step{Do: Sicken, Target: d.deployment(), Number: d.dice.IntN(mostReplicas), Lasts: d.between(time.Second, 8*time.Second)}
 		}})
 	}
 	if d.options.Strays {

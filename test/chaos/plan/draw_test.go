@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/clouds"
 )
 
-var everything = Options{Window: 2500 * time.Millisecond, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true, Operations: clouds.Fake().Operations}
+var everything = Options{Window: 2500 * time.Millisecond, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true, Hooks: true, Sickness: true, Operations: clouds.Fake().Operations}
 
 // A plan follows from the seed and the number alone: that is what makes a failing round replayable.
 func TestAPlanIsItsSeedAndNumber(t *testing.T) {
@@ -29,13 +29,11 @@ func TestAPlanIsItsSeedAndNumber(t *testing.T) {
 // A printed plan of one seed stays what it is: reports name seeds.
 func TestPrintedPlanOfASeedStays(t *testing.T) {
 	const want = `round 26 of seed 7
-    330ms  cut kube-apiserver for 960ms
-    500ms  apply all of team: 3 replicas
-    840ms  kill etcd for 230ms
-   1100ms  change VM, the 7.: delete
-   1810ms  make a machine with a foreign providerID, the 5., for 1710ms
-   2000ms  apply ash: 5 replicas, template 1, surge 2, unavailable 0, min ready 1s
-   2080ms  delete the Secret of team for 380ms
+    810ms  apply all of team: 1 replicas
+   1210ms  apply all of team: 3 replicas
+   2370ms  hold the deletion of a machine of oak, the 0., for 2350ms
+   2390ms  delete the namespace of team
+   2480ms  kill etcd for 250ms
 `
 	if got := Draw(7, 26, everything).String(); got != want {
 		t.Errorf("it reads\n%s\nwant\n%s", got, want)
@@ -46,9 +44,9 @@ func TestPrintedPlanOfASeedStays(t *testing.T) {
 // what they are now.
 func TestSeedsKeepTheirMeaning(t *testing.T) {
 	for seed, want := range map[uint64]string{
-		1:  "797af4dd26f0f8f7fc2c67a77f0c67d61ec20ee4f8de9f31a9092bf36eb4d09b",
-		7:  "843c952160c6b634ebf6470bccb9a7871b8ad90670ff7f77fe00fed68b4fce19",
-		42: "9216f7d495f46bb6b381775895b96e4faf02ac0d0693cf4c84de681b9cce4bbe",
+		1:  "473b337fd1136fa42daf0f4f97658c2666bd528af6e177f90cd3a2846c62f44e",
+		7:  "ffe9f2c5f48cfeab8a5cb1d14eac533007265693adda9665187411b1c2cd2fd5",
+		42: "da3f4d9ac99457637ab2cb4c801849ab6100377671c4944c9eb4588042d15e72",
 	} {
 		var rounds strings.Builder
 		for n := 1; n <= 300; n++ {
@@ -92,7 +90,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 		want = append(want, "cut "+link, "stall "+link)
 	}
 	for _, d := range Deployments() {
-		for _, do := range []Verb{Apply, Scale, Delete, DeleteMachine, Mark, DeleteNode, Replace, Pause, Hold, Outage} {
+		for _, do := range []Verb{Apply, Scale, Delete, DeleteMachine, Mark, DeleteNode, Replace, Pause, Hold, Outage, Hook, Sicken} {
 			want = append(want, string(do)+" "+d)
 		}
 	}
@@ -122,7 +120,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 	for number := range 1000 {
 		for _, s := range Draw(1, number, Options{Window: time.Second}).Steps {
 			if (s.Do == Kill || s.Do == Stop) && (s.Target == APIServer || s.Target == Etcd) ||
-				s.Do == Stray || s.Do == Outage || s.Target == Team {
+				s.Do == Stray || s.Do == Outage || s.Do == Hook || s.Do == Sicken || s.Target == Team {
 				t.Fatalf("round %d: %s", number, s)
 			}
 		}

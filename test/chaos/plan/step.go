@@ -51,6 +51,9 @@ const (
 	// to be replaced.
 	DeleteNode Verb = "delete node of a machine of"
 	Replace    Verb = "replace machine of"
+	// Hook deletes one of its machines by hand, as Mark chooses, and holds the deletion by an
+	// annotation for Lasts: an even Number before the drain, an odd one before the VM goes.
+	Hook Verb = "hold the deletion of a machine of"
 	// Pause pauses it, by annotation, for Lasts; Hold pauses its rollout.
 	Pause Verb = "pause"
 	Hold  Verb = "hold the rollout of"
@@ -100,6 +103,9 @@ const (
 	// While they are drained, it takes the API server away for Lasts. It is left alone where no
 	// machine has a Node.
 	Outage Verb = "take the API server away while draining"
+	// Sicken has the Node of one of the machines of the deployment Target, as Mark chooses, report
+	// for Lasts that it is not Ready, as a kubelet whose container runtime hangs.
+	Sicken Verb = "sicken a machine of"
 	// Stray leaves a VM of this cluster without a Machine, as one that was lost.
 	Stray Verb = "leave a stray VM"
 )

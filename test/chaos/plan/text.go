@@ -27,6 +27,8 @@ func (s Step) String() string {
 		return fmt.Sprintf("scale %s to %d", s.Target, s.Number)
 	case DeleteMachine, Mark, DeleteNode, Replace:
 		return fmt.Sprintf("%s %s, the %d.", s.Do, s.Target, s.Number)
+	case Hook, Sicken:
+		return fmt.Sprintf("%s %s, the %d., for %dms", s.Do, s.Target, s.Number, s.Lasts.Milliseconds())
 	case Pause, Hold, Kill, Stop, Cut, Stall, DeleteSecret, DeleteBinding, Outage:
 		return fmt.Sprintf("%s %s for %dms", s.Do, s.Target, s.Lasts.Milliseconds())
 	case Break:

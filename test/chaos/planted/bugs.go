@@ -92,6 +92,18 @@ var bugs = []Bug{
 	case d.bootstrapReason == "" ||`,
 		New: `	case d.bootstrapReason == "" ||`,
 	},
+	{
+		Name: "hooks-ignored", What: "a VM is deleted though an annotation holds its Machine's deletion",
+		Breaks: []string{judge.Hooks}, File: "core/lifecycle/hooks.go",
+		Old: `	if s.Machine.PreTerminateHooks == "" {`,
+		New: `	if s.Machine.PreTerminateHooks == "" || s.Machine.UID != "" {`,
+	},
+	{
+		Name: "unhealthy-at-once", What: "a health check does not wait for the timeout of a condition",
+		Breaks: []string{judge.Health}, File: "core/healthcheck/examine.go",
+		Old: `		left := y.timeout - s.remember(next, m.UID, y)`,
+		New: `		left := min(0, y.timeout-s.remember(next, m.UID, y))`,
+	},
 }
 
 // Bugs returns all.
