@@ -50,6 +50,7 @@
 //	coexistence   which objects another system's controllers work on: these are left alone
 //	conditions    conditions in a status: find, compare, bound, write
 //	observedtime  the clocks that timeouts run by, which stand still in outages
+//	remediation   which Machines health checks want replaced at this moment
 //	requeue       when a controller looks again
 //	metrics       the metrics of controllers
 //	admission     the webhook that refuses what could never work

@@ -127,6 +127,9 @@ const (
 	// ReasonWaitingForRemediation (False): the machine's set replaces it, within
 	// spec.remediation of its set and --max-unhealthy.
 	ReasonWaitingForRemediation = "WaitingForRemediation"
+	// ReasonWaitingForObservation (Unknown): the machine was found unhealthy before, and this
+	// manager, or its clock of timeouts, has just begun, or its driver is away: see ADR 36.
+	ReasonWaitingForObservation = "WaitingForObservation"
 	// ReasonRemediationSkipped (Unknown): the annotation SkipRemediationAnnotation is there.
 	ReasonRemediationSkipped = "RemediationSkipped"
 	// ReasonNoMachineSet (Unknown): the machine is no MachineSet's, so nobody would replace it.

@@ -22,7 +22,6 @@ type State struct {
 	Clock    Clock
 	// Memory is Verdict.Memory of the decision before.
 	Memory Memory
-	Now    time.Time
 }
 
 // Check is a MachineHealthCheck.
@@ -30,7 +29,7 @@ type Check struct {
 	Name     string
 	Selector labels.Selector
 	// Default: it is the last, is not on the API server, and selects only Machines that no check
-	// before it does and whose VM nobody has switched off.
+	// before it does, that have come up, and whose VM runs.
 	Default bool
 	// NodeConditions and MachineConditions are unhealthy when they last.
 	NodeConditions, MachineConditions []clusterv1alpha1.UnhealthyCondition
@@ -57,8 +56,6 @@ type Machine struct {
 	Blind bool
 	// CameUp: it has worked, so it should be healthy. NotReady: it does not work now.
 	CameUp, NotReady bool
-	// Stopped: its VM is switched off, or broke after it had run.
-	Stopped bool
 	// HasNode: it has, or had, a Node. RunsSince is since when its VM runs; zero while it does not.
 	HasNode   bool
 	RunsSince time.Time
@@ -68,6 +65,8 @@ type Machine struct {
 	KeptBy string
 	// Requested: somebody asks for it to be replaced.
 	Requested bool
+	// Found: its status says that a health check has found it unhealthy.
+	Found bool
 	// NodeConditions are those of its Node, MachineConditions its own.
 	NodeConditions, MachineConditions []Condition
 }
@@ -115,6 +114,10 @@ type Finding struct {
 	Check string
 	// Reason and Message are those of the condition HealthCheckSucceeded.
 	Reason, Message string
+	// NodeCondition is the condition of the Node that was found; the zero value for another reason.
+	NodeCondition Condition
+	// unsure: it was found before, and whether it lasts is yet to be observed.
+	unsure bool
 	// Remediation and RemediationMessage are those of the condition OwnerRemediated.
 	Remediation, RemediationMessage string
 }
@@ -134,7 +137,7 @@ func Decide(s State) Verdict {
 		found := map[string]Finding{}
 		for j := range s.Machines {
 			m := &s.Machines[j]
-			if m.Ignored || check.Default && (selected[j] || m.Stopped) || !check.Selector.Matches(m.Labels) {
+			if m.Ignored || check.Default && (selected[j] || !m.CameUp || m.RunsSince.IsZero()) || !check.Selector.Matches(m.Labels) {
 				continue
 			}
 			selected[j] = true
@@ -146,11 +149,14 @@ func Decide(s State) Verdict {
 			suspects += oneIf(d.suspect)
 			v.Again = requeue.Earlier(v.Again, d.left)
 			if d.finding.Reason != "" {
-				r.Unhealthy[m.UID], found[m.UID] = true, d.finding
+				found[m.UID] = d.finding
+				if !d.finding.unsure {
+					r.Unhealthy[m.UID] = true
+				}
 			}
 		}
 		r.Healthy = r.Expected - suspects
-		r.Restriction, r.Message = check.restrict(suspects, r.Expected)
+		r.Restriction, r.Message = check.restrict(suspects, len(r.Unhealthy), r.Expected)
 		for j := range s.Machines {
 			m := &s.Machines[j]
 			if f, ok := found[m.UID]; ok {
@@ -174,6 +180,9 @@ func (v *Verdict) add(m *Machine, f Finding) {
 // remediated returns the finding with what is to be done about it, given what came of the check.
 func (f Finding) remediated(m *Machine, r Result) Finding {
 	switch {
+	case f.unsure:
+		f.Remediation = clusterv1alpha1.ReasonWaitingForObservation
+		f.RemediationMessage = "Whether the machine is unhealthy still has to be observed for the timeout once more."
 	case m.KeptBy != "":
 		f.Remediation = clusterv1alpha1.ReasonRemediationSkipped
 		f.RemediationMessage = "The annotation " + m.KeptBy + " keeps the machine from being replaced."
@@ -190,13 +199,13 @@ func (f Finding) remediated(m *Machine, r Result) Finding {
 }
 
 // restrict says why none of the check's Machines is replaced when so many of those that should be
-// healthy are not; empty when they are.
-func (c *Check) restrict(unhealthy, expected int) (reason, message string) {
+// healthy are unhealthy, or are suspected to be; empty when they are replaced.
+func (c *Check) restrict(suspects, unhealthy, expected int) (reason, message string) {
 	switch {
 	case c.Range != nil && unhealthy > 0 && unhealthy < c.Range.Least:
 		return clusterv1alpha1.ReasonTooFewUnhealthy,
 			fmt.Sprintf("fewer than %d of its machines are unhealthy; spec.unhealthyRange is [%d-%d].", c.Range.Least, c.Range.Least, c.Range.Most)
-	case c.Range != nil && unhealthy > c.Range.Most:
+	case c.Range != nil && suspects > c.Range.Most:
 		return clusterv1alpha1.ReasonTooManyUnhealthy,
 			fmt.Sprintf("more than %d of its machines are, or may be, unhealthy; spec.unhealthyRange is [%d-%d].", c.Range.Most, c.Range.Least, c.Range.Most)
 	case c.Range != nil || c.MaxUnhealthy == nil:
@@ -204,7 +213,7 @@ func (c *Check) restrict(unhealthy, expected int) (reason, message string) {
 	}
 	// A limit that nobody can read is 0: it allows nothing.
 	most, _ := intstr.GetScaledValueFromIntOrPercent(c.MaxUnhealthy, expected, false)
-	if unhealthy > most {
+	if suspects > most {
 		return clusterv1alpha1.ReasonTooManyUnhealthy,
 			fmt.Sprintf("more than %d of its machines are, or may be, unhealthy; spec.maxUnhealthy is %s.", most, c.MaxUnhealthy)
 	}

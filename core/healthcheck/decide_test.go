@@ -1,6 +1,7 @@
 package healthcheck
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,9 +15,10 @@ import (
 
 const timeout = 5 * time.Minute
 
-// decide decides at a time at which the clock has run since the start.
+// decide decides when the Machines have been observed for so long.
 func decide(after time.Duration, machines []Machine, checks ...Check) Verdict {
-	return Decide(State{Checks: checks, Machines: machines, Now: start.Add(after), Clock: Clock{Reading: after, Runs: true}})
+	before := Decide(State{Checks: checks, Machines: machines, Clock: Clock{Runs: true}})
+	return Decide(State{Checks: checks, Machines: machines, Clock: Clock{Reading: after, Runs: true}, Memory: before.Memory})
 }
 
 func TestMachineIsUnhealthyWhenAConditionLasts(t *testing.T) {
@@ -42,6 +44,12 @@ func TestMachineIsUnhealthyWhenAConditionLasts(t *testing.T) {
 		"it does not join in time": {Machine{UID: "a", RunsSince: start, HasSet: true}, timeout,
 			clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation},
 		"its VM does not run yet": {machine: Machine{UID: "a", HasSet: true}, after: time.Hour},
+		"several say so": {with(silent("a", start), func(m *Machine) {
+			m.MachineConditions = []Condition{{Type: "InstanceReady", Status: metav1.ConditionFalse, Since: start}}
+		}), timeout, clusterv1alpha1.ReasonUnhealthyNode, clusterv1alpha1.ReasonWaitingForRemediation},
+		"its Node says something else": {machine: with(running("a"), func(m *Machine) {
+			m.NodeConditions = []Condition{{Type: "Ready", Status: metav1.ConditionTrue}, {Type: "DiskPressure", Status: metav1.ConditionUnknown}}
+		}), after: time.Hour},
 		"somebody asks for it": {with(running("a"), func(m *Machine) { m.Requested = true }), 0,
 			clusterv1alpha1.ReasonRemediationRequested, clusterv1alpha1.ReasonWaitingForRemediation},
 		"somebody keeps it": {with(silent("a", start), func(m *Machine) { m.KeptBy = "keep" }), timeout,
@@ -68,35 +76,68 @@ func TestMachineIsUnhealthyWhenAConditionLasts(t *testing.T) {
 func TestTimeCountsWhileItIsObserved(t *testing.T) {
 	s := State{
 		Checks: []Check{notReady("check", timeout)}, Machines: []Machine{silent("a", start)},
-		Now: start.Add(time.Minute), Clock: Clock{Reading: time.Hour, Runs: true},
+		Clock: Clock{Reading: time.Hour, Runs: true},
 	}
-	look := func(passes, observed time.Duration, runs, want bool) {
+	look := func(observed time.Duration, runs, want bool) {
 		t.Helper()
-		s.Now, s.Clock = s.Now.Add(passes), Clock{Reading: s.Clock.Reading + observed, Runs: runs}
+		s.Clock = Clock{Reading: s.Clock.Reading + observed, Runs: runs}
 		v := Decide(s)
-		if got := len(v.Findings) > 0; got != want {
-			t.Errorf("after %s it is unhealthy: %t, want %t", s.Now.Sub(start), got, want)
+		if got := v.Findings["a"].Replace(); got != want {
+			t.Errorf("it is to be replaced: %t, want %t", got, want)
 		}
 		if !want && v.Again <= 0 {
 			t.Error("nobody will look again")
 		}
 		s.Memory = v.Memory
 	}
-	look(0, 0, true, false) // The minute before this process looked counts.
-	look(time.Hour, 0, false, false)
-	look(time.Minute, time.Minute, true, false)
-	look(3*time.Minute, 3*time.Minute, false, false)
-	look(0, 0, true, true)
-	s.Machines = []Machine{silent("a", s.Now)}
-	look(0, 0, true, false) // It was well meanwhile.
+	look(0, true, false) // What was before this process looked does not count.
+	look(0, false, false)
+	look(time.Minute, true, false)
+	look(4*time.Minute, false, false)
+	look(0, true, true)
+	s.Machines = []Machine{silent("a", start.Add(time.Hour))}
+	look(0, true, false) // It was well meanwhile.
 	s.Machines = []Machine{running("a")}
 	if v := Decide(s); len(v.Memory) != 0 {
 		t.Errorf("of a Machine that is well is remembered: %v", v.Memory)
 	}
 }
 
+// What was found before this process began is not replaced on that process's word, nor shown as
+// well.
+func TestWhatWasFoundBeforeIsObservedOnceMore(t *testing.T) {
+	found := silent("a", start)
+	found.Found = true
+	for name, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"it is observed for the first time": {func(*State) {}, clusterv1alpha1.ReasonWaitingForObservation},
+		"nobody can tell now":               {func(s *State) { s.Machines[0].Blind = true }, clusterv1alpha1.ReasonWaitingForObservation},
+		"nothing is observed":               {func(s *State) { s.Clock.Runs = false }, clusterv1alpha1.ReasonWaitingForObservation},
+		"it is well":                        {func(s *State) { s.Machines[0] = running("a") }, ""},
+		"somebody asks for it":              {func(s *State) { s.Machines[0].Requested = true }, clusterv1alpha1.ReasonWaitingForRemediation},
+		"another condition has lasted": {func(s *State) {
+			s.Checks[0].MachineConditions = []clusterv1alpha1.UnhealthyCondition{bad("Ready", metav1.ConditionFalse, 0)}
+			s.Machines[0].MachineConditions = []Condition{{Type: "Ready", Status: metav1.ConditionFalse}}
+		}, clusterv1alpha1.ReasonWaitingForRemediation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := State{Checks: []Check{notReady("check", timeout)}, Machines: []Machine{found}, Clock: Clock{Reading: time.Hour, Runs: true}}
+			c.change(&s)
+			v := Decide(s)
+			if f := v.Findings["a"]; f.Remediation != c.want || v.Checks[0].Unhealthy["a"] != f.Replace() {
+				t.Errorf("found %+v, by the check %+v", f, v.Checks[0])
+			}
+		})
+	}
+}
+
 func TestCheckBeyondItsLimitsReplacesNobody(t *testing.T) {
-	four := []Machine{silent("a", start), silent("b", start.Add(timeout-time.Second)), running("c"), running("d"), {UID: "starts", HasSet: true}}
+	four := []Machine{silent("a", start), silent("b", start), running("c"), running("d"), {UID: "starts", HasSet: true}}
+	// One of the two that are silent has only just become so.
+	later := slices.Clone(four)
+	later[1] = silent("b", start.Add(time.Second))
 	for name, c := range map[string]struct {
 		most  *intstr.IntOrString
 		bound *Range
@@ -108,6 +149,7 @@ func TestCheckBeyondItsLimitsReplacesNobody(t *testing.T) {
 		"none may be":                   {most: new(intstr.FromInt32(0)), want: clusterv1alpha1.ReasonTooManyUnhealthy},
 		"nobody can read how many":      {most: new(intstr.FromString("some")), want: clusterv1alpha1.ReasonTooManyUnhealthy},
 		"as many as the range has":      {bound: &Range{1, 2}},
+		"one is suspected only":         {bound: &Range{2, 4}, want: clusterv1alpha1.ReasonTooFewUnhealthy},
 		"more than the range has":       {bound: &Range{1, 1}, want: clusterv1alpha1.ReasonTooManyUnhealthy},
 		"fewer than the range has":      {bound: &Range{3, 4}, want: clusterv1alpha1.ReasonTooFewUnhealthy},
 		"the range goes before a limit": {most: new(intstr.FromInt32(0)), bound: &Range{0, 2}},
@@ -115,7 +157,8 @@ func TestCheckBeyondItsLimitsReplacesNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			check := notReady("check", timeout)
 			check.MaxUnhealthy, check.Range = c.most, c.bound
-			v := decide(timeout, four, check)
+			before := Decide(State{Checks: []Check{check}, Machines: four, Clock: Clock{Runs: true}})
+			v := Decide(State{Checks: []Check{check}, Machines: later, Clock: Clock{Reading: timeout, Runs: true}, Memory: before.Memory})
 			r := v.Checks[0]
 			if r.Expected != 4 || r.Healthy != 2 || r.Restriction != c.want || (r.Message == "") != (c.want == "") {
 				t.Errorf("the check: %+v", r)
@@ -126,7 +169,7 @@ func TestCheckBeyondItsLimitsReplacesNobody(t *testing.T) {
 			if f := v.Findings["a"]; f.Replace() != (c.want == "") || c.want != "" && f.Remediation != c.want {
 				t.Errorf("found %+v", f)
 			}
-			if v.Again != time.Second+timeout-2*time.Second {
+			if v.Again != timeout {
 				t.Errorf("the next look is in %s", v.Again)
 			}
 		})
@@ -163,10 +206,13 @@ func TestDefaultCheckIsForTheRest(t *testing.T) {
 	mine, standard := notReady("mine", time.Hour), notReady("", timeout)
 	mine.Selector, standard.Default = labels.SelectorFromSet(labels.Set{"team": "a"}), true
 	selected, stopped, other := silent("selected", start), silent("stopped", start), silent("other", start)
-	selected.Labels, stopped.Stopped = labels.Set{"team": "a"}, true
-	v := decide(timeout, []Machine{selected, stopped, other}, mine, standard)
-	if _, found := v.Findings["stopped"]; found {
-		t.Error("a Machine whose VM somebody has switched off is replaced without being asked for")
+	coming := silent("coming", start)
+	selected.Labels, stopped.RunsSince, coming.CameUp = labels.Set{"team": "a"}, time.Time{}, false
+	v := decide(timeout, []Machine{selected, stopped, coming, other}, mine, standard)
+	for _, name := range []string{"stopped", "coming"} {
+		if _, found := v.Findings[name]; found {
+			t.Errorf("the Machine that is %s is held to the default", name)
+		}
 	}
 	if v := decide(timeout, []Machine{stopped}, notReady("mine", timeout)); !v.Findings["stopped"].Replace() {
 		t.Error("a check that selects it does not replace a Machine whose VM is switched off")

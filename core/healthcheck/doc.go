@@ -11,6 +11,6 @@
 // for none. Whether a Machine is replaced now, package health decides for its set: there the
 // replacements are counted, whatever has asked for them, and a meltdown stops all.
 //
-// Time counts while it was observed: see docs/adr/0011. What a condition had lasted when this
-// process first saw it counts in full.
+// Time counts while it was observed, and from when this process first saw a condition: see
+// docs/adr/0011. Clocks of kubelets, which write the conditions of Nodes, do not matter.
 package healthcheck

@@ -8,8 +8,12 @@ import (
 	"github.com/millwright-dev/millwright/core/requeue"
 )
 
-// recheck is the least time between two looks at a symptom.
-const recheck = time.Second
+const (
+	// recheck is the least time between two looks at a symptom.
+	recheck = time.Second
+	// blindRecheck is the time between two looks while nothing can be told of it.
+	blindRecheck = 10 * time.Second
+)
 
 // diagnosis is what one check says of one Machine.
 type diagnosis struct {
@@ -31,6 +35,8 @@ type symptom struct {
 	reason  string
 	// what is the symptom for people, without how long it lasts.
 	what string
+	// condition is what the Node says; the zero value where it is not the Node.
+	condition Condition
 }
 
 // symptomKey tells the symptoms of a Machine apart.
@@ -41,24 +47,24 @@ type Memory map[string]map[symptomKey]sighting
 
 // sighting is when a symptom was first seen by this process.
 type sighting struct {
-	// since is since when the symptom was there, by the API server's word.
+	// since is since when the symptom is there, by the word of whoever shows it.
 	since time.Time
-	// before is how long it had lasted then, reading what the clock showed.
-	before, reading time.Duration
+	// reading is what the clock showed.
+	reading time.Duration
 }
 
 // remember notes the symptom of a Machine in the memory to come, as the one before knows it, and
-// returns for how long it has lasted.
+// returns for how long it was observed.
 func (s *State) remember(next Memory, uid string, y symptom) time.Duration {
 	seen, known := s.Memory[uid][y.key]
 	if !known || !seen.since.Equal(y.since) {
-		seen = sighting{since: y.since, before: max(0, s.Now.Sub(y.since)), reading: s.Clock.Reading}
+		seen = sighting{since: y.since, reading: s.Clock.Reading}
 	}
 	if next[uid] == nil {
 		next[uid] = map[symptomKey]sighting{}
 	}
 	next[uid][y.key] = seen
-	return seen.before + s.Clock.Reading - seen.reading
+	return s.Clock.Reading - seen.reading
 }
 
 // examine says what a check finds of a Machine.
@@ -79,14 +85,32 @@ func (s *State) examine(c *Check, m *Machine, next Memory) diagnosis {
 	for _, y := range symptoms(c, m) {
 		// What is coming up may yet do so in time.
 		d.suspect = d.suspect || m.CameUp
-		left := y.timeout - s.remember(next, m.UID, y)
+		left, isBlind := y.timeout-s.remember(next, m.UID, y), m.Blind || !s.Clock.Runs
 		switch {
-		case left > 0 || m.Blind || !s.Clock.Runs:
-			d.left = requeue.Earlier(d.left, max(left, recheck))
-		case d.finding.Reason == "":
-			d.expected, d.suspect = true, true
-			d.finding = Finding{Check: c.title(), Reason: y.reason, Message: fmt.Sprintf("%s for %s or longer, by %s.", y.what, y.timeout, c.title())}
+		case left <= 0 && !isBlind:
+			d = d.found(c, y, false)
+			continue
+		case m.Found:
+			d = d.found(c, y, true)
 		}
+		if isBlind {
+			left = max(left, blindRecheck)
+		}
+		d.left = requeue.Earlier(d.left, max(left, recheck))
+	}
+	return d
+}
+
+// found returns the diagnosis with a finding for a symptom. The first that is sure counts, else the
+// first.
+func (d diagnosis) found(c *Check, y symptom, unsure bool) diagnosis {
+	if d.finding.Reason != "" && (unsure || !d.finding.unsure) {
+		return d
+	}
+	d.expected, d.suspect = true, true
+	d.finding = Finding{
+		Check: c.title(), Reason: y.reason, Message: fmt.Sprintf("%s for %s or longer, by %s.", y.what, y.timeout, c.title()),
+		NodeCondition: y.condition, unsure: unsure,
 	}
 	return d
 }
@@ -105,12 +129,17 @@ func symptoms(c *Check, m *Machine) []symptom {
 	add := func(reason, whose string, bad []clusterv1alpha1.UnhealthyCondition, has []Condition) {
 		for _, b := range bad {
 			for _, h := range has {
-				if b.Type == h.Type && b.Status == h.Status {
-					found = append(found, symptom{
-						key: symptomKey{reason, b.Type, string(b.Status)}, since: h.Since, timeout: b.Timeout.Duration, reason: reason,
-						what: fmt.Sprintf("The condition %s of the %s has been %s", b.Type, whose, b.Status),
-					})
+				if b.Type != h.Type || b.Status != h.Status {
+					continue
 				}
+				y := symptom{
+					key: symptomKey{reason, b.Type, string(b.Status)}, since: h.Since, timeout: b.Timeout.Duration, reason: reason,
+					what: fmt.Sprintf("The condition %s of the %s has been %s", b.Type, whose, b.Status),
+				}
+				if reason == clusterv1alpha1.ReasonUnhealthyNode {
+					y.condition = h
+				}
+				found = append(found, y)
 			}
 		}
 	}

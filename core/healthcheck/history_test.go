@@ -2,6 +2,7 @@ package healthcheck
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/health"
 )
 
@@ -23,6 +25,7 @@ type world struct {
 	sets     map[string]*set
 	deleted  map[string]bool
 	made     int
+	now      time.Time
 }
 
 // set replaces its Machines within limits.
@@ -38,7 +41,7 @@ var limits = health.Limits{
 
 func drawWorld(t *rapid.T) *world {
 	w := &world{T: t, observed: map[string]time.Duration{}, sets: map[string]*set{}, deleted: map[string]bool{}}
-	w.Now, w.Clock = start, Clock{Runs: true}
+	w.now, w.Clock = start, Clock{Runs: true}
 	for i := range rapid.IntRange(1, 3).Draw(t, "sets") {
 		s := &set{size: rapid.IntRange(1, 12).Draw(t, "size")}
 		s.Limits = limits
@@ -77,7 +80,7 @@ func (w *world) refill() {
 		for range s.size - have {
 			w.made++
 			w.Machines = append(w.Machines, Machine{
-				UID: fmt.Sprint(w.made), Labels: labels.Set{"pool": pool}, HasSet: true, RunsSince: w.Now,
+				UID: fmt.Sprint(w.made), Labels: labels.Set{"pool": pool}, HasSet: true, RunsSince: w.now,
 			})
 		}
 	}
@@ -86,7 +89,7 @@ func (w *world) refill() {
 // passes lets time pass, in which a silent Node is observed while the clock runs.
 func (w *world) passes() {
 	d := time.Duration(rapid.IntRange(1, 240).Draw(w.T, "seconds")) * time.Second
-	w.Now = w.Now.Add(d)
+	w.now = w.now.Add(d)
 	if w.Clock.Runs {
 		w.Clock.Reading += d
 		for _, m := range w.Machines {
@@ -96,6 +99,11 @@ func (w *world) passes() {
 		}
 	}
 	w.Clock.Runs = rapid.IntRange(0, 5).Draw(w.T, "outage") > 0
+	if rapid.IntRange(0, 9).Draw(w.T, "restart") == 0 {
+		// Another process has seen nothing yet.
+		w.Memory, w.Clock.Reading = nil, 0
+		clear(w.observed)
+	}
 }
 
 // happens lets some Nodes fall silent or report again, and Machines come up.
@@ -110,7 +118,7 @@ func (w *world) happens() {
 			m.NotReady, m.NodeConditions = false, nil
 			delete(w.observed, m.UID)
 		case !m.NotReady && rapid.IntRange(0, 99).Draw(w.T, "dies") < share:
-			m.NotReady, m.NodeConditions = true, []Condition{{Type: "Ready", Status: metav1.ConditionUnknown, Since: w.Now}}
+			m.NotReady, m.NodeConditions = true, []Condition{{Type: "Ready", Status: metav1.ConditionUnknown, Since: w.now}}
 		}
 	}
 }
@@ -119,36 +127,48 @@ func (w *world) happens() {
 func (w *world) check(v Verdict) {
 	for uid, f := range v.Findings {
 		m := w.machine(uid)
-		if !m.NotReady || !w.Clock.Runs {
-			w.Fatalf("%s is found unhealthy while the clock runs: %t, its Node is silent: %t", uid, w.Clock.Runs, m.NotReady)
-		}
 		found, asks := false, false
 		for i := range w.Checks {
 			c := &w.Checks[i]
-			if !c.Selector.Matches(m.Labels) || w.observed[uid] < c.NodeConditions[0].Timeout.Duration {
+			if !w.Clock.Runs || !c.Selector.Matches(m.Labels) || w.observed[uid] < c.NodeConditions[0].Timeout.Duration {
 				continue
 			}
 			found, asks = true, asks || w.allows(c)
 		}
-		if !found || f.Replace() != asks {
+		isKept := m.Found && f.Remediation == clusterv1alpha1.ReasonWaitingForObservation
+		if !m.NotReady || !found && !isKept || f.Replace() != asks {
 			w.Fatalf("%s, silent for %s, is found %+v; found by a check: %t, and one within its limits: %t", uid, w.observed[uid], f, found, asks)
 		}
 	}
+	for i := range w.Machines {
+		m := &w.Machines[i]
+		_, found := v.Findings[m.UID]
+		if m.Found && m.NotReady && w.isSelected(m) && !found {
+			w.Fatalf("%s was found, is silent still, and counts as well", m.UID)
+		}
+		m.Found = found
+	}
+}
+
+func (w *world) isSelected(m *Machine) bool {
+	return slices.ContainsFunc(w.Checks, func(c Check) bool { return c.Selector.Matches(m.Labels) })
 }
 
 // allows counts for itself whether a check is within its limits.
 func (w *world) allows(c *Check) bool {
-	expected, sick := 0, 0
+	expected, sick, sure := 0, 0, 0
 	for _, m := range w.Machines {
 		if !c.Selector.Matches(m.Labels) {
 			continue
 		}
 		lasts := m.NotReady && w.observed[m.UID] >= c.NodeConditions[0].Timeout.Duration
-		expected += oneIf(m.CameUp || lasts)
-		sick += oneIf(m.NotReady && m.CameUp || lasts)
+		suspected := m.NotReady && (m.CameUp || m.Found)
+		expected += oneIf(m.CameUp || lasts || suspected)
+		sick += oneIf(suspected || lasts)
+		sure += oneIf(lasts)
 	}
 	if c.Range != nil {
-		return sick >= c.Range.Least && sick <= c.Range.Most
+		return sure >= c.Range.Least && sick <= c.Range.Most
 	}
 	var percent int
 	if c.MaxUnhealthy == nil {
@@ -176,7 +196,7 @@ func (w *world) replace(v Verdict) {
 		fleet.Unhealthy += oneIf(m.CameUp && m.NotReady)
 	}
 	for pool, s := range w.sets {
-		s.Machines, s.Now, s.Fleet = nil, w.Now, fleet
+		s.Machines, s.Now, s.Fleet = nil, w.now, fleet
 		coming := 0
 		for _, m := range w.Machines {
 			if m.Labels["pool"] != pool {
@@ -184,9 +204,9 @@ func (w *world) replace(v Verdict) {
 			}
 			failed := v.Findings[m.UID].Replace()
 			s.Machines = append(s.Machines, health.Machine{
-				UID: m.UID, Failed: failed, FailedSince: w.Now.Add(-time.Minute), Available: m.CameUp && !m.NotReady, Created: m.RunsSince,
+				UID: m.UID, Failed: failed, FailedSince: w.now.Add(-time.Minute), Available: m.CameUp && !m.NotReady, Created: m.RunsSince,
 			})
-			coming += oneIf(!failed && (!m.CameUp || m.NotReady) && w.Now.Sub(m.RunsSince) < limits.Startup)
+			coming += oneIf(!failed && (!m.CameUp || m.NotReady) && w.now.Sub(m.RunsSince) < limits.Startup)
 		}
 		decided := health.Decide(s.State)
 		if n := len(decided.Replace); n > 0 && (n+coming > s.Limits.MaxInFlight || fleet.Meltdown(limits.MaxUnhealthy)) {
@@ -199,18 +219,8 @@ func (w *world) replace(v Verdict) {
 			w.deleted[uid] = true
 		}
 	}
-	w.Machines = deleteFunc(w.Machines, func(m Machine) bool { return w.deleted[m.UID] })
+	w.Machines = slices.DeleteFunc(w.Machines, func(m Machine) bool { return w.deleted[m.UID] })
 	w.refill()
-}
-
-func deleteFunc(machines []Machine, gone func(Machine) bool) []Machine {
-	var kept []Machine
-	for _, m := range machines {
-		if !gone(m) {
-			kept = append(kept, m)
-		}
-	}
-	return kept
 }
 
 // Whatever falls ill under checks of overlapping selectors: a Machine is found unhealthy only by a
@@ -235,19 +245,16 @@ func TestLIFE11_ChecksReplaceWithinTheirLimits(t *testing.T) {
 func TestLIFE11_TheDeadAreReplacedInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		check := notReady("check", time.Duration(rapid.IntRange(1, 600).Draw(t, "seconds"))*time.Second)
-		s := State{
-			Checks: []Check{check}, Now: start.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "late")) * time.Second),
-			Machines: []Machine{silent("a", start), running("b")}, Clock: Clock{Runs: true},
-		}
+		s := State{Checks: []Check{check}, Machines: []Machine{silent("a", start), running("b")}, Clock: Clock{Runs: true}}
 		for looks := 0; ; looks++ {
 			v := Decide(s)
 			if v.Findings["a"].Replace() {
 				return
 			}
 			if v.Again <= 0 || looks > 3 {
-				t.Fatalf("after %s the next of %d looks is in %s", s.Now.Sub(start), looks, v.Again)
+				t.Fatalf("after %s the next of %d looks is in %s", s.Clock.Reading, looks, v.Again)
 			}
-			s.Memory, s.Now, s.Clock.Reading = v.Memory, s.Now.Add(v.Again), s.Clock.Reading+v.Again
+			s.Memory, s.Clock.Reading = v.Memory, s.Clock.Reading+v.Again
 		}
 	})
 }

@@ -46,6 +46,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driverstatus"
 	"github.com/millwright-dev/millwright/core/observedtime"
 	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/remediation"
 	"github.com/millwright-dev/millwright/core/specresolver"
 	"github.com/millwright-dev/millwright/core/surge"
 	"github.com/millwright-dev/millwright/transport/tracing"
@@ -129,7 +130,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 	specs := specresolver.New(mgr.GetAPIReader(), specresolver.Options{
 		Namespaces: o.SecretNamespaces, Rules: specresolver.Rules{Endpoints: o.Endpoints}, Writer: mgr.GetClient(),
 	})
-	accounts := surge.NewAccounts(clock.RealClock{})
+	accounts, wanted := surge.NewAccounts(clock.RealClock{}), remediation.New()
 	var clocks *observedtime.Clocks
 	parts := []part{
 		{"the clients of the drivers", func() error { return mgr.Add(drivers) }},
@@ -150,7 +151,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 		}},
 		{"the controller of MachineSets", func() error {
 			return machineset.Add(mgr, machineset.Options{
-				MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Surge: accounts,
+				MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Surge: accounts, Remediation: wanted,
 			})
 		}},
 		{"the clocks of timeouts", func() (err error) {
@@ -163,7 +164,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 			return machine.Add(mgr, options)
 		}},
 		{"the controller of MachineHealthChecks", func() error {
-			return machinehealthcheck.Add(mgr, machinehealthcheck.Options{Observed: clocks.Cluster, DefaultTimeout: o.DefaultHealthCheckTimeout})
+			return machinehealthcheck.Add(mgr, machinehealthcheck.Options{Clocks: clocks, Remediation: wanted, DefaultTimeout: o.DefaultHealthCheckTimeout})
 		}},
 		{"the approver of kubelets' certificates", func() error {
 			return csrapproval.Add(mgr, csrapproval.Options{MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})

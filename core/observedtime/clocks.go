@@ -215,6 +215,14 @@ func (c *Clocks) Cluster() (ran time.Duration, runs bool) {
 	return c.cluster.ran(), c.cluster.runs()
 }
 
+// DriverRuns says whether the clock of a driver's machines counts now.
+func (c *Clocks) DriverRuns(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	watch, known := c.cloud[name]
+	return known && watch.runs()
+}
+
 // pings returns a function that asks an API server whether it, and what it stores things in, is
 // there.
 func pings(client rest.Interface) func(context.Context) error {

@@ -183,6 +183,12 @@ func TestLIFE11_SAFE4_ManyUnhealthyMachinesAreSpared(t *testing.T) {
 	}
 	u.awaitRemediation(sick, "")
 	u.awaitRunning(size)
+	u.staysAsItIs(3 * time.Second)
+	for _, name := range sick {
+		if _, found := u.find(name); !found {
+			t.Errorf("machine %s was replaced after it had become well", name)
+		}
+	}
 }
 
 // staysAsItIs looks for a while whether a machine is deleted.

@@ -17,6 +17,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
+	"github.com/millwright-dev/millwright/core/remediation"
 )
 
 func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 type fleet struct {
 	*testing.T
 	*controllertest.Cluster
+	wanted *remediation.Wanted
 }
 
 // newFleet makes Machines of a set, each with a Node, and runs the controller. The clock of
@@ -35,12 +37,20 @@ func newFleet(t *testing.T, o Options, names ...string) fleet {
 	for _, name := range names {
 		f.add(name)
 	}
-	o.Observed = func() (time.Duration, bool) { return time.Since(began), true }
+	o.Clocks, o.Remediation = running{}, remediation.New()
+	f.wanted = o.Remediation
 	f.Manage(t, interceptor.Funcs{}, func(mgr ctrl.Manager) error { return Add(mgr, o) })
 	return f
 }
 
 var began = time.Now()
+
+// running are clocks that run.
+type running struct{}
+
+func (running) Cluster() (reading time.Duration, runs bool) { return time.Since(began), true }
+
+func (running) DriverRuns(provider string) bool { return provider == "test" }
 
 func (f fleet) add(name string) {
 	f.Helper()
@@ -64,6 +74,9 @@ func (f fleet) add(name string) {
 	f.check(f.Create(f.Context(), node))
 	f.Cleanup(func() { _ = client.IgnoreNotFound(f.Delete(f.Context(), node)) })
 	m.Status.Phase, m.Status.NodeRef = clusterv1alpha1.MachinePhaseRunning, &corev1.ObjectReference{Kind: "Node", Name: node.Name}
+	m.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1alpha1.ConditionInstanceReady, Status: metav1.ConditionTrue, Reason: clusterv1alpha1.ReasonInstanceRunning, LastTransitionTime: metav1.Now(),
+	}}
 	controllertest.SetReady(m, true)
 	f.check(f.Status().Update(f.Context(), m))
 	f.report(name, corev1.NodeReady, corev1.ConditionTrue)
@@ -107,7 +120,7 @@ func (f fleet) apply(name string, change func(*clusterv1alpha1.MachineHealthChec
 
 // awaitMachine waits until the Machine has these reasons of HealthCheckSucceeded and
 // OwnerRemediated; empty for none.
-func (f fleet) awaitMachine(name, health, remediation string) {
+func (f fleet) awaitMachine(name, health, remediated string) {
 	f.Helper()
 	f.Eventually(f.T, func() string {
 		m := &clusterv1alpha1.Machine{}
@@ -121,8 +134,11 @@ func (f fleet) awaitMachine(name, health, remediation string) {
 		if is := reason(clusterv1alpha1.ConditionHealthCheckSucceeded); is != health {
 			return fmt.Sprintf("Machine %s is found %q", name, is)
 		}
-		if is := reason(clusterv1alpha1.ConditionOwnerRemediated); is != remediation {
+		if is := reason(clusterv1alpha1.ConditionOwnerRemediated); is != remediated {
 			return fmt.Sprintf("Machine %s is remediated %q", name, is)
+		}
+		if is := f.wanted.Has(f.Namespace, m.UID); is != (remediated == clusterv1alpha1.ReasonWaitingForRemediation) {
+			return fmt.Sprintf("sets are to replace Machine %s: %t", name, is)
 		}
 		return ""
 	})

@@ -46,8 +46,8 @@ func (r *reconciler) observe(ctx context.Context, namespace string) (*observatio
 	o.checks, o.machines = checks.Items, machines.Items
 	// The order decides which of several checks is named.
 	slices.SortFunc(o.checks, func(a, b clusterv1alpha1.MachineHealthCheck) int { return strings.Compare(a.Name, b.Name) })
-	o.state = healthcheck.State{Memory: r.memories[namespace], Now: r.Clock.Now()}
-	o.state.Clock.Reading, o.state.Clock.Runs = r.Observed()
+	o.state = healthcheck.State{Memory: r.memories[namespace]}
+	o.state.Clock.Reading, o.state.Clock.Runs = r.Clocks.Cluster()
 	for i := range o.checks {
 		check, err := checkOf(&o.checks[i])
 		if err != nil {
@@ -62,6 +62,7 @@ func (r *reconciler) observe(ctx context.Context, namespace string) (*observatio
 	o.state.Machines = make([]healthcheck.Machine, 0, len(o.machines))
 	for i := range o.machines {
 		facts := factsOf(&o.machines[i])
+		facts.Blind = facts.Blind || !r.Clocks.DriverRuns(providerOf(&o.machines[i]))
 		var err error
 		if facts.NodeConditions, err = r.nodeConditions(ctx, &o.machines[i]); err != nil {
 			return nil, err
@@ -111,11 +112,11 @@ func factsOf(m *clusterv1alpha1.Machine) healthcheck.Machine {
 		Name: m.Name, UID: string(m.UID), Labels: m.Labels,
 		Ignored:  signs.Deleting || signs.Paused || signs.Foreign,
 		Failed:   health.HasFailed(m),
-		Blind:    signs.DriverAway,
+		Blind:    signs.DriverAway || health.InstanceReason(m) == clusterv1alpha1.ReasonDataLoss,
 		CameUp:   signs.CameUp,
 		NotReady: !apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady),
-		Stopped:  health.InstanceReason(m) == clusterv1alpha1.ReasonInstanceStopped,
 		HasNode:  m.Status.NodeRef != nil,
+		Found:    apimeta.IsStatusConditionFalse(m.Status.Conditions, clusterv1alpha1.ConditionHealthCheckSucceeded),
 		HasSet:   ownership.ControllerOf(m, clusterv1alpha1.MachineSetKind) != nil,
 		// A template that asks for it is not obeyed: each replacement would be replaced at once.
 		Requested: annotations.IsOn(m, clusterv1alpha1.RemediateMachineAnnotation) && !templated,
@@ -133,6 +134,14 @@ func factsOf(m *clusterv1alpha1.Machine) healthcheck.Machine {
 		}
 	}
 	return facts
+}
+
+// providerOf names the driver of the Machine.
+func providerOf(m *clusterv1alpha1.Machine) string {
+	if applied := m.Status.ProviderSpec; applied != nil {
+		return applied.CloudProvider
+	}
+	return m.Spec.ProviderSpec.Value.CloudProvider
 }
 
 // nodeConditions are those of the Machine's Node; none where there is none.

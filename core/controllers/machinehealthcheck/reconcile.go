@@ -6,17 +6,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/healthcheck"
 	"github.com/millwright-dev/millwright/core/requeue"
 )
@@ -45,6 +48,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else {
 		r.memories[o.namespace] = verdict.Memory
 	}
+	again, err := r.want(ctx, o, verdict.Findings)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	verdict.Again = requeue.Earlier(verdict.Again, again)
 	var errs []error
 	for i := range o.machines {
 		errs = append(errs, r.show(ctx, &o.machines[i], verdict.Findings[string(o.machines[i].UID)]))
@@ -57,6 +65,49 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	return requeue.Result(verdict.Again, err)
+}
+
+// want says which Machines sets are to replace, before anything is written: what is not wanted any
+// more is not replaced though its condition still says so. A finding about a Node that the API
+// server itself does not confirm is dropped, and looked at again.
+func (r *reconciler) want(ctx context.Context, o *observation, findings map[string]healthcheck.Finding) (again time.Duration, err error) {
+	wanted := map[types.UID]bool{}
+	for i := range o.machines {
+		m := &o.machines[i]
+		f := findings[string(m.UID)]
+		if !f.Replace() {
+			continue
+		}
+		isConfirmed := health.IsToBeReplaced(m)
+		if !isConfirmed {
+			if isConfirmed, err = r.confirm(ctx, m, f.NodeCondition); err != nil {
+				return 0, err
+			}
+		}
+		if !isConfirmed {
+			delete(findings, string(m.UID))
+			again = requeue.Soon
+			continue
+		}
+		wanted[m.UID] = true
+	}
+	r.Remediation.Set(o.namespace, wanted)
+	return again, nil
+}
+
+// confirm asks the API server whether the Machine's Node still has the condition: a watch may lag
+// behind for longer than any timeout.
+func (r *reconciler) confirm(ctx context.Context, m *clusterv1alpha1.Machine, found healthcheck.Condition) (bool, error) {
+	if found.Type == "" {
+		return true, nil
+	}
+	node := &corev1.Node{}
+	if err := r.liveNodes.Get(ctx, client.ObjectKey{Name: m.Status.NodeRef.Name}, node); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return string(c.Type) == found.Type && metav1.ConditionStatus(c.Status) == found.Status
+	}), nil
 }
 
 // show writes what was found of a Machine into its conditions, if it is news.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +25,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/healthcheck"
 	"github.com/millwright-dev/millwright/core/metrics"
+	"github.com/millwright-dev/millwright/core/remediation"
 	"github.com/millwright-dev/millwright/core/requeue"
 )
 
@@ -40,18 +40,26 @@ import (
 // at once for all of them. Health checks are about minutes.
 const eventDelay = time.Second
 
-// Options are the choices of whoever wires the controllers together. Observed is required.
+// Clocks are the clocks that timeouts run by, as observedtime has them.
+type Clocks interface {
+	// Cluster says for how long Nodes could be observed, and whether they can be now.
+	Cluster() (reading time.Duration, runs bool)
+	// DriverRuns says whether the VMs of a driver can be observed now.
+	DriverRuns(provider string) bool
+}
+
+// Options are the choices of whoever wires the controllers together. Clocks and Remediation are
+// required.
 type Options struct {
-	// Observed says for how long Nodes could be observed, and whether they can be now.
-	Observed func() (reading time.Duration, runs bool)
+	Clocks Clocks
+	// Remediation gets the Machines that sets are to replace.
+	Remediation *remediation.Wanted
 	// DefaultTimeout is for how long a Node may not be Ready, where no MachineHealthCheck selects
 	// its Machine. 0: for ever.
 	DefaultTimeout time.Duration
 	// Workload is the cluster of the Nodes. Default: the manager's own. Another one must be added
 	// to the manager by the caller.
 	Workload cluster.Cluster
-	// Clock tells the time. Default: the real one.
-	Clock clock.PassiveClock
 }
 
 // Add adds the controller of MachineHealthChecks to mgr.
@@ -59,16 +67,13 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if o.Workload == nil {
 		o.Workload = mgr
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	c := metrics.NewSubsystem("machinehealthcheck", crmetrics.Registry)
 	found := c.Counter("unhealthy_machines_total", "Machines that health checks found unhealthy.")
 	if c.Err != nil {
 		return c.Err
 	}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), nodes: o.Workload.GetClient(), found: found,
+		Options: o, client: mgr.GetClient(), nodes: o.Workload.GetClient(), liveNodes: o.Workload.GetAPIReader(), found: found,
 		events: mgr.GetEventRecorder("machinehealthcheck"), memories: map[string]healthcheck.Memory{},
 	}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
@@ -124,9 +129,10 @@ type reconciler struct {
 	Options
 
 	client client.Client
-	nodes  client.Reader
-	events recorder
-	found  prometheus.Counter
+	// nodes are from a cache, liveNodes from the API server.
+	nodes, liveNodes client.Reader
+	events           recorder
+	found            prometheus.Counter
 	// memories are those of package healthcheck, by namespace.
 	memories map[string]healthcheck.Memory
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/millwright-dev/millwright/core/machinetemplate"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/providerspec"
+	"github.com/millwright-dev/millwright/core/remediation"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/scale"
 	"github.com/millwright-dev/millwright/core/specresolver"
@@ -39,7 +40,9 @@ type reconciler struct {
 	debounce   requeue.Debounce
 	memories   memories
 	health     *healthTracker
-	recorder   recorder
+	// wanted has the Machines that health checks want replaced.
+	wanted   *remediation.Wanted
+	recorder recorder
 }
 
 // Reconcile brings one set a step further. Before it plans, it sees to it that the set has a size
@@ -244,6 +247,7 @@ func (r *reconciler) count(o *observation, machines []clusterv1alpha1.Machine) (
 	for i := range machines {
 		m := &machines[i]
 		facts := health.MachineOf(m)
+		facts.Failed = facts.Failed && (health.HasFailed(m) || r.wanted.Has(m.Namespace, m.UID))
 		if facts.Failed {
 			facts.FailedSince = r.health.failedSince(m.UID)
 		}

@@ -12,12 +12,14 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
+	"github.com/millwright-dev/millwright/core/remediation"
 )
 
 // later is a clock that is ahead of every pause.
@@ -134,17 +136,25 @@ func TestLIFE11_SET4_UnhealthyMachinesAreReplaced(t *testing.T) {
 	// Longer than the pause after a creation, and not as long as a Machine may take to come up.
 	ahead := &offset{}
 	ahead.by.Store(int64(time.Minute))
-	c.Manage(t, interceptor.Funcs{}, addLimited(ahead, "50%"))
+	wanted := remediation.New()
+	c.Manage(t, interceptor.Funcs{}, addRemediating(ahead, "50%", wanted))
 	set := newSetWith(t, c, "nodes", size, func(s *clusterv1alpha1.MachineSet) {
 		s.Spec.Remediation = &clusterv1alpha1.MachineRemediation{MaxInFlight: new(intstr.FromString("20%"))}
 	})
 	settled(t, c, set, size)
 	all := ours(t, c, set, true)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
+	uids := map[types.UID]bool{}
+	for _, m := range all[:4] {
+		uids[m.UID] = true
+	}
+	wanted.Set(c.Namespace, uids)
 	for _, m := range all[:4] {
 		unhealthy(t, c, m.Name, clusterv1alpha1.ReasonWaitingForRemediation)
 	}
 	unhealthy(t, c, all[4].Name, clusterv1alpha1.ReasonTooManyUnhealthy)
+	// Its condition is old: nobody wants it replaced any more.
+	unhealthy(t, c, all[5].Name, clusterv1alpha1.ReasonWaitingForRemediation)
 	until(t, c, set, func() string {
 		if set.Status.NextIndex != size+3 || set.Status.Replicas != size {
 			return fmt.Sprintf("a fifth of 12, rounded up, should be under way: %+v", set.Status)
@@ -158,8 +168,10 @@ func TestLIFE11_SET4_UnhealthyMachinesAreReplaced(t *testing.T) {
 		}
 		return ""
 	})
-	if !slices.ContainsFunc(ours(t, c, set, true), func(m clusterv1alpha1.Machine) bool { return m.Name == all[4].Name }) {
-		t.Errorf("Machine %s, which is spared, is gone", all[4].Name)
+	for _, spared := range all[4:6] {
+		if !slices.ContainsFunc(ours(t, c, set, true), func(m clusterv1alpha1.Machine) bool { return m.Name == spared.Name }) {
+			t.Errorf("Machine %s, which is spared, is gone", spared.Name)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/ownership"
+	"github.com/millwright-dev/millwright/core/remediation"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/surge"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	// Settle is how long a Machine must be known to have failed before it is replaced. Others that
 	// fail for the same reason have failed by then, too. Default 5 s.
 	Settle time.Duration
+	// Remediation has the Machines that health checks want replaced. Default: nobody's own; none is
+	// replaced for a health check then.
+	Remediation *remediation.Wanted
 	// Surge are the accounts that the controller of MachineDeployments uses, too. Default: accounts
 	// that nobody else uses.
 	Surge *surge.Accounts
@@ -58,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Remediation == nil {
+		o.Remediation = remediation.New()
 	}
 	if o.Surge == nil {
 		o.Surge = surge.NewAccounts(o.Clock)
@@ -86,7 +93,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	client := mgr.GetClient()
 	tracker := newHealthTracker(o.Clock, o.MaxUnhealthy, fleet)
 	r := &reconciler{
-		client: client, live: mgr.GetAPIReader(), clock: o.Clock, limits: o.limits(), accounts: o.Surge, health: tracker,
+		client: client, live: mgr.GetAPIReader(), clock: o.Clock, limits: o.limits(), accounts: o.Surge, health: tracker, wanted: o.Remediation,
 		foreigners: coexistence.NewReader(client),
 		recorder:   recorder{events: mgr.GetEventRecorder("machineset"), metrics: counts},
 	}

@@ -17,6 +17,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
 	"github.com/millwright-dev/millwright/core/internal/controllertest"
+	"github.com/millwright-dev/millwright/core/remediation"
 )
 
 func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
@@ -28,9 +29,14 @@ func addAt(c *offset) func(ctrl.Manager) error { return addLimited(c, "100%") }
 
 // addLimited adds the controller with a clock and a limit of unhealthy Machines.
 func addLimited(c *offset, most string) func(ctrl.Manager) error {
+	return addRemediating(c, most, nil)
+}
+
+// addRemediating adds one that replaces what health checks want replaced.
+func addRemediating(c *offset, most string, wanted *remediation.Wanted) func(ctrl.Manager) error {
 	return func(mgr ctrl.Manager) error {
 		return machineset.Add(mgr, machineset.Options{
-			MaxConcurrentReconciles: 4, Clock: c, MaxUnhealthy: intstr.Parse(most), Settle: settle,
+			MaxConcurrentReconciles: 4, Clock: c, MaxUnhealthy: intstr.Parse(most), Settle: settle, Remediation: wanted,
 		})
 	}
 }

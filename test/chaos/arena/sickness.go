@@ -17,7 +17,7 @@ import (
 )
 
 // unhealthyAfter is for how long a Node has to report that it is not Ready to be replaced.
-const unhealthyAfter = 3 * time.Second
+const unhealthyAfter = 6 * time.Second
 
 // checkHealth makes a health check of all machines that deployments have.
 func (u *users) checkHealth(ctx context.Context) error {
@@ -47,14 +47,14 @@ func (u *users) sicken(ctx context.Context, s plan.Step) error {
 
 // report writes a Node's condition Ready, as its kubelet does.
 func (u *users) report(ctx context.Context, node string, status corev1.ConditionStatus) error {
-	now := time.Now().UTC().Format(time.RFC3339)
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []map[string]any{{
-		"type": corev1.NodeReady, "status": status, "reason": "Chaos", "lastHeartbeatTime": now, "lastTransitionTime": now,
-	}}}})
-	if err != nil {
-		return err
-	}
 	return u.insist(ctx, func(ctx context.Context) error {
+		now := time.Now().UTC().Format(time.RFC3339)
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []map[string]any{{
+			"type": corev1.NodeReady, "status": status, "reason": "Chaos", "lastHeartbeatTime": now, "lastTransitionTime": now,
+		}}}})
+		if err != nil {
+			return err
+		}
 		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 		return client.IgnoreNotFound(u.client.Status().Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, patch)))
 	})

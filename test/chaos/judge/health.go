@@ -30,16 +30,23 @@ func isToBeReplaced(m *clusterv1alpha1.Machine) bool {
 	return c != nil && c.Reason == clusterv1alpha1.ReasonWaitingForRemediation
 }
 
+// isSick says whether a Node says that it is not Ready, or said so at some time from an instant on.
+func (w *world) isSick(node string, from time.Time) bool {
+	sick := w.sick[node]
+	return !sick.from.IsZero() && (sick.until.IsZero() || !sick.until.Before(from))
+}
+
+// clockStep is how far apart the readings are of the clock that health checks go by.
+const clockStep = 2 * time.Second
+
 // judgeHealth: a health check wants only Machines replaced whose Nodes have said for long enough
-// that they are not Ready. The API server cuts off the fraction of the second since when they do.
+// that they are not Ready.
 func (j *Judge) judgeHealth(m *machine, o *clusterv1alpha1.Machine, at time.Time) {
 	if isToBeReplaced(m.Machine) || !isToBeReplaced(o) {
 		return
 	}
 	sick := j.world.sick[m.node]
-	lasted := at.Sub(sick.from)
-	isOver := !sick.until.IsZero() && sick.until.Before(j.acts.viewFrom(at, j.options.Patience))
-	if sick.from.IsZero() || isOver || lasted < j.options.UnhealthyAfter-time.Second-slack {
+	if !j.world.isSick(m.node, j.acts.viewFrom(at, j.options.Patience)) || at.Sub(sick.from) < j.options.UnhealthyAfter-clockStep-slack {
 		j.violate(Health, at, "Machine %s is to be replaced; its Node %s has said that it is not Ready since %s, until %s",
 			keyOf(o), m.node, sick.from.UTC().Format("15:04:05.000"), sick.until.UTC().Format("15:04:05.000"))
 	}

@@ -11,7 +11,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-const unhealthyAfter = 3 * time.Second
+const unhealthyAfter = 6 * time.Second
 
 // hold deletes a Machine that has a Node while an annotation with that key holds its deletion, and
 // takes the annotation away after a while.

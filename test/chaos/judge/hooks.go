@@ -9,28 +9,29 @@ import (
 
 // hook is an annotation that held a Machine's deletion from when that began.
 type hook struct {
-	// held: it was there when the deletion began. released is when it was taken away; zero before.
-	held     bool
-	released time.Time
+	// held: it was there when the deletion began, and holds the drain alone if drain is set.
+	// released is when it was taken away; zero before.
+	held, drain bool
+	released    time.Time
 }
 
 // note takes in a change of a Machine, whose deletion begins with this change or not.
 func (h *hook) note(o *clusterv1alpha1.Machine, c Change, begins bool) {
-	hooked := false
+	drain, hooked := false, false
 	for key := range o.Annotations {
-		hooked = hooked || strings.HasPrefix(key, clusterv1alpha1.PreDrainHookAnnotationPrefix) ||
-			strings.HasPrefix(key, clusterv1alpha1.PreTerminateHookAnnotationPrefix)
+		drain = drain || strings.HasPrefix(key, clusterv1alpha1.PreDrainHookAnnotationPrefix)
+		hooked = hooked || drain || strings.HasPrefix(key, clusterv1alpha1.PreTerminateHookAnnotationPrefix)
 	}
 	switch {
 	case begins:
-		h.held = hooked
+		h.held, h.drain = hooked, drain
 	case h.held && !hooked && h.released.IsZero():
 		h.released = c.At
 	}
 }
 
 // judgeHooks: no VM is deleted while a hook holds the deletion of its Machine. A Machine that has
-// no Node has no drain to be held; its VM is left out, too.
+// no Node has no drain to be held.
 func (j *Judge) judgeHooks(h History) {
 	byUID := map[string]*machine{}
 	for _, m := range j.machines {
@@ -42,7 +43,7 @@ func (j *Judge) judgeHooks(h History) {
 			continue
 		}
 		m, at := byUID[v.GetMachineUid()], call.GetReceiveTime().AsTime()
-		if m == nil || m.node == "" || !m.hook.held || !m.hook.released.IsZero() && !at.Before(m.hook.released.Add(-slack)) {
+		if m == nil || m.hook.drain && m.node == "" || !m.hook.held || !m.hook.released.IsZero() && !at.Before(m.hook.released.Add(-slack)) {
 			continue
 		}
 		j.violate(Hooks, at, "the VM of %s was deleted while an annotation held its deletion", keyOf(m.Machine))

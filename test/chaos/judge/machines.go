@@ -110,10 +110,10 @@ func (m *machine) serves(minReady time.Duration, from, at time.Time) bool {
 	return !m.unready.IsZero() && !m.unready.Before(from) && !m.since.Add(minReady).After(m.unready)
 }
 
-// wasJustTaken says whether a user has taken the Machine away after an instant, until when it was
+// haveTaken says whether a user has taken the Machine away after an instant, until when it was
 // available.
-func (j *Judge) wasJustTaken(m *machine, minReady time.Duration, from time.Time) bool {
-	return !m.deleted.IsZero() && !m.deleted.Before(from) && j.acts.has(DeletedByHand, keyOf(m.Machine)) && m.serves(minReady, from, m.deleted)
+func (all acts) haveTaken(m *machine, minReady time.Duration, from time.Time) bool {
+	return !m.deleted.IsZero() && !m.deleted.Before(from) && all.has(DeletedByHand, keyOf(m.Machine)) && m.serves(minReady, from, m.deleted)
 }
 
 // judgeSurge: there are never more Machines than replicas and surge, those on their way out
@@ -138,28 +138,38 @@ func (j *Judge) judgeAvailability(m *machine, at time.Time) {
 		return
 	}
 	from := j.orderFrom(set, at)
-	floor, minReady := d.floor(from)
+	floor, minReady, longest := d.floor(from)
 	since, ready := readySince(m.Machine)
-	if !ready || since.Add(minReady).After(at) {
+	isExcused := isAskedFor(m.Machine) || isToBeReplaced(m.Machine) && j.world.isSick(m.node, from)
+	if !ready || isExcused || since.Add(longest).After(at) {
 		return
 	}
-	if isToBeReplaced(m.Machine) {
-		// It may be well again, and core has yet to see that.
-		return
-	}
-	for _, asked := range []string{clusterv1alpha1.DeleteMachineAnnotation, clusterv1alpha1.DeleteNowAnnotation} {
-		if _, ok := m.Annotations[asked]; ok {
-			// Its user's loss, see docs/adr/0002.
-			return
-		}
-	}
-	left := 0
-	for _, other := range d.machines {
-		if other != m && (other.isAvailable(minReady, from, at) || j.wasJustTaken(other, minReady, from)) {
-			left++
-		}
-	}
+	left := d.others(m, func(other *machine) bool {
+		return other.isAvailable(minReady, from, at) || j.acts.haveTaken(other, minReady, from)
+	})
 	if left < floor {
 		j.violate(Availability, at, "%s was deleted, and left %s with %d available Machines; there have to be %d", keyOf(m.Machine), d.name, left, floor)
 	}
+}
+
+// others counts the other machines of which something is so.
+func (d *deployment) others(m *machine, is func(*machine) bool) int {
+	n := 0
+	for _, other := range d.machines {
+		if other != m && is(other) {
+			n++
+		}
+	}
+	return n
+}
+
+// isAskedFor says whether a user has asked for this Machine to go: its loss is his, see
+// docs/adr/0002.
+func isAskedFor(m *clusterv1alpha1.Machine) bool {
+	for _, annotation := range []string{clusterv1alpha1.DeleteMachineAnnotation, clusterv1alpha1.DeleteNowAnnotation} {
+		if _, ok := m.Annotations[annotation]; ok {
+			return true
+		}
+	}
+	return false
 }

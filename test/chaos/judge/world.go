@@ -173,8 +173,8 @@ func (d *deployment) most(from time.Time) int {
 }
 
 // floor is the smallest number of machines that had to be available at some time from an instant
-// on. It also returns minReady, the shortest time after which a Ready one counted.
-func (d *deployment) floor(from time.Time) (floor int, minReady time.Duration) {
+// on. It also returns the shortest and the longest time after which a Ready one counted.
+func (d *deployment) floor(from time.Time) (floor int, minReady, longest time.Duration) {
 	for i, w := range d.since(from) {
 		if i == 0 || w.floor() < floor {
 			floor = w.floor()
@@ -182,6 +182,7 @@ func (d *deployment) floor(from time.Time) (floor int, minReady time.Duration) {
 		if i == 0 || w.minReady < minReady {
 			minReady = w.minReady
 		}
+		longest = max(longest, w.minReady)
 	}
-	return floor, minReady
+	return floor, minReady, longest
 }

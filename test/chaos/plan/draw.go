@@ -187,7 +187,7 @@ func (d *draw) disturbances() []choice {
 	}
 	if d.options.Sickness {
 		choices = append(choices, choice{8, func() Step {
-			return Step{Do: Sicken, Target: d.deployment(), Number: d.dice.IntN(mostReplicas), Lasts: d.between(time.Second, 8*time.Second)}
+			return Step{Do: Sicken, Target: d.deployment(), Number: d.dice.IntN(mostReplicas), Lasts: d.between(time.Second, 12*time.Second)}
 		}})
 	}
 	if d.options.Strays {

@@ -44,9 +44,9 @@ func TestPrintedPlanOfASeedStays(t *testing.T) {
 // what they are now.
 func TestSeedsKeepTheirMeaning(t *testing.T) {
 	for seed, want := range map[uint64]string{
-		1:  "473b337fd1136fa42daf0f4f97658c2666bd528af6e177f90cd3a2846c62f44e",
-		7:  "ffe9f2c5f48cfeab8a5cb1d14eac533007265693adda9665187411b1c2cd2fd5",
-		42: "da3f4d9ac99457637ab2cb4c801849ab6100377671c4944c9eb4588042d15e72",
+		1:  "59402f025e92fb3c883f8f8a0aa9bfbbb0ebefd95fadcce1f65940d9fc23e8b5",
+		7:  "523aabde673b763ea1d24646a5fd22fcfe728d15be6d59e1a008545712d6bb2e",
+		42: "b65b32d0891e822240e2449ea19c286bf737a38b1cd1466c00f968a641654d05",
 	} {
 		var rounds strings.Builder
 		for n := 1; n <= 300; n++ {
