@@ -7,16 +7,16 @@
 //     go with the Node;
 //   - so are those that their controller would make again on this very Node: they tolerate the
 //     taint of a cordoned one;
-//   - so are those with the label cluster.x-k8s.io/drain: skip; with wait-completed they are waited
-//     for and not evicted;
+//   - so are those with the label cluster.x-k8s.io/drain: skip; with wait-completed they are
+//     waited for and not evicted;
 //   - all others are evicted, each when its PodDisruptionBudgets allow it. Those with the lowest
 //     order go first, all at once: see orderOf;
 //   - those that are terminating are waited for. Whoever calls decides when nobody is there any
 //     more to end them.
 //
-// Two things block an eviction. PodDisruptionBudgets may forbid it for now (Progress.Blocked); those
-// that will never allow it are named. Or the API server refuses it for another reason, as in a
-// namespace that is terminating (Progress.Refused). core/lifecycle/drain.go shows both in the
+// Two things block an eviction. PodDisruptionBudgets may forbid it for now (Progress.Blocked);
+// those that will never allow it are named. Or the API server refuses it for another reason, as in
+// a namespace that is terminating (Progress.Refused). core/lifecycle/drain.go shows both in the
 // condition Drained, and ends a drain that takes too long.
 //
 // Once a Node is drained, Drainer.Attached says which volumes are still attached to it: no other
