@@ -101,8 +101,8 @@ var bugs = []Bug{
 	{
 		Name: "unhealthy-at-once", What: "a health check does not wait for the timeout of a condition",
 		Breaks: []string{judge.Health}, File: "core/healthcheck/examine.go",
-		Old: `		left := y.timeout - s.remember(next, m.UID, y)`,
-		New: `		left := min(0, y.timeout-s.remember(next, m.UID, y))`,
+		Old: `		left, isBlind := y.timeout-s.remember(next, m.UID, y), `,
+		New: `		left, isBlind := min(0, y.timeout-s.remember(next, m.UID, y)), `,
 	},
 }
 
