@@ -20,8 +20,8 @@ packages  = $(patsubst %,./%/...,$(1))
 # The modules whose tests run whole clusters: never cached. test/e2e waits more than it
 # works: its tests run in three groups, these two and the rest, beside all other packages.
 E2E_MODULES  := localcluster test
-DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11|OpenStack
-SAFETY_TESTS := TestSAFE|TestSET
+DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11|OpenStack|TestLIFE10
+SAFETY_TESTS := TestSAFE|TestSET|TestLIFE11
 # These are for `make test-qemu` alone.
 SLOW_TESTS   := TestQEMU
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))

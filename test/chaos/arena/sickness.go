@@ -67,7 +67,7 @@ func (u *users) holdDeletion(ctx context.Context, s plan.Step) error {
 		return nil
 	}
 	key := clusterv1alpha1.PreTerminateHookAnnotationPrefix + "/chaos"
-	if s.Number%2 == 0 {
+	if s.Number%3 == 0 {
 		key = clusterv1alpha1.PreDrainHookAnnotationPrefix + "/chaos"
 	}
 	m := &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chosen.Name}}

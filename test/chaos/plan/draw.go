@@ -121,9 +121,9 @@ func (d *draw) operations() []choice {
 		choices = append(choices, d.teamOperations()...)
 	}
 	if d.options.Hooks {
-		choices = append(choices, choice{5, func() Step {
+		choices = append(choices, choice{12, func() Step {
 			s := machine(Hook)()
-			s.Lasts = d.between(500*time.Millisecond, 5*time.Second)
+			s.Lasts = d.between(time.Second, 5*time.Second)
 			return s
 		}})
 	}

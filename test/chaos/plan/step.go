@@ -52,7 +52,8 @@ const (
 	DeleteNode Verb = "delete node of a machine of"
 	Replace    Verb = "replace machine of"
 	// Hook deletes one of its machines by hand, as Mark chooses, and holds the deletion by an
-	// annotation for Lasts: an even Number before the drain, an odd one before the VM goes.
+	// annotation for Lasts: before the drain where Number is a multiple of three, else before the
+	// VM goes.
 	Hook Verb = "hold the deletion of a machine of"
 	// Pause pauses it, by annotation, for Lasts; Hold pauses its rollout.
 	Pause Verb = "pause"
