@@ -177,7 +177,7 @@ func TestNext(t *testing.T) {
 		"a VM that was changed and runs again": {
 			given: all(running, func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseUpdating },
 				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Running})),
-			condition: "InstanceReady True Running", phase: clusterv1alpha1.MachinePhaseRunning,
+			condition: "InstanceReady True Running", phase: clusterv1alpha1.MachinePhaseRunning, poll: instance.PollSettled,
 		},
 		"a VM that was changed and is stopped": {
 			given: all(running, func(s *State) { s.Machine.Status.Phase = clusterv1alpha1.MachinePhaseUpdating },
