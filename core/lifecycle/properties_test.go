@@ -30,8 +30,9 @@ var edges = map[clusterv1alpha1.MachinePhase]string{
 	clusterv1alpha1.MachinePhasePending:      "Provisioning Provisioned Running Failed",
 	clusterv1alpha1.MachinePhaseProvisioning: "Provisioned Running Failed",
 	clusterv1alpha1.MachinePhaseProvisioned:  "Running Failed",
-	clusterv1alpha1.MachinePhaseRunning:      "Failed",
-	clusterv1alpha1.MachinePhaseUnknown:      "Provisioning Provisioned Running Failed",
+	clusterv1alpha1.MachinePhaseRunning:      "Updating Failed",
+	clusterv1alpha1.MachinePhaseUpdating:     "Running Failed",
+	clusterv1alpha1.MachinePhaseUnknown:      "Provisioning Provisioned Running Updating Failed",
 	clusterv1alpha1.MachinePhaseFailed:       "",
 	clusterv1alpha1.MachinePhaseDeleting:     "",
 }
@@ -58,7 +59,8 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 			w.breaks("condition %s without reason or status", c.Type)
 		}
 	}
-	if to == clusterv1alpha1.MachinePhaseRunning && from != to && (!w.nodeReady || w.tainted || w.gateHolds()) {
+	becomes := to == clusterv1alpha1.MachinePhaseRunning && from != to && from != clusterv1alpha1.MachinePhaseUpdating
+	if becomes && (!w.nodeReady || w.tainted || w.gateHolds()) {
 		w.breaks("Running with a Node that is ready %t, tainted %t, uninitialised %t, starting %t, hidden %t",
 			w.nodeReady, w.tainted, w.uninitialized, w.starting, w.hidden)
 	}

@@ -172,7 +172,7 @@ func (w *world) state() State {
 		s.Driver.Throttled = false
 		s.Driver.Held = &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", Message: "of others"}
 	}
-	if phase := s.Machine.Status.Phase; w.bare && phase != clusterv1alpha1.MachinePhaseProvisioned && phase != clusterv1alpha1.MachinePhaseRunning {
+	if w.bare && s.Machine.Status.Phase != clusterv1alpha1.MachinePhaseProvisioned && !s.isRunning() {
 		s.BootstrapError = "label is wrong"
 	}
 	if w.node && s.Machine.ProviderID != "" {
@@ -203,7 +203,7 @@ func (w *world) reconcile(lose func() fate) {
 	if w.dark {
 		lose = func() fate { return refused }
 	}
-	if s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseRunning && s.Node.Match == NodeFound {
+	if s.isRunning() && s.Node.Match == NodeFound {
 		w.waitsFrom, w.asked = w.clock.Cloud, 0
 	}
 	w.sawEnd = w.sawEnd || !s.Machine.DeletionTimestamp.IsZero()
