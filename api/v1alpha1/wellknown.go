@@ -136,8 +136,10 @@ const (
 	ForgetAnnotation = "cluster.k8s.io/forget"
 	// DrainLabel on a pod says what a drain does with it: DrainSkip leaves it on its Node,
 	// DrainWaitCompleted waits until it has ended by itself. Key and values are Cluster API's.
-	DrainLabel         = "cluster.x-k8s.io/drain"
-	DrainSkip          = "skip"
+	DrainLabel = "cluster.x-k8s.io/drain"
+	// DrainSkip is a value of DrainLabel.
+	DrainSkip = "skip"
+	// DrainWaitCompleted is a value of DrainLabel.
 	DrainWaitCompleted = "wait-completed"
 	// DrainOrderAnnotation on a pod is an integer: pods are evicted once those with a lower
 	// one have gone from their Node. Without it, pods of priority system-cluster-critical or
