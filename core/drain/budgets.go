@@ -31,7 +31,7 @@ func (d *Drainer) explainBudgets(ctx context.Context, pods []*corev1.Pod, blocke
 			budgets[pod.Namespace] = list.Items
 		}
 		if why := neverAllowed(pod, budgets[pod.Namespace]); why != "" {
-			blocked[i].Why = strings.TrimSpace(blocked[i].Why + " " + why)
+			blocked[i].Why = strings.TrimSuffix(blocked[i].Why, ".") + ". " + why
 		}
 	}
 }

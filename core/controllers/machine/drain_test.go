@@ -74,7 +74,8 @@ func TestDrain(t *testing.T) {
 	m, pod, budget := b.runningWithPod()
 	b.remove(m)
 	c := b.awaitReason(m, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget)
-	want := "pod " + b.namespace + "/web-1: The disruption budget keep-web needs 1 healthy pods and has 1 currently"
+	want := "pod " + b.namespace + "/web-1: The disruption budget keep-web needs 1 healthy pods and has 1 currently. " +
+		"PodDisruptionBudget keep-web wants 1 of its 1 pods to be healthy, so it never allows an eviction: let it be content with fewer, or run more."
 	if c.Message != want {
 		t.Errorf("message %q, want %q", c.Message, want)
 	}
@@ -121,7 +122,7 @@ func TestSeveralBudgets(t *testing.T) {
 	b.check(server.user.Create(t.Context(), other))
 	b.remove(m)
 	c := b.awaitReason(m, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget)
-	if !strings.Contains(c.Message, "more than one PodDisruptionBudget") {
+	if !strings.Contains(c.Message, "more than one PodDisruptionBudget") || !strings.Contains(c.Message, "are keep-web, keep-web-too:") {
 		t.Errorf("message %q", c.Message)
 	}
 	b.check(server.user.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
