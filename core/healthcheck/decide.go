@@ -142,12 +142,12 @@ func Decide(s State) Verdict {
 			}
 			selected[j] = true
 			d := s.examine(check, m, v.Memory)
+			v.Again = requeue.Earlier(v.Again, d.left)
 			if !d.expected {
 				continue
 			}
 			r.Expected++
 			suspects += oneIf(d.suspect)
-			v.Again = requeue.Earlier(v.Again, d.left)
 			if d.finding.Reason != "" {
 				found[m.UID] = d.finding
 				if !d.finding.unsure {

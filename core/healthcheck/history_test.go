@@ -245,7 +245,9 @@ func TestLIFE11_ChecksReplaceWithinTheirLimits(t *testing.T) {
 func TestLIFE11_TheDeadAreReplacedInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		check := notReady("check", time.Duration(rapid.IntRange(1, 600).Draw(t, "seconds"))*time.Second)
-		s := State{Checks: []Check{check}, Machines: []Machine{silent("a", start), running("b")}, Clock: Clock{Runs: true}}
+		check.StartupTimeout = check.NodeConditions[0].Timeout.Duration
+		dead := rapid.SampledFrom([]Machine{silent("a", start), {UID: "a", RunsSince: start, HasSet: true}}).Draw(t, "dead")
+		s := State{Checks: []Check{check}, Machines: []Machine{dead, running("b")}, Clock: Clock{Runs: true}}
 		for looks := 0; ; looks++ {
 			v := Decide(s)
 			if v.Findings["a"].Replace() {

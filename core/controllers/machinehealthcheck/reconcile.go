@@ -72,6 +72,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // server itself does not confirm is dropped, and looked at again.
 func (r *reconciler) want(ctx context.Context, o *observation, findings map[string]healthcheck.Finding) (again time.Duration, err error) {
 	wanted := map[types.UID]bool{}
+	// Also where the API server does not answer: what was wanted before may be well again.
+	defer func() { r.Remediation.Set(o.namespace, wanted) }()
 	for i := range o.machines {
 		m := &o.machines[i]
 		f := findings[string(m.UID)]
@@ -91,7 +93,6 @@ func (r *reconciler) want(ctx context.Context, o *observation, findings map[stri
 		}
 		wanted[m.UID] = true
 	}
-	r.Remediation.Set(o.namespace, wanted)
 	return again, nil
 }
 
