@@ -352,7 +352,8 @@ const (
 	// enough while others did, or its VM is gone: its terminating pods cannot be
 	// waited for.
 	ReasonNodeUnreachable = "NodeUnreachable"
-	// ReasonNoNode (True): there is no Node to drain.
+	// ReasonNoNode (True): there is no Node to drain. NodeReady has it, too, where machines need
+	// no Nodes: the manager runs with --workload-kubeconfig=none.
 	ReasonNoNode = "NoNode"
 )
 

@@ -43,9 +43,10 @@ func parse(args []string) (settings, error) {
 	o := &s.options
 	flags := pflag.NewFlagSet("millwright-manager", pflag.ContinueOnError)
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "Kubeconfig of the cluster; empty: $KUBECONFIG, else the pod's ServiceAccount.")
+	flags.StringVar(&o.WorkloadKubeconfig, "workload-kubeconfig", "", "Kubeconfig of the cluster of the Nodes, read again when it changes; empty: that of the Machines; none: machines have no Nodes.")
 	flags.IntVarP(&s.verbosity, "verbosity", "v", 0, "How much to log: 0 events, 4 decisions, 6 calls. More than 7 is taken for 7: Kubernetes' client would log Secrets.")
 	flags.StringArrayVar(&drivers, "driver", nil, "A driver to call, as NAME=ADDRESS, e.g. mycloud=unix:///run/millwright/mycloud.sock; NAME is the cloudProvider it serves. Repeat for several.")
-	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system.")
+	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system, in the cluster of the Nodes if there is one.")
 	flags.DurationVar(&o.CredentialRetry, "credential-retry", instance.DefaultCredentialRetry, "How long calls with credentials that the cloud refuses are held back, unless these change.")
 	flags.BoolVar(&o.ReadOnly, "read-only", false, "Look on only: create, change and delete nothing, but show the condition Paused. Set it on all replicas.")
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")

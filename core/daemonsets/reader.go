@@ -17,8 +17,8 @@ import (
 
 // The manager's own role holds for the default namespace; operators bind others: see
 // docs/operating.md.
-// +kubebuilder:rbac:groups=apps,namespace=kube-system,resources=daemonsets,verbs=list
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=apps,namespace=kube-system,resources=daemonsets,verbs=list
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=pods,verbs=list
 
 // listKept is how long a list of DaemonSets is good: machines often join in flocks.
 const listKept = 10 * time.Second

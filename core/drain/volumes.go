@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=storage.k8s.io,resources=volumeattachments,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=persistentvolumeclaims,verbs=get
 
 // AttachmentIndex finds VolumeAttachments in a cache by the name of their Node.
 const AttachmentIndex = "volumeattachment.node"

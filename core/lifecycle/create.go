@@ -215,6 +215,9 @@ func describeBootstrapReady(s State, d decision) metav1.Condition {
 	case clusterv1alpha1.ReasonKubeletTooOld:
 		return condition(typ, metav1.ConditionTrue, d.bootstrapReason, s.BootstrapWarning)
 	case clusterv1alpha1.ReasonBootstrapTokenNotNeeded:
+		if s.Machine.Nodeless && s.BootstrapError == "" {
+			return condition(typ, metav1.ConditionTrue, d.bootstrapReason, "The machine joins no cluster, and needs no bootstrap token.")
+		}
 		if s.BootstrapError != "" {
 			return condition(typ, metav1.ConditionFalse, d.bootstrapReason, s.BootstrapError)
 		}

@@ -131,7 +131,11 @@ func describeReady(s Status, isDeleting bool) metav1.Condition {
 			return condition(typ, c.Status, c.Reason, c.Message)
 		}
 	}
-	return condition(typ, metav1.ConditionTrue, clusterv1alpha1.ReasonMachineReady, "The VM runs and its Node is Ready.")
+	message := "The VM runs and its Node is Ready."
+	if s.Condition(clusterv1alpha1.ConditionNodeReady).Reason == clusterv1alpha1.ReasonNoNode {
+		message = "The VM runs."
+	}
+	return condition(typ, metav1.ConditionTrue, clusterv1alpha1.ReasonMachineReady, message)
 }
 
 // departureCondition is the condition that says what a machine on its way out waits for.

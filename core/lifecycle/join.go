@@ -32,6 +32,9 @@ func decideNode(s State, d decision) (decision, bool) {
 		d.Poll = instance.PollPending
 		return d, true
 	}
+	if s.Machine.Nodeless {
+		return decideNodeless(s, d)
+	}
 	switch s.Node.Match {
 	case NodeFound:
 		return decideJoined(s, d)
@@ -44,6 +47,16 @@ func decideNode(s State, d decision) (decision, bool) {
 	case NodeNone:
 	}
 	return awaitNode(s, d)
+}
+
+// decideNodeless: a machine that never has a Node becomes Running once its VM runs.
+func decideNodeless(s State, d decision) (decision, bool) {
+	d.nodeName, d.nodeReason, d.Memory.Wait = "", clusterv1alpha1.ReasonNoNode, Wait{}
+	if !s.isRunning() && describeInstanceReady(s, d).Status == metav1.ConditionTrue {
+		d.phase = clusterv1alpha1.MachinePhaseRunning
+		d.Events = []Event{{Reason: "Running", Message: "The VM runs."}}
+	}
+	return d, true
 }
 
 // awaitNode: no Node fits. A Node that was deleted comes back when its kubelet registers again,
@@ -182,10 +195,15 @@ func describeNodeReady(s State, d decision) metav1.Condition {
 	c := s.Machine.Status.Condition(clusterv1alpha1.ConditionNodeReady)
 	if c.Type == "" && d.begun {
 		c = nodeNotReady(clusterv1alpha1.ReasonWaitingForNode, notRegistered)
+		if s.Machine.Nodeless {
+			c = nodeNotNeeded()
+		}
 	}
 	switch d.nodeReason {
 	case "":
 		return c
+	case clusterv1alpha1.ReasonNoNode:
+		return nodeNotNeeded()
 	case clusterv1alpha1.ReasonNodeConflict:
 		return nodeNotReady(d.nodeReason, s.Node.Conflict)
 	case clusterv1alpha1.ReasonWaitingForNode:
@@ -211,6 +229,11 @@ func nodeNotReady(reason, message string) metav1.Condition {
 	return condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionFalse, reason, message)
 }
 
+// nodeNotNeeded is the condition NodeReady of a machine that never has a Node.
+func nodeNotNeeded() metav1.Condition {
+	return condition(clusterv1alpha1.ConditionNodeReady, metav1.ConditionTrue, clusterv1alpha1.ReasonNoNode, "The machine joins no cluster, so it needs no Node.")
+}
+
 // joinProgressNote tells people why the VM gets no further. That it is under way is told only if it
 // does not arrive (describeJoinTimeout).
 func joinProgressNote(s State) string {
@@ -232,6 +255,8 @@ func startupClockNote(s State) string {
 func describeJoinTimeout(s State) string {
 	message := fmt.Sprintf("The VM has not become a Ready Node within %s", s.Machine.StartupTimeout)
 	switch {
+	case s.Machine.Nodeless:
+		message = fmt.Sprintf("The VM does not run within %s", s.Machine.StartupTimeout)
 	case s.isRunning():
 		message = fmt.Sprintf("The Node is gone, and has not come back within %s", s.Machine.StartupTimeout)
 	case s.Node.Match == NodeConflicting:

@@ -78,6 +78,9 @@ type Machine struct {
 	// AwaitsDaemonSets: the machine is Running only once the pods of critical DaemonSets run on its
 	// Node.
 	AwaitsDaemonSets bool
+	// Nodeless: the machine never has a Node, since there is no cluster that it could join. It is
+	// Running once its VM runs.
+	Nodeless bool
 	// KubeletVersion is spec.versions.kubelet.
 	KubeletVersion string
 	// DeleteNow names, for people, the object on which somebody asks for the machine to be deleted

@@ -44,7 +44,7 @@ func (s State) TokenState() TokenState {
 	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
 	hasServed := recorded == clusterv1alpha1.ReasonBootstrapTokenDeleted || s.isRunning() && recorded != clusterv1alpha1.ReasonBootstrapRendered
 	switch {
-	case s.Token.NotNeeded, recorded == clusterv1alpha1.ReasonBootstrapTokenNotNeeded && !isThere:
+	case s.Machine.Nodeless, s.Token.NotNeeded, recorded == clusterv1alpha1.ReasonBootstrapTokenNotNeeded && !isThere:
 		return TokenNotNeeded
 	case hasServed && s.Machine.ProviderID != "":
 		return TokenDeleted
@@ -72,7 +72,7 @@ func decideToken(s State, d decision) (decision, bool) {
 func keepToken(s State, d decision) (decision, bool) {
 	due := s.Token.RenewAt
 	switch {
-	case !mayJoin(s):
+	case s.Machine.Nodeless, !mayJoin(s):
 		return d, false
 	case !s.Token.Known:
 		return d.act(RenewToken)
@@ -172,7 +172,7 @@ func decideTokenUsed(s State, d decision) (decision, bool) {
 // decideTokenOver: the token goes before the machine does. A machine whose uid is another's has
 // none of its own.
 func decideTokenOver(s State, d decision) (decision, bool) {
-	if s.Machine.UID == "" || s.Machine.UIDTaken != "" || !mayHaveToken(s) {
+	if s.Machine.Nodeless || s.Machine.UID == "" || s.Machine.UIDTaken != "" || !mayHaveToken(s) {
 		return d, false
 	}
 	return d.act(DeleteToken)

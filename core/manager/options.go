@@ -29,8 +29,12 @@ type Options struct {
 	// SettledInterval lies between two looks at VMs of which nothing is expected. Default 60 s.
 	SettledInterval time.Duration
 	// ClusterID marks everything made in a cloud as this cluster's. Default: the uid of the
-	// namespace kube-system. Changing it makes every existing VM a stranger.
+	// namespace kube-system, of the cluster of the Nodes where there is one. Changing it makes
+	// every existing VM a stranger.
 	ClusterID string
+	// WorkloadKubeconfig is the file that says how to reach the cluster of the Nodes: see
+	// workload.Config. Empty: it is the cluster of the Machines. NoNodes: machines have no Nodes.
+	WorkloadKubeconfig string
 	// Workers is how many objects of each kind are reconciled at once. Default 16.
 	Workers int
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
@@ -91,6 +95,10 @@ type Options struct {
 	// tracing.New. Empty: nowhere.
 	TracingEndpoint string
 }
+
+// NoNodes is the WorkloadKubeconfig with which machines have no Nodes: they are Running once their
+// VMs run.
+const NoNodes = "none"
 
 // Orphans says what becomes of VMs of this cluster that no Machine names: they are deleted, unless
 // they are only reported, or not even looked for.

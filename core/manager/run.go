@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,27 +10,19 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap/discovery"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/controllers/credentials"
@@ -77,13 +70,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	if err := o.validate(); err != nil {
 		return err
 	}
-	config = rest.CopyConfig(config)
-	// The API server's priority and fairness does the limiting.
-	config.QPS = -1
-	config.Wrap(intercept(repeatEvents))
-	if o.ReadOnly {
-		config.Wrap(intercept(refuseChanges))
-	}
+	config = clientConfig(config, o)
 
 	var leader *lease
 	if o.LeaderElection.Enabled {
@@ -105,10 +92,14 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	defer stop(nil)
 	settings := driverSettings(mgr, o, leader)
 	settings.Tracing, settings.LeadershipLost = traces, func() { stop(errDeposed) }
-	if settings.ClusterUID, err = clusterID(ctx, mgr.GetAPIReader(), o.ClusterID); err != nil {
+	nodes, err := newWorkload(mgr, o)
+	if err != nil {
 		return err
 	}
-	if err := addParts(ctx, mgr, o, settings); err != nil {
+	if settings.ClusterUID, err = clusterID(ctx, cmp.Or[cluster.Cluster](nodes, mgr).GetAPIReader(), o.ClusterID); err != nil {
+		return err
+	}
+	if err := addParts(ctx, mgr, nodes, o, settings); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -121,8 +112,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 }
 
 // addParts adds to mgr all that it runs, from top to bottom. The webhook runs on every replica; all
-// else begins, at once, when this process leads and its caches are full.
-func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.Config) error {
+// else begins, at once, when this process leads and its caches are full. nodes is the cluster of
+// the Nodes; nil where there are none.
+func addParts(ctx context.Context, mgr ctrl.Manager, nodes cluster.Cluster, o Options, settings driver.Config) error {
 	drivers, err := driver.New(settings, o.Drivers)
 	if err != nil {
 		return err
@@ -155,19 +147,24 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 			})
 		}},
 		{"the clocks of timeouts", func() (err error) {
-			clocks, err = observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: mgr, Settle: o.Settle, Clock: clock.RealClock{}})
+			clocks, err = observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: nodes, Settle: o.Settle, Clock: clock.RealClock{}})
 			return err
 		}},
 		{"the controller of Machines", func() error {
-			options := machineOptions(mgr, o)
+			options := machineOptions(mgr, nodes, o)
 			options.Drivers, options.Observed, options.Specs, options.Tracing = drivers, clocks, specs, settings.Tracing
 			return machine.Add(mgr, options)
 		}},
 		{"the controller of MachineHealthChecks", func() error {
-			return machinehealthcheck.Add(mgr, machinehealthcheck.Options{Clocks: clocks, Remediation: wanted, DefaultTimeout: o.DefaultHealthCheckTimeout})
+			return machinehealthcheck.Add(mgr, machinehealthcheck.Options{
+				Clocks: clocks, Remediation: wanted, DefaultTimeout: o.DefaultHealthCheckTimeout, Workload: nodes,
+			})
 		}},
 		{"the approver of kubelets' certificates", func() error {
-			return csrapproval.Add(mgr, csrapproval.Options{MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
+			if nodes == nil {
+				return nil
+			}
+			return csrapproval.Add(mgr, csrapproval.Options{Workload: nodes, MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
 		}},
 		{"the keeper of copies of credentials", func() error {
 			return credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs})
@@ -185,20 +182,18 @@ func addParts(ctx context.Context, mgr ctrl.Manager, o Options, settings driver.
 }
 
 // machineOptions are those of the controller of Machines that follow from the manager's.
-func machineOptions(mgr ctrl.Manager, o Options) machine.Options {
-	return machine.Options{
-		Bootstrap: bootstrapConfigs(mgr, o), JoinProgress: csrapproval.Progress(mgr.GetClient()),
-		DrainTimeout: o.DrainTimeout, VolumeDetachTimeout: o.NodeVolumeDetachTimeout, StartupTimeout: o.NodeStartupTimeout,
+func machineOptions(mgr ctrl.Manager, nodes cluster.Cluster, o Options) machine.Options {
+	options := machine.Options{
+		Workload: nodes, DrainTimeout: o.DrainTimeout, VolumeDetachTimeout: o.NodeVolumeDetachTimeout, StartupTimeout: o.NodeStartupTimeout,
 		NodeUnreachableAfter: o.NodeUnreachableAfter,
 		CriticalNamespaces:   o.CriticalNamespaces, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}
-}
-
-// bootstrapConfigs finds what new machines are set up with.
-func bootstrapConfigs(mgr ctrl.Manager, o Options) *discovery.Resolver {
-	return discovery.New(discovery.Options{
-		Flags: o.Nodes, Management: mgr.GetClient(), ConfigMaps: mgr.GetAPIReader(), Workload: mgr.GetAPIReader(), Clock: clock.RealClock{},
-	})
+	bootstrap := discovery.Options{Flags: o.Nodes, Management: mgr.GetClient(), ConfigMaps: mgr.GetAPIReader(), Clock: clock.RealClock{}}
+	if nodes != nil {
+		bootstrap.Workload, options.JoinProgress = nodes.GetAPIReader(), csrapproval.Progress(nodes.GetClient())
+	}
+	options.Bootstrap = discovery.New(bootstrap)
+	return options
 }
 
 // part is something that the manager runs or needs.
@@ -234,15 +229,9 @@ func shutDown(ctx context.Context, traces *tracing.Provider, log logr.Logger) {
 }
 
 func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) (ctrl.Manager, error) {
-	scheme := runtime.NewScheme()
-	// The drain evicts by policy/v1: unregistered, its answers cannot be told apart.
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
-		certificatesv1.AddToScheme, storagev1.AddToScheme, authorizationv1.AddToScheme, clusterv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("register API types: %w", err)
-		}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
 	}
 	options := ctrl.Options{
 		Scheme: scheme,

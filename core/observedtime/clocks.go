@@ -24,11 +24,11 @@ import (
 // askInterval is how often the API server and the drivers are asked whether they are there.
 const askInterval = 2 * time.Second
 
-// Options are the choices of whoever wires the clocks. Drivers, Workload and Clock are required.
+// Options are the choices of whoever wires the clocks. Drivers and Clock are required.
 type Options struct {
 	// Drivers make and delete the VMs.
 	Drivers *driver.Drivers
-	// Workload is the cluster of the Nodes.
+	// Workload is the cluster of the Nodes; nil where there are none.
 	Workload cluster.Cluster
 	// Settle is for how long after this process began, or the API server came back, no clock runs:
 	// kubelets have to report again first.
@@ -49,7 +49,7 @@ type Clocks struct {
 	paused *prometheus.CounterVec
 	log    logr.Logger
 
-	// heartbeats tell whether Nodes report.
+	// heartbeats tell whether Nodes report; nil where there are none.
 	heartbeats *heartbeats
 
 	mu             sync.Mutex
@@ -65,11 +65,13 @@ func Add(mgr ctrl.Manager, o Options) (*Clocks, error) {
 	}
 	c := &Clocks{
 		Options: o, paused: paused, log: mgr.GetLogger().WithName("observedtime"), cloud: map[string]*stopwatch{},
-		heartbeats: newHeartbeats(o.Workload.GetClient(), o.Workload.GetAPIReader()),
 	}
-	clusters := []cluster.Cluster{o.Workload}
-	if o.Workload != cluster.Cluster(mgr) {
-		clusters = append(clusters, mgr)
+	clusters := []cluster.Cluster{mgr}
+	if o.Workload != nil {
+		c.heartbeats = newHeartbeats(o.Workload.GetClient(), o.Workload.GetAPIReader())
+	}
+	if o.Workload != nil && o.Workload != cluster.Cluster(mgr) {
+		clusters = append(clusters, o.Workload)
 	}
 	for _, each := range clusters {
 		server, err := discovery.NewDiscoveryClientForConfigAndClient(each.GetConfig(), each.GetHTTPClient())
@@ -160,7 +162,7 @@ func (c *Clocks) look(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	reporting := missing == nil && c.heartbeats.look(asked, c.Clock.Now())
+	reporting := missing == nil && c.heartbeats != nil && c.heartbeats.look(asked, c.Clock.Now())
 	now := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

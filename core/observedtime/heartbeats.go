@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-dev/millwright/core/drain"
 )
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kube-node-lease,resources=leases,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=coordination.k8s.io,namespace=kube-node-lease,resources=leases,verbs=get
 
 const (
 	// leaseInterval lies between two looks at Leases; kubelets renew theirs as often.

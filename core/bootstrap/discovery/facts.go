@@ -21,11 +21,11 @@ import (
 )
 
 // Each object by its name, and nothing more.
-// +kubebuilder:rbac:groups="",namespace=kube-public,resources=configmaps,resourceNames=cluster-info,verbs=get
-// +kubebuilder:rbac:groups="",namespace=kube-system,resources=configmaps,resourceNames=kube-root-ca.crt;extension-apiserver-authentication;kubelet-config,verbs=get
-// +kubebuilder:rbac:groups="",namespace=kube-system,resources=services,resourceNames=kube-dns,verbs=get
-// +kubebuilder:rbac:groups="",namespace=default,resources=services,resourceNames=kubernetes,verbs=get
-// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=default,resources=endpointslices,resourceNames=kubernetes,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",namespace=kube-public,resources=configmaps,resourceNames=cluster-info,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",namespace=kube-system,resources=configmaps,resourceNames=kube-root-ca.crt;extension-apiserver-authentication;kubelet-config,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",namespace=kube-system,resources=services,resourceNames=kube-dns,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",namespace=default,resources=services,resourceNames=kubernetes,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=discovery.k8s.io,namespace=default,resources=endpointslices,resourceNames=kubernetes,verbs=get
 
 // facts are what a cluster says of itself. A field that it does not say is empty.
 type facts struct {

@@ -68,7 +68,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) approve() (stop func()) {
 	f.Helper()
 	return f.Manage(f.T, interceptor.Funcs{}, func(mgr ctrl.Manager) error {
-		return Add(mgr, Options{MaxConcurrentReconciles: 8, Regarding: &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: f.Namespace}})
+		return Add(mgr, Options{Workload: mgr, MaxConcurrentReconciles: 8, Regarding: &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: f.Namespace}})
 	})
 }
 

@@ -28,12 +28,13 @@ import (
 )
 
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch
-// +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
-// +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
-// +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client-kubelet;kubernetes.io/kubelet-serving,verbs=approve
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
-// +kubebuilder:rbac:groups="",namespace=kube-system,resources=secrets,verbs=get
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client-kubelet;kubernetes.io/kubelet-serving,verbs=approve
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=nodes,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",namespace=kube-system,resources=secrets,verbs=get
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // The indexes of the caches.
@@ -44,10 +45,11 @@ const (
 	nameIndex = "csrapproval.name"
 )
 
-// Options are the choices of whoever wires the controllers together. Regarding is required.
+// Options are the choices of whoever wires the controllers together. Workload and Regarding are
+// required.
 type Options struct {
-	// Workload is the cluster of the Nodes. Default: the manager's own. Another one must be added
-	// to the manager by the caller.
+	// Workload is the cluster of the Nodes. One that is not the manager's own must be added to the
+	// manager by the caller.
 	Workload cluster.Cluster
 	// Regarding is the object that events are about which concern the whole cluster.
 	Regarding *corev1.ObjectReference
@@ -60,9 +62,6 @@ type Options struct {
 // Add adds the controller of CertificateSigningRequests to mgr. The schemes of mgr and of the
 // cluster of the Nodes have certificates.k8s.io and authorization.k8s.io.
 func Add(mgr ctrl.Manager, o Options) error {
-	if o.Workload == nil {
-		o.Workload = mgr
-	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

@@ -40,7 +40,7 @@ func (a *apiServer) current() (string, error) {
 // says how its kubelet fits the API server.
 func (r *reconciler) checkBootstrap(ctx context.Context, s *machineScope) error {
 	m := s.machine
-	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed {
+	if !m.DeletionTimestamp.IsZero() || m.Status.Phase == clusterv1alpha1.MachinePhaseFailed || r.Workload == nil {
 		return nil
 	}
 	version, err := r.apiServer.current()
@@ -107,6 +107,11 @@ func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle
 		return nil, true, nil
 	}
 	own := s.provision.userData
+	limit := int(min(s.driver.Capabilities().MaxUserDataBytes, bootstrap.MaxUserDataBytes))
+	if s.state.Machine.Nodeless {
+		data, err = renderNodeless(s.machine, own, limit)
+		return data, err == nil, s.takeBootstrapError(asIncomplete(err))
+	}
 	var config bootstrap.Config
 	if own == nil {
 		if config, err = u.configs.Config(ctx, s.machine); err != nil {
@@ -120,13 +125,24 @@ func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle
 		// The status is to say whether there is a token before the create is sent.
 		return nil, false, err
 	}
-	config.MaxBytes = int(min(s.driver.Capabilities().MaxUserDataBytes, bootstrap.MaxUserDataBytes))
+	config.MaxBytes = limit
 	if own != nil {
-		data, err = own.Render(s.machine, config.MaxBytes, token)
+		data, err = own.Render(s.machine, limit, token)
 	} else {
 		data, err = bootstrap.Render(s.machine, config, token)
 	}
 	return data, err == nil, s.takeBootstrapError(asIncomplete(err))
+}
+
+// renderNodeless returns the user data of a machine that joins no cluster: its own, or none.
+func renderNodeless(m *clusterv1alpha1.Machine, own *bootstrap.UserData, limit int) ([]byte, error) {
+	switch {
+	case own == nil:
+		return nil, nil
+	case own.NeedsToken():
+		return nil, fmt.Errorf("the user data wants a bootstrap token, and the manager runs with --workload-kubeconfig=none: take %s out of it", bootstrap.TokenPlaceholder)
+	}
+	return own.Render(m, limit, "")
 }
 
 // asIncomplete makes an error of rendering the user's to mend.

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -151,7 +152,7 @@ func (b *bench) nodeCache() client.Client {
 	b.Helper()
 	nodes, err := cluster.New(server.config, func(o *cluster.Options) { o.Scheme, o.Logger = server.scheme, logr.Discard() })
 	b.check(err)
-	b.check(addIndexes(nodes.GetFieldIndexer(), nodes.GetFieldIndexer()))
+	b.check(errors.Join(addIndexes(nodes.GetFieldIndexer()), addNodeIndexes(nodes.GetFieldIndexer())))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -198,7 +199,7 @@ func (b *bench) startCore() (stop func()) {
 	clocks, err := observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: mgr, Settle: time.Millisecond, Clock: clock.RealClock{}})
 	b.check(err)
 	b.check(Add(mgr, Options{
-		Drivers: drivers, Observed: clocks, Bootstrap: configs(mgr.GetClient(), b.startupTaints), MaxConcurrentReconciles: 4,
+		Workload: mgr, Drivers: drivers, Observed: clocks, Bootstrap: configs(mgr.GetClient(), b.startupTaints), MaxConcurrentReconciles: 4,
 		OutdatedNodeDelay:  b.outdatedDelay,
 		CriticalNamespaces: b.critical, JoinProgress: b.progress,
 	}))

@@ -20,7 +20,8 @@ import (
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
-// nodeClient reads Nodes from a cache, or live from the API server, and writes them.
+// nodeClient reads Nodes from a cache, or live from the API server, and writes them. With the zero
+// value there are no Nodes.
 type nodeClient struct {
 	client.Client
 
@@ -40,7 +41,7 @@ type match struct {
 // else by name. A Machine without any id has no Node, whatever Node has its providerID: it has no
 // VM, or its driver has not confirmed one.
 func (c nodeClient) find(ctx context.Context, m *clusterv1alpha1.Machine, ids []string, nodeName string) (match, error) {
-	if len(ids) == 0 {
+	if len(ids) == 0 || c.Client == nil {
 		return match{}, nil
 	}
 	var found []*corev1.Node
@@ -176,6 +177,9 @@ func (c nodeClient) listBy(ctx context.Context, index, value string) ([]*corev1.
 // findLate asks the API server for a Node of which the cache may not know yet; nil where there is
 // none.
 func (c nodeClient) findLate(ctx context.Context, name string) (*corev1.Node, error) {
+	if c.Client == nil {
+		return nil, nil
+	}
 	node := &corev1.Node{}
 	err := c.live.Get(ctx, client.ObjectKey{Name: name}, node)
 	if apierrors.IsNotFound(err) {

@@ -203,6 +203,7 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 		StartupTimeout:      ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: o.StartupTimeout}).Duration,
 		UnreachableAfter:    o.NodeUnreachableAfter,
 		AwaitsDaemonSets:    len(o.CriticalNamespaces) > 0,
+		Nodeless:            o.Workload == nil,
 		KubeletVersion:      m.Spec.Versions.Kubelet,
 		Status:              lifecycle.Status(m.Status),
 		Generation:          m.Generation,

@@ -36,10 +36,10 @@ import (
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines/status,verbs=update
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinesets;machineclasses;clusters,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
-// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=nodes,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=pods/eviction,verbs=create
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups=policy,resources=poddisruptionbudgets,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options are the choices of whoever wires the controllers together. Drivers, Observed and
@@ -54,8 +54,8 @@ type Options struct {
 	// JoinProgress tells how far the VM of a Machine without a Node has got, from a cache. Default:
 	// nobody can tell.
 	JoinProgress func(context.Context, *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error)
-	// Workload is the cluster of the Nodes and pods. Default: the manager's own. Another one must
-	// be added to the manager by the caller.
+	// Workload is the cluster of the Nodes and pods; nil where machines have no Nodes. One that is
+	// not the manager's own must be added to the manager by the caller.
 	Workload cluster.Cluster
 	// DrainTimeout bounds a drain where the Machine sets no nodeDrainTimeout. Default 2 h.
 	DrainTimeout time.Duration
@@ -91,39 +91,25 @@ type Options struct {
 // Add adds the controller of Machines to mgr, whose cache has ownership.Index.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults(mgr)
-	if err := addIndexes(mgr.GetFieldIndexer(), o.Workload.GetFieldIndexer()); err != nil {
+	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	measures, err := newMeasures(metrics.Registry)
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	drainer, err := drain.New(o.Workload)
-	if err != nil {
-		return err
-	}
-	serverVersion, err := discovery.NewDiscoveryClientForConfigAndClient(o.Workload.GetConfig(), o.Workload.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("make the client of the API server's version: %w", err)
-	}
 	find := machineFinder{cache: mgr.GetClient()}
 	r := &reconciler{
 		Options:    o,
 		client:     mgr.GetClient(),
 		live:       mgr.GetAPIReader(),
-		nodes:      nodeClient{Client: o.Workload.GetClient(), live: o.Workload.GetAPIReader(), machines: find},
-		daemonSets: daemonsets.NewReader(o.Workload.GetAPIReader(), o.CriticalNamespaces, o.Clock),
-		drainer:    drainer,
 		events:     mgr.GetEventRecorder("machine"),
 		tracer:     o.Tracing.Tracer("github.com/millwright-dev/millwright/core/controllers/machine"),
 		measures:   measures,
-		userData:   userData{configs: o.Bootstrap, specs: o.Specs, tokens: tokenClient{writer: o.Workload.GetClient(), live: o.Workload.GetAPIReader()}},
-		apiServer:  &apiServer{discovery: serverVersion, clock: o.Clock},
+		userData:   userData{configs: o.Bootstrap, specs: o.Specs},
 		foreigners: coexistence.NewReader(mgr.GetClient()),
 	}
-	nodes := handler.TypedEnqueueRequestsFromMapFunc(find.machinesOf)
-	attachments := handler.TypedEnqueueRequestsFromMapFunc(r.nodes.machinesOfAttachment)
-	return ctrl.NewControllerManagedBy(mgr).
+	machines := ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1alpha1.Machine{}).
 		Watches(&clusterv1alpha1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(find.machinesIn),
@@ -132,19 +118,45 @@ func Add(mgr ctrl.Manager, o Options) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(find.machinesThatInherit(machineClusterIndex)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, pauseChanged()))).
-		WatchesRawSource(source.Kind(o.Workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
-		WatchesRawSource(source.Kind(o.Workload.GetCache(), &storagev1.VolumeAttachment{}, attachments, attachmentChanged())).
 		WatchesRawSource(source.Channel(o.Drivers.Events(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
-		}).
-		Complete(r)
+		})
+	if o.Workload != nil {
+		if err := r.addNodes(machines, find); err != nil {
+			return err
+		}
+	}
+	return machines.Complete(r)
+}
+
+// addNodes adds what has to do with Nodes.
+func (r *reconciler) addNodes(machines *ctrl.Builder, find machineFinder) error {
+	workload := r.Workload
+	if err := addNodeIndexes(workload.GetFieldIndexer()); err != nil {
+		return err
+	}
+	drainer, err := drain.New(workload)
+	if err != nil {
+		return err
+	}
+	serverVersion, err := discovery.NewDiscoveryClientForConfigAndClient(workload.GetConfig(), workload.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make the client of the API server's version: %w", err)
+	}
+	r.drainer, r.apiServer = drainer, &apiServer{discovery: serverVersion, clock: r.Clock}
+	r.nodes = nodeClient{Client: workload.GetClient(), live: workload.GetAPIReader(), machines: find}
+	r.daemonSets = daemonsets.NewReader(workload.GetAPIReader(), r.CriticalNamespaces, r.Clock)
+	r.userData.tokens = tokenClient{writer: workload.GetClient(), live: workload.GetAPIReader()}
+	nodes := handler.TypedEnqueueRequestsFromMapFunc(find.machinesOf)
+	attachments := handler.TypedEnqueueRequestsFromMapFunc(r.nodes.machinesOfAttachment)
+	machines.
+		WatchesRawSource(source.Kind(workload.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
+		WatchesRawSource(source.Kind(workload.GetCache(), &storagev1.VolumeAttachment{}, attachments, attachmentChanged()))
+	return nil
 }
 
 func (o Options) withDefaults(mgr ctrl.Manager) Options {
-	if o.Workload == nil {
-		o.Workload = mgr
-	}
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 2 * time.Hour
 	}
@@ -173,17 +185,19 @@ type reconciler struct {
 	// client reads from the cache of Machines, live reads them from the API server.
 	client client.Client
 	live   client.Reader
-	nodes  nodeClient
 
+	// nodes, drainer, daemonSets and apiServer are of the cluster of the Nodes; the zero value
+	// where machines have none.
+	nodes      nodeClient
 	drainer    *drain.Drainer
 	daemonSets *daemonsets.Reader
-	events     events.EventRecorder
-	tracer     trace.Tracer
-	measures   *measures
-	memories   machineMemories
-	// apiServer is the Nodes'.
-	apiServer *apiServer
-	userData  userData
+	apiServer  *apiServer
+
+	events   events.EventRecorder
+	tracer   trace.Tracer
+	measures *measures
+	memories machineMemories
+	userData userData
 	// foreigners knows which Machines are another system's.
 	foreigners coexistence.Reader
 }

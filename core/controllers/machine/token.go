@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
 
-// +kubebuilder:rbac:groups="",namespace=kube-system,resources=secrets,verbs=get;create;patch;delete
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",namespace=kube-system,resources=secrets,verbs=get;create;patch;delete
 
 // errTokenTaken is why a machine gets no bootstrap token: the Secret of its id is somebody else's.
 var errTokenTaken = errors.New("the id of the bootstrap token is taken")

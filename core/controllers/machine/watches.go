@@ -33,7 +33,7 @@ const (
 	nodeAddressIndex    = "node.address"
 )
 
-func addIndexes(machines, nodes client.FieldIndexer) error {
+func addIndexes(machines client.FieldIndexer) error {
 	err := errors.Join(
 		addIndex(machines, machineNodeIndex, &clusterv1alpha1.Machine{}, signsOfNode),
 		addIndex(machines, machineUIDIndex, &clusterv1alpha1.Machine{}, func(m *clusterv1alpha1.Machine) []string {
@@ -45,12 +45,21 @@ func addIndexes(machines, nodes client.FieldIndexer) error {
 		addIndex(machines, machineClusterIndex, &clusterv1alpha1.Machine{}, func(m *clusterv1alpha1.Machine) []string {
 			return []string{ptr.Deref(m.Spec.ClusterRef, clusterv1alpha1.LocalReference{}).Name}
 		}),
+	)
+	if err != nil {
+		return fmt.Errorf("index Machines: %w", err)
+	}
+	return nil
+}
+
+func addNodeIndexes(nodes client.FieldIndexer) error {
+	err := errors.Join(
 		addIndex(nodes, nodeProviderIDIndex, &corev1.Node{}, func(n *corev1.Node) []string { return []string{n.Spec.ProviderID} }),
 		addIndex(nodes, nodeAddressIndex, &corev1.Node{}, addressesOfNodeWithoutID),
 		addIndex(nodes, drain.AttachmentIndex, &storagev1.VolumeAttachment{}, drain.NodeOfAttachment),
 	)
 	if err != nil {
-		return fmt.Errorf("index the caches: %w", err)
+		return fmt.Errorf("index Nodes and VolumeAttachments: %w", err)
 	}
 	return nil
 }

@@ -39,7 +39,10 @@ func newFleet(t *testing.T, o Options, names ...string) fleet {
 	}
 	o.Clocks, o.Remediation = running{}, remediation.New()
 	f.wanted = o.Remediation
-	f.Manage(t, interceptor.Funcs{}, func(mgr ctrl.Manager) error { return Add(mgr, o) })
+	f.Manage(t, interceptor.Funcs{}, func(mgr ctrl.Manager) error {
+		o.Workload = mgr
+		return Add(mgr, o)
+	})
 	return f
 }
 

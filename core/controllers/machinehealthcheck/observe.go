@@ -107,6 +107,7 @@ func defaultCheck(timeout time.Duration) healthcheck.Check {
 // factsOf is what counts of a Machine, but for its Node.
 func factsOf(m *clusterv1alpha1.Machine) healthcheck.Machine {
 	signs := health.SignsOf(m)
+	isNodeReady := apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady)
 	templated := slices.Contains(ownership.ReadManaged(m).Annotations, clusterv1alpha1.RemediateMachineAnnotation)
 	facts := healthcheck.Machine{
 		Name: m.Name, UID: string(m.UID), Labels: m.Labels,
@@ -114,8 +115,8 @@ func factsOf(m *clusterv1alpha1.Machine) healthcheck.Machine {
 		Failed:   health.HasFailed(m),
 		Blind:    signs.DriverAway || health.InstanceReason(m) == clusterv1alpha1.ReasonDataLoss,
 		CameUp:   signs.CameUp,
-		NotReady: !apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady),
-		HasNode:  m.Status.NodeRef != nil,
+		NotReady: !isNodeReady,
+		HasNode:  m.Status.NodeRef != nil || isNodeReady,
 		Found:    apimeta.IsStatusConditionFalse(m.Status.Conditions, clusterv1alpha1.ConditionHealthCheckSucceeded),
 		HasSet:   ownership.ControllerOf(m, clusterv1alpha1.MachineSetKind) != nil,
 		// A template that asks for it is not obeyed: each replacement would be replaced at once.
@@ -146,7 +147,7 @@ func providerOf(m *clusterv1alpha1.Machine) string {
 
 // nodeConditions are those of the Machine's Node; none where there is none.
 func (r *reconciler) nodeConditions(ctx context.Context, m *clusterv1alpha1.Machine) ([]healthcheck.Condition, error) {
-	if m.Status.NodeRef == nil {
+	if m.Status.NodeRef == nil || r.nodes == nil {
 		return nil, nil
 	}
 	node := &corev1.Node{}

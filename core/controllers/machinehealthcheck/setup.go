@@ -33,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machinehealthchecks/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.k8s.io,resources=machines/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // eventDelay is how long changes of Machines and Nodes are collected before a namespace is looked
@@ -57,34 +57,34 @@ type Options struct {
 	// DefaultTimeout is for how long a Node may not be Ready, where no MachineHealthCheck selects
 	// its Machine. 0: for ever.
 	DefaultTimeout time.Duration
-	// Workload is the cluster of the Nodes. Default: the manager's own. Another one must be added
-	// to the manager by the caller.
+	// Workload is the cluster of the Nodes; nil where machines have none. One that is not the
+	// manager's own must be added to the manager by the caller.
 	Workload cluster.Cluster
 }
 
 // Add adds the controller of MachineHealthChecks to mgr.
 func Add(mgr ctrl.Manager, o Options) error {
-	if o.Workload == nil {
-		o.Workload = mgr
-	}
 	c := metrics.NewSubsystem("machinehealthcheck", crmetrics.Registry)
 	found := c.Counter("unhealthy_machines_total", "Machines that health checks found unhealthy.")
 	if c.Err != nil {
 		return c.Err
 	}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), nodes: o.Workload.GetClient(), liveNodes: o.Workload.GetAPIReader(), found: found,
+		Options: o, client: mgr.GetClient(), found: found,
 		events: mgr.GetEventRecorder("machinehealthcheck"), memories: map[string]healthcheck.Memory{},
 	}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).
+	namespaces := ctrl.NewControllerManagedBy(mgr).
 		Named("machinehealthcheck").
 		Watches(&clusterv1alpha1.MachineHealthCheck{}, enqueue(namespaceOf), generation).
 		Watches(&clusterv1alpha1.Machine{}, enqueue(namespaceOf)).
-		WatchesRawSource(source.Kind[client.Object](o.Workload.GetCache(), &corev1.Node{}, enqueue(namespaceOfMachine), nodeChanged())).
 		// One worker: what is remembered is not locked.
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: requeue.RateLimiter()}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: requeue.RateLimiter()})
+	if o.Workload != nil {
+		r.nodes, r.liveNodes = o.Workload.GetClient(), o.Workload.GetAPIReader()
+		namespaces.WatchesRawSource(source.Kind[client.Object](o.Workload.GetCache(), &corev1.Node{}, enqueue(namespaceOfMachine), nodeChanged()))
+	}
+	return namespaces.Complete(r)
 }
 
 // enqueue enqueues the namespace of each object that changes, eventDelay later.
@@ -129,7 +129,7 @@ type reconciler struct {
 	Options
 
 	client client.Client
-	// nodes are from a cache, liveNodes from the API server.
+	// nodes are from a cache, liveNodes from the API server; nil where machines have no Nodes.
 	nodes, liveNodes client.Reader
 	events           recorder
 	found            prometheus.Counter
