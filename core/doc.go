@@ -50,6 +50,7 @@
 //	coexistence   which objects another system's controllers work on: these are left alone
 //	conditions    conditions in a status: find, compare, bound, write
 //	observedtime  the clocks that timeouts run by, which stand still in outages
+//	workload      reaches the cluster of the Nodes where that is not the one of the Machines
 //	remediation   which Machines health checks want replaced at this moment
 //	requeue       when a controller looks again
 //	metrics       the metrics of controllers

@@ -56,7 +56,8 @@ type Machine struct {
 	Blind bool
 	// CameUp: it has worked, so it should be healthy. NotReady: it does not work now.
 	CameUp, NotReady bool
-	// HasNode: it has, or had, a Node, or needs none. RunsSince is since when its VM runs; zero while it does not.
+	// HasNode: it has, or had, a Node, or needs none. RunsSince is since when its VM runs; zero
+	// while it does not.
 	HasNode   bool
 	RunsSince time.Time
 	// HasSet: it belongs to a MachineSet.

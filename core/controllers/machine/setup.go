@@ -123,15 +123,15 @@ func Add(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles, RateLimiter: requeue.RateLimiter(),
 		})
 	if o.Workload != nil {
-		if err := r.addNodes(machines, find); err != nil {
+		if err := addNodes(r, machines, find); err != nil {
 			return err
 		}
 	}
 	return machines.Complete(r)
 }
 
-// addNodes adds what has to do with Nodes.
-func (r *reconciler) addNodes(machines *ctrl.Builder, find machineFinder) error {
+// addNodes adds to the controller what has to do with Nodes.
+func addNodes(r *reconciler, machines *ctrl.Builder, find machineFinder) error {
 	workload := r.Workload
 	if err := addNodeIndexes(workload.GetFieldIndexer()); err != nil {
 		return err
