@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -153,6 +154,32 @@ func TestTwoSideBySide(t *testing.T) {
 	if err := second.WaitReady(t.Context()); err != nil {
 		t.Errorf("the other cluster suffered: %v", err)
 	}
+}
+
+func TestClusterWithoutNodes(t *testing.T) {
+	c := startCluster(t, Options{WithoutNodes: true})
+	if n := len(inDir(t, c.layout.options.Dir)); n != 3 {
+		t.Errorf("%d processes of the cluster run, want 3: %v", n, inDir(t, c.layout.options.Dir))
+	}
+	for _, name := range []string{Scheduler, Kwok} {
+		if c.Process(name) != nil {
+			t.Errorf("%s runs", name)
+		}
+	}
+	namespaces := kubernetes.NewForConfigOrDie(c.RESTConfig()).CoreV1().Namespaces()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "passing"}}
+	if _, err := namespaces.Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := namespaces.Delete(t.Context(), ns.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace goes", func() error {
+		if _, err := namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there still: %w", err)
+		}
+		return nil
+	})
 }
 
 func TestSecrets(t *testing.T) {

@@ -38,6 +38,9 @@ type Options struct {
 	FastKubelets bool
 	// Endpoint is for machines that do not share this machine's loopback.
 	Endpoint Endpoint
+	// WithoutNodes leaves out what only Nodes and their pods need: the scheduler, kwok, and all but
+	// [ManagementControllers].
+	WithoutNodes bool
 }
 
 // DefaultNodeGracePeriod is what kube-controller-manager has by default, for leases of 40 s.
@@ -71,6 +74,18 @@ func DefaultControllers() []string {
 	}
 }
 
+// ManagementControllers returns the controllers of a cluster without Nodes: those that namespaces,
+// ServiceAccounts and owned objects depend on.
+func ManagementControllers() []string {
+	return []string{
+		"garbage-collector-controller",
+		"namespace-controller",
+		"root-ca-certificate-publisher-controller",
+		"serviceaccount-controller",
+		"serviceaccount-token-controller",
+	}
+}
+
 // The names of the cluster's processes, for [Cluster.Process], in the order of their start.
 const (
 	Etcd              = "etcd"
@@ -92,13 +107,16 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		*dir = abs
 	}
-	for _, name := range []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok} {
+	for _, name := range o.components() {
 		if _, err := os.Stat(filepath.Join(o.BinDir, name)); err != nil {
 			return o, fmt.Errorf("find the control plane (`make build` builds it): %w", err)
 		}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Controllers == nil && o.WithoutNodes {
+		o.Controllers = ManagementControllers()
 	}
 	if o.Controllers == nil {
 		o.Controllers = DefaultControllers()
@@ -109,4 +127,13 @@ func (o Options) withDefaults() (Options, error) {
 	var err error
 	o.Endpoint, err = o.Endpoint.withDefaults()
 	return o, err
+}
+
+// components are the names of the processes that run, in the order of their start.
+func (o Options) components() []string {
+	names := []string{Etcd, APIServer, ControllerManager}
+	if o.WithoutNodes {
+		return names
+	}
+	return append(names, Scheduler, Kwok)
 }

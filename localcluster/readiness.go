@@ -25,18 +25,12 @@ const (
 // default and its ServiceAccount exist, so that pods are admitted. It fails when ctx ends, saying
 // what was missing last, or when a component ends meanwhile.
 func (c *Cluster) WaitReady(ctx context.Context) error {
-	steps := []struct {
-		name  string
-		ready func(context.Context) error
-	}{
-		{name: Etcd, ready: c.etcdReady},
-		{name: APIServer, ready: c.apiServerReady},
-		{name: ControllerManager, ready: c.controllerManagerReady},
-		{name: Scheduler, ready: c.schedulerReady},
-		{name: Kwok, ready: c.kwokReady},
+	ready := map[string]func(context.Context) error{
+		Etcd: c.etcdReady, APIServer: c.apiServerReady, ControllerManager: c.controllerManagerReady,
+		Scheduler: c.schedulerReady, Kwok: c.kwokReady,
 	}
-	for _, step := range steps {
-		if err := c.await(ctx, step.name, step.ready); err != nil {
+	for _, name := range c.layout.options.components() {
+		if err := c.await(ctx, name, ready[name]); err != nil {
 			return err
 		}
 	}

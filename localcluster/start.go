@@ -91,8 +91,11 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err := c.layout.publishClusterInfo(ctx, c.client); err != nil {
 		return err
 	}
-	for _, command := range []supervisor.Command{c.layout.controllerManager(), c.layout.scheduler(), c.layout.kwok()} {
-		if _, err := c.supervisor.Start(command); err != nil {
+	commands := map[string]func() supervisor.Command{
+		ControllerManager: c.layout.controllerManager, Scheduler: c.layout.scheduler, Kwok: c.layout.kwok,
+	}
+	for _, name := range c.layout.options.components()[2:] {
+		if _, err := c.supervisor.Start(commands[name]()); err != nil {
 			return err
 		}
 	}
@@ -119,7 +122,7 @@ func (c *Cluster) Stop() error {
 }
 
 // Process returns a component, by the names Etcd, APIServer, ControllerManager, Scheduler and Kwok,
-// or nil. Started again after a Kill, it has the same address and the same data;
+// or nil. There are no Scheduler and Kwok with Options.WithoutNodes. Started again after a Kill, it has the same address and the same data;
 // [Cluster.WaitReady] says when it is of use.
 func (c *Cluster) Process(name string) *supervisor.Process { return c.supervisor.Process(name) }
 
