@@ -38,7 +38,7 @@ func (s *Stack) prepareMetrics(ctx context.Context) (metrics, error) {
 	if err != nil {
 		return metrics{}, err
 	}
-	if err := s.kubectlWith(ctx, []byte(metricsReader), "apply", "-f", "-"); err != nil {
+	if err := s.kubectl(ctx, []byte(metricsReader), "apply", "-f", "-"); err != nil {
 		return metrics{}, err
 	}
 	path := filepath.Join(s.options.Dir, "metrics.kubeconfig")

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/millwright-dev/millwright/localcluster"
@@ -46,14 +47,16 @@ type Options struct {
 	// Endpoint is for machines that do not share this machine's loopback, as VMs. Without a Host it
 	// is the Provider's.
 	Endpoint localcluster.Endpoint
+	// Layout says where the Nodes are; empty: [OneCluster].
+	Layout Layout
 	// Fsync makes etcd write to the disk what it acknowledges.
 	Fsync bool
 	// Detour, if set, is told each address at which the manager would reach something else, and
-	// returns the one that the manager is given instead: of localcluster.APIServer, as host:port,
-	// and of Driver, as unix:///path.
+	// returns the one that the manager is given instead: of localcluster.APIServer and, in a cluster
+	// of its own, of WorkloadAPIServer, as host:port, and of Driver, as unix:///path.
 	Detour func(to, address string) (string, error)
 	// Ended, if set, is told of each process that ended by itself, before the stack does about it
-	// what it does.
+	// what it does. The processes of a workload cluster have names of their own: see [InWorkload].
 	Ended func(*supervisor.ExitError)
 	// ReviveControlPlane has the control plane's processes, too, started again when they end by
 	// themselves.
@@ -69,6 +72,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Provider == nil {
 		o.Provider = Providers()[0]
+	}
+	if o.Layout == "" {
+		o.Layout = OneCluster
+	}
+	if !slices.Contains(Layouts(), o.Layout) {
+		return o, fmt.Errorf("layout %q: choose one of %q", o.Layout, Layouts())
 	}
 	if o.Endpoint.Host == "" {
 		o.Endpoint = o.Provider.endpoint()

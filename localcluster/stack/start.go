@@ -1,14 +1,12 @@
 package stack
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,7 +15,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millwright-dev/millwright/localcluster"
 	"github.com/millwright-dev/millwright/localcluster/supervisor"
@@ -42,13 +39,16 @@ const (
 
 // Stack is Millwright running on a cluster of its own. It is safe for concurrent use.
 type Stack struct {
+	// Cluster is the management cluster: that of the Machines.
 	*localcluster.Cluster
-	options Options
-	backend *grpc.ClientConn
-	failed  chan error
-	quit    chan struct{}
-	restart sync.WaitGroup
-	metrics metrics
+	// workload is the cluster of the Nodes; the same one where there is only one.
+	workload *localcluster.Cluster
+	options  Options
+	backend  *grpc.ClientConn
+	failed   chan error
+	quit     chan struct{}
+	restart  sync.WaitGroup
+	metrics  metrics
 	// environment is for clients of the cloud's own API.
 	environment map[string]string
 	// vms is the folder of VMs that outlive their driver.
@@ -65,14 +65,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := localcluster.Start(ctx, localcluster.Options{
-		BinDir: o.BinDir, Dir: o.Dir, Log: o.Log, AuditLog: o.AuditLog, AuditBodies: o.AuditBodies, NodeGracePeriod: o.NodeGracePeriod,
-		Fsync: o.Fsync, Endpoint: o.Endpoint, FastKubelets: o.FastKubelets,
-	})
+	management, workload, err := startClusters(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stack{Cluster: cluster, options: o, failed: make(chan error, 1), quit: make(chan struct{})}
+	s := &Stack{Cluster: management, workload: workload, options: o, failed: make(chan error, 1), quit: make(chan struct{})}
 	if err := s.bringUp(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -83,7 +80,7 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if err := s.install(ctx); err != nil {
 		return err
 	}
-	if err := s.writeManagerKubeconfig(ctx); err != nil {
+	if err := s.writeManagerKubeconfigs(ctx); err != nil {
 		return err
 	}
 	health, err := s.SpareAddress()
@@ -111,8 +108,8 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	return s.installWebhook(ctx, webhook)
 }
 
-// launchCloud starts the cloud's driver, and where it is a test cloud also the cloud and the
-// simulated kubelets of its VMs.
+// launchCloud starts the cloud's driver, and where it is a test cloud also the cloud and, where
+// there are Nodes, the simulated kubelets of its VMs.
 func (s *Stack) launchCloud() error {
 	o := s.options
 	state := filepath.Join(o.Dir, "cloud.state")
@@ -139,13 +136,13 @@ func (s *Stack) launchCloud() error {
 		_, err := s.Launch(driver)
 		return err
 	}
-	for _, c := range []supervisor.Command{
-		{Name: Cloud, Path: s.command(serving.cloud), Args: append(serving.cloudArgs, o.CloudArgs...)},
-		driver,
-		{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: append([]string{
-			"--kubeconfig=" + s.SimKubeletKubeconfig(), "--backend=" + hooks, "--fast=" + strconv.FormatBool(o.FastKubelets),
-		}, o.KubeletArgs...)},
-	} {
+	commands := []supervisor.Command{{Name: Cloud, Path: s.command(serving.cloud), Args: append(serving.cloudArgs, o.CloudArgs...)}, driver}
+	if o.Layout != NoNodes {
+		commands = append(commands, supervisor.Command{Name: Kubelets, Path: s.command("millwright-sim-kubelet"), Args: append([]string{
+			"--kubeconfig=" + s.workload.SimKubeletKubeconfig(), "--backend=" + hooks, "--fast=" + strconv.FormatBool(o.FastKubelets),
+		}, o.KubeletArgs...)})
+	}
+	for _, c := range commands {
 		if _, err := s.Launch(c); err != nil {
 			return err
 		}
@@ -173,57 +170,18 @@ func (s *Stack) launchManager(health string, w webhook) error {
 		"--webhook-bind-address=" + w.address,
 		"--webhook-cert-dir=" + w.dir,
 	}
-	_, err = s.Launch(supervisor.Command{Name: Manager, Path: s.command("millwright-manager"), Args: append(args, o.ManagerArgs...)})
+	args = append(append(args, o.workloadArgs()...), o.ManagerArgs...)
+	_, err = s.Launch(supervisor.Command{Name: Manager, Path: s.command("millwright-manager"), Args: args})
 	return err
 }
 
-// writeManagerKubeconfig gives the manager its ServiceAccount's rights, and the way to the API
-// server.
-func (s *Stack) writeManagerKubeconfig(ctx context.Context) error {
-	path := s.ManagerKubeconfig()
-	if err := s.KubeconfigForServiceAccount(ctx, managerNamespace, managerServiceAccount, path); err != nil {
-		return err
+// Process returns a process of Millwright or of the management cluster by its name, one of the
+// workload cluster by [InWorkload] of its name; nil if there is none.
+func (s *Stack) Process(name string) *supervisor.Process {
+	if component, is := strings.CutPrefix(name, workloadPrefix); is {
+		return s.workload.Process(component)
 	}
-	config, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		return fmt.Errorf("read the manager's kubeconfig: %w", err)
-	}
-	for _, cluster := range config.Clusters {
-		address, err := s.options.Detour(localcluster.APIServer, strings.TrimPrefix(cluster.Server, "https://"))
-		if err != nil {
-			return fmt.Errorf("lead the manager to the API server: %w", err)
-		}
-		cluster.Server = "https://" + address
-	}
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		return fmt.Errorf("write the manager's kubeconfig: %w", err)
-	}
-	return nil
-}
-
-// install applies the shipped CRDs and RBAC, as an operator would.
-func (s *Stack) install(ctx context.Context) error {
-	for _, folder := range []string{"crds", "rbac"} {
-		if err := s.kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(s.options.DeployDir, folder)); err != nil {
-			return err
-		}
-	}
-	return s.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
-}
-
-func (s *Stack) kubectl(ctx context.Context, args ...string) error {
-	return s.kubectlWith(ctx, nil, args...)
-}
-
-// kubectlWith runs kubectl with a manifest as its standard input.
-func (s *Stack) kubectlWith(ctx context.Context, manifest []byte, args ...string) error {
-	command := exec.CommandContext(ctx, filepath.Join(s.options.BinDir, "kubectl"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig())
-	command.Stdin = bytes.NewReader(manifest)
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s %s: %w: %s", args[0], args[len(args)-1], err, out)
-	}
-	return nil
+	return s.Cluster.Process(name)
 }
 
 // restartDelay is how long a process stays down that ended by itself: long enough not to spin,
@@ -237,8 +195,15 @@ func (s *Stack) restartEnded() {
 		case <-s.quit:
 			return
 		case end := <-s.Exits():
-			s.options.Ended(end)
 			if !s.revive(end) {
+				return
+			}
+		case end := <-s.workload.Exits():
+			named := *end
+			if s.workload != s.Cluster {
+				named.Process = InWorkload(end.Process)
+			}
+			if !s.revive(&named) {
 				return
 			}
 		}
@@ -247,6 +212,7 @@ func (s *Stack) restartEnded() {
 
 // revive starts a process again, and says whether the stack goes on.
 func (s *Stack) revive(end *supervisor.ExitError) bool {
+	s.options.Ended(end)
 	switch end.Process {
 	case Cloud, Driver, Manager, Kubelets:
 	default:
@@ -287,10 +253,6 @@ func (s *Stack) Provider() Provider { return s.options.Provider }
 // reach it, as its driver does; nil where no client needs any.
 func (s *Stack) CloudEnvironment() map[string]string { return maps.Clone(s.environment) }
 
-// ManagerKubeconfig returns the path of the kubeconfig with which the manager works: its
-// ServiceAccount's, no more.
-func (s *Stack) ManagerKubeconfig() string { return filepath.Join(s.options.Dir, "manager.kubeconfig") }
-
 // Stop ends everything and returns when it is gone. A second Stop does nothing.
 func (s *Stack) Stop() error {
 	select {
@@ -304,7 +266,7 @@ func (s *Stack) Stop() error {
 	if s.backend != nil {
 		err = s.backend.Close()
 	}
-	return errors.Join(err, s.Cluster.Stop(), endVMs(s.vms))
+	return errors.Join(err, s.Cluster.Stop(), s.workload.Stop(), endVMs(s.vms))
 }
 
 func (s *Stack) command(name string) string { return filepath.Join(s.options.CommandDir, name) }

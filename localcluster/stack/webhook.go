@@ -61,5 +61,5 @@ func (s *Stack) installWebhook(ctx context.Context, w webhook) error {
 	if err != nil {
 		return fmt.Errorf("write the webhook's configuration: %w", err)
 	}
-	return s.kubectlWith(ctx, local, "apply", "-f", "-")
+	return s.kubectl(ctx, local, "apply", "-f", "-")
 }
