@@ -18,10 +18,11 @@ MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 
 # The modules whose tests run whole clusters: never cached. test/e2e waits more than it
-# works: its tests run in three groups, these two and the rest, beside all other packages.
+# works: its tests run in four groups, these three and the rest, beside all other packages.
 E2E_MODULES  := localcluster test
 DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11|OpenStack|TestLIFE10
 SAFETY_TESTS := TestSAFE|TestSET|TestLIFE11
+OUTAGE_TESTS := TwoClusters|TestLIFE13
 # These are for `make test-qemu` alone.
 SLOW_TESTS   := TestQEMU
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
@@ -87,9 +88,10 @@ e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the 
 	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
 	  group() { $(GOTEST) -count=1 -timeout 40m "$$@"; }; groups=(); \
 	  group -p 1 -skip '$(SLOW_TESTS)' $$others & groups+=($$!); \
-	  group -run '$(DRIVER_TESTS)' ./test/e2e & groups+=($$!); \
-	  group -run '$(SAFETY_TESTS)' -skip '$(DRIVER_TESTS)' ./test/e2e & groups+=($$!); \
-	  group -skip '$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e & groups+=($$!); \
+	  group -run '$(OUTAGE_TESTS)' ./test/e2e & groups+=($$!); \
+	  group -run '$(DRIVER_TESTS)' -skip '$(OUTAGE_TESTS)' ./test/e2e & groups+=($$!); \
+	  group -run '$(SAFETY_TESTS)' -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)' ./test/e2e & groups+=($$!); \
+	  group -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e & groups+=($$!); \
 	  code=0; for pid in "$${groups[@]}"; do wait $$pid || code=$$?; done; exit $$code
 
 .PHONY: chaos

@@ -45,7 +45,7 @@ spec:
 // evictions counts those in the user's namespace.
 func (u *user) evictions() int {
 	u.t.Helper()
-	requests, err := audit.NewLog(u.AuditLogPath()).Next()
+	requests, err := audit.NewLog(u.Workload().AuditLogPath()).Next()
 	if err != nil {
 		u.t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func (u *user) checkNothingJoins(node string) {
 	if left := u.resources(ctx); len(left) > 0 {
 		u.t.Errorf("the machine is gone, and the cloud holds %v", left)
 	}
-	if err := u.client.Get(ctx, client.ObjectKey{Name: node}, &corev1.Node{}); node != "" && !apierrors.IsNotFound(err) {
+	if err := u.workload.Get(ctx, client.ObjectKey{Name: node}, &corev1.Node{}); node != "" && !apierrors.IsNotFound(err) {
 		u.t.Errorf("the machine is gone, and its Node %s is not: %v", node, err)
 	}
 	eventually(u.t, "no request to be pending", func(ctx context.Context) error {
@@ -173,7 +173,7 @@ func (u *user) checkNothingJoins(node string) {
 func (u *user) tokens(ctx context.Context) (names []string) {
 	u.t.Helper()
 	var secrets corev1.SecretList
-	err := u.client.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{"cluster.k8s.io/machine-uid"})
+	err := u.workload.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{"cluster.k8s.io/machine-uid"})
 	if err != nil {
 		u.t.Fatalf("list tokens: %v", err)
 	}
@@ -197,7 +197,7 @@ func seesToken(ctx context.Context, u *user) error {
 func (u *user) requests(ctx context.Context) (since []certificatesv1.CertificateSigningRequest) {
 	u.t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	if err := u.client.List(ctx, &list); err != nil {
+	if err := u.workload.List(ctx, &list); err != nil {
 		u.t.Fatalf("list CertificateSigningRequests: %v", err)
 	}
 	for _, r := range list.Items {

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -48,6 +48,8 @@ type fixture struct {
 	*stack.Stack
 	dir    string
 	client client.WithWatch
+	// workload is for the cluster of the Nodes and their pods: client, where there is only one.
+	workload client.WithWatch
 	// remote is the address of the driver on TCP.
 	remote string
 }
@@ -67,7 +69,7 @@ func run(m *testing.M) int {
 	}
 	shared = started
 	code := m.Run()
-	for _, f := range []*fixture{shared, onOpenStack} {
+	for _, f := range []*fixture{shared, onOpenStack, onTwoClusters} {
 		if f != nil {
 			code = f.end(code)
 		}
@@ -123,16 +125,19 @@ func newFixture(options stack.Options) (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", whole.Kubeconfig())
-	if err != nil {
+	f := &fixture{Stack: whole, dir: options.Dir}
+	if f.client, err = newClient(whole.RESTConfig()); err != nil {
 		return nil, err
 	}
-	reader, err := newClient(config)
-	if err != nil {
-		return nil, err
+	f.workload = f.client
+	if f.hasWorkload() {
+		f.workload, err = newClient(whole.Workload().RESTConfig())
 	}
-	return &fixture{Stack: whole, dir: options.Dir, client: reader}, nil
+	return f, err
 }
+
+// hasWorkload says whether the Nodes are in a cluster of their own.
+func (f *fixture) hasWorkload() bool { return f.Workload() != f.Cluster }
 
 func stackOptions(dir string) stack.Options {
 	return stack.Options{
@@ -151,6 +156,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, coordinationv1.AddToScheme, certificatesv1.AddToScheme, storagev1.AddToScheme, clusterv1alpha1.AddToScheme,
+		authenticationv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

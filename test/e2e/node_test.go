@@ -37,7 +37,7 @@ func (u *user) nodeOf(machine string) (*corev1.Node, error) {
 		return nil, fmt.Errorf("machine %s has no Node", machine)
 	}
 	node := &corev1.Node{}
-	err := u.client.Get(u.t.Context(), client.ObjectKey{Name: m.Status.NodeRef.Name}, node)
+	err := u.workload.Get(u.t.Context(), client.ObjectKey{Name: m.Status.NodeRef.Name}, node)
 	return node, err
 }
 

@@ -217,7 +217,7 @@ func (u *user) awaitSilentNodes(n int) {
 	u.t.Helper()
 	eventually(u.t, fmt.Sprintf("%d silent Nodes", n), func(ctx context.Context) error {
 		var nodes corev1.NodeList
-		if err := u.client.List(ctx, &nodes); err != nil {
+		if err := u.workload.List(ctx, &nodes); err != nil {
 			return err
 		}
 		silent := 0

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/localcluster"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
 )
@@ -39,27 +40,39 @@ type goner struct {
 // followPods begins the story; it ends with the test.
 func (u *user) followPods() *podStory {
 	u.t.Helper()
-	url, config, err := u.EtcdAccess()
-	if err != nil {
-		u.t.Fatal(err)
-	}
 	s := &podStory{
 		namespace: u.namespace, pods: map[string]*corev1.Pod{}, gone: map[string]goner{}, fewest: map[string]int{},
 		machineOn: map[string]string{}, reasons: map[string]int{},
 	}
+	u.followEtcd(s.see)
+	return s
+}
+
+// followEtcd calls see with each change of an object, in the cluster of the Machines and in that of
+// the Nodes, from a goroutine for each cluster. It ends with the test.
+func (u *user) followEtcd(see func(etcdlog.Change)) {
+	u.t.Helper()
+	clusters := []*localcluster.Cluster{u.Cluster}
+	if u.hasWorkload() {
+		clusters = append(clusters, u.Workload())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := etcdlog.New(url, config, s.see).Follow(ctx); err != nil {
-			u.t.Errorf("follow etcd: %v", err)
-		}
-	}()
+	var all sync.WaitGroup
 	u.t.Cleanup(func() {
 		cancel()
-		<-done
+		all.Wait()
 	})
-	return s
+	for _, cluster := range clusters {
+		url, config, err := cluster.EtcdAccess()
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		all.Go(func() {
+			if err := etcdlog.New(url, config, see).Follow(ctx); err != nil {
+				u.t.Errorf("follow etcd: %v", err)
+			}
+		})
+	}
 }
 
 func (s *podStory) see(c etcdlog.Change) {
@@ -163,7 +176,7 @@ func (u *user) vmDeletes() map[string]time.Time {
 func (u *user) pods(ctx context.Context) []corev1.Pod {
 	u.t.Helper()
 	var list corev1.PodList
-	if err := u.client.List(ctx, &list, client.InNamespace(u.namespace)); err != nil {
+	if err := u.workload.List(ctx, &list, client.InNamespace(u.namespace)); err != nil {
 		u.t.Fatalf("list pods: %v", err)
 	}
 	return list.Items

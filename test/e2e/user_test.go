@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type user struct {
 	namespace, own string
 	// since is when the test began.
 	since time.Time
+	// kubeconfig is of the cluster where kubectl works; empty: that of the Machines.
+	kubeconfig string
 }
 
 func newUser(t *testing.T) *user {
@@ -49,8 +52,18 @@ func newUserOf(t *testing.T, f *fixture) *user {
 	u.namespace = strings.Trim(name, "-")
 	u.own = u.namespace
 	u.kubectl("create", "namespace", u.namespace)
+	if u.hasWorkload() {
+		u.onNodes().kubectl("create", "namespace", u.namespace)
+	}
 	t.Cleanup(u.leave)
 	return u
+}
+
+// onNodes returns the same user as whose kubectl works in the cluster of the Nodes.
+func (u *user) onNodes() *user {
+	there := *u
+	there.kubeconfig = u.Workload().Kubeconfig()
+	return &there
 }
 
 // leave removes what the test made, and checks that it is gone.
@@ -76,15 +89,21 @@ func (u *user) leave() {
 	if left := u.tokens(ctx); len(left) > 0 {
 		u.t.Errorf("bootstrap tokens that are left behind: %v", left)
 	}
-	if out, err := u.try(nil, "delete", "namespace", u.own, "--wait=false"); err != nil {
-		u.t.Errorf("delete the namespace: %v\n%s", err, out)
+	clusters := []*user{u}
+	if u.hasWorkload() {
+		clusters = append(clusters, u.onNodes())
+	}
+	for _, there := range clusters {
+		if out, err := there.try(nil, "delete", "namespace", u.own, "--wait=false"); err != nil {
+			u.t.Errorf("delete the namespace: %v\n%s", err, out)
+		}
 	}
 }
 
 // try runs kubectl and returns what it prints.
 func (u *user) try(stdin []byte, args ...string) (string, error) {
 	command := exec.Command(filepath.Join(binDir, "kubectl"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+u.Kubeconfig())
+	command.Env = append(os.Environ(), "KUBECONFIG="+cmp.Or(u.kubeconfig, u.Kubeconfig()))
 	if u.namespace != "" && (args[0] != "create" || args[1] != "namespace") {
 		command.Args = append(command.Args, "--namespace="+u.namespace)
 	}
