@@ -95,8 +95,8 @@ e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the 
 	  code=0; for pid in "$${groups[@]}"; do wait $$pid || code=$$?; done; exit $$code
 
 .PHONY: chaos
-chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
-	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
+chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
+	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
 features: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes, and show which test shows which behaviour.

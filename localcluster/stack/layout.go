@@ -60,6 +60,14 @@ func startClusters(ctx context.Context, o Options) (management, workload *localc
 // [TwoClusters].
 func (s *Stack) Workload() *localcluster.Cluster { return s.workload }
 
+// Clusters returns the management cluster and, where it is another one, the workload cluster.
+func (s *Stack) Clusters() []*localcluster.Cluster {
+	if s.workload == s.Cluster {
+		return []*localcluster.Cluster{s.Cluster}
+	}
+	return []*localcluster.Cluster{s.Cluster, s.workload}
+}
+
 // workloadArgs are the manager's flags that say where the Nodes are.
 func (o Options) workloadArgs() []string {
 	switch o.Layout {

@@ -137,7 +137,7 @@ func newFixture(options stack.Options) (*fixture, error) {
 }
 
 // hasWorkload says whether the Nodes are in a cluster of their own.
-func (f *fixture) hasWorkload() bool { return f.Workload() != f.Cluster }
+func (f *fixture) hasWorkload() bool { return len(f.Clusters()) > 1 }
 
 func stackOptions(dir string) stack.Options {
 	return stack.Options{

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/localcluster"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
 )
@@ -52,17 +51,13 @@ func (u *user) followPods() *podStory {
 // the Nodes, from a goroutine for each cluster. It ends with the test.
 func (u *user) followEtcd(see func(etcdlog.Change)) {
 	u.t.Helper()
-	clusters := []*localcluster.Cluster{u.Cluster}
-	if u.hasWorkload() {
-		clusters = append(clusters, u.Workload())
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	u.t.Cleanup(func() {
 		cancel()
 		all.Wait()
 	})
-	for _, cluster := range clusters {
+	for _, cluster := range u.Clusters() {
 		url, config, err := cluster.EtcdAccess()
 		if err != nil {
 			u.t.Fatal(err)

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,22 +11,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/test/chaos/clouds"
 	"github.com/millwright-dev/millwright/test/chaos/judge"
 	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
-// Options say what to run. All but Log, First, Plan and Slowness are required.
+// Options say what to run. All but Layout, Log, First, Plan and Slowness are required.
 type Options struct {
 	// Cloud is where it happens.
 	Cloud clouds.Cloud
+	// Layout says in which cluster the Nodes are: in that of the Machines if it is empty.
+	Layout stack.Layout
 	// BinDir holds the control plane, CommandDir Millwright's executables. DeployDir is the
 	// repository's deploy folder. Dir takes all that is written; its path has to be short.
 	BinDir, CommandDir, DeployDir, Dir string
 	// Seed and Rounds say what happens; First is the first round, 1 if it is 0.
 	Seed          uint64
 	Rounds, First int
-	// Plan bounds what is drawn; its Operations are the cloud's.
+	// Plan bounds what is drawn; its Operations are the cloud's, and Workload is the Layout's.
 	Plan plan.Options
 	// Slowness is how many times longer things take on this machine than on one that does nothing
 	// else; 0 is once.
@@ -46,6 +50,7 @@ func Run(ctx context.Context, o Options) (violations []judge.Violation, err erro
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Plan.Operations, o.Plan.Team = o.Cloud.Operations, o.Plan.Team && o.Cloud.Team != nil
+	o.Plan.Workload = o.Layout == stack.TwoClusters
 	a, err := open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -76,8 +81,8 @@ func (a *arena) report(round int, violations []judge.Violation, err error) error
 	for _, v := range violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}
-	fmt.Fprintf(a.options.Out, "chaos failed in round %d:\n%slogs and the audit log: %s/logs\nreplay: make chaos CLOUD=%s SEED=%d ROUNDS=%d\n",
-		round, b.String(), a.options.Dir, a.options.Cloud.Name(), a.options.Seed, round)
+	fmt.Fprintf(a.options.Out, "chaos failed in round %d:\n%slogs and the audit log: %s/logs\nreplay: make chaos CLOUD=%s LAYOUT=%s SEED=%d ROUNDS=%d\n",
+		round, b.String(), a.options.Dir, a.options.Cloud.Name(), cmp.Or(a.options.Layout, stack.OneCluster), a.options.Seed, round)
 	return ErrViolated
 }
 

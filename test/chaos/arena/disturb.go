@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,8 +30,8 @@ type processes struct {
 
 func newProcesses(o Options, r *record) *processes {
 	p := &processes{options: o, record: r, links: map[string]*detour.Link{}, turns: map[string]*sync.Mutex{}}
-	for _, target := range []string{plan.Manager, plan.Driver, plan.APIServer, plan.Etcd, linkTurn(plan.APIServer), linkTurn(plan.Driver)} {
-		p.turns[target] = &sync.Mutex{}
+	for _, target := range []string{plan.Manager, plan.Driver, plan.APIServer, plan.Etcd, plan.WorkloadAPIServer, plan.WorkloadEtcd} {
+		p.turns[target], p.turns[linkTurn(target)] = &sync.Mutex{}, &sync.Mutex{}
 	}
 	return p
 }
@@ -76,15 +77,20 @@ func (p *processes) disturb(ctx context.Context, s plan.Step) error {
 	}
 	err := p.hinder(s)
 	err = errors.Join(err, wait(ctx, s.Lasts), p.relieve(s))
-	if s.Do == plan.Kill && (s.Target == plan.APIServer || s.Target == plan.Etcd) {
+	if s.Do == plan.Kill && isControlPlane(s.Target) {
 		err = errors.Join(err, p.awaitControlPlane(ctx))
 	}
 	act.Until = time.Now()
-	if s.Target == plan.APIServer || s.Target == plan.Etcd {
+	if isControlPlane(s.Target) {
 		act.Until = act.Until.Add(rewatch)
 	}
 	p.record.note(act)
 	return err
+}
+
+// isControlPlane says whether a process is a cluster's.
+func isControlPlane(target string) bool {
+	return slices.Contains([]string{plan.APIServer, plan.Etcd, plan.WorkloadAPIServer, plan.WorkloadEtcd}, target)
 }
 
 // rewatch is what a client may take to see the world again after it has lost its watches: it does
@@ -127,13 +133,13 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// awaitControlPlane waits until the API server serves again. Others of the control plane may have
+// awaitControlPlane waits until each API server serves again. Others of the control plane may have
 // ended with it, and are being started again.
 func (p *processes) awaitControlPlane(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.patiently(settleLimit))
 	defer cancel()
 	for {
-		err := p.stack.WaitReady(ctx)
+		err := errors.Join(p.stack.WaitReady(ctx), p.stack.Workload().WaitReady(ctx))
 		if err == nil {
 			return nil
 		}

@@ -38,7 +38,7 @@ func (c *cloud) makeForeign(ctx context.Context) ([]*backendv1alpha1.VM, error) 
 // makeForeignNode makes a Node of a foreign VM, with a pod.
 func (u *users) makeForeignNode(ctx context.Context, providerID string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: foreignNode}, Spec: corev1.NodeSpec{ProviderID: providerID}}
-	if err := u.client.Create(ctx, node); err != nil {
+	if err := u.workload.Create(ctx, node); err != nil {
 		return fmt.Errorf("make a foreign Node: %w", err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: foreignNode}, Spec: corev1.PodSpec{
@@ -46,7 +46,7 @@ func (u *users) makeForeignNode(ctx context.Context, providerID string) error {
 		// Kubernetes itself would have it end, since no kubelet reports for the Node.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}}
-	if err := u.insist(ctx, func(ctx context.Context) error { return u.client.Create(ctx, pod.DeepCopy()) }); err != nil {
+	if err := u.insist(ctx, func(ctx context.Context) error { return u.workload.Create(ctx, pod.DeepCopy()) }); err != nil {
 		return fmt.Errorf("make a pod on the foreign Node: %w", err)
 	}
 	return nil

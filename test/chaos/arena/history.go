@@ -16,13 +16,16 @@ func (a *arena) history(ctx context.Context) (judge.History, error) {
 	if err := a.cloud.readLedger(ctx, &h); err != nil {
 		return h, err
 	}
-	requests, err := a.audit.Next()
-	if err != nil {
-		return h, err
+	for _, log := range a.audits {
+		requests, err := log.Next()
+		if err != nil {
+			return h, err
+		}
+		for _, e := range requests {
+			h.Writes = append(h.Writes, judge.Write{At: e.Answered, User: e.User, Verb: e.Verb, Resource: e.Resource, Namespace: e.Namespace, Name: e.Name})
+		}
 	}
-	for _, e := range requests {
-		h.Writes = append(h.Writes, judge.Write{At: e.Answered, User: e.User, Verb: e.Verb, Resource: e.Resource, Namespace: e.Namespace, Name: e.Name})
-	}
+	var err error
 	if h.Finds, err = a.finder.find(); err != nil {
 		return h, err
 	}

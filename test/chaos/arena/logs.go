@@ -16,15 +16,15 @@ import (
 
 // finder reads on in all logs for what must not be there.
 type finder struct {
-	dir, audit string
+	dirs []string
 	// wanted are what to look for, by what it is.
 	wanted  map[string]string
 	offsets map[string]int64
 }
 
-func newFinder(dir, auditLog, secret string) *finder {
+func newFinder(secret string, dirs ...string) *finder {
 	raw := []byte(secret)
-	return &finder{dir: dir, audit: auditLog, offsets: map[string]int64{}, wanted: map[string]string{
+	return &finder{dirs: dirs, offsets: map[string]int64{}, wanted: map[string]string{
 		"WARNING: DATA RACE":    "a data race",
 		"panic: ":               "a panic",
 		"fatal error: ":         "a panic",
@@ -38,9 +38,13 @@ func newFinder(dir, auditLog, secret string) *finder {
 
 // find returns what was written since the last call and must not have been.
 func (f *finder) find() ([]judge.Find, error) {
-	paths, err := filepath.Glob(filepath.Join(f.dir, "*.log"))
-	if err != nil {
-		return nil, fmt.Errorf("list the logs: %w", err)
+	var paths []string
+	for _, dir := range f.dirs {
+		some, err := filepath.Glob(filepath.Join(dir, "*.log"))
+		if err != nil {
+			return nil, fmt.Errorf("list the logs: %w", err)
+		}
+		paths = append(paths, some...)
 	}
 	var found []judge.Find
 	for _, path := range paths {

@@ -26,6 +26,7 @@ import (
 	"github.com/millwright-dev/millwright/test/audit"
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
 	"github.com/millwright-dev/millwright/test/chaos/judge"
+	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
 // namespace is where users work.
@@ -43,8 +44,8 @@ type arena struct {
 	judge     *judge.Judge
 	view      *view
 	record    *record
-	// audit and finder know how far the logs were read.
-	audit  *audit.Log
+	// audits, one for each cluster, and finder know how far the logs were read.
+	audits []*audit.Log
 	finder *finder
 	end    context.CancelFunc
 	follow sync.WaitGroup
@@ -90,7 +91,7 @@ func open(ctx context.Context, o Options) (*arena, error) {
 		return nil, err
 	}
 	a.stack, err = stack.Start(ctx, stack.Options{
-		Provider: o.Cloud.Provider, Driver: driver, CloudArgs: append(account, o.Cloud.Args...),
+		Layout: o.Layout, Provider: o.Cloud.Provider, Driver: driver, CloudArgs: append(account, o.Cloud.Args...),
 		BinDir: o.BinDir, CommandDir: o.CommandDir, DeployDir: o.DeployDir, Dir: o.Dir, Log: o.Log,
 		AuditLog: true, Fsync: true, ReviveControlPlane: true, Detour: a.processes.detour, Ended: a.record.noteEnd, ManagerArgs: o.managerArgs(),
 		NodeGracePeriod: o.patiently(nodeGrace), KubeletArgs: []string{"--lease-duration=" + o.patiently(leaseDuration).String()},
@@ -128,16 +129,18 @@ func writeDriver(o Options) (string, error) {
 
 // prepare makes what stands there from the beginning, and begins to watch.
 func (a *arena) prepare(ctx context.Context) error {
-	config := a.stack.RESTConfig()
-	config.Timeout = requestTimeout
-	c, err := newClient(config)
+	c, err := newClient(a.stack.RESTConfig())
 	if err != nil {
 		return err
 	}
-	a.users = &users{options: a.options, client: c, view: a.view, record: a.record}
+	workload, err := newClient(a.stack.Workload().RESTConfig())
+	if err != nil {
+		return err
+	}
+	a.users = &users{options: a.options, client: c, workload: workload, view: a.view, record: a.record}
 	a.team, a.pods = &team{users: a.users, environment: a.stack.CloudEnvironment()}, &pods{users: a.users}
-	for _, name := range []string{namespace, applications} {
-		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	for name, there := range map[string]client.Client{namespace: c, applications: workload} {
+		if err := there.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("make the users' namespaces: %w", err)
 		}
 	}
@@ -163,13 +166,17 @@ func (a *arena) prepare(ctx context.Context) error {
 	if a.judge, err = a.newJudge(ctx, foreign); err != nil {
 		return err
 	}
-	a.audit = audit.NewLog(a.stack.AuditLogPath())
-	a.finder = newFinder(filepath.Join(a.options.Dir, "logs"), filepath.Base(a.stack.AuditLogPath()), canary)
+	var logs []string
+	for _, cluster := range a.stack.Clusters() {
+		a.audits, logs = append(a.audits, audit.NewLog(cluster.AuditLogPath())), append(logs, filepath.Dir(cluster.AuditLogPath()))
+	}
+	a.finder = newFinder(canary, logs...)
 	return a.watch(ctx)
 }
 
-// newClient returns the users' client.
+// newClient returns the users' client of a cluster.
 func newClient(config *rest.Config) (client.Client, error) {
+	config.Timeout = requestTimeout
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, clusterv1alpha1.AddToScheme,
@@ -214,19 +221,27 @@ const canary = "canary-5d1c0f2e9b7a"
 
 // watch follows etcd until the arena is closed.
 func (a *arena) watch(ctx context.Context) error {
-	url, config, err := a.stack.EtcdAccess()
-	if err != nil {
-		return err
+	var logs []*etcdlog.Log
+	for _, cluster := range a.stack.Clusters() {
+		url, config, err := cluster.EtcdAccess()
+		if err != nil {
+			return err
+		}
+		logs = append(logs, etcdlog.New(url, config, a.view.see))
 	}
 	ctx, a.end = context.WithCancel(context.WithoutCancel(ctx))
 	a.follow.Go(func() { feelPulse(ctx, a.record) })
-	a.follow.Go(func() { askAPIServer(ctx, a.users.client, a.record) })
-	log := etcdlog.New(url, config, a.view.see)
-	a.follow.Go(func() {
-		if err := log.Follow(ctx); err != nil {
-			a.record.noteLost(err)
-		}
-	})
+	a.follow.Go(func() { askAPIServer(ctx, plan.APIServer, a.users.client, a.record) })
+	if a.options.Plan.Workload {
+		a.follow.Go(func() { askAPIServer(ctx, plan.WorkloadAPIServer, a.users.workload, a.record) })
+	}
+	for _, log := range logs {
+		a.follow.Go(func() {
+			if err := log.Follow(ctx); err != nil {
+				a.record.noteLost(err)
+			}
+		})
+	}
 	return nil
 }
 

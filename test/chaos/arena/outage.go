@@ -28,7 +28,7 @@ const crowdTime = 8 * time.Second
 // missing.
 const podsPerNode = 2
 
-// drainInOutage takes the API server away while machines of a deployment are drained.
+// drainInOutage takes the API server of the Nodes away while machines of a deployment are drained.
 func (a *arena) drainInOutage(ctx context.Context, s plan.Step) error {
 	machines := a.view.withNodes(s.Target)
 	if len(machines) == 0 {
@@ -48,7 +48,11 @@ func (a *arena) drainInOutage(ctx context.Context, s plan.Step) error {
 	if err := a.await(ctx, func() bool { return a.view.countPods(s.Target, isEnding) > 0 }); err != nil {
 		return err
 	}
-	return a.processes.disturb(ctx, plan.Step{Do: plan.Kill, Target: plan.APIServer, Lasts: a.options.patiently(s.Lasts)})
+	target := plan.APIServer
+	if a.options.Plan.Workload {
+		target = plan.WorkloadAPIServer
+	}
+	return a.processes.disturb(ctx, plan.Step{Do: plan.Kill, Target: target, Lasts: a.options.patiently(s.Lasts)})
 }
 
 // await waits until something is so, or for as long as it may take: then it is as good as it gets.

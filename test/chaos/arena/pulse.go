@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-dev/millwright/test/chaos/judge"
-	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
 // A machine with too much to do hinders everybody: a tick that comes late shows it.
@@ -34,9 +33,9 @@ func feelPulse(ctx context.Context, r *record) {
 	}
 }
 
-// askAPIServer notes when the API server takes long to answer, though nobody hinders it, until ctx
-// ends: whoever depends on it is as late.
-func askAPIServer(ctx context.Context, c client.Client, r *record) {
+// askAPIServer notes when the API server of that name takes long to answer, though nobody hinders
+// it, until ctx ends: whoever depends on it is as late.
+func askAPIServer(ctx context.Context, name string, c client.Client, r *record) {
 	tick := time.NewTicker(tickInterval)
 	defer tick.Stop()
 	for {
@@ -49,7 +48,7 @@ func askAPIServer(ctx context.Context, c client.Client, r *record) {
 		// What it answers is of no interest, nor that it does not.
 		_ = c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
 		if ended := time.Now(); ended.Sub(began) > lateTick {
-			r.note(judge.Act{At: began, Until: ended, Do: judge.Hindered, Target: plan.APIServer})
+			r.note(judge.Act{At: began, Until: ended, Do: judge.Hindered, Target: name})
 		}
 	}
 }

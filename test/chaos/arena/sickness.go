@@ -56,7 +56,7 @@ func (u *users) report(ctx context.Context, node string, status corev1.Condition
 			return err
 		}
 		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-		return client.IgnoreNotFound(u.client.Status().Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, patch)))
+		return client.IgnoreNotFound(u.workload.Status().Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, patch)))
 	})
 }
 

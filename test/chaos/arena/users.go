@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,11 +35,21 @@ const (
 // users work with the API server as people do: they try again while it is away.
 type users struct {
 	options Options
-	client  client.Client
-	view    *view
-	record  *record
+	// client is for the cluster of the Machines, workload for that of the Nodes.
+	client, workload client.Client
+	view             *view
+	record           *record
 	// foreignIDs are the providerIDs of VMs that are none of Millwright's business.
 	foreignIDs []string
+}
+
+// clientOf returns the client of the cluster that an object is in.
+func (u *users) clientOf(o client.Object) client.Client {
+	switch o.(type) {
+	case *corev1.Node, *corev1.Pod, *appsv1.Deployment, *policyv1.PodDisruptionBudget:
+		return u.workload
+	}
+	return u.client
 }
 
 // insist repeats a request until the API server has answered it.
@@ -191,7 +203,7 @@ func byName(a, b *clusterv1alpha1.Machine) int { return cmp.Compare(a.Name, b.Na
 
 // remove deletes an object, if it is there.
 func (u *users) remove(ctx context.Context, o client.Object) error {
-	return u.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(u.client.Delete(ctx, o)) })
+	return u.insist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(u.clientOf(o).Delete(ctx, o)) })
 }
 
 // annotate sets an annotation, or takes it away with nil.
@@ -214,7 +226,7 @@ func (u *users) ensure(ctx context.Context, wanted client.Object) error {
 	leaving := false
 	err := u.insist(ctx, func(ctx context.Context) error {
 		there, _ := wanted.DeepCopyObject().(client.Object)
-		err := u.client.Get(ctx, client.ObjectKeyFromObject(wanted), there)
+		err := u.clientOf(wanted).Get(ctx, client.ObjectKeyFromObject(wanted), there)
 		if err == nil {
 			leaving = !there.GetDeletionTimestamp().IsZero()
 			return nil
@@ -223,7 +235,7 @@ func (u *users) ensure(ctx context.Context, wanted client.Object) error {
 			return err
 		}
 		made, _ := wanted.DeepCopyObject().(client.Object)
-		err = u.client.Create(ctx, made)
+		err = u.clientOf(wanted).Create(ctx, made)
 		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			leaving = true
 			return nil

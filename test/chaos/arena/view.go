@@ -15,7 +15,8 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/judge"
 )
 
-// view is what etcd holds now, and the changes that were not judged yet.
+// view is what etcd holds now, that of each cluster, and the changes that were not judged yet.
+// Namespaces of the same name in both clusters are never deleted here.
 type view struct {
 	mu          sync.Mutex
 	changes     []judge.Change

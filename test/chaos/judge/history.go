@@ -11,7 +11,7 @@ import (
 
 // History is what happened since the last one that was judged.
 type History struct {
-	// Changes of objects, in etcd's order.
+	// Changes of objects, in etcd's order; in that in which they were seen where there are two.
 	Changes []Change
 	// VMs are those that changed, as they are now, the ones that are gone included.
 	VMs []*backendv1alpha1.VM

@@ -17,6 +17,9 @@ type Options struct {
 	Window time.Duration
 	// ControlPlane lets the API server and etcd be disturbed, too.
 	ControlPlane bool
+	// Workload says that Nodes are in a cluster of their own. Its API server and etcd are disturbed
+	// as those of the Machines are.
+	Workload bool
 	// Strays lets VMs be left without a Machine.
 	Strays bool
 	// Team lets a team come and go: a namespace with machines and credentials of its own.
@@ -179,6 +182,14 @@ func (d *draw) disturbances() []choice {
 		choices = append(choices,
 			choice{8, on(Kill, APIServer, instant, moment)}, choice{8, on(Kill, Etcd, instant, moment)},
 			choice{4, on(Stop, APIServer, moment, 2*time.Second)}, choice{4, on(Stop, Etcd, moment, 2*time.Second)})
+	}
+	if d.options.Workload {
+		choices = append(choices, choice{6, on(Cut, WorkloadAPIServer, instant, while)}, choice{3, on(Stall, WorkloadAPIServer, moment, while)})
+	}
+	if d.options.Workload && d.options.ControlPlane {
+		choices = append(choices,
+			choice{8, on(Kill, WorkloadAPIServer, instant, moment)}, choice{8, on(Kill, WorkloadEtcd, instant, moment)},
+			choice{4, on(Stop, WorkloadAPIServer, moment, 2*time.Second)}, choice{4, on(Stop, WorkloadEtcd, moment, 2*time.Second)})
 	}
 	if d.options.Outages {
 		choices = append(choices, choice{6, func() Step {

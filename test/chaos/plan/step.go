@@ -101,8 +101,8 @@ const (
 	// run, by name.
 	Change Verb = "change VM"
 	// Outage runs pods on the machines of the deployment Target and deletes some of the machines.
-	// While they are drained, it takes the API server away for Lasts. It is left alone where no
-	// machine has a Node.
+	// While they are drained, it takes the API server of the Nodes away for Lasts. It is left alone
+	// where no machine has a Node.
 	Outage Verb = "take the API server away while draining"
 	// Sicken has the Node of one of the machines of the deployment Target, as Mark chooses, report
 	// for Lasts that it is not Ready, as a kubelet whose container runtime hangs.
@@ -137,4 +137,7 @@ const (
 	Driver    = "driver"
 	APIServer = "kube-apiserver"
 	Etcd      = "etcd"
+	// Those of the cluster of the Nodes, where that is another one.
+	WorkloadAPIServer = "workload/kube-apiserver"
+	WorkloadEtcd      = "workload/etcd"
 )

@@ -55,12 +55,16 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.DeployDir, "deploy", "deploy", "the repository's deploy folder")
 	flag.StringVar(&o.Dir, "dir", "", "where to write, a short path; empty: a new folder, removed if all is well")
 	cloud := flag.String("cloud", clouds.All()[0].Name(), "the test cloud: fake or openstack")
+	layout := flag.String("layout", string(stack.OneCluster), "where the Nodes are: one-cluster or two-clusters")
 	upstream := flag.String("upstream", "", "with -cloud openstack: a file that names real services to run it on, as environment.json of make openstack-up")
 	bug := flag.String("planted", "", "plant this bug into the manager, and see whether it is found; all: each in turn")
 	flag.Parse()
 	var known bool
 	if o.Cloud, known = clouds.Find(*cloud); !known {
 		return fmt.Errorf("no cloud is called %q", *cloud)
+	}
+	if o.Layout = stack.Layout(*layout); o.Layout != stack.OneCluster && o.Layout != stack.TwoClusters {
+		return fmt.Errorf("-layout %s: choose %s or %s", *layout, stack.OneCluster, stack.TwoClusters)
 	}
 	if *upstream != "" {
 		if o.Cloud.Name() != stack.OpenStack().Name() {
