@@ -122,8 +122,8 @@ func (c *Cluster) Stop() error {
 }
 
 // Process returns a component, by the names Etcd, APIServer, ControllerManager, Scheduler and Kwok,
-// or nil. There are no Scheduler and Kwok with Options.WithoutNodes. Started again after a Kill, it has the same address and the same data;
-// [Cluster.WaitReady] says when it is of use.
+// or nil. There are no Scheduler and Kwok with Options.WithoutNodes. Started again after a Kill, it
+// has the same address and the same data; [Cluster.WaitReady] says when it is of use.
 func (c *Cluster) Process(name string) *supervisor.Process { return c.supervisor.Process(name) }
 
 // Launch runs another program of the cluster's owner under the same supervision: it ends with the

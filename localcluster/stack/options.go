@@ -52,8 +52,8 @@ type Options struct {
 	// Fsync makes etcd write to the disk what it acknowledges.
 	Fsync bool
 	// Detour, if set, is told each address at which the manager would reach something else, and
-	// returns the one that the manager is given instead: of localcluster.APIServer and, in a cluster
-	// of its own, of WorkloadAPIServer, as host:port, and of Driver, as unix:///path.
+	// returns the one that the manager is given instead: of localcluster.APIServer and, if Layout
+	// is TwoClusters, WorkloadAPIServer, as host:port, and of Driver, as unix:///path.
 	Detour func(to, address string) (string, error)
 	// Ended, if set, is told of each process that ended by itself, before the stack does about it
 	// what it does. The processes of a workload cluster have names of their own: see [InWorkload].

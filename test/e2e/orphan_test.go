@@ -117,7 +117,7 @@ spec:
 func (u *user) clusterUID() string {
 	u.t.Helper()
 	var system corev1.Namespace
-	if err := u.client.Get(u.t.Context(), client.ObjectKey{Name: "kube-system"}, &system); err != nil {
+	if err := u.workload.Get(u.t.Context(), client.ObjectKey{Name: "kube-system"}, &system); err != nil {
 		u.t.Fatal(err)
 	}
 	return string(system.UID)

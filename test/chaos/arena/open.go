@@ -145,7 +145,8 @@ func (a *arena) prepare(ctx context.Context) error {
 		}
 	}
 	system := &corev1.Namespace{}
-	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+	// It is the Nodes' cluster whose uid marks what is in the cloud.
+	if err := workload.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return fmt.Errorf("read the cluster's uid: %w", err)
 	}
 	info, err := a.stack.Backend().GetBackendInfo(ctx, &backendv1alpha1.GetBackendInfoRequest{}, grpc.WaitForReady(true))
