@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/attacher"
 )
 
 // storing renders a StatefulSet whose pods have a volume each, and a Deployment of a pod with one
@@ -71,7 +72,7 @@ func TestLIFE9_VMWaitsForItsVolumes(t *testing.T) {
 	u.apply(deployment("stored", 2, within("1h")))
 	u.rolledOut("stored")
 	u.awaitRunning(2)
-	detached := u.judgeVolumes(volumes.told(), uids, agent)
+	detached := u.judgeVolumes(volumes.Story(), uids, agent)
 	if detached < 2 {
 		t.Errorf("%d volumes were detached before their VMs went, want at least those of two pods", detached)
 	}
@@ -80,7 +81,7 @@ func TestLIFE9_VMWaitsForItsVolumes(t *testing.T) {
 	}
 
 	node := volumes.awaitAttached(web0, web1)[web0]
-	volumes.stick(web0)
+	volumes.Stick(web0)
 	m := u.machineOf(node)
 	u.apply(deployment("stored", 2, within(limit.String())))
 	u.kubectl("wait", "machine/"+m.Name, "--for=jsonpath={.spec.nodeVolumeDetachTimeout}="+limit.String(), "--timeout=30s")
@@ -89,10 +90,10 @@ func TestLIFE9_VMWaitsForItsVolumes(t *testing.T) {
 	if took := u.vmDeletes()[*m.Spec.MachineUID].Sub(began); took < limit {
 		t.Errorf("the VM went %s after the deletion, its volumes had %s", took, limit)
 	}
-	u.awaitMachineEvent(clusterv1alpha1.ReasonVolumeDetachTimedOut, web0+": "+detachFailure)
+	u.awaitMachineEvent(clusterv1alpha1.ReasonVolumeDetachTimedOut, web0+": "+attacher.DetachFailure)
 	for _, want := range []string{clusterv1alpha1.ReasonWaitingForVolumes, clusterv1alpha1.ReasonVolumeDetachTimedOut} {
 		if reasons := said(); !slices.ContainsFunc(reasons, func(r string) bool {
-			return strings.HasPrefix(r, want) && strings.Contains(r, web0+": "+detachFailure)
+			return strings.HasPrefix(r, want) && strings.Contains(r, web0+": "+attacher.DetachFailure)
 		}) {
 			t.Errorf("no %s that names %s and why among %q", want, web0, reasons)
 		}
@@ -114,19 +115,19 @@ func (u *user) uidsByNode() map[string]string {
 // judgeVolumes fails the test for each volume that was attached to the Node of one of these
 // machines when its VM was deleted, unless it is the one that stays: that must have been attached.
 // It returns how many had been detached.
-func (u *user) judgeVolumes(story []attachment, uids map[string]string, staying string) (detached int) {
+func (u *user) judgeVolumes(story []attacher.Attachment, uids map[string]string, staying string) (detached int) {
 	u.t.Helper()
 	deletes := u.vmDeletes()
 	for _, a := range story {
-		deleted, is := deletes[uids[a.node]]
-		isAttached := a.detached.IsZero() || is && a.detached.After(deleted)
+		deleted, is := deletes[uids[a.Node]]
+		isAttached := a.Detached.IsZero() || is && a.Detached.After(deleted)
 		switch {
 		case !is:
-		case a.volume == staying && !isAttached:
-			u.t.Errorf("the VM of %s went at %s, after %s, which stays, was detached at %s", a.node, deleted, a.volume, a.detached)
-		case a.volume == staying:
+		case a.Volume == staying && !isAttached:
+			u.t.Errorf("the VM of %s went at %s, after %s, which stays, was detached at %s", a.Node, deleted, a.Volume, a.Detached)
+		case a.Volume == staying:
 		case isAttached:
-			u.t.Errorf("the VM of %s was deleted at %s, %s was detached at %v", a.node, deleted, a.volume, a.detached)
+			u.t.Errorf("the VM of %s was deleted at %s, %s was detached at %v", a.Node, deleted, a.Volume, a.Detached)
 		default:
 			detached++
 		}
