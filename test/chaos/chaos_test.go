@@ -28,7 +28,7 @@ func TestSAFE5_ShortCampaign(t *testing.T) {
 		Cloud: clouds.Fake(), BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 20,
 		Plan: plan.Options{
 			Window: time.Second, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true,
-			Hooks: true, Sickness: true,
+			Hooks: true, Sickness: true, Volumes: true,
 		},
 		Out: t.Output(),
 	})

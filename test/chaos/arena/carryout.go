@@ -58,6 +58,8 @@ func (a *arena) do(ctx context.Context, s plan.Step) error {
 		return a.users.holdDeletion(ctx, s)
 	case plan.Sicken:
 		return a.users.sicken(ctx, s)
+	case plan.Attach:
+		return a.drainVolumes(ctx, s)
 	case plan.Claim:
 		return a.users.claimVM(ctx, s)
 	case plan.ApplyTeam, plan.DeleteNamespace, plan.DeleteManifest, plan.DeleteSecret, plan.DeleteBinding:

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/attacher"
 	"github.com/millwright-dev/millwright/test/audit"
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
 	"github.com/millwright-dev/millwright/test/chaos/judge"
@@ -41,6 +43,7 @@ type arena struct {
 	users     *users
 	team      *team
 	pods      *pods
+	volumes   *attacher.Attacher
 	judge     *judge.Judge
 	view      *view
 	record    *record
@@ -66,7 +69,7 @@ func (o Options) managerArgs() []string {
 		long time.Duration
 	}{
 		{"--deadline-status", 2 * time.Second}, {"--deadline-mutation", 3 * time.Second}, {"--deadline-list-page", 3 * time.Second},
-		{"--node-startup-timeout", 8 * time.Second}, {"--drain-timeout", drainTimeout},
+		{"--node-startup-timeout", 8 * time.Second}, {"--drain-timeout", drainTimeout}, {"--node-volume-detach-timeout", detachTimeout},
 	} {
 		args = append(args, limit.flag+"="+o.patiently(limit.long).String())
 	}
@@ -139,6 +142,7 @@ func (a *arena) prepare(ctx context.Context) error {
 	}
 	a.users = &users{options: a.options, client: c, workload: workload, view: a.view, record: a.record}
 	a.team, a.pods = &team{users: a.users, environment: a.stack.CloudEnvironment()}, &pods{users: a.users}
+	a.volumes = attacher.New(workload, applications)
 	for name, there := range map[string]client.Client{namespace: c, applications: workload} {
 		if err := there.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("make the users' namespaces: %w", err)
@@ -180,7 +184,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 	config.Timeout = requestTimeout
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, clusterv1alpha1.AddToScheme,
+		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, clusterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -210,7 +214,7 @@ func (a *arena) newJudge(ctx context.Context, foreign []*backendv1alpha1.VM) (*j
 	return judge.New(judge.Options{
 		Core: stack.ManagerUser, ClusterUID: a.cloud.clusterUID, ForeignNodes: []string{foreignNode}, ForeignVMs: ids, Foreign: all,
 		Resources: a.options.Cloud.Resources, Patience: a.options.patiently(patience), StrayAge: strayAge,
-		DrainTimeout: a.options.patiently(drainTimeout), UnhealthyAfter: unhealthyAfter,
+		DrainTimeout: a.options.patiently(drainTimeout), DetachTimeout: a.options.patiently(detachTimeout), UnhealthyAfter: unhealthyAfter,
 	}), nil
 }
 
@@ -236,6 +240,8 @@ func (a *arena) watch(ctx context.Context) error {
 	if a.options.Plan.Workload {
 		a.follow.Go(func() { askAPIServer(ctx, plan.WorkloadAPIServer, a.users.workload, a.record) })
 	}
+	// While the API server is away, it tries again.
+	a.follow.Go(func() { a.volumes.Run(ctx, func(error) {}) })
 	for _, log := range logs {
 		a.follow.Go(func() {
 			if err := log.Follow(ctx); err != nil {

@@ -117,6 +117,7 @@ func giveShape(d *clusterv1alpha1.MachineDeployment, cloud clouds.Cloud, name st
 	}
 	d.Spec.Template.Labels = labels
 	d.Spec.Template.Spec.Versions.Kubelet = template.Kubelet
+	d.Spec.Template.Spec.NodeVolumeDetachTimeout = detachTimeoutOf(name)
 	d.Spec.Template.Spec.ProviderSpec.Value = clusterv1alpha1.ProviderSpecValue{
 		CloudProvider:     cloud.Name(),
 		CloudProviderSpec: runtime.RawExtension{Raw: []byte(template.Spec)},

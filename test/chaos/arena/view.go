@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,7 @@ type view struct {
 	nodes       map[string]*corev1.Node
 	pods        map[types.UID]*corev1.Pod
 	namespaces  map[string]*corev1.Namespace
+	attachments map[string]*storagev1.VolumeAttachment
 }
 
 func newView() *view {
@@ -33,6 +35,7 @@ func newView() *view {
 		deployments: map[types.UID]*clusterv1alpha1.MachineDeployment{}, sets: map[types.UID]*clusterv1alpha1.MachineSet{},
 		machines: map[types.UID]*clusterv1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
 		pods: map[types.UID]*corev1.Pod{}, namespaces: map[string]*corev1.Namespace{},
+		attachments: map[string]*storagev1.VolumeAttachment{},
 	}
 }
 
@@ -54,6 +57,8 @@ func (v *view) see(c etcdlog.Change) {
 		put(v.pods, o.UID, o, c.Gone)
 	case *corev1.Namespace:
 		put(v.namespaces, o.Name, o, c.Gone)
+	case *storagev1.VolumeAttachment:
+		put(v.attachments, o.Name, o, c.Gone)
 	}
 }
 
@@ -87,9 +92,13 @@ func (v *view) machinesOf(name string) []*clusterv1alpha1.Machine {
 	return found
 }
 
-// withNodes are the Machines of a deployment that have a Node and are to stay, by name.
-func (v *view) withNodes(deployment string) []*clusterv1alpha1.Machine {
-	machines := slices.DeleteFunc(v.machinesOf(deployment), func(m *clusterv1alpha1.Machine) bool {
+// withNodes are the Machines of deployments that have a Node and are to stay, by name.
+func (v *view) withNodes(deployments ...string) []*clusterv1alpha1.Machine {
+	var machines []*clusterv1alpha1.Machine
+	for _, name := range deployments {
+		machines = append(machines, v.machinesOf(name)...)
+	}
+	machines = slices.DeleteFunc(machines, func(m *clusterv1alpha1.Machine) bool {
 		return m.Status.NodeRef == nil || !m.DeletionTimestamp.IsZero()
 	})
 	slices.SortFunc(machines, byName)
@@ -134,6 +143,19 @@ func (v *view) countPods(application string, so func(*corev1.Pod) bool) int {
 	n := 0
 	for _, p := range v.pods {
 		if p.Namespace == applications && p.Labels["app"] == application && so(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// countAttachments counts the volumes that are attached to a Node.
+func (v *view) countAttachments(node string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := 0
+	for _, a := range v.attachments {
+		if a.Spec.NodeName == node {
 			n++
 		}
 	}

@@ -20,7 +20,9 @@ var ours = map[string]func() client.Object{
 
 // builtIn are kinds of Kubernetes' own that are read, too; etcd calls Nodes minions. Of
 // Secrets they are bootstrap tokens.
-var builtIn = []string{"events/", "minions/", "namespaces/", "pods/", "secrets/kube-system/bootstrap-token-"}
+var builtIn = []string{
+	"events/", "minions/", "namespaces/", "persistentvolumeclaims/", "pods/", "secrets/kube-system/bootstrap-token-", "volumeattachments/",
+}
 
 // decode returns the object behind a key, nil if it is of no kind that is read.
 func decode(key string, value []byte) (client.Object, error) {

@@ -112,4 +112,5 @@ const (
 	Pods         = "I10 pods"
 	Hooks        = "I11 hooks"
 	Health       = "I12 health checks"
+	Volumes      = "I13 volumes"
 )

@@ -181,7 +181,7 @@ func judged(h History) []string {
 	j := New(Options{
 		Core: manager, ClusterUID: cluster, ForeignNodes: []string{foreignOne}, ForeignVMs: []string{foreignVM},
 		Foreign: []string{foreignThing}, Resources: oneVM, StrayAge: strayAge, DrainTimeout: drainTimeout, Patience: 2 * time.Second,
-		UnhealthyAfter: unhealthyAfter,
+		UnhealthyAfter: unhealthyAfter, DetachTimeout: detachTimeout,
 	})
 	var broken []string
 	for _, v := range j.Judge(h) {

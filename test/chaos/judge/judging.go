@@ -6,6 +6,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -24,6 +25,9 @@ type Options struct {
 	StrayAge time.Duration
 	// DrainTimeout is how long a drain may take. Then the VM goes, whatever pods are left.
 	DrainTimeout time.Duration
+	// DetachTimeout is how long volumes of drained pods may be attached to the Node of a Machine that
+	// says nothing of that. Then the VM goes with them.
+	DetachTimeout time.Duration
 	// UnhealthyAfter is for how long a Node has to say that it is not Ready until its Machine is
 	// replaced for a health check.
 	UnhealthyAfter time.Duration
@@ -41,6 +45,7 @@ type Judge struct {
 	byName     map[string]*machine
 	stories    stories
 	pods       map[types.UID]*pod
+	volumes    volumes
 	tokens     tokens
 	acts       acts
 	violations []Violation
@@ -50,7 +55,7 @@ type Judge struct {
 func New(o Options) *Judge {
 	return &Judge{
 		options: o, world: newWorld(), vms: map[string]*vm{}, machines: map[string]*machine{}, byName: map[string]*machine{},
-		stories: stories{byUID: map[string]*story{}}, pods: map[types.UID]*pod{}, tokens: tokens{},
+		stories: stories{byUID: map[string]*story{}}, pods: map[types.UID]*pod{}, tokens: tokens{}, volumes: newVolumes(),
 	}
 }
 
@@ -63,7 +68,11 @@ func (j *Judge) Judge(h History) []Violation {
 	}
 	j.judgeVMs(h)
 	j.judgeForeign(h)
-	j.judgePods(h)
+	j.judgeEvictions(h)
+	for _, d := range j.firstDeletes(h) {
+		j.judgePods(d)
+		j.judgeVolumes(d)
+	}
 	j.judgeHooks(h)
 	j.judgeStories(h)
 	j.judgeProcesses(h)
@@ -80,8 +89,8 @@ func (j *Judge) Judge(h History) []Violation {
 
 // Summary says how much was judged, for people.
 func (j *Judge) Summary() string {
-	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager, or refused)",
-		len(j.machines), len(j.vms), j.stories.explained, j.stories.unexplained)
+	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager, or refused), %d volumes detached before their VMs went",
+		len(j.machines), len(j.vms), j.stories.explained, j.stories.unexplained, j.volumes.detached)
 }
 
 func (j *Judge) violate(promise string, at time.Time, format string, args ...any) {
@@ -108,6 +117,10 @@ func (j *Judge) change(c Change) {
 		j.tokens.change(o, c)
 	case *corev1.Pod:
 		j.pod(o, c)
+	case *corev1.PersistentVolumeClaim:
+		j.volumes.bound[keyOf(o)] = o.Spec.VolumeName
+	case *storagev1.VolumeAttachment:
+		j.volumes.attachment(o, c)
 	}
 }
 

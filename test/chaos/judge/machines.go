@@ -24,6 +24,8 @@ type machine struct {
 	node string
 	// emptied: its VM's deletion was asked for, and what was on the Node then was judged.
 	emptied bool
+	// detachTimedOut is when it was written that volumes are no longer waited for; zero before.
+	detachTimedOut time.Time
 	// unready is when it was last Ready before it stopped to be so, and since is since when it had
 	// been.
 	unready, since time.Time
@@ -45,6 +47,7 @@ func (j *Judge) machine(o *clusterv1alpha1.Machine, c Change) {
 	}
 	begins := !o.DeletionTimestamp.IsZero() && m.deleted.IsZero()
 	m.hook.note(o, c, begins)
+	m.noteVolumes(o, c)
 	j.judgeHealth(m, o, c.At)
 	if begins {
 		m.deleted = c.At

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // pod is a pod of a Node over its life.
@@ -14,6 +14,10 @@ type pod struct {
 	name, node string
 	// bound is when it was first seen on its Node.
 	bound time.Time
+	// claims are those of its volumes. stays: a label has drains leave it alone; nothing else that
+	// they leave alone is run.
+	claims []string
+	stays  bool
 	// evicted: core evicted it. terminating: it was told to end, and has until the instant grace
 	// for that.
 	evicted, terminating bool
@@ -29,7 +33,7 @@ func (j *Judge) pod(o *corev1.Pod, c Change) {
 	}
 	p := j.pods[o.UID]
 	if p == nil {
-		p = &pod{name: keyOf(o), node: o.Spec.NodeName, bound: c.At}
+		p = &pod{name: keyOf(o), node: o.Spec.NodeName, bound: c.At, claims: claimsOf(o), stays: o.Labels[clusterv1alpha1.DrainLabel] == clusterv1alpha1.DrainSkip}
 		j.pods[o.UID] = p
 	}
 	if !o.DeletionTimestamp.IsZero() {
@@ -65,13 +69,21 @@ func (j *Judge) judgeEvictions(h History) {
 	}
 }
 
-// judgePods: no VM is deleted under pods that have neither ended nor had their time to.
-func (j *Judge) judgePods(h History) {
-	j.judgeEvictions(h)
+// deletion is the first time that the deletion of a Machine's VM was asked for.
+type deletion struct {
+	*machine
+
+	vm string
+	at time.Time
+}
+
+// firstDeletes are those of a history.
+func (j *Judge) firstDeletes(h History) []deletion {
 	byUID := map[string]*machine{}
 	for _, m := range j.machines {
 		byUID[uidOf(m.Machine)] = m
 	}
+	var found []deletion
 	for _, call := range h.Calls {
 		v := j.vms[call.GetResourceId()]
 		if v == nil || !strings.HasPrefix(call.GetOperation(), "Delete") {
@@ -82,43 +94,52 @@ func (j *Judge) judgePods(h History) {
 			continue
 		}
 		m.emptied = true
-		if at := call.GetReceiveTime().AsTime(); !j.mayLosePods(m, v.VM, at) {
-			j.judgeEmpty(m, at)
-		}
+		found = append(found, deletion{m, v.GetId(), call.GetReceiveTime().AsTime()})
+	}
+	return found
+}
+
+// begun is when the deletion of the Machine began; when its VM's did, where that was to stay.
+func (d deletion) begun() time.Time {
+	if d.deleted.IsZero() || d.deleted.After(d.at) {
+		return d.at
+	}
+	return d.deleted
+}
+
+// judgePods: no VM is deleted under pods that have neither ended nor had their time to, unless the
+// time for the drain is over.
+func (j *Judge) judgePods(d deletion) {
+	isTimedOut := !d.deleted.IsZero() && !d.at.Before(d.DeletionTimestamp.Add(j.options.DrainTimeout))
+	if !j.isOutOfReach(d) && !isTimedOut {
+		j.judgeEmpty(d)
 	}
 }
 
-// mayLosePods says whether a Machine's VM may be deleted whatever pods are on it: it did not run or
-// has no Node any more, by somebody else's doing, or the time for the drain is over.
-func (j *Judge) mayLosePods(m *machine, v *backendv1alpha1.VM, at time.Time) bool {
-	if m.node == "" || m.deleted.IsZero() {
-		return m.node == ""
+// isOutOfReach says whether a Machine's VM may be deleted whatever is on it: it did not run or has
+// no Node any more, by somebody else's doing.
+func (j *Judge) isOutOfReach(d deletion) bool {
+	if d.node == "" || d.deleted.IsZero() {
+		return d.node == ""
 	}
-	if gone, is := j.world.nodesGone[m.node]; is && gone.Before(at) {
+	if gone, is := j.world.nodesGone[d.node]; is && gone.Before(d.at) {
 		return true
 	}
-	if j.acts.hasChanged(v.GetId(), at) {
-		return true
-	}
-	return !at.Before(m.DeletionTimestamp.Add(j.options.DrainTimeout))
+	return j.acts.hasChanged(d.vm, d.at)
 }
 
 // judgeEmpty: the pods that were on the Node when its Machine's deletion began have ended, or had
-// their time.
-func (j *Judge) judgeEmpty(m *machine, at time.Time) {
-	begun := at
-	if !m.deleted.IsZero() {
-		begun = m.deleted
-	}
+// their time. Those that stay go with it.
+func (j *Judge) judgeEmpty(d deletion) {
 	for _, p := range j.pods {
-		there := p.node == m.node && p.bound.Before(begun) && (p.ended.IsZero() || p.ended.After(at.Add(j.options.Patience)))
-		if !there || p.terminating && !p.grace.After(at) {
+		there := p.node == d.node && p.bound.Before(d.begun()) && (p.ended.IsZero() || p.ended.After(d.at.Add(j.options.Patience)))
+		if !there || p.stays || p.terminating && !p.grace.After(d.at) {
 			continue
 		}
 		what := "it was not told to end"
 		if p.terminating {
 			what = "it had until " + p.grace.UTC().Format("15:04:05") + " to end"
 		}
-		j.violate(Pods, at, "the VM of %s was deleted under pod %s: %s", keyOf(m.Machine), p.name, what)
+		j.violate(Pods, d.at, "the VM of %s was deleted under pod %s: %s", keyOf(d.Machine), p.name, what)
 	}
 }

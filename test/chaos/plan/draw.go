@@ -31,6 +31,8 @@ type Options struct {
 	Outages bool
 	// Hooks lets deletions be held by annotations, Sickness Nodes report that they are not Ready.
 	Hooks, Sickness bool
+	// Volumes lets volumes be attached to machines that are to be drained.
+	Volumes bool
 	// Operations are the cloud's that faults are about, each as often as it shall be drawn; "" is
 	// all of them, and so are none.
 	Operations []string
@@ -123,6 +125,11 @@ func (d *draw) operations() []choice {
 	if d.options.Team {
 		choices = append(choices, d.teamOperations()...)
 	}
+	if d.options.Volumes {
+		choices = append(choices, choice{12, func() Step {
+			return Step{Do: Attach, Number: d.dice.IntN(3 * mostReplicas), Lasts: d.detachTime()}
+		}})
+	}
 	if d.options.Hooks {
 		choices = append(choices, choice{12, func() Step {
 			s := machine(Hook)()
@@ -131,6 +138,15 @@ func (d *draw) operations() []choice {
 		}})
 	}
 	return choices
+}
+
+// detachTime is how long a volume takes to be detached. It is longer than a drain without it takes,
+// and than the judge grants. One of three times it is longer than some machines wait.
+func (d *draw) detachTime() time.Duration {
+	if d.dice.IntN(3) == 0 {
+		return d.between(12*time.Second, 20*time.Second)
+	}
+	return d.between(4*time.Second, 8*time.Second)
 }
 
 // mostTeamReplicas keeps the team small: its namespace has to be empty soon.

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/clouds"
 )
 
-var everything = Options{Window: 2500 * time.Millisecond, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true, Hooks: true, Sickness: true, Operations: clouds.Fake().Operations}
+var everything = Options{Window: 2500 * time.Millisecond, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true, Hooks: true, Sickness: true, Volumes: true, Operations: clouds.Fake().Operations}
 
 // A plan follows from the seed and the number alone: that is what makes a failing round replayable.
 func TestAPlanIsItsSeedAndNumber(t *testing.T) {
@@ -108,7 +108,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 			want = append(want, "error "+name)
 		}
 	}
-	want = append(want, "make a machine with a foreign providerID ", "limit ", "leave a stray VM ", "change VM_CHANGE_DELETE", "change VM_CHANGE_STOP", "change VM_CHANGE_FAIL")
+	want = append(want, "attach volumes to a machine and delete it ", "make a machine with a foreign providerID ", "limit ", "leave a stray VM ", "change VM_CHANGE_DELETE", "change VM_CHANGE_STOP", "change VM_CHANGE_FAIL")
 	for _, what := range want {
 		if drawn[what] == 0 {
 			t.Errorf("nothing ever draws %q", what)
@@ -120,7 +120,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 	for number := range 1000 {
 		for _, s := range Draw(1, number, Options{Window: time.Second}).Steps {
 			if (s.Do == Kill || s.Do == Stop) && (s.Target == APIServer || s.Target == Etcd) ||
-				s.Do == Stray || s.Do == Outage || s.Do == Hook || s.Do == Sicken || s.Target == Team {
+				s.Do == Stray || s.Do == Outage || s.Do == Hook || s.Do == Sicken || s.Do == Attach || s.Target == Team {
 				t.Fatalf("round %d: %s", number, s)
 			}
 		}

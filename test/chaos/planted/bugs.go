@@ -99,6 +99,12 @@ var bugs = []Bug{
 		New: `	if s.Machine.PreTerminateHooks == "" || s.Machine.UID != "" {`,
 	},
 	{
+		Name: "volumes-ignored", What: "a VM is deleted though volumes of drained pods are attached to its Node",
+		Breaks: []string{judge.Volumes}, File: "core/lifecycle/volumes.go",
+		Old: `	case isDetachMoot(s, d):`,
+		New: `	case isDetachMoot(s, d) || s.Machine.UID != "":`,
+	},
+	{
 		Name: "unhealthy-at-once", What: "a health check does not wait for the timeout of a condition",
 		Breaks: []string{judge.Health}, File: "core/healthcheck/examine.go",
 		Old: `		left, isBlind := y.timeout-s.remember(next, m.UID, y), `,

@@ -48,6 +48,7 @@ func run(ctx context.Context) error {
 	flag.BoolVar(&o.Plan.Claims, "claims", true, "make Machines by hand that name somebody else's VM")
 	flag.BoolVar(&o.Plan.Hooks, "hooks", true, "hold deletions by annotations")
 	flag.BoolVar(&o.Plan.Sickness, "sickness", true, "have Nodes report that they are not Ready")
+	flag.BoolVar(&o.Plan.Volumes, "volumes", true, "attach volumes to machines that are to be drained")
 	flag.BoolVar(&o.Plan.Outages, "outages", true, "take the API server away for so long that Nodes count as lost, while machines are drained")
 	flag.IntVar(&o.Slowness, "slow", 1, "how many times longer things may take, on a machine that has other things to do")
 	flag.StringVar(&o.BinDir, "bin", "bin", "where the control plane's executables are")

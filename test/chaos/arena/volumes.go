@@ -1,0 +1,92 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/attacher"
+	"github.com/millwright-dev/millwright/test/chaos/plan"
+)
+
+// detachTimeout is how long machines wait for volumes where their deployment says nothing of that:
+// longer than any volume takes here. shortDetachTimeout is shorter than some take.
+const (
+	detachTimeout      = time.Minute
+	shortDetachTimeout = 8 * time.Second
+)
+
+// detachTimeoutOf is what a deployment says of that: one has little patience, one waits for ever,
+// and others say nothing.
+func detachTimeoutOf(deployment string) *metav1.Duration {
+	switch deployment {
+	case plan.Deployments()[0]:
+		return &metav1.Duration{Duration: shortDetachTimeout}
+	case plan.Deployments()[1]:
+		return &metav1.Duration{}
+	}
+	return nil
+}
+
+// drainVolumes runs pods with volumes on a machine, and deletes it once they are attached for so
+// long that its manager has seen that.
+func (a *arena) drainVolumes(ctx context.Context, s plan.Step) error {
+	machines := a.view.withNodes(append(plan.Deployments(), plan.Team)...)
+	if len(machines) == 0 {
+		return nil
+	}
+	m := machines[s.Number%len(machines)]
+	node := m.Status.NodeRef.Name
+	pods := []*corev1.Pod{podWithVolume(m, node, ""), podWithVolume(m, node, clusterv1alpha1.DrainSkip)}
+	for _, pod := range pods {
+		claim := claimOf(pod)
+		a.volumes.Slow(claim.Spec.VolumeName, s.Lasts)
+		for _, o := range []client.Object{claim, pod} {
+			if err := a.users.ensure(ctx, o); err != nil && !errors.Is(err, errLeaving) {
+				return fmt.Errorf("run a pod with a volume: %w", err)
+			}
+		}
+	}
+	if err := a.await(ctx, func() bool { return a.view.countAttachments(node) >= len(pods) }); err != nil {
+		return err
+	}
+	if err := wait(ctx, a.options.patiently(patience)); err != nil {
+		return err
+	}
+	return a.users.deleteMachine(ctx, &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}})
+}
+
+// podWithVolume is a pod on the Node of a Machine. Its label says what a drain does with it.
+func podWithVolume(m *clusterv1alpha1.Machine, node, drain string) *corev1.Pod {
+	name := m.Namespace + "-" + m.Name
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: name}}
+	if drain != "" {
+		name += "-" + drain
+		pod.Name, pod.Labels = name, map[string]string{clusterv1alpha1.DrainLabel: drain}
+	}
+	pod.Spec = corev1.PodSpec{
+		NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
+		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}}},
+	}
+	return pod
+}
+
+// claimOf is the claim of a pod with a volume, bound to it. Nobody but core reads it.
+func claimOf(pod *corev1.Pod) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: attacher.VolumeOf(pod.Namespace, pod.Name),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
