@@ -12,8 +12,11 @@ import (
 )
 
 // carryOut does all that the plan says, each step at its time, and returns when the last of them is
-// over.
+// over. Volumes that it needs are attached before.
 func (a *arena) carryOut(ctx context.Context, p plan.Round) error {
+	if err := a.attachVolumes(ctx, p); err != nil {
+		return err
+	}
 	began := time.Now()
 	errs := make([]error, len(p.Steps))
 	var all sync.WaitGroup
@@ -58,8 +61,8 @@ func (a *arena) do(ctx context.Context, s plan.Step) error {
 		return a.users.holdDeletion(ctx, s)
 	case plan.Sicken:
 		return a.users.sicken(ctx, s)
-	case plan.Attach:
-		return a.drainVolumes(ctx, s)
+	case plan.Detach:
+		return a.deleteWithVolumes(ctx, s)
 	case plan.Claim:
 		return a.users.claimVM(ctx, s)
 	case plan.ApplyTeam, plan.DeleteNamespace, plan.DeleteManifest, plan.DeleteSecret, plan.DeleteBinding:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,36 +36,67 @@ func detachTimeoutOf(deployment string) *metav1.Duration {
 	return nil
 }
 
-// drainVolumes runs pods with volumes on a machine, and deletes it once they are attached for so
-// long that its manager has seen that.
-func (a *arena) drainVolumes(ctx context.Context, s plan.Step) error {
-	machines := a.view.withNodes(append(plan.Deployments(), plan.Team)...)
+// attachVolumes runs pods with volumes on the machines that a round deletes for that, and waits until
+// these are attached for so long that the manager knows.
+func (a *arena) attachVolumes(ctx context.Context, p plan.Round) error {
+	machines, wanted := a.view.withNodes(append(plan.Deployments(), plan.Team)...), map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Do != plan.Detach || len(machines) == 0 {
+			continue
+		}
+		m := machines[s.Number%len(machines)]
+		if err := a.attachTo(ctx, m, s.Lasts); err != nil {
+			return fmt.Errorf("run pods with volumes: %w", err)
+		}
+		wanted[m.Status.NodeRef.Name] = true
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	err := a.await(ctx, func() bool {
+		for node := range wanted {
+			if a.view.countAttachments(node) < volumesPerMachine {
+				return false
+			}
+		}
+		return true
+	})
+	return errors.Join(err, wait(ctx, a.options.patiently(patience)+tickInterval))
+}
+
+// volumesPerMachine is how many volumes a machine has that has any.
+const volumesPerMachine = 2
+
+// attachTo runs pods on a machine, one of which a drain leaves alone. Their volumes take so long to
+// be detached.
+func (a *arena) attachTo(ctx context.Context, m *clusterv1alpha1.Machine, takes time.Duration) error {
+	for _, drain := range []string{"", clusterv1alpha1.DrainSkip} {
+		pod := podWithVolume(m, drain)
+		claim := claimOf(pod)
+		a.volumes.Slow(claim.Spec.VolumeName, takes)
+		for _, o := range []client.Object{claim, pod} {
+			if err := a.users.ensure(ctx, o); err != nil && !errors.Is(err, errLeaving) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deleteWithVolumes deletes a machine to which volumes are attached, if there is one.
+func (a *arena) deleteWithVolumes(ctx context.Context, s plan.Step) error {
+	machines := slices.DeleteFunc(a.view.withNodes(append(plan.Deployments(), plan.Team)...), func(m *clusterv1alpha1.Machine) bool {
+		return a.view.countAttachments(m.Status.NodeRef.Name) == 0
+	})
 	if len(machines) == 0 {
 		return nil
 	}
 	m := machines[s.Number%len(machines)]
-	node := m.Status.NodeRef.Name
-	pods := []*corev1.Pod{podWithVolume(m, node, ""), podWithVolume(m, node, clusterv1alpha1.DrainSkip)}
-	for _, pod := range pods {
-		claim := claimOf(pod)
-		a.volumes.Slow(claim.Spec.VolumeName, s.Lasts)
-		for _, o := range []client.Object{claim, pod} {
-			if err := a.users.ensure(ctx, o); err != nil && !errors.Is(err, errLeaving) {
-				return fmt.Errorf("run a pod with a volume: %w", err)
-			}
-		}
-	}
-	if err := a.await(ctx, func() bool { return a.view.countAttachments(node) >= len(pods) }); err != nil {
-		return err
-	}
-	if err := wait(ctx, a.options.patiently(patience)); err != nil {
-		return err
-	}
 	return a.users.deleteMachine(ctx, &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}})
 }
 
 // podWithVolume is a pod on the Node of a Machine. Its label says what a drain does with it.
-func podWithVolume(m *clusterv1alpha1.Machine, node, drain string) *corev1.Pod {
+func podWithVolume(m *clusterv1alpha1.Machine, drain string) *corev1.Pod {
 	name := m.Namespace + "-" + m.Name
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: name}}
 	if drain != "" {
@@ -72,7 +104,7 @@ func podWithVolume(m *clusterv1alpha1.Machine, node, drain string) *corev1.Pod {
 		pod.Name, pod.Labels = name, map[string]string{clusterv1alpha1.DrainLabel: drain}
 	}
 	pod.Spec = corev1.PodSpec{
-		NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
+		NodeName: m.Status.NodeRef.Name, Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
 		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 		}}},

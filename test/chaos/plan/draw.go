@@ -127,7 +127,7 @@ func (d *draw) operations() []choice {
 	}
 	if d.options.Volumes {
 		choices = append(choices, choice{12, func() Step {
-			return Step{Do: Attach, Number: d.dice.IntN(3 * mostReplicas), Lasts: d.detachTime()}
+			return Step{Do: Detach, Number: d.dice.IntN(3 * mostReplicas), Lasts: d.detachTime()}
 		}})
 	}
 	if d.options.Hooks {
@@ -140,8 +140,8 @@ func (d *draw) operations() []choice {
 	return choices
 }
 
-// detachTime is how long a volume takes to be detached. It is longer than a drain without it takes,
-// and than the judge grants. One of three times it is longer than some machines wait.
+// detachTime is how long a volume takes to be detached: longer than the rest of a drain takes, and
+// than the judge is patient. One of three times it is longer than some machines wait.
 func (d *draw) detachTime() time.Duration {
 	if d.dice.IntN(3) == 0 {
 		return d.between(12*time.Second, 20*time.Second)

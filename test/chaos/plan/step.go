@@ -78,10 +78,11 @@ const (
 	DeleteBinding Verb = "delete the RoleBinding of"
 )
 
-// Attach runs two pods with a volume each on a machine that has a Node. A drain leaves one of them
-// alone. Once the volumes are attached it deletes the machine by hand. A volume is detached Lasts
-// after its pod is gone. Number chooses the machine, modulo their number, of those that have Nodes.
-const Attach Verb = "attach volumes to a machine and delete it"
+// Detach deletes a machine by hand to which volumes are attached. They are those of two pods, of
+// which a drain leaves one alone, and are attached before the round begins: whoever drains the
+// machine has to know of them. A volume is detached Lasts after its pod is gone. Number chooses the
+// machine, modulo their number, of those that have Nodes.
+const Detach Verb = "delete a machine with volumes"
 
 // Claim makes a Machine by hand that names a VM which is not its own, by its providerID, and
 // deletes it after Lasts. Number chooses the VM, modulo their number: first those that are foreign,

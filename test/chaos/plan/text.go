@@ -39,7 +39,7 @@ func (s Step) String() string {
 		return fmt.Sprintf("change VM, the %d.: %s", s.Number, short(s.Change.String(), "VM_CHANGE_"))
 	case ApplyTeam:
 		return fmt.Sprintf("%s %s: %d replicas", s.Do, s.Target, s.Number)
-	case Attach:
+	case Detach:
 		return fmt.Sprintf("%s, the %d., detached after %dms", s.Do, s.Number, s.Lasts.Milliseconds())
 	case Claim:
 		return fmt.Sprintf("%s, the %d., for %dms", s.Do, s.Number, s.Lasts.Milliseconds())
