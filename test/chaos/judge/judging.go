@@ -89,8 +89,8 @@ func (j *Judge) Judge(h History) []Violation {
 
 // Summary says how much was judged, for people.
 func (j *Judge) Summary() string {
-	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager, or refused), %d volumes detached before their VMs went",
-		len(j.machines), len(j.vms), j.stories.explained, j.stories.unexplained, j.volumes.detached)
+	return fmt.Sprintf("%d Machines, %d VMs, %d stories explained (%d lost with a killed manager, or refused), %d volumes detached before their VMs went (%d timed out)",
+		len(j.machines), len(j.vms), j.stories.explained, j.stories.unexplained, j.volumes.detached, j.volumes.timedOut)
 }
 
 func (j *Judge) violate(promise string, at time.Time, format string, args ...any) {

@@ -19,8 +19,9 @@ type volumes struct {
 	attachments map[types.UID]*attachment
 	// bound are the volumes of claims, by the claims' keys.
 	bound map[string]string
-	// detached counts those that were detached when the VMs went that they had been attached to.
-	detached int
+	// detached counts those that were detached when the VMs went that they had been attached to,
+	// and timedOut those with which a VM went since the time for them was over.
+	detached, timedOut int
 }
 
 // attachment is one of a volume to a Node over its life.
@@ -73,20 +74,21 @@ func (m *machine) noteVolumes(o *clusterv1alpha1.Machine, c Change) {
 // too. Nor is a Node that does not answer: no round lasts until it counts as unreachable, unless
 // somebody has changed its VM.
 func (j *Judge) judgeVolumes(d deletion) {
-	if d.isForgotten() || j.isOutOfReach(d) || j.hasDetachTimedOut(d) {
+	if d.isForgotten() || j.isOutOfReach(d) {
 		return
 	}
-	known := j.acts.viewFrom(d.begun(), j.options.Patience)
+	known, isOver := j.acts.viewFrom(d.begun(), j.options.Patience), j.hasDetachTimedOut(d)
 	for _, a := range j.volumes.attachments {
 		if a.node != d.node || !a.made.Before(known) || j.isUsedByStaying(a, known) {
 			continue
 		}
+		isAttached := a.gone.IsZero() || j.acts.viewFrom(a.gone, j.options.Patience).After(d.at)
 		switch {
-		case !a.gone.IsZero() && !a.gone.After(d.at):
-			if a.gone.After(d.begun()) {
-				j.volumes.detached++
-			}
-		case a.gone.IsZero() || j.acts.viewFrom(a.gone, j.options.Patience).After(d.at):
+		case !isAttached && a.gone.After(d.begun()):
+			j.volumes.detached++
+		case isAttached && isOver:
+			j.volumes.timedOut++
+		case isAttached:
 			j.violate(Volumes, d.at, "the VM of %s was deleted while volume %s was attached to its Node %s", keyOf(d.Machine), a.volume, d.node)
 		}
 	}

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,16 +268,25 @@ func TestVolumesThatMayNotBeLost(t *testing.T) {
 	}, []string{Volumes})
 }
 
-// Volumes that are detached in time are counted: who reads a summary sees whether there were any.
-func TestDetachedVolumesAreCounted(t *testing.T) {
+// Volumes that were judged are counted: who reads a summary sees whether there were any.
+func TestJudgedVolumesAreCounted(t *testing.T) {
 	h := newHistory()
 	makeThree(h)
 	h.attach("a", "p")
 	h.drain("a", "p")
 	h.changeAttachment("a", "p", true)
 	h.deleteVM("a", time.Second)
-	j := New(Options{Core: manager, ClusterUID: cluster, Foreign: []string{foreignThing}, Resources: oneVM, Patience: 2 * time.Second})
-	if broken := j.Judge(h.end()); len(broken) > 0 || j.volumes.detached != 1 {
-		t.Errorf("it breaks %v, and %d volumes were detached", broken, j.volumes.detached)
+	h.attach("b", "q")
+	h.attach("b", "r")
+	h.drain("b", "q")
+	h.drain("b", "r")
+	h.timeOut("b", detachTimeout)
+	h.deleteVM("b", time.Second)
+	j := New(Options{
+		Core: manager, ClusterUID: cluster, Foreign: []string{foreignThing}, Resources: oneVM, Patience: 2 * time.Second, DetachTimeout: detachTimeout,
+	})
+	broken := j.Judge(h.end())
+	if summary := j.Summary(); len(broken) > 0 || !strings.HasSuffix(summary, "1 volumes detached before their VMs went (2 timed out)") {
+		t.Errorf("it breaks %v, and judged %s", broken, summary)
 	}
 }
