@@ -46,7 +46,7 @@ type users struct {
 // clientOf returns the client of the cluster that an object is in.
 func (u *users) clientOf(o client.Object) client.Client {
 	switch o.(type) {
-	case *corev1.Node, *corev1.Pod, *appsv1.Deployment, *policyv1.PodDisruptionBudget:
+	case *corev1.Node, *corev1.Pod, *corev1.PersistentVolumeClaim, *appsv1.Deployment, *policyv1.PodDisruptionBudget:
 		return u.workload
 	}
 	return u.client
