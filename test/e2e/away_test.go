@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type outage struct {
 	long time.Duration
 	// hung are processes that are stopped, so that connections to them hang; dead are killed.
 	hung, dead []string
+	// drain is the nodeDrainTimeout of what goes meanwhile; empty: as short as others.
+	drain string
 }
 
 // The issue asks for a minute. What is away with another is so for less: that is longer than each
@@ -45,7 +48,8 @@ func outages() []outage {
 	return []outage{
 		{name: "workload API server", long: aMinute, hung: []string{workload}},
 		{name: "management API server", long: aMinute, hung: []string{management}},
-		{name: "driver", long: aMinute, dead: []string{driver}},
+		// A drain needs no driver: its time goes on.
+		{name: "driver", long: aMinute, dead: []string{driver}, drain: "10m"},
 		{name: "both API servers", long: longEnough, hung: []string{management}, dead: []string{workload}},
 		{name: "workload API server and driver", long: longEnough, hung: []string{workload, driver}},
 		{name: "management API server and driver", long: longEnough, hung: []string{driver}, dead: []string{management}},
@@ -66,8 +70,20 @@ spec:
   - {type: Ready, status: Unknown, timeout: 30s}
 `
 
-// fleetTimeouts are those of its Machines.
-var fleetTimeouts = map[string]string{"spec": "\n      nodeStartupTimeout: 25s\n      nodeDrainTimeout: 25s"}
+// pool renders a MachineDeployment of the fleet.
+func pool(name string, size int, drain string) string {
+	spec := "\n      nodeStartupTimeout: 25s\n      nodeDrainTimeout: " + cmp.Or(drain, "25s")
+	return deployment(name, size, map[string]string{"spec": spec})
+}
+
+// waveOf renders the MachineDeployment of the nth wave.
+func waveOf(n int) string {
+	drain := ""
+	if n < len(outages()) {
+		drain = outages()[n].drain
+	}
+	return pool(wave(n), waveSize, drain)
+}
 
 // Each API server and the driver are away, alone and together, for longer than each timeout, while
 // 100 machines run, 20 are held in their drain and 20 are coming. Nothing is failed or replaced, no
@@ -76,8 +92,8 @@ func TestSAFE3_TwoClustersWhatIsAwayFalsifiesNothing(t *testing.T) {
 	u := newUserOf(t, startOutageStack(t))
 	story := &fleetStory{namespace: u.namespace, going: map[string]bool{}, pools: map[string]string{}, wrong: map[string]bool{}}
 	u.followEtcd(story.see)
-	u.apply(deployment(steady, staying, fleetTimeouts))
-	u.apply(deployment(wave(0), waveSize, fleetTimeouts))
+	u.apply(pool(steady, staying, ""))
+	u.apply(waveOf(0))
 	u.awaitRunning(staying + waveSize)
 	u.apply(checkedFleet)
 	u.awaitCheck("fleet", staying+waveSize, staying+waveSize, clusterv1alpha1.ReasonWithinLimits)
@@ -122,7 +138,7 @@ func startOutageStack(t *testing.T) *fixture {
 	return f
 }
 
-// wave names the pool that comes in the nth outage, and is drained in the one after it.
+// wave names the pool that is drained in the nth outage. It has come in the one before it.
 func wave(n int) string { return fmt.Sprintf("wave-%d", n) }
 
 // strike begins drains and creates, has the outage, and waits until all is as it should be again.
@@ -132,7 +148,7 @@ func (o outage) strike(u *user, story *fleetStory, n int) {
 	story.letGo(going)
 	u.kubectl("delete", "machinedeployment", going, "--wait=false")
 	u.awaitBlocked(waveSize)
-	u.apply(deployment(coming, waveSize, fleetTimeouts))
+	u.apply(waveOf(n + 1))
 	eventually(u.t, "VMs that are being made", func(context.Context) error {
 		if u.count(coming, clusterv1alpha1.MachinePhaseProvisioning) == 0 {
 			return errors.New("no machine is Provisioning")
