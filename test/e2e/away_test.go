@@ -130,11 +130,7 @@ func startOutageStack(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if f.end(0) != 0 {
-			t.Error("the stack did not end well")
-		}
-	})
+	t.Cleanup(func() { f.endWith(t) })
 	return f
 }
 

@@ -96,6 +96,17 @@ func (f *fixture) end(code int) int {
 	return 0
 }
 
+// endWith stops the stack of one test. What it has written is kept where the test has failed.
+func (f *fixture) endWith(t *testing.T) {
+	code := 0
+	if t.Failed() {
+		code = 1
+	}
+	if f.end(code) != code {
+		t.Error("the stack did not end well")
+	}
+}
+
 func startFixture() (*fixture, error) {
 	// Sockets lie in it: its path has to be short.
 	dir, err := os.MkdirTemp("", "mw-e2e-")

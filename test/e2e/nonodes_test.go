@@ -27,11 +27,7 @@ func newNoNodesUser(t *testing.T) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if f.end(0) != 0 {
-			t.Error("the stack did not end well")
-		}
-	})
+	t.Cleanup(func() { f.endWith(t) })
 	return newUserOf(t, f)
 }
 
