@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func outages() []outage {
 		{name: "workload API server", long: aMinute, hung: []string{workload}},
 		{name: "management API server", long: aMinute, hung: []string{management}},
 		// A drain needs no driver: its time goes on.
-		{name: "driver", long: aMinute, dead: []string{driver}, drain: "10m"},
+		{name: "driver", long: aMinute, dead: []string{driver}, drain: "10m0s"},
 		{name: "both API servers", long: longEnough, hung: []string{management}, dead: []string{workload}},
 		{name: "workload API server and driver", long: longEnough, hung: []string{workload, driver}},
 		{name: "management API server and driver", long: longEnough, hung: []string{driver}, dead: []string{management}},
@@ -71,18 +70,8 @@ spec:
 `
 
 // pool renders a MachineDeployment of the fleet.
-func pool(name string, size int, drain string) string {
-	spec := "\n      nodeStartupTimeout: 25s\n      nodeDrainTimeout: " + cmp.Or(drain, "25s")
-	return deployment(name, size, map[string]string{"spec": spec})
-}
-
-// waveOf renders the MachineDeployment of the nth wave.
-func waveOf(n int) string {
-	drain := ""
-	if n < len(outages()) {
-		drain = outages()[n].drain
-	}
-	return pool(wave(n), waveSize, drain)
+func pool(name string, size int) string {
+	return deployment(name, size, map[string]string{"spec": "\n      nodeStartupTimeout: 25s\n      nodeDrainTimeout: 25s"})
 }
 
 // Each API server and the driver are away, alone and together, for longer than each timeout, while
@@ -92,16 +81,18 @@ func TestSAFE3_TwoClustersWhatIsAwayFalsifiesNothing(t *testing.T) {
 	u := newUserOf(t, startOutageStack(t))
 	story := &fleetStory{namespace: u.namespace, going: map[string]bool{}, pools: map[string]string{}, wrong: map[string]bool{}}
 	u.followEtcd(story.see)
-	u.apply(pool(steady, staying, ""))
-	u.apply(waveOf(0))
+	u.apply(pool(steady, staying))
+	u.apply(pool(wave(0), waveSize))
 	u.awaitRunning(staying + waveSize)
 	u.apply(checkedFleet)
 	u.awaitCheck("fleet", staying+waveSize, staying+waveSize, clusterv1alpha1.ReasonWithinLimits)
-	for i, o := range outages() {
+	waves := 0
+	for _, o := range outages() {
 		passed := t.Run(o.name, func(t *testing.T) {
 			there := *u
 			there.t = t
-			o.strike(&there, story, i)
+			o.strike(&there, story, waves)
+			waves++
 		})
 		if !passed {
 			t.Fatal("the world is not the same after: there is no other outage")
@@ -134,17 +125,19 @@ func startOutageStack(t *testing.T) *fixture {
 	return f
 }
 
-// wave names the pool that is drained in the nth outage. It has come in the one before it.
+// wave names the pool that is drained in the nth outage of those that are tried. It has come in the
+// one before it.
 func wave(n int) string { return fmt.Sprintf("wave-%d", n) }
 
 // strike begins drains and creates, has the outage, and waits until all is as it should be again.
 func (o outage) strike(u *user, story *fleetStory, n int) {
 	going, coming := wave(n), wave(n+1)
 	u.holdDrains(going)
+	u.setDrainTimeout(going, o.drain)
 	story.letGo(going)
 	u.kubectl("delete", "machinedeployment", going, "--wait=false")
 	u.awaitBlocked(waveSize)
-	u.apply(waveOf(n + 1))
+	u.apply(pool(coming, waveSize))
 	eventually(u.t, "VMs that are being made", func(context.Context) error {
 		if u.count(coming, clusterv1alpha1.MachinePhaseProvisioning) == 0 {
 			return errors.New("no machine is Provisioning")
@@ -174,6 +167,23 @@ func (o outage) strike(u *user, story *fleetStory, n int) {
 	if wrong := story.sayWrong(); len(wrong) > 0 {
 		u.t.Errorf("falsified:\n%s", strings.Join(wrong, "\n"))
 	}
+}
+
+// setDrainTimeout changes the nodeDrainTimeout of a pool's machines in place; empty: it stays.
+func (u *user) setDrainTimeout(pool, timeout string) {
+	u.t.Helper()
+	if timeout == "" {
+		return
+	}
+	u.kubectl("patch", "machinedeployment", pool, "--type=merge", "-p", `{"spec":{"template":{"spec":{"nodeDrainTimeout":"`+timeout+`"}}}}`)
+	eventually(u.t, "the machines to have that time to be drained", func(context.Context) error {
+		for _, m := range u.machines() {
+			if long := m.Spec.NodeDrainTimeout; m.Labels["pool"] == pool && (long == nil || long.Duration.String() != timeout) {
+				return fmt.Errorf("machine %s has %v", m.Name, long)
+			}
+		}
+		return nil
+	})
 }
 
 // keepsVMsOf fails the test when the cloud was asked to delete a VM of these pools.
