@@ -36,8 +36,8 @@ func detachTimeoutOf(deployment string) *metav1.Duration {
 	return nil
 }
 
-// attachVolumes runs pods with volumes on the machines that a round deletes for that, and waits until
-// these are attached for so long that the manager knows.
+// attachVolumes runs pods with volumes on machines, where the round deletes such machines. It waits
+// until the volumes have been attached for so long that the manager knows.
 func (a *arena) attachVolumes(ctx context.Context, p plan.Round) error {
 	machines, wanted := a.view.withNodes(append(plan.Deployments(), plan.Team)...), map[string]bool{}
 	for _, s := range p.Steps {
