@@ -334,7 +334,8 @@ const (
 	// ReasonWaitingForPreDrainHooks (Unknown): annotations with PreDrainHookAnnotationPrefix,
 	// which the message names, hold the drain: it does not begin, or does not go on.
 	ReasonWaitingForPreDrainHooks = "WaitingForPreDrainHooks"
-	// ReasonDraining (False): pods are being evicted.
+	// ReasonDraining (False): pods are being evicted. Where those with volumes go one at a time,
+	// the message names what the next one waits for.
 	ReasonDraining = "Draining"
 	// ReasonBlockedByPodDisruptionBudget (False): a PodDisruptionBudget, which the
 	// message names, does not allow the next eviction yet.

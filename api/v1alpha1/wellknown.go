@@ -145,6 +145,13 @@ const (
 	// one have gone from their Node. Without it, pods of priority system-cluster-critical or
 	// more have 1000, all others 0.
 	DrainOrderAnnotation = "cluster.k8s.io/drain-order"
+	// DrainPodsWithVolumesAnnotation on a Machine says how its drain goes about pods that use a
+	// PersistentVolumeClaim. DrainOneAtATime has one of them evicted only once the one before is
+	// gone and its volumes are detached from the Node. With any other value, and without the
+	// annotation, they are evicted all at once like other pods.
+	DrainPodsWithVolumesAnnotation = "cluster.k8s.io/drain-pods-with-volumes"
+	// DrainOneAtATime is the value of DrainPodsWithVolumesAnnotation.
+	DrainOneAtATime = "one-at-a-time"
 	// PreDrainHookAnnotationPrefix begins the keys of annotations on a Machine that hold its
 	// deletion before its Node is cordoned and drained. What follows the prefix, as in
 	// "/backup", tells hooks apart; the value names who takes the annotation away once its

@@ -33,6 +33,12 @@ func IsMarkedForDeletion(o metav1.Object) bool {
 	return ok
 }
 
+// DrainsOneByOne says whether the drain evicts pods with volumes one at a time. A value that cannot
+// be read asks for nothing.
+func DrainsOneByOne(o metav1.Object) bool {
+	return o.GetAnnotations()[clusterv1alpha1.DrainPodsWithVolumesAnnotation] == clusterv1alpha1.DrainOneAtATime
+}
+
 // Priority is the Machine's among its set's; 0 if there is none, or none that can be read.
 func Priority(o metav1.Object) int32 {
 	return integer(o, clusterv1alpha1.MachinePriorityAnnotation)

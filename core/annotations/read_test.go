@@ -54,6 +54,24 @@ func TestWhatIsAskedOfAMachine(t *testing.T) {
 	}
 }
 
+func TestWhatIsAskedOfADeletion(t *testing.T) {
+	for _, tc := range []struct {
+		key, value string
+		oneByOne   bool
+	}{
+		{key: clusterv1alpha1.DrainPodsWithVolumesAnnotation, value: "one-at-a-time", oneByOne: true},
+		{key: clusterv1alpha1.DrainPodsWithVolumesAnnotation, value: "slowly"},
+		{key: clusterv1alpha1.DrainPodsWithVolumesAnnotation, value: ""},
+		{key: "cluster.k8s.io/other", value: "true"},
+	} {
+		m := &clusterv1alpha1.Machine{}
+		m.Annotations = map[string]string{tc.key: tc.value}
+		if got := DrainsOneByOne(m); got != tc.oneByOne {
+			t.Errorf("%s=%q: one by one %t, want %t", tc.key, tc.value, got, tc.oneByOne)
+		}
+	}
+}
+
 func TestEitherSizeMakesItAutoscaled(t *testing.T) {
 	for _, c := range []struct {
 		annotations map[string]string

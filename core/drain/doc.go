@@ -11,6 +11,8 @@
 //     waited for and not evicted;
 //   - all others are evicted, each when its PodDisruptionBudgets allow it. Those with the lowest
 //     order go first, all at once: see orderOf;
+//   - where it is asked for, those that use PersistentVolumeClaims are evicted one at a time: each
+//     once the one before is gone and its volumes are detached. See evictNext;
 //   - those that are terminating are waited for. Whoever calls decides when nobody is there any
 //     more to end them.
 //

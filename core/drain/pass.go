@@ -44,23 +44,28 @@ func New(workload cluster.Cluster) (*Drainer, error) {
 // Pass cordons the node, evicts what can be evicted, and says what is left. It does not wait for
 // pods to end. node is brought up to date when it is cordoned. Pods are evicted with their own
 // grace period. An error means that the pass is incomplete; another one goes on where it stopped.
+// With oneByOne, pods that use claims are evicted one at a time: see evictNext.
 //
 // The API server's cache answers first, and it may lag behind. Before Pass says of a Node that
 // it is done with, it lists the pods once more for certain. It does the same before it says of
-// a silent Node that only terminating pods are left.
-func (d *Drainer) Pass(ctx context.Context, node *corev1.Node) (Progress, error) {
+// a silent Node that only terminating pods are left. With oneByOne it lists them for certain only:
+// a pod that is terminating must not look like one that is not.
+func (d *Drainer) Pass(ctx context.Context, node *corev1.Node, oneByOne bool) (Progress, error) {
 	if err := d.cordon(ctx, node); err != nil {
 		return Progress{}, err
 	}
-	progress, err := d.evictFrom(ctx, node, &metav1.ListOptions{ResourceVersion: "0"})
+	if oneByOne {
+		return d.evictFrom(ctx, node, &metav1.ListOptions{}, oneByOne)
+	}
+	progress, err := d.evictFrom(ctx, node, &metav1.ListOptions{ResourceVersion: "0"}, oneByOne)
 	if err != nil || !progress.Done() && !(Silent(node) && progress.Terminating()) {
 		return progress, err
 	}
-	return d.evictFrom(ctx, node, &metav1.ListOptions{})
+	return d.evictFrom(ctx, node, &metav1.ListOptions{}, oneByOne)
 }
 
 // evictFrom evicts the pods of the node that a list shows.
-func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.ListOptions) (Progress, error) {
+func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.ListOptions, oneByOne bool) (Progress, error) {
 	pods, err := d.listPods(ctx, node.Name, how)
 	if err != nil {
 		return Progress{}, err
@@ -73,7 +78,11 @@ func (d *Drainer) evictFrom(ctx context.Context, node *corev1.Node, how *metav1.
 	for _, pod := range sorted.wait {
 		progress.Waiting = append(progress.Waiting, key(pod))
 	}
-	err = d.evictAll(ctx, sorted.evict, &progress)
+	atOnce, inTurn := sorted.evict, []*corev1.Pod(nil)
+	if oneByOne && !Silent(node) {
+		atOnce, inTurn = splitByClaims(sorted.evict)
+	}
+	err = errors.Join(d.evictAll(ctx, atOnce, &progress), d.evictNext(ctx, node.Name, pods, inTurn, &progress))
 	d.explainBudgets(ctx, sorted.evict, progress.Blocked)
 	return progress, err
 }
@@ -117,15 +126,9 @@ func (d *Drainer) evictAll(ctx context.Context, pods []*corev1.Pod, progress *Pr
 			outcome, why, err := d.evict(ctx, pod)
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err != nil:
+			progress.add(pod, outcome, why)
+			if err != nil {
 				errs = append(errs, err)
-			case outcome == evicted:
-				progress.Evicted = append(progress.Evicted, key(pod))
-			case outcome == blocked:
-				progress.Blocked = append(progress.Blocked, Blocker{Pod: key(pod), Why: why})
-			case outcome == refused:
-				progress.Refused = append(progress.Refused, Blocker{Pod: key(pod), Why: why})
 			}
 		})
 	}

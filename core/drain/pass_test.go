@@ -98,7 +98,7 @@ func TestPass(t *testing.T) {
 			if c.silent {
 				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 			}
-			got, err := drainerOf(t, c.server.serve).Pass(t.Context(), node)
+			got, err := drainerOf(t, c.server.serve).Pass(t.Context(), node, false)
 			if err != nil {
 				t.Fatal(err)
 			}

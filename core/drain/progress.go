@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // named is how many pods a message names; the others are counted.
@@ -15,8 +17,12 @@ type Progress struct {
 	Evicted []string
 	// Waiting are pods that are terminating and are waited for.
 	Waiting []string
-	// Later are pods that are evicted once those with a lower order are gone.
+	// Later are pods that are evicted once those with a lower order are gone, or once it is their
+	// turn among those with volumes.
 	Later []string
+	// Next says what the next pod with volumes waits for, in stable words: pods that have to end,
+	// or volumes that have to be detached. It is empty where none waits for that.
+	Next string
 	// Blocked are pods that their PodDisruptionBudgets keep from being evicted now.
 	Blocked []Blocker
 	// Refused are pods whose eviction the API server refused for another reason.
@@ -27,6 +33,19 @@ type Progress struct {
 // PodDisruptionBudget.
 type Blocker struct {
 	Pod, Why string
+}
+
+// add adds what came of an eviction. A pod that was gone, or of which nobody knows, adds nothing.
+func (p *Progress) add(pod *corev1.Pod, came outcome, why string) {
+	switch came {
+	case evicted:
+		p.Evicted = append(p.Evicted, key(pod))
+	case blocked:
+		p.Blocked = append(p.Blocked, Blocker{Pod: key(pod), Why: why})
+	case refused:
+		p.Refused = append(p.Refused, Blocker{Pod: key(pod), Why: why})
+	case gone:
+	}
 }
 
 // Done says whether no pod is left that has to be waited for.

@@ -28,24 +28,42 @@ func NodeOfAttachment(a *storagev1.VolumeAttachment) []string { return []string{
 // leaves alone do not count: they stay as long as these pods do. An error says why nobody can tell
 // of some volumes whether they count; these are named, too.
 func (d *Drainer) Attached(ctx context.Context, node string) (string, error) {
+	attachments, err := d.attachments(ctx, node)
+	if err != nil || len(attachments) == 0 {
+		return "", err
+	}
+	var staying map[string]bool
+	pods, err := d.listPods(ctx, node, &metav1.ListOptions{ResourceVersion: "0"})
+	if err == nil {
+		staying, err = d.volumesOf(ctx, claimsOnlyOf(pods, stays))
+	}
+	names := describeAttachments(attachments, staying, true)
+	if names == "" {
+		return "", nil
+	}
+	return names, err
+}
+
+// attachments are those of a Node. They are the cache's: nobody may change them.
+func (d *Drainer) attachments(ctx context.Context, node string) ([]storagev1.VolumeAttachment, error) {
 	var attachments storagev1.VolumeAttachmentList
 	if err := d.client.List(ctx, &attachments, client.MatchingFields{AttachmentIndex: node}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("list the VolumeAttachments of node %s: %w", node, err)
+		return nil, fmt.Errorf("list the VolumeAttachments of node %s: %w", node, err)
 	}
-	if len(attachments.Items) == 0 {
-		return "", nil
-	}
-	staying, err := d.stayingVolumes(ctx, node)
+	return attachments.Items, nil
+}
+
+// describeAttachments names the attachments but for those of volumes that stay, in an order that
+// stays. Nobody can tell whose an inline volume is: these count where inline is true.
+func describeAttachments(attachments []storagev1.VolumeAttachment, staying map[string]bool, inline bool) string {
 	var names []string
-	for i := range attachments.Items {
-		if volume := attachments.Items[i].Spec.Source.PersistentVolumeName; volume == nil || !staying[*volume] {
-			names = append(names, describeAttachment(&attachments.Items[i]))
+	for i := range attachments {
+		volume := attachments[i].Spec.Source.PersistentVolumeName
+		if volume == nil && inline || volume != nil && !staying[*volume] {
+			names = append(names, describeAttachment(&attachments[i]))
 		}
 	}
-	if len(names) == 0 {
-		return "", nil
-	}
-	return list(names, "; "), err
+	return list(names, "; ")
 }
 
 // describeAttachment names an attachment by its PersistentVolume, and says why it could not be
@@ -61,17 +79,12 @@ func describeAttachment(a *storagev1.VolumeAttachment) string {
 	return name
 }
 
-// stayingVolumes returns the PersistentVolumes that only pods use which the drain of their Node
-// leaves alone. Claims are read one by one, for these pods alone: there are few of them. A claim
-// that cannot be read is an error, and keeps no other from being read.
-func (d *Drainer) stayingVolumes(ctx context.Context, node string) (map[string]bool, error) {
-	pods, err := d.listPods(ctx, node, &metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, err
-	}
+// volumesOf returns the PersistentVolumes of claims, which are read one by one. A claim that cannot
+// be read is an error, and keeps no other from being read.
+func (d *Drainer) volumesOf(ctx context.Context, claims []client.ObjectKey) (map[string]bool, error) {
 	var errs []error
 	volumes := map[string]bool{}
-	for _, key := range stayingClaims(pods) {
+	for _, key := range claims {
 		var claim corev1.PersistentVolumeClaim
 		if err := d.live.Get(ctx, key, &claim); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("read the PersistentVolumeClaim %s: %w", key, err))
@@ -82,13 +95,13 @@ func (d *Drainer) stayingVolumes(ctx context.Context, node string) (map[string]b
 	return volumes, errors.Join(errs[:min(len(errs), named)]...)
 }
 
-// stayingClaims returns, in an order that stays, the claims that only pods use that stay on the
+// claimsOnlyOf returns, in an order that stays, the claims that only pods use that stay on the
 // Node.
-func stayingClaims(pods []corev1.Pod) []client.ObjectKey {
+func claimsOnlyOf(pods []corev1.Pod, isStaying func(*corev1.Pod) bool) []client.ObjectKey {
 	staying, leaving := map[client.ObjectKey]bool{}, map[client.ObjectKey]bool{}
 	for i := range pods {
 		users := leaving
-		if stays(&pods[i]) {
+		if isStaying(&pods[i]) {
 			users = staying
 		}
 		for _, claim := range claimsOf(&pods[i]) {
@@ -109,6 +122,11 @@ func stayingClaims(pods []corev1.Pod) []client.ObjectKey {
 // because it was deleted does not stay: its kubelet unmounts its volumes, and then it is gone.
 func stays(pod *corev1.Pod) bool {
 	return leftAlone(pod) && !(hasEnded(pod) && pod.DeletionTimestamp != nil)
+}
+
+// isNotLeaving says whether the pod, and with it its volumes, stays unless it is evicted.
+func isNotLeaving(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil || stays(pod)
 }
 
 // claimsOf returns the claims that a pod uses, those of its generic ephemeral volumes among them.

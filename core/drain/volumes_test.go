@@ -16,19 +16,26 @@ import (
 )
 
 // volumeServer has pods, VolumeAttachments and claims. Each claim's volume is called pv- and the
-// claim's name.
+// claim's name. It evicts pods.
 type volumeServer struct {
 	attachments []storagev1.VolumeAttachment
 	pods        []corev1.Pod
 	// forbidden is what cannot be read: claims by name, all pods, all attachments. Claims in gone
 	// are not there.
 	forbidden, gone []string
-	// asked are the requests, in their order, by the last part of their paths.
+	// answers are those to evictions, by the pod's name, where these are not granted.
+	answers map[string]int32
+	// asked are the requests, in their order, by the last part of their paths; evictions by what
+	// they evict.
 	asked []string
 }
 
 func (s *volumeServer) serve(w http.ResponseWriter, r *http.Request) {
 	name := path.Base(r.URL.Path)
+	if name == "eviction" {
+		s.evict(w, path.Base(path.Dir(r.URL.Path)))
+		return
+	}
 	s.asked = append(s.asked, name)
 	refuse := func(code int32, reason metav1.StatusReason) {
 		write(w, int(code), metav1.Status{
@@ -52,6 +59,18 @@ func (s *volumeServer) serve(w http.ResponseWriter, r *http.Request) {
 			Spec:     corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
 		})
 	}
+}
+
+func (s *volumeServer) evict(w http.ResponseWriter, pod string) {
+	s.asked = append(s.asked, "evict "+pod)
+	answer := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}
+	if code := s.answers[pod]; code != 0 {
+		answer.Status, answer.Code, answer.Message = metav1.StatusFailure, code, "no"
+		answer.Reason = map[int32]metav1.StatusReason{
+			http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden,
+		}[code]
+	}
+	write(w, int(answer.Code), answer)
 }
 
 // attachment is one of a PersistentVolume, or where that is empty of an inline volume.

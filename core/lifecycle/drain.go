@@ -89,7 +89,8 @@ func drainEnd(s State, left time.Duration) string {
 	return ""
 }
 
-// awaitDrain waits for the next pass. What the API server refuses is shown unless that passes.
+// awaitDrain waits for the next pass. What the API server refuses is shown unless that passes, and
+// so is what the next pod with volumes waits for.
 func awaitDrain(s State, d decision, left time.Duration) (decision, bool) {
 	pass := s.Drain
 	d.Memory.DrainPasses++
@@ -107,7 +108,7 @@ func awaitDrain(s State, d decision, left time.Duration) (decision, bool) {
 	case pass.Refused != "":
 		reason = clusterv1alpha1.ReasonEvictionRefused
 	}
-	mayPass := pass.Error != "" || reason == clusterv1alpha1.ReasonEvictionRefused
+	mayPass := pass.Error != "" || reason == clusterv1alpha1.ReasonEvictionRefused || reason == clusterv1alpha1.ReasonDraining && pass.Next != ""
 	if mayPass && s.Machine.Status.Phase == clusterv1alpha1.MachinePhaseDeleting {
 		d = d.debounce("drain", drainDebounce)
 	}
@@ -164,15 +165,24 @@ func describeDrained(s State, reason string) metav1.Condition {
 		if pass.Refused != "" {
 			c.Message += "; " + pass.Refused
 		}
+		c.Message += nextNote(s)
 	case clusterv1alpha1.ReasonEvictionRefused:
-		c.Message = pass.Refused
+		c.Message = pass.Refused + nextNote(s)
 	case clusterv1alpha1.ReasonDraining:
-		c.Message = fmt.Sprintf("Waiting for the pods that were evicted from Node %s.", node) + silenceNote(s)
+		c.Message = fmt.Sprintf("Waiting for the pods that were evicted from Node %s%s.", node, nextNote(s)) + silenceNote(s)
 		if pass.Error != "" {
 			c.Message = fmt.Sprintf("Node %s cannot be drained: %s", node, pass.Error)
 		}
 	}
 	return c
+}
+
+// nextNote tells people what the next pod with volumes waits for.
+func nextNote(s State) string {
+	if s.Drain.Next == "" {
+		return ""
+	}
+	return "; pods with volumes go one at a time, and the next one waits for " + s.Drain.Next
 }
 
 // silenceNote tells people that the kubelet of a Node whose pods are waited for does not report.

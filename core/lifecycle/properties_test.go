@@ -194,7 +194,7 @@ func (w *world) disturb(t *rapid.T) {
 	lose := func() fate {
 		return rapid.SampledFrom([]fate{goes, goes, goes, goes, diesBefore, diesAfter, refused}).Draw(t, "fate")
 	}
-	switch rapid.IntRange(0, 38).Draw(t, "what") {
+	switch rapid.IntRange(0, 39).Draw(t, "what") {
 	case 0, 1, 2, 3, 4:
 		w.reconcile(lose)
 	case 5, 6, 7:
@@ -270,6 +270,8 @@ func (w *world) disturb(t *rapid.T) {
 		w.hook(rapid.Bool().Draw(t, "preDrain"), rapid.Bool().Draw(t, "preTerminate"))
 	case 37, 38:
 		w.attach(rapid.IntRange(0, 2).Draw(t, "volumes"), rapid.Bool().Draw(t, "claimsHidden"))
+	case 39:
+		w.oneByOne = rapid.Bool().Draw(t, "oneByOne")
 	}
 }
 
@@ -285,20 +287,6 @@ func (w *world) annotate(paused, deleteNow bool) {
 	}
 	if deleteNow {
 		w.api.DeleteNow = "the Machine"
-	}
-}
-
-// cloud changes the VM from outside.
-func (w *world) cloud(to instance.State) {
-	switch {
-	case w.vm == nil:
-	case w.vm.State == instance.Deleting || to == "gone":
-		// A VM whose create has not been answered yet does not vanish: only one that ran.
-		if w.vm.State != instance.Creating {
-			w.vm = nil
-		}
-	default:
-		w.vm.State = to
 	}
 }
 

@@ -242,6 +242,9 @@ type Drain struct {
 	// Refused names, for people and in stable words, the pods whose eviction the API server refuses
 	// for other reasons.
 	Refused string
+	// Next says, for people and in stable words, what the next pod with volumes waits for where
+	// they are evicted one at a time; empty for nothing.
+	Next string
 	// Remaining names, for people, pods that are still there.
 	Remaining string
 }

@@ -158,6 +158,9 @@ func (w *world) drain() *Drain {
 		return d
 	}
 	d.Done, d.Terminating = w.pods == 0, true
+	if w.oneByOne && w.pods > 0 && w.volumes > 0 && !w.silent {
+		d.Terminating, d.Next = false, strconv.Itoa(w.volumes)+" volumes"
+	}
 	return d
 }
 
@@ -237,6 +240,20 @@ func (w *world) boot(token int) {
 			ProviderID: fmt.Sprintf("cloud:///%d", w.made), State: instance.Creating, LastKnownState: []byte("x"),
 			Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
 		}
+	}
+}
+
+// cloud changes the VM from outside.
+func (w *world) cloud(to instance.State) {
+	switch {
+	case w.vm == nil:
+	case w.vm.State == instance.Deleting || to == "gone":
+		// A VM whose create has not been answered yet does not vanish: only one that ran.
+		if w.vm.State != instance.Creating {
+			w.vm = nil
+		}
+	default:
+		w.vm.State = to
 	}
 }
 

@@ -70,6 +70,8 @@ type world struct {
 	// tell which are of others where claimsHidden is true.
 	volumes      int
 	claimsHidden bool
+	// oneByOne: the next pod with volumes waits for those that are attached.
+	oneByOne bool
 	// silent: the Node is said to have stopped reporting. Where alone is true, the other Nodes
 	// have stopped, too. The field renewed is what its Lease says. The field quiet is for how
 	// long it could have been heard of since, by this process.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
@@ -267,7 +268,7 @@ func (s *machineScope) notStarted(step lifecycle.Step, err error) error {
 // drainPass makes one pass over the Node.
 func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	node := s.node.DeepCopy()
-	progress, err := r.drainer.Pass(ctx, node)
+	progress, err := r.drainer.Pass(ctx, node, annotations.DrainsOneByOne(s.machine))
 	if node.ResourceVersion != s.node.ResourceVersion {
 		s.node, s.memory.node = node, node
 	}
@@ -284,6 +285,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	s.state.Drain = &lifecycle.Drain{
 		Done: progress.Done(), Terminating: progress.Terminating(),
 		Blocked: progress.BlockedBy(), Refused: progress.RefusedBy(), Remaining: progress.Remaining(),
+		Next: wire.Bounded(progress.Next, wire.MaxMessage),
 	}
 	if drain.Silent(node) {
 		r.Observed.ReadHeartbeat(ctx, node.Name, s.state.Drain)

@@ -17,7 +17,7 @@ import (
 )
 
 // newPod is a pod that runs on the machine's Node.
-func (b *bench) newPod(m *clusterv1alpha1.Machine, name string) *corev1.Pod {
+func (b *bench) newPod(m *clusterv1alpha1.Machine, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	b.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name, Labels: map[string]string{"app": "web"}},
@@ -25,6 +25,9 @@ func (b *bench) newPod(m *clusterv1alpha1.Machine, name string) *corev1.Pod {
 			NodeName: m.Name, Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: new(int64(600)),
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
+	}
+	for _, c := range change {
+		c(pod)
 	}
 	b.check(server.user.Create(b.Context(), pod))
 	pod.Status = corev1.PodStatus{

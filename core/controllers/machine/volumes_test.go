@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -80,6 +81,71 @@ func TestLIFE9_AVolumeThatIsNotDetached(t *testing.T) {
 		events := b.events(m)
 		return slices.Contains(events, clusterv1alpha1.ReasonVolumeDetachTimedOut), events
 	})
+}
+
+// bound makes a claim that is bound to a volume, in the namespace of the machine's pods.
+func (b *bench) bound(claim, volume string) {
+	b.Helper()
+	b.check(server.user.Create(b.Context(), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: claim},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: volume, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}))
+}
+
+// withClaim has a pod use a claim.
+func withClaim(claim string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}}}
+	}
+}
+
+// evicted says whether a pod is terminating.
+func (b *bench) evicted(pod *corev1.Pod) bool {
+	b.Helper()
+	b.check(server.user.Get(b.Context(), client.ObjectKeyFromObject(pod), pod))
+	return !pod.DeletionTimestamp.IsZero()
+}
+
+// TestLIFE10_APodWithAVolumeWaitsForTheOneBefore: the second is evicted once the first is gone and
+// its volume is detached, and the condition says what it waits for.
+func TestLIFE10_APodWithAVolumeWaitsForTheOneBefore(t *testing.T) {
+	b := newBench(t)
+	m, plain, budget := b.runningWithPod(func(m *clusterv1alpha1.Machine) {
+		m.Annotations = map[string]string{clusterv1alpha1.DrainPodsWithVolumesAnnotation: clusterv1alpha1.DrainOneAtATime}
+	})
+	b.check(server.user.Delete(t.Context(), budget))
+	b.bound("a", "pv-a-"+b.namespace)
+	b.bound("b", "pv-b-"+b.namespace)
+	first, second := b.newPod(m, "stored-1", withClaim("a")), b.newPod(m, "stored-2", withClaim("b"))
+	volume, other := b.attach(m, "pv-a-"+b.namespace), b.attach(m, "pv-b-"+b.namespace)
+	says := func(next string) {
+		b.Helper()
+		b.await("the drain to say "+next, func() (bool, any) {
+			c := b.awaitReason(m, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ReasonDraining)
+			return strings.Contains(c.Message, "the next one waits for "+next), c.Message
+		})
+		if b.evicted(second) {
+			t.Errorf("%s is evicted before its turn", second.Name)
+		}
+	}
+	b.remove(m)
+	b.await("the eviction of the first, and of the one without a volume", func() (bool, any) {
+		return b.evicted(first) && b.evicted(plain), first.Status
+	})
+	b.check(server.user.Delete(t.Context(), plain, client.GracePeriodSeconds(0)))
+	says("pods to end: " + b.namespace + "/stored-1")
+	b.check(server.user.Delete(t.Context(), first, client.GracePeriodSeconds(0)))
+	says("volumes to be detached: pv-a-" + b.namespace)
+	b.check(server.user.Delete(t.Context(), volume))
+	b.await("the eviction of the second", func() (bool, any) { return b.evicted(second), second.Status })
+	b.check(server.user.Delete(t.Context(), second, client.GracePeriodSeconds(0)))
+	b.check(server.user.Delete(t.Context(), other))
+	b.awaitGone(m)
 }
 
 // TestLIFE9_AttachmentsWakeTheMachineThatWaits shows whom an attachment wakes.
