@@ -347,6 +347,9 @@ const (
 	// ReasonDrainTimedOut (False): spec.nodeDrainTimeout is over; the VM goes with
 	// the pods that the message names.
 	ReasonDrainTimedOut = "DrainTimedOut"
+	// ReasonDrainSkipped (False): the Machine carries ExcludeNodeDrainingAnnotation; the VM goes
+	// with the pods that are on its Node.
+	ReasonDrainSkipped = "DrainSkipped"
 	// ReasonDrained (True): no pod that could be evicted is left.
 	ReasonDrained = "Drained"
 	// ReasonNodeUnreachable (True): the Node's kubelet has not reported for long
@@ -366,6 +369,10 @@ const (
 	// ReasonVolumeDetachTimedOut (False): spec.nodeVolumeDetachTimeout is over; the VM goes
 	// with the volumes that the message names.
 	ReasonVolumeDetachTimedOut = "VolumeDetachTimedOut"
+	// ReasonVolumeWaitSkipped (False): the Machine carries
+	// ExcludeWaitForNodeVolumeDetachAnnotation; the VM goes with the volumes that the message
+	// names.
+	ReasonVolumeWaitSkipped = "VolumeWaitSkipped"
 	// ReasonDetached (True): the volumes that drained pods used are detached.
 	ReasonDetached = "Detached"
 )

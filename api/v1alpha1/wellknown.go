@@ -152,6 +152,14 @@ const (
 	DrainPodsWithVolumesAnnotation = "cluster.k8s.io/drain-pods-with-volumes"
 	// DrainOneAtATime is the value of DrainPodsWithVolumesAnnotation.
 	DrainOneAtATime = "one-at-a-time"
+	// ExcludeNodeDrainingAnnotation on a Machine, with any value, has its deletion skip the drain,
+	// or what is left of it: the VM goes with the pods that are on its Node. The name is Cluster
+	// API's.
+	ExcludeNodeDrainingAnnotation = "machine.cluster.x-k8s.io/exclude-node-draining"
+	// ExcludeWaitForNodeVolumeDetachAnnotation on a Machine, with any value, has its deletion wait
+	// for no volume: the VM goes with those that are attached to its Node. The name is Cluster
+	// API's.
+	ExcludeWaitForNodeVolumeDetachAnnotation = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
 	// PreDrainHookAnnotationPrefix begins the keys of annotations on a Machine that hold its
 	// deletion before its Node is cordoned and drained. What follows the prefix, as in
 	// "/backup", tells hooks apart; the value names who takes the annotation away once its

@@ -39,6 +39,18 @@ func DrainsOneByOne(o metav1.Object) bool {
 	return o.GetAnnotations()[clusterv1alpha1.DrainPodsWithVolumesAnnotation] == clusterv1alpha1.DrainOneAtATime
 }
 
+// SkipsDrain says whether the Machine is to be deleted without a drain. Any value counts.
+func SkipsDrain(o metav1.Object) bool {
+	_, ok := o.GetAnnotations()[clusterv1alpha1.ExcludeNodeDrainingAnnotation]
+	return ok
+}
+
+// SkipsVolumes says whether the deletion of the Machine waits for no volume. Any value counts.
+func SkipsVolumes(o metav1.Object) bool {
+	_, ok := o.GetAnnotations()[clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation]
+	return ok
+}
+
 // Priority is the Machine's among its set's; 0 if there is none, or none that can be read.
 func Priority(o metav1.Object) int32 {
 	return integer(o, clusterv1alpha1.MachinePriorityAnnotation)

@@ -55,19 +55,23 @@ func TestWhatIsAskedOfAMachine(t *testing.T) {
 }
 
 func TestWhatIsAskedOfADeletion(t *testing.T) {
+	type asked struct{ oneByOne, skipsDrain, skipsVolumes bool }
 	for _, tc := range []struct {
 		key, value string
-		oneByOne   bool
+		want       asked
 	}{
-		{key: clusterv1alpha1.DrainPodsWithVolumesAnnotation, value: "one-at-a-time", oneByOne: true},
+		{key: clusterv1alpha1.DrainPodsWithVolumesAnnotation, value: "one-at-a-time", want: asked{oneByOne: true}},
 		{key: clusterv1alpha1.DrainPodsWithVolumesAnnotation, value: "slowly"},
 		{key: clusterv1alpha1.DrainPodsWithVolumesAnnotation, value: ""},
+		{key: clusterv1alpha1.ExcludeNodeDrainingAnnotation, value: "", want: asked{skipsDrain: true}},
+		{key: clusterv1alpha1.ExcludeNodeDrainingAnnotation, value: "false", want: asked{skipsDrain: true}},
+		{key: clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation, value: "true", want: asked{skipsVolumes: true}},
 		{key: "cluster.k8s.io/other", value: "true"},
 	} {
 		m := &clusterv1alpha1.Machine{}
 		m.Annotations = map[string]string{tc.key: tc.value}
-		if got := DrainsOneByOne(m); got != tc.oneByOne {
-			t.Errorf("%s=%q: one by one %t, want %t", tc.key, tc.value, got, tc.oneByOne)
+		if got := (asked{DrainsOneByOne(m), SkipsDrain(m), SkipsVolumes(m)}); got != tc.want {
+			t.Errorf("%s=%q: %+v, want %+v", tc.key, tc.value, got, tc.want)
 		}
 	}
 }

@@ -21,9 +21,9 @@
 // a namespace that is terminating (Progress.Refused). core/lifecycle/drain.go shows both in the
 // condition Drained, and ends a drain that takes too long.
 //
-// Once a Node is drained, Drainer.Attached says which volumes are still attached to it: no other
-// Node gets them before they are detached. Those of pods that are left alone do not count. They
-// come from a cache of VolumeAttachments; pods and claims are read only where there are some.
+// Once a drain is over, Drainer.Attached says which volumes are still attached to the Node: no
+// other Node gets them before they are detached. Those of pods that are left alone do not count.
+// They come from a cache of VolumeAttachments; pods and claims are read only where there are some.
 //
 // Pods are read from the API server with each pass, for this one Node. The API server answers from
 // its cache, and once more for certain when nothing seems left.

@@ -42,6 +42,7 @@ func TestSortPods(t *testing.T) {
 
 		"a pod":                        {pod: func(*corev1.Pod) {}, evict: 1},
 		"a bare pod that is not Ready": {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, evict: 1},
+		"one with local data":          {pod: withoutClaims, evict: 1},
 		"one that has ended":           {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
 		"one that has failed":          {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }},
 		"a mirror":                     {pod: func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }},

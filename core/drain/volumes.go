@@ -25,19 +25,24 @@ func NodeOfAttachment(a *storagev1.VolumeAttachment) []string { return []string{
 
 // Attached names the volumes that are attached to a Node, in an order that stays; empty for none.
 // It says of each why it could not be detached so far. Volumes that only pods use which a drain
-// leaves alone do not count: they stay as long as these pods do. An error says why nobody can tell
-// of some volumes whether they count; these are named, too.
-func (d *Drainer) Attached(ctx context.Context, node string) (string, error) {
+// leaves alone do not count: they stay as long as these pods do. Where the drain was skipped, that
+// holds for all pods but those that are terminating. An error says why nobody can tell of some
+// volumes whether they count; these are named, too.
+func (d *Drainer) Attached(ctx context.Context, node string, skipped bool) (string, error) {
 	attachments, err := d.attachments(ctx, node)
 	if err != nil || len(attachments) == 0 {
 		return "", err
 	}
+	isStaying, areInlineLeaving := stays, true
+	if skipped {
+		isStaying, areInlineLeaving = isNotLeaving, false
+	}
 	var staying map[string]bool
 	pods, err := d.listPods(ctx, node, &metav1.ListOptions{ResourceVersion: "0"})
 	if err == nil {
-		staying, err = d.volumesOf(ctx, claimsOnlyOf(pods, stays))
+		staying, err = d.volumesOf(ctx, claimsOnlyOf(pods, isStaying))
 	}
-	names := describeAttachments(attachments, staying, true)
+	names := describeAttachments(attachments, staying, areInlineLeaving)
 	if names == "" {
 		return "", nil
 	}

@@ -115,10 +115,11 @@ func TestLIFE9_WhichVolumesCount(t *testing.T) {
 	attachments := []string{"volumeattachments"}
 	looked := func(claims ...string) []string { return append([]string{"volumeattachments", "pods"}, claims...) }
 	for name, c := range map[string]struct {
-		server volumeServer
-		want   string
-		fails  string
-		asked  []string
+		server  volumeServer
+		skipped bool
+		want    string
+		fails   string
+		asked   []string
 	}{
 		"none is attached": {server: volumeServer{pods: []corev1.Pod{user("p", "a")}}, asked: attachments},
 		"those of pods that are gone are named in order": {
@@ -187,6 +188,17 @@ func TestLIFE9_WhichVolumesCount(t *testing.T) {
 		"so are attachments": {
 			server: volumeServer{forbidden: []string{"volumeattachments"}}, fails: "VolumeAttachments of node n", asked: attachments,
 		},
+		"where the drain was skipped, those of pods that are left do not count": {
+			server:  volumeServer{attachments: both, pods: []corev1.Pod{user("p", "a"), user("q", "b", ofDaemonSet)}},
+			skipped: true, asked: looked("a", "b"),
+		},
+		"those of pods that are terminating do": {
+			server:  volumeServer{attachments: both, pods: []corev1.Pod{user("p", "a"), user("q", "b", deleted)}},
+			skipped: true, want: "pv-b", asked: looked("a"),
+		},
+		"and those of pods that are gone, but no inline ones": {
+			server: volumeServer{attachments: append(both, attachment(""))}, skipped: true, want: "pv-a; pv-b", asked: looked(),
+		},
 		"pods that cannot be read are told of": {
 			server: volumeServer{attachments: both, forbidden: []string{"pods"}}, want: "pv-a; pv-b", fails: "pods of node n", asked: looked(),
 		},
@@ -194,7 +206,7 @@ func TestLIFE9_WhichVolumesCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := drainerOf(t, c.server.serve)
 			d.client = uncached{Client: d.client, live: d.live}
-			got, err := d.Attached(t.Context(), "n")
+			got, err := d.Attached(t.Context(), "n", c.skipped)
 			if got != c.want {
 				t.Errorf("%q is attached, want %q", got, c.want)
 			}

@@ -141,7 +141,7 @@ func describeReady(s Status, isDeleting bool) metav1.Condition {
 // departureCondition is the condition that says what a machine on its way out waits for.
 func departureCondition(s Status) metav1.Condition {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
-	isOver := c.Reason == clusterv1alpha1.ReasonDrainTimedOut || c.Reason == clusterv1alpha1.ReasonNodeConflict
+	isOver := c.Reason == clusterv1alpha1.ReasonDrainTimedOut || c.Reason == clusterv1alpha1.ReasonDrainSkipped || c.Reason == clusterv1alpha1.ReasonNodeConflict
 	if c.Type != "" && c.Status != metav1.ConditionTrue && !isOver {
 		return c
 	}

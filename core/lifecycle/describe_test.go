@@ -44,10 +44,11 @@ func TestReadyOnTheWayOut(t *testing.T) {
 		conditions []metav1.Condition
 		want       string
 	}{
-		"the drain":                           {[]metav1.Condition{drain("False", "Draining"), vm("True", "Running")}, "Draining of the drain"},
-		"the VM after the drain":              {[]metav1.Condition{drain("True", "Drained"), vm("False", "DriverUnavailable")}, "DriverUnavailable of the VM"},
-		"the VM after a drain that took long": {[]metav1.Condition{drain("False", "DrainTimedOut"), vm("False", "Deleting")}, "Deleting of the VM"},
-		"the VM of a Node that is another's":  {[]metav1.Condition{drain("False", "NodeConflict"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"the drain":                             {[]metav1.Condition{drain("False", "Draining"), vm("True", "Running")}, "Draining of the drain"},
+		"the VM after the drain":                {[]metav1.Condition{drain("True", "Drained"), vm("False", "DriverUnavailable")}, "DriverUnavailable of the VM"},
+		"the VM after a drain that took long":   {[]metav1.Condition{drain("False", "DrainTimedOut"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"the VM after a drain that was skipped": {[]metav1.Condition{drain("False", "DrainSkipped"), vm("False", "Deleting")}, "Deleting of the VM"},
+		"the VM of a Node that is another's":    {[]metav1.Condition{drain("False", "NodeConflict"), vm("False", "Deleting")}, "Deleting of the VM"},
 		"volumes after the drain": {
 			[]metav1.Condition{drain("True", "Drained"), volumes("False", "WaitingForVolumes"), vm("True", "Running")}, "WaitingForVolumes of the volumes",
 		},

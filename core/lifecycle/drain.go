@@ -18,13 +18,16 @@ var (
 )
 
 const (
+	// recordedRecheck is when to decide again after it was written down what the VM goes with.
+	recordedRecheck = time.Second
 	// leastWait is how long this process drains, or waits for volumes, at least, unless the machine
 	// gives it less. However long ago that began, nobody may have drained the Node meanwhile, nor
 	// anything have been detached.
 	leastWait = 5 * time.Minute
 )
 
-// decideDrain: no pod is left on the Node that could be evicted, or the time for it is over.
+// decideDrain: no pod is left on the Node that could be evicted, the time for it is over, or it is
+// skipped.
 func decideDrain(s State, d decision) (decision, bool) {
 	d.phase, d.drained = clusterv1alpha1.MachinePhaseDeleting, d.Memory.Drained
 	switch {
@@ -39,6 +42,9 @@ func decideDrain(s State, d decision) (decision, bool) {
 	}
 	if d, waits := awaitPreDrainHooks(s, d); waits {
 		return d, true
+	}
+	if s.Machine.SkipsDrain {
+		return skipDrain(s, d)
 	}
 	d.Memory.Wait = d.Memory.Wait.read(waitForDrain, s.Now, s.Clock.Cluster, false)
 	left := timeLeft(s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained), s.Machine.DrainTimeout, d.Memory.Wait)
@@ -57,8 +63,22 @@ func decideDrain(s State, d decision) (decision, bool) {
 // without a Node has none.
 func (s Status) IsDrainOver() bool {
 	c := s.Condition(clusterv1alpha1.ConditionDrained)
-	over := c.Status == metav1.ConditionTrue && c.Reason != clusterv1alpha1.ReasonNoNode || c.Reason == clusterv1alpha1.ReasonDrainTimedOut
+	over := c.Status == metav1.ConditionTrue && c.Reason != clusterv1alpha1.ReasonNoNode ||
+		c.Reason == clusterv1alpha1.ReasonDrainTimedOut || c.Reason == clusterv1alpha1.ReasonDrainSkipped
 	return over && s.Phase == clusterv1alpha1.MachinePhaseDeleting
+}
+
+// IsDrainSkipped says whether it is written down of a machine on its way out that its drain was
+// skipped: pods, and their volumes, may be left on the Node.
+func (s Status) IsDrainSkipped() bool {
+	return s.IsDrainOver() && s.Condition(clusterv1alpha1.ConditionDrained).Reason == clusterv1alpha1.ReasonDrainSkipped
+}
+
+// skipDrain: an annotation asks for it. It is written down, and told by an Event, before anything
+// else is done. That ends the drain: see IsDrainOver.
+func skipDrain(s State, d decision) (decision, bool) {
+	d.drained = describeDrained(s, clusterv1alpha1.ReasonDrainSkipped)
+	return d.waitUntil(s.Now.Add(recordedRecheck))
 }
 
 // timeLeft is how long a wait on the way out may yet take, of which a condition tells. It began
@@ -160,6 +180,9 @@ func describeDrained(s State, reason string) metav1.Condition {
 			c.Message += ": " + s.Memory.PodsRemaining
 		}
 		c.Message += "."
+	case clusterv1alpha1.ReasonDrainSkipped:
+		c.Message = fmt.Sprintf("The annotation %s skips the drain of Node %s; the VM goes with the pods that are on it.",
+			clusterv1alpha1.ExcludeNodeDrainingAnnotation, node)
 	case clusterv1alpha1.ReasonBlockedByPodDisruptionBudget:
 		c.Message = pass.Blocked
 		if pass.Refused != "" {

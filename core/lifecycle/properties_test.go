@@ -70,8 +70,9 @@ func (w *world) inspectStatus(recorded *Machine, s Status) {
 }
 
 // inspectEnd judges a status that gives a machine up, or a drain: both only by what this process
-// could see.
+// could see, or what somebody asks for.
 func (w *world) inspectEnd(s *State, to Status) {
+	w.inspectSkips(s, to)
 	from, node := s.Machine.Status, to.Condition(clusterv1alpha1.ConditionNodeReady)
 	if to.Phase == clusterv1alpha1.MachinePhaseFailed && from.Phase != to.Phase {
 		if node.Reason == clusterv1alpha1.ReasonJoinTimeout {
@@ -139,6 +140,9 @@ func (w *world) inspect(s State, step Step) {
 	}
 	w.inspectIdentity(s, step)
 	w.inspectToken(s, step)
+	if step.Do == DrainNode && s.Machine.SkipsDrain {
+		w.breaks("a drain that is to be skipped")
+	}
 	if step.Do == DrainNode && s.Machine.PreDrainHooks != "" || step.Do == Delete && s.Machine.PreTerminateHooks != "" {
 		w.breaks("%s though a hook holds it", step.Do)
 	}
@@ -272,6 +276,7 @@ func (w *world) disturb(t *rapid.T) {
 		w.attach(rapid.IntRange(0, 2).Draw(t, "volumes"), rapid.Bool().Draw(t, "claimsHidden"))
 	case 39:
 		w.oneByOne = rapid.Bool().Draw(t, "oneByOne")
+		w.skip(rapid.IntRange(0, 2).Draw(t, "skipsDrain") == 0, rapid.IntRange(0, 2).Draw(t, "skipsVolumes") == 0)
 	}
 }
 
@@ -297,6 +302,7 @@ func (w *world) settleDown() {
 	w.leave(false, false)
 	w.annotate(false, false)
 	w.hook(false, false)
+	w.skip(false, false)
 	w.attach(0, false)
 	always := func() fate { return goes }
 	for range 40 {

@@ -55,6 +55,9 @@ type Machine struct {
 	// PreDrainHooks and PreTerminateHooks name, for people and in stable words, what holds the
 	// drain, and what holds the VM, of a machine on its way out; empty for nothing.
 	PreDrainHooks, PreTerminateHooks string
+	// SkipsDrain: an annotation asks that the drain of a machine on its way out is skipped, or what
+	// is left of it. SkipsVolumes: one asks that no volume is waited for.
+	SkipsDrain, SkipsVolumes bool
 	// DrainTimeout bounds the drain; see timeLeft.
 	DrainTimeout time.Duration
 	// VolumeDetachTimeout bounds how long volumes of drained pods may be attached after the drain;
@@ -249,8 +252,8 @@ type Drain struct {
 	Remaining string
 }
 
-// Volumes is what a look at the volumes of a Node found, once it is drained; the zero value when
-// none has to be waited for.
+// Volumes is what a look at the volumes of a Node found, once its drain is over; the zero value
+// when none has to be waited for.
 type Volumes struct {
 	// Attached names, for people and in stable words, the volumes that are attached; empty for
 	// none. Those that only pods use which the drain leaves alone are not among them.

@@ -11,12 +11,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-const (
-	// detachRecheck is when to look again for volumes. That one is detached wakes the machine.
-	detachRecheck = 15 * time.Second
-	// timedOutRecheck is when to decide again after it was written down what the VM goes with.
-	timedOutRecheck = time.Second
-)
+// detachRecheck is when to look again for volumes. That one is detached wakes the machine.
+const detachRecheck = 15 * time.Second
 
 // decideDetach: no volume of a drained pod is attached to the Node, or none is waited for any more.
 // A volume that is attached when its VM goes is kept from the next pod that wants it, for minutes.
@@ -43,7 +39,7 @@ func decideDetach(s State, d decision) (decision, bool) {
 // waited for any more.
 func isDetachRecorded(s Status) bool {
 	c := s.Condition(clusterv1alpha1.ConditionVolumesDetached)
-	over := c.Status == metav1.ConditionTrue || c.Reason == clusterv1alpha1.ReasonVolumeDetachTimedOut
+	over := c.Status == metav1.ConditionTrue || c.Reason == clusterv1alpha1.ReasonVolumeDetachTimedOut || c.Reason == clusterv1alpha1.ReasonVolumeWaitSkipped
 	return over && s.Phase == clusterv1alpha1.MachinePhaseDeleting
 }
 
@@ -55,17 +51,22 @@ func isDetachMoot(s State, d decision) bool {
 	return s.Node.Match != NodeFound || unreachable || s.Machine.Forgotten
 }
 
-// awaitDetach waits until the next look. When the time is over, it is written down which volumes
-// are left, and told by an Event, before anything else is done.
+// awaitDetach waits until the next look. When the time is over, or an annotation asks that nothing
+// is waited for, it is written down which volumes are left. That is told by an Event, too, before
+// anything else is done.
 func awaitDetach(s State, d decision) (decision, bool) {
 	d.Memory.Wait = d.Memory.Wait.read(waitForVolumes, s.Now, s.Clock.Cluster, false)
 	d.Poll, d.driverStateShown = instance.PollSettled, true
+	if s.Machine.SkipsVolumes {
+		d.detached = describeAttached(s, clusterv1alpha1.ReasonVolumeWaitSkipped)
+		return d.waitUntil(s.Now.Add(recordedRecheck))
+	}
 	wait := detachRecheck
 	if timeout := s.Machine.VolumeDetachTimeout; timeout > 0 {
 		left := timeLeft(s.Machine.Status.Condition(clusterv1alpha1.ConditionVolumesDetached), timeout, d.Memory.Wait)
 		if left <= 0 {
 			d.detached = describeAttached(s, clusterv1alpha1.ReasonVolumeDetachTimedOut)
-			return d.waitUntil(s.Now.Add(timedOutRecheck))
+			return d.waitUntil(s.Now.Add(recordedRecheck))
 		}
 		wait = min(wait, left)
 	}
@@ -91,8 +92,12 @@ func describeDetached(s State) metav1.Condition {
 // nobody can tell.
 func describeAttached(s State, reason string) metav1.Condition {
 	message := fmt.Sprintf("Waiting for volumes to be detached from Node %s", s.Node.Name)
-	if reason == clusterv1alpha1.ReasonVolumeDetachTimedOut {
+	switch reason {
+	case clusterv1alpha1.ReasonVolumeDetachTimedOut:
 		message = fmt.Sprintf("Volumes were not detached from Node %s within %s; the VM goes with those that are left", s.Node.Name, s.Machine.VolumeDetachTimeout)
+	case clusterv1alpha1.ReasonVolumeWaitSkipped:
+		message = fmt.Sprintf("The annotation %s lets the VM go with the volumes that are attached to Node %s",
+			clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation, s.Node.Name)
 	}
 	if s.Volumes.Attached != "" {
 		message += ": " + s.Volumes.Attached

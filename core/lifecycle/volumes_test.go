@@ -151,7 +151,7 @@ func TestLIFE9_AVolumeThatStaysGoesWithTheVM(t *testing.T) {
 	if len(step.Events) != 1 || !step.Events[0].Warning || step.Events[0].Message != want {
 		t.Errorf("tells %+v", step.Events)
 	}
-	if !step.RequeueAt.Equal(s.Now.Add(timedOutRecheck)) {
+	if !step.RequeueAt.Equal(s.Now.Add(recordedRecheck)) {
 		t.Errorf("decides again at %s of %s", step.RequeueAt, s.Now)
 	}
 	s.Machine.Status, s.Memory = step.Status, step.Memory

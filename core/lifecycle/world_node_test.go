@@ -164,9 +164,13 @@ func (w *world) drain() *Drain {
 	return d
 }
 
-// attached is a look at the volumes of the Node.
-func (w *world) attached() *Volumes {
+// attached is a look at the volumes of the Node. Where the drain was skipped, they are those of
+// pods that are left there.
+func (w *world) attached(skipped bool) *Volumes {
 	found := &Volumes{}
+	if skipped && w.pods > 0 {
+		return found
+	}
 	if w.volumes > 0 {
 		found.Attached = strconv.Itoa(w.volumes) + " volumes"
 	}
@@ -194,6 +198,8 @@ func (w *world) inspectVolumes(s State, step Step) {
 	switch {
 	case w.volumes == 0 || w.vm == nil || s.Node.Match != NodeFound:
 	case drained == clusterv1alpha1.ReasonNodeUnreachable:
+	case drained == clusterv1alpha1.ReasonDrainSkipped && (w.pods > 0 || step.Memory.Detached):
+	case s.Machine.Status.Condition(clusterv1alpha1.ConditionVolumesDetached).Reason == clusterv1alpha1.ReasonVolumeWaitSkipped:
 	case s.Machine.Status.Condition(clusterv1alpha1.ConditionVolumesDetached).Reason == clusterv1alpha1.ReasonVolumeDetachTimedOut:
 		// Whether that was so is judged when it is written: see inspectEnd.
 	default:

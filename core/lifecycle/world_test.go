@@ -310,7 +310,7 @@ func (w *world) apply(s *State, step Step, lose func() fate) bool {
 	case DrainNode:
 		s.Drain = w.drain()
 	case CheckVolumes:
-		s.Volumes = w.attached()
+		s.Volumes = w.attached(s.Machine.Status.IsDrainSkipped())
 	case Create, Delete:
 		return w.mutate(s, step, lose)
 	case RemoveNode:

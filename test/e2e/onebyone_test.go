@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/attacher"
 	"github.com/millwright-dev/millwright/test/audit"
 )
 
@@ -42,22 +43,22 @@ func TestLIFE10_PodsWithVolumesGoOneAfterAnother(t *testing.T) {
 	uids := u.uidsByNode()
 	u.kubectl("delete", "machine", u.machine().Name, "--timeout=120s")
 	u.awaitRunning(1)
-	u.judgeTurns(volumes.told(), old)
-	if n := u.judgeVolumes(volumes.told(), uids, agent); n != len(stored) {
+	u.judgeTurns(volumes.Story(), old)
+	if n := u.judgeVolumes(volumes.Story(), uids, agent); n != len(stored) {
 		t.Errorf("%d volumes were detached before their VM went, want %d", n, len(stored))
 	}
 
 	volumes.awaitAttached(stored...)
-	volumes.stick(stored[0])
+	volumes.Stick(stored[0])
 	m := u.machine()
 	u.kubectl("delete", "machine", m.Name, "--wait=false")
-	u.awaitDrainSays(m.Name, "the next one waits for volumes to be detached: "+stored[0]+": "+detachFailure)
+	u.awaitDrainSays(m.Name, "the next one waits for volumes to be detached: "+stored[0]+": "+attacher.DetachFailure)
 	if on := u.podsOn(m.Status.NodeRef.Name, "web"); !slices.Equal(on, []string{"web-1", "web-2"}) {
 		t.Errorf("while a volume cannot be detached, the pods on its Node that stay are %v", on)
 	}
 	u.kubectl("annotate", "machine", m.Name, clusterv1alpha1.DrainPodsWithVolumesAnnotation+"-")
 	u.kubectl("wait", "machine/"+m.Name, "--for=delete", "--timeout=120s")
-	u.awaitMachineEvent(clusterv1alpha1.ReasonVolumeDetachTimedOut, stored[0]+": "+detachFailure)
+	u.awaitMachineEvent(clusterv1alpha1.ReasonVolumeDetachTimedOut, stored[0]+": "+attacher.DetachFailure)
 	u.awaitRunning(1)
 	u.kubectl("delete", "statefulset/web", "deployment/agent", "deployment/app", "poddisruptionbudget/app")
 	u.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
@@ -65,7 +66,7 @@ func TestLIFE10_PodsWithVolumesGoOneAfterAnother(t *testing.T) {
 
 // judgeTurns fails the test for each pod with a volume that was evicted from a Node before the
 // volumes of all those before it were detached, and for each other pod that had to wait for them.
-func (u *user) judgeTurns(story []attachment, node string) {
+func (u *user) judgeTurns(story []attacher.Attachment, node string) {
 	u.t.Helper()
 	requests, err := audit.NewLog(u.AuditLogPath()).Next()
 	if err != nil {
@@ -87,8 +88,8 @@ func (u *user) judgeTurns(story []attachment, node string) {
 	}
 	for i, next := range turns[1:] {
 		before := u.volumeOf("data-" + turns[i].Name)
-		at := slices.IndexFunc(story, func(a attachment) bool { return a.volume == before && a.node == node })
-		if at < 0 || story[at].detached.IsZero() || story[at].detached.After(next.Received) {
+		at := slices.IndexFunc(story, func(a attacher.Attachment) bool { return a.Volume == before && a.Node == node })
+		if at < 0 || story[at].Detached.IsZero() || story[at].Detached.After(next.Received) {
 			u.t.Errorf("%s was evicted at %s, before the volume of %s was detached: %+v", next.Name, next.Received, turns[i].Name, story)
 		}
 	}
@@ -125,4 +126,70 @@ func (u *user) podsOn(node, app string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// An annotation on a Machine skips what is left of its drain: the VM goes with its pods, and nobody
+// waits for their volumes. Another one has it go with volumes that are not detached. Both act in
+// the middle, and Events say so.
+func TestLIFE10_SkipAnnotationsEndWaits(t *testing.T) {
+	u := newUser(t)
+	volumes := u.runAttacher()
+	u.apply(deployment("skipped", 1, map[string]string{"spec": "\n      nodeVolumeDetachTimeout: 0s"}))
+	u.awaitRunning(1)
+	u.apply(u.claim("data-web-0") + u.claim("data-web-1") + u.claim("agent") + storing + `---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec:
+  minAvailable: 2
+  selector: {matchLabels: {app: web}}
+`)
+	web0, web1 := u.volumeOf("data-web-0"), u.volumeOf("data-web-1")
+	volumes.awaitAttached(web0, web1)
+	u.kubectl("wait", "pods", "--selector=app=web", "--for=condition=Ready", "--timeout=60s")
+	blocked := u.machine()
+	u.kubectl("delete", "machine", blocked.Name, "--wait=false")
+	u.awaitDrainSays(blocked.Name, "PodDisruptionBudget web wants 2 of its 2 pods")
+	u.kubectl("annotate", "machine", blocked.Name, clusterv1alpha1.ExcludeNodeDrainingAnnotation+"=")
+	u.kubectl("wait", "machine/"+blocked.Name, "--for=delete", "--timeout=60s")
+	u.awaitMachineEvent(clusterv1alpha1.ReasonDrainSkipped, clusterv1alpha1.ExcludeNodeDrainingAnnotation)
+	if n := u.evictions(); n != 0 {
+		t.Errorf("%d evictions of pods that a budget keeps", n)
+	}
+
+	u.kubectl("delete", "poddisruptionbudget", "web")
+	u.awaitRunning(1)
+	u.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+	stuck := u.machine()
+	eventually(t, "the pods to be on the new Node with their volumes", func(context.Context) error {
+		if on := u.podsOn(stuck.Status.NodeRef.Name, "web"); len(on) != 2 {
+			return fmt.Errorf("%v are", on)
+		}
+		return nil
+	})
+	volumes.awaitAttached(web0, web1)
+	volumes.Stick(web0)
+	u.kubectl("delete", "machine", stuck.Name, "--wait=false")
+	u.awaitWaitForVolumes(stuck.Name, web0+": "+attacher.DetachFailure)
+	u.kubectl("annotate", "machine", stuck.Name, clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation+"=")
+	u.kubectl("wait", "machine/"+stuck.Name, "--for=delete", "--timeout=60s")
+	u.awaitMachineEvent(clusterv1alpha1.ReasonVolumeWaitSkipped, web0+": "+attacher.DetachFailure)
+	u.kubectl("delete", "statefulset/web", "deployment/agent")
+	u.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+}
+
+// awaitWaitForVolumes waits until a Machine says that it waits for volumes, and names them so.
+func (u *user) awaitWaitForVolumes(machine, text string) {
+	u.t.Helper()
+	eventually(u.t, "the machine to wait for "+text, func(context.Context) error {
+		m, found := u.find(machine)
+		if !found {
+			return errors.New("the machine is gone")
+		}
+		c := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionVolumesDetached)
+		if c == nil || c.Reason != clusterv1alpha1.ReasonWaitingForVolumes || !strings.Contains(c.Message, text) {
+			return errors.New(words(m.Status.Conditions))
+		}
+		return nil
+	})
 }

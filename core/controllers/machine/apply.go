@@ -295,7 +295,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 
 // checkVolumes looks which volumes are attached to the Node.
 func (s *machineScope) checkVolumes(ctx context.Context, drainer *drain.Drainer) error {
-	names, err := drainer.Attached(ctx, s.node.Name)
+	names, err := drainer.Attached(ctx, s.node.Name, s.state.Machine.Status.IsDrainSkipped())
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -33,7 +33,7 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 	m := &measures{
 		startup:  lasting("startup", "Time from the creation of a Machine until it first was Running."),
 		join:     lasting("join", "Time from when a Machine's VM ran until the Machine first was Running."),
-		drain:    lasting("drain", "Time that the drain of a Machine's Node took, however it ended."),
+		drain:    lasting("drain", "Time that the drain of a Machine's Node took, however it ended, unless it was skipped."),
 		deletion: lasting("deletion", "Time from the deletion of a Machine until nothing of it was left."),
 		failures: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_warnings_total",
@@ -43,8 +43,8 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 	return m, all.Err
 }
 
-// recordStatus counts a Machine that has become Running, or is drained. A Machine that was Unknown
-// or Updating has been Running before.
+// recordStatus counts a Machine that has become Running, or is drained: a drain that was skipped
+// does not count. A Machine that was Unknown or Updating has been Running before.
 func (m *measures) recordStatus(machine *clusterv1alpha1.Machine, was *clusterv1alpha1.MachineStatus, now time.Time) {
 	is := &machine.Status
 	ranBefore := was.Phase == is.Phase || was.Phase == clusterv1alpha1.MachinePhaseUnknown || was.Phase == clusterv1alpha1.MachinePhaseUpdating
@@ -55,7 +55,7 @@ func (m *measures) recordStatus(machine *clusterv1alpha1.Machine, was *clusterv1
 		}
 	}
 	began, drained := apimeta.FindStatusCondition(was.Conditions, clusterv1alpha1.ConditionDrained), lifecycle.Status(*is)
-	if machine.DeletionTimestamp == nil || !drained.IsDrainOver() || lifecycle.Status(*was).IsDrainOver() {
+	if machine.DeletionTimestamp == nil || !drained.IsDrainOver() || drained.IsDrainSkipped() || lifecycle.Status(*was).IsDrainOver() {
 		return
 	}
 	since := machine.DeletionTimestamp.Time
@@ -136,5 +136,7 @@ var warnings = map[string]bool{
 	clusterv1alpha1.ReasonTokenMissing:                 true,
 	clusterv1alpha1.ReasonBlockedByPodDisruptionBudget: true,
 	clusterv1alpha1.ReasonDrainTimedOut:                true,
+	clusterv1alpha1.ReasonDrainSkipped:                 true,
 	clusterv1alpha1.ReasonVolumeDetachTimedOut:         true,
+	clusterv1alpha1.ReasonVolumeWaitSkipped:            true,
 }

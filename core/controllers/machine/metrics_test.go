@@ -58,6 +58,9 @@ func TestDurationsAreMeasuredOnce(t *testing.T) {
 		machine.Status = life[i+1]
 		m.recordStatus(machine, &life[i], at(4+4*i).Time)
 	}
+	skipped := status(deleting, drained(metav1.ConditionFalse, clusterv1alpha1.ReasonDrainSkipped, 6))
+	machine.Status = skipped
+	m.recordStatus(machine, &life[len(life)-3], at(40).Time)
 	for name, c := range map[string]struct {
 		histogram prometheus.Histogram
 		minutes   float64

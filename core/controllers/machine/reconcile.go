@@ -212,6 +212,7 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time
 		record.Forgotten = isForgotten(m)
 		record.PreDrainHooks = wire.Bounded(annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix), wire.MaxMessage)
+		record.SkipsDrain, record.SkipsVolumes = annotations.SkipsDrain(m), annotations.SkipsVolumes(m)
 		record.PreTerminateHooks = wire.Bounded(annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix), wire.MaxMessage)
 	}
 	return record

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -111,6 +113,13 @@ func (b *bench) evicted(pod *corev1.Pod) bool {
 	return !pod.DeletionTimestamp.IsZero()
 }
 
+// annotate sets an annotation on a machine.
+func (b *bench) annotate(m *clusterv1alpha1.Machine, key, value string) {
+	b.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value))
+	b.check(server.user.Patch(b.Context(), m, patch))
+}
+
 // TestLIFE10_APodWithAVolumeWaitsForTheOneBefore: the second is evicted once the first is gone and
 // its volume is detached, and the condition says what it waits for.
 func TestLIFE10_APodWithAVolumeWaitsForTheOneBefore(t *testing.T) {
@@ -146,6 +155,54 @@ func TestLIFE10_APodWithAVolumeWaitsForTheOneBefore(t *testing.T) {
 	b.check(server.user.Delete(t.Context(), second, client.GracePeriodSeconds(0)))
 	b.check(server.user.Delete(t.Context(), other))
 	b.awaitGone(m)
+}
+
+// TestLIFE10_TheDrainIsSkippedInTheMiddle: the pod that a budget keeps goes with the VM, and nobody
+// waits for its volume.
+func TestLIFE10_TheDrainIsSkippedInTheMiddle(t *testing.T) {
+	b := newBench(t)
+	m, pod, _ := b.runningWithPod()
+	b.bound("a", "pv-a-"+b.namespace)
+	stored := b.newPod(m, "stored-1", withClaim("a"))
+	b.attach(m, "pv-a-"+b.namespace)
+	b.remove(m)
+	b.awaitReason(m, clusterv1alpha1.ConditionDrained, clusterv1alpha1.ReasonBlockedByPodDisruptionBudget)
+	b.annotate(m, clusterv1alpha1.ExcludeNodeDrainingAnnotation, "")
+	b.awaitGone(m)
+	if b.evicted(pod) || b.evicted(stored) {
+		t.Error("a pod is evicted that its budget keeps")
+	}
+	b.await("the Event", func() (bool, any) {
+		events := b.events(m)
+		return slices.Contains(events, clusterv1alpha1.ReasonDrainSkipped), events
+	})
+	if events := b.events(m); slices.Contains(events, clusterv1alpha1.ReasonVolumeDetachTimedOut) {
+		t.Errorf("events %v", events)
+	}
+	for _, p := range []*corev1.Pod{pod, stored} {
+		b.check(server.user.Delete(t.Context(), p, client.GracePeriodSeconds(0)))
+	}
+}
+
+// TestLIFE10_TheWaitForVolumesIsSkippedInTheMiddle: the VM goes with them, and an Event names them.
+func TestLIFE10_TheWaitForVolumesIsSkippedInTheMiddle(t *testing.T) {
+	b := newBench(t)
+	b.serve()
+	b.startCore()
+	m := b.awaitPhase(b.newMachine("a", func(m *clusterv1alpha1.Machine) {
+		m.Spec.NodeVolumeDetachTimeout = &metav1.Duration{}
+	}), clusterv1alpha1.MachinePhaseProvisioned)
+	b.newNode(m)
+	b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning)
+	b.attach(m, "pv-1")
+	b.remove(m)
+	b.awaitReason(m, clusterv1alpha1.ConditionVolumesDetached, clusterv1alpha1.ReasonWaitingForVolumes)
+	b.annotate(m, clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation, "")
+	b.awaitGone(m)
+	b.await("the Event", func() (bool, any) {
+		events := b.events(m)
+		return slices.Contains(events, clusterv1alpha1.ReasonVolumeWaitSkipped), events
+	})
 }
 
 // TestLIFE9_AttachmentsWakeTheMachineThatWaits shows whom an attachment wakes.
