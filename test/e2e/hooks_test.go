@@ -8,26 +8,35 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// Annotations of two owners hold the drain, and then the VM. The leader is killed while they do.
+// Annotations of several owners hold the drain, and then the VM. The leader is killed while they
+// do. The one whose owner is gone is named, and the condition says since when the drain is held.
 func TestLIFE9_HooksHoldADeletion(t *testing.T) {
 	const beforeDrain = clusterv1alpha1.PreDrainHookAnnotationPrefix + "/backup"
+	const abandoned = clusterv1alpha1.PreDrainHookAnnotationPrefix + "/left"
 	const beforeTerminate = clusterv1alpha1.PreTerminateHookAnnotationPrefix + "/volumes"
 	u := newUser(t)
 	u.apply(deployment("hooked", 1, nil))
 	u.awaitRunning(1)
 	m := u.machine()
-	u.kubectl("annotate", "machine", m.Name, beforeDrain+"=backup-controller", beforeTerminate+"=storage-controller")
+	u.kubectl("annotate", "machine", m.Name, beforeDrain+"=backup-controller", abandoned+"=nobody", beforeTerminate+"=storage-controller")
 	u.kubectl("delete", "machine", m.Name, "--wait=false")
 	u.awaitHeld(m.Name, clusterv1alpha1.ReasonWaitingForPreDrainHooks, beforeDrain+" of backup-controller")
+	since := u.heldSince(m.Name)
 	u.staysHeld(m.Name, false)
 
 	u.kubectl("annotate", "machine", m.Name, beforeDrain+"-")
+	u.awaitHeld(m.Name, clusterv1alpha1.ReasonWaitingForPreDrainHooks, "taken away: "+abandoned+" of nobody.")
+	if again := u.heldSince(m.Name); !again.Equal(since) {
+		t.Errorf("the drain is held since %s, and now it is said since %s", since, again)
+	}
+	u.kubectl("annotate", "machine", m.Name, abandoned+"-")
 	u.awaitHeld(m.Name, clusterv1alpha1.ReasonWaitingForPreTerminateHooks, beforeTerminate+" of storage-controller")
 	u.staysHeld(m.Name, true)
 
@@ -49,6 +58,17 @@ func (u *user) awaitHeld(name, reason, hook string) {
 		}
 		return nil
 	})
+}
+
+// heldSince is since when the Machine says that its drain is held.
+func (u *user) heldSince(name string) time.Time {
+	u.t.Helper()
+	m, _ := u.find(name)
+	c := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionDrained)
+	if c == nil {
+		u.t.Fatalf("the machine does not speak of its drain:%s", words(m.Status.Conditions))
+	}
+	return c.LastTransitionTime.Time
 }
 
 // staysHeld kills the manager, has it lead again, and looks for a while whether the VM stays.
