@@ -25,8 +25,8 @@ type Options struct {
 	StrayAge time.Duration
 	// DrainTimeout is how long a drain may take. Then the VM goes, whatever pods are left.
 	DrainTimeout time.Duration
-	// DetachTimeout is how long volumes of drained pods may be attached to the Node of a Machine that
-	// says nothing of that. Then the VM goes with them.
+	// DetachTimeout is how long volumes of drained pods are waited for where a Machine says nothing
+	// of that. Then the VM goes with them.
 	DetachTimeout time.Duration
 	// UnhealthyAfter is for how long a Node has to say that it is not Ready until its Machine is
 	// replaced for a health check.
@@ -70,8 +70,8 @@ func (j *Judge) Judge(h History) []Violation {
 	j.judgeForeign(h)
 	j.judgeEvictions(h)
 	for _, d := range j.firstDeletes(h) {
-		j.judgePods(d)
-		j.judgeVolumes(d)
+		d.judgePods()
+		d.judgeVolumes()
 	}
 	j.judgeHooks(h)
 	j.judgeStories(h)

@@ -69,70 +69,20 @@ func (j *Judge) judgeEvictions(h History) {
 	}
 }
 
-// deletion is the first time that the deletion of a Machine's VM was asked for.
-type deletion struct {
-	*machine
-
-	vm string
-	at time.Time
-}
-
-// firstDeletes are those of a history.
-func (j *Judge) firstDeletes(h History) []deletion {
-	byUID := map[string]*machine{}
-	for _, m := range j.machines {
-		byUID[uidOf(m.Machine)] = m
-	}
-	var found []deletion
-	for _, call := range h.Calls {
-		v := j.vms[call.GetResourceId()]
-		if v == nil || !strings.HasPrefix(call.GetOperation(), "Delete") {
-			continue
-		}
-		m := byUID[v.GetMachineUid()]
-		if m == nil || m.emptied {
-			continue
-		}
-		m.emptied = true
-		found = append(found, deletion{m, v.GetId(), call.GetReceiveTime().AsTime()})
-	}
-	return found
-}
-
-// begun is when the deletion of the Machine began; when its VM's did, where that was to stay.
-func (d deletion) begun() time.Time {
-	if d.deleted.IsZero() || d.deleted.After(d.at) {
-		return d.at
-	}
-	return d.deleted
-}
-
 // judgePods: no VM is deleted under pods that have neither ended nor had their time to, unless the
 // time for the drain is over.
-func (j *Judge) judgePods(d deletion) {
-	isTimedOut := !d.deleted.IsZero() && !d.at.Before(d.DeletionTimestamp.Add(j.options.DrainTimeout))
-	if !j.isOutOfReach(d) && !isTimedOut {
-		j.judgeEmpty(d)
+func (d deletion) judgePods() {
+	isTimedOut := !d.deleted.IsZero() && !d.at.Before(d.DeletionTimestamp.Add(d.judge.options.DrainTimeout))
+	if !d.isOutOfReach() && !isTimedOut {
+		d.judgeEmpty()
 	}
-}
-
-// isOutOfReach says whether a Machine's VM may be deleted whatever is on it: it did not run or has
-// no Node any more, by somebody else's doing.
-func (j *Judge) isOutOfReach(d deletion) bool {
-	if d.node == "" || d.deleted.IsZero() {
-		return d.node == ""
-	}
-	if gone, is := j.world.nodesGone[d.node]; is && gone.Before(d.at) {
-		return true
-	}
-	return j.acts.hasChanged(d.vm, d.at)
 }
 
 // judgeEmpty: the pods that were on the Node when its Machine's deletion began have ended, or had
 // their time. Those that stay go with it.
-func (j *Judge) judgeEmpty(d deletion) {
-	for _, p := range j.pods {
-		there := p.node == d.node && p.bound.Before(d.begun()) && (p.ended.IsZero() || p.ended.After(d.at.Add(j.options.Patience)))
+func (d deletion) judgeEmpty() {
+	for _, p := range d.judge.pods {
+		there := p.node == d.node && p.bound.Before(d.begun()) && (p.ended.IsZero() || p.ended.After(d.at.Add(d.judge.options.Patience)))
 		if !there || p.stays || p.terminating && !p.grace.After(d.at) {
 			continue
 		}
@@ -140,6 +90,6 @@ func (j *Judge) judgeEmpty(d deletion) {
 		if p.terminating {
 			what = "it had until " + p.grace.UTC().Format("15:04:05") + " to end"
 		}
-		j.violate(Pods, d.at, "the VM of %s was deleted under pod %s: %s", keyOf(d.Machine), p.name, what)
+		d.judge.violate(Pods, d.at, "the VM of %s was deleted under pod %s: %s", keyOf(d.Machine), p.name, what)
 	}
 }

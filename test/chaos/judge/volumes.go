@@ -73,23 +73,23 @@ func (m *machine) noteVolumes(o *clusterv1alpha1.Machine, c Change) {
 // stay. That pods are left when a drain has timed out is no excuse: their volumes are waited for,
 // too. Nor is a Node that does not answer: no round lasts until it counts as unreachable, unless
 // somebody has changed its VM.
-func (j *Judge) judgeVolumes(d deletion) {
-	if d.isForgotten() || j.isOutOfReach(d) {
+func (d deletion) judgeVolumes() {
+	if d.isForgotten() || d.isOutOfReach() {
 		return
 	}
-	known, isOver := j.acts.viewFrom(d.begun(), j.options.Patience), j.hasDetachTimedOut(d)
-	for _, a := range j.volumes.attachments {
-		if a.node != d.node || !a.made.Before(known) || j.isUsedByStaying(a, known) {
+	known, isOver := d.judge.acts.viewFrom(d.begun(), d.judge.options.Patience), d.hasDetachTimedOut()
+	for _, a := range d.judge.volumes.attachments {
+		if a.node != d.node || !a.made.Before(known) || d.isUsedByStaying(a, known) {
 			continue
 		}
-		isAttached := a.gone.IsZero() || j.acts.viewFrom(a.gone, j.options.Patience).After(d.at)
+		isAttached := a.gone.IsZero() || d.judge.acts.viewFrom(a.gone, d.judge.options.Patience).After(d.at)
 		switch {
 		case !isAttached && a.gone.After(d.begun()):
-			j.volumes.detached++
+			d.judge.volumes.detached++
 		case isAttached && isOver:
-			j.volumes.timedOut++
+			d.judge.volumes.timedOut++
 		case isAttached:
-			j.violate(Volumes, d.at, "the VM of %s was deleted while volume %s was attached to its Node %s", keyOf(d.Machine), a.volume, d.node)
+			d.judge.violate(Volumes, d.at, "the VM of %s was deleted while volume %s was attached to its Node %s", keyOf(d.Machine), a.volume, d.node)
 		}
 	}
 }
@@ -102,12 +102,12 @@ func (m *machine) isForgotten() bool {
 
 // isUsedByStaying says whether a pod that stays has used the volume of an attachment on its Node
 // since an instant.
-func (j *Judge) isUsedByStaying(a *attachment, since time.Time) bool {
-	for _, p := range j.pods {
+func (d deletion) isUsedByStaying(a *attachment, since time.Time) bool {
+	for _, p := range d.judge.pods {
 		if !p.stays || p.node != a.node || !p.ended.IsZero() && p.ended.Before(since) {
 			continue
 		}
-		if slices.ContainsFunc(p.claims, func(claim string) bool { return j.volumes.bound[claim] == a.volume }) {
+		if slices.ContainsFunc(p.claims, func(claim string) bool { return d.judge.volumes.bound[claim] == a.volume }) {
 			return true
 		}
 	}
@@ -116,25 +116,25 @@ func (j *Judge) isUsedByStaying(a *attachment, since time.Time) bool {
 
 // hasDetachTimedOut says whether it was written, before a VM's deletion, that the time for its
 // volumes is over, and whether it was. That time begins when the drain ends; 0 is for ever.
-func (j *Judge) hasDetachTimedOut(d deletion) bool {
+func (d deletion) hasDetachTimedOut() bool {
 	written := d.detachTimedOut
-	if written.IsZero() || j.acts.viewFrom(written, j.options.Patience).After(d.at) {
+	if written.IsZero() || d.judge.acts.viewFrom(written, d.judge.options.Patience).After(d.at) {
 		return false
 	}
-	timeout := ptr.Deref(d.Spec.NodeVolumeDetachTimeout, metav1.Duration{Duration: j.options.DetachTimeout}).Duration
-	waited := written.Sub(j.acts.viewFrom(j.drainEnd(d), j.options.Patience))
+	timeout := ptr.Deref(d.Spec.NodeVolumeDetachTimeout, metav1.Duration{Duration: d.judge.options.DetachTimeout}).Duration
+	waited := written.Sub(d.judge.acts.viewFrom(d.drainEnd(), d.judge.options.Patience))
 	return timeout > 0 && waited >= timeout-clockStep-slack
 }
 
 // drainEnd is when the last pod ended that core evicted from the Node of a Machine, as far as it
 // waited for that; when the Machine's deletion began, where there is none.
-func (j *Judge) drainEnd(d deletion) time.Time {
+func (d deletion) drainEnd() time.Time {
 	end := d.begun()
 	drained := meta.FindStatusCondition(d.Status.Conditions, clusterv1alpha1.ConditionDrained)
 	if drained != nil && drained.Reason == clusterv1alpha1.ReasonDrainTimedOut {
 		return end
 	}
-	for _, p := range j.pods {
+	for _, p := range d.judge.pods {
 		if p.node == d.node && p.evicted && p.ended.After(end) && p.ended.Before(d.detachTimedOut) {
 			end = p.ended
 		}
