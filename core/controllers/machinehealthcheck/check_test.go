@@ -1,6 +1,7 @@
 package machinehealthcheck
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -225,4 +226,27 @@ func TestLIFE11_CheckThatCannotBeReadSaysSo(t *testing.T) {
 	f.apply("works", none)
 	f.report("a", corev1.NodeDiskPressure, corev1.ConditionTrue)
 	f.awaitMachine("a", clusterv1alpha1.ReasonUnhealthyNode, clusterv1alpha1.ReasonWaitingForRemediation)
+}
+
+// A Machine whose Node has registered is not replaced for want of one, though nothing has told the
+// Machine of it yet: watches may lag behind for longer than the timeout.
+func TestLIFE11_ANodeThatIsThereIsNotMissed(t *testing.T) {
+	f := newFleet(t, Options{}, "late", "lost")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+	f.check(f.Create(t.Context(), node))
+	t.Cleanup(func() { _ = client.IgnoreNotFound(f.Delete(context.Background(), node)) })
+	for _, name := range []string{"late", "lost"} {
+		m := &clusterv1alpha1.Machine{}
+		f.check(f.Get(t.Context(), client.ObjectKey{Namespace: f.Namespace, Name: name}, m))
+		m.Status.NodeRef = nil
+		controllertest.SetReady(m, false)
+		f.check(f.Status().Update(t.Context(), m))
+	}
+	f.apply("joins", func(s *clusterv1alpha1.MachineHealthCheckSpec) {
+		s.NodeStartupTimeout = &metav1.Duration{Duration: time.Second}
+	})
+	f.awaitMachine("lost", clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation)
+	f.awaitMachine("late", "", "")
+	f.check(f.Delete(t.Context(), node))
+	f.awaitMachine("late", clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation)
 }

@@ -82,7 +82,7 @@ func (r *reconciler) want(ctx context.Context, o *observation, findings map[stri
 		}
 		isConfirmed := health.IsToBeReplaced(m)
 		if !isConfirmed {
-			if isConfirmed, err = r.confirm(ctx, m, f.NodeCondition); err != nil {
+			if isConfirmed, err = r.confirm(ctx, m, f); err != nil {
 				return 0, err
 			}
 		}
@@ -96,18 +96,26 @@ func (r *reconciler) want(ctx context.Context, o *observation, findings map[stri
 	return again, nil
 }
 
-// confirm asks the API server whether the Machine's Node still has the condition: a watch may lag
-// behind for longer than any timeout.
-func (r *reconciler) confirm(ctx context.Context, m *clusterv1alpha1.Machine, found healthcheck.Condition) (bool, error) {
-	if found.Type == "" {
+// confirm asks the API server whether the Machine's Node still has the condition, or is still not
+// there: a watch may lag behind for longer than any timeout.
+func (r *reconciler) confirm(ctx context.Context, m *clusterv1alpha1.Machine, f healthcheck.Finding) (bool, error) {
+	if r.liveNodes == nil {
 		return true, nil
 	}
 	node := &corev1.Node{}
+	if f.Reason == clusterv1alpha1.ReasonNodeStartupTimeout {
+		// Most Nodes have the Machine's name. One that is found by other signs is not asked for.
+		err := r.liveNodes.Get(ctx, client.ObjectKey{Name: m.Name}, node)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	if f.NodeCondition.Type == "" {
+		return true, nil
+	}
 	if err := r.liveNodes.Get(ctx, client.ObjectKey{Name: m.Status.NodeRef.Name}, node); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return string(c.Type) == found.Type && metav1.ConditionStatus(c.Status) == found.Status
+		return string(c.Type) == f.NodeCondition.Type && metav1.ConditionStatus(c.Status) == f.NodeCondition.Status
 	}), nil
 }
 
