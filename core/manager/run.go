@@ -156,16 +156,10 @@ func addParts(ctx context.Context, mgr ctrl.Manager, nodes cluster.Cluster, o Op
 			return machine.Add(mgr, options)
 		}},
 		{"the controller of MachineHealthChecks", func() error {
-			return machinehealthcheck.Add(mgr, machinehealthcheck.Options{
-				Clocks: clocks, Remediation: wanted, DefaultTimeout: o.DefaultHealthCheckTimeout, Workload: nodes,
-			})
+			options := machinehealthcheck.Options{Clocks: clocks, Remediation: wanted, DefaultTimeout: o.DefaultHealthCheckTimeout, Workload: nodes}
+			return machinehealthcheck.Add(mgr, options)
 		}},
-		{"the approver of kubelets' certificates", func() error {
-			if nodes == nil {
-				return nil
-			}
-			return csrapproval.Add(mgr, csrapproval.Options{Workload: nodes, MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
-		}},
+		{"the approver of kubelets' certificates", func() error { return addApprover(mgr, nodes, o) }},
 		{"the keeper of copies of credentials", func() error {
 			return credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs})
 		}},
@@ -179,6 +173,14 @@ func addParts(ctx context.Context, mgr ctrl.Manager, nodes cluster.Cluster, o Op
 			})
 		}},
 	}...))
+}
+
+// addApprover adds what approves kubelets' certificates, where there are Nodes.
+func addApprover(mgr ctrl.Manager, nodes cluster.Cluster, o Options) error {
+	if nodes == nil {
+		return nil
+	}
+	return csrapproval.Add(mgr, csrapproval.Options{Workload: nodes, MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
 }
 
 // machineOptions are those of the controller of Machines that follow from the manager's.

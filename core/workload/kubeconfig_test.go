@@ -88,7 +88,6 @@ func TestEachRequestIsMadeByTheKubeconfigOfNow(t *testing.T) {
 		t.Errorf("the servers answered %d and %d times, want 2 and 1", askedFirst(), askedSecond())
 	}
 	// Nothing that cannot be used takes its place, and each is told of once.
-	before := len(logged)
 	plain := kubeconfig(second, "two")
 	plain.Clusters["c"].Server = strings.Replace(second.URL, "https", "http", 1)
 	moved := kubeconfig(second, "two")
@@ -102,7 +101,7 @@ func TestEachRequestIsMadeByTheKubeconfigOfNow(t *testing.T) {
 	} {
 		replace(t, path, kubeconfig(second, "two"))
 		_ = get()
-		before = len(logged)
+		before := len(logged)
 		spoil()
 		for range 2 {
 			if err := get(); err != nil {
