@@ -42,7 +42,7 @@ spec:
 	u.kubectl("delete", "deployment", "agent")
 }
 
-// evictions counts those in the user's namespace.
+// evictions counts those in the user's namespace since the test began.
 func (u *user) evictions() int {
 	u.t.Helper()
 	requests, err := audit.NewLog(u.Workload().AuditLogPath()).Next()
@@ -51,7 +51,7 @@ func (u *user) evictions() int {
 	}
 	n := 0
 	for _, r := range requests {
-		if r.Resource == "pods/eviction" && r.Namespace == u.namespace {
+		if r.Resource == "pods/eviction" && r.Namespace == u.namespace && r.Received.After(u.since) {
 			n++
 		}
 	}

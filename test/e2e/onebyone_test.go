@@ -48,9 +48,9 @@ func TestLIFE10_PodsWithVolumesGoOneAfterAnother(t *testing.T) {
 		t.Errorf("%d volumes were detached before their VM went, want %d", n, len(stored))
 	}
 
-	volumes.awaitAttached(stored...)
-	volumes.Stick(stored[0])
 	m := u.machine()
+	u.awaitAttachedTo(m.Status.NodeRef.Name, volumes, stored...)
+	volumes.Stick(stored[0])
 	u.kubectl("delete", "machine", m.Name, "--wait=false")
 	u.awaitDrainSays(m.Name, "the next one waits for volumes to be detached: "+stored[0]+": "+attacher.DetachFailure)
 	if on := u.podsOn(m.Status.NodeRef.Name, "web"); !slices.Equal(on, []string{"web-1", "web-2"}) {
@@ -75,7 +75,7 @@ func (u *user) judgeTurns(story []attacher.Attachment, node string) {
 	var turns, others []audit.Request
 	for _, r := range requests {
 		switch {
-		case r.Resource != "pods/eviction" || r.Namespace != u.namespace:
+		case r.Resource != "pods/eviction" || r.Namespace != u.namespace || r.Received.Before(u.since):
 		case strings.HasPrefix(r.Name, "web-"):
 			turns = append(turns, r)
 		default:
@@ -110,6 +110,19 @@ func (u *user) awaitDrainSays(machine, text string) {
 		}
 		if c := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionDrained); c == nil || !strings.Contains(c.Message, text) {
 			return errors.New(words(m.Status.Conditions))
+		}
+		return nil
+	})
+}
+
+// awaitAttachedTo waits until these volumes are attached to a Node, and to no other one any more.
+func (u *user) awaitAttachedTo(node string, by *userVolumes, volumes ...string) {
+	u.t.Helper()
+	eventually(u.t, "the volumes to be attached to "+node, func(context.Context) error {
+		for volume, on := range by.awaitAttached(volumes...) {
+			if slices.Contains(volumes, volume) && on != node {
+				return fmt.Errorf("%s is attached to %s", volume, on)
+			}
 		}
 		return nil
 	})
@@ -161,13 +174,7 @@ spec:
 	u.awaitRunning(1)
 	u.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
 	stuck := u.machine()
-	eventually(t, "the pods to be on the new Node with their volumes", func(context.Context) error {
-		if on := u.podsOn(stuck.Status.NodeRef.Name, "web"); len(on) != 2 {
-			return fmt.Errorf("%v are", on)
-		}
-		return nil
-	})
-	volumes.awaitAttached(web0, web1)
+	u.awaitAttachedTo(stuck.Status.NodeRef.Name, volumes, web0, web1)
 	volumes.Stick(web0)
 	u.kubectl("delete", "machine", stuck.Name, "--wait=false")
 	u.awaitWaitForVolumes(stuck.Name, web0+": "+attacher.DetachFailure)
