@@ -229,24 +229,32 @@ func TestLIFE11_CheckThatCannotBeReadSaysSo(t *testing.T) {
 }
 
 // A Machine whose Node has registered is not replaced for want of one, though nothing has told the
-// Machine of it yet: watches may lag behind for longer than the timeout.
+// Machine of it yet: watches may lag behind for longer than the timeout. One whose controller has
+// seen the Node and cannot take it is.
 func TestLIFE11_ANodeThatIsThereIsNotMissed(t *testing.T) {
 	f := newFleet(t, Options{}, "late", "lost")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
 	f.check(f.Create(t.Context(), node))
 	t.Cleanup(func() { _ = client.IgnoreNotFound(f.Delete(context.Background(), node)) })
-	for _, name := range []string{"late", "lost"} {
+	change := func(name string, change func(*clusterv1alpha1.Machine)) {
 		m := &clusterv1alpha1.Machine{}
 		f.check(f.Get(t.Context(), client.ObjectKey{Namespace: f.Namespace, Name: name}, m))
-		m.Status.NodeRef = nil
-		controllertest.SetReady(m, false)
+		change(m)
 		f.check(f.Status().Update(t.Context(), m))
+	}
+	for _, name := range []string{"late", "lost"} {
+		change(name, func(m *clusterv1alpha1.Machine) {
+			m.Status.NodeRef = nil
+			controllertest.SetReady(m, false)
+		})
 	}
 	f.apply("joins", func(s *clusterv1alpha1.MachineHealthCheckSpec) {
 		s.NodeStartupTimeout = &metav1.Duration{Duration: time.Second}
 	})
 	f.awaitMachine("lost", clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation)
 	f.awaitMachine("late", "", "")
-	f.check(f.Delete(t.Context(), node))
+	change("late", func(m *clusterv1alpha1.Machine) {
+		apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady).Reason = clusterv1alpha1.ReasonNodeConflict
+	})
 	f.awaitMachine("late", clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation)
 }

@@ -104,6 +104,9 @@ func (r *reconciler) confirm(ctx context.Context, m *clusterv1alpha1.Machine, f 
 	}
 	node := &corev1.Node{}
 	if f.Reason == clusterv1alpha1.ReasonNodeStartupTimeout {
+		if isNodeConflicting(m) {
+			return true, nil
+		}
 		// Most Nodes have the Machine's name. One that is found by other signs is not asked for.
 		err := r.liveNodes.Get(ctx, client.ObjectKey{Name: m.Name}, node)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
@@ -117,6 +120,12 @@ func (r *reconciler) confirm(ctx context.Context, m *clusterv1alpha1.Machine, f 
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return string(c.Type) == f.NodeCondition.Type && metav1.ConditionStatus(c.Status) == f.NodeCondition.Status
 	}), nil
+}
+
+// isNodeConflicting says whether the Machine's controller has seen a Node, and cannot take it.
+func isNodeConflicting(m *clusterv1alpha1.Machine) bool {
+	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady)
+	return c != nil && c.Reason == clusterv1alpha1.ReasonNodeConflict
 }
 
 // show writes what was found of a Machine into its conditions, if it is news.
