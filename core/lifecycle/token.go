@@ -72,7 +72,7 @@ func decideToken(s State, d decision) (decision, bool) {
 func keepToken(s State, d decision) (decision, bool) {
 	due := s.Token.RenewAt
 	switch {
-	case s.Machine.Nodeless, !mayJoin(s):
+	case !mayJoin(s):
 		return d, false
 	case !s.Token.Known:
 		return d.act(RenewToken)
@@ -91,7 +91,7 @@ func keepToken(s State, d decision) (decision, bool) {
 // mayJoin says whether a VM may be there that has yet to join. An earlier process may have sent a
 // create that is written down.
 func mayJoin(s State) bool {
-	if s.Node.Match == NodeFound || s.isRunning() || s.TokenState() == TokenDeleted {
+	if s.Machine.Nodeless || s.Node.Match == NodeFound || s.isRunning() || s.TokenState() == TokenDeleted {
 		return false
 	}
 	isOthers := s.Machine.Status.LastOperation != nil && s.Memory.Last == nil
@@ -172,7 +172,7 @@ func decideTokenUsed(s State, d decision) (decision, bool) {
 // decideTokenOver: the token goes before the machine does. A machine whose uid is another's has
 // none of its own.
 func decideTokenOver(s State, d decision) (decision, bool) {
-	if s.Machine.Nodeless || s.Machine.UID == "" || s.Machine.UIDTaken != "" || !mayHaveToken(s) {
+	if s.Machine.UID == "" || s.Machine.UIDTaken != "" || !mayHaveToken(s) {
 		return d, false
 	}
 	return d.act(DeleteToken)
@@ -181,6 +181,9 @@ func decideTokenOver(s State, d decision) (decision, bool) {
 // mayHaveToken says whether there may be a token of the machine. Of a machine that a process before
 // this one brought up, the condition BootstrapReady says that there is none.
 func mayHaveToken(s State) bool {
+	if s.Machine.Nodeless {
+		return false
+	}
 	if s.Token.Known {
 		return !s.Token.RenewAt.IsZero()
 	}
