@@ -92,14 +92,14 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	defer stop(nil)
 	settings := driverSettings(mgr, o, leader)
 	settings.Tracing, settings.LeadershipLost = traces, func() { stop(errDeposed) }
-	nodes, err := newWorkload(mgr, o)
+	workload, err := newWorkload(mgr, o)
 	if err != nil {
 		return err
 	}
-	if settings.ClusterUID, err = clusterID(ctx, cmp.Or[cluster.Cluster](nodes, mgr).GetAPIReader(), o.ClusterID); err != nil {
+	if settings.ClusterUID, err = clusterID(ctx, cmp.Or[cluster.Cluster](workload, mgr).GetAPIReader(), o.ClusterID); err != nil {
 		return err
 	}
-	if err := addParts(ctx, mgr, nodes, o, settings); err != nil {
+	if err := addParts(ctx, mgr, workload, o, settings); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -112,9 +112,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 }
 
 // addParts adds to mgr all that it runs, from top to bottom. The webhook runs on every replica; all
-// else begins, at once, when this process leads and its caches are full. nodes is the cluster of
+// else begins, at once, when this process leads and its caches are full. workload is the cluster of
 // the Nodes; nil where there are none.
-func addParts(ctx context.Context, mgr ctrl.Manager, nodes cluster.Cluster, o Options, settings driver.Config) error {
+func addParts(ctx context.Context, mgr ctrl.Manager, workload cluster.Cluster, o Options, settings driver.Config) error {
 	drivers, err := driver.New(settings, o.Drivers)
 	if err != nil {
 		return err
@@ -147,19 +147,19 @@ func addParts(ctx context.Context, mgr ctrl.Manager, nodes cluster.Cluster, o Op
 			})
 		}},
 		{"the clocks of timeouts", func() (err error) {
-			clocks, err = observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: nodes, Settle: o.Settle, Clock: clock.RealClock{}})
+			clocks, err = observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: workload, Settle: o.Settle, Clock: clock.RealClock{}})
 			return err
 		}},
 		{"the controller of Machines", func() error {
-			options := machineOptions(mgr, nodes, o)
+			options := machineOptions(mgr, workload, o)
 			options.Drivers, options.Observed, options.Specs, options.Tracing = drivers, clocks, specs, settings.Tracing
 			return machine.Add(mgr, options)
 		}},
 		{"the controller of MachineHealthChecks", func() error {
-			options := machinehealthcheck.Options{Clocks: clocks, Remediation: wanted, DefaultTimeout: o.DefaultHealthCheckTimeout, Workload: nodes}
+			options := machinehealthcheck.Options{Clocks: clocks, Remediation: wanted, DefaultTimeout: o.DefaultHealthCheckTimeout, Workload: workload}
 			return machinehealthcheck.Add(mgr, options)
 		}},
-		{"the approver of kubelets' certificates", func() error { return addApprover(mgr, nodes, o) }},
+		{"the approver of kubelets' certificates", func() error { return addApprover(mgr, workload, o) }},
 		{"the keeper of copies of credentials", func() error {
 			return credentials.Add(mgr, credentials.Options{Schema: schemas(drivers), Specs: specs})
 		}},
@@ -176,23 +176,23 @@ func addParts(ctx context.Context, mgr ctrl.Manager, nodes cluster.Cluster, o Op
 }
 
 // addApprover adds what approves kubelets' certificates, where there are Nodes.
-func addApprover(mgr ctrl.Manager, nodes cluster.Cluster, o Options) error {
-	if nodes == nil {
+func addApprover(mgr ctrl.Manager, workload cluster.Cluster, o Options) error {
+	if workload == nil {
 		return nil
 	}
-	return csrapproval.Add(mgr, csrapproval.Options{Workload: nodes, MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
+	return csrapproval.Add(mgr, csrapproval.Options{Workload: workload, MaxConcurrentReconciles: o.Workers, Regarding: regarding(o)})
 }
 
 // machineOptions are those of the controller of Machines that follow from the manager's.
-func machineOptions(mgr ctrl.Manager, nodes cluster.Cluster, o Options) machine.Options {
+func machineOptions(mgr ctrl.Manager, workload cluster.Cluster, o Options) machine.Options {
 	options := machine.Options{
-		Workload: nodes, DrainTimeout: o.DrainTimeout, VolumeDetachTimeout: o.NodeVolumeDetachTimeout, StartupTimeout: o.NodeStartupTimeout,
+		Workload: workload, DrainTimeout: o.DrainTimeout, VolumeDetachTimeout: o.NodeVolumeDetachTimeout, StartupTimeout: o.NodeStartupTimeout,
 		NodeUnreachableAfter: o.NodeUnreachableAfter,
 		CriticalNamespaces:   o.CriticalNamespaces, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}
 	bootstrap := discovery.Options{Flags: o.Nodes, Management: mgr.GetClient(), ConfigMaps: mgr.GetAPIReader(), Clock: clock.RealClock{}}
-	if nodes != nil {
-		bootstrap.Workload, options.JoinProgress = nodes.GetAPIReader(), csrapproval.Progress(nodes.GetClient())
+	if workload != nil {
+		bootstrap.Workload, options.JoinProgress = workload.GetAPIReader(), csrapproval.Progress(workload.GetClient())
 	}
 	options.Bootstrap = discovery.New(bootstrap)
 	return options

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -60,10 +59,10 @@ func replace(t *testing.T, path string, config *clientcmdapi.Config) {
 }
 
 func TestEachRequestIsMadeByTheKubeconfigOfNow(t *testing.T) {
-	first, askedFirst := apiServer(t, "one")
-	second, askedSecond := apiServer(t, "two")
+	first, askedFirst := apiServer(t, "token-1")
+	second, askedSecond := apiServer(t, "token-2")
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	replace(t, path, kubeconfig(first, "one"))
+	replace(t, path, kubeconfig(first, "token-1"))
 	var logged []string
 	config, err := Config(path, funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}))
 	if err != nil {
@@ -79,18 +78,28 @@ func TestEachRequestIsMadeByTheKubeconfigOfNow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// A token may be in a file of its own, beside the kubeconfig.
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "token"), []byte("token-1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	beside := kubeconfig(first, "")
+	beside.AuthInfos["u"].TokenFile = "token"
+	replace(t, path, beside)
+	if err := get(); err != nil {
+		t.Error("with the token in a file:", err)
+	}
 	// Another server, which has another CA and wants another token.
-	replace(t, path, kubeconfig(second, "two"))
+	replace(t, path, kubeconfig(second, "token-2"))
 	if err := get(); err != nil {
 		t.Error("after the file was replaced:", err)
 	}
-	if askedFirst() != 2 || askedSecond() != 1 {
-		t.Errorf("the servers answered %d and %d times, want 2 and 1", askedFirst(), askedSecond())
+	if askedFirst() != 3 || askedSecond() != 1 {
+		t.Errorf("the servers answered %d and %d times, want 3 and 1", askedFirst(), askedSecond())
 	}
 	// Nothing that cannot be used takes its place, and each is told of once.
-	plain := kubeconfig(second, "two")
+	plain := kubeconfig(second, "token-2")
 	plain.Clusters["c"].Server = strings.Replace(second.URL, "https", "http", 1)
-	moved := kubeconfig(second, "two")
+	moved := kubeconfig(second, "token-2")
 	moved.Clusters["c"].Server += "/behind"
 	for name, spoil := range map[string]func(){
 		"a file that is gone":     func() { _ = os.Remove(path) },
@@ -99,7 +108,7 @@ func TestEachRequestIsMadeByTheKubeconfigOfNow(t *testing.T) {
 		"another path":            func() { replace(t, path, moved) },
 		"half a file":             func() { _ = os.WriteFile(path, []byte("apiVersion: v1\nkind: Conf"), 0o600) },
 	} {
-		replace(t, path, kubeconfig(second, "two"))
+		replace(t, path, kubeconfig(second, "token-2"))
 		_ = get()
 		before := len(logged)
 		spoil()
@@ -113,7 +122,7 @@ func TestEachRequestIsMadeByTheKubeconfigOfNow(t *testing.T) {
 		}
 	}
 	for _, line := range logged {
-		if strings.Contains(line, "two") || strings.Contains(line, "one\"") {
+		if strings.Contains(line, "token-2") || strings.Contains(line, "one\"") {
 			t.Errorf("a token is logged: %s", line)
 		}
 	}
@@ -141,7 +150,7 @@ func TestAKubeconfigIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "kubeconfig")
-			config := kubeconfig(server, corev1.NamespaceDefault)
+			config := kubeconfig(server, "token-1")
 			tc.change(config)
 			replace(t, path, config)
 			if _, err := Config(path, funcr.New(func(string, string) {}, funcr.Options{})); err == nil || !strings.Contains(err.Error(), tc.want) {
