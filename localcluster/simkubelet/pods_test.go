@@ -100,7 +100,7 @@ func evict(t *testing.T, pod *corev1.Pod) error {
 }
 
 // podLease is short enough for Nodes with pods to stay Ready in a cluster of that NodeGracePeriod,
-// however long a test takes: a pod whose Node was lost for a moment is not Ready again.
+// however long a test takes: a pod whose Node is lost for a moment is not Ready meanwhile.
 const podLease = 4 * time.Second
 
 func TestPodsRunAreEvictedAndComeUpElsewhere(t *testing.T) {

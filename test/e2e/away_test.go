@@ -38,8 +38,8 @@ type outage struct {
 	drain string
 }
 
-// The issue asks for a minute. What is away with another is so for less: that is longer than each
-// timeout of the fleet, too.
+// What is away alone is so for longest, with another for longEnough. Both exceed each timeout of
+// the fleet.
 const longest, longEnough = time.Minute, 40 * time.Second
 
 func outages() []outage {

@@ -20,7 +20,7 @@ import (
 // after its effect. That is done for each mutating call of a create and of a delete. The ledger
 // proves that the call was there when they died.
 func TestSAFE5_KilledAtEachCall(t *testing.T) {
-	info, err := shared.Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
+	info, err := sharedStack(t).Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
 	if err != nil {
 		t.Fatalf("ask the cloud for its operations: %v", err)
 	}

@@ -39,9 +39,22 @@ const (
 // their logs at the end.
 const raceDir = "../../bin/race"
 
-// shared is the stack of all tests of this package but those on OpenStack. They run one after the
-// other, each in a namespace of its own.
+// shared is the stack of the tests that need no other; nil until the first of them. They run one
+// after the other, each in a namespace of its own.
 var shared *fixture
+
+// sharedStack returns that stack.
+func sharedStack(t *testing.T) *fixture {
+	t.Helper()
+	if shared == nil {
+		started, err := startFixture()
+		if err != nil {
+			t.Fatalf("start the cluster that the tests share: %v", err)
+		}
+		shared = started
+	}
+	return shared
+}
 
 // fixture is a stack and the ways into it.
 type fixture struct {
@@ -62,12 +75,6 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	// controller-runtime complains, at length, of a client that is made late without a logger.
 	log.SetLogger(logr.Discard())
-	started, err := startFixture()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the cluster that the tests share:", err)
-		return 1
-	}
-	shared = started
 	code := m.Run()
 	for _, f := range []*fixture{shared, onOpenStack, onTwoClusters} {
 		if f != nil {

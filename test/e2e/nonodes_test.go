@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +14,9 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
+
+// tokenPlaceholder stands for a bootstrap token in user data of a user's own.
+const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
 
 // newNoNodesUser returns a user of a stack of its own, whose Machines have no Nodes.
 func newNoNodesUser(t *testing.T) *user {
@@ -31,8 +36,9 @@ func newNoNodesUser(t *testing.T) *user {
 	return newUserOf(t, f)
 }
 
-// Machines without Nodes, with user data of their user's own: they are Running when their VMs run,
-// are rolled and replaced, and go without a drain.
+// Machines without Nodes, with user data of their user's own or none: they are Running when their
+// VMs run, are rolled and replaced, and go without a drain. User data that wants a token is
+// refused.
 func TestLIFE13_MachinesWithoutNodes(t *testing.T) {
 	const size, data = 2, "#cloud-config\nhostname: mine\n"
 	u := newNoNodesUser(t)
@@ -66,6 +72,28 @@ func TestLIFE13_MachinesWithoutNodes(t *testing.T) {
 	u.awaitRunning(size)
 	u.checkOneVMEach()
 	u.kubectl("delete", "machinedeployment", "bare")
+	u.awaitGone()
+
+	u.apply(deployment("empty", 1, nil))
+	u.awaitRunning(1)
+	if got := u.vm(*u.machine().Spec.ProviderID).GetUserData(); len(got) > 0 {
+		t.Errorf("a machine without user data has %q", got)
+	}
+	u.kubectl("delete", "machinedeployment", "empty")
+	u.awaitGone()
+
+	u.kubectl("create", "secret", "generic", "joins", "--from-literal=value="+tokenPlaceholder)
+	u.apply(deployment("joins", 1, map[string]string{"spec": "\n      bootstrap: {dataSecretName: joins}"}))
+	eventually(t, "the machine to say that there is no token for it", func(context.Context) error {
+		for _, m := range u.machines() {
+			c := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionBootstrapReady)
+			if c != nil && strings.Contains(c.Message, tokenPlaceholder) {
+				return nil
+			}
+		}
+		return errors.New("none does")
+	})
+	u.kubectl("delete", "machinedeployment", "joins")
 	u.awaitGone()
 	u.checkNothingIsForbidden()
 }

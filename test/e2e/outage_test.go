@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,7 +121,7 @@ func TestSAFE3_APIServerAwayWhileDraining(t *testing.T) {
 	u.signal(stack.Kubelets, syscall.SIGCONT)
 	u.awaitSilentNodes(0)
 	u.kubectl("patch", "poddisruptionbudget", "tight", "--type=merge", "--patch", `{"spec":{"minAvailable":1}}`)
-	u.awaitDrained(drains, 2*grace, "tight")
+	u.awaitDrained(drains, 2*grace)
 	story.judge(u, map[string]int{"app": drains * 3 / 4, "tight": 1})
 	u.kubectl("delete", "deployment,poddisruptionbudget", "--all")
 }
@@ -184,22 +183,6 @@ func (u *user) keepsVMs(when string, want int, until time.Time) {
 	}
 }
 
-// reportReady has the pods of an app that run be Ready again after their Nodes were silent, as
-// their kubelets would. kwok does not.
-func (u *user) reportReady(app string) {
-	u.t.Helper()
-	const ready = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]}}`
-	for _, pod := range u.pods(u.t.Context()) {
-		isReady := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
-		if pod.Labels["app"] == app && alive(&pod) && !isReady {
-			// One that is gone meanwhile is not missed.
-			_, _ = u.try(nil, "patch", "pod", pod.Name, "--subresource=status", "--type=strategic", "--patch", ready)
-		}
-	}
-}
-
 // terminatingOn counts the user's pods that are terminating, by Node.
 func (u *user) terminatingOn(ctx context.Context) map[string]int {
 	u.t.Helper()
@@ -235,10 +218,8 @@ func (u *user) awaitSilentNodes(n int) {
 	})
 }
 
-// awaitDrained waits until the machines of the pool old are gone, within a limit. Meanwhile the
-// pods of apps are Ready: node-lifecycle may take longer to learn of a Node that reports again
-// than a pod to be placed there.
-func (u *user) awaitDrained(n int, limit time.Duration, apps ...string) {
+// awaitDrained waits until the machines of the pool old are gone, within a limit.
+func (u *user) awaitDrained(n int, limit time.Duration) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), limit)
 	defer cancel()
@@ -253,9 +234,6 @@ func (u *user) awaitDrained(n int, limit time.Duration, apps ...string) {
 		}
 		if len(left) == 0 {
 			return
-		}
-		for _, app := range apps {
-			u.reportReady(app)
 		}
 		select {
 		case <-tick.C:
@@ -273,11 +251,6 @@ func drainedReason(m *clusterv1alpha1.Machine) string {
 		}
 	}
 	return ""
-}
-
-// alive says whether the pod has been Ready and is not on its way out.
-func alive(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning
 }
 
 // ended says whether a pod that is gone had all of its grace, up to the second that its

@@ -176,3 +176,8 @@ func (u *user) pods(ctx context.Context) []corev1.Pod {
 	}
 	return list.Items
 }
+
+// alive says whether the pod runs and is not on its way out.
+func alive(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning
+}

@@ -38,7 +38,7 @@ type user struct {
 
 func newUser(t *testing.T) *user {
 	t.Helper()
-	return newUserOf(t, shared)
+	return newUserOf(t, sharedStack(t))
 }
 
 // newUserOf returns a user of a stack.
