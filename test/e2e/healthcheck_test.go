@@ -178,10 +178,13 @@ func TestLIFE11_SAFE4_ManyUnhealthyMachinesAreSpared(t *testing.T) {
 		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == clusterv1alpha1.ReasonTooManyUnhealthy
 	})
 	u.staysAsItIs(3 * time.Second)
+	// Paused, since as soon as two are well the limit allows that the other two are replaced.
+	u.kubectl("annotate", "machineset", "--all", clusterv1alpha1.PausedAnnotation+"=")
 	for _, name := range sick {
 		u.report(name, corev1.NodeReady, corev1.ConditionTrue)
 	}
 	u.awaitRemediation(sick, "")
+	u.kubectl("annotate", "machineset", "--all", clusterv1alpha1.PausedAnnotation+"-")
 	u.awaitRunning(size)
 	u.staysAsItIs(3 * time.Second)
 	for _, name := range sick {
