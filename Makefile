@@ -19,6 +19,7 @@ packages  = $(patsubst %,./%/...,$(1))
 
 # The modules whose tests run whole clusters: never cached. test/e2e waits more than it
 # works: its tests run in four groups, these three and the rest, beside all other packages.
+# `make features` runs them without -short, one after the other.
 E2E_MODULES  := localcluster test
 DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11|OpenStack|TestLIFE10
 SAFETY_TESTS := TestSAFE|TestSET|TestLIFE11
@@ -86,7 +87,7 @@ unit: build ## Run the tests of packages; some start an API server.
 .PHONY: e2e
 e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
 	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
-	  group() { $(GOTEST) -count=1 -timeout 40m "$$@"; }; groups=(); \
+	  group() { $(GOTEST) -short -count=1 -timeout 40m "$$@"; }; groups=(); \
 	  group -p 1 -skip '$(SLOW_TESTS)' $$others & groups+=($$!); \
 	  group -run '$(OUTAGE_TESTS)' ./test/e2e & groups+=($$!); \
 	  group -run '$(DRIVER_TESTS)' -skip '$(OUTAGE_TESTS)' ./test/e2e & groups+=($$!); \

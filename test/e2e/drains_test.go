@@ -23,9 +23,14 @@ spec:
 }
 
 // 200 drains that a PodDisruptionBudget blocks, for as long as it takes, hold up no machine that is
-// made meanwhile. The test tells how long machines took without them and beside them.
+// made meanwhile. The test tells how long machines took without them and beside them. With -short
+// they are 50.
 func TestLIFE10_ManyDrainsDelayNoCreate(t *testing.T) {
-	const drains, fresh = 200, 20
+	const fresh = 20
+	drains := 200
+	if testing.Short() {
+		drains = 50
+	}
 	u := newUser(t)
 	u.apply(deployment("blocked", drains, nil))
 	u.awaitRunning(drains)

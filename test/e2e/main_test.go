@@ -212,8 +212,12 @@ func patience() time.Duration {
 	return 2 * time.Minute
 }
 
-// lookInterval is how often a wait looks again.
-const lookInterval = 100 * time.Millisecond
+// lookInterval is how long a wait pauses before it looks again. A long wait looks less often, up to
+// longestInterval: each look takes time from the processes under test.
+const (
+	lookInterval    = 100 * time.Millisecond
+	longestInterval = 500 * time.Millisecond
+)
 
 // eventually asks until check returns nil; after waitLimit it ends the test with check's last
 // error.
@@ -221,15 +225,15 @@ func eventually(t *testing.T, what string, check func(ctx context.Context) error
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	tick := time.NewTicker(lookInterval)
-	defer tick.Stop()
+	began := time.Now()
 	for {
 		err := check(ctx)
 		if err == nil {
 			return
 		}
+		pause := min(max(lookInterval, time.Since(began)/10), longestInterval)
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			t.Fatalf("waited in vain: %s: %v", what, err)
 		}
