@@ -21,11 +21,14 @@ type kubelet struct {
 	node nodeRef
 	// running says what was last written to the Node.
 	running bool
-	// lease is what was last written of it; nil before that. Only the wheel uses it.
+	// renewing says whether a renewal of the Lease is under way. The wheel's lock guards it.
+	renewing bool
+	// lease is what was last written of it; nil before that. Only its renewal uses it.
 	lease *coordinationv1.Lease
-	// renewed is when the Lease was last written, or before that the Node. Only the wheel uses it.
+	// renewed is when the Lease was last written, or before that the Node. Only its renewal
+	// uses it.
 	renewed time.Time
-	// looked is when it was looked last whether the Node has become Unknown. Only the wheel uses
+	// looked is when it was looked last whether the Node has become Unknown. Only its renewal uses
 	// it.
 	looked time.Time
 }

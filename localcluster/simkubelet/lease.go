@@ -69,40 +69,57 @@ func (w leaseWheel) remove(k *kubelet) {
 	delete(w.slotOf(k), k)
 }
 
-func (w leaseWheel) inSlot(i int) []*kubelet {
+// due returns the kubelets of a slot whose Leases are not being renewed already. Each of them is
+// renewing until done is called with it.
+func (w leaseWheel) due(slot int) []*kubelet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kubelets := make([]*kubelet, 0, len(w.slots[i]))
-	for k := range w.slots[i] {
-		kubelets = append(kubelets, k)
+	kubelets := make([]*kubelet, 0, len(w.slots[slot]))
+	for k := range w.slots[slot] {
+		if !k.renewing {
+			k.renewing = true
+			kubelets = append(kubelets, k)
+		}
 	}
 	return kubelets
 }
 
-// renewLeases turns the wheel until ctx ends. When the API server is slow the wheel turns slower;
-// no slot is passed over.
+func (w leaseWheel) done(k *kubelet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k.renewing = false
+}
+
+// renewLeases turns the wheel until ctx ends. It waits for no renewal: a Lease whose renewal takes
+// longer than a turn is passed over by the next one.
 func (f *Fleet) renewLeases(ctx context.Context) {
 	ticker := time.NewTicker(f.leases.tick())
 	defer ticker.Stop()
+	room := make(chan struct{}, f.options.Workers)
+	var slots sync.WaitGroup
+	defer slots.Wait()
 	for slot := 0; ; slot = (slot + 1) % wheelSlots {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			f.renewSlot(ctx, f.leases.inSlot(slot))
+			if kubelets := f.leases.due(slot); len(kubelets) > 0 {
+				slots.Go(func() { f.renewSlot(ctx, kubelets, room) })
+			}
 		}
 	}
 }
 
-// renewSlot renews some Leases at once and logs failures together: they tend to have one cause.
-func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet) {
+// renewSlot renews some Leases, as many at once as there is room for, and logs failures together:
+// they tend to have one cause.
+func (f *Fleet) renewSlot(ctx context.Context, kubelets []*kubelet, room chan struct{}) {
 	var wg sync.WaitGroup
 	errs := make(chan error, len(kubelets))
-	room := make(chan struct{}, f.options.Workers)
 	for _, k := range kubelets {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
+			defer f.leases.done(k)
 			if err := f.renew(ctx, k); err != nil {
 				errs <- err
 			}
