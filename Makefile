@@ -17,15 +17,16 @@ TOOLS := $(BIN)/tools
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 
-# The modules whose tests run whole clusters: never cached. test/e2e waits more than it
-# works: its tests run in four groups, these three and the rest, beside all other packages.
-# `make features` runs them without -short, one after the other.
+# The modules whose tests run whole clusters: never cached. The tests of test/e2e run in four groups, these three and the rest. So many
+# of them run at once as two cores can take: a cluster in which nothing happens takes a quarter of a core. `make features` runs all of
+# them without -short, one after the other.
 E2E_MODULES  := localcluster test
 DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11|OpenStack|TestLIFE10
 SAFETY_TESTS := TestSAFE|TestSET|TestLIFE11
 OUTAGE_TESTS := TwoClusters|TestLIFE13
 # These are for `make test-qemu` alone.
 SLOW_TESTS   := TestQEMU
+E2E_JOBS     := 3
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
@@ -86,14 +87,23 @@ unit: build ## Run the tests of packages; some start an API server.
 
 .PHONY: e2e
 e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
-	@others=$$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$'); \
-	  group() { $(GOTEST) -short -count=1 -timeout 40m "$$@"; }; groups=(); \
-	  group -p 1 -skip '$(SLOW_TESTS)' $$others & groups+=($$!); \
-	  group -run '$(OUTAGE_TESTS)' ./test/e2e & groups+=($$!); \
-	  group -run '$(DRIVER_TESTS)' -skip '$(OUTAGE_TESTS)' ./test/e2e & groups+=($$!); \
-	  group -run '$(SAFETY_TESTS)' -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)' ./test/e2e & groups+=($$!); \
-	  group -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e & groups+=($$!); \
-	  code=0; for pid in "$${groups[@]}"; do wait $$pid || code=$$?; done; exit $$code
+	@$(MAKE) --keep-going -j$(E2E_JOBS) $(E2E_GROUPS)
+
+# What `make e2e` runs, once all is built: the other packages, one after the other, and the groups of test/e2e, the longest first.
+E2E_GROUPS := e2e-packages e2e-rest e2e-safety e2e-drivers e2e-outages
+E2ETEST     = $(GOTEST) -short -count=1 -timeout 40m
+
+.PHONY: $(E2E_GROUPS)
+e2e-packages:
+	@$(E2ETEST) -p 1 -skip '$(SLOW_TESTS)' $$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$')
+e2e-rest:
+	@$(E2ETEST) -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e
+e2e-safety:
+	@$(E2ETEST) -run '$(SAFETY_TESTS)' -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)' ./test/e2e
+e2e-drivers:
+	@$(E2ETEST) -run '$(DRIVER_TESTS)' -skip '$(OUTAGE_TESTS)' ./test/e2e
+e2e-outages:
+	@$(E2ETEST) -run '$(OUTAGE_TESTS)' ./test/e2e
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
