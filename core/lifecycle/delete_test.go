@@ -61,12 +61,12 @@ func TestDeparture(t *testing.T) {
 			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Done: true} }), do: Delete,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",
 		},
-		"when the time for the drain is over the VM is deleted": {
+		"that the time for the drain is over is written down before the VM is deleted": {
 			given: all(running, deleting, func(s *State) {
 				s.Drain = &Drain{Remaining: "a/b"}
 				s.Memory = Next(*s).Memory
 				s.Drain = nil
-			}, later(time.Hour)), do: Delete,
+			}, later(time.Hour)), requeue: recordedRecheck,
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Drained False DrainTimedOut", message: "a/b",
 		},
 		"but not when nobody could drain in that time": {
@@ -202,14 +202,14 @@ func TestDrainAtTheBounds(t *testing.T) {
 	going := all(running, deleting)
 	checkSteps(t, map[string]wantStep{
 		"no pass begins when the time is over": {
-			given: all(going, drainAt(time.Minute, nil)), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting,
+			given: all(going, drainAt(time.Minute, nil)), requeue: recordedRecheck, phase: clusterv1alpha1.MachinePhaseDeleting,
 			condition: "Drained False DrainTimedOut", message: "the pods that are left.",
 		},
 		"one begins just before": {
 			given: all(going, drainAt(time.Minute-1, nil)), do: DrainNode, phase: clusterv1alpha1.MachinePhaseDeleting,
 		},
 		"what a pass leaves when the time is over goes with the VM": {
-			given: all(going, drainAt(time.Minute, pods)), do: Delete, phase: clusterv1alpha1.MachinePhaseDeleting,
+			given: all(going, drainAt(time.Minute, pods)), requeue: recordedRecheck, phase: clusterv1alpha1.MachinePhaseDeleting,
 			condition: "Drained False DrainTimedOut",
 		},
 		"the last pause ends with the time": {

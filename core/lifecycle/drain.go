@@ -44,19 +44,23 @@ func decideDrain(s State, d decision) (decision, bool) {
 		return d, true
 	}
 	if s.Machine.SkipsDrain {
-		return skipDrain(s, d)
+		return leavePods(s, d, clusterv1alpha1.ReasonDrainSkipped)
 	}
 	d.Memory.Wait = d.Memory.Wait.read(waitForDrain, s.Now, s.Clock.Cluster, false)
 	left := timeLeft(s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained), s.Machine.DrainTimeout, d.Memory.Wait)
 	if s.Drain == nil && left > 0 {
 		return d.act(DrainNode)
 	}
-	if reason := drainEnd(s, left); reason != "" {
+	switch reason := drainEnd(s, left); reason {
+	case "":
+		return awaitDrain(s, d, left)
+	case clusterv1alpha1.ReasonDrainTimedOut:
+		return leavePods(s, d, reason)
+	default:
 		d.drained = describeDrained(s, reason)
 		d.Memory.Drained = d.drained
 		return d, false
 	}
-	return awaitDrain(s, d, left)
 }
 
 // IsDrainOver says whether the drain of a machine on its way out is written down as over. A machine
@@ -74,10 +78,10 @@ func (s Status) IsDrainSkipped() bool {
 	return s.IsDrainOver() && s.Condition(clusterv1alpha1.ConditionDrained).Reason == clusterv1alpha1.ReasonDrainSkipped
 }
 
-// skipDrain: an annotation asks for it. It is written down, and told by an Event, before anything
-// else is done. That ends the drain: see IsDrainOver.
-func skipDrain(s State, d decision) (decision, bool) {
-	d.drained = describeDrained(s, clusterv1alpha1.ReasonDrainSkipped)
+// leavePods ends a drain with pods that are left. It is written down, and told by an Event, before
+// anything else is done. That ends the drain: see IsDrainOver.
+func leavePods(s State, d decision, reason string) (decision, bool) {
+	d.drained = describeDrained(s, reason)
 	return d.waitUntil(s.Now.Add(recordedRecheck))
 }
 
