@@ -17,13 +17,14 @@ TOOLS := $(BIN)/tools
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 
-# The modules whose tests run whole clusters: never cached. The tests of test/e2e run in four groups, these three and the rest. So many
-# of them run at once as two cores can take: a cluster in which nothing happens takes a quarter of a core. `make features` runs all of
-# them without -short, one after the other.
+# The modules whose tests run whole clusters: never cached. The tests of test/e2e run in five groups, these four and the rest. As many
+# of them run at once as two cores can take: a cluster in which nothing happens takes a quarter of a core. What is skipped with -short,
+# `make features` runs.
 E2E_MODULES  := localcluster test
-DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11|OpenStack|TestLIFE10
+OPENSTACK_TESTS := OpenStack
+OUTAGE_TESTS := TwoClusters|TestLIFE13|TestLIFE10
+DRIVER_TESTS := TestDRV|TestAPI9|TestOPS11
 SAFETY_TESTS := TestSAFE|TestSET|TestLIFE11
-OUTAGE_TESTS := TwoClusters|TestLIFE13
 # These are for `make test-qemu` alone.
 SLOW_TESTS   := TestQEMU
 E2E_JOBS     := 3
@@ -80,30 +81,34 @@ test: ## Run every check and every test, from nothing, with the race detector.
 
 .PHONY: unit
 unit: build ## Run the tests of packages; some start an API server.
-	@$(MAKE) pure
-	@others=$$(go list $(call packages,$(UNIT_MODULES)) | grep -v $(foreach p,$(PURE),-e '/$(p)$$')); \
-	  $(GOTEST) -p 4 -timeout 10m $$others # those with an API server mostly wait
+	@$(MAKE) --keep-going -j2 pure unit-rest
 	@go test $(GOTESTFLAGS) -run TestManyMachinesAreListed ./providers/openstack/driver # its memory, in more passes than the race detector has time for
+
+.PHONY: unit-rest
+unit-rest: # Those with an API server mostly wait.
+	@$(GOTEST) -p 4 -timeout 10m $$(go list $(call packages,$(UNIT_MODULES)) | grep -v $(foreach p,$(PURE),-e '/$(p)$$'))
 
 .PHONY: e2e
 e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
 	@$(MAKE) --keep-going -j$(E2E_JOBS) $(E2E_GROUPS)
 
 # What `make e2e` runs, once all is built: the other packages, one after the other, and the groups of test/e2e, the longest first.
-E2E_GROUPS := e2e-packages e2e-rest e2e-safety e2e-drivers e2e-outages
+E2E_GROUPS := e2e-packages e2e-rest e2e-safety e2e-outages e2e-drivers e2e-openstack
 E2ETEST     = $(GOTEST) -short -count=1 -timeout 40m
 
 .PHONY: $(E2E_GROUPS)
 e2e-packages:
 	@$(E2ETEST) -p 1 -skip '$(SLOW_TESTS)' $$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$')
 e2e-rest:
-	@$(E2ETEST) -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e
+	@$(E2ETEST) -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e
 e2e-safety:
-	@$(E2ETEST) -run '$(SAFETY_TESTS)' -skip '$(OUTAGE_TESTS)|$(DRIVER_TESTS)' ./test/e2e
+	@$(E2ETEST) -run '$(SAFETY_TESTS)' -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)|$(DRIVER_TESTS)' ./test/e2e
 e2e-drivers:
-	@$(E2ETEST) -run '$(DRIVER_TESTS)' -skip '$(OUTAGE_TESTS)' ./test/e2e
+	@$(E2ETEST) -run '$(DRIVER_TESTS)' -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)' ./test/e2e
 e2e-outages:
-	@$(E2ETEST) -run '$(OUTAGE_TESTS)' ./test/e2e
+	@$(E2ETEST) -run '$(OUTAGE_TESTS)' -skip '$(OPENSTACK_TESTS)' ./test/e2e
+e2e-openstack:
+	@$(E2ETEST) -run '$(OPENSTACK_TESTS)' ./test/e2e
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.

@@ -22,6 +22,9 @@ import (
 
 // A small run, whole: what comes out has every number, and they fit together.
 func TestSmallRunYieldsEveryNumber(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures for two minutes")
+	}
 	const machines = 20
 	// Sockets lie in it: its path has to be short.
 	dir, err := os.MkdirTemp("", "mw-bench-")

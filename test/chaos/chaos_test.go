@@ -25,7 +25,7 @@ func TestSAFE5_ShortCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = arena.Run(t.Context(), arena.Options{
-		Cloud: clouds.Fake(), BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 20,
+		Cloud: clouds.Fake(), BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 8,
 		Plan: plan.Options{
 			Window: time.Second, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true,
 			Hooks: true, Sickness: true, Volumes: true,

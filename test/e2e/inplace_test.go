@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -106,13 +107,14 @@ func TestROL6_NodesOfARollout(t *testing.T) {
 	u.kubectl("patch", "machinedeployment", "marked", "--type=merge", "-p",
 		`{"spec":{"minReadySeconds":3600,"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}}`)
 	u.awaitRunning(3)
+	u.kubectl("scale", "machinedeployment", "marked", "--replicas=3")
+	u.awaitRunning(4)
 	u.eachNode("all Nodes to be held, and old ones tainted", marked(true))
 	u.rollout("pause", "marked")
 	u.awaitProgressing("marked", clusterv1alpha1.ReasonDeploymentPaused)
 	u.kill([]string{stack.Manager})
 	u.revive([]string{stack.Manager})
-	u.kubectl("scale", "machinedeployment", "marked", "--replicas=3")
-	u.awaitRunning(4)
+	u.watchFor(5*time.Second, func(*clusterv1alpha1.Machine) {})
 	u.eachNode("all Nodes to be held still", marked(true))
 	u.kubectl("patch", "machinedeployment", "marked", "--type=merge", "-p", `{"spec":{"minReadySeconds":0,"paused":false}}`)
 	u.rolledOut("marked")

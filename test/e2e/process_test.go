@@ -114,6 +114,9 @@ func TestOPS1_Demo(t *testing.T) {
 		})
 	}
 	t.Run("with a driver that doubles a create", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("two demos are enough")
+		}
 		out, err := demo(t, "--driver=millwright-driver-fake-doubling")
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || !strings.Contains(out, "12 Machines, but 13 VMs were created") {
