@@ -131,6 +131,9 @@ func TestSAFE3_APIServerAwayWhileDraining(t *testing.T) {
 
 // A Node whose kubelet is gone, while those of others report, holds its machine only for a while.
 func TestLIFE10_UnreachableNode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for most of three minutes")
+	}
 	u := newWatchfulUser(t)
 	u.apply(deployment("mixed", 3, nil))
 	u.awaitRunning(3)

@@ -106,6 +106,9 @@ func shortDir(t *testing.T) string {
 func TestOPS1_Demo(t *testing.T) {
 	for _, cloud := range []string{"fake", "openstack"} {
 		t.Run("on "+cloud, func(t *testing.T) {
+			if testing.Short() && cloud != "fake" {
+				t.Skip("one demo is enough")
+			}
 			out, err := demo(t, "--cloud="+cloud)
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			if want := "demo ok: created=12 deleted=12 left=0 lowest_available=6"; err != nil || lines[len(lines)-1] != want {
@@ -115,7 +118,7 @@ func TestOPS1_Demo(t *testing.T) {
 	}
 	t.Run("with a driver that doubles a create", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("two demos are enough")
+			t.Skip("one demo is enough")
 		}
 		out, err := demo(t, "--driver=millwright-driver-fake-doubling")
 		var exit *exec.ExitError
