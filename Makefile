@@ -17,9 +17,8 @@ TOOLS := $(BIN)/tools
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 
-# The modules whose tests run whole clusters: never cached. The tests of test/e2e run in five groups, these four and the rest. As many
-# of them run at once as two cores can take: a cluster in which nothing happens takes a quarter of a core. What is skipped with -short,
-# `make features` runs.
+# The modules whose tests run whole clusters: never cached. The tests of test/e2e run in five groups, these four and the rest. Three run
+# at once: they keep two cores busy, and more of them only make each slower. What -short leaves out, `make features` runs.
 E2E_MODULES  := localcluster test
 OPENSTACK_TESTS := OpenStack
 OUTAGE_TESTS := TwoClusters|TestLIFE13|TestLIFE10

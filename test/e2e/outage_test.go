@@ -92,7 +92,7 @@ spec:
 // it: no pod is killed in its grace, no budget broken, and all drains end afterwards.
 func TestSAFE3_APIServerAwayWhileDraining(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the outage of two clusters is shorter")
+		t.Skip("it takes four minutes")
 	}
 	const drains = 20
 	u := newWatchfulUser(t)
