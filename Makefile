@@ -45,6 +45,9 @@ export KUBEBUILDER_ASSETS := $(BIN)
 EXAMPLE_NODE := providers/example-node
 NODE_MODULES := $(EXAMPLE_NODE)/node_modules/.package-lock.json
 
+# Properties are tried on the same generated histories each time; `make properties` tries others.
+export RAPID_SEED ?= 1
+
 # Extra flags for every `go test`, for instance GOTESTFLAGS=-count=1.
 GOTESTFLAGS ?=
 GOTEST = go test -race $(GOTESTFLAGS)
@@ -122,6 +125,10 @@ features: build racing previous example-node node-image $(TOOLS)/ignition ## Run
 .PHONY: mutation
 mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do their tests notice?
 	@$(TOOLS)/mutate core $(patsubst core/%,%,$(PURE))
+
+.PHONY: properties
+properties: ## Try the properties of the pure packages on CHECKS=100000 new histories each.
+	@RAPID_SEED=0 go test $(GOTESTFLAGS) -count=1 -timeout 100m $$(grep -l pgregory.net/rapid -r $(patsubst %,./%,$(PURE)) | xargs -n1 dirname | sort -u) -rapid.checks=$(or $(CHECKS),100000)
 
 # Go fuzzes one target at a time. What it finds, it leaves in the package's testdata/fuzz.
 .PHONY: fuzz

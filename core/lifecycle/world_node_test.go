@@ -195,12 +195,15 @@ func (w *world) inspectVolumes(s State, step Step) {
 	if drained == "" {
 		drained = s.Machine.Status.Condition(clusterv1alpha1.ConditionDrained).Reason
 	}
+	recorded := s.Machine.Status.Condition(clusterv1alpha1.ConditionVolumesDetached).Reason
+	// Pods that a drain has left may end after it was found that no volume is to be waited for.
+	noneAwaited := w.pods > 0 || step.Memory.Detached || recorded == clusterv1alpha1.ReasonDetached
 	switch {
 	case w.volumes == 0 || w.vm == nil || s.Node.Match != NodeFound:
 	case drained == clusterv1alpha1.ReasonNodeUnreachable:
-	case drained == clusterv1alpha1.ReasonDrainSkipped && (w.pods > 0 || step.Memory.Detached):
-	case s.Machine.Status.Condition(clusterv1alpha1.ConditionVolumesDetached).Reason == clusterv1alpha1.ReasonVolumeWaitSkipped:
-	case s.Machine.Status.Condition(clusterv1alpha1.ConditionVolumesDetached).Reason == clusterv1alpha1.ReasonVolumeDetachTimedOut:
+	case drained == clusterv1alpha1.ReasonDrainSkipped && noneAwaited:
+	case recorded == clusterv1alpha1.ReasonVolumeWaitSkipped:
+	case recorded == clusterv1alpha1.ReasonVolumeDetachTimedOut:
 		// Whether that was so is judged when it is written: see inspectEnd.
 	default:
 		w.breaks("a delete while %d volumes are attached", w.volumes)
