@@ -77,7 +77,11 @@ func (u *user) staysHeld(name string, cordoned bool) {
 	m, _ := u.find(name)
 	u.kill([]string{stack.Manager})
 	u.revive([]string{stack.Manager})
-	u.watchFor(5*time.Second, func(*clusterv1alpha1.Machine) {})
+	held := 3 * time.Minute
+	if testing.Short() {
+		held = 5 * time.Second
+	}
+	u.watchFor(held, func(*clusterv1alpha1.Machine) {})
 	var node corev1.Node
 	if err := u.client.Get(u.t.Context(), client.ObjectKey{Name: m.Status.NodeRef.Name}, &node); err != nil {
 		u.t.Fatalf("the Node of a machine that is held: %v", err)
