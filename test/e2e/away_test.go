@@ -39,8 +39,12 @@ type outage struct {
 }
 
 // What is away alone is so for longest, with another for longEnough. Both exceed each timeout of
-// the fleet.
-const longest, longEnough = time.Minute, 40 * time.Second
+// the fleet, and those leave a slow machine the time to begin before an outage and to end after it:
+// a blocked drain looks again each 20 seconds.
+const (
+	longest, longEnough = 90 * time.Second, 70 * time.Second
+	fleetTimeout        = "1m0s"
+)
 
 // bothAPIServers is the outage in which the manager can read and write nothing.
 const bothAPIServers = "both API servers"
@@ -66,7 +70,7 @@ metadata: {name: fleet}
 spec:
   selector:
     matchExpressions: [{key: pool, operator: Exists}]
-  nodeStartupTimeout: 25s
+  nodeStartupTimeout: ` + fleetTimeout + `
   unhealthyNodeConditions:
   - {type: Ready, status: "False", timeout: 5s}
   - {type: Ready, status: Unknown, timeout: 30s}
@@ -74,7 +78,7 @@ spec:
 
 // pool renders a MachineDeployment of the fleet.
 func pool(name string, size int) string {
-	return deployment(name, size, map[string]string{"spec": "\n      nodeStartupTimeout: 25s\n      nodeDrainTimeout: 25s"})
+	return deployment(name, size, map[string]string{"spec": "\n      nodeStartupTimeout: " + fleetTimeout + "\n      nodeDrainTimeout: " + fleetTimeout})
 }
 
 // Each API server and the driver are away, alone and together, for longer than each timeout, while
