@@ -95,7 +95,7 @@ e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the 
 	@$(MAKE) --keep-going -j$(E2E_JOBS) $(E2E_GROUPS)
 
 # What `make e2e` runs, once all is built: the other packages, one after the other, and the groups of test/e2e, the longest first.
-E2E_GROUPS := e2e-packages e2e-rest e2e-safety e2e-outages e2e-drivers e2e-openstack
+E2E_GROUPS := e2e-packages e2e-rest e2e-safety e2e-drivers e2e-outages e2e-openstack
 E2ETEST     = $(GOTEST) -short -count=1 -timeout 40m
 
 .PHONY: $(E2E_GROUPS)
