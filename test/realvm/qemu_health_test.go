@@ -34,7 +34,8 @@ spec:
   - {type: DiskPressure, status: "True", timeout: 10s}
 `
 
-// hand is a pod that does something to the Node it is on, as its root.
+// hand is a pod that does something to the Node it is on, as its root. systemd answers only those
+// whose process it can see, hence hostPID.
 func hand(name, node, command string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -42,6 +43,7 @@ kind: Pod
 metadata: {name: %s, namespace: default}
 spec:
   nodeName: %s
+  hostPID: true
   restartPolicy: Never
   terminationGracePeriodSeconds: 1
   containers:
