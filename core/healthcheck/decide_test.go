@@ -184,6 +184,8 @@ func TestCheckBeyondItsLimitsReplacesNobody(t *testing.T) {
 func TestOneOfSeveralChecksIsEnough(t *testing.T) {
 	strict, later, mild := notReady("a-strict", timeout), notReady("b-later", 2*timeout), notReady("c-mild", timeout)
 	strict.MaxUnhealthy = new(intstr.FromInt32(0))
+	strictToo := strict
+	strictToo.Name = "b-strict"
 	machines := []Machine{silent("a", start)}
 	for name, c := range map[string]struct {
 		checks      []Check
@@ -192,6 +194,8 @@ func TestOneOfSeveralChecksIsEnough(t *testing.T) {
 		"the first spares it, the last does not": {[]Check{strict, later, mild}, "MachineHealthCheck c-mild", clusterv1alpha1.ReasonWaitingForRemediation},
 		"in any order":                           {[]Check{mild, later, strict}, "MachineHealthCheck c-mild", clusterv1alpha1.ReasonWaitingForRemediation},
 		"all that find it spare it":              {[]Check{strict, later}, "MachineHealthCheck a-strict", clusterv1alpha1.ReasonTooManyUnhealthy},
+		"two spare it":                           {[]Check{strict, strictToo}, "MachineHealthCheck a-strict", clusterv1alpha1.ReasonTooManyUnhealthy},
+		"two have it replaced":                   {[]Check{mild, notReady("d-mild", timeout)}, "MachineHealthCheck c-mild", clusterv1alpha1.ReasonWaitingForRemediation},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := decide(timeout, machines, c.checks...)
@@ -225,5 +229,62 @@ func TestDefaultCheckIsForTheRest(t *testing.T) {
 	}
 	if v.Checks[0].Expected != 1 || v.Checks[1].Expected != 1 {
 		t.Errorf("the checks: %+v", v.Checks)
+	}
+}
+
+// Whoever may become unhealthy counts for a check's limits, and whoever comes up in time does not.
+func TestWhoCountsAsHealthy(t *testing.T) {
+	full := running("full")
+	full.NodeConditions = []Condition{{Type: "Ready", Status: metav1.ConditionTrue}, {Type: "DiskPressure", Status: metav1.ConditionTrue, Since: start}}
+	idle, failed := running("idle"), running("failed")
+	idle.NotReady, failed.Failed = true, true
+	coming := Machine{UID: "coming", HasSet: true, RunsSince: start}
+	check := notReady("check", timeout)
+	check.NodeConditions = append(check.NodeConditions, bad("DiskPressure", metav1.ConditionTrue, timeout))
+	for name, c := range map[string]struct {
+		machines          []Machine
+		expected, healthy int
+	}{
+		"one that works":                           {[]Machine{running("a")}, 1, 1},
+		"one that does not work":                   {[]Machine{idle}, 1, 0},
+		"one that has failed":                      {[]Machine{failed}, 1, 0},
+		"one that works, with a full disk":         {[]Machine{full}, 1, 0},
+		"one that may join for ever":               {[]Machine{coming}, 0, 0},
+		"one that comes up, before one that works": {[]Machine{coming, running("a")}, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := decide(timeout-time.Second, c.machines, check).Checks[0]
+			if r.Expected != c.expected || r.Healthy != c.healthy || len(r.Unhealthy) > 0 {
+				t.Errorf("%+v, want %d healthy of %d", r, c.healthy, c.expected)
+			}
+		})
+	}
+	if f := decide(timeout, []Machine{full}, check).Findings["full"]; f.NodeCondition != full.NodeConditions[1] {
+		t.Errorf("the condition of its Node that was found is %+v", f.NodeCondition)
+	}
+}
+
+// Each symptom of a Machine has a time of its own, also beside one that has made it unhealthy.
+func TestSymptomsLastOneBesideAnother(t *testing.T) {
+	check := notReady("check", 0)
+	check.MachineConditions = []clusterv1alpha1.UnhealthyCondition{bad("InstanceReady", metav1.ConditionFalse, timeout)}
+	m := silent("a", start)
+	m.MachineConditions = []Condition{{Type: "InstanceReady", Status: metav1.ConditionFalse, Since: start}}
+	before := decide(time.Minute, []Machine{m}, check)
+	if before.Again != timeout-time.Minute {
+		t.Errorf("the next look is in %s", before.Again)
+	}
+	m.NodeConditions = nil
+	after := Decide(State{Checks: []Check{check}, Machines: []Machine{m}, Clock: Clock{Reading: timeout, Runs: true}, Memory: before.Memory})
+	if f := after.Findings["a"]; f.Reason != clusterv1alpha1.ReasonUnhealthyMachine || f.NodeCondition != (Condition{}) {
+		t.Errorf("found %+v", f)
+	}
+}
+
+func TestWhatCannotBeToldIsLookedAtAgain(t *testing.T) {
+	m := silent("a", start)
+	m.Blind = true
+	if v := decide(timeout, []Machine{m}, notReady("check", timeout)); v.Again != 10*time.Second {
+		t.Errorf("the next look is in %s", v.Again)
 	}
 }
