@@ -199,6 +199,15 @@ func makeThree(h *historyBuilder) {
 	}
 }
 
+// deleteOneReadyForAMinute has core delete the one machine of a deployment that wants it Ready for
+// so many seconds.
+func deleteOneReadyForAMinute(h *historyBuilder, minReadySeconds int32) {
+	h.setDeployment(1, 1, 0)
+	h.md.Spec.MinReadySeconds = minReadySeconds
+	h.makeMachine("a")
+	h.deleteMachine("a")
+}
+
 func tokenOf(uid string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + uid, Labels: map[string]string{machineUIDLabel: uid}}}
 }
@@ -245,6 +254,10 @@ func TestGoodHistoriesBreakNoPromise(t *testing.T) {
 			makeThree(h)
 			h.loseReady("a")
 			h.deleteMachine("a")
+			h.endMachine("a")
+		},
+		"a machine that may have been Ready for a fraction of a second too little": func(h *historyBuilder) {
+			deleteOneReadyForAMinute(h, 60)
 			h.endMachine("a")
 		},
 		"a user deletes what he likes": func(h *historyBuilder) {
@@ -392,6 +405,7 @@ func TestBadHistoriesBreakAPromise(t *testing.T) {
 			h.makeMachine("e")
 		}, []string{Surge}},
 		"the last that serve are deleted by core":                   {func(h *historyBuilder) { makeThree(h); h.deleteMachine("a") }, []string{Availability}},
+		"the last that serves, for just long enough":                {func(h *historyBuilder) { deleteOneReadyForAMinute(h, 59) }, []string{Availability}},
 		"a user has deleted one for long when core deletes another": {func(h *historyBuilder) { userDeletesOneThenCore(h, 3*time.Second) }, []string{Availability}},
 		"a set is told what its user has long taken back":           {func(h *historyBuilder) { scaleDownThenUp(h, 3*time.Second) }, []string{Availability}},
 		"too few, as one has stopped to serve a minute before": {func(h *historyBuilder) {

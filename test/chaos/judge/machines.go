@@ -142,6 +142,9 @@ func (j *Judge) judgeAvailability(m *machine, at time.Time) {
 	}
 	from := j.orderFrom(set, at)
 	floor, minReady, longest := d.floor(from)
+	if longest > 0 {
+		longest += time.Second // the API server has cut off a fraction of a second from when it became Ready
+	}
 	since, ready := readySince(m.Machine)
 	isExcused := isAskedFor(m.Machine) || isToBeReplaced(m.Machine) && j.world.isSick(m.node, from)
 	if !ready || isExcused || since.Add(longest).After(at) {
