@@ -19,6 +19,9 @@ import (
 	"github.com/millwright-dev/millwright/conformance/mutant"
 )
 
+// version is set by the linker.
+var version = "dev"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -31,6 +34,7 @@ func main() {
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	root := &cobra.Command{
 		Use:           "driver-conformance",
+		Version:       version,
 		Short:         "Show whether a driver keeps to Millwright's contract",
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -23,6 +23,7 @@ import (
 type settings struct {
 	kubeconfig string
 	verbosity  int
+	version    bool
 	options    manager.Options
 }
 
@@ -45,6 +46,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "Kubeconfig of the cluster; empty: $KUBECONFIG, else the pod's ServiceAccount.")
 	flags.StringVar(&o.WorkloadKubeconfig, "workload-kubeconfig", "", "Kubeconfig of the cluster of the Nodes, read again when it changes; empty: that of the Machines; none: machines have no Nodes.")
 	flags.IntVarP(&s.verbosity, "verbosity", "v", 0, "How much to log: 0 events, 4 decisions, 6 calls. More than 7 is taken for 7: Kubernetes' client would log Secrets.")
+	flags.BoolVar(&s.version, "version", false, "Print the version, and do nothing else.")
 	flags.StringArrayVar(&drivers, "driver", nil, "A driver to call, as NAME=ADDRESS, e.g. mycloud=unix:///run/millwright/mycloud.sock; NAME is the cloudProvider it serves. Repeat for several.")
 	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system, in the cluster of the Nodes if there is one.")
 	flags.DurationVar(&o.CredentialRetry, "credential-retry", instance.DefaultCredentialRetry, "How long calls with credentials that the cloud refuses are held back, unless these change.")

@@ -19,6 +19,9 @@ import (
 	"github.com/millwright-dev/millwright/core/manager"
 )
 
+// version is set by the linker.
+var version = "dev"
+
 // garbagePercent is how much garbage may lie beside what lives, where $GOGC does not say. What
 // lives are mostly caches: with Go's default of 100, memory would be twice the fleet's.
 // docs/benchmarks.md has what it costs.
@@ -39,6 +42,10 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	if settings.version {
+		_, err := fmt.Println("millwright-manager", version)
+		return err
+	}
 	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-settings.verbosity)}))
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
@@ -57,5 +64,6 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	settings.options.Version = version
 	return manager.Run(ctrl.SetupSignalHandler(), config, settings.options, log)
 }

@@ -21,6 +21,8 @@ import (
 // Options are the operator's choices. The zero value of a field means the default that stands
 // beside it.
 type Options struct {
+	// Version is the manager's own, for people: traces and metrics show it.
+	Version string
 	// Drivers are the drivers to call, by the cloudProvider that they serve. None is allowed:
 	// Machines then say in a condition that their driver is missing.
 	Drivers []driver.Target

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -37,6 +36,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/poller"
 	"github.com/millwright-dev/millwright/core/driverstatus"
+	"github.com/millwright-dev/millwright/core/metrics"
 	"github.com/millwright-dev/millwright/core/observedtime"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/remediation"
@@ -83,7 +83,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	if err != nil {
 		return err
 	}
-	traces, err := tracing.New(ctx, o.TracingEndpoint, "millwright-manager", version(), slog.New(logr.ToSlogHandler(log.WithName("tracing"))))
+	traces, err := tracing.New(ctx, o.TracingEndpoint, "millwright-manager", o.Version, slog.New(logr.ToSlogHandler(log.WithName("tracing"))))
 	if err != nil {
 		return fmt.Errorf("--tracing-endpoint: %w", err)
 	}
@@ -125,6 +125,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, workload cluster.Cluster, o
 	accounts, wanted := surge.NewAccounts(clock.RealClock{}), remediation.New()
 	var clocks *observedtime.Clocks
 	parts := []part{
+		{"the metric of its version", func() error { return metrics.Build(crmetrics.Registry, o.Version) }},
 		{"the clients of the drivers", func() error { return mgr.Add(drivers) }},
 		{"the publisher of the drivers' status", func() error { return addPublisher(mgr, o, drivers) }},
 		{"the webhook", func() error { return addWebhook(mgr, o, settings, specs) }},
@@ -213,14 +214,6 @@ func addAll(parts []part) error {
 	return nil
 }
 
-// version is that which Go has stamped the executable with; empty for none.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return ""
-}
-
 // shutDown sends the last spans.
 func shutDown(ctx context.Context, traces *tracing.Provider, log logr.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesGrace)
@@ -284,7 +277,7 @@ func driverSettings(mgr ctrl.Manager, o Options, leader *lease) driver.Config {
 		ShutdownGrace:   callGrace,
 		Log:             mgr.GetLogger().WithName("driver"),
 		Clock:           clock.RealClock{},
-		Registry:        metrics.Registry,
+		Registry:        crmetrics.Registry,
 	}
 	if leader != nil {
 		settings.LeaderEpoch, settings.MutationBudget = leader.Epoch, leader.Budget

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -27,7 +28,12 @@ func main() {
 	hooks := flag.String("backend-listen", "", "where to serve the hooks of the cloud in this process, as unix:///path")
 	zone := flag.String("default-zone", "", "the zone of VMs whose spec names none (default fake-1a)")
 	traces := flag.String("tracing-endpoint", "", "collector of OpenTelemetry traces, as https://host:port or unix:///path (default $MILLWRIGHT_TRACING_ENDPOINT, else none)")
+	showVersion := flag.Bool("version", false, "print the version, and do nothing else")
 	flag.Parse()
+	if *showVersion {
+		fmt.Println("millwright-driver-fake", version)
+		return
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -46,7 +46,12 @@ func main() {
 	flag.DurationVar(&s.requestTimeout, "request-timeout", 0, "how long one request to OpenStack may take (default 30s)")
 	flag.DurationVar(&s.driver.CreateSettle, "create-settle", 0, "how long after a lost answer OpenStack may still make what was asked for (default 1m)")
 	flag.DurationVar(&s.driver.PollInterval, "poll-interval", 0, "when core shall ask again about a server that is on its way (default 2s)")
+	showVersion := flag.Bool("version", false, "print the version, and do nothing else")
 	flag.Parse()
+	if *showVersion {
+		fmt.Println("millwright-driver-openstack", version)
+		return
+	}
 	s.serve.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	// 90 % of the cgroup's memory, unless $GOMEMLIMIT is given. A cgroup that cannot be read is no
 	// reason not to serve.

@@ -56,7 +56,12 @@ func main() {
 	flag.Func("bridge-nameservers", "the name servers of VMs on the bridge, with commas between them", func(text string) error {
 		return readNameservers(text, &o.Bridge)
 	})
+	showVersion := flag.Bool("version", false, "print the version, and do nothing else")
 	flag.Parse()
+	if *showVersion {
+		fmt.Println("millwright-driver-qemu", version)
+		return
+	}
 	serve.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
