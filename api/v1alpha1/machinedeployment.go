@@ -94,7 +94,7 @@ type MachineDeploymentSpec struct {
 	Paused bool `json:"paused,omitempty"`
 
 	// rolloutAfter is a time: once it has passed, machines that were made before it
-	// are replaced as if the template had changed. `millwright rollout restart` sets
+	// are replaced as if the template had changed. `kubectl millwright rollout restart` sets
 	// it to now.
 	// +optional
 	RolloutAfter *metav1.Time `json:"rolloutAfter,omitempty"`

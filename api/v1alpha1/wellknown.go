@@ -19,7 +19,7 @@ const (
 	// policy can refuse that.
 	KeptFinalizer = "cluster.k8s.io/millwright-kept"
 	// AllowDeletionAnnotation, with the value "true", allows that a CRD of ours or a
-	// namespace with KeptLabel is deleted. `millwright uninstall` sets it on the CRDs
+	// namespace with KeptLabel is deleted. `kubectl millwright uninstall` sets it on the CRDs
 	// once it has counted zero objects.
 	AllowDeletionAnnotation = "cluster.k8s.io/allow-deletion"
 )

@@ -1,7 +1,5 @@
-// Command millwright is Millwright at hand. `rollout` is for those who have MachineDeployments,
-// `artifacts`, `drivers`, `userdata` and `uninstall` for those who run the manager. `dev` and
-// `demo` run all of it on this machine, and `driver init` begins a driver. Under the name
-// kubectl-millwright it is a plugin of kubectl.
+// Command millwright is Millwright on one machine: `dev` and `demo` run all of it, and `driver init`
+// begins a driver. For clusters there is the plugin kubectl-millwright.
 package main
 
 import (
@@ -9,14 +7,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
+
+// version is set by the linker.
+var version = "dev"
 
 func main() {
 	// What libraries have to say goes where the stack's own steps go.
@@ -25,14 +24,12 @@ func main() {
 	defer stop()
 	root := &cobra.Command{
 		Use:           "millwright",
-		Short:         "Work with MachineDeployments, run Millwright on this machine, or begin a driver",
+		Version:       version,
+		Short:         "Run Millwright on this machine, or begin a driver",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-") {
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl millwright"}
-	}
-	root.AddCommand(artifactsCommand(), devCommand(), demoCommand(), driverCommand(), driversCommand(), rolloutCommand(), uninstallCommand(), userDataCommand())
+	root.AddCommand(devCommand(), demoCommand(), driverCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "millwright:", err)
 		os.Exit(1)

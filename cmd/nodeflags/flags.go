@@ -1,5 +1,5 @@
 // Package nodeflags are the flags that say what new machines are set up with where their Cluster
-// does not say. The manager and `millwright userdata` have the same.
+// does not say. The manager and `kubectl millwright userdata` have the same.
 package nodeflags
 
 import (

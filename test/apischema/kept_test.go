@@ -19,7 +19,7 @@ const (
 	machineCRD  = "machines.cluster.k8s.io"
 	policies    = "validatingadmissionpolicies,validatingadmissionpolicybindings"
 	allowsIt    = "cluster.k8s.io/allow-deletion=true"
-	uninstallIt = "run `millwright uninstall`"
+	uninstallIt = "run `kubectl millwright uninstall`"
 )
 
 // applyCRDs applies deploy/crds as an administrator does, and waits until its policies are in

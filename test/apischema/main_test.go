@@ -156,14 +156,19 @@ func (u *user) in(t *testing.T) *user {
 // try runs kubectl in the user's namespace with the manifest as its standard
 // input, and returns both outputs and how it ended.
 func (u *user) try(manifest string, args ...string) (stdout, stderr string, err error) {
+	return u.run(u.server.kubectlBin, manifest, append([]string{"--namespace", u.namespace}, args...)...)
+}
+
+// run runs a program that reads the user's kubeconfig.
+func (u *user) run(program, input string, args ...string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(u.t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, u.server.kubectlBin, append([]string{"--namespace", u.namespace}, args...)...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{
 		"HOME=" + u.server.home,
 		"KUBECONFIG=" + filepath.Join(u.server.home, "kubeconfig"),
 	}
-	cmd.Stdin = strings.NewReader(manifest)
+	cmd.Stdin = strings.NewReader(input)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err = cmd.Run()

@@ -17,22 +17,28 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// millwright runs the command of that name as the user, in the user's namespace unless args name
-// another, and returns what it prints.
-func (u *user) millwright(args ...string) (string, error) {
+// plugin runs `kubectl millwright` as the user, in the user's namespace unless args name another,
+// and returns what it prints.
+func (u *user) plugin(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(u.t.Context(), waitLimit)
 	defer cancel()
-	args = append([]string{args[0], "--kubeconfig", u.Kubeconfig(), "--namespace", u.namespace}, args[1:]...)
-	out, err := exec.CommandContext(ctx, filepath.Join(raceDir, "millwright"), args...).CombinedOutput()
+	args = append([]string{"millwright", args[0], "--namespace", u.namespace}, args[1:]...)
+	command := exec.CommandContext(ctx, filepath.Join(binDir, "kubectl"), args...)
+	where, err := filepath.Abs(raceDir)
+	if err != nil {
+		return "", err
+	}
+	command.Env = append(os.Environ(), "PATH="+where, "KUBECONFIG="+u.Kubeconfig()) // kubectl looks for plugins in $PATH
+	out, err := command.CombinedOutput()
 	return string(out), err
 }
 
-// rollout runs a command of `millwright rollout` that has to succeed.
+// rollout runs a command of `kubectl millwright rollout` that has to succeed.
 func (u *user) rollout(args ...string) string {
 	u.t.Helper()
-	out, err := u.millwright(append([]string{"rollout"}, args...)...)
+	out, err := u.plugin(append([]string{"rollout"}, args...)...)
 	if err != nil {
-		u.t.Fatalf("millwright rollout %s: %v\n%s", strings.Join(args, " "), err, out)
+		u.t.Fatalf("kubectl millwright rollout %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return out
 }
@@ -76,7 +82,7 @@ func TestROL4_HistoryAndUndo(t *testing.T) {
 	if m := u.machine(); m.Spec.Versions.Kubelet != "1.36.1" || m.Spec.NodeDrainTimeout == nil || m.Spec.NodeDrainTimeout.Duration != time.Minute {
 		t.Errorf("after undo to revision 1 the machine is %+v", m.Spec)
 	}
-	if out, err := u.millwright("rollout", "undo", "undone", "--to-revision=77"); err == nil || !strings.Contains(out, "no revision 77") {
+	if out, err := u.plugin("rollout", "undo", "undone", "--to-revision=77"); err == nil || !strings.Contains(out, "no revision 77") {
 		t.Errorf("undo to what is not there: %v\n%s", err, out)
 	}
 	if out := u.rollout("undo", "undone", "--to-revision=5"); !strings.Contains(out, "skipped") {
@@ -92,7 +98,7 @@ func TestROL4_PauseAndResume(t *testing.T) {
 	u.awaitRunning(2)
 	old := u.kubelets()
 	u.plugin("rollout", "pause", "paused")
-	if out, err := u.millwright("rollout", "pause", "paused"); err == nil || !strings.Contains(out, "already paused") {
+	if out, err := u.plugin("rollout", "pause", "paused"); err == nil || !strings.Contains(out, "already paused") {
 		t.Errorf("pausing it again: %v\n%s", err, out)
 	}
 	u.kubectl("patch", "machinedeployment", "paused", "--type=merge", "-p", `{"spec":{"replicas":3,"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}}`)
@@ -101,33 +107,14 @@ func TestROL4_PauseAndResume(t *testing.T) {
 	if got := u.kubelets(); got != old+" 1.36.3" {
 		t.Errorf("while it is paused the kubelets are %s", got)
 	}
-	if out, err := u.millwright("rollout", "restart", "paused"); err == nil || !strings.Contains(out, "resume it first") {
+	if out, err := u.plugin("rollout", "restart", "paused"); err == nil || !strings.Contains(out, "resume it first") {
 		t.Errorf("restarting what is paused: %v\n%s", err, out)
 	}
 	u.plugin("rollout", "resume", "paused")
-	u.plugin("rollout", "status", "paused")
+	u.rollout("status", "paused")
 	u.awaitRunning(3)
 	if got := u.kubelets(); got != "1.36.2 1.36.2 1.36.2" {
 		t.Errorf("resumed, the kubelets are %s", got)
-	}
-}
-
-// plugin runs millwright as kubectl runs its plugins.
-func (u *user) plugin(args ...string) {
-	u.t.Helper()
-	dir := u.t.TempDir()
-	self, err := filepath.Abs(filepath.Join(raceDir, "millwright"))
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "kubectl-millwright")); err != nil {
-		u.t.Fatal(err)
-	}
-	args = append(append([]string{"millwright"}, args...), "--namespace", u.namespace)
-	command := exec.CommandContext(u.t.Context(), filepath.Join(binDir, "kubectl"), args...)
-	command.Env = append(os.Environ(), "PATH="+dir, "KUBECONFIG="+u.Kubeconfig())
-	if out, err := command.CombinedOutput(); err != nil {
-		u.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
@@ -177,7 +164,7 @@ func TestROL5_ProgressDeadline(t *testing.T) {
 	u.kubectl("patch", "machinedeployment", "stuck", "--type=merge", "-p", `{"spec":{"progressDeadlineSeconds":2,`+
 		`"template":{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"flavor":"no-such-flavor"}}}}}}}`)
 	u.kubectl("wait", "machinedeployment/stuck", "--for=condition=Progressing=False", "--timeout=60s")
-	out, err := u.millwright("rollout", "status", "stuck")
+	out, err := u.plugin("rollout", "status", "stuck")
 	if err == nil || !strings.Contains(out, "exceeded its progress deadline: No progress for 2s: Waiting for Machines of MachineSet stuck-") {
 		t.Errorf("rollout status: %v\n%s", err, out)
 	}

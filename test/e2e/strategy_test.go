@@ -25,7 +25,7 @@ func (u *user) awaitProgressing(name, reason string) {
 // rolledOut waits, as a user does, until the rollout is complete.
 func (u *user) rolledOut(name string) {
 	u.t.Helper()
-	if out, err := u.millwright("rollout", "status", name); err != nil {
+	if out, err := u.plugin("rollout", "status", name); err != nil {
 		u.t.Fatalf("rollout status: %v\n%s", err, out)
 	}
 }
@@ -81,7 +81,7 @@ func TestROL2_OnDelete(t *testing.T) {
 	if _, there := u.find(old[1].Name); !there {
 		t.Error("a machine that nobody deleted was replaced, too")
 	}
-	out, err := u.millwright("rollout", "status", "patient")
+	out, err := u.plugin("rollout", "status", "patient")
 	if err != nil || !strings.Contains(out, "1 of 2 machines have the template") {
 		t.Errorf("rollout status: %v\n%s", err, out)
 	}

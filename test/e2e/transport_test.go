@@ -273,7 +273,7 @@ func TestDRV1_DriversAreListed(t *testing.T) {
 	u.awaitDriver("fake", `False +\S+ +\S+ +unix:///\S+/driver.sock +\S*LIST.* the driver is not connected`)
 	u.revive([]string{stack.Driver})
 	u.awaitDriver("fake", `True `)
-	if out, err := u.millwright("drivers"); err == nil || !strings.Contains(out, "--namespace") {
+	if out, err := u.plugin("drivers"); err == nil || !strings.Contains(out, "--namespace") {
 		t.Errorf("in a namespace without a manager: %v\n%s", err, out)
 	}
 }
@@ -283,7 +283,7 @@ func (u *user) awaitDriver(name, pattern string) {
 	u.t.Helper()
 	line := regexp.MustCompile(`(?m)^` + name + ` +` + pattern)
 	eventually(u.t, "driver "+name+" in the list", func(context.Context) error {
-		out, err := u.millwright("drivers", "--namespace", "millwright-system")
+		out, err := u.plugin("drivers", "--namespace", "millwright-system")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}

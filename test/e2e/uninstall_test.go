@@ -109,7 +109,7 @@ func TestOPS11_UninstallingForGoodLeavesNoVM(t *testing.T) {
 
 	const crds = "machinedeployments.cluster.k8s.io machinesets.cluster.k8s.io machines.cluster.k8s.io machineclasses.cluster.k8s.io clusters.cluster.k8s.io " +
 		"machinehealthchecks.cluster.k8s.io"
-	if out, err := u.try(nil, append([]string{"delete", "crd"}, strings.Fields(crds)...)...); err == nil || !strings.Contains(out, "run `millwright uninstall`") {
+	if out, err := u.try(nil, append([]string{"delete", "crd"}, strings.Fields(crds)...)...); err == nil || !strings.Contains(out, "run `kubectl millwright uninstall`") {
 		t.Fatalf("kubectl delete crd: %v\n%s", err, out)
 	}
 	if out, err := u.uninstall(); err == nil || !strings.Contains(out, "5 Machines, 1 MachineClass") || !strings.Contains(out, "--yes") {
@@ -154,10 +154,10 @@ func TestOPS11_UninstallingForGoodLeavesNoVM(t *testing.T) {
 	u.operator().kubectl("delete", "--ignore-not-found", "-k", filepath.Join(deployDir, "crds"), "--timeout="+waitLimit.String())
 }
 
-// uninstall runs `millwright uninstall`.
+// uninstall runs `kubectl millwright uninstall`.
 func (u *user) uninstall(args ...string) (string, error) {
 	u.t.Helper()
-	return u.millwright(append([]string{"uninstall", "--namespace", leaseNamespace}, args...)...)
+	return u.plugin(append([]string{"uninstall", "--namespace", leaseNamespace}, args...)...)
 }
 
 // failingDelete has the cloud refuse, again and again, to delete a VM.

@@ -238,9 +238,9 @@ func TestLIFE2_NoRedirectLeavesHTTPS(t *testing.T) {
 }
 
 // millwright is the command. make build builds it.
-const millwright = "../../bin/millwright"
+const millwright = "../../bin/kubectl-millwright"
 
-// What `millwright artifacts` prints and downloads, of one architecture, is served by plain http.
+// What `kubectl millwright artifacts` prints and downloads, of one architecture, is served by plain http.
 func TestLIFE2_AMirrorByPlainHTTPSetsUpAMachine(t *testing.T) {
 	server := httptest.NewTLSServer(everyArtifact(t))
 	defer server.Close()

@@ -11,8 +11,7 @@ import (
 	"github.com/millwright-dev/millwright/cmd/uninstall"
 )
 
-func uninstallCommand() *cobra.Command {
-	var flags clusterFlags
+func uninstallCommand(where *cluster) *cobra.Command {
 	var confirmed, dryRun bool
 	var timeout time.Duration
 	command := &cobra.Command{
@@ -23,7 +22,7 @@ func uninstallCommand() *cobra.Command {
 			"afterwards, as it was installed. It can be interrupted, and run again.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, namespace, err := flags.connect(clusterv1alpha1.AddToScheme, coordinationv1.AddToScheme)
+			c, namespace, err := where.connectToManager(clusterv1alpha1.AddToScheme, coordinationv1.AddToScheme)
 			if err != nil {
 				return err
 			}
@@ -46,7 +45,6 @@ func uninstallCommand() *cobra.Command {
 			return u.Run(ctx)
 		},
 	}
-	flags.add(command.Flags(), "millwright-system", "Namespace of the manager.")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "Only count what would be deleted.")
 	command.Flags().BoolVar(&confirmed, "yes", false, "Delete it: without this flag nothing is deleted.")
 	command.Flags().DurationVar(&timeout, "timeout", 0, "How long it may take. 0: as long as it takes.")

@@ -21,43 +21,60 @@ import (
 	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
-func driversCommand() *cobra.Command {
-	var flags clusterFlags
+func driversCommand(where *cluster) *cobra.Command {
+	format := newFormat()
 	command := &cobra.Command{
 		Use:   "drivers",
 		Short: "List the manager's drivers: versions, features, and whether they take calls",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, namespace, err := flags.connect(corev1.AddToScheme, coordinationv1.AddToScheme)
+			c, namespace, err := where.connectToManager(corev1.AddToScheme, coordinationv1.AddToScheme)
 			if err != nil {
 				return err
 			}
-			return listDrivers(command.Context(), c, namespace, command.OutOrStdout(), command.ErrOrStderr())
+			drivers, err := readDrivers(command.Context(), c, namespace, command.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return format.print(command.OutOrStdout(), drivers, func(out io.Writer) error { return printDrivers(out, drivers, time.Now()) })
 		},
 	}
-	flags.add(command.Flags(), "millwright-system", "Namespace of the manager.")
+	format.add(command.Flags())
 	return command
 }
 
-// listDrivers prints what the manager in a namespace has published of its drivers, and warns where
+// driver is what is told of one: its name, too, which is a key in the ConfigMap.
+type driver struct {
+	Name string `json:"name"`
+	driverstatus.Driver
+}
+
+// readDrivers reads what the manager in a namespace has published of its drivers, and warns where
 // nobody keeps that up to date.
-func listDrivers(ctx context.Context, c client.Client, namespace string, out, warnings io.Writer) error {
+func readDrivers(ctx context.Context, c client.Client, namespace string, warnings io.Writer) ([]driver, error) {
 	published := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: driverstatus.ConfigMapName}, published)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("no manager has told of its drivers in namespace %s: give the manager's --namespace, or wait until one leads", namespace)
+		return nil, fmt.Errorf("no manager has told of its drivers in namespace %s: give the manager's --namespace, or wait until one leads", namespace)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	drivers, err := driverstatus.Decode(published.Data)
+	decoded, err := driverstatus.Decode(published.Data)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	now := time.Now()
-	if err := leads(ctx, c, namespace, now); err != nil {
+	if err := leads(ctx, c, namespace, time.Now()); err != nil {
 		_, _ = fmt.Fprintf(warnings, "warning: %v: this is what the last leader told\n", err)
 	}
+	drivers := make([]driver, 0, len(decoded))
+	for _, d := range decoded {
+		drivers = append(drivers, driver{Name: d.Name, Driver: d})
+	}
+	return drivers, nil
+}
+
+func printDrivers(out io.Writer, drivers []driver, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tREADY\tSINCE\tVERSION\tADDRESS\tFEATURES\tREASON")
 	for _, d := range drivers {

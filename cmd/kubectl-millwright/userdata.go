@@ -29,9 +29,8 @@ import (
 // maskedToken stands where a machine has its bootstrap token.
 const maskedToken = "xxxxxx.xxxxxxxxxxxxxxxx"
 
-func userDataCommand() *cobra.Command {
+func userDataCommand(where *cluster) *cobra.Command {
 	var (
-		where clusterFlags
 		nodes nodeflags.Flags
 		file  string
 	)
@@ -59,14 +58,13 @@ func userDataCommand() *cobra.Command {
 				return err
 			}
 			if given.unread != nil {
-				stepLog().Warn("the cluster could not be asked: where nobody says, the user data has defaults", "error", given.unread)
+				stderrLog().Warn("the cluster could not be asked: where nobody says, the user data has defaults", "error", given.unread)
 			}
 			_, err = command.OutOrStdout().Write(append(bytes.TrimRight(data, "\n"), '\n'))
 			return err
 		},
 	}
 	command.Flags().StringVarP(&file, "filename", "f", "-", "The file; - is the standard input.")
-	where.add(command.Flags(), "", "Namespace of the machine where FILE does not say. Empty: the kubeconfig's.")
 	nodes.Add(command.Flags())
 	return command
 }

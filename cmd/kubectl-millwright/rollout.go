@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,15 +10,13 @@ import (
 	"github.com/millwright-dev/millwright/cmd/rollout"
 )
 
-func rolloutCommand() *cobra.Command {
-	var flags clusterFlags
+func rolloutCommand(where *cluster) *cobra.Command {
 	command := &cobra.Command{Use: "rollout", Short: "Follow, undo, pause, resume or restart the rollout of a MachineDeployment"}
-	flags.add(command.PersistentFlags(), "", "Namespace. Empty: that of the context.")
 	add := func(use, short string, do func(context.Context, rollout.Rollout) error) *cobra.Command {
 		sub := &cobra.Command{
 			Use: use + " NAME", Short: short, Args: cobra.ExactArgs(1),
 			RunE: func(command *cobra.Command, args []string) error {
-				r, err := flags.rollout(args[0])
+				r, err := where.rollout(args[0])
 				if err != nil {
 					return err
 				}
@@ -48,19 +44,15 @@ func rolloutCommand() *cobra.Command {
 
 // rollout returns the rollout of the MachineDeployment of that name, which may be given as kubectl
 // prints it.
-func (f *clusterFlags) rollout(name string) (rollout.Rollout, error) {
+func (c *cluster) rollout(name string) (rollout.Rollout, error) {
 	var none rollout.Rollout
-	if kind, rest, ok := strings.Cut(name, "/"); ok {
-		switch kind, _, _ := strings.Cut(strings.ToLower(kind), "."); kind {
-		case "md", "machinedeployment", "machinedeployments":
-			name = rest
-		default:
-			return none, fmt.Errorf("%s is no MachineDeployment", name)
-		}
-	}
-	c, namespace, err := f.connect(clusterv1alpha1.AddToScheme)
+	name, err := nameOf(name, "md", "machinedeployment", "machinedeployments")
 	if err != nil {
 		return none, err
 	}
-	return rollout.Rollout{Client: client.WithFieldOwner(c, "millwright-rollout"), Key: client.ObjectKey{Namespace: namespace, Name: name}}, nil
+	api, namespace, err := c.connect(clusterv1alpha1.AddToScheme)
+	if err != nil {
+		return none, err
+	}
+	return rollout.Rollout{Client: client.WithFieldOwner(api, "millwright-rollout"), Key: client.ObjectKey{Namespace: namespace, Name: name}}, nil
 }

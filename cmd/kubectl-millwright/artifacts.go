@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -36,8 +36,8 @@ func artifactsCommand() *cobra.Command {
 			"spec.bootstrap.artifacts.digestsConfigMap of a Cluster. All but the kubelet has the version that this release takes. With --download the\n" +
 			"files are put below a folder as well, each checked, as HOST/PATH: serve it, and name its URL as spec.bootstrap.artifacts.mirror. What is there\n" +
 			"already stays, so it can be interrupted, and run again.",
-		Example: "  millwright artifacts --kubelet 1.36.3 -n infra | kubectl apply -f -\n" +
-			"  millwright artifacts --kubelet 1.35.6,1.36.3 --architecture amd64 --download /srv/mirror > digests.yaml",
+		Example: "  kubectl millwright artifacts --kubelet 1.36.3 -n infra | kubectl apply -f -\n" +
+			"  kubectl millwright artifacts --kubelet 1.35.6,1.36.3 --architecture amd64 --download /srv/mirror > digests.yaml",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			all, err := flags.artifacts()
@@ -46,7 +46,7 @@ func artifactsCommand() *cobra.Command {
 			}
 			transport := http.DefaultTransport.(*http.Transport).Clone()
 			transport.ResponseHeaderTimeout = answerTimeout
-			source := artifacts.Source{Client: &http.Client{Transport: transport}, Mirror: flags.mirror, Log: stepLog()}
+			source := artifacts.Source{Client: &http.Client{Transport: transport}, Mirror: flags.mirror, Log: stderrLog()}
 			digests, err := source.Digests(command.Context(), all, flags.folder)
 			if err != nil {
 				return err
@@ -91,7 +91,7 @@ func (f *artifactFlags) artifacts() ([]bootstrap.Artifact, error) {
 			return nil, fmt.Errorf("--operating-system=%s: there are %s", system, strings.Join(operatingSystems(), ", "))
 		}
 		for _, kubelet := range f.kubelets {
-			if _, err := version.ParseSemantic(kubelet); err != nil {
+			if _, err := utilversion.ParseSemantic(kubelet); err != nil {
 				return nil, fmt.Errorf("--kubelet=%s: %w", kubelet, err)
 			}
 			all = append(all, bootstrap.Artifacts(clusterv1alpha1.OperatingSystem(system), kubelet)...)
