@@ -38,6 +38,13 @@ COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*
 # The trace pages of gRPC, which nobody serves, keep Go's linker from dropping code that nobody calls: a fifth of each executable.
 TAGS := grpcnotrace
 
+# What the executables of a release call themselves. Others say that they are of no release.
+VERSION  ?= v0.0.0-dev.g$(shell git rev-parse --short=12 HEAD)
+REVISION  = $(shell git rev-parse HEAD)
+RELEASE  ?= $(BIN)/release
+IMAGES   := ./cmd/millwright-manager ./cmd/driver-conformance ./providers/openstack/cmd/millwright-driver-openstack ./providers/fake/cmd/millwright-driver-fake
+PLATFORMS := linux/amd64 linux/arm64
+
 # Tests find the control plane here (controller-runtime's envtest reads it, too).
 export KUBEBUILDER_ASSETS := $(BIN)
 
@@ -89,38 +96,45 @@ unit: build ## Run the tests of packages; some start an API server.
 .PHONY: unit-rest
 unit-rest: # Those with an API server mostly wait.
 	@$(GOTEST) -p 4 -timeout 10m $$(go list $(call packages,$(UNIT_MODULES)) | grep -v $(foreach p,$(PURE),-e '/$(p)$$'))
+	@cd tools/release && GOWORK=off $(GOTEST) ./...
+
+# What tests of whole processes run, beside what `make build` makes.
+E2E_NEEDS := build racing previous example-node node-image $(TOOLS)/ignition $(TOOLS)/helm
 
 .PHONY: e2e
-e2e: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
+e2e: $(E2E_NEEDS) ## Run the tests of whole processes on a real cluster, real VMs among them: as root.
 	@$(MAKE) --keep-going -j$(E2E_JOBS) $(E2E_GROUPS)
 
 # What `make e2e` runs, once all is built: the other packages, one after the other, and the groups of test/e2e, the longest first.
 E2E_GROUPS := e2e-packages e2e-rest e2e-safety e2e-drivers e2e-outages e2e-openstack
-E2ETEST     = $(GOTEST) -short -count=1 -timeout 40m
+E2E_FLAGS  ?= -short -timeout 40m
+E2ETEST     = $(GOTEST) $(E2E_FLAGS) -count=1
+# With RESULTS=folder, a group leaves its results there instead of telling of them.
+E2E_OUT     = $(if $(RESULTS),-json > '$(RESULTS)/$@.json')
 
 .PHONY: $(E2E_GROUPS)
 e2e-packages:
-	@$(E2ETEST) -p 1 -skip '$(SLOW_TESTS)' $$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$')
+	@$(E2ETEST) -p 1 -skip '$(SLOW_TESTS)' $$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$') $(E2E_OUT)
 e2e-rest:
-	@$(E2ETEST) -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e
+	@$(E2ETEST) -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e $(E2E_OUT)
 e2e-safety:
-	@$(E2ETEST) -run '$(SAFETY_TESTS)' -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)|$(DRIVER_TESTS)' ./test/e2e
+	@$(E2ETEST) -run '$(SAFETY_TESTS)' -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)|$(DRIVER_TESTS)' ./test/e2e $(E2E_OUT)
 e2e-drivers:
-	@$(E2ETEST) -run '$(DRIVER_TESTS)' -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)' ./test/e2e
+	@$(E2ETEST) -run '$(DRIVER_TESTS)' -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)' ./test/e2e $(E2E_OUT)
 e2e-outages:
-	@$(E2ETEST) -run '$(OUTAGE_TESTS)' -skip '$(OPENSTACK_TESTS)' ./test/e2e
+	@$(E2ETEST) -run '$(OUTAGE_TESTS)' -skip '$(OPENSTACK_TESTS)' ./test/e2e $(E2E_OUT)
 e2e-openstack:
-	@$(E2ETEST) -run '$(OPENSTACK_TESTS)' ./test/e2e
+	@$(E2ETEST) -run '$(OPENSTACK_TESTS)' ./test/e2e $(E2E_OUT)
 
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
 	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
-features: build racing previous example-node node-image $(TOOLS)/ignition ## Run the tests of whole processes, and show which test shows which behaviour.
-	@mkdir -p $(BIN)/results
-	@$(GOTEST) -json -count=1 -p 1 -timeout 100m -skip '$(SLOW_TESTS)' $(call packages,$(E2E_MODULES)) > $(BIN)/results/e2e.json || true
-	@go run ./test/cmd/features docs/features.md $(BIN)/results/e2e.json
+features: $(E2E_NEEDS) ## Run the tests of whole processes, the long ones whole, and show which test shows which behaviour.
+	@mkdir -p $(BIN)/results && rm -f $(BIN)/results/*.json
+	@$(MAKE) --keep-going -j2 $(E2E_GROUPS) RESULTS=$(BIN)/results E2E_FLAGS='-timeout 100m' || true
+	@go run ./test/cmd/features docs/features.md $(BIN)/results/*.json
 
 .PHONY: mutation
 mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do their tests notice?
@@ -141,6 +155,7 @@ fuzz: ## Feed garbage to all that reads what others write, FUZZTIME=2m for each 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.
 	@CGO_ENABLED=0 $(TOOLS)/golangci-lint run $(call packages,$(MODULES))
+	@cd tools/release && GOWORK=off CGO_ENABLED=0 $(TOOLS)/golangci-lint run ./...
 	@$(TOOLS)/buf lint
 	@$(TOOLS)/buf format --diff --exit-code
 	@go test -count=1 ./test/fences
@@ -196,6 +211,15 @@ test-openstack-boot: build racing node-image ## Have a server of real Nova, unde
 	@code=0; $(BOOT) MILLWRIGHT_OPENSTACK_BOOT='$(BOOT_DIR)' $(GOTEST) -count=1 -timeout 25m -run TestOpenStack ./test/realvm || code=$$?; \
 	  $(BOOT) test/openstack/down.sh || code=$$?; exit $$code
 
+##@ Release
+
+.PHONY: images
+images: $(TOOLS)/release ## Make container images of manager and drivers, for VERSION=v0.1.0: REGISTRY=host/path names them, PUSH=1 pushes them there.
+	@for p in $(PLATFORMS); do folder=$(RELEASE)/executables/$${p/\//-}; mkdir -p $$folder; \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)' -o $$folder/ $(IMAGES); done
+	@$(TOOLS)/release images --version '$(VERSION)' --revision '$(REVISION)' --created "$$(git show --no-patch --format=%ct HEAD)" \
+	  --executables $(RELEASE)/executables --out $(RELEASE) $(if $(REGISTRY),--registry '$(REGISTRY)') $(if $(PUSH),--push) $(notdir $(IMAGES))
+
 ##@ Change
 
 .PHONY: generate
@@ -208,7 +232,7 @@ tidy: ## Format the sources and tidy every go.mod.
 	@$(TOOLS)/golangci-lint fmt $(MODULES)
 	@$(TOOLS)/buf format --write
 	@go work sync
-	@for m in $(MODULES); do echo "$$m: go mod tidy"; (cd $$m && GOWORK=off go mod tidy); done
+	@for m in $(MODULES) tools/release; do echo "$$m: go mod tidy"; (cd $$m && GOWORK=off go mod tidy); done
 
 .PHONY: clean
 clean: ## Remove what was built; Go's own caches stay.
@@ -249,7 +273,7 @@ $(NODE_MODULES): $(addprefix $(EXAMPLE_NODE)/,package.json package-lock.json .np
 standalone: export GOWORK := off
 standalone: export CGO_ENABLED := 0
 standalone:
-	@for m in $(MODULES); do echo "$$m: go build, go vet, go mod tidy -diff"; \
+	@for m in $(MODULES) tools/release; do echo "$$m: go build, go vet, go mod tidy -diff"; \
 	  (cd $$m && go build ./... && go vet ./... && go mod tidy -diff); done
 
 # Without the race detector: they start no goroutines, and their properties are tried on thousands of histories.
@@ -273,11 +297,19 @@ $(TOOLS)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 $(TOOLS)/buf: tools/buf/go.mod tools/buf/go.sum
 	@$(build_tools)
 
+$(TOOLS)/helm: tools/helm/go.mod tools/helm/go.sum
+	@$(build_tools)
+
 $(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
 	@$(build_tools)
 
 $(TOOLS)/mutate: tools/gremlins/go.mod tools/gremlins/go.sum tools/gremlins/main.go
 	@$(build_tools) && GOWORK=off go build -o $@ .
+
+# Our own tool: Go knows whether it is current.
+.PHONY: $(TOOLS)/release
+$(TOOLS)/release:
+	@mkdir -p $(TOOLS) && cd tools/release && GOWORK=off CGO_ENABLED=0 go build -o $@ .
 
 # Ignition is no tool of its module by name. Its C needs the headers of libblkid; a host without SELinux has no labels to set.
 $(TOOLS)/ignition: tools/ignition/go.mod tools/ignition/go.sum
