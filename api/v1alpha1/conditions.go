@@ -196,7 +196,8 @@ const (
 	// ReasonInstanceDeleted (False): nothing of the machine is left in the cloud.
 	ReasonInstanceDeleted = "Deleted"
 	// ReasonWaitingForPreTerminateHooks (False): the Machine is being deleted, and annotations
-	// with PreTerminateHookAnnotationPrefix, which the message names, hold the VM.
+	// with PreTerminateHookAnnotationPrefix, which the message names, hold the VM. So do those
+	// with PreDrainHookAnnotationPrefix that come when the drain is over.
 	ReasonWaitingForPreTerminateHooks = "WaitingForPreTerminateHooks"
 	// ReasonInstanceForgotten (False): the Machine is being deleted and carries
 	// ForgetAnnotation. The message lists what it leaves behind in the cloud.

@@ -181,7 +181,7 @@ func describeDeparting(s State, reason string) metav1.Condition {
 		return instanceNotReady(reason, "The annotation "+clusterv1alpha1.ForgetAnnotation+
 			" lets the machine go without its VM. This may be left behind in the cloud: "+listLeftovers(s)+".")
 	case reason == clusterv1alpha1.ReasonWaitingForPreTerminateHooks:
-		return instanceNotReady(reason, "The driver is not asked to delete the VM until these annotations are taken away: "+s.Machine.PreTerminateHooks+".")
+		return instanceNotReady(reason, "The driver is not asked to delete the VM until these annotations are taken away: "+s.hooksOfVM()+".")
 	case reason != clusterv1alpha1.ReasonInstanceDeleting:
 		return describeDriver(s, reason)
 	case s.Machine.Forgotten:

@@ -21,10 +21,23 @@ func awaitPreDrainHooks(s State, d decision) (decision, bool) {
 
 // awaitPreTerminateHooks: annotations may ask for the VM to be kept for now.
 func awaitPreTerminateHooks(s State, d decision) (decision, bool) {
-	if s.Machine.PreTerminateHooks == "" {
+	if s.hooksOfVM() == "" {
 		return d, false
 	}
 	return awaitHooks(d.instanceIs(clusterv1alpha1.ReasonWaitingForPreTerminateHooks))
+}
+
+// hooksOfVM names what holds the VM; empty for nothing. A hook of the drain that comes when this is
+// over holds the VM instead, as in Cluster API. Without a Node there was no drain.
+func (s State) hooksOfVM() string {
+	m := s.Machine
+	if s.Node.Match != NodeFound || m.PreDrainHooks == "" {
+		return m.PreTerminateHooks
+	}
+	if m.PreTerminateHooks == "" {
+		return m.PreDrainHooks
+	}
+	return m.PreDrainHooks + "; " + m.PreTerminateHooks
 }
 
 // awaitHooks waits for as long as it takes: the VM is polled meanwhile, and what its driver wants

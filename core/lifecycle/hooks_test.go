@@ -42,8 +42,13 @@ func TestLIFE9_Hooks(t *testing.T) {
 			given: all(running, deleting, func(s *State) { s.Drain = &Drain{Remaining: "a/b"} }, told, heldBeforeDrain), poll: instance.PollSettled, phase: deletingPhase,
 			condition: "Ready False WaitingForPreDrainHooks",
 		},
-		"one that comes when the drain is over is late": {
-			given: all(running, deleting, drained("True", "Drained"), heldBeforeDrain), do: Delete, silent: true, phase: deletingPhase,
+		"one that comes when the drain is over holds the VM": {
+			given: all(running, deleting, drained("True", "Drained"), heldBeforeDrain), poll: instance.PollSettled, phase: deletingPhase,
+			condition: "InstanceReady False WaitingForPreTerminateHooks", message: "taken away: hook/a of backup.",
+		},
+		"beside those that are for it": {
+			given: all(running, deleting, drained("True", "Drained"), heldBeforeDrain, heldBeforeTerminate), poll: instance.PollSettled, phase: deletingPhase,
+			condition: "InstanceReady False WaitingForPreTerminateHooks", message: "hook/a of backup; hook/b of storage.",
 		},
 		"the drain begins when the hook is gone": {
 			given: all(running, deleting, heldBeforeDrain, told, func(s *State) { s.Machine.PreDrainHooks = "" }), do: DrainNode, phase: deletingPhase,

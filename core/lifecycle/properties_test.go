@@ -143,7 +143,8 @@ func (w *world) inspect(s State, step Step) {
 	if step.Do == DrainNode && s.Machine.SkipsDrain {
 		w.breaks("a drain that is to be skipped")
 	}
-	if step.Do == DrainNode && s.Machine.PreDrainHooks != "" || step.Do == Delete && s.Machine.PreTerminateHooks != "" {
+	drainHeld := s.Machine.PreDrainHooks != "" && s.Node.Match == NodeFound
+	if step.Do == DrainNode && drainHeld || step.Do == Delete && (drainHeld || s.Machine.PreTerminateHooks != "") {
 		w.breaks("%s though a hook holds it", step.Do)
 	}
 	if step.Do == Delete {
