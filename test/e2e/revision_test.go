@@ -97,7 +97,7 @@ func TestROL4_PauseAndResume(t *testing.T) {
 	u.apply(deployment("paused", 2, nil))
 	u.awaitRunning(2)
 	old := u.kubelets()
-	u.plugin("rollout", "pause", "paused")
+	u.rollout("pause", "paused")
 	if out, err := u.plugin("rollout", "pause", "paused"); err == nil || !strings.Contains(out, "already paused") {
 		t.Errorf("pausing it again: %v\n%s", err, out)
 	}
@@ -110,7 +110,7 @@ func TestROL4_PauseAndResume(t *testing.T) {
 	if out, err := u.plugin("rollout", "restart", "paused"); err == nil || !strings.Contains(out, "resume it first") {
 		t.Errorf("restarting what is paused: %v\n%s", err, out)
 	}
-	u.plugin("rollout", "resume", "paused")
+	u.rollout("resume", "paused")
 	u.rollout("status", "paused")
 	u.awaitRunning(3)
 	if got := u.kubelets(); got != "1.36.2 1.36.2 1.36.2" {

@@ -126,3 +126,12 @@ func TestHooksAndHealthChecksAreJudged(t *testing.T) {
 		})
 	}
 }
+
+// deleteOneReadyForAMinute has core delete the one machine of a deployment that wants it Ready for
+// so many seconds.
+func deleteOneReadyForAMinute(h *historyBuilder, minReadySeconds int32) {
+	h.setDeployment(1, 1, 0)
+	h.md.Spec.MinReadySeconds = minReadySeconds
+	h.makeMachine("a")
+	h.deleteMachine("a")
+}

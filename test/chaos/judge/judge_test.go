@@ -199,15 +199,6 @@ func makeThree(h *historyBuilder) {
 	}
 }
 
-// deleteOneReadyForAMinute has core delete the one machine of a deployment that wants it Ready for
-// so many seconds.
-func deleteOneReadyForAMinute(h *historyBuilder, minReadySeconds int32) {
-	h.setDeployment(1, 1, 0)
-	h.md.Spec.MinReadySeconds = minReadySeconds
-	h.makeMachine("a")
-	h.deleteMachine("a")
-}
-
 func tokenOf(uid string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + uid, Labels: map[string]string{machineUIDLabel: uid}}}
 }
