@@ -43,7 +43,7 @@ VERSION  ?= v0.0.0-dev.g$(shell git rev-parse --short=12 HEAD)
 REVISION  = $(shell git rev-parse HEAD)
 RELEASE  ?= $(BIN)/release
 IMAGES   := ./cmd/millwright-manager ./cmd/driver-conformance ./providers/openstack/cmd/millwright-driver-openstack ./providers/fake/cmd/millwright-driver-fake
-PLATFORMS := linux/amd64 linux/arm64
+PLATFORMS ?= linux/amd64 linux/arm64
 
 # Tests find the control plane here (controller-runtime's envtest reads it, too).
 export KUBEBUILDER_ASSETS := $(BIN)
@@ -171,8 +171,9 @@ node-image: controlplane ## Build the image of a Node, for VMs of QEMU: Debian 1
 	@tools/nodeimage/build.sh $(BIN)/node-image $(BIN)
 
 .PHONY: test-qemu
-test-qemu: build racing node-image ## Roll, kill and break real VMs of QEMU, and boot what users bring, as root: 20 minutes. RUN=… chooses tests.
+test-qemu: build racing node-image $(TOOLS)/helm ## Roll, kill and break real VMs of QEMU, and boot what users bring, as root: 20 minutes. RUN=… chooses tests.
 	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 tools/kubelet-1.35
+	@$(MAKE) images PLATFORMS=linux/amd64 VERSION=v0.0.0-test RELEASE=$(BIN)/test-release
 	@$(GOTEST) -count=1 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
 
 ##@ Real OpenStack
@@ -214,11 +215,11 @@ test-openstack-boot: build racing node-image ## Have a server of real Nova, unde
 ##@ Release
 
 .PHONY: images
-images: $(TOOLS)/release ## Make container images of manager and drivers, for VERSION=v0.1.0: REGISTRY=host/path names them, PUSH=1 pushes them there.
+images: $(TOOLS)/release ## Make container images of manager and drivers: VERSION=v0.1.0, REGISTRY=host/path (else localhost), PUSH=1 pushes them.
 	@for p in $(PLATFORMS); do folder=$(RELEASE)/executables/$${p/\//-}; mkdir -p $$folder; \
 	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)' -o $$folder/ $(IMAGES); done
 	@$(TOOLS)/release images --version '$(VERSION)' --revision '$(REVISION)' --created "$$(git show --no-patch --format=%ct HEAD)" \
-	  --executables $(RELEASE)/executables --out $(RELEASE) $(if $(REGISTRY),--registry '$(REGISTRY)') $(if $(PUSH),--push) $(notdir $(IMAGES))
+	  $(addprefix --platforms ,$(PLATFORMS)) --executables $(RELEASE)/executables --out $(RELEASE) --registry '$(or $(REGISTRY),localhost)' $(if $(PUSH),--push) $(notdir $(IMAGES))
 
 ##@ Change
 

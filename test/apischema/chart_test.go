@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func objects(t *testing.T, manifest string) map[string]map[string]any {
 				for _, container := range pod[list].([]any) {
 					container := container.(map[string]any)
 					image, _, _ := strings.Cut(container["image"].(string), ":")
-					container["image"] = image
+					container["image"] = path.Base(image)
 					sortByName(container["volumeMounts"])
 					delete(container, "imagePullPolicy")
 				}
@@ -138,9 +139,10 @@ func nested(t *testing.T, object map[string]any, path ...string) map[string]any 
 func TestOPS5_TheChartRefusesWrongValues(t *testing.T) {
 	u := newUser(t)
 	for value, name := range map[string]string{
-		`replica: 2`:    "replica",
-		`replicas: two`: "replicas",
-		`replicas: 99`:  "replicas",
+		`replica: 2`:             "replica",
+		`replicas: two`:          "replicas",
+		`replicas: 99`:           "replicas",
+		`images: {registry: ""}`: "registry",
 		`images: {registry: "https://registry.example.com"}`:  "registry",
 		`images: {pullPolicy: Sometimes}`:                     "pullPolicy",
 		`manager: {verbosity: 9}`:                             "verbosity",

@@ -2,7 +2,7 @@
 {{- define "millwright.image" -}}
 {{- $root := index . 0 -}}
 {{- $images := $root.Values.images -}}
-{{- with $images.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ index . 1 }}:{{ $images.tag | default $root.Chart.AppVersion }}
+{{ trimSuffix "/" $images.registry }}/{{ index . 1 }}:{{ $images.tag | default $root.Chart.AppVersion }}
 {{- end }}
 
 {{/*
