@@ -25,7 +25,7 @@ func (r Rollout) Status(ctx context.Context, watch bool) error {
 		if err != nil {
 			return err
 		}
-		text, done, err := verdict(md)
+		text, done, err := Verdict(md)
 		if err != nil {
 			return err
 		}
@@ -44,8 +44,8 @@ func (r Rollout) Status(ctx context.Context, watch bool) error {
 	}
 }
 
-// verdict says in words how the rollout gets on, and whether there is nothing more to wait for.
-func verdict(md *clusterv1alpha1.MachineDeployment) (text string, done bool, err error) {
+// Verdict says in words how the rollout gets on, and whether there is nothing more to wait for.
+func Verdict(md *clusterv1alpha1.MachineDeployment) (text string, done bool, err error) {
 	s := md.Status
 	if p := apimeta.FindStatusCondition(s.Conditions, clusterv1alpha1.ConditionPaused); p != nil {
 		return p.Message, false, nil
