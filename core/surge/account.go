@@ -65,6 +65,8 @@ type Account struct {
 	mu         sync.Mutex
 	clock      clock.PassiveClock
 	deployment types.UID
+	// most is how many Machines the deployment wants at most; 0 while this process has not seen it.
+	most int
 	// machines is when creations were recorded, by the Machine's set and name.
 	machines map[types.UID]map[string]time.Time
 	// sizes are those that sets were given, by the set's name.
@@ -97,6 +99,10 @@ func (a *Account) Unlock() {
 }
 
 func (a *Account) hasExpired(at time.Time) bool { return a.clock.Since(at) >= Expiry }
+
+// SetMost records how many Machines the deployment wants at most now. Its sets are told that when
+// they get another size, which may be a while later.
+func (a *Account) SetMost(machines int) { a.most = machines }
 
 // AddMachine records that a Machine of the set is about to be created.
 func (a *Account) AddMachine(set types.UID, name string) {
@@ -214,7 +220,8 @@ type Sibling struct {
 }
 
 // Room returns the room of a set of that size. What the deployment may have, and neither the set
-// nor its siblings hold, is to spare. A sibling holds the Machines that it has, or as many as it
+// nor its siblings hold, is to spare: by what the set was told, or what the deployment wants now if
+// that is less. A sibling holds the Machines that it has, or as many as it
 // may create without being asked again: package rollout counts the same way. The room is empty if
 // nobody can read how many Machines the deployment may have.
 func (a *Account) Room(set *clusterv1alpha1.MachineSet, size int, siblings []Sibling) Room {
@@ -224,6 +231,9 @@ func (a *Account) Room(set *clusterv1alpha1.MachineSet, size int, siblings []Sib
 	}
 	room := Room{Bound: own.Max}
 	left := own.Max - size
+	if a != nil && a.most > 0 {
+		left = min(own.Max, a.most) - size
+	}
 	for _, s := range siblings {
 		given, _ := a.sizeOf(s.Set)
 		unseen, _ := a.UnseenMachines(s.Set.UID, s.Machines)

@@ -89,3 +89,15 @@ func TestRoomCountsWhatTheCacheDoesNotShowYet(t *testing.T) {
 		})
 	}
 }
+
+// A set learns with its next size what its deployment wants at most. Until then it has no more room
+// than both leave it.
+func TestRoomFollowsWhatTheDeploymentWantsNow(t *testing.T) {
+	for most, want := range map[int]int{0: 4, 5: 2, 2: 0, 9: 4} {
+		account := NewAccounts(clocktesting.NewFakePassiveClock(time.Now())).Lock(types.NamespacedName{Name: "md"}, "uid")
+		account.SetMost(most)
+		if got := account.Room(setOf("old", 3, "7").Set, 3, nil); got != (Room{Spare: want, Bound: 7}) {
+			t.Errorf("wanted are %d at most: %+v, want %d to spare", most, got, want)
+		}
+	}
+}

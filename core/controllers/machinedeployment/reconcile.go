@@ -234,6 +234,7 @@ func (r *reconciler) observe(
 		Replicas: ptr.Deref(md.Spec.Replicas, 0), Strategy: md.Spec.Strategy.Type, Limits: limits(md), Paused: md.Spec.Paused,
 		HistoryLimit: ptr.Deref(md.Spec.RevisionHistoryLimit, 1),
 	}
+	account.SetMost(int(o.maxReplicas()))
 	for i := range sets {
 		set, err := r.observeSet(ctx, o, &sets[i])
 		if err != nil {
