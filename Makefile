@@ -40,7 +40,7 @@ TAGS := grpcnotrace
 
 # What the executables of a release call themselves. Others say that they are of no release.
 VERSION  ?= v0.0.0-dev.g$(shell git rev-parse --short=12 HEAD)
-REVISION  = $(shell git rev-parse HEAD)
+REVISION  = $(shell git rev-parse HEAD)$(if $(shell git status --porcelain),-dirty)
 RELEASE  ?= $(BIN)/release
 IMAGES   := ./cmd/millwright-manager ./cmd/driver-conformance ./providers/openstack/cmd/millwright-driver-openstack ./providers/fake/cmd/millwright-driver-fake
 PLATFORMS ?= linux/amd64 linux/arm64
@@ -219,7 +219,7 @@ images: $(TOOLS)/release ## Make container images of manager and drivers: VERSIO
 	@for p in $(PLATFORMS); do folder=$(RELEASE)/executables/$${p/\//-}; mkdir -p $$folder; \
 	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)' -o $$folder/ $(IMAGES); done
 	@$(TOOLS)/release images --version '$(VERSION)' --revision '$(REVISION)' --created "$$(git show --no-patch --format=%ct HEAD)" \
-	  $(addprefix --platforms ,$(PLATFORMS)) --executables $(RELEASE)/executables --out $(RELEASE) --registry '$(or $(REGISTRY),localhost)' $(if $(PUSH),--push) $(notdir $(IMAGES))
+	  $(addprefix --platforms ,$(PLATFORMS)) --executables $(RELEASE)/executables --out $(RELEASE) --registry '$(or $(REGISTRY),$(if $(PUSH),,localhost))' $(if $(PUSH),--push) $(notdir $(IMAGES))
 
 ##@ Change
 
@@ -230,7 +230,7 @@ generate: generators ## Generate code from .proto files, and deep copies, CRDs a
 .PHONY: tidy
 tidy: ## Format the sources and tidy every go.mod.
 	@$(MAKE) $(TOOLS)/golangci-lint $(TOOLS)/buf
-	@$(TOOLS)/golangci-lint fmt $(MODULES)
+	@$(TOOLS)/golangci-lint fmt $(MODULES) tools/release
 	@$(TOOLS)/buf format --write
 	@go work sync
 	@for m in $(MODULES) tools/release; do echo "$$m: go mod tidy"; (cd $$m && GOWORK=off go mod tidy); done

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ func treeCommand(where *cluster) *cobra.Command {
 				}
 				items = slices.DeleteFunc(items, func(i *tree.Item) bool { return i.Kind != "MachineDeployment" || i.Name != name })
 				if len(items) == 0 {
-					return fmt.Errorf("there is no MachineDeployment %q in namespace %q", name, namespace)
+					return fmt.Errorf("there is no MachineDeployment %q in %s", name, cmp.Or(namespace, "any namespace"))
 				}
 			}
 			return format.print(command.OutOrStdout(), items, func(out io.Writer) error {

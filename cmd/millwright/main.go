@@ -1,5 +1,5 @@
-// Command millwright is Millwright on one machine: `dev` and `demo` run all of it, and `driver init`
-// begins a driver. For clusters there is the plugin kubectl-millwright.
+// Command millwright is Millwright on one machine: `dev` and `demo` run all of it, and `driver
+// init` begins a driver. For clusters there is the plugin kubectl-millwright.
 package main
 
 import (

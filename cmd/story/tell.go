@@ -25,7 +25,8 @@ func Tell(out io.Writer, m *clusterv1alpha1.Machine, events []eventsv1.Event, no
 	line("Machine", m.Namespace+"/"+m.Name)
 	line("Owner", owner(m))
 	line("Phase", string(m.Status.Phase))
-	line("Driver", m.Spec.ProviderSpec.Value.CloudProvider, m.Status.ProviderID)
+	line("Driver", m.Spec.ProviderSpec.Value.CloudProvider)
+	line("VM", m.Status.ProviderID)
 	line("Kubelet", m.Spec.Versions.Kubelet)
 	line("Addresses", addresses(m.Status.Addresses)...)
 	if ref := m.Status.NodeRef; ref != nil {

@@ -43,7 +43,7 @@ type Item struct {
 // Build puts each object below its owner. Those without an owner among the objects stand at the
 // top, after the MachineDeployments.
 func Build(f Fleet) []*Item {
-	var top []*Item
+	top := []*Item{}
 	owners := map[types.UID]*Item{}
 	byName := func(a, b metav1.Object) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))

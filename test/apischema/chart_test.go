@@ -15,7 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const chartDir = deployDir + "/charts/millwright"
+const (
+	chartDir = deployDir + "/charts/millwright"
+	// ofARelease says which images are meant; a chart of a release knows that itself.
+	ofARelease = "--set=images.tag=v0.1.0"
+)
 
 // helm runs helm in the user's namespace, with values as its standard input, and returns both
 // outputs and how it ended.
@@ -26,7 +30,7 @@ func (u *user) helm(values string, args ...string) (stdout, stderr string, err e
 // rendered is what the chart makes of values.
 func (u *user) rendered(values string, args ...string) string {
 	u.t.Helper()
-	stdout, stderr, err := u.helm(values, append([]string{"template", "millwright", chartDir, "--values", "-"}, args...)...)
+	stdout, stderr, err := u.helm(values, append([]string{"template", "millwright", chartDir, "--values", "-", ofARelease}, args...)...)
 	if err != nil {
 		u.t.Fatalf("helm template: %v: %s", err, stderr)
 	}
@@ -159,9 +163,11 @@ func TestOPS5_TheChartRefusesWrongValues(t *testing.T) {
 		`credentialNamespaces: [Team]`:                        "credentialNamespaces",
 		`workload: {kubeconfig: "apiVersion: v1"}`:            "kubeconfig",
 		`crds: {keep: false}`:                                 "keep",
+		`drivers: {extra: [{name: openstack, image: mine}]}`:  "two drivers of the name openstack",
+		`podLabels: {app.kubernetes.io/name: mine}`:           "app.kubernetes.io/name",
 		`drivers: {fake: {enabled: true}}`:                    "replicas",
 	} {
-		_, stderr, err := u.helm(value, "template", "millwright", chartDir, "--values", "-")
+		_, stderr, err := u.helm(value, "template", "millwright", chartDir, ofARelease, "--values", "-")
 		if err == nil || !strings.Contains(stderr, name) {
 			t.Errorf("%s: %v: %s: want it refused by the name %s", value, err, stderr, name)
 		}
@@ -175,7 +181,7 @@ func TestOPS5_TheChartTakesOthersDrivers(t *testing.T) {
 drivers:
   openstack: {enabled: false}
   extra:
-    - {name: sawmill, image: sawmill-driver, args: [--zone=north]}
+    - {name: sawmill, image: "registry.example.com/sawmill/driver:v7", args: [--zone=north]}
     - {name: faraway, address: "dns:///driver.example.com:8443", tlsSecret: faraway-tls}
 allowEndpoints: ["*.example.com"]
 credentialNamespaces: [team]
@@ -197,6 +203,13 @@ podMonitor: {enabled: true}
 	if len(sidecars) != 1 || sidecars[0].(map[string]any)["name"] != "driver-sawmill" {
 		t.Errorf("the sidecars are %v", sidecars)
 	}
+	if !strings.Contains(manifest, "image: registry.example.com/sawmill/driver:v7\n") {
+		t.Error("the sidecar has another image than its own")
+	}
+	policy := fmt.Sprint(objects(t, manifest)["NetworkPolicy/"+u.namespace+"/millwright-manager-egress"])
+	if !strings.Contains(policy, "port:8443 protocol:TCP") {
+		t.Errorf("the network policy keeps the manager from faraway: %s", policy)
+	}
 	if !strings.Contains(manifest, "secretName: faraway-tls") {
 		t.Error("the manager lacks the certificate for faraway")
 	}
@@ -213,15 +226,16 @@ func withoutKinds(manifest, kind string) string {
 
 func TestOPS5_TheChartIsWellMade(t *testing.T) {
 	u := newUser(t)
-	if stdout, stderr, err := u.helm("", "lint", "--strict", chartDir); err != nil {
+	if stdout, stderr, err := u.helm("", "lint", "--strict", chartDir, ofARelease); err != nil {
 		t.Errorf("helm lint: %v: %s%s", err, stdout, stderr)
 	}
 }
 
-// What is installed goes, but for the CRDs and what protects them; the next install takes them over.
+// What is installed goes, but for the CRDs and what protects them. The next install takes them
+// over.
 func TestOPS5_UninstallingTheChartKeepsTheCRDs(t *testing.T) {
 	u := newUser(t)
-	install := []string{"install", "millwright", chartDir, "--values", "-"}
+	install := []string{"install", "millwright", chartDir, "--values", "-", ofARelease}
 	const values = "replicas: 1"
 	if _, stderr, err := u.helm(values, install...); err == nil || !strings.Contains(stderr, "invalid ownership metadata") {
 		t.Errorf("over what kubectl has applied, without --take-ownership: %v: %s: want it refused", err, stderr)
@@ -237,7 +251,7 @@ func TestOPS5_UninstallingTheChartKeepsTheCRDs(t *testing.T) {
 			t.Fatalf("install %d: %v: %s", n, err, stderr)
 		}
 		u.do("", "get", "deployment", "millwright-manager")
-		if _, stderr, err := u.helm("replicas: 2", "upgrade", "millwright", chartDir, "--values", "-"); err != nil {
+		if _, stderr, err := u.helm("replicas: 2", "upgrade", "millwright", chartDir, "--values", "-", ofARelease); err != nil {
 			t.Fatalf("upgrade: %v: %s", err, stderr)
 		}
 		if replicas := u.do("", "get", "deployment", "millwright-manager", "-o", "jsonpath={.spec.replicas}"); replicas != "2" {

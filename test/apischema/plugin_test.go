@@ -57,7 +57,7 @@ func TestOPS4_ThePluginTells(t *testing.T) {
 func TestOPS4_ThePluginNamesMistakes(t *testing.T) {
 	u := newUser(t)
 	for args, want := range map[string]string{
-		"tree nowhere":           `no MachineDeployment "nowhere"`,
+		"tree nowhere":           `no MachineDeployment "nowhere" in `,
 		"tree machine/nodes-1":   "expected a machinedeployment",
 		"tree -o table":          "wide, json, yaml",
 		"describe md/nodes":      "expected a machine",

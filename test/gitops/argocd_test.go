@@ -35,7 +35,8 @@ func script(t *testing.T, kind string) string {
 	return found
 }
 
-// judge runs a script as Argo CD does: the object is the global obj, the result a table.
+// judge runs a script as Argo CD does: the object is the global obj, the result a table, and there
+// are no libraries but these three.
 // https://argo-cd.readthedocs.io/en/stable/operator-manual/health/
 func judge(script string, object any) (status, message string, err error) {
 	raw, err := json.Marshal(object)
@@ -46,8 +47,13 @@ func judge(script string, object any) (status, message string, err error) {
 	if err := json.Unmarshal(raw, &plain); err != nil {
 		return "", "", err
 	}
-	state := lua.NewState()
+	state := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer state.Close()
+	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+		state.Push(state.NewFunction(open))
+		state.Push(lua.LString(name))
+		state.Call(1, 0)
+	}
 	state.SetGlobal("obj", value(state, plain))
 	if err := state.DoString(script); err != nil {
 		return "", "", err

@@ -240,7 +240,8 @@ func TestLIFE2_NoRedirectLeavesHTTPS(t *testing.T) {
 // millwright is the command. make build builds it.
 const millwright = "../../bin/kubectl-millwright"
 
-// What `kubectl millwright artifacts` prints and downloads, of one architecture, is served by plain http.
+// What `kubectl millwright artifacts` prints and downloads, of one architecture, is served by plain
+// http.
 func TestLIFE2_AMirrorByPlainHTTPSetsUpAMachine(t *testing.T) {
 	server := httptest.NewTLSServer(everyArtifact(t))
 	defer server.Close()

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -43,12 +44,12 @@ func imagesCommand() *cobra.Command {
 		Use:   "images NAME...",
 		Short: "Make container images as an OCI layout and as one file, with SBOMs and provenance",
 		Long: "Makes an image of each executable FOLDER/OS-ARCHITECTURE/NAME. --out gets the folder oci, an OCI layout; images.tar, the same as one file,\n" +
-			"which `ctr images import` and `docker load` take; and sbom and provenance, with what else the layout says of each image.",
+			"which `ctr images import` takes; and sbom and provenance, with what else the layout says of each image.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
 			o.images = names
 			o.release.Created = time.Unix(o.unix, 0)
-			return o.run(command.Context())
+			return o.run(command.Context(), command.OutOrStdout())
 		},
 	}
 	flags := command.Flags()
@@ -66,7 +67,10 @@ func imagesCommand() *cobra.Command {
 	return command
 }
 
-func (o *imagesOptions) run(ctx context.Context) error {
+func (o *imagesOptions) run(ctx context.Context, out io.Writer) error {
+	if o.push && strings.HasSuffix(o.release.Revision, "-dirty") {
+		return fmt.Errorf("--push: the tree has changes that are not committed (%s): nobody could make these images again", o.release.Revision)
+	}
 	if o.push && o.prefix == "" {
 		return fmt.Errorf("--push: --registry says where to, such as --registry registry.example.com/millwright")
 	}
@@ -93,7 +97,9 @@ func (o *imagesOptions) run(ctx context.Context) error {
 				return err
 			}
 		}
-		fmt.Println(reference)
+		if _, err := fmt.Fprintln(out, reference); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -120,18 +126,18 @@ func (o *imagesOptions) build(name string) (image.Published, error) {
 	}
 	result := image.Published{Image: built}
 	for _, part := range built.Parts {
-		if err := o.describe(&result, part); err != nil {
+		if err := o.addSBOM(&result, part); err != nil {
 			return image.Published{}, fmt.Errorf("what is in %s: %w", name, err)
 		}
 	}
-	if err := o.trace(&result); err != nil {
+	if err := o.addProvenance(&result); err != nil {
 		return image.Published{}, fmt.Errorf("where %s comes from: %w", name, err)
 	}
 	return result, nil
 }
 
-// describe adds the SBOM of one platform's image.
-func (o *imagesOptions) describe(p *image.Published, part image.Part) error {
+// addSBOM adds the SBOM of one platform's image.
+func (o *imagesOptions) addSBOM(p *image.Published, part image.Part) error {
 	digest, err := part.Image.Digest()
 	if err != nil {
 		return err
@@ -150,15 +156,19 @@ func (o *imagesOptions) describe(p *image.Published, part image.Part) error {
 	return o.write("sbom", p.Name+"-"+strings.ReplaceAll(part.Platform.String(), "/", "-")+".spdx.json", text)
 }
 
-// trace adds the provenance of an image.
-func (o *imagesOptions) trace(p *image.Published) error {
+// addProvenance adds the provenance of an image.
+func (o *imagesOptions) addProvenance(p *image.Published) error {
 	digest, err := p.Index.Digest()
+	if err != nil {
+		return err
+	}
+	program, err := buildinfo.ReadFile(p.Parts[0].Path)
 	if err != nil {
 		return err
 	}
 	text, err := attest.Provenance(attest.Build{
 		Name: p.Reference(o.prefix, o.release.Version), Digest: digest.String(), Source: source, Revision: o.release.Revision,
-		Version: o.release.Version, Go: runtime.Version(),
+		Version: o.release.Version, Go: program.GoVersion,
 	})
 	if err != nil {
 		return err
@@ -176,5 +186,5 @@ func (o *imagesOptions) write(folder, name string, text []byte) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, name), text, 0o644)
+	return os.WriteFile(filepath.Join(folder, name), text, 0o600)
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -172,7 +172,7 @@ func TestOPS13_ImagesCanBeMadeAgain(t *testing.T) {
 
 // What is said about an image is pushed with it, and names it by its digest.
 func TestOPS13_PushedImagesBringTheirPapers(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo))))
 	t.Cleanup(server.Close)
 	prefix := strings.TrimPrefix(server.URL, "http://") + "/millwright"
 	makeImages(t, executables(t), "--registry", prefix, "--push")

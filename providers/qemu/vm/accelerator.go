@@ -39,11 +39,11 @@ func ChooseAccelerator(ctx context.Context, qemu string) string {
 	if runtime.GOARCH == "amd64" && !slices.ContainsFunc(nestedPaging, isSwitchedOn) {
 		return TCG
 	}
-	return try(ctx, qemu)
+	return tryKVM(ctx, qemu)
 }
 
-// try says whether the firmware of a VM speaks with KVM.
-func try(ctx context.Context, qemu string) string {
+// tryKVM returns KVM if the firmware of a VM speaks with it, else TCG.
+func tryKVM(ctx context.Context, qemu string) string {
 	ctx, cancel := context.WithTimeout(ctx, trialLimit)
 	defer cancel()
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-m", "64", "-net", "none", "-serial", "stdio"}

@@ -19,14 +19,15 @@ func TestAcceleratorIsTried(t *testing.T) {
 			if err := os.WriteFile(qemu, []byte("#!/bin/sh\n"+tc.script+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if got := try(t.Context(), qemu); got != tc.want {
+			if got := tryKVM(t.Context(), qemu); got != tc.want {
 				t.Errorf("it is %s, want %s", got, tc.want)
 			}
 		})
 	}
 }
 
-// A parameter of KVM's is on as either of its modules writes it; a module that is not there has none.
+// A parameter of KVM's is on as either of its modules writes it. A module that is not there has
+// none.
 func TestNestedPagingIsRead(t *testing.T) {
 	for text, want := range map[string]bool{"Y\n": true, "1\n": true, "N\n": false, "0\n": false, "": false} {
 		parameter := filepath.Join(t.TempDir(), "ept")

@@ -35,7 +35,7 @@ func Provenance(b Build) ([]byte, error) {
 	}
 	predicate := &provenance.Provenance{
 		BuildDefinition: &provenance.BuildDefinition{
-			BuildType:          b.Source + "/blob/" + b.Revision + "/Makefile",
+			BuildType:          b.Source + "/blob/main/tools/release",
 			ExternalParameters: parameters,
 			ResolvedDependencies: []*intoto.ResourceDescriptor{
 				{Uri: "git+" + b.Source + "@" + b.Revision, Digest: map[string]string{"gitCommit": b.Revision}},
@@ -43,7 +43,7 @@ func Provenance(b Build) ([]byte, error) {
 			},
 		},
 		RunDetails: &provenance.RunDetails{
-			Builder: &provenance.Builder{Id: b.Source + "/tree/" + b.Revision + "/tools/release"},
+			Builder: &provenance.Builder{Id: b.Source + "/blob/main/Makefile"},
 		},
 	}
 	raw, err := protojson.Marshal(predicate)

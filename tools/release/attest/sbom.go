@@ -53,7 +53,7 @@ func SBOM(s Subject) ([]byte, error) {
 	document.Packages = append(document.Packages, image)
 	document.Relationships = append(document.Relationships, relation("DOCUMENT", "DESCRIBES", "Image"))
 	toolchain := &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}
-	for i, module := range append([]*debug.Module{toolchain}, info.Deps...) {
+	for i, module := range append([]*debug.Module{toolchain, &info.Main}, info.Deps...) {
 		id := fmt.Sprintf("Module-%d", i)
 		document.Packages = append(document.Packages, modulePackage(id, module, s.Version))
 		document.Relationships = append(document.Relationships, relation("Image", "CONTAINS", common.ElementID(id)))

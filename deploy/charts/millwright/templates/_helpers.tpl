@@ -1,8 +1,10 @@
-{{/* The reference of an image: (list $ "name"). */}}
+{{/* The reference of an image of ours: (list $ "name"). */}}
 {{- define "millwright.image" -}}
 {{- $root := index . 0 -}}
 {{- $images := $root.Values.images -}}
-{{ trimSuffix "/" $images.registry }}/{{ index . 1 }}:{{ $images.tag | default $root.Chart.AppVersion }}
+{{- $tag := $images.tag | default $root.Chart.AppVersion -}}
+{{- if eq $tag "v0.0.0" }}{{ fail "images.tag: this chart is of no release, so say which images it is for, as they were made by `make images VERSION=v0.1.0`" }}{{ end -}}
+{{ trimSuffix "/" $images.registry }}/{{ index . 1 }}:{{ $tag }}
 {{- end }}
 
 {{/*
@@ -41,7 +43,7 @@ capabilities:
 {{- $root := index . 0 }}{{ $name := index . 1 }}{{ $driver := index . 2 -}}
 {{- $clouds := and (eq $name "openstack") $driver.cloudsSecret -}}
 - name: driver-{{ $name }}
-  image: {{ include "millwright.image" (list $root $driver.image) }}
+  image: {{ if $driver.enabled }}{{ include "millwright.image" (list $root $driver.image) }}{{ else }}{{ $driver.image }}{{ end }}
   imagePullPolicy: {{ $root.Values.images.pullPolicy }}
   restartPolicy: Always
   args:
