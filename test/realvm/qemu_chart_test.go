@@ -3,7 +3,6 @@
 package realvm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/sdk"
 	"github.com/millwright-dev/millwright/transport/mtls/mtlstest"
@@ -260,17 +258,18 @@ func (f *fixture) goBackToTheProcess(t *testing.T) {
 	if out, err := uninstall.CombinedOutput(); err != nil {
 		t.Errorf("helm uninstall: %v: %s", err, out)
 	}
-	for _, folder := range []string{"crds", "rbac"} {
-		apply := exec.Command(filepath.Join(binDir, "kubectl"), "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(deployDir, folder))
-		apply.Env = append(os.Environ(), "KUBECONFIG="+f.Kubeconfig())
-		if out, err := apply.CombinedOutput(); err != nil {
-			t.Errorf("kubectl apply -k %s: %v: %s", folder, err, bytes.TrimSpace(out))
+	must := func(args ...string) {
+		t.Helper()
+		if _, err := f.kubectl(context.Background(), "", args...); err != nil { // the test's own context has ended
+			t.Error(err)
 		}
+	}
+	for _, folder := range []string{"crds", "rbac"} {
+		must("apply", "--server-side", "--force-conflicts", "-k", filepath.Join(deployDir, folder))
 	}
 	if err := f.Process(stack.Manager).Start(); err != nil {
 		t.Error(err)
 	}
-	if err := f.client.DeleteAllOf(context.Background(), &clusterv1alpha1.MachineDeployment{}, client.InNamespace("default")); err != nil {
-		t.Error(err)
-	}
+	must("delete", "machinedeployments", "--all", "--timeout="+waitLimit.String())
+	must("wait", "machines", "--all", "--for=delete", "--timeout="+waitLimit.String())
 }
