@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,7 +20,7 @@ import (
 func Tell(out io.Writer, m *clusterv1alpha1.Machine, events []eventsv1.Event, now time.Time) error {
 	heading := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	line := func(name string, parts ...string) {
-		text := strings.Join(without(parts, ""), ", ")
+		text := strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
 		_, _ = fmt.Fprintf(heading, "%s:\t%s\n", name, cmp.Or(text, "<none>"))
 	}
 	line("Machine", m.Namespace+"/"+m.Name)
@@ -73,15 +74,4 @@ func paragraph(out io.Writer, text, before string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		_, _ = fmt.Fprintln(out, strings.TrimRight(before+line, " "))
 	}
-}
-
-// without leaves the empty ones out.
-func without(texts []string, unwanted string) []string {
-	var kept []string
-	for _, t := range texts {
-		if t != unwanted {
-			kept = append(kept, t)
-		}
-	}
-	return kept
 }

@@ -102,7 +102,11 @@ func (a *Account) hasExpired(at time.Time) bool { return a.clock.Since(at) >= Ex
 
 // SetMost records how many Machines the deployment wants at most now. Its sets are told that when
 // they get another size, which may be a while later.
-func (a *Account) SetMost(machines int) { a.most = machines }
+func (a *Account) SetMost(machines int) {
+	if a != nil {
+		a.most = machines
+	}
+}
 
 // AddMachine records that a Machine of the set is about to be created.
 func (a *Account) AddMachine(set types.UID, name string) {

@@ -119,6 +119,19 @@ func objects(t *testing.T, manifest string) map[string]map[string]any {
 	return found
 }
 
+// The command of docs/gitops.md adds Argo CD's health checks to what its ConfigMap has.
+func TestOPS6_ArgosConfigMapIsPatched(t *testing.T) {
+	u := newUser(t)
+	u.do("", "create", "configmap", "argocd-cm", "--from-literal=url=https://argo.example.com")
+	u.do("", "patch", "configmap", "argocd-cm", "--patch-file", deployDir+"/argocd/argocd-cm.yaml")
+	data := u.do("", "get", "configmap", "argocd-cm", "-o", "jsonpath={.data}")
+	for _, want := range []string{"https://argo.example.com", "resource.customizations.health.cluster.k8s.io_MachineDeployment"} {
+		if !strings.Contains(data, want) {
+			t.Errorf("it lacks %s: %s", want, data)
+		}
+	}
+}
+
 // sortByName sorts a list whose order means nothing.
 func sortByName(list any) {
 	slices.SortFunc(list.([]any), func(a, b any) int {

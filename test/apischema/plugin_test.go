@@ -2,13 +2,11 @@ package apischema
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,19 +34,7 @@ func TestOPS4_ThePluginTells(t *testing.T) {
 				t.Fatalf("kubectl millwright %s: %v: %s", args, err, stderr)
 			}
 			got := withoutTimes(strings.ReplaceAll(stdout, u.namespace, "team"))
-			file := filepath.Join("testdata", "plugin", golden)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("kubectl millwright %s (-want +got), -update accepts it:\n%s", args, diff)
-			}
+			compare(t, filepath.Join("testdata", "plugin", golden), got)
 		})
 	}
 }

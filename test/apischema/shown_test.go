@@ -32,20 +32,25 @@ func TestKubectlShowsTheColumns(t *testing.T) {
 	} {
 		t.Run(golden, func(t *testing.T) {
 			got := withoutAges(u.in(t).do("", args...))
-			file := filepath.Join("testdata", "columns", golden)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("kubectl %s (-want +got), -update accepts it:\n%s", strings.Join(args, " "), diff)
-			}
+			compare(t, filepath.Join("testdata", "columns", golden), got)
 		})
+	}
+}
+
+// compare compares a text with what a file says.
+func compare(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("(-want +got), -update accepts it:\n%s", diff)
 	}
 }
 
