@@ -95,8 +95,8 @@ var bugs = []Bug{
 	{
 		Name: "hooks-ignored", What: "a VM is deleted though an annotation holds its Machine's deletion",
 		Breaks: []string{judge.Hooks}, File: "core/lifecycle/hooks.go",
-		Old: `	if s.Machine.PreTerminateHooks == "" {`,
-		New: `	if s.Machine.PreTerminateHooks == "" || s.Machine.UID != "" {`,
+		Old: `	if s.hooksOfVM() == "" {`,
+		New: `	if s.hooksOfVM() == "" || s.Machine.UID != "" {`,
 	},
 	{
 		Name: "volumes-ignored", What: "a VM is deleted though volumes of drained pods are attached to its Node",
