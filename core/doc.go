@@ -6,6 +6,7 @@
 //
 //	rollout          MachineDeployment: what to do with its MachineSets
 //	scale            MachineSet: whom to create, whom to delete
+//	forecast         in which waves a MachineDeployment gets where it should be, before it goes
 //	health           which Machines have failed, and may one be replaced now
 //	healthcheck      MachineHealthChecks: which Machines they find unhealthy, and have replaced
 //	lifecycle        Machine: the next step, given its spec, VM, Node, pods and the time, and the

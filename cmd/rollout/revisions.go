@@ -18,6 +18,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/machinetemplate"
+	"github.com/millwright-dev/millwright/core/rollout"
 )
 
 // changeCause is the annotation in which people say why they changed a template.
@@ -37,7 +38,7 @@ func (r Rollout) History(ctx context.Context) error {
 	_, _ = fmt.Fprintln(w, "REVISION\tMACHINESET\tMACHINES\tKUBELET\tAGE\tCHANGE-CAUSE")
 	for i := range sets {
 		set := &sets[i]
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\n", revision(set), set.Name, ptr.Deref(set.Spec.Replicas, 0),
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\n", rollout.Revision(set), set.Name, ptr.Deref(set.Spec.Replicas, 0),
 			set.Spec.Template.Spec.Versions.Kubelet, duration.HumanDuration(time.Since(set.CreationTimestamp.Time)),
 			cmp.Or(set.Annotations[changeCause], "<none>"))
 	}
@@ -68,10 +69,10 @@ func (r Rollout) Undo(ctx context.Context, to int64) error {
 		return err
 	}
 	if same {
-		_, err := fmt.Fprintf(r.Out, "machinedeployment %q skipped: its template is that of revision %d already\n", md.Name, revision(set))
+		_, err := fmt.Fprintf(r.Out, "machinedeployment %q skipped: its template is that of revision %d already\n", md.Name, rollout.Revision(set))
 		return err
 	}
-	return r.change(ctx, md, fmt.Sprintf("rolled back to revision %d", revision(set)), func(md *clusterv1alpha1.MachineDeployment) {
+	return r.change(ctx, md, fmt.Sprintf("rolled back to revision %d", rollout.Revision(set)), func(md *clusterv1alpha1.MachineDeployment) {
 		spec := set.Spec.Template.Spec.DeepCopy()
 		machinetemplate.CopyInPlace(spec, &md.Spec.Template.Spec)
 		md.Spec.Template.Spec = *spec
@@ -107,7 +108,7 @@ func find(sets []clusterv1alpha1.MachineSet, to int64) (*clusterv1alpha1.Machine
 	wanted := strconv.FormatInt(to, 10)
 	for i := range sets {
 		former := strings.Split(sets[i].Annotations[clusterv1alpha1.RevisionHistoryAnnotation], ",")
-		if revision(&sets[i]) == to || slices.Contains(former, wanted) {
+		if rollout.Revision(&sets[i]) == to || slices.Contains(former, wanted) {
 			return &sets[i], nil
 		}
 	}
@@ -121,14 +122,6 @@ func (r Rollout) sets(ctx context.Context, md *clusterv1alpha1.MachineDeployment
 		return nil, err
 	}
 	sets := slices.DeleteFunc(list.Items, func(s clusterv1alpha1.MachineSet) bool { return !metav1.IsControlledBy(&s, md) })
-	slices.SortFunc(sets, func(a, b clusterv1alpha1.MachineSet) int { return cmp.Compare(revision(&a), revision(&b)) })
+	slices.SortFunc(sets, func(a, b clusterv1alpha1.MachineSet) int { return cmp.Compare(rollout.Revision(&a), rollout.Revision(&b)) })
 	return sets, nil
-}
-
-func revision(set *clusterv1alpha1.MachineSet) int64 {
-	n, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.RevisionAnnotation], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/rollout"
 )
 
 // Fleet are the objects of a namespace, or of all.
@@ -61,7 +61,7 @@ func Build(f Fleet) []*Item {
 		place(md, deployment(md))
 	}
 	for _, ms := range sorted(f.Sets, func(a, b *clusterv1alpha1.MachineSet) int {
-		return cmp.Or(cmp.Compare(revision(b), revision(a)), byName(a, b))
+		return cmp.Or(cmp.Compare(rollout.Revision(b), rollout.Revision(a)), byName(a, b))
 	}) {
 		place(ms, set(ms))
 	}
@@ -131,10 +131,4 @@ func words(c metav1.Condition) string {
 		return c.Reason
 	}
 	return c.Reason + ": " + c.Message
-}
-
-// revision is the number that rollouts give a set; 0 for one without.
-func revision(ms *clusterv1alpha1.MachineSet) int64 {
-	n, _ := strconv.ParseInt(ms.Annotations[clusterv1alpha1.RevisionAnnotation], 10, 64) // 0 where there is none
-	return n
 }

@@ -166,7 +166,7 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, p *plan) (st
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), there); err != nil {
 		return "", fmt.Errorf("look up MachineSet %s, which exists already: %w", set.Name, err)
 	}
-	isCurrent, err := o.isCurrent(there)
+	isCurrent, err := o.template.IsOf(there)
 	if err == nil && isCurrent && metav1.IsControlledBy(there, o.md) {
 		return "", requeue.ErrStale
 	}
@@ -205,7 +205,7 @@ func (r *reconciler) recordCollision(ctx context.Context, o *observation, taken 
 
 // writeRevision writes the revision of the template's set on the deployment.
 func (r *reconciler) writeRevision(ctx context.Context, o *observation, revision int64) error {
-	if revisionOf(o.md) == revision {
+	if rollout.Revision(o.md) == revision {
 		return nil
 	}
 	changed := o.md.DeepCopy()

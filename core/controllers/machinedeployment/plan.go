@@ -11,9 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
@@ -82,7 +80,7 @@ func newPlan(o *observation) plan {
 			// Is among the edits.
 		}
 	}
-	if o.current != nil && revisionOf(o.current) < p.revision && len(o.sets) > 1 {
+	if o.current != nil && rollout.Revision(o.current) < p.revision && len(o.sets) > 1 {
 		p.found = o.current.Name
 	}
 	return p
@@ -112,7 +110,7 @@ func (o *observation) edits(actions []rollout.Action) []edit {
 			continue
 		}
 		e := edit{from: &o.sets[i], to: o.sets[i].DeepCopy()}
-		revision := revisionOf(e.from)
+		revision := rollout.Revision(e.from)
 		if e.from == o.current {
 			revision = o.newRevision()
 			o.updateInPlace(e.to)
@@ -147,8 +145,8 @@ func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 		set.Spec.Selector.MatchLabels = map[string]string{}
 	}
 	set.Spec.Selector.MatchLabels[clusterv1alpha1.MachineTemplateHashLabel] = hash
-	if o.rolloutAfter != nil {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.RolloutAfterAnnotation, o.rolloutAfter.UTC().Format(time.RFC3339))
+	if o.template.After != nil {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.RolloutAfterAnnotation, o.template.After.UTC().Format(time.RFC3339))
 	}
 	o.updateInPlace(set)
 	o.syncMetadata(set, o.newRevision(), o.state.Part(&rollout.Set{New: true}))
@@ -161,10 +159,10 @@ func (o *observation) newSet() *clusterv1alpha1.MachineSet {
 // other names: Kubernetes' garbage collector may take a set for its namesake, see readLeftovers.
 func (o *observation) hash() string {
 	h := sha256.New()
-	_, _ = h.Write(o.template)
+	_, _ = h.Write(o.template.Canonical)
 	_, _ = fmt.Fprintf(h, "/of/%s", o.md.UID)
-	if o.rolloutAfter != nil {
-		_, _ = fmt.Fprintf(h, "/after/%d", o.rolloutAfter.Unix())
+	if o.template.After != nil {
+		_, _ = fmt.Fprintf(h, "/after/%d", o.template.After.Unix())
 	}
 	if count := o.md.Status.CollisionCount; count != nil {
 		_, _ = fmt.Fprintf(h, "/%d", *count)
@@ -201,7 +199,7 @@ func (o *observation) maxReplicas() int32 { return o.state.Replicas + o.state.Li
 func (o *observation) syncMetadata(set *clusterv1alpha1.MachineSet, revision int64, part rollout.Part) {
 	metav1.SetMetaDataLabel(&set.ObjectMeta, clusterv1alpha1.DeploymentNameLabel, o.md.Name)
 	setRevision(set, revision)
-	if p, ok := plannedSize(set); ok && p.Replicas == o.state.Replicas {
+	if p, ok := rollout.PlannedSize(set); ok && p.Replicas == o.state.Replicas {
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1alpha1.MaxReplicasAnnotation, strconv.Itoa(int(o.maxReplicas())))
 	}
 	o.annotateRollout(set, part)
@@ -257,10 +255,10 @@ func (o *observation) newRevision() int64 {
 	highest, own := int64(0), int64(0)
 	for i := range o.sets {
 		if &o.sets[i] == o.current {
-			own = revisionOf(&o.sets[i])
+			own = rollout.Revision(&o.sets[i])
 			continue
 		}
-		highest = max(highest, revisionOf(&o.sets[i]))
+		highest = max(highest, rollout.Revision(&o.sets[i]))
 	}
 	if own > highest {
 		return own
@@ -270,7 +268,7 @@ func (o *observation) newRevision() int64 {
 
 // setRevision gives the set that revision, and keeps the one that it had in its history.
 func setRevision(set *clusterv1alpha1.MachineSet, revision int64) {
-	if had := revisionOf(set); had > 0 && had != revision {
+	if had := rollout.Revision(set); had > 0 && had != revision {
 		history := set.Annotations[clusterv1alpha1.RevisionHistoryAnnotation]
 		if history != "" {
 			history += ","
@@ -292,38 +290,4 @@ func truncateHistory(history string) string {
 		history = history[1:]
 	}
 	return history
-}
-
-// revisionOf reads the revision of a set or deployment; 0 if it has none.
-func revisionOf(o metav1.Object) int64 {
-	revision, err := strconv.ParseInt(o.GetAnnotations()[clusterv1alpha1.RevisionAnnotation], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return revision
-}
-
-// plannedSize reads the deployment's size when the set was last scaled; false if it is not noted.
-func plannedSize(set *clusterv1alpha1.MachineSet) (rollout.Size, bool) {
-	replicas, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.DesiredReplicasAnnotation], 10, 32)
-	if err != nil {
-		return rollout.Size{}, false
-	}
-	most, err := strconv.ParseInt(set.Annotations[clusterv1alpha1.MaxReplicasAnnotation], 10, 32)
-	if err != nil {
-		return rollout.Size{}, false
-	}
-	return rollout.Size{Replicas: int32(replicas), Max: int32(most)}, true
-}
-
-// limits are those of a rolling update. Other strategies have none.
-func limits(md *clusterv1alpha1.MachineDeployment) rollout.Limits {
-	if kind := md.Spec.Strategy.Type; kind != "" && kind != clusterv1alpha1.RollingUpdateStrategy {
-		return rollout.Limits{}
-	}
-	var surge, unavailable *intstr.IntOrString
-	if rolling := md.Spec.Strategy.RollingUpdate; rolling != nil {
-		surge, unavailable = rolling.MaxSurge, rolling.MaxUnavailable
-	}
-	return rollout.Resolve(ptr.Deref(md.Spec.Replicas, 0), surge, unavailable)
 }

@@ -1,16 +1,13 @@
 package machinedeployment
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/health"
-	"github.com/millwright-dev/millwright/core/machinetemplate"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
@@ -106,7 +102,7 @@ func (r *reconciler) prepare(
 		return true, result, err
 	}
 	if md.Spec.Replicas == nil {
-		return true, result, r.writeSize(ctx, md, initialSize(md, sets))
+		return true, result, r.writeSize(ctx, md, rollout.InitialSize(md, sets))
 	}
 	result.RequeueAfter = r.debounce.Wait(md, r.clock.Now())
 	return result.RequeueAfter > 0, result, nil
@@ -159,24 +155,6 @@ func (r *reconciler) readOwnerChanges(
 	return changes, nil
 }
 
-// initialSize is the size of a deployment that has none. A deployment that was never looked at gets
-// the initial one. Later somebody has dropped the field, for instance to leave it to an autoscaler:
-// the size is the one that its sets were last scaled for, or 0 if no set has a Machine.
-func initialSize(md *clusterv1alpha1.MachineDeployment, sets []clusterv1alpha1.MachineSet) int32 {
-	replicas, newest := annotations.InitialReplicas(md), int64(-1)
-	for i := range sets {
-		set := &sets[i]
-		size, ok := plannedSize(set)
-		if revision := revisionOf(set); ok && ptr.Deref(set.Spec.Replicas, 0) > 0 && revision > newest {
-			newest, replicas = revision, size.Replicas
-		}
-	}
-	if newest < 0 && md.Status.ObservedGeneration > 0 {
-		return 0
-	}
-	return replicas
-}
-
 // writeSize gives the deployment a size. A conflict is no error: an event follows.
 func (r *reconciler) writeSize(ctx context.Context, md *clusterv1alpha1.MachineDeployment, replicas int32) error {
 	patch := client.MergeFromWithOptions(md.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -200,16 +178,14 @@ type observation struct {
 	sets []clusterv1alpha1.MachineSet
 	// paused: nobody wants the deployment's sets to be touched.
 	paused bool
-	// template is the deployment's, in the form in which templates are compared.
-	template []byte
+	// template is the deployment's.
+	template rollout.Template
 	// current is the set of that template; nil if there is none.
 	current *clusterv1alpha1.MachineSet
 	// state is what package rollout plans on.
 	state rollout.State
 	// counts are what the status shows.
 	counts counts
-	// rolloutAfter is spec.rolloutAfter if that has passed: a set that was made before it is old.
-	rolloutAfter *metav1.Time
 	// next is in how long something changes of itself: a Machine becomes available, or
 	// spec.rolloutAfter comes. 0 if nothing does.
 	next time.Duration
@@ -227,13 +203,14 @@ func (r *reconciler) observe(
 	if at, ok := r.reported.Load(client.ObjectKeyFromObject(md)); ok {
 		o.reported, _ = at.(time.Time)
 	}
-	if err := o.findCurrent(); err != nil {
+	var err error
+	if o.template, o.next, err = rollout.TemplateOf(md, o.now); err != nil {
 		return nil, err
 	}
-	o.state = rollout.State{
-		Replicas: ptr.Deref(md.Spec.Replicas, 0), Strategy: md.Spec.Strategy.Type, Limits: limits(md), Paused: md.Spec.Paused,
-		HistoryLimit: ptr.Deref(md.Spec.RevisionHistoryLimit, 1),
+	if o.current, err = o.template.Find(sets); err != nil {
+		return nil, err
 	}
+	o.state = rollout.StateOf(md)
 	account.SetMost(int(o.maxReplicas()))
 	for i := range sets {
 		set, err := r.observeSet(ctx, o, &sets[i])
@@ -248,54 +225,6 @@ func (r *reconciler) observe(
 	return o, nil
 }
 
-// findCurrent finds the set whose Machines are as the deployment's are to be. Of several it is the
-// one of the highest revision.
-func (o *observation) findCurrent() error {
-	var err error
-	if o.template, err = machinetemplate.Canonical(&o.md.Spec.Template); err != nil {
-		return fmt.Errorf("read the template: %w", err)
-	}
-	if after := o.md.Spec.RolloutAfter; after != nil {
-		if o.next = max(after.Sub(o.now), 0); o.next == 0 {
-			o.rolloutAfter = after
-		}
-	}
-	for i := range o.sets {
-		set := &o.sets[i]
-		isCurrent, err := o.isCurrent(set)
-		if err != nil {
-			return err
-		}
-		if isCurrent && (o.current == nil || revisionOf(set) > revisionOf(o.current)) {
-			o.current = set
-		}
-	}
-	return nil
-}
-
-// isCurrent says whether the set's Machines are as the deployment's are to be: made from its
-// template, and, once rolloutAfter has passed, not before that. Templates are compared by what they
-// say, not by a hash: a new field with a default, or another way to hash, must not replace
-// machines.
-func (o *observation) isCurrent(set *clusterv1alpha1.MachineSet) (bool, error) {
-	canonical, err := machinetemplate.Canonical(&set.Spec.Template)
-	if err != nil {
-		return false, fmt.Errorf("read the template of %s: %w", set.Name, err)
-	}
-	return bytes.Equal(canonical, o.template) && (o.rolloutAfter == nil || isMadeSince(set, o.rolloutAfter)), nil
-}
-
-// isMadeSince says whether the set was made at that time or later. An annotation says for which
-// time a set was made, because the API server's clock may differ from ours. Without it the creation
-// timestamp counts. That is rounded down to the second, so a set of that very second may be older.
-func isMadeSince(set *clusterv1alpha1.MachineSet, after *metav1.Time) bool {
-	noted, err := time.Parse(time.RFC3339, set.Annotations[clusterv1alpha1.RolloutAfterAnnotation])
-	if err == nil && !noted.Before(after.Time) {
-		return true
-	}
-	return set.CreationTimestamp.After(after.Time)
-}
-
 // observeSet returns what package rollout looks at of a set, and counts its Machines.
 func (r *reconciler) observeSet(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet) (rollout.Set, error) {
 	machines := &clusterv1alpha1.MachineList{}
@@ -304,18 +233,8 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 		client.MatchingFields{ownership.Index: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return rollout.Set{}, fmt.Errorf("list Machines of %s: %w", set.Name, err)
 	}
-	s := rollout.Set{
-		Name:     set.Name,
-		New:      set == o.current,
-		Revision: revisionOf(set),
-		Desired:  ptr.Deref(set.Spec.Replicas, 0),
-		// The set's controller reads the same cache. It reports that it has seen a spec only once
-		// the cache shows what it did.
-		Observed: set.Status.ObservedGeneration >= set.Generation && set.Spec.Replicas != nil && set.DeletionTimestamp.IsZero(),
-		Machines: make([]rollout.Machine, 0, len(machines.Items)),
-		Part:     rollout.Part(set.Annotations[clusterv1alpha1.RolloutAnnotation]),
-	}
-	s.PlannedFor, _ = plannedSize(set)
+	s := rollout.SetOf(set)
+	s.New, s.Machines = set == o.current, make([]rollout.Machine, 0, len(machines.Items))
 	if !s.New && o.isGrowing(set, s.Desired) {
 		s.Observed = false
 		o.next = requeue.Earlier(o.next, surge.Expiry)
