@@ -1,10 +1,11 @@
 // Command kubectl-millwright is Millwright's plugin of kubectl, `kubectl millwright`. `describe`,
-// `rollout` and `tree` are for those who have MachineDeployments; `artifacts`, `drivers`,
+// `plan`, `rollout` and `tree` are for those who have MachineDeployments; `artifacts`, `drivers`,
 // `uninstall` and `userdata` for those who run the manager.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,7 +25,11 @@ func main() {
 	ctrl.SetLogger(logr.FromSlogHandler(stderrLog().Handler()))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := rootCommand().ExecuteContext(ctx); err != nil {
+	err := rootCommand().ExecuteContext(ctx)
+	if errors.Is(err, errMachinesChange) {
+		os.Exit(2)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -42,7 +47,7 @@ func rootCommand() *cobra.Command {
 	where := newCluster()
 	where.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		artifactsCommand(), describeCommand(where), driversCommand(where), rolloutCommand(where), treeCommand(where),
+		artifactsCommand(), describeCommand(where), driversCommand(where), planCommand(where), rolloutCommand(where), treeCommand(where),
 		uninstallCommand(where), userDataCommand(where), versionCommand(),
 	)
 	return root

@@ -122,6 +122,8 @@ func (r Rollout) sets(ctx context.Context, md *clusterv1alpha1.MachineDeployment
 		return nil, err
 	}
 	sets := slices.DeleteFunc(list.Items, func(s clusterv1alpha1.MachineSet) bool { return !metav1.IsControlledBy(&s, md) })
-	slices.SortFunc(sets, func(a, b clusterv1alpha1.MachineSet) int { return cmp.Compare(rollout.Revision(&a), rollout.Revision(&b)) })
+	slices.SortFunc(sets, func(a, b clusterv1alpha1.MachineSet) int {
+		return cmp.Compare(rollout.Revision(&a), rollout.Revision(&b))
+	})
 	return sets, nil
 }

@@ -123,7 +123,9 @@ func TestTheSetOfATemplateIsFound(t *testing.T) {
 		return func(s *clusterv1alpha1.MachineSet) { s.CreationTimestamp = metav1.NewTime(at) }
 	}
 	madeFor := func(at time.Time) func(*clusterv1alpha1.MachineSet) {
-		return func(s *clusterv1alpha1.MachineSet) { s.Annotations[clusterv1alpha1.RolloutAfterAnnotation] = at.Format(time.RFC3339) }
+		return func(s *clusterv1alpha1.MachineSet) {
+			s.Annotations[clusterv1alpha1.RolloutAfterAnnotation] = at.Format(time.RFC3339)
+		}
 	}
 	second := epoch.Add(time.Second)
 	for _, tc := range []struct {

@@ -186,6 +186,20 @@ func (c *Cluster) Eventually(t *testing.T, check func() (problem string)) {
 	}
 }
 
+// Stays fails the test if check returns a problem now, half-way or when the duration is over.
+func (c *Cluster) Stays(t *testing.T, duration time.Duration, check func() (problem string)) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), max(tick, duration/2), duration, true, func(context.Context) (bool, error) {
+		if problem := check(); problem != "" {
+			return false, errors.New(problem)
+		}
+		return false, nil
+	})
+	if err != nil && !wait.Interrupted(err) {
+		t.Fatal(err)
+	}
+}
+
 // Patch changes an object as its user does.
 func Patch[T client.Object](t *testing.T, c *Cluster, obj T, change func(T)) {
 	t.Helper()
