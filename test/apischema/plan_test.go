@@ -8,12 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // TestROL7_APlanSaysWhatAFileWouldDo compares what is printed before anything is applied.
 func TestROL7_APlanSaysWhatAFileWouldDo(t *testing.T) {
 	u := newUser(t)
 	u.ownedDeployment()
+	u.do("", "annotate", "ma/nodes-2", clusterv1alpha1.MachinePriorityAnnotation+"=1") // it goes last
 	kubelet := edit{"spec.template.spec.versions.kubelet", "1.36.4"}
 	before := u.do("", "get", "md,ms,ma", "-o", "yaml")
 	for golden, tc := range map[string]struct {
