@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -21,13 +22,11 @@ func newCluster() *cluster { return &cluster{flags: genericclioptions.NewConfigF
 
 // connect returns a client of the API with these types, and the namespace that was meant.
 func (c *cluster) connect(types ...func(*runtime.Scheme) error) (api client.Client, namespace string, err error) {
-	loader := c.flags.ToRawKubeConfigLoader()
-	config, err := loader.ClientConfig()
+	config, err := c.config()
 	if err != nil {
 		return nil, "", err
 	}
-	config.QPS = -1 // the API server's priority and fairness limits, as it does kubectl
-	if namespace, _, err = loader.Namespace(); err != nil {
+	if namespace, err = c.namespace(false); err != nil {
 		return nil, "", err
 	}
 	scheme := runtime.NewScheme()
@@ -38,6 +37,24 @@ func (c *cluster) connect(types ...func(*runtime.Scheme) error) (api client.Clie
 	}
 	api, err = client.New(config, client.Options{Scheme: scheme})
 	return api, namespace, err
+}
+
+func (c *cluster) config() (*rest.Config, error) {
+	config, err := c.flags.ToRawKubeConfigLoader().ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // the API server's priority and fairness limits, as it does kubectl
+	return config, nil
+}
+
+// namespace is the one that was meant; empty for all.
+func (c *cluster) namespace(all bool) (string, error) {
+	if all {
+		return "", nil
+	}
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
 }
 
 // connectToManager is connect for commands about the manager: without --namespace its own is meant.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -42,6 +43,29 @@ func rolloutCommand(where *cluster) *cobra.Command {
 	return command
 }
 
+func scaleCommand(where *cluster) *cobra.Command {
+	var replicas int32
+	var watch bool
+	command := &cobra.Command{
+		Use: "scale NAME --replicas N", Short: "Give a MachineDeployment another size, and follow it there", Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			r, err := where.rollout(args[0])
+			if err != nil {
+				return err
+			}
+			r.Out = command.OutOrStdout()
+			if err := r.Scale(command.Context(), replicas); err != nil || !watch {
+				return err
+			}
+			return r.Status(command.Context(), true)
+		},
+	}
+	command.Flags().Int32Var(&replicas, "replicas", 0, "How many machines there should be.")
+	_ = command.MarkFlagRequired("replicas") // it is a flag of this command
+	command.Flags().BoolVarP(&watch, "watch", "w", false, "Wait until they are available, and the others are gone.")
+	return command
+}
+
 // rollout returns the rollout of the MachineDeployment of that name, which may be given as kubectl
 // prints it.
 func (c *cluster) rollout(name string) (rollout.Rollout, error) {
@@ -50,7 +74,7 @@ func (c *cluster) rollout(name string) (rollout.Rollout, error) {
 	if err != nil {
 		return none, err
 	}
-	api, namespace, err := c.connect(clusterv1alpha1.AddToScheme)
+	api, namespace, err := c.connect(clusterv1alpha1.AddToScheme, autoscalingv1.AddToScheme)
 	if err != nil {
 		return none, err
 	}

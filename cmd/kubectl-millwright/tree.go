@@ -56,7 +56,7 @@ func treeCommand(where *cluster) *cobra.Command {
 }
 
 // readFleet reads the objects of a namespace; empty for all.
-func readFleet(ctx context.Context, api client.Client, namespace string) (tree.Fleet, error) {
+func readFleet(ctx context.Context, api client.Reader, namespace string) (tree.Fleet, error) {
 	var deployments clusterv1alpha1.MachineDeploymentList
 	var sets clusterv1alpha1.MachineSetList
 	var machines clusterv1alpha1.MachineList

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,6 +65,22 @@ func (r Rollout) Restart(ctx context.Context) error {
 		}
 	}
 	return r.change(ctx, md, "restarted", func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &after })
+}
+
+// Scale gives the deployment that many replicas, by its subresource scale: who may scale need not be
+// allowed to change it.
+func (r Rollout) Scale(ctx context.Context, replicas int32) error {
+	md := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Key.Namespace, Name: r.Key.Name}}
+	scale := &autoscalingv1.Scale{}
+	if err := r.Client.SubResource("scale").Get(ctx, md, scale); err != nil {
+		return err
+	}
+	scale.Spec.Replicas = replicas
+	if err := r.Client.SubResource("scale").Update(ctx, md, client.WithSubResourceBody(scale)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(r.Out, "machinedeployment %q scaled\n", md.Name)
+	return err
 }
 
 func (r Rollout) get(ctx context.Context) (*clusterv1alpha1.MachineDeployment, error) {

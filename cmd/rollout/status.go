@@ -39,7 +39,7 @@ func (r Rollout) Status(ctx context.Context, watch bool) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("interrupted, and the rollout goes on: %w", ctx.Err())
 		}
 	}
 }

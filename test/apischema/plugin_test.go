@@ -1,16 +1,24 @@
 package apischema
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
@@ -27,6 +35,7 @@ func TestOPS4_ThePluginTells(t *testing.T) {
 		"tree-yaml.golden": "tree md/nodes -o yaml",
 		"describe.golden":  "describe ma/nodes-2",
 		"history.golden":   "rollout history md/nodes",
+		"top.golden":       "top --once",
 	} {
 		t.Run(golden, func(t *testing.T) {
 			stdout, stderr, err := u.in(t).plugin(args)
@@ -53,6 +62,9 @@ func TestOPS4_ThePluginNamesMistakes(t *testing.T) {
 		"tree --context=nowhere": "nowhere",
 		"tree --cluster=nowhere": "nowhere",
 		"uninstall --yess":       "--yess",
+		"top --interval 1ms":     "--interval: at least 100ms",
+		"scale nodes":            `"replicas" not set`,
+		"scale --replicas 1 no":  "not found",
 	} {
 		stdout, stderr, err := u.plugin(args)
 		if err == nil || !strings.Contains(stderr, want) {
@@ -77,6 +89,81 @@ func TestOPS4_ThePluginFitsIntoKubectl(t *testing.T) {
 			t.Errorf("kubectl millwright %s: %v: %s%s: want %q", args, err, stdout, stderr, want)
 		}
 	}
+}
+
+// What takes long shows how it gets on, and an interrupt ends it.
+func TestOPS4_LongCommandsFollowUntilTheyAreInterrupted(t *testing.T) {
+	u := newUser(t)
+	u.ownedDeployment()
+	top := u.follow("top", "--interval", "100ms")
+	top.await("team/nodes: 1 of 2 available, 2 updated, 0 outdated; 1 Provisioning; ? left")
+	var md clusterv1alpha1.MachineDeployment
+	u.get(types.NamespacedName{Namespace: u.namespace, Name: "nodes"}, &md)
+	md.Status.AvailableReplicas = 2
+	u.putStatus(&md)
+	top.await("team/nodes: 2 of 2 available")
+	if err := top.interrupt(); err != nil {
+		t.Errorf("top: %v", err)
+	}
+	scale := u.follow("scale", "nodes", "--replicas", "3", "--watch")
+	scale.await(`machinedeployment "nodes" scaled`)
+	scale.await("Waiting for the change to be observed")
+	if err := scale.interrupt(); err == nil || !strings.Contains(scale.said(), "interrupted, and the rollout goes on") {
+		t.Errorf("scale: %v: %s", err, scale.said())
+	}
+}
+
+// followed is a command that runs until it is interrupted.
+type followed struct {
+	user    *user
+	command *exec.Cmd
+	out     lockedBuffer
+}
+
+func (u *user) follow(args ...string) *followed {
+	u.t.Helper()
+	f := &followed{user: u, command: exec.CommandContext(u.t.Context(), plugin, append(args, "--namespace", u.namespace)...)}
+	f.command.Env = []string{"HOME=" + u.server.home, "KUBECONFIG=" + filepath.Join(u.server.home, "kubeconfig")}
+	f.command.Stdout, f.command.Stderr = &f.out, &f.out
+	if err := f.command.Start(); err != nil {
+		u.t.Fatal(err)
+	}
+	return f
+}
+
+// await waits until the command has said that.
+func (f *followed) await(text string) {
+	f.user.t.Helper()
+	err := wait.PollUntilContextTimeout(f.user.t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return strings.Contains(f.said(), text), nil
+	})
+	if err != nil {
+		f.user.t.Fatalf("%v: %q is not in\n%s", f.command.Args, text, f.said())
+	}
+}
+
+func (f *followed) said() string { return strings.ReplaceAll(f.out.String(), f.user.namespace, "team") }
+
+func (f *followed) interrupt() error {
+	return errors.Join(f.command.Process.Signal(os.Interrupt), f.command.Wait())
+}
+
+// lockedBuffer is read while a command writes to it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // plugin runs the plugin as kubectl does, in the user's namespace.
@@ -128,9 +215,12 @@ func (u *user) owned(object, kind string, owner *metav1.ObjectMeta) {
 		clusterv1alpha1.GroupVersion.String(), kind, owner.Name, owner.UID))
 }
 
-var moment = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`)
+var (
+	moment = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`)
+	clock  = regexp.MustCompile(`\b[0-9]{2}:[0-9]{2}:[0-9]{2}\b`)
+)
 
 // withoutTimes replaces moments and ages, with the columns kept in line.
 func withoutTimes(text string) string {
-	return withoutAges(moment.ReplaceAllString(text, "YYYY-MM-DDThh:mm:ssZ"))
+	return withoutAges(clock.ReplaceAllString(moment.ReplaceAllString(text, "YYYY-MM-DDThh:mm:ssZ"), "hh:mm:ss"))
 }

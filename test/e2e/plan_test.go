@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,6 +63,12 @@ func TestROL7_PlansComeTrue(t *testing.T) {
 		if p := u.plan(file); !p.IsQuiet() || len(p.Changes) > 0 {
 			t.Errorf("%v: when it is done there is still planned %+v", change, p)
 		}
+	}
+	if out, err := u.plugin("scale", "md/planned", "--replicas", "3", "--watch"); err != nil || !strings.Contains(out, `"planned" is rolled out`) {
+		t.Errorf("scale: %v: %s", err, out)
+	}
+	if running := len(u.machines()); running != 3 {
+		t.Errorf("scale has ended at %d machines", running)
 	}
 }
 
