@@ -67,8 +67,8 @@ func (r Rollout) Restart(ctx context.Context) error {
 	return r.change(ctx, md, "restarted", func(md *clusterv1alpha1.MachineDeployment) { md.Spec.RolloutAfter = &after })
 }
 
-// Scale gives the deployment that many replicas, by its subresource scale: who may scale need not be
-// allowed to change it.
+// Scale gives the deployment that many replicas. It asks the subresource scale: who may scale need
+// not be allowed to change the deployment.
 func (r Rollout) Scale(ctx context.Context, replicas int32) error {
 	md := &clusterv1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Key.Namespace, Name: r.Key.Name}}
 	scale := &autoscalingv1.Scale{}
