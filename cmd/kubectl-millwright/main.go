@@ -1,6 +1,6 @@
 // Command kubectl-millwright is Millwright's plugin of kubectl, `kubectl millwright`. `describe`,
-// `plan`, `rollout`, `scale`, `top` and `tree` are for those who have MachineDeployments; `artifacts`, `drivers`,
-// `uninstall` and `userdata` for those who run the manager.
+// `plan`, `rollout`, `scale`, `top` and `tree` are for those who have MachineDeployments;
+// `artifacts`, `drivers`, `uninstall` and `userdata` for those who run the manager.
 package main
 
 import (
