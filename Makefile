@@ -1,8 +1,9 @@
 # Everything that a contributor does is one of these targets: see `make help`.
 # Nothing needs to be installed but Go, git, make and a C compiler (for the race
 # detector), for the example driver in TypeScript Node.js with npm, for real VMs QEMU
-# and mmdebstrap, and for Ignition the headers of libblkid: tools, and the control
-# plane that tests run against, are built from the modules that tools/ pins.
+# and mmdebstrap, for Ignition the headers of libblkid, and for the test of a page
+# Chromium: tools, and the control plane that tests run against, are built from the
+# modules that tools/ pins.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c

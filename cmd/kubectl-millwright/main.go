@@ -1,5 +1,5 @@
 // Command kubectl-millwright is Millwright's plugin of kubectl, `kubectl millwright`. `describe`,
-// `plan`, `rollout`, `scale`, `top` and `tree` are for those who have MachineDeployments;
+// `plan`, `rollout`, `scale`, `top`, `tree` and `ui` are for those who have MachineDeployments;
 // `artifacts`, `drivers`, `uninstall` and `userdata` for those who run the manager.
 package main
 
@@ -47,7 +47,7 @@ func rootCommand() *cobra.Command {
 	where := newCluster()
 	where.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		artifactsCommand(), describeCommand(where), driversCommand(where), planCommand(where), rolloutCommand(where), scaleCommand(where), topCommand(where), treeCommand(where),
+		artifactsCommand(), describeCommand(where), driversCommand(where), planCommand(where), rolloutCommand(where), scaleCommand(where), topCommand(where), treeCommand(where), uiCommand(where),
 		uninstallCommand(where), userDataCommand(where), versionCommand(),
 	)
 	return root

@@ -28,6 +28,8 @@ type Item struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	// UID is the object's.
+	UID types.UID `json:"-"`
 	// Ready is True, False, Unknown, or how many of its machines are available. A Node has none.
 	Ready string `json:"ready,omitempty"`
 	// Phase is a Machine's.
@@ -49,7 +51,7 @@ func Build(f Fleet) []*Item {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	}
 	place := func(object metav1.Object, item *Item) {
-		item.Namespace, item.Name, item.Created = object.GetNamespace(), object.GetName(), object.GetCreationTimestamp()
+		item.Namespace, item.Name, item.UID, item.Created = object.GetNamespace(), object.GetName(), object.GetUID(), object.GetCreationTimestamp()
 		owners[object.GetUID()] = item
 		if owner := metav1.GetControllerOf(object); owner != nil && owners[owner.UID] != nil {
 			owners[owner.UID].Owned = append(owners[owner.UID].Owned, item)

@@ -122,12 +122,14 @@ type followed struct {
 
 func (u *user) follow(args ...string) *followed {
 	u.t.Helper()
-	f := &followed{user: u, command: exec.CommandContext(u.t.Context(), plugin, append(args, "--namespace", u.namespace)...)}
+	// It outlives the test's context, so that a cleanup can interrupt it.
+	f := &followed{user: u, command: exec.CommandContext(context.WithoutCancel(u.t.Context()), plugin, append(args, "--namespace", u.namespace)...)}
 	f.command.Env = []string{"HOME=" + u.server.home, "KUBECONFIG=" + filepath.Join(u.server.home, "kubeconfig")}
 	f.command.Stdout, f.command.Stderr = &f.out, &f.out
 	if err := f.command.Start(); err != nil {
 		u.t.Fatal(err)
 	}
+	u.t.Cleanup(func() { _ = f.command.Process.Kill() }) // it may have ended
 	return f
 }
 
