@@ -45,6 +45,9 @@ REVISION  = $(shell git rev-parse HEAD)$(if $(shell git status --porcelain),-dir
 RELEASE  ?= $(BIN)/release
 IMAGES   := ./cmd/millwright-manager ./cmd/driver-conformance ./providers/openstack/cmd/millwright-driver-openstack ./providers/fake/cmd/millwright-driver-fake
 PLATFORMS ?= linux/amd64 linux/arm64
+# What people download: the plugin of kubectl, which comes first, and the harness for authors of drivers.
+DOWNLOADS := ./cmd/kubectl-millwright ./cmd/driver-conformance
+DOWNLOAD_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # Tests find the control plane here (controller-runtime's envtest reads it, too).
 export KUBEBUILDER_ASSETS := $(BIN)
@@ -215,11 +218,23 @@ test-openstack-boot: build racing node-image ## Have a server of real Nova, unde
 
 ##@ Release
 
+# release_build = what to build, for which platforms: executables of the release, each in a folder of its platform.
+release_build = for p in $(2); do folder=$(RELEASE)/executables/$${p/\//-}; mkdir -p $$folder; \
+	  GOOS=$${p%/*} GOARCH=$${p\#*/} CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)' -o $$folder/ $(1); done
+CREATED = $$(git show --no-patch --format=%ct HEAD)
+
+.PHONY: release
+release: $(TOOLS)/release controlplane ## Make all of a release in bin/release: images, downloads, chart, manifests, checksums, tags of Go modules. VERSION, REGISTRY and PUSH as for images.
+	@$(MAKE) images
+	@$(call release_build,$(DOWNLOADS),$(DOWNLOAD_PLATFORMS))
+	@$(TOOLS)/release files --version '$(VERSION)' --registry '$(or $(REGISTRY),localhost)' --created "$(CREATED)" --executables $(RELEASE)/executables --out $(RELEASE)/files \
+	  --kubectl $(BIN)/kubectl $(addprefix --platforms ,$(DOWNLOAD_PLATFORMS)) $(addprefix --executable ,$(notdir $(DOWNLOADS)))
+	@$(TOOLS)/release modules --version '$(VERSION)' --created "$(CREATED)" --out $(RELEASE)
+
 .PHONY: images
 images: $(TOOLS)/release ## Make container images of manager and drivers: VERSION=v0.1.0, REGISTRY=host/path (else localhost), PUSH=1 pushes them.
-	@for p in $(PLATFORMS); do folder=$(RELEASE)/executables/$${p/\//-}; mkdir -p $$folder; \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)' -o $$folder/ $(IMAGES); done
-	@$(TOOLS)/release images --version '$(VERSION)' --revision '$(REVISION)' --created "$$(git show --no-patch --format=%ct HEAD)" \
+	@$(call release_build,$(IMAGES),$(PLATFORMS))
+	@$(TOOLS)/release images --version '$(VERSION)' --revision '$(REVISION)' --created "$(CREATED)" \
 	  $(addprefix --platforms ,$(PLATFORMS)) --executables $(RELEASE)/executables --out $(RELEASE) --registry '$(or $(REGISTRY),$(if $(PUSH),,localhost))' $(if $(PUSH),--push) $(notdir $(IMAGES))
 
 ##@ Change
