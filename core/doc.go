@@ -65,6 +65,7 @@
 //	controllers/machine            a Machine's VM and Node
 //	controllers/machinehealthcheck  what health checks find, on Machines
 //	controllers/csrapproval        certificates of a Machine's kubelet
+//	controllers/nodegroup          what cluster-autoscaler is told of a deployment's machines
 //	controllers/inuse              classes and clusters in use are kept
 //	controllers/credentials        copies of Secrets outlive their namespace
 //	controllers/orphangc           VMs without a Machine are collected

@@ -31,6 +31,7 @@ import (
 	"github.com/millwright-dev/millwright/core/controllers/machinedeployment"
 	"github.com/millwright-dev/millwright/core/controllers/machinehealthcheck"
 	"github.com/millwright-dev/millwright/core/controllers/machineset"
+	"github.com/millwright-dev/millwright/core/controllers/nodegroup"
 	"github.com/millwright-dev/millwright/core/controllers/orphangc"
 	"github.com/millwright-dev/millwright/core/controllers/readonly"
 	"github.com/millwright-dev/millwright/core/driver"
@@ -147,6 +148,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, workload cluster.Cluster, o
 				MaxConcurrentReconciles: o.Workers, MaxUnhealthy: intstr.Parse(o.MaxUnhealthy), Surge: accounts, Remediation: wanted,
 			})
 		}},
+		{"the controller that describes node groups", func() error { return nodegroup.Add(mgr, nodegroup.Options{Drivers: drivers, Specs: specs}) }},
 		{"the clocks of timeouts", func() (err error) {
 			clocks, err = observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: workload, Settle: o.Settle, Clock: clock.RealClock{}})
 			return err

@@ -168,7 +168,8 @@ func main() {
 			t.Fatal(err)
 		}
 	}
-	// The module cache is one of its own, so that the release's modules come from its proxy. What else it takes comes from the cache there is.
+	// The module cache is one of its own, so that the release's modules come from its proxy. What
+	// else it takes comes from the cache there is.
 	known, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		t.Fatal(err)
