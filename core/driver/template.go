@@ -13,9 +13,9 @@ import (
 // ErrNoTemplate says that a driver does not tell what its VMs offer.
 var ErrNoTemplate = errors.New("the driver does not tell what its VMs offer")
 
-// InstanceTemplate returns what d says a VM of m's spec would offer. The spec is completed and judged as
-// Prepare does it, and m's secrets go along only after that. It waits for the driver's answers. An
-// error, ErrNoTemplate or *instance.Failure, means that nothing is known.
+// InstanceTemplate returns what d says a VM of m's spec would offer. The spec is completed and
+// judged as Prepare does it, and m's secrets go along only after that. It waits for the driver's
+// answers. An error, ErrNoTemplate or *instance.Failure, means that nothing is known.
 func InstanceTemplate(
 	ctx context.Context, d *Driver, m wire.Machine, withheld []providerspec.Reference, allow func(completed []byte) *instance.Failure,
 ) (*driverv1alpha1.InstanceTemplate, error) {
