@@ -37,8 +37,9 @@ const imagesDir = "../../docs/images"
 // hostile is what a cloud may say; a page that takes it for HTML runs it.
 const hostile = `quota exceeded: <img src=x onerror="window.hacked=true">`
 
-// TestOPS4_ThePageShowsAThousandMachines opens the page in a browser and reports how long it takes.
-func TestOPS4_ThePageShowsAThousandMachines(t *testing.T) {
+// TestOPS12_ThePageShowsAThousandMachines opens the page in a browser and reports how long it
+// takes.
+func TestOPS12_ThePageShowsAThousandMachines(t *testing.T) {
 	u := newUser(t)
 	u.fleet("nodes", 1000)
 	page := u.openPage()
@@ -61,8 +62,8 @@ func TestOPS4_ThePageShowsAThousandMachines(t *testing.T) {
 	page.isClean()
 }
 
-// TestOPS4_ThePageChangesWhatItMay works on the page with the keyboard, as its user.
-func TestOPS4_ThePageChangesWhatItMay(t *testing.T) {
+// TestOPS12_ThePageChangesWhatItMay works on the page with the keyboard, as its user.
+func TestOPS12_ThePageChangesWhatItMay(t *testing.T) {
 	u := newUser(t)
 	u.fleet("nodes", 8)
 	u.tellOfDriver()
