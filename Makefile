@@ -17,6 +17,8 @@ TOOLS := $(BIN)/tools
 # The modules of the workspace, as paths; go.work is the only list of them.
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
+# Our own modules outside of it, whose dependencies are nobody else's.
+ALONE    := tools/alerts tools/release
 
 # The modules whose tests run whole clusters: never cached. The tests of test/e2e run in five groups, these four and the rest. Three run
 # at once: they keep two cores busy, and more of them only make each slower. What -short leaves out, `make features` runs.
@@ -100,7 +102,7 @@ unit: build ## Run the tests of packages; some start an API server.
 .PHONY: unit-rest
 unit-rest: # Those with an API server mostly wait.
 	@$(GOTEST) -p 4 -timeout 10m $$(go list $(call packages,$(UNIT_MODULES)) | grep -v $(foreach p,$(PURE),-e '/$(p)$$'))
-	@cd tools/release && GOWORK=off $(GOTEST) ./...
+	@for m in $(ALONE); do (cd $$m && GOWORK=off $(GOTEST) ./...); done
 
 # What tests of whole processes run, beside what `make build` makes.
 E2E_NEEDS := build racing previous example-node node-image $(TOOLS)/ignition $(TOOLS)/helm
@@ -159,7 +161,7 @@ fuzz: ## Feed garbage to all that reads what others write, FUZZTIME=2m for each 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf, and the import fences.
 	@CGO_ENABLED=0 $(TOOLS)/golangci-lint run $(call packages,$(MODULES))
-	@cd tools/release && GOWORK=off CGO_ENABLED=0 $(TOOLS)/golangci-lint run ./...
+	@for m in $(ALONE); do (cd $$m && GOWORK=off CGO_ENABLED=0 $(TOOLS)/golangci-lint run ./...); done
 	@$(TOOLS)/buf lint
 	@$(TOOLS)/buf format --diff --exit-code
 	@go test -count=1 ./test/fences
@@ -246,10 +248,10 @@ generate: generators ## Generate code from .proto files, and deep copies, CRDs a
 .PHONY: tidy
 tidy: ## Format the sources and tidy every go.mod.
 	@$(MAKE) $(TOOLS)/golangci-lint $(TOOLS)/buf
-	@$(TOOLS)/golangci-lint fmt $(MODULES) tools/release
+	@$(TOOLS)/golangci-lint fmt $(MODULES) $(ALONE)
 	@$(TOOLS)/buf format --write
 	@go work sync
-	@for m in $(MODULES) tools/release; do echo "$$m: go mod tidy"; (cd $$m && GOWORK=off go mod tidy); done
+	@for m in $(MODULES) $(ALONE); do echo "$$m: go mod tidy"; (cd $$m && GOWORK=off go mod tidy); done
 
 .PHONY: clean
 clean: ## Remove what was built; Go's own caches stay.
@@ -290,7 +292,7 @@ $(NODE_MODULES): $(addprefix $(EXAMPLE_NODE)/,package.json package-lock.json .np
 standalone: export GOWORK := off
 standalone: export CGO_ENABLED := 0
 standalone:
-	@for m in $(MODULES) tools/release; do echo "$$m: go build, go vet, go mod tidy -diff"; \
+	@for m in $(MODULES) $(ALONE); do echo "$$m: go build, go vet, go mod tidy -diff"; \
 	  (cd $$m && go build ./... && go vet ./... && go mod tidy -diff); done
 
 # Without the race detector: they start no goroutines, and their properties are tried on thousands of histories.
