@@ -68,8 +68,8 @@ func TestOPS6_AGitOpsOwnerMeetsNoConflictAndNoDrift(t *testing.T) {
 		if entry.Manager == "gitops" && entry.Operation == metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
 			continue
 		}
-		if strings.Contains(string(entry.FieldsV1.Raw), `"f:spec"`) {
-			t.Errorf("%s owns fields of the spec: %s", entry.Manager, entry.FieldsV1.Raw)
+		if strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+			t.Errorf("%s owns fields of the spec: %s", entry.Manager, entry.FieldsV1.GetRawString())
 		}
 	}
 }
