@@ -92,14 +92,16 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	var shown follower
+	failed := false
 	for {
 		kind, text := "", ""
 		v, err := s.viewer.view(r.Context())
 		if err != nil {
 			kind, text = "problem", encoded(err.Error())
-		} else if d := shown.next(v); d != nil {
-			kind, text = "delta", encoded(d)
+		} else if d := shown.next(v); d != nil || failed {
+			kind, text = "delta", encoded(d) // after a problem even if nothing has changed: it is over
 		}
+		failed = err != nil
 		if kind != "" {
 			_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, text)
 			if err := stream.Flush(); err != nil {

@@ -295,4 +295,8 @@ func TestAStreamTellsWhatChanges(t *testing.T) {
 	if kind, data := next(); kind != "problem" || !strings.Contains(data, "is away") {
 		t.Errorf("%s: %s", kind, data)
 	}
+	source.set(func(s *shelf) { s.err = nil })
+	for kind := "problem"; kind == "problem"; {
+		kind, _ = next() // it is told when the problem is over
+	}
 }

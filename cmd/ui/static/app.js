@@ -14,6 +14,7 @@ const state = {
   closed: new Set(), // ids of rows whose children are hidden
   selected: null, // id
   filter: "",
+  problems: { stream: "", action: "" },
 };
 
 function element(tag, properties = {}, ...children) {
@@ -185,15 +186,17 @@ function ask(action) {
       method: "POST", headers: { "Content-Type": "application/json", "X-Millwright-Form": meta("form") }, body: JSON.stringify(body),
     }).catch((error) => ({ ok: false, text: () => error.message }));
     const said = await answer.text();
-    problem(answer.ok ? "" : `${action} ${name}: ${said}`);
+    problem("action", answer.ok ? "" : `${action} ${name}: ${said}`);
   };
   dialog.showModal();
   (isScale ? byId("number") : byId("yes")).focus();
 }
 
-function problem(text) {
-  byId("problem").textContent = text;
-  byId("problem").hidden = !text;
+// problem shows what is wrong with the stream, or what became of the last action.
+function problem(source, text) {
+  state.problems[source] = text;
+  byId("problem").textContent = state.problems.stream || state.problems.action;
+  byId("problem").hidden = !byId("problem").textContent;
 }
 
 function select(id) {
@@ -260,13 +263,14 @@ setInterval(() => state.elements.forEach((tr, id) => { tr.querySelector(".age").
 
 const stream = new EventSource("/stream");
 let isFirst = true;
-stream.addEventListener("open", () => { isFirst = true; problem(""); });
+stream.addEventListener("open", () => { isFirst = true; });
 stream.addEventListener("delta", (event) => {
-  const delta = JSON.parse(event.data);
+  problem("stream", "");
+  const delta = JSON.parse(event.data) || {};
   // A new stream tells everything: what it does not name is gone.
   if (isFirst) delta.gone = [...state.rows.keys()].filter((id) => !(delta.order || []).includes(id));
   isFirst = false;
   apply(delta);
 });
-stream.addEventListener("problem", (event) => problem(JSON.parse(event.data)));
-stream.addEventListener("error", () => problem("The command that serves this page does not answer. Is it still running?"));
+stream.addEventListener("problem", (event) => problem("stream", JSON.parse(event.data)));
+stream.addEventListener("error", () => problem("stream", "The command that serves this page does not answer. Is it still running?"));
