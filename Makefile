@@ -18,7 +18,7 @@ TOOLS := $(BIN)/tools
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
 # Our own modules outside of it, whose dependencies are nobody else's.
-ALONE    := tools/alerts tools/release
+ALONE    := tools/monitoring tools/release
 
 # The modules whose tests run whole clusters: never cached. The tests of test/e2e run in five groups, these four and the rest. Three run
 # at once: they keep two cores busy, and more of them only make each slower. What -short leaves out, `make features` runs.

@@ -14,7 +14,7 @@ list() {
   find . -type d \( -name .git -o -name bin \) -prune -o -type f \( \
     -name '*.pb.go' -o -name 'zz_generated.*.go' -o \
     -path './deploy/crds/cluster.k8s.io_*.yaml' -o -path ./deploy/rbac/role.yaml -o \
-    -path './deploy/charts/millwright/files/*' \
+    -path ./deploy/dashboards/dashboards.yaml -o -path './deploy/charts/millwright/files/*' \
     \) -print | LC_ALL=C sort
 }
 if [ "${1-}" = --list ]; then
@@ -37,13 +37,17 @@ bin/tools/buf generate --output "$out"
 (cd core && "$controller_gen" rbac:roleName=millwright-manager paths=./... \
   output:rbac:dir="$out/deploy/rbac")
 
+# Dashboards from their short form.
+mkdir -p "$out/deploy/dashboards"
+(cd tools/monitoring && GOWORK=off go run . "$out/deploy/dashboards/dashboards.yaml")
+
 # The chart's copies of what kustomize applies as it is: Helm reads nothing outside of a chart.
 copies=$out/deploy/charts/millwright/files
-for folder in alerts crds rbac webhook; do
+for folder in alerts crds dashboards rbac webhook; do
   mkdir -p "$copies/$folder"
   cp deploy/$folder/*.yaml "$copies/$folder/"
   rm "$copies/$folder/kustomization.yaml"
 done
 rm "$copies/webhook/manager.yaml" # a patch
 cp deploy/crds/bootstrap-tokens/policy.yaml "$copies/crds/bootstrap_tokens_policy.yaml"
-[ "$out" = "$root" ] || { cp "$out"/deploy/crds/*.yaml "$copies/crds/" && cp "$out/deploy/rbac/role.yaml" "$copies/rbac/"; }
+[ "$out" = "$root" ] || { cp "$out"/deploy/crds/*.yaml "$copies/crds/" && cp "$out/deploy/rbac/role.yaml" "$copies/rbac/" && cp "$out/deploy/dashboards/dashboards.yaml" "$copies/dashboards/"; }

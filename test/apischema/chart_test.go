@@ -53,6 +53,7 @@ drivers: {openstack: {resources: {requests: {cpu: 500m, memory: 256Mi}, limits: 
 		"10,000 machines":            {overlay: overlayWith(t, "sizes/10000"), values: sizes},
 		"two clusters":               {overlay: overlayWith(t, "two-clusters/manager"), values: "workload: {kubeconfigSecret: millwright-workload}"},
 		"alerts":                     {overlay: overlayWith(t, "alerts"), values: "prometheusRule: {enabled: true}"},
+		"dashboards":                 {overlay: overlayWith(t, "dashboards"), values: "dashboards: {enabled: true}"},
 		"the webhook":                {overlay: overlayWith(t, "webhook"), values: "webhook: {enabled: true, certificate: secret, caBundle: aGk=}"},
 		"fake": {overlay: fake, values: `
 replicas: 1

@@ -10,7 +10,7 @@ import (
 )
 
 // An alert on a metric that nobody serves would never fire.
-func TestAlertsLookAtMetricsThatAreServed(t *testing.T) {
+func TestOPS6_AlertsLookAtMetricsThatAreServed(t *testing.T) {
 	rules, err := os.ReadFile(filepath.Join(deployDir, "alerts", "prometheus_rule.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,9 @@
-module github.com/millwright-dev/millwright/tools/alerts
+module github.com/millwright-dev/millwright/tools/monitoring
 
 go 1.26.7
 
 require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0
 	sigs.k8s.io/yaml v1.6.0
