@@ -181,12 +181,14 @@ const (
 	// NodeGroupMaxSizeAnnotation on a MachineDeployment or MachineSet is the largest
 	// number of machines that cluster-autoscaler gives it.
 	NodeGroupMaxSizeAnnotation = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
-	// CapacityAnnotationPrefix begins the annotations on a MachineDeployment that tell
-	// cluster-autoscaler what a machine offers: cpu, memory, ephemeral-disk, maxPods,
-	// gpu-type, gpu-count, labels, taints. Core writes what the driver says where
-	// somebody has annotated sizes and neither cpu nor memory.
-	CapacityAnnotationPrefix = "capacity.cluster-autoscaler.kubernetes.io/"
-	// CapacityOfAnnotation on a MachineDeployment says that core has written those
-	// annotations, and for which template. Who removes it keeps them as they are.
+	// CapacityCPUAnnotation on a MachineDeployment tells cluster-autoscaler how many
+	// CPUs a machine has. Where somebody has annotated sizes, and neither this nor
+	// CapacityMemoryAnnotation, core writes both, and what else its driver says.
+	CapacityCPUAnnotation = "capacity.cluster-autoscaler.kubernetes.io/cpu"
+	// CapacityMemoryAnnotation on a MachineDeployment tells cluster-autoscaler how much
+	// memory a machine has, as a quantity of Kubernetes.
+	CapacityMemoryAnnotation = "capacity.cluster-autoscaler.kubernetes.io/memory"
+	// CapacityOfAnnotation on a MachineDeployment says that core has written what a
+	// machine offers, and for which template. Who removes it keeps that as it is.
 	CapacityOfAnnotation = "cluster.k8s.io/autoscaler-capacity-of"
 )

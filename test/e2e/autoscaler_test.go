@@ -30,7 +30,7 @@ func TestOPS3_ScaleFromZeroNeedsNoAnnotations(t *testing.T) {
 	u.apply(autoscaled(deployment("zero", 0, map[string]string{"flavor": "medium"}), ""))
 	u.awaitCapacity("zero", "4", "8Gi")
 
-	own := fmt.Sprintf("%scpu: \"7\", %[1]smemory: 3Gi, ", clusterv1alpha1.CapacityAnnotationPrefix)
+	own := fmt.Sprintf("%s: \"7\", %s: 3Gi, ", clusterv1alpha1.CapacityCPUAnnotation, clusterv1alpha1.CapacityMemoryAnnotation)
 	u.apply(autoscaled(deployment("own", 1, nil), own))
 	u.apply(autoscaled(deployment("unknown", 0, map[string]string{"flavor": "nameless"}), ""))
 	u.awaitRunning(1)
@@ -136,7 +136,7 @@ func (u *user) annotation(name, key string) string {
 	if err := u.client.Get(u.t.Context(), client.ObjectKey{Namespace: u.namespace, Name: name}, md); err != nil {
 		u.t.Fatal(err)
 	}
-	return md.Annotations[clusterv1alpha1.CapacityAnnotationPrefix+key]
+	return md.Annotations["capacity.cluster-autoscaler.kubernetes.io/"+key]
 }
 
 func (u *user) awaitCapacity(name, cpu, memory string) {

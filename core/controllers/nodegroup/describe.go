@@ -19,14 +19,14 @@ import (
 // The annotations that cluster-autoscaler reads, by the names of its provider clusterapi. Those of
 // cpu and memory go together: without both it does not scale from zero.
 const (
-	cpu      = clusterv1alpha1.CapacityAnnotationPrefix + "cpu"
-	memory   = clusterv1alpha1.CapacityAnnotationPrefix + "memory"
-	disk     = clusterv1alpha1.CapacityAnnotationPrefix + "ephemeral-disk"
-	maxPods  = clusterv1alpha1.CapacityAnnotationPrefix + "maxPods"
-	gpuType  = clusterv1alpha1.CapacityAnnotationPrefix + "gpu-type"
-	gpuCount = clusterv1alpha1.CapacityAnnotationPrefix + "gpu-count"
-	labels   = clusterv1alpha1.CapacityAnnotationPrefix + "labels"
-	taints   = clusterv1alpha1.CapacityAnnotationPrefix + "taints"
+	cpu      = clusterv1alpha1.CapacityCPUAnnotation
+	memory   = clusterv1alpha1.CapacityMemoryAnnotation
+	disk     = "capacity.cluster-autoscaler.kubernetes.io/ephemeral-disk"
+	maxPods  = "capacity.cluster-autoscaler.kubernetes.io/maxPods"
+	gpuType  = "capacity.cluster-autoscaler.kubernetes.io/gpu-type"
+	gpuCount = "capacity.cluster-autoscaler.kubernetes.io/gpu-count"
+	labels   = "capacity.cluster-autoscaler.kubernetes.io/labels"
+	taints   = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
 // all are those that this package writes.
