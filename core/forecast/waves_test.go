@@ -67,6 +67,12 @@ func report(m *clusterv1alpha1.Machine, ready bool) {
 	})
 }
 
+func instanceIs(m *clusterv1alpha1.Machine, reason string) {
+	apimeta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
+		Type: clusterv1alpha1.ConditionInstanceReady, Status: metav1.ConditionFalse, Reason: reason,
+	})
+}
+
 func (f *fleet) forecast(t interface{ Fatal(...any) }) Forecast {
 	forecast, err := Of(f.md, f.sets, f.machines, now)
 	if err != nil {
@@ -241,6 +247,143 @@ Nothing: 1 up, then 2, never fewer than 1
 			}, `
 old 2→2 +1; 3 there, 1 up
 Nothing: 1 up, then 2, never fewer than 1
+`,
+		},
+		{
+			"a set that has not followed its size", func() *fleet { return newFleet(3, 1, 0) }, func(f *fleet) {
+				f.md.Spec.Replicas, f.sets[0].Spec.Replicas = new(int32(2)), new(int32(2))
+				f.sets[0].Annotations[clusterv1alpha1.DesiredReplicasAnnotation] = "2"
+			}, `
+old 2→2 -old-0; (new) 0→0; 3 there, 2 up
+(new) 0→1 +1; 3 there, 2 up
+old 2→1 -old-1; 3 there, 2 up
+(new) 1→2 +1; 3 there, 2 up
+old 1→0 -old-2; 3 there, 2 up
+Nothing: 3 up, then 2, never fewer than 2
+`,
+		},
+		{
+			"a set that shrinks for a rollout gives up what is not available", func() *fleet { return newFleet(3, 1, 0) }, func(f *fleet) {
+				f.md.Spec.Replicas, f.sets[0].Spec.Replicas = new(int32(2)), new(int32(2))
+				f.md.Spec.Template.Spec.Versions.Kubelet = "old"
+				f.sets[0].Annotations[clusterv1alpha1.DesiredReplicasAnnotation] = "2"
+				f.sets[0].Annotations[clusterv1alpha1.ScalingReasonAnnotation] = clusterv1alpha1.ScalingReasonRolling
+				f.machines["old"][0].Annotations = map[string]string{clusterv1alpha1.DeleteMachineAnnotation: ""}
+				report(&f.machines["old"][2], false)
+			}, `
+old 2→2 -old-2; 3 there, 2 up
+Nothing: 2 up, then 2, never fewer than 2
+`,
+		},
+		{
+			"a set that shrinks for another size gives up what is marked", func() *fleet { return newFleet(3, 1, 0) }, func(f *fleet) {
+				f.md.Spec.Replicas, f.md.Spec.Template.Spec.Versions.Kubelet = new(int32(2)), "old"
+				f.sets[0].Annotations[clusterv1alpha1.ScalingReasonAnnotation] = clusterv1alpha1.ScalingReasonRolling
+				f.machines["old"][0].Annotations = map[string]string{clusterv1alpha1.DeleteMachineAnnotation: ""}
+				report(&f.machines["old"][2], false)
+			}, `
+old 3→2 -old-0; 3 there, 1 up
+Availability: 2 up, then 1, never fewer than 1
+`,
+		},
+		{
+			"the set's own order, where the deployment says none", func() *fleet { return newFleet(3, 1, 0) }, func(f *fleet) {
+				f.md.Spec.Replicas, f.md.Spec.Template.Spec.Versions.Kubelet = new(int32(1)), "old"
+				f.md.Spec.Strategy.RollingUpdate.DeletePolicy, f.sets[0].Spec.DeletePolicy = "", clusterv1alpha1.DeletePolicyNewest
+			}, `
+old 3→1 -old-2,old-1; 3 there, 1 up
+Nothing: 3 up, then 1, never fewer than 1
+`,
+		},
+		{
+			"no rolling update is spoken of", func() *fleet { return newFleet(2, 1, 0) }, func(f *fleet) {
+				f.md.Spec.Replicas, f.md.Spec.Template.Spec.Versions.Kubelet = new(int32(1)), "old"
+				f.md.Spec.Strategy.RollingUpdate, f.sets[0].Spec.DeletePolicy = nil, clusterv1alpha1.DeletePolicyNewest
+			}, `
+old 2→1 -old-1; 2 there, 1 up
+Nothing: 2 up, then 1, never fewer than 1
+`,
+		},
+		{
+			"machines that will not come up: failed, stopped, and with a VM that is another's", func() *fleet { return newFleet(3, 1, 0) }, func(f *fleet) {
+				f.md.Spec.Template.Spec.Versions.Kubelet = "old"
+				for i, change := range []func(*clusterv1alpha1.Machine){
+					func(m *clusterv1alpha1.Machine) { m.Status.Phase = clusterv1alpha1.MachinePhaseFailed },
+					func(m *clusterv1alpha1.Machine) { instanceIs(m, clusterv1alpha1.ReasonInstanceStopped) },
+					func(m *clusterv1alpha1.Machine) { instanceIs(m, clusterv1alpha1.ReasonNotAdopted) },
+				} {
+					f.machines["old"][i].Status = clusterv1alpha1.MachineStatus{}
+					change(&f.machines["old"][i])
+				}
+			}, `
+Availability: 0 up, then 0, never fewer than 0
+`,
+		},
+		{
+			"more surge for the same size is there at once", func() *fleet { return newFleet(4, 0, 1) }, func(f *fleet) {
+				f.md.Spec.Template.Spec.Versions.Kubelet = "old"
+				f.md.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(2))
+				for i := range 2 {
+					f.machines["old"][i].DeletionTimestamp = new(metav1.NewTime(now))
+				}
+			}, `
+old 4→4 +2; 6 there, 2 up
+Nothing: 2 up, then 4, never fewer than 2
+`,
+		},
+		{
+			"left alone in the middle of a rollout, a set has no room that another holds", func() *fleet {
+				f := newFleet(2, 0, 1)
+				f.sets[0].Spec.Replicas, f.machines["old"] = new(int32(1)), f.machines["old"][:1]
+				f.add("new", 1, 0)
+				return f
+			}, func(f *fleet) {
+				f.md.Annotations = map[string]string{clusterv1alpha1.PausedAnnotation: ""}
+				for i := range f.sets {
+					f.sets[i].Annotations[clusterv1alpha1.MaxReplicasAnnotation] = "5" // of before
+				}
+				f.machines["new"][0].DeletionTimestamp = new(metav1.NewTime(now))
+			}, `
+2 there, 1 up
+new 1→1 +1; 2 there, 1 up
+Resumption: 1 up, then 2, never fewer than 1
+`,
+		},
+		{
+			"far too many machines of another set keep one from creating", func() *fleet {
+				f := newFleet(9, 1, 0)
+				f.add("new", 0, 1)
+				return f
+			}, func(f *fleet) {
+				f.md.Spec.Replicas, f.sets[0].Spec.Replicas, f.sets[1].Spec.Replicas = new(int32(3)), new(int32(0)), new(int32(3))
+				for i := range f.sets {
+					f.sets[i].Annotations[clusterv1alpha1.DesiredReplicasAnnotation], f.sets[i].Annotations[clusterv1alpha1.MaxReplicasAnnotation] = "3", "4"
+				}
+				for i := range f.machines["old"] {
+					f.machines["old"][i].DeletionTimestamp = new(metav1.NewTime(now))
+				}
+			}, `
+9 there, 0 up
+new 3→3 +3; 3 there, 0 up
+Nothing: 0 up, then 3, never fewer than 0
+`,
+		},
+		{
+			"more, in the middle of a rollout: what an old set gets goes first if the newest do", func() *fleet {
+				f := newFleet(4, 2, 0)
+				f.add("new", 2, 2)
+				return f
+			}, func(f *fleet) {
+				f.md.Spec.Replicas, f.md.Spec.Strategy.RollingUpdate.DeletePolicy = new(int32(8)), clusterv1alpha1.DeletePolicyNewest
+			}, `
+old 4→6 +3 -old/3; new 2→3 +1; 10 there, 6 up
+new 3→4 +1; old 6→5 -old/2; 10 there, 8 up
+new 4→5 +1; old 5→4 -old/1; 10 there, 8 up
+new 5→6 +1; old 4→3 -old-3; 10 there, 8 up
+new 6→7 +1; old 3→2 -old-2; 10 there, 8 up
+new 7→8 +1; old 2→1 -old-1; 10 there, 8 up
+old 1→0 -old-0; 9 there, 8 up
+Nothing: 6 up, then 8, never fewer than 6
 `,
 		},
 	} {

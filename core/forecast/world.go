@@ -127,7 +127,7 @@ func (w *world) plan(wave *Wave) (acts bool, wait rollout.Wait) {
 		if s.New {
 			s.Revision = revision
 		}
-		if s.PlannedFor.Replicas == w.deployment.Replicas && s.PlannedFor.Max > 0 {
+		if s.PlannedFor.Replicas == w.deployment.Replicas {
 			s.PlannedFor.Max = w.most()
 		}
 	}
