@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -98,21 +99,16 @@ func (l *lockstep) alone(t *testing.T, do func()) {
 	t.Helper()
 	l.gate.Lock()
 	defer l.gate.Unlock()
-	// A reconciliation may have begun: nothing has to have changed in so many looks.
-	var before map[string]string
-	calm := 0
-	l.Eventually(t, func() string {
+	// A reconciliation may have begun: nothing has to have changed for a while.
+	before := map[string]string{}
+	err := wait.PollUntilContextTimeout(t.Context(), rest, time.Minute, true, func(context.Context) (bool, error) {
 		last := before
 		before = l.versions(t, l.Cluster)
-		if diff := cmp.Diff(last, before); diff != "" {
-			calm = 0
-			return diff
-		}
-		if calm++; calm < 4 {
-			return "nothing has changed, but not for long enough"
-		}
-		return ""
+		return cmp.Equal(last, before), nil
 	})
+	if err != nil {
+		t.Fatal("the controllers do not rest")
+	}
 	do()
 	l.Eventually(t, func() string { return cmp.Diff(l.versions(t, l.Cluster), l.versions(t, l.cache)) })
 }
