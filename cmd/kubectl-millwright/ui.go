@@ -141,24 +141,33 @@ func (k *kept[T]) get(read func() (T, error)) (T, error) {
 type actor struct{ api client.Client }
 
 func (a actor) Scale(ctx context.Context, t ui.Target) (string, error) {
-	return a.rollout(t, func(r rollout.Rollout) error { return r.Scale(ctx, t.Replicas) })
+	return a.rollout(ctx, t, func(r rollout.Rollout) error { return r.Scale(ctx, t.Replicas) })
 }
 
 func (a actor) Pause(ctx context.Context, t ui.Target) (string, error) {
-	return a.rollout(t, func(r rollout.Rollout) error { return r.Pause(ctx) })
+	return a.rollout(ctx, t, func(r rollout.Rollout) error { return r.Pause(ctx) })
 }
 
 func (a actor) Resume(ctx context.Context, t ui.Target) (string, error) {
-	return a.rollout(t, func(r rollout.Rollout) error { return r.Resume(ctx) })
+	return a.rollout(ctx, t, func(r rollout.Rollout) error { return r.Resume(ctx) })
 }
 
 func (a actor) Restart(ctx context.Context, t ui.Target) (string, error) {
-	return a.rollout(t, func(r rollout.Rollout) error { return r.Restart(ctx) })
+	return a.rollout(ctx, t, func(r rollout.Rollout) error { return r.Restart(ctx) })
 }
 
-func (a actor) rollout(t ui.Target, do func(rollout.Rollout) error) (string, error) {
+// rollout changes the deployment that the person saw, not one that has its name by now.
+func (a actor) rollout(ctx context.Context, t ui.Target, do func(rollout.Rollout) error) (string, error) {
+	key := client.ObjectKey{Namespace: t.Namespace, Name: t.Name}
+	md := &clusterv1alpha1.MachineDeployment{}
+	if err := a.api.Get(ctx, key, md); err != nil {
+		return "", err
+	}
+	if string(md.UID) != t.UID {
+		return "", fmt.Errorf("machinedeployment %q is another one by now", t.Name)
+	}
 	var said bytes.Buffer
-	err := do(rollout.Rollout{Client: a.api, Key: client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, Out: &said})
+	err := do(rollout.Rollout{Client: a.api, Key: key, Out: &said})
 	return said.String(), err
 }
 

@@ -5,5 +5,5 @@
 // every answer needs a cookie, which only the URL that the command prints gives, once
 // (session.go). A request has to name the address itself as its host, and whatever changes
 // something has to come from the page (guard.go). Nothing that a cloud or an object says is taken
-// for HTML. Only the API paths of package ui are asked for, and no Secret.
+// for HTML. The server is no proxy: it has a few paths of its own, and reads no Secret.
 package ui

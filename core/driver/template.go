@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/providerspec"
@@ -45,8 +47,15 @@ func InstanceTemplate(
 		return nil, ErrNoTemplate
 	case failure != nil:
 		return nil, failure
-	case answer.GetTemplate().GetCapacity()["cpu"] == "" || answer.GetTemplate().GetCapacity()["memory"] == "":
+	}
+	capacity := answer.GetTemplate().GetCapacity()
+	if capacity["cpu"] == "" || capacity["memory"] == "" {
 		return nil, wire.InvalidAnswer("template.capacity: cpu and memory are missing")
+	}
+	for name, value := range capacity {
+		if _, err := resource.ParseQuantity(value); err != nil {
+			return nil, wire.InvalidAnswer("template.capacity: " + name + " is no quantity")
+		}
 	}
 	return answer.GetTemplate(), nil
 }

@@ -38,9 +38,10 @@ type Wave struct {
 
 // Change is what happens to a set.
 type Change struct {
-	// Set is its name, or NewSet. It is Created, or Deleted, as an empty one.
-	Set              string
-	Created, Deleted bool
+	// Set is its name, or NewSet.
+	Set string
+	// Deleted: an empty set is deleted.
+	Deleted bool
 	// From and To are its size.
 	From, To int32
 	// Create is how many machines are created.

@@ -136,7 +136,7 @@ func (w *world) plan(wave *Wave) (acts bool, wait rollout.Wait) {
 		case rollout.CreateSet:
 			made := &set{Set: rollout.Set{Name: NewSet, New: true, Revision: revision, Part: state.Part(&rollout.Set{New: true})}}
 			w.sets = append(w.sets, made)
-			wave.change(NewSet, 0).Created = true
+			wave.change(NewSet, 0) // also if it stays empty
 			w.resize(made, a.Replicas, rollout.Scaling, wave)
 		case rollout.ScaleSet:
 			w.resize(w.setNamed(a.Name), a.To, a.Reason, wave)

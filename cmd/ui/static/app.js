@@ -112,7 +112,7 @@ function arrange() {
 
 function apply(delta) {
   for (const row of delta.rows || []) {
-    // A large set is closed at first: its deployment shows how it gets on.
+    // A set of size 0 is closed at first: it has no machines, or they go.
     if (!state.rows.has(row.id) && row.kind === "MachineSet" && row.ready.endsWith("/0")) state.closed.add(row.id);
     state.rows.set(row.id, row);
     draw(row);
