@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,9 @@ spec:
       containers: [{name: network, image: network}]
 `
 
+// daemonSetsKept is how long the manager may know the DaemonSets of before: docs/adr/0032.
+const daemonSetsKept = 10 * time.Second
+
 // A machine is Running once its Node is Ready and the pods of critical DaemonSets run there: then
 // its start-up taint goes, and no sooner.
 func TestLIFE5_TheStartupTaintGoesWhenTheNodeCanTakePods(t *testing.T) {
@@ -49,6 +53,7 @@ func TestLIFE5_TheStartupTaintGoesWhenTheNodeCanTakePods(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	u.watchFor(daemonSetsKept, func(*clusterv1alpha1.Machine) {})
 	allow := u.forbid(`{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}`)
 	u.apply(`apiVersion: cluster.k8s.io/v1alpha1
 kind: Cluster
