@@ -143,7 +143,8 @@ func (w *world) inspect(s State, step Step) {
 	if step.Do == DrainNode && s.Machine.SkipsDrain {
 		w.breaks("a drain that is to be skipped")
 	}
-	drainHeld := s.Machine.PreDrainHooks != "" && s.Node.Match == NodeFound
+	// Without a confirmed id the machine has no Node to drain.
+	drainHeld := s.Machine.PreDrainHooks != "" && s.Node.Match == NodeFound && s.Confirmed()
 	if step.Do == DrainNode && drainHeld || step.Do == Delete && (drainHeld || s.Machine.PreTerminateHooks != "") {
 		w.breaks("%s though a hook holds it", step.Do)
 	}
