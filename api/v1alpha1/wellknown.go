@@ -191,4 +191,9 @@ const (
 	// CapacityOfAnnotation on a MachineDeployment says that core has written what a
 	// machine offers, and for which template. Who removes it keeps that as it is.
 	CapacityOfAnnotation = "cluster.k8s.io/autoscaler-capacity-of"
+	// ClusterAPIPausedAnnotation on a MachineDeployment, with any value, makes
+	// cluster-autoscaler leave it alone. Core writes it, with PausedAnnotation as value, where
+	// PausedAnnotation and sizes are, and takes away what it wrote. Source:
+	// https://github.com/kubernetes/autoscaler/pull/9354
+	ClusterAPIPausedAnnotation = "cluster.x-k8s.io/paused"
 )

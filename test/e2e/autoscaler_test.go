@@ -41,6 +41,11 @@ func TestOPS3_ScaleFromZeroNeedsNoAnnotations(t *testing.T) {
 		return nil
 	})
 	u.awaitCapacity("own", "7", "3Gi")
+	u.awaitPause("own", "")
+	u.kubectl("annotate", "machinedeployment/own", clusterv1alpha1.PausedAnnotation+"=")
+	u.awaitPause("own", clusterv1alpha1.PausedAnnotation)
+	u.kubectl("annotate", "machinedeployment/own", clusterv1alpha1.PausedAnnotation+"-")
+	u.awaitPause("own", "")
 	if got := u.annotation("unknown", "cpu"); got != "" {
 		t.Errorf("a flavor that nobody knows has %q CPUs", got)
 	}
@@ -130,13 +135,30 @@ func autoscaled(manifest, others string) string {
 		others, clusterv1alpha1.NodeGroupMinSizeAnnotation, clusterv1alpha1.NodeGroupMaxSizeAnnotation), 1)
 }
 
+// annotation returns what is said of the capacity of a machine.
 func (u *user) annotation(name, key string) string {
 	u.t.Helper()
+	return u.annotations(name)["capacity.cluster-autoscaler.kubernetes.io/"+key]
+}
+
+func (u *user) annotations(deployment string) map[string]string {
+	u.t.Helper()
 	md := &clusterv1alpha1.MachineDeployment{}
-	if err := u.client.Get(u.t.Context(), client.ObjectKey{Namespace: u.namespace, Name: name}, md); err != nil {
+	if err := u.client.Get(u.t.Context(), client.ObjectKey{Namespace: u.namespace, Name: deployment}, md); err != nil {
 		u.t.Fatal(err)
 	}
-	return md.Annotations["capacity.cluster-autoscaler.kubernetes.io/"+key]
+	return md.Annotations
+}
+
+// awaitPause waits for what tells the autoscaler to leave a deployment alone.
+func (u *user) awaitPause(name, value string) {
+	u.t.Helper()
+	eventually(u.t, "the autoscaler to be told of the pause", func(context.Context) error {
+		if got := u.annotations(name)[clusterv1alpha1.ClusterAPIPausedAnnotation]; got != value {
+			return fmt.Errorf("it is told %q, want %q", got, value)
+		}
+		return nil
+	})
 }
 
 func (u *user) awaitCapacity(name, cpu, memory string) {

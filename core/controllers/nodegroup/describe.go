@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/annotations"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -44,6 +45,22 @@ func isWanted(md *clusterv1alpha1.MachineDeployment, of string) bool {
 	_, hasCPU := md.Annotations[cpu]
 	_, hasMemory := md.Annotations[memory]
 	return !hasCPU && !hasMemory
+}
+
+// mirrorPause has the autoscaler leave alone a deployment that it takes part in and that is paused.
+// It says whether it has changed annotations. What somebody else has written stays.
+func mirrorPause(md *clusterv1alpha1.MachineDeployment) (changed bool) {
+	const key, ours = clusterv1alpha1.ClusterAPIPausedAnnotation, clusterv1alpha1.PausedAnnotation
+	was, isThere := md.Annotations[key]
+	switch isWanted := annotations.IsAutoscaled(md) && annotations.IsPaused(md); {
+	case isWanted && !isThere:
+		metav1.SetMetaDataAnnotation(&md.ObjectMeta, key, ours)
+	case !isWanted && isThere && was == ours:
+		delete(md.Annotations, key)
+	default:
+		return false
+	}
+	return true
 }
 
 // identify tells apart what is asked about: the driver, and the spec with all that it inherits.

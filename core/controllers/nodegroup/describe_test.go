@@ -1,6 +1,7 @@
 package nodegroup
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,5 +66,35 @@ func TestAUsersValuesStay(t *testing.T) {
 	}
 	if identify("a", []byte("b")) == identify("a", []byte("c")) || identify("a", []byte("b")) == identify("b", []byte("b")) {
 		t.Error("templates are not told apart")
+	}
+}
+
+// The autoscaler leaves alone what is paused, for as long as it is; another's pause stays.
+func TestAPauseIsMirroredForTheAutoscaler(t *testing.T) {
+	const paused, theirs, size = clusterv1alpha1.PausedAnnotation, clusterv1alpha1.ClusterAPIPausedAnnotation, clusterv1alpha1.NodeGroupMinSizeAnnotation
+	for name, tc := range map[string]struct{ annotations, want map[string]string }{
+		"paused":                       {map[string]string{size: "1", paused: ""}, map[string]string{size: "1", paused: "", theirs: paused}},
+		"paused, and written":          {map[string]string{size: "1", paused: "", theirs: paused}, nil},
+		"paused without sizes":         {map[string]string{paused: ""}, nil},
+		"paused no more":               {map[string]string{size: "1", theirs: paused}, map[string]string{size: "1"}},
+		"pause switched off":           {map[string]string{size: "1", paused: "false", theirs: paused}, map[string]string{size: "1", paused: "false"}},
+		"paused, sizes taken away":     {map[string]string{paused: "", theirs: paused}, map[string]string{paused: ""}},
+		"paused by another":            {map[string]string{size: "1", theirs: "true"}, nil},
+		"paused, and also by another":  {map[string]string{size: "1", paused: "", theirs: "true"}, nil},
+		"neither":                      {map[string]string{size: "1"}, nil},
+		"neither, without annotations": {},
+	} {
+		md := &clusterv1alpha1.MachineDeployment{}
+		md.Annotations = maps.Clone(tc.annotations)
+		want, changes := tc.want, tc.want != nil
+		if !changes {
+			want = tc.annotations
+		}
+		if got := mirrorPause(md); got != changes {
+			t.Errorf("%s: changed %t", name, got)
+		}
+		if diff := cmp.Diff(want, md.Annotations); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
 	}
 }

@@ -4,4 +4,6 @@
 //
 // It writes once for each template. An annotation remembers for which, so that another flavor
 // brings other values, and a user's own stay as they are.
+//
+// The autoscaler leaves a deployment alone that is paused: an annotation of Cluster API tells it.
 package nodegroup

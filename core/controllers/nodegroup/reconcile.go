@@ -70,17 +70,25 @@ type reconciler struct {
 	events     events.EventRecorder
 }
 
-// Reconcile describes one deployment to the autoscaler, if it takes part and lacks that.
+// Reconcile describes one deployment to the autoscaler, if it takes part and lacks that. It keeps
+// the autoscaler away from one that is paused.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	md := &clusterv1alpha1.MachineDeployment{}
 	if err := r.client.Get(ctx, request.NamespacedName, md); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !annotations.IsAutoscaled(md) || annotations.IsPaused(md) || !md.DeletionTimestamp.IsZero() {
+	if !md.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	if other, err := r.foreigners.WhyDeployment(ctx, md); err != nil || other != "" {
 		return ctrl.Result{}, err
+	}
+	changed := md.DeepCopy()
+	if mirrorPause(changed) {
+		return r.write(ctx, md, changed)
+	}
+	if !annotations.IsAutoscaled(md) || annotations.IsPaused(md) {
+		return ctrl.Result{}, nil
 	}
 	effective, err := specresolver.Inherit(ctx, r.client, md.Namespace, &md.Spec.Template.Spec)
 	if err != nil {
@@ -94,14 +102,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return r.explain(md, err)
 	}
-	changed := md.DeepCopy()
 	describe(changed, template, of)
-	err = r.client.Patch(ctx, changed, client.MergeFromWithOptions(md, client.MergeFromWithOptimisticLock{}))
+	return r.write(ctx, md, changed)
+}
+
+// write writes the annotations of a deployment as they are in changed.
+func (r *reconciler) write(ctx context.Context, md, changed *clusterv1alpha1.MachineDeployment) (ctrl.Result, error) {
+	err := r.client.Patch(ctx, changed, client.MergeFromWithOptions(md, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("write what a machine offers: %w", err)
+		return ctrl.Result{}, fmt.Errorf("write annotations for the autoscaler: %w", err)
 	}
 	return ctrl.Result{RequeueAfter: retry}, nil
 }
