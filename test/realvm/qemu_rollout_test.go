@@ -28,6 +28,7 @@ spec:
 // Two VMs are rolled from a kubelet that they have downloaded to the one that their image brings,
 // under an application whose budget is kept all the time.
 func TestQEMUVersionsRollUnderABudget(t *testing.T) {
+	t.Parallel()
 	shared.showTrouble(t)
 	offer := serveArtifacts(t)
 	shared.mustKubectl(t, offer.cluster("mirrored", ""), "apply", "-f", "-")
@@ -104,6 +105,7 @@ func (f *fixture) watchBudget(ctx context.Context, t *testing.T) <-chan int32 {
 
 // A VM whose process is killed is replaced by another.
 func TestQEMUKilledVMIsReplaced(t *testing.T) {
+	t.Parallel()
 	shared.showTrouble(t)
 	shared.mustKubectl(t, machineDeployment("killed", newKubelet, 1, ""), "apply", "-f", "-")
 	first := shared.awaitRunning(t, "killed")
