@@ -1,6 +1,8 @@
 package apischema
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -245,6 +249,51 @@ func TestOPS5_TheChartIsWellMade(t *testing.T) {
 	}
 }
 
+// The chart signs a certificate for the webhook, keeps it, and makes another when it is old. Then the
+// API server trusts both.
+func (u *user) checkWebhookCertificate() {
+	u.t.Helper()
+	const values = "webhook: {enabled: true}"
+	upgrade := func() (leaf *x509.Certificate, trusted *x509.CertPool) {
+		u.t.Helper()
+		if _, stderr, err := u.helm(values, "upgrade", "millwright", chartDir, "--values", "-", ofARelease, "--force-conflicts"); err != nil {
+			u.t.Fatalf("upgrade with the webhook: %v: %s", err, stderr)
+		}
+		var secret corev1.Secret
+		var hooks admissionv1.ValidatingWebhookConfiguration
+		for name, into := range map[string]any{"secret/millwright-webhook": &secret, "validatingwebhookconfiguration/millwright": &hooks} {
+			if err := json.Unmarshal([]byte(u.do("", "get", name, "-o", "json")), into); err != nil {
+				u.t.Fatal(err)
+			}
+		}
+		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		trusted = x509.NewCertPool()
+		trusted.AppendCertsFromPEM(hooks.Webhooks[0].ClientConfig.CABundle)
+		return pair.Leaf, trusted
+	}
+	check := func(why string, leaf *x509.Certificate, trusted *x509.CertPool) {
+		u.t.Helper()
+		if _, err := leaf.Verify(x509.VerifyOptions{DNSName: "millwright-webhook." + u.namespace + ".svc", Roots: trusted}); err != nil {
+			u.t.Errorf("%s: %v", why, err)
+		}
+	}
+	first, trusted := upgrade()
+	check("the certificate", first, trusted)
+	second, trusted := upgrade()
+	if check("after an upgrade", second, trusted); !second.Equal(first) {
+		u.t.Error("an upgrade has made another certificate at once")
+	}
+	u.do("", "annotate", "--overwrite", "secret/millwright-webhook", "cluster.k8s.io/certificate-made=1700000000")
+	third, trusted := upgrade()
+	check("when it was old", third, trusted)
+	if check("the one of before", first, trusted); third.Equal(first) {
+		u.t.Error("an old certificate stays")
+	}
+}
+
 // What is installed goes, but for the CRDs and what protects them. The next install takes them
 // over.
 func TestOPS5_UninstallingTheChartKeepsTheCRDs(t *testing.T) {
@@ -270,6 +319,9 @@ func TestOPS5_UninstallingTheChartKeepsTheCRDs(t *testing.T) {
 		}
 		if replicas := u.do("", "get", "deployment", "millwright-manager", "-o", "jsonpath={.spec.replicas}"); replicas != "2" {
 			t.Errorf("after the upgrade it has %s replicas", replicas)
+		}
+		if n == 0 {
+			u.checkWebhookCertificate()
 		}
 		if _, stderr, err := u.helm("", "uninstall", "millwright"); err != nil {
 			t.Fatalf("uninstall: %v: %s", err, stderr)

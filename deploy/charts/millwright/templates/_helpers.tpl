@@ -89,3 +89,25 @@ capabilities:
 - millwright-node-bootstrapper
 {{- end }}
 {{- end }}
+
+{{/*
+A certificate for the webhook that the release signs itself, as YAML: made (seconds since 1970), data of its Secret, and bundle, the CAs to
+trust. An upgrade after 90 days makes a new one. The bundle then has the CA of before as well, until pods have the new files. The CA's key
+is kept nowhere, so the certificate is good for ten years: a release that is not upgraded goes on.
+*/}}
+{{- define "millwright.webhookCertificate" -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace "millwright-webhook" | default dict }}
+{{- $data := $secret.data | default dict }}
+{{- $now := now | unixEpoch | int64 }}
+{{- $made := dig "metadata" "annotations" "cluster.k8s.io/certificate-made" "0" $secret | int64 }}
+{{- $bundle := index $data "ca.crt" | default "" | b64dec }}
+{{- if or (not (index $data "tls.key")) (gt (sub $now $made) 7776000) }}
+{{- $name := printf "millwright-webhook.%s.svc" .Release.Namespace }}
+{{- $authority := genCA $name 3650 }}
+{{- $certificate := genSignedCert $name nil (list $name) 3650 $authority }}
+{{- $made = $now }}
+{{- $bundle = print $authority.Cert $bundle }}
+{{- $data = dict "ca.crt" ($authority.Cert | b64enc) "tls.crt" ($certificate.Cert | b64enc) "tls.key" ($certificate.Key | b64enc) }}
+{{- end }}
+{{- dict "made" (toString $made) "data" $data "bundle" ($bundle | b64enc) | toYaml }}
+{{- end }}
