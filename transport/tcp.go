@@ -50,6 +50,16 @@ func parseTCP(rest string, _ Options) (Transport, error) {
 	return t, nil
 }
 
+// CertificateFile is where the certificate lies that the caller of a driver by TCP shows; empty for
+// an address of another kind, or one that Parse refuses.
+func CertificateFile(address string) string {
+	parsed, err := Parse(address, Options{})
+	if t, isTCP := parsed.(tcp); err == nil && isTCP {
+		return mtls.CertificateFile(t.folder)
+	}
+	return ""
+}
+
 // splitQuery takes the query off an address; it may hold what known names.
 func splitQuery(rest string, known ...string) (string, url.Values, error) {
 	before, after, _ := strings.Cut(rest, "?")

@@ -16,6 +16,8 @@ import (
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/specresolver"
+	"github.com/millwright-dev/millwright/transport"
+	"github.com/millwright-dev/millwright/transport/mtls"
 )
 
 // Options are the operator's choices. The zero value of a field means the default that stands
@@ -210,6 +212,20 @@ func (o Options) validateSharing() error {
 	}
 	return fmt.Errorf("--secret-namespaces=%s: needs --allow-endpoint, the hosts that specs may name as a cloud's address; "+
 		"else who may create a Machine anywhere can have Secrets of these namespaces sent to a host of his", strings.Join(o.SecretNamespaces, ","))
+}
+
+// certificates are the files of the certificates that the manager shows, by what for.
+func (o Options) certificates() map[string]string {
+	files := map[string]string{}
+	if o.WebhookAddress != "" {
+		files["webhook"] = mtls.CertificateFile(o.WebhookCertDir)
+	}
+	for _, d := range o.Drivers {
+		if file := transport.CertificateFile(d.Address); file != "" {
+			files["driver/"+d.Name] = file
+		}
+	}
+	return files
 }
 
 // notNegative names each duration that is.

@@ -127,6 +127,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, workload cluster.Cluster, o
 	var clocks *observedtime.Clocks
 	parts := []part{
 		{"the metric of its version", func() error { return metrics.Build(crmetrics.Registry, o.Version) }},
+		{"the metric of certificates", func() error { return metrics.Certificates(crmetrics.Registry, o.certificates()) }},
 		{"the clients of the drivers", func() error { return mgr.Add(drivers) }},
 		{"the publisher of the drivers' status", func() error { return addPublisher(mgr, o, drivers) }},
 		{"the webhook", func() error { return addWebhook(mgr, o, settings, specs) }},

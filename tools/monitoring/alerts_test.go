@@ -87,6 +87,12 @@ func TestOPS6_EachAlertFires(t *testing.T) {
 			healthy: "millwright_orphans{driver=\"openstack\",state=\"held\"} 0x90\nmillwright_orphans{driver=\"openstack\",state=\"due\"} 9x90",
 			after:   time.Hour, summary: "3 VMs of driver openstack belong to no Machine",
 		},
+		"MillwrightCertificateExpires": {
+			// The samples begin in 1970.
+			sick:    `millwright_certificate_expiry_timestamp_seconds{certificate="driver/openstack",pod="a"} 600000x90`,
+			healthy: `millwright_certificate_expiry_timestamp_seconds{certificate="driver/openstack",pod="a"} 700000x90`,
+			after:   time.Hour, summary: "certificate driver/openstack of the manager expires 6d 21h",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alert, ok := alerts[name]

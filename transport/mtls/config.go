@@ -23,6 +23,11 @@ const (
 	Files = certFile + ", " + keyFile + " and " + caFile
 )
 
+// CertificateFile is where a folder holds the certificate.
+func CertificateFile(folder string) string {
+	return filepath.Join(folder, certFile)
+}
+
 // Identity is who the other side has to be: a DNS name, an IP address or a SPIFFE id, which stands
 // in its certificate.
 type Identity string
@@ -80,7 +85,7 @@ type material struct {
 
 // read reads a folder.
 func read(folder string) (material, error) {
-	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, certFile), filepath.Join(folder, keyFile))
+	certificate, err := tls.LoadX509KeyPair(CertificateFile(folder), filepath.Join(folder, keyFile))
 	if err != nil {
 		return material{}, fmt.Errorf("read the certificate: %w", err)
 	}
