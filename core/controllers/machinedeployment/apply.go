@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -174,21 +175,45 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, p *plan) (st
 }
 
 // giveSize gives a set that was just made its size. If somebody has written to the set already, the
-// next plan does.
+// next plan does. That would be another plan: it sees a rollout under way, and a size that was
+// changed together with the template has old sets grow. So a first status does not count.
 func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet, replicas int32) error {
 	if replicas == 0 {
 		return nil
 	}
+	err := r.giveSizeOnce(ctx, o, set, replicas)
+	if apierrors.IsConflict(err) && r.hasOnlyStatus(ctx, set) {
+		err = r.giveSizeOnce(ctx, o, set, replicas)
+	}
+	if err != nil {
+		return fmt.Errorf("give MachineSet %s its size: %w", set.Name, err)
+	}
+	return nil
+}
+
+func (r *reconciler) giveSizeOnce(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet, replicas int32) error {
 	sized := set.DeepCopy()
 	o.setSize(sized, replicas, rollout.Scaling)
 	answer := sized.DeepCopy()
 	err := r.client.Patch(ctx, answer, client.MergeFromWithOptions(set.DeepCopy(), client.MergeFromWithOptimisticLock{}))
 	o.recordSize(sized, set.ResourceVersion, err)
-	if err != nil {
-		return fmt.Errorf("give MachineSet %s its size: %w", set.Name, err)
+	if err == nil {
+		*set = *answer
 	}
-	*set = *answer
-	return nil
+	return err
+}
+
+// hasOnlyStatus says whether nothing but the status was written to a set since it was made, and
+// has set be what there is now.
+func (r *reconciler) hasOnlyStatus(ctx context.Context, set *clusterv1alpha1.MachineSet) bool {
+	there := &clusterv1alpha1.MachineSet{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), there); err != nil {
+		return false // The conflict is told.
+	}
+	isAsMade := there.UID == set.UID && there.Generation == set.Generation && there.DeletionTimestamp.IsZero() &&
+		maps.Equal(there.Annotations, set.Annotations) && maps.Equal(there.Labels, set.Labels)
+	*set = *there
+	return isAsMade
 }
 
 // recordCollision has the next attempt use another name. It returns requeue.ErrStale when that is

@@ -150,3 +150,36 @@ func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
 		t.Errorf("there were %d Machines at once, more than 3 and a surge of 1: %v", audit.Most(), tellSets(t, c))
 	}
 }
+
+// The first status of a set comes between the set and its size. The set is given its size all the
+// same, and no set of before grows, though the deployment's size was changed together with its
+// template.
+func TestROL1_AStatusDoesNotKeepASetFromItsSize(t *testing.T) {
+	c := controllertest.New(t)
+	c.Act(t)
+	manageWith(t, c, interceptor.Funcs{
+		Create: func(ctx context.Context, cl client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := cl.Create(ctx, o, opts...); err != nil {
+				return err
+			}
+			set, isSet := o.(*clusterv1alpha1.MachineSet)
+			if !isSet {
+				return nil
+			}
+			told := set.DeepCopy()
+			told.Status.FullyLabeledReplicas = 7
+			return cl.Status().Patch(ctx, told, client.MergeFrom(set))
+		},
+	})
+	md := newDeployment(t, c, 1)
+	isComplete(t, c, md, 1)
+	audit := c.Audit(t)
+	controllertest.Patch(t, c, nodesOf(c), func(md *clusterv1alpha1.MachineDeployment) {
+		size(2)(md)
+		kubelet("1.36.2")(md)
+	})
+	isComplete(t, c, md, 2)
+	if audit.Made() != 1+2 {
+		t.Errorf("%d Machines were made, for 1 of the old template and 2 of the new: %v", audit.Made(), tellSets(t, c))
+	}
+}
