@@ -8,7 +8,9 @@ package v1alpha1
 const (
 	// ConditionReady sums up the other conditions of a Machine: True when
 	// BootstrapReady, InstanceReady and NodeReady are. While it is not, reason and
-	// message are those of the first that is not.
+	// message are those of the first that is not. On a MachineDeployment it is True when all
+	// machines have the template and are available, or with the strategy OnDelete wait for
+	// somebody to delete them.
 	ConditionReady = "Ready"
 	// ConditionBootstrapReady is True when the machine's user data can be rendered.
 	ConditionBootstrapReady = "BootstrapReady"
@@ -31,6 +33,12 @@ const (
 	// of drained pods were attached when the drain ended. It is True once they are detached.
 	ConditionVolumesDetached = "VolumesDetached"
 )
+
+// ConditionStalled is True on a Machine that has failed, and on a MachineDeployment whose rollout
+// has exceeded its progress deadline; reason and message are those of Ready. It is absent
+// otherwise. It is how tools learn that waiting is in vain. Source:
+// https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
+const ConditionStalled = "Stalled"
 
 // ConditionPaused is True on any object while Millwright leaves it alone. It is
 // absent otherwise.
@@ -384,6 +392,15 @@ const (
 	ReasonMinimumMachinesAvailable = "MinimumMachinesAvailable"
 	// ReasonMinimumMachinesUnavailable (False): too few machines are available.
 	ReasonMinimumMachinesUnavailable = "MinimumMachinesUnavailable"
+)
+
+// Reasons of the condition Ready of a MachineDeployment. Others are those of Progressing.
+const (
+	// ReasonAllMachinesAvailable (True): all machines have the template and are available.
+	ReasonAllMachinesAvailable = "AllMachinesAvailable"
+	// ReasonMachinesUnavailable (False): no rollout goes on, and machines are missing, not
+	// available, or being deleted.
+	ReasonMachinesUnavailable = "MachinesUnavailable"
 )
 
 // Reasons of the condition Progressing. They are those of a Deployment, in terms

@@ -56,7 +56,20 @@ func describe(s State, d decision) Status {
 	if d.phase == clusterv1alpha1.MachinePhaseDeleting {
 		status.ErrorReason, status.ErrorMessage, status.FailureReason, status.FailureMessage = nil, nil, nil, nil
 	}
-	return status.set(describeReady(status, s.isDeleting()), s)
+	status = status.set(describeReady(status, s.isDeleting()), s)
+	if stalled := describeStalled(status); stalled.Type != "" {
+		return status.set(stalled, s)
+	}
+	return status.without(clusterv1alpha1.ConditionStalled)
+}
+
+// describeStalled is the condition of a machine that has failed; the zero value for any other.
+func describeStalled(s Status) metav1.Condition {
+	ready := s.Condition(clusterv1alpha1.ConditionReady)
+	if s.Phase != clusterv1alpha1.MachinePhaseFailed || ready.Type == "" {
+		return metav1.Condition{}
+	}
+	return condition(clusterv1alpha1.ConditionStalled, metav1.ConditionTrue, ready.Reason, ready.Message)
 }
 
 // describeNodeRef is nil without a Node: an empty reference would read as one. The uid of a Node

@@ -112,6 +112,11 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	return nil
 }
 
+// registerMetrics registers what the manager shows of itself.
+func registerMetrics(o Options) error {
+	return errors.Join(metrics.Build(crmetrics.Registry, o.Version), metrics.Certificates(crmetrics.Registry, o.certificates()))
+}
+
 // addParts adds to mgr all that it runs, from top to bottom. The webhook runs on every replica; all
 // else begins, at once, when this process leads and its caches are full. workload is the cluster of
 // the Nodes; nil where there are none.
@@ -126,8 +131,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, workload cluster.Cluster, o
 	accounts, wanted := surge.NewAccounts(clock.RealClock{}), remediation.New()
 	var clocks *observedtime.Clocks
 	parts := []part{
-		{"the metric of its version", func() error { return metrics.Build(crmetrics.Registry, o.Version) }},
-		{"the metric of certificates", func() error { return metrics.Certificates(crmetrics.Registry, o.certificates()) }},
+		{"metrics of its own", func() error { return registerMetrics(o) }},
 		{"the clients of the drivers", func() error { return mgr.Add(drivers) }},
 		{"the publisher of the drivers' status", func() error { return addPublisher(mgr, o, drivers) }},
 		{"the webhook", func() error { return addWebhook(mgr, o, settings, specs) }},

@@ -1,17 +1,11 @@
-// Package gitops tests what GitOps tools make of Millwright's objects.
 package gitops
 
 import (
-	"encoding/json"
-	"errors"
-	"os"
 	"strings"
 	"testing"
 
-	lua "github.com/yuin/gopher-lua"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/cmd/rollout"
@@ -20,74 +14,11 @@ import (
 // script is the Lua with which Argo CD judges objects of a kind.
 func script(t *testing.T, kind string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/argocd/argocd-cm.yaml")
+	found, err := Script("../../deploy/argocd/argocd-cm.yaml", kind)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var patch struct{ Data map[string]string }
-	if err := yaml.UnmarshalStrict(text, &patch); err != nil {
-		t.Fatal(err)
-	}
-	found := patch.Data["resource.customizations.health.cluster.k8s.io_"+kind]
-	if found == "" {
-		t.Fatalf("there is no health of %s", kind)
 	}
 	return found
-}
-
-// judge runs a script as Argo CD does: the object is the global obj, the result a table, and there
-// are no libraries but these three.
-// https://argo-cd.readthedocs.io/en/stable/operator-manual/health/
-func judge(script string, object any) (status, message string, err error) {
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return "", "", err
-	}
-	var plain any
-	if err := json.Unmarshal(raw, &plain); err != nil {
-		return "", "", err
-	}
-	state := lua.NewState(lua.Options{SkipOpenLibs: true})
-	defer state.Close()
-	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
-		state.Push(state.NewFunction(open))
-		state.Push(lua.LString(name))
-		state.Call(1, 0)
-	}
-	state.SetGlobal("obj", value(state, plain))
-	if err := state.DoString(script); err != nil {
-		return "", "", err
-	}
-	result, ok := state.Get(-1).(*lua.LTable)
-	if !ok {
-		return "", "", errors.New("the script returns no table")
-	}
-	return lua.LVAsString(result.RawGetString("status")), lua.LVAsString(result.RawGetString("message")), nil
-}
-
-// value is JSON as Lua has it.
-func value(state *lua.LState, from any) lua.LValue {
-	switch from := from.(type) {
-	case map[string]any:
-		table := state.NewTable()
-		for k, v := range from {
-			table.RawSetString(k, value(state, v))
-		}
-		return table
-	case []any:
-		table := state.NewTable()
-		for _, v := range from {
-			table.Append(value(state, v))
-		}
-		return table
-	case string:
-		return lua.LString(from)
-	case float64:
-		return lua.LNumber(from)
-	case bool:
-		return lua.LBool(from)
-	}
-	return lua.LNil
 }
 
 func condition(kind string, is bool, reason string) metav1.Condition {
@@ -118,7 +49,7 @@ func TestOPS6_ArgoSaysWhatRolloutStatusSays(t *testing.T) {
 		if rapid.IntRange(0, 9).Draw(rt, "braked") == 0 {
 			md.Status.Conditions = append(md.Status.Conditions, condition(clusterv1alpha1.ConditionPaused, true, "PausedByAnnotation"))
 		}
-		status, message, err := judge(health, md)
+		status, message, err := Judge(health, md)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -186,7 +117,7 @@ func TestOPS6_ArgoJudgesEveryKind(t *testing.T) {
 		"a check that replaces":               {"MachineHealthCheck", "Healthy", check(2, condition(clusterv1alpha1.ConditionRemediationAllowed, true, "Allowed"))},
 		"a check that spares":                 {"MachineHealthCheck", "Degraded", check(2, condition(clusterv1alpha1.ConditionRemediationAllowed, false, "TooManyUnhealthy"))},
 	} {
-		status, message, err := judge(script(t, tc.kind), tc.object)
+		status, message, err := Judge(script(t, tc.kind), tc.object)
 		if err != nil || status != tc.want || message == "" {
 			t.Errorf("%s: %s: %q (%v), want %s", name, status, message, err, tc.want)
 		}

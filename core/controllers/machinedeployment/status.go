@@ -76,6 +76,12 @@ func newStatus(o *observation, p *plan, done *results) (status *clusterv1alpha1.
 	progress := newProgress(o, p, done)
 	status.LastProgressTime = progress.last
 	apimeta.SetStatusCondition(&status.Conditions, progress.condition)
+	apimeta.SetStatusCondition(&status.Conditions, o.readyCondition(&progress.condition))
+	if stalled := stalledCondition(&progress.condition); stalled != nil {
+		apimeta.SetStatusCondition(&status.Conditions, *stalled)
+	} else {
+		apimeta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionStalled)
+	}
 	return status, progress.left
 }
 
@@ -89,6 +95,38 @@ func (o *observation) availableCondition() metav1.Condition {
 		c.Message = "Too few Machines are available"
 	}
 	return c
+}
+
+// readyCondition says whether there is nothing to wait for. While a rollout goes on it repeats what
+// the rollout waits for.
+func (o *observation) readyCondition(progress *metav1.Condition) metav1.Condition {
+	c := metav1.Condition{
+		Type: clusterv1alpha1.ConditionReady, ObservedGeneration: o.md.Generation, Status: metav1.ConditionFalse,
+		Reason: progress.Reason, Message: progress.Message,
+	}
+	switch {
+	case o.md.Spec.Paused:
+	case progress.Reason == clusterv1alpha1.ReasonDeletionAwaited:
+		c.Status = metav1.ConditionTrue
+	case progress.Reason != clusterv1alpha1.ReasonNewMachineSetAvailable:
+	case o.counts.updated < o.state.Replicas || o.counts.present > o.counts.updated || o.counts.available < o.counts.updated:
+		c.Reason, c.Message = clusterv1alpha1.ReasonMachinesUnavailable, "Machines are missing, not available, or being deleted"
+	default:
+		c.Status = metav1.ConditionTrue
+		c.Reason, c.Message = clusterv1alpha1.ReasonAllMachinesAvailable, "All Machines have the template and are available"
+	}
+	return c
+}
+
+// stalledCondition says that waiting for the rollout is in vain; nil while it is not.
+func stalledCondition(progress *metav1.Condition) *metav1.Condition {
+	if progress.Reason != clusterv1alpha1.ReasonProgressDeadlineExceeded {
+		return nil
+	}
+	return &metav1.Condition{
+		Type: clusterv1alpha1.ConditionStalled, ObservedGeneration: progress.ObservedGeneration, Status: metav1.ConditionTrue,
+		Reason: progress.Reason, Message: progress.Message,
+	}
 }
 
 // failureCondition repeats what is in the way of a set, first of all of the current one; nil if
