@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -260,7 +260,7 @@ func (u *user) checkWebhookCertificate() {
 			u.t.Fatalf("upgrade with the webhook: %v: %s", err, stderr)
 		}
 		var secret corev1.Secret
-		var hooks admissionv1.ValidatingWebhookConfiguration
+		var hooks admissionregistrationv1.ValidatingWebhookConfiguration
 		for name, into := range map[string]any{"secret/millwright-webhook": &secret, "validatingwebhookconfiguration/millwright": &hooks} {
 			if err := json.Unmarshal([]byte(u.do("", "get", name, "-o", "json")), into); err != nil {
 				u.t.Fatal(err)

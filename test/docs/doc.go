@@ -1,3 +1,3 @@
-// Package guide follows docs/writing-a-driver.md as a newcomer does, to the letter: what stands
-// there works. It has no code of its own.
-package guide
+// Package docs does what the documentation says, to the letter: its commands work. It has no code of
+// its own.
+package docs

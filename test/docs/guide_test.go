@@ -1,4 +1,4 @@
-package guide
+package docs
 
 import (
 	"bytes"
@@ -9,57 +9,6 @@ import (
 	"testing"
 )
 
-const top = "../.."
-
-// commands returns the commands of the guide of which the first begins so.
-func commands(t *testing.T, first string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(top, "docs", "writing-a-driver.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(text), "```console\n"+first)
-	block, _, ends := strings.Cut(rest, "```")
-	if !found || !ends {
-		t.Fatalf("the guide has no commands that begin with %q", first)
-	}
-	return first + block
-}
-
-// follow runs commands in a folder, in a shell with job control as at a terminal, and returns what
-// they print. Whatever they leave running is ended.
-func follow(t *testing.T, folder, commands string) string {
-	t.Helper()
-	bin, err := filepath.Abs(filepath.Join(top, "bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shell := exec.CommandContext(t.Context(), "bash", "-em", "-c", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+commands)
-	shell.Dir = folder
-	shell.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"),
-		// What this repository's own build has fetched is all there is.
-		"GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "CGO_ENABLED=0", "GOCACHE="+strings.TrimSpace(string(cache)),
-		"XDG_CACHE_HOME="+folder) // where driver-conformance keeps its journals
-	out, err := shell.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return string(out)
-}
-
-func read(t *testing.T, path ...string) string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
-}
-
 // From an empty folder the guide leads to a driver that keeps to the contract, by the command and
 // as a Go test.
 func TestDRV2_FromAnEmptyFolderToAGreenReport(t *testing.T) {
@@ -69,12 +18,12 @@ func TestDRV2_FromAnEmptyFolderToAGreenReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(work) })
-	steps := strings.ReplaceAll(commands(t, "millwright driver init my-cloud\n"), "unix:///tmp/", "unix://"+work+"/")
-	if report := follow(t, work, steps); !strings.Contains(report, "my-cloud dev conforms: ") {
+	steps := strings.ReplaceAll(commandsOf(t, "docs/writing-a-driver.md", "millwright driver init my-cloud"), "unix:///tmp/", "unix://"+work+"/")
+	if report := follow(t, work, steps, withoutProxy(t, work)...); !strings.Contains(report, "my-cloud dev conforms: ") {
 		t.Errorf("the driver does not conform:\n%s", report)
 	}
 	dir := filepath.Join(work, "my-cloud")
-	tests := follow(t, dir, "go vet ./...\ngo test -v ./...")
+	tests := follow(t, dir, "go vet ./...\ngo test -v ./...", withoutProxy(t, work)...)
 	for _, check := range []string{"create/concurrent", "list/pages", "delete/others"} {
 		if !strings.Contains(tests, "--- PASS: TestConformance/"+check) {
 			t.Errorf("%s has not passed:\n%s", check, tests)
@@ -102,7 +51,7 @@ func TestDRV2_ABrokenDriverGetsARedReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(work) })
-	follow(t, work, "millwright driver init my-cloud")
+	follow(t, work, "millwright driver init my-cloud", withoutProxy(t, work)...)
 	source := filepath.Join(work, "my-cloud", "driver.go")
 	good := []byte(read(t, source))
 	broken := bytes.Replace(good, []byte(`url.PathEscape(cluster) + ","`), []byte(`url.PathEscape(cluster[:0]) + ","`), 1)
@@ -112,8 +61,30 @@ func TestDRV2_ABrokenDriverGetsARedReport(t *testing.T) {
 	if err := os.WriteFile(source, broken, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	report := follow(t, filepath.Join(work, "my-cloud"), "if go test ./...; then echo passed; exit 1; fi")
+	report := follow(t, filepath.Join(work, "my-cloud"), "if go test ./...; then echo passed; exit 1; fi", withoutProxy(t, work)...)
 	if !strings.Contains(report, "--- FAIL: TestConformance/delete/foreign") {
 		t.Errorf("it failed otherwise:\n%s", report)
 	}
+}
+
+// withoutProxy is the environment of one who has what this repository's own build has fetched, and
+// nothing else. driver-conformance keeps its journals in work.
+func withoutProxy(t *testing.T, work string) []string {
+	t.Helper()
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "CGO_ENABLED=0", "GOCACHE=" + strings.TrimSpace(string(cache)), "XDG_CACHE_HOME=" + work,
+	}
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }
