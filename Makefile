@@ -136,6 +136,10 @@ e2e-openstack:
 docs-test: $(E2E_NEEDS) ## Run every command of the documentation; `make test` leaves out those that take long.
 	@$(GOTEST) -count=1 -timeout 60m ./test/docs
 
+.PHONY: site
+site: ## Make a site of the documentation in bin/site; needs MkDocs (Debian: mkdocs).
+	@mkdocs build --quiet --strict --config-file tools/site/mkdocs.yml
+
 .PHONY: chaos
 chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
 	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))

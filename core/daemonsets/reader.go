@@ -16,7 +16,7 @@ import (
 )
 
 // The manager's own role holds for the default namespace; operators bind others: see
-// docs/operating.md.
+// docs/joining.md.
 // +kubebuilder:rbac:roleName=millwright-manager-workload,groups=apps,namespace=kube-system,resources=daemonsets,verbs=list
 // +kubebuilder:rbac:roleName=millwright-manager-workload,groups="",resources=pods,verbs=list
 

@@ -152,7 +152,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// The waits that operators read of in docs/operating.md.
+// The waits that operators read of in docs/health.md.
 func TestDefaultLimits(t *testing.T) {
 	want := Limits{
 		MaxUnhealthy: intstr.FromString("33%"), MaxInFlight: 1, Startup: 600 * time.Second,

@@ -46,7 +46,7 @@ type waits struct{ machine, breaker Backoff }
 // Secrets after 30 s (recheck), API errors after 20 ms to 10 s (core/requeue).
 //
 // Sources: the codes' meanings are those of errors.proto in
-// proto/millwright/driver/v1alpha1; the waits that operators see are in docs/operating.md.
+// proto/millwright/driver/v1alpha1; the waits that operators see are in docs/drivers.md.
 var backoffs = map[Class]waits{
 	OutcomeUnknown: {machine: Backoff{time.Second, 30 * time.Second}},
 	Unavailable:    {machine: Backoff{time.Second, 10 * time.Second}},

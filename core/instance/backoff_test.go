@@ -30,7 +30,7 @@ func TestRetryAfterNth(t *testing.T) {
 	}
 }
 
-// TestBackoffsArePinned holds the table to the figures of calls in docs/operating.md.
+// TestBackoffsArePinned holds the table to the figures of calls in docs/drivers.md.
 func TestBackoffsArePinned(t *testing.T) {
 	want := map[Class]string{
 		OutcomeUnknown: "1s 2s 30s", Unavailable: "1s 2s 10s", NotFound: "2s 4s 1m0s",

@@ -46,7 +46,7 @@ func newGuest(t *testing.T, name string) guest {
 	}
 }
 
-// files are the guest's, as docs/operating.md lists them.
+// files are the guest's, as docs/joining.md lists them.
 func (g guest) files() map[string]string {
 	return map[string]string{
 		"/etc/default/kubelet":              "KUBELET_EXTRA_ARGS=\"" + g.args + "\"\n",

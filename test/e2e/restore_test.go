@@ -129,7 +129,7 @@ func (u *user) stop() {
 	}
 }
 
-// backup is what is known of a cluster's Machines, as docs/operating.md has it made.
+// backup is what is known of a cluster's Machines, as docs/backup.md has it made.
 type backup struct {
 	deployments []clusterv1alpha1.MachineDeployment
 	sets        []clusterv1alpha1.MachineSet

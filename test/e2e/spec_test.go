@@ -35,7 +35,7 @@ spec:
 }
 
 // mayReadSecrets binds the manager to the role for credentials in the test's namespace, as
-// docs/operating.md says.
+// docs/templates.md says.
 func (u *user) mayReadSecrets() {
 	u.t.Helper()
 	u.kubectl("create", "rolebinding", "millwright-credentials", "--clusterrole=millwright-credentials",

@@ -97,7 +97,7 @@ type rbacObject struct {
 	Subjects []struct{ Kind, Name, Namespace string }
 }
 
-// A thief of the manager's token gets no further than docs/operating.md says. Roles that an
+// A thief of the manager's token gets no further than docs/security.md says. Roles that an
 // operator is to bind are bound to nobody.
 func TestOPS5_TheManagersRightsLeadNoFurther(t *testing.T) {
 	roles, bindings := shippedRBAC(t)

@@ -83,7 +83,7 @@ func digests(kubelet string) string {
 
 // cluster is the manifest of a Cluster whose machines take artifacts from the mirror. An endpoint
 // in YAML replaces the one that is discovered. What is appended to the manifest belongs to
-// spec.bootstrap. The manager is let read ConfigMaps, as docs/operating.md says.
+// spec.bootstrap. The manager is let read ConfigMaps, as docs/templates.md says.
 func (o offer) cluster(name, endpoint string) string {
 	spec := ""
 	if endpoint != "" {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Each metric that is looked at is one of those that docs/operating.md lists.
+// Each metric that is looked at is one of those that docs/monitoring.md lists.
 func TestOPS6_DashboardsLookAtMetricsThatThereAre(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operating.md")
+	text, err := os.ReadFile("../../docs/monitoring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestOPS6_DashboardsLookAtMetricsThatThereAre(t *testing.T) {
 	}
 	for _, name := range metric.FindAllString(string(manifest), -1) {
 		if name = regexp.MustCompile(`_(bucket|count)$`).ReplaceAllString(name, ""); !known[name] {
-			t.Errorf("docs/operating.md does not list %s", name)
+			t.Errorf("docs/monitoring.md does not list %s", name)
 		}
 	}
 }

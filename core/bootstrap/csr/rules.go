@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-dev/millwright/core/bootstrap/token"
 )
 
-// The rules, as the condition Denied names them. docs/operating.md says what each is about.
+// The rules, as the condition Denied names them. docs/joining.md says what each is about.
 const (
 	RuleFormat          = "Format"
 	RuleSubject         = "Subject"

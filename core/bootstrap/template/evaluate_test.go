@@ -247,7 +247,7 @@ func compare(t rapid.TB, content string, values map[string]any) bool {
 }
 
 // TestLIFE2_TemplatesPrintWhatTextTemplatePrints holds the evaluator to the language that
-// docs/operating.md names.
+// docs/joining.md names.
 func TestLIFE2_TemplatesPrintWhatTextTemplatePrints(t *testing.T) {
 	printed, failed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
