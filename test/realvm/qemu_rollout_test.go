@@ -103,11 +103,32 @@ func (f *fixture) watchBudget(ctx context.Context, t *testing.T) <-chan int32 {
 	return least
 }
 
+// scaleFromZero does as a cluster-autoscaler: it reads what a machine would offer of a deployment
+// that has none, and gives it one.
+func (f *fixture) scaleFromZero(t *testing.T, name string) {
+	t.Helper()
+	f.mustKubectl(t, machineDeployment(name, newKubelet, 0, ""), "apply", "-f", "-")
+	f.mustKubectl(t, "", "annotate", "machinedeployment", name,
+		clusterv1alpha1.NodeGroupMinSizeAnnotation+"=0", clusterv1alpha1.NodeGroupMaxSizeAnnotation+"=3")
+	eventually(t, "the capacity of a VM to be told", func(ctx context.Context) error {
+		md := &clusterv1alpha1.MachineDeployment{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, md); err != nil {
+			return err
+		}
+		cpu, memory := md.Annotations[clusterv1alpha1.CapacityCPUAnnotation], md.Annotations[clusterv1alpha1.CapacityMemoryAnnotation]
+		if cpu != "2" || memory != "1024Mi" {
+			return fmt.Errorf("it is told as %q and %q, want 2 and 1024Mi", cpu, memory)
+		}
+		return nil
+	})
+	f.mustKubectl(t, "", "scale", "machinedeployment", name, "--replicas=1")
+}
+
 // A VM whose process is killed is replaced by another.
 func TestQEMUKilledVMIsReplaced(t *testing.T) {
 	t.Parallel()
 	shared.showTrouble(t)
-	shared.mustKubectl(t, machineDeployment("killed", newKubelet, 1, ""), "apply", "-f", "-")
+	shared.scaleFromZero(t, "killed")
 	first := shared.awaitRunning(t, "killed")
 	pid, err := shared.processOf(*first.Spec.MachineUID)
 	if err != nil {
