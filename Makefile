@@ -118,9 +118,11 @@ E2ETEST     = $(GOTEST) $(E2E_FLAGS) -count=1
 # With RESULTS=folder, a group leaves its results there instead of telling of them.
 E2E_OUT     = $(if $(RESULTS),-json > '$(RESULTS)/$@.json')
 
-.PHONY: $(E2E_GROUPS)
+.PHONY: $(E2E_GROUPS) e2e-all
 e2e-packages:
 	@$(E2ETEST) -p 1 -skip '$(SLOW_TESTS)' $$(go list $(call packages,$(E2E_MODULES)) | grep -v '/test/e2e$$') $(E2E_OUT)
+e2e-all: # what ID of `make features` asks for
+	@$(E2ETEST) ./test/e2e $(E2E_OUT)
 e2e-rest:
 	@$(E2ETEST) -skip '$(OPENSTACK_TESTS)|$(OUTAGE_TESTS)|$(DRIVER_TESTS)|$(SAFETY_TESTS)' ./test/e2e $(E2E_OUT)
 e2e-safety:
@@ -145,9 +147,9 @@ chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack cho
 	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
-features: $(E2E_NEEDS) ## Run the tests of whole processes, the long ones whole, and show which test shows which behaviour.
+features: $(E2E_NEEDS) ## Run the tests of whole processes, the long ones whole, and show which test shows which behaviour; ID=LIFE: of those alone.
 	@mkdir -p $(BIN)/results && rm -f $(BIN)/results/*.json
-	@$(MAKE) --keep-going -j2 $(E2E_GROUPS) RESULTS=$(BIN)/results E2E_FLAGS='-timeout 100m' || true
+	@$(MAKE) --keep-going -j2 $(if $(ID),e2e-packages e2e-all,$(E2E_GROUPS)) RESULTS=$(BIN)/results E2E_FLAGS='-timeout 100m $(if $(ID),-run Test$(ID))' || true
 	@go run ./test/cmd/features docs/features.md $(BIN)/results/*.json
 
 .PHONY: mutation
@@ -188,7 +190,7 @@ node-image: controlplane ## Build the image of a Node, for VMs of QEMU: Debian 1
 test-qemu: build racing node-image $(TOOLS)/helm ## Roll, kill and break real VMs of QEMU, boot what users bring, and install the chart, as root: half an hour. RUN=… chooses tests.
 	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 tools/kubelet-1.35
 	@$(MAKE) images PLATFORMS=linux/amd64 VERSION=v0.0.0-test RELEASE=$(BIN)/test-release
-	@$(GOTEST) -count=1 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
+	@$(GOTEST) -count=1 -parallel 3 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
 
 ##@ Real OpenStack
 
