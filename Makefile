@@ -190,7 +190,7 @@ node-image: controlplane ## Build the image of a Node, for VMs of QEMU: Debian 1
 test-qemu: build racing node-image $(TOOLS)/helm ## Roll, kill and break real VMs of QEMU, boot what users bring, and install the chart, as root: half an hour. RUN=… chooses tests.
 	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 tools/kubelet-1.35
 	@$(MAKE) images PLATFORMS=linux/amd64 VERSION=v0.0.0-test RELEASE=$(BIN)/test-release
-	@$(GOTEST) -count=1 -parallel 3 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
+	@$(GOTEST) -count=1 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
 
 ##@ Real OpenStack
 

@@ -28,7 +28,6 @@ spec:
 // Two VMs are rolled from a kubelet that they have downloaded to the one that their image brings,
 // under an application whose budget is kept all the time.
 func TestQEMUVersionsRollUnderABudget(t *testing.T) {
-	t.Parallel()
 	shared.showTrouble(t)
 	offer := serveArtifacts(t)
 	shared.mustKubectl(t, offer.cluster("mirrored", ""), "apply", "-f", "-")
@@ -126,7 +125,6 @@ func (f *fixture) scaleFromZero(t *testing.T, name string) {
 
 // A VM whose process is killed is replaced by another.
 func TestQEMUKilledVMIsReplaced(t *testing.T) {
-	t.Parallel()
 	shared.showTrouble(t)
 	shared.scaleFromZero(t, "killed")
 	first := shared.awaitRunning(t, "killed")

@@ -90,7 +90,6 @@ spec:
 // A machine with a fixed address and an operator's template becomes a Node of that address; one
 // with user data of its own boots with just that, its name and its token filled in.
 func TestQEMUMachinesBootWithWhatTheirUsersBring(t *testing.T) {
-	t.Parallel()
 	shared.showTrouble(t)
 	shared.mustKubectl(t, brought, "apply", "-f", "-")
 	shared.awaitOwnData(t, "own")
