@@ -17,7 +17,7 @@ import (
 
 func treeCommand(where *cluster) *cobra.Command {
 	var all bool
-	format := newFormat("wide")
+	format := newFormat("wide", "name")
 	command := &cobra.Command{
 		Use:   "tree [NAME]",
 		Short: "Show MachineDeployments with their MachineSets, Machines and Nodes, and what is wrong with each",
@@ -46,6 +46,9 @@ func treeCommand(where *cluster) *cobra.Command {
 				}
 			}
 			return format.print(command.OutOrStdout(), items, func(out io.Writer) error {
+				if format.is("name") {
+					return tree.PrintNames(out, items)
+				}
 				return tree.Print(out, items, tree.Options{Namespaces: all, Wide: format.is("wide"), Now: time.Now()})
 			})
 		},

@@ -78,7 +78,11 @@ func (f Frame) Lines(out io.Writer, before Frame) error {
 }
 
 func (f Frame) summary() string {
-	return fmt.Sprintf("%d machines (%s)   %.1f join and %.1f go a minute", f.Machines, counted(f.Phases), f.Joins, f.Leaves)
+	machines := "machines"
+	if f.Machines == 1 {
+		machines = "machine"
+	}
+	return fmt.Sprintf("%d %s (%s)   %.1f join and %.1f go a minute", f.Machines, machines, counted(f.Phases), f.Joins, f.Leaves)
 }
 
 func (d Deployment) line() string {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
 // widestWhy is after how many characters a sentence is cut off, unless all of it is wanted.
@@ -42,6 +44,23 @@ func Print(out io.Writer, items []*Item, o Options) error {
 	}
 	for line := range strings.Lines(text.String()) {
 		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintNames writes each object's name a line, as `kubectl get -o name` does, owners first.
+func PrintNames(out io.Writer, items []*Item) error {
+	for _, item := range items {
+		group := "." + clusterv1alpha1.GroupVersion.Group
+		if item.Kind == "Node" {
+			group = ""
+		}
+		if _, err := fmt.Fprintf(out, "%s%s/%s\n", strings.ToLower(item.Kind), group, item.Name); err != nil {
+			return err
+		}
+		if err := PrintNames(out, item.Owned); err != nil {
 			return err
 		}
 	}
