@@ -6,8 +6,8 @@ import (
 )
 
 // Certificates shows in millwright_certificate_expiry_timestamp_seconds until when the certificates
-// in some files are valid, by the names given. Files are read for each scrape, so that it shows what
-// new connections use; one that cannot be read has no value.
+// in some files are valid, by the names given. Files are read for each scrape, so that it shows
+// what new connections use; one that cannot be read has no value.
 func Certificates(registry prometheus.Registerer, files map[string]string) error {
 	all := &Registration{Registry: registry}
 	Register(all, &certificates{files: files, expiry: prometheus.NewDesc(

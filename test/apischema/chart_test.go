@@ -249,8 +249,8 @@ func TestOPS5_TheChartIsWellMade(t *testing.T) {
 	}
 }
 
-// The chart signs a certificate for the webhook, keeps it, and makes another when it is old. Then the
-// API server trusts both.
+// checkWebhookCertificate: the chart signs a certificate for the webhook, keeps it, and makes
+// another when it is old. Then the API server trusts both.
 func (u *user) checkWebhookCertificate() {
 	u.t.Helper()
 	const values = "webhook: {enabled: true}"

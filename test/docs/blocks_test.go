@@ -86,7 +86,8 @@ func commandsOf(t *testing.T, page, first string) string {
 // patience is how long the commands of one reader may take.
 const patience = 20 * time.Minute
 
-// follow runs commands in a folder and returns what they print. Whatever they leave running is ended.
+// follow runs commands in a folder and returns what they print. Whatever they leave running is
+// ended.
 func follow(t *testing.T, folder, commands string, environment ...string) string {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join(top, "bin"))
