@@ -54,7 +54,7 @@ func TestOPS4_ThePluginNamesMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"tree nowhere":           `no MachineDeployment "nowhere" in `,
 		"tree machine/nodes-1":   "expected a machinedeployment",
-		"tree -o table":          "wide, json, yaml",
+		"tree -o table":          "wide, name, json, yaml",
 		"describe md/nodes":      "expected a machine",
 		"describe nowhere":       "not found",
 		"drivers":                "--namespace",
