@@ -1,6 +1,7 @@
 package apischema
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,7 @@ func TestOPS6_StateMetricsShowFieldsThatThereAre(t *testing.T) {
 			checkStateMetric(t, root, resource.MetricNamePrefix+"_"+metric.Name, metric.Each.Type, fields{
 				path:   slices.Concat(metric.Each.Gauge.Path, metric.Each.Info.Path, metric.Each.StateSet.Path),
 				value:  metric.Each.Gauge.ValueFrom,
-				labels: slices.Collect(pathsOf(metric.Each.Gauge.LabelsFromPath, metric.Each.Info.LabelsFromPath)),
+				labels: slices.AppendSeq(slices.Collect(maps.Values(metric.Each.Gauge.LabelsFromPath)), maps.Values(metric.Each.Info.LabelsFromPath)),
 				states: metric.Each.StateSet.List,
 			})
 		}
@@ -87,18 +88,6 @@ type fields struct {
 	path, value []string
 	labels      [][]string
 	states      []string
-}
-
-func pathsOf(labels ...map[string][]string) func(func([]string) bool) {
-	return func(yield func([]string) bool) {
-		for _, of := range labels {
-			for _, path := range of {
-				if !yield(path) {
-					return
-				}
-			}
-		}
-	}
 }
 
 func checkStateMetric(t *testing.T, root *apiextensionsv1.JSONSchemaProps, name, kind string, f fields) {

@@ -77,7 +77,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, md); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !md.DeletionTimestamp.IsZero() {
+	_, isMarked := md.Annotations[clusterv1alpha1.ClusterAPIPausedAnnotation]
+	if !annotations.IsAutoscaled(md) && !isMarked || !md.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	if other, err := r.foreigners.WhyDeployment(ctx, md); err != nil || other != "" {
