@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,15 +177,14 @@ func (r *reconciler) createSet(ctx context.Context, o *observation, p *plan) (st
 
 // giveSize gives a set that was just made its size. If somebody has written to the set already, the
 // next plan does. That would be another plan: it sees a rollout under way, and a size that was
-// changed together with the template has old sets grow. So a first status does not count.
+// changed together with the template has old sets grow. So a status does not count.
 func (r *reconciler) giveSize(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet, replicas int32) error {
 	if replicas == 0 {
 		return nil
 	}
-	err := r.giveSizeOnce(ctx, o, set, replicas)
-	if apierrors.IsConflict(err) && r.hasOnlyStatus(ctx, set) {
-		err = r.giveSizeOnce(ctx, o, set, replicas)
-	}
+	err := retry.OnError(retry.DefaultRetry,
+		func(err error) bool { return apierrors.IsConflict(err) && r.hasOnlyStatus(ctx, set) },
+		func() error { return r.giveSizeOnce(ctx, o, set, replicas) })
 	if err != nil {
 		return fmt.Errorf("give MachineSet %s its size: %w", set.Name, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -151,24 +152,23 @@ func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The first status of a set comes between the set and its size. The set is given its size all the
-// same, and no set of before grows, though the deployment's size was changed together with its
-// template.
+// Two statuses of a set come between the set and its size. The set is given its size all the same,
+// and no set of before grows, though the deployment's size was changed together with its template.
 func TestROL1_AStatusDoesNotKeepASetFromItsSize(t *testing.T) {
 	c := controllertest.New(t)
 	c.Act(t)
+	written := map[types.UID]int32{}
 	manageWith(t, c, interceptor.Funcs{
-		Create: func(ctx context.Context, cl client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := cl.Create(ctx, o, opts...); err != nil {
-				return err
+		Patch: func(ctx context.Context, cl client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if set, isSet := o.(*clusterv1alpha1.MachineSet); isSet && set.Generation == 1 && written[set.UID] < 2 {
+				written[set.UID]++
+				changed := set.DeepCopy()
+				changed.Status.FullyLabeledReplicas = 7 * written[set.UID]
+				if err := cl.Status().Patch(ctx, changed, client.MergeFrom(set)); err != nil {
+					return err
+				}
 			}
-			set, isSet := o.(*clusterv1alpha1.MachineSet)
-			if !isSet {
-				return nil
-			}
-			told := set.DeepCopy()
-			told.Status.FullyLabeledReplicas = 7
-			return cl.Status().Patch(ctx, told, client.MergeFrom(set))
+			return cl.Patch(ctx, o, patch, opts...)
 		},
 	})
 	md := newDeployment(t, c, 1)
