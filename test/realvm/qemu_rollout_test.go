@@ -25,13 +25,14 @@ spec:
   selector: {matchLabels: {app: web}}
 `
 
-// Two VMs are rolled from a kubelet that they have downloaded to the one that their image brings,
-// under an application whose budget is kept all the time.
-func TestQEMUVersionsRollUnderABudget(t *testing.T) {
+// A deployment grows from nothing to two VMs, as a cluster-autoscaler has it. They are rolled from a
+// kubelet that they have downloaded to the one that their image brings, under an application whose
+// budget is kept all the time. Then the process of one is killed: it is replaced by another.
+func TestQEMUVMsRollUnderABudgetAndAreReplaced(t *testing.T) {
 	shared.showTrouble(t)
 	offer := serveArtifacts(t)
 	shared.mustKubectl(t, offer.cluster("mirrored", ""), "apply", "-f", "-")
-	shared.mustKubectl(t, machineDeployment("rolled", oldKubelet, 2, "mirrored"), "apply", "-f", "-")
+	shared.scaleFromZero(t, machineDeployment("rolled", oldKubelet, 0, "mirrored"), "rolled", 2)
 	shared.mustKubectl(t, application("web", "rolled", 2)+"---"+budget, "apply", "-f", "-")
 	shared.awaitVersion(t, "rolled", oldKubelet, 2)
 	shared.mustKubectl(t, "", "wait", "--for=condition=Available", "--timeout=5m", "deployment/web")
@@ -46,8 +47,36 @@ func TestQEMUVersionsRollUnderABudget(t *testing.T) {
 	if least := <-lowest; least < 1 {
 		t.Errorf("at least %d pods of the application were healthy, its budget wants 1", least)
 	}
-	shared.mustKubectl(t, "", "delete", "deployment/web", "poddisruptionbudget/web", "machinedeployment/rolled", "--wait=false")
+	shared.mustKubectl(t, "", "delete", "deployment/web", "poddisruptionbudget/web")
+
+	killed := shared.killOne(t, "rolled")
+	eventually(t, "the killed one to be replaced", func(ctx context.Context) error {
+		err := shared.client.Get(ctx, client.ObjectKeyFromObject(killed), &clusterv1alpha1.Machine{})
+		if err == nil {
+			return fmt.Errorf("%s is still there", killed.Name)
+		}
+		return client.IgnoreNotFound(err)
+	})
+	shared.awaitVersion(t, "rolled", newKubelet, 2)
+	shared.mustKubectl(t, "", "delete", "machinedeployment/rolled", "--wait=false")
 	shared.awaitGone(t)
+}
+
+// killOne kills the process of one of a MachineDeployment's VMs, and returns its Machine.
+func (f *fixture) killOne(t *testing.T, pool string) *clusterv1alpha1.Machine {
+	t.Helper()
+	machines := &clusterv1alpha1.MachineList{}
+	if err := f.client.List(t.Context(), machines, client.MatchingLabels{"pool": pool}); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := f.processOf(*machines.Items[0].Spec.MachineUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	return &machines.Items[0]
 }
 
 // awaitVersion returns once a MachineDeployment has so many Nodes, all of that kubelet and Ready,
@@ -103,10 +132,10 @@ func (f *fixture) watchBudget(ctx context.Context, t *testing.T) <-chan int32 {
 }
 
 // scaleFromZero does as a cluster-autoscaler: it reads what a machine would offer of a deployment
-// that has none, and gives it one.
-func (f *fixture) scaleFromZero(t *testing.T, name string) {
+// that has none, and gives it some.
+func (f *fixture) scaleFromZero(t *testing.T, manifest, name string, replicas int) {
 	t.Helper()
-	f.mustKubectl(t, machineDeployment(name, newKubelet, 0, ""), "apply", "-f", "-")
+	f.mustKubectl(t, manifest, "apply", "-f", "-")
 	f.mustKubectl(t, "", "annotate", "machinedeployment", name,
 		clusterv1alpha1.NodeGroupMinSizeAnnotation+"=0", clusterv1alpha1.NodeGroupMaxSizeAnnotation+"=3")
 	eventually(t, "the capacity of a VM to be told", func(ctx context.Context) error {
@@ -120,31 +149,5 @@ func (f *fixture) scaleFromZero(t *testing.T, name string) {
 		}
 		return nil
 	})
-	f.mustKubectl(t, "", "scale", "machinedeployment", name, "--replicas=1")
-}
-
-// A VM whose process is killed is replaced by another.
-func TestQEMUKilledVMIsReplaced(t *testing.T) {
-	shared.showTrouble(t)
-	shared.scaleFromZero(t, "killed")
-	first := shared.awaitRunning(t, "killed")
-	pid, err := shared.processOf(*first.Spec.MachineUID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "another Machine to be Running", func(ctx context.Context) error {
-		now, err := shared.onlyMachine(ctx, "killed")
-		if err != nil {
-			return err
-		}
-		if now.Name == first.Name || now.Status.Phase != clusterv1alpha1.MachinePhaseRunning {
-			return fmt.Errorf("%s", describe(now))
-		}
-		return nil
-	})
-	shared.mustKubectl(t, "", "delete", "machinedeployment/killed", "--wait=false")
-	shared.awaitGone(t)
+	f.mustKubectl(t, "", "scale", "machinedeployment", name, fmt.Sprintf("--replicas=%d", replicas))
 }
