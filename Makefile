@@ -174,7 +174,12 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobu
 	@for m in $(ALONE); do (cd $$m && GOWORK=off CGO_ENABLED=0 $(TOOLS)/golangci-lint run ./...); done
 	@$(TOOLS)/buf lint
 	@$(TOOLS)/buf format --diff --exit-code
+	@$(TOOLS)/buf breaking proto --against proto/contract.txtpb
 	@go test -count=1 ./test/fences
+
+.PHONY: contract-image
+contract-image: $(TOOLS)/buf ## Take the contract of today as the one that `make lint` compares with. First tell the change in docs/contract.md.
+	@$(TOOLS)/buf build proto --exclude-source-info -o proto/contract.txtpb
 
 .PHONY: verify
 verify: generators ## Check that generated files are current.

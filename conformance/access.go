@@ -29,23 +29,23 @@ import (
 func accessChecks() []Check {
 	return []Check{
 		{
-			ID: "access/socket-mode", Level: Must, run: socketMode,
+			ID: "access/socket-mode", Level: Must, Musts: []int{37}, run: socketMode,
 			Rule: "A unix socket is open to its owner and group alone: mode 0660 or less.",
 		},
 		{
-			ID: "access/plaintext", Level: Must, run: plaintext,
+			ID: "access/plaintext", Level: Must, Musts: []int{38}, run: plaintext,
 			Rule: "A driver on TCP refuses plaintext.",
 		},
 		{
-			ID: "access/no-certificate", Level: Must, run: noCertificate,
+			ID: "access/no-certificate", Level: Must, Musts: []int{39}, run: noCertificate,
 			Rule: "A driver on TCP refuses clients that show no certificate.",
 		},
 		{
-			ID: "access/foreign-certificate", Level: Must, run: foreignCertificate,
+			ID: "access/foreign-certificate", Level: Must, Musts: []int{39}, run: foreignCertificate,
 			Rule: "A driver on TCP refuses certificates of a CA that it does not trust.",
 		},
 		{
-			ID: "access/expired-certificate", Level: Must, run: expiredCertificate,
+			ID: "access/expired-certificate", Level: Must, Musts: []int{39}, run: expiredCertificate,
 			Rule: "A driver on TCP refuses certificates that have expired.",
 		},
 	}
@@ -54,7 +54,7 @@ func accessChecks() []Check {
 func socketMode(_ context.Context, t *trial) {
 	path, unix := strings.CutPrefix(t.config.Endpoint, "unix://")
 	if !unix {
-		t.notRun("the driver is not on a unix socket")
+		t.notApplicable("the driver is not on a unix socket")
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -77,7 +77,7 @@ type remote struct {
 func (t *trial) remote() remote {
 	rest, tcp := strings.CutPrefix(t.config.Endpoint, "dns:///")
 	if !tcp {
-		t.notRun("the driver is not on TCP: name it as dns:///host:port?tls=/folder")
+		t.notApplicable("the driver is not on TCP")
 	}
 	// The config was checked.
 	address, query, _ := strings.Cut(rest, "?")
@@ -110,7 +110,7 @@ func (r remote) mustNotServe(ctx context.Context, t *trial, client string, creds
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, contract.DefaultIdentityDeadline)
 	defer cancel()
-	_, err = handshakev1.NewHandshakeServiceClient(conn).GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{})
+	_, err = handshakev1.NewHandshakeServiceClient(conn).GetPluginInfo(ctx, pluginInfoRequest())
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Unauthenticated, codes.PermissionDenied:
 		return

@@ -7,8 +7,8 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
-// Level is how much a rule binds. A driver conforms when it passes each check of level Must that
-// can be run.
+// Level is how much a rule binds. A driver conforms to a profile when it passes each of its checks
+// of level Must.
 type Level string
 
 // The levels, as in RFC 2119.
@@ -27,6 +27,31 @@ const (
 	Fault Tier = "fault"
 )
 
+// Profile names checks that have to be tried together for a driver to conform.
+type Profile string
+
+// The profiles. Each holds the one before it.
+const (
+	// ProfileBasic holds what can be seen from outside: every check of tier Core that needs no look
+	// into the cloud.
+	ProfileBasic Profile = "basic"
+	// ProfileHooks also looks into the cloud: every check of tier Core.
+	ProfileHooks Profile = "hooks"
+	// ProfileFault has things fail: every check.
+	ProfileFault Profile = "fault"
+)
+
+// has says whether a profile holds a check. Without a profile every check is tried.
+func (p Profile) has(c Check) bool {
+	switch p {
+	case ProfileBasic:
+		return c.Tier == Core && !c.Hooks && !c.Launch
+	case ProfileHooks:
+		return c.Tier == Core
+	}
+	return true
+}
+
 // Check is one rule of the contract, and how a driver is asked whether it keeps to it.
 type Check struct {
 	// ID is "group/name", and never changes its meaning.
@@ -40,6 +65,8 @@ type Check struct {
 	// Launch says that the check has to end the driver's process, so that the harness must have
 	// started it.
 	Launch bool
+	// Musts are the numbers of the rules in the contract's comments that it tries: 42 for [M42].
+	Musts []int
 	// Rule is what the contract says, for people.
 	Rule string
 
@@ -48,8 +75,8 @@ type Check struct {
 
 // Checks returns all checks, in the order in which they are run.
 func Checks() []Check {
-	checks := slices.Concat(identityChecks(), createChecks(), userDataChecks(), failureChecks(), statusChecks(), consoleChecks(), listChecks(), deleteChecks(), updateChecks(), specChecks(),
-		accessChecks(), execChecks())
+	checks := slices.Concat(identityChecks(), createChecks(), userDataChecks(), failureChecks(), statusChecks(), consoleChecks(), listChecks(), deleteChecks(),
+		adoptChecks(), specChecks(), accessChecks(), execChecks())
 	for i := range checks {
 		checks[i].Tier = Core
 	}

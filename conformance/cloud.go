@@ -121,6 +121,19 @@ func (c *cloud) vmsNamed(ctx context.Context, m *machine) []*backendv1alpha1.VM 
 	})
 }
 
+// all returns every resource that the cloud has, whoever owns it, by kind and id.
+func (c *cloud) all(ctx context.Context) map[string]*backendv1alpha1.Resource {
+	answer, err := c.backend.ListResources(ctx, &backendv1alpha1.ListResourcesRequest{})
+	if err != nil {
+		c.t.fatalf("the cloud's hooks: list the resources: %v", err)
+	}
+	found := map[string]*backendv1alpha1.Resource{}
+	for _, one := range answer.GetResources() {
+		found[one.GetKind()+"/"+one.GetId()] = one
+	}
+	return found
+}
+
 // countResources counts what resources the cloud has of a machine.
 func (c *cloud) countResources(ctx context.Context, m *machine) int {
 	answer, err := c.backend.ListResources(ctx, &backendv1alpha1.ListResourcesRequest{ClusterUid: m.cluster, MachineUid: m.ref.GetUid()})

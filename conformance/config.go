@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,11 +43,17 @@ type Config struct {
 	// Crowd is how many machines are made at once, within the quota of the cloud; 0: 100 with
 	// Backend, without it none, and that is not tried.
 	Crowd int `json:"crowd,omitempty"`
+	// CloudPage is how many VMs the cloud tells of at once, within its quota; 0: that is not tried.
+	CloudPage int `json:"cloudPage,omitempty"`
+	// Profile is what the driver is to conform to; empty for none: then nothing shows that it does.
+	Profile Profile `json:"profile,omitempty"`
+	// Seed is what random data comes from, so that a run can be repeated; 0: another each time.
+	Seed uint64 `json:"seed,omitempty"`
 	// Tier chooses checks of one tier; empty: both.
 	Tier Tier `json:"tier,omitempty"`
 	// Focus are checks and groups to be run, such as "create" or "create/again"; empty: all.
 	Focus []string `json:"focus,omitempty"`
-	// Waive are checks that may fail, and why.
+	// Waive are checks that may fail, or lack what they need, and why.
 	Waive map[string]string `json:"waive,omitempty"`
 	// State is the folder in which journals of runs are kept. Default: driver-conformance in the
 	// user's cache.
@@ -110,8 +118,8 @@ func (c Config) complete() (Config, error) {
 	if c.Backend != "" && !strings.HasPrefix(c.Backend, "unix:///") {
 		errs = append(errs, fmt.Errorf("backend: is %q; give the socket as unix:///path", c.Backend))
 	}
-	if c.Tier != "" && c.Tier != Core && c.Tier != Fault {
-		errs = append(errs, fmt.Errorf("tier: is %q; choose %s or %s", c.Tier, Core, Fault))
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64()
 	}
 	errs = append(errs, c.specs()...)
 	errs = append(errs, c.numbers()...)
@@ -119,6 +127,7 @@ func (c Config) complete() (Config, error) {
 		c.Crowd = defaultCrowd
 	}
 	errs = append(errs, c.folders()...)
+	errs = append(errs, c.extent()...)
 	errs = append(errs, c.selection()...)
 	for _, limit := range []*Duration{&c.Timeouts.Running, &c.Timeouts.Gone} {
 		if limit.Duration <= 0 {
@@ -153,6 +162,9 @@ func (c Config) numbers() []error {
 	if c.Cycles < 0 {
 		errs = append(errs, fmt.Errorf("cycles: is %d; say how many machines to make and delete, or leave it out", c.Cycles))
 	}
+	if c.CloudPage < 0 {
+		errs = append(errs, fmt.Errorf("cloudPage: is %d; say how many VMs the cloud tells of at once, or leave it out", c.CloudPage))
+	}
 	if c.Crowd < 0 || c.Crowd == 1 {
 		errs = append(errs, fmt.Errorf("crowd: is %d; say how many machines to make at once, two at least, or leave it out", c.Crowd))
 	}
@@ -166,6 +178,21 @@ func (c Config) folders() []error {
 		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 			errs = append(errs, fmt.Errorf("driverFiles: %q is no folder", folder))
 		}
+	}
+	return errs
+}
+
+// extent says what is wrong with how much is to be tried.
+func (c Config) extent() []error {
+	var errs []error
+	if !slices.Contains([]Tier{"", Core, Fault}, c.Tier) {
+		errs = append(errs, fmt.Errorf("tier: is %q; choose %s or %s", c.Tier, Core, Fault))
+	}
+	if !slices.Contains([]Profile{"", ProfileBasic, ProfileHooks, ProfileFault}, c.Profile) {
+		errs = append(errs, fmt.Errorf("profile: is %q; choose %s, %s or %s", c.Profile, ProfileBasic, ProfileHooks, ProfileFault))
+	}
+	if c.Profile != "" && (c.Tier != "" || len(c.Focus) > 0) {
+		errs = append(errs, errors.New("profile: is tried whole; leave out tier and focus, or the profile"))
 	}
 	return errs
 }

@@ -18,15 +18,15 @@ func consoleChecks() []Check {
 	const feature = driverv1alpha1.Feature_FEATURE_CONSOLE
 	return []Check{
 		{
-			ID: "console/by-uid", Level: Must, Feature: feature, run: consoleByUID,
+			ID: "console/by-uid", Level: Must, Musts: []int{63, 64}, Feature: feature, run: consoleByUID,
 			Rule: "GetConsoleOutput answers of a VM that runs, whatever it has printed, also with an empty provider_id, and changes nothing.",
 		},
 		{
-			ID: "console/missing", Level: Must, Feature: feature, run: consoleMissing,
+			ID: "console/missing", Level: Must, Musts: []int{66}, Feature: feature, run: consoleMissing,
 			Rule: "The console of a uid that the cloud does not know, or not any more, is MACHINE_NOT_FOUND.",
 		},
 		{
-			ID: "console/newest", Level: Must, Feature: feature, Hooks: true, run: consoleNewest,
+			ID: "console/newest", Level: Must, Musts: []int{65, 105}, Feature: feature, Hooks: true, run: consoleNewest,
 			Rule: "GetConsoleOutput is what the VM of that uid has printed and no other: the newest of it, at most 64 KiB.",
 		},
 	}

@@ -3,10 +3,10 @@ package conformance
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"sync"
 
+	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -18,51 +18,55 @@ const (
 func createChecks() []Check {
 	return []Check{
 		{
-			ID: "create/happy", Level: Must, run: createHappy,
+			ID: "create/happy", Level: Must, Musts: []int{71, 77, 78, 80, 82, 83, 87, 95}, run: createHappy,
 			Rule: "CreateMachine ensures that a VM exists for the uid; called again it says how far that is, until RUNNING.",
 		},
 		{
 			ID: "create/addresses", Level: Should, run: createAddresses,
-			Rule: "A machine that runs has the addresses that the cloud knows, with types as in corev1.NodeAddressType.",
+			Rule: "A machine that runs has the addresses that the cloud knows, each with its type.",
 		},
 		{
-			ID: "create/provider-id", Level: Must, Hooks: true, run: createProviderID,
+			ID: "create/provider-id", Level: Must, Musts: []int{17, 79}, Hooks: true, run: createProviderID,
 			Rule: "provider_id is what Node.spec.providerID will be, byte for byte.",
 		},
 		{
-			ID: "create/again", Level: Must, run: createAgain,
+			ID: "create/again", Level: Must, Musts: []int{42}, run: createAgain,
 			Rule: "Called with a uid that has a VM, CreateMachine returns that VM.",
 		},
 		{
-			ID: "create/concurrent", Level: Must, run: createConcurrent,
+			ID: "create/concurrent", Level: Must, Musts: []int{29, 43}, run: createConcurrent,
 			Rule: "A driver is safe under duplicate calls: it serialises per uid or answers OPERATION_PENDING. A uid gets at most one VM in its life.",
 		},
 		{
-			ID: "create/after-delete", Level: Must, run: createAfterDelete,
-			Rule: "A uid gets at most one VM in its life: whatever a late duplicate of a create is answered, nothing is left of it after the next delete.",
+			ID: "create/after-delete", Level: Must, Musts: []int{48}, run: createAfterDelete,
+			Rule: "What a duplicate of a create makes that comes after the delete is gone after the next one; where it can, limits.create_settle is not 0.",
 		},
 		{
-			ID: "create/same-name", Level: Must, run: createSameName,
+			ID: "create/same-name", Level: Must, Musts: []int{46}, run: createSameName,
 			Rule: "CreateMachine does not adopt a VM that does not carry the uid (NAME_TAKEN).",
 		},
 		{
-			ID: "create/uid-of-another", Level: Must, run: createUIDOfAnother,
+			ID: "create/uid-of-another", Level: Must, Musts: []int{73}, run: createUIDOfAnother,
 			Rule: "A uid that comes back under another namespace or name is answered NAME_TAKEN.",
 		},
 		{
-			ID: "create/conflict", Level: Must, run: createConflict,
+			ID: "create/conflict", Level: Must, Musts: []int{44}, run: createConflict,
 			Rule: "Where the VM of the uid differs in an immutable field of the spec, the answer is SPEC_CONFLICT.",
 		},
 		{
-			ID: "create/secret-rotated", Level: Must, run: createSecretRotated,
+			ID: "create/secret-rotated", Level: Must, Musts: []int{45, 75}, run: createSecretRotated,
 			Rule: "Secrets rotate; a driver uses those of each call, and compares none.",
 		},
 		{
-			ID: "create/tags", Level: Must, Hooks: true, run: createTags,
+			ID: "create/tags", Level: Must, Musts: []int{94}, Hooks: true, run: createTags,
 			Rule: "The cluster uid, the machine uid and the tags are on the VM from its birth.",
 		},
 		{
-			ID: "create/long-name", Level: Must, run: createLongName,
+			ID: "create/marked", Level: Must, Musts: []int{27}, Hooks: true, run: createMarked,
+			Rule: "The cluster uid and the machine uid are on everything that a driver makes for a machine.",
+		},
+		{
+			ID: "create/long-name", Level: Must, Musts: []int{77}, run: createLongName,
 			Rule: "A driver copes with names of 253 characters, the longest that Kubernetes has.",
 		},
 	}
@@ -76,17 +80,14 @@ func createHappy(ctx context.Context, t *trial) {
 	}
 }
 
-// addressTypes are those of corev1.NodeAddressType.
-var addressTypes = []string{"InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS"}
-
 func createAddresses(ctx context.Context, t *trial) {
 	now := t.machine().running(ctx)
 	if len(now.GetAddresses()) == 0 {
 		t.errorf("the machine runs without an address")
 	}
 	for _, a := range now.GetAddresses() {
-		if !slices.Contains(addressTypes, a.GetType()) || a.GetAddress() == "" {
-			t.errorf("the address %q is of the type %q: there are %s", a.GetAddress(), a.GetType(), strings.Join(addressTypes, ", "))
+		if a.GetType() == driverv1alpha1.AddressType_ADDRESS_TYPE_UNSPECIFIED || a.GetAddress() == "" {
+			t.errorf("the address %q is of the type %s", a.GetAddress(), a.GetType())
 		}
 	}
 }
@@ -173,9 +174,15 @@ func createAfterDelete(ctx context.Context, t *trial) {
 	m.gone(ctx)
 	m.forget()
 	now, err := m.create(ctx)
-	if err == nil && now.GetProviderId() != "" && now.GetProviderId() != first {
-		t.errorf("the uid had the VM %s, and was given %s after it was deleted: have the cloud remember the uid, by a client token, an id that "+
-			"follows from it, or a tombstone that is kept for limits.create_settle", first, now.GetProviderId())
+	another := err == nil && now.GetProviderId() != "" && now.GetProviderId() != first
+	if another && contract.CreateSettle(t.capabilities.GetLimits()) == 0 {
+		t.errorf("the uid had the VM %s, and was given %s after it was deleted, and limits.create_settle is 0: have the cloud remember the uid, by a "+
+			"client token, an id that follows from it, or a tombstone, or declare how long a duplicate can be on its way", first, now.GetProviderId())
+	}
+	m.forget()
+	m.gone(ctx)
+	if t.backend != nil && t.cloud.countResources(ctx, m) > 0 {
+		t.errorf("%d resources of the duplicate are left", t.cloud.countResources(ctx, m))
 	}
 }
 
@@ -239,7 +246,10 @@ func createSecretRotated(ctx context.Context, t *trial) {
 
 func createTags(ctx context.Context, t *trial) {
 	m := t.machine()
-	m.tags = map[string]string{"conformance": "yes", "unicode": "Mühle 🪚"}
+	m.tags = contract.FitTags(map[string]string{"conformance": "yes", "unicode": "Mühle 🪚"}, t.capabilities.GetLimits().GetTags())
+	if len(m.tags) == 0 {
+		t.notApplicable("the driver announces that the cloud takes no tags")
+	}
 	if _, err := m.create(ctx); err != nil {
 		t.fatalf("create: %v", err)
 	}
@@ -254,6 +264,25 @@ func createTags(ctx context.Context, t *trial) {
 	}
 }
 
+// createMarked looks for what is new in the whole cloud.
+func createMarked(ctx context.Context, t *trial) {
+	before := t.cloud.all(ctx)
+	m := t.machine()
+	m.running(ctx)
+	for id, one := range t.cloud.all(ctx) {
+		if _, old := before[id]; !old && (one.GetMachineUid() != m.ref.GetUid() || one.GetClusterUid() != m.cluster) {
+			t.errorf("the %s %s that came with the machine carries the uids %q and %q, not the cluster's and the machine's",
+				one.GetKind(), one.GetId(), one.GetClusterUid(), one.GetMachineUid())
+		}
+	}
+	m.gone(ctx)
+	for id, one := range t.cloud.all(ctx) {
+		if _, old := before[id]; !old {
+			t.errorf("the %s %s is left after the machine", one.GetKind(), one.GetId())
+		}
+	}
+}
+
 func createLongName(ctx context.Context, t *trial) {
 	m := t.machine()
 	m.ref.Name += strings.Repeat("-x", (253-len(m.ref.GetName()))/2)
@@ -262,6 +291,14 @@ func createLongName(ctx context.Context, t *trial) {
 	if now, err := m.get(ctx); err != nil || now.GetRef().GetName() != m.ref.GetName() {
 		t.errorf("a machine with a name of %d characters is answered as %v (%v)", len(m.ref.GetName()), now.GetRef(), err)
 	}
+}
+
+// otherSpec is the config's; without one the check ends.
+func (t *trial) otherSpec() []byte {
+	if len(t.config.ConflictingSpec) == 0 {
+		t.notRun("name a spec that differs as conflictingSpec")
+	}
+	return t.config.ConflictingSpec
 }
 
 // with returns spec with a field more, or another value of one.

@@ -7,35 +7,35 @@ import (
 func deleteChecks() []Check {
 	return []Check{
 		{
-			ID: "delete/happy", Level: Must, run: deleteHappy,
+			ID: "delete/happy", Level: Must, Musts: []int{55, 97}, run: deleteHappy,
 			Rule: "DeleteMachine removes every resource of the uid, and is called again until the answer holds no machine.",
 		},
 		{
-			ID: "delete/again", Level: Must, run: deleteAgain,
+			ID: "delete/again", Level: Must, Musts: []int{57}, run: deleteAgain,
 			Rule: "Deleting nothing is OK: DeleteMachine does not answer NOT_FOUND.",
 		},
 		{
-			ID: "delete/never-created", Level: Must, run: deleteNeverCreated,
+			ID: "delete/never-created", Level: Must, Musts: []int{57}, run: deleteNeverCreated,
 			Rule: "Deleting a machine that never was is OK.",
 		},
 		{
-			ID: "delete/by-uid", Level: Must, run: deleteByUID,
+			ID: "delete/by-uid", Level: Must, Musts: []int{56}, run: deleteByUID,
 			Rule: "DeleteMachine works with an empty provider_id.",
 		},
 		{
-			ID: "delete/while-creating", Level: Must, run: deleteWhileCreating,
+			ID: "delete/while-creating", Level: Must, Musts: []int{55}, run: deleteWhileCreating,
 			Rule: "A machine can be deleted before its VM runs.",
 		},
 		{
-			ID: "delete/foreign", Level: Must, run: deleteForeign,
+			ID: "delete/foreign", Level: Must, Musts: []int{54}, run: deleteForeign,
 			Rule: "DeleteMachine removes nothing of another cluster, whatever its uid, name or provider_id.",
 		},
 		{
-			ID: "delete/others", Level: Must, run: deleteOthers,
+			ID: "delete/others", Level: Must, Musts: []int{54}, run: deleteOthers,
 			Rule: "DeleteMachine removes nothing of another machine, even when the request holds that one's provider_id.",
 		},
 		{
-			ID: "delete/half-made", Level: Must, Hooks: true, run: deleteHalfMade,
+			ID: "delete/half-made", Level: Must, Musts: []int{47}, Hooks: true, run: deleteHalfMade,
 			Rule: "DeleteMachine removes what a create that died half-way has left.",
 		},
 	}

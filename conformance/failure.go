@@ -18,39 +18,39 @@ import (
 func failureChecks() []Check {
 	checks := []Check{
 		{
-			ID: "failure/missing-fields", Level: Must, run: missingFields,
+			ID: "failure/missing-fields", Level: Must, Musts: []int{40, 122, 123, 124}, run: missingFields,
 			Rule: "A request without a field that is required is SPEC_INVALID.",
 		},
 		{
-			ID: "failure/bad-json", Level: Must, run: badJSON,
+			ID: "failure/bad-json", Level: Must, Musts: []int{40}, run: badJSON,
 			Rule: "A provider_spec that is no JSON object is SPEC_INVALID.",
 		},
 		{
-			ID: "failure/unknown-spec-field", Level: Must, run: unknownSpecField,
+			ID: "failure/unknown-spec-field", Level: Must, Musts: []int{74}, run: unknownSpecField,
 			Rule: "Unknown fields of the spec are refused (SPEC_INVALID) by name.",
 		},
 		{
-			ID: "failure/spec-too-large", Level: Must, run: specTooLarge,
+			ID: "failure/spec-too-large", Level: Must, Musts: []int{41}, run: specTooLarge,
 			Rule: "A provider_spec of more than 512 KiB is REQUEST_TOO_LARGE.",
 		},
 		{
-			ID: "failure/bad-credentials", Level: Must, run: badCredentials,
+			ID: "failure/bad-credentials", Level: Must, Musts: []int{52}, run: badCredentials,
 			Rule: "Credentials that the cloud refuses are CREDENTIALS_INVALID, and make nothing look gone.",
 		},
 		{
-			ID: "failure/stable-message", Level: Must, run: stableMessage,
+			ID: "failure/stable-message", Level: Must, Musts: []int{67, 125}, run: stableMessage,
 			Rule: "Messages are stable: no request ids, no times.",
 		},
 		{
-			ID: "failure/no-secrets", Level: Must, run: noSecrets,
+			ID: "failure/no-secrets", Level: Must, Musts: []int{35, 126}, run: noSecrets,
 			Rule: "No error holds a secret or user data.",
 		},
 		{
-			ID: "failure/no-secrets-in-output", Level: Must, run: noSecretsInOutput,
+			ID: "failure/no-secrets-in-output", Level: Must, Musts: []int{35}, run: noSecretsInOutput,
 			Rule: "No log line, of any level, holds a secret or user data.",
 		},
 		{
-			ID: "failure/no-secrets-on-disk", Level: Must, run: noSecretsOnDisk,
+			ID: "failure/no-secrets-on-disk", Level: Must, Musts: []int{36}, run: noSecretsOnDisk,
 			Rule: "No file holds a secret or user data.",
 		},
 		{
@@ -79,7 +79,7 @@ func reasonChecks() []Check {
 		{"unavailable", backendv1alpha1.NamedError_NAMED_ERROR_UNAVAILABLE, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN},
 	} {
 		checks = append(checks, Check{
-			ID: "failure/" + c.name, Level: Must, Hooks: true,
+			ID: "failure/" + c.name, Level: Must, Musts: []int{122, 123}, Hooks: true,
 			Rule: "Each error of the cloud has its reason, in the cloud's own words: here " + contract.ReasonName(c.want) + ".",
 			run:  func(ctx context.Context, t *trial) { cloudFails(ctx, t, c.error, c.want) },
 		})
@@ -203,7 +203,7 @@ const canary = "canary-e3b0c44298fc1c149afbf4c8996fb924"
 
 func noSecrets(ctx context.Context, t *trial) {
 	m := t.machine()
-	m.userData = append(noise(t.maxUserData()), canary...)
+	m.userData = append(t.noise(t.maxUserData()), canary...)
 	m.secrets = map[string][]byte{"millwrightConformance": []byte(canary)}
 	_, err := m.create(ctx)
 	if err == nil {

@@ -15,32 +15,36 @@ import (
 func faultChecks() []Check {
 	return slices.Concat([]Check{
 		{
-			ID: "fault/killed-create", Level: Must, Tier: Fault, Hooks: true, Launch: true, run: killedCreate,
+			ID: "fault/killed-create", Level: Must, Musts: []int{28, 43}, Tier: Fault, Hooks: true, Launch: true, run: killedCreate,
 			Rule: "A driver that is killed before or after any of the cloud's calls of a create makes no second VM when it is asked again.",
 		},
 		{
-			ID: "fault/killed-delete", Level: Must, Tier: Fault, Hooks: true, Launch: true, run: killedDelete,
+			ID: "fault/no-retry", Level: Must, Musts: []int{32}, Tier: Fault, Hooks: true, run: noRetry,
+			Rule: "A driver does not retry a call that changes the cloud, nor has its cloud's SDK do it: not after 429, and not after 5xx.",
+		},
+		{
+			ID: "fault/killed-delete", Level: Must, Musts: []int{28, 55}, Tier: Fault, Hooks: true, Launch: true, run: killedDelete,
 			Rule: "A driver that is killed before or after any of the cloud's calls of a delete leaves nothing when it is asked again.",
 		},
 		{
-			ID: "fault/lost-answer", Level: Must, Tier: Fault, Hooks: true, run: lostAnswer,
+			ID: "fault/lost-answer", Level: Must, Musts: []int{43}, Tier: Fault, Hooks: true, run: lostAnswer,
 			Rule: "Where the cloud's answer to any call of a create or delete is lost, the next create makes no second VM, and the next delete leaves nothing.",
 		},
 		{
-			ID: "fault/failed-half-way", Level: Must, Tier: Fault, Hooks: true, run: failedHalfWay,
+			ID: "fault/failed-half-way", Level: Must, Musts: []int{47, 128}, Tier: Fault, Hooks: true, run: failedHalfWay,
 			Rule: "DeleteMachine removes what a create has left that failed at any of the cloud's calls.",
 		},
 		{
-			ID: "fault/account-changed", Level: Must, Tier: Fault, Hooks: true, run: faultAccountChanged,
+			ID: "fault/account-changed", Level: Must, Musts: []int{127}, Tier: Fault, Hooks: true, run: faultAccountChanged,
 			Rule: "Where the cloud's answer to any call of a create was lost, the machine is ACCOUNT_CHANGED with credentials of another account: " +
 				"the create's error says, in PartialState, what the driver needs to tell.",
 		},
 		{
-			ID: "fault/cancelled", Level: Must, Tier: Fault, Hooks: true, run: cancelled,
+			ID: "fault/cancelled", Level: Must, Musts: []int{31}, Tier: Fault, Hooks: true, run: cancelled,
 			Rule: "After cancellation a driver starts no new mutation of the cloud.",
 		},
 		{
-			ID: "fault/deadline", Level: Must, Tier: Fault, Hooks: true, run: deadline,
+			ID: "fault/deadline", Level: Must, Musts: []int{31}, Tier: Fault, Hooks: true, run: deadline,
 			Rule: "A driver lets go of the cloud when the deadline of its caller is over.",
 		},
 		{
@@ -48,7 +52,7 @@ func faultChecks() []Check {
 			Rule: "A driver that gets SIGTERM lets the calls under way end, and ends.",
 		},
 		{
-			ID: "fault/stale-create", Level: Must, Tier: Fault, Hooks: true, run: staleCreate,
+			ID: "fault/stale-create", Level: Must, Musts: []int{43}, Tier: Fault, Hooks: true, run: staleCreate,
 			Rule: "Where one of the cloud's lists is behind, a create that is repeated makes no second VM.",
 		},
 		{
@@ -146,6 +150,46 @@ func (t *trial) nothingLeft(ctx context.Context, m *machine, after string) {
 	m.gone(ctx)
 	if n := t.cloud.countResources(ctx, m); n > 0 {
 		t.errorf("%s: %d resources of the machine are left", after, n)
+	}
+}
+
+func noRetry(ctx context.Context, t *trial) {
+	creates, deletes := t.cloud.operations(ctx)
+	for _, failure := range []backendv1alpha1.NamedError{
+		backendv1alpha1.NamedError_NAMED_ERROR_RATE_LIMIT, backendv1alpha1.NamedError_NAMED_ERROR_UNAVAILABLE, backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL,
+	} {
+		for _, operation := range creates {
+			m := t.machine()
+			m.intend()
+			t.cloud.failsAlways(ctx, m, operation, failure)
+			_ = m.createOnly(unjudged(ctx))
+			t.cloud.onceAtMost(ctx, m, operation, failure, 0)
+			t.cloud.removeFaults(ctx)
+		}
+		for _, operation := range deletes {
+			m := t.machine()
+			m.running(ctx)
+			before := t.cloud.countCalls(ctx, m, []string{operation})
+			t.cloud.failsAlways(ctx, m, operation, failure)
+			_, _ = m.remove(unjudged(ctx))
+			t.cloud.onceAtMost(ctx, m, operation, failure, before)
+			t.cloud.removeFaults(ctx)
+		}
+	}
+}
+
+// failsAlways has an operation for the machine fail each time.
+func (c *cloud) failsAlways(ctx context.Context, m *machine, operation string, failure backendv1alpha1.NamedError) {
+	c.inject(ctx, m, &backendv1alpha1.Fault{
+		Match:  &backendv1alpha1.FaultMatch{Operation: operation},
+		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Error: &backendv1alpha1.FaultError{Name: failure},
+	})
+}
+
+// onceAtMost notes a breach if one call of the driver has called the operation more than once.
+func (c *cloud) onceAtMost(ctx context.Context, m *machine, operation string, failure backendv1alpha1.NamedError, before int) {
+	if n := c.countCalls(ctx, m, []string{operation}) - before; n > 1 {
+		c.t.errorf("%s answered %s, and one call of the driver called it %d times: switch off the retries of the cloud's SDK", operation, failure, n)
 	}
 }
 

@@ -19,19 +19,23 @@ import (
 func identityChecks() []Check {
 	return []Check{
 		{
-			ID: "identity/name", Level: Must, run: name,
+			ID: "identity/name", Level: Must, Musts: []int{1, 4, 5, 6, 7, 8}, run: name,
 			Rule: "GetPluginInfo names the driver by [a-z]([a-z0-9-]{0,61}[a-z0-9])?, its version and the packages it serves, among them " + contract.DriverPackage + ".",
 		},
 		{
-			ID: "identity/stable", Level: Must, run: stable,
+			ID: "identity/stable", Level: Must, Musts: []int{3, 10, 15, 16, 18, 19, 23, 24}, run: stable,
 			Rule: "GetPluginInfo and GetCapabilities answer the same for the life of the process.",
 		},
 		{
-			ID: "identity/truthful", Level: Must, run: truthful,
+			ID: "identity/truthful", Level: Must, Musts: []int{11}, run: truthful,
 			Rule: "Every announced feature works, and every RPC of a feature that is not announced answers UNIMPLEMENTED.",
 		},
 		{
-			ID: "identity/probe-fast", Level: Must, run: probeFast,
+			ID: "identity/offline", Level: Must, Musts: []int{2, 12, 13}, Hooks: true, run: identityOffline,
+			Rule: "GetPluginInfo, GetCapabilities and Probe do not call the cloud.",
+		},
+		{
+			ID: "identity/probe-fast", Level: Must, Musts: []int{14, 25}, run: probeFast,
 			Rule: "Probe answers within 1 s; its reason is empty when ready, and not otherwise.",
 		},
 		{
@@ -39,20 +43,27 @@ func identityChecks() []Check {
 			Rule: "The driver serves Check of grpc.health.v1.Health, so that a kubelet can ask for its health; Watch is not needed.",
 		},
 		{
-			ID: "identity/unknown-fields", Level: Must, run: unknownFields,
+			ID: "identity/unknown-fields", Level: Must, Musts: []int{34}, run: unknownFields,
 			Rule: "A driver ignores fields that it does not know: a newer core sends them.",
 		},
 		{
-			ID: "identity/unknown-features", Level: Must, run: unknownFeatures,
+			ID: "identity/unknown-features", Level: Must, Musts: []int{68}, run: unknownFeatures,
 			Rule: "Unknown core_features are ignored.",
 		},
 	}
 }
 
 func name(ctx context.Context, t *trial) {
-	info, err := t.handshake.GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{})
+	began := time.Now()
+	info, err := t.handshake.GetPluginInfo(ctx, pluginInfoRequest())
 	if err != nil {
 		t.fatalf("GetPluginInfo: %v", err)
+	}
+	if took := time.Since(began); took > contract.DefaultIdentityDeadline {
+		t.errorf("GetPluginInfo took %s", took)
+	}
+	if err := contract.CheckRevision(info.GetContractRevision()); err != nil {
+		t.errorf("contract_revision: %v", err)
 	}
 	// The shape was judged with the call.
 	if !slices.Contains(info.GetApiPackages(), contract.DriverPackage) {
@@ -62,7 +73,7 @@ func name(ctx context.Context, t *trial) {
 
 func stable(ctx context.Context, t *trial) {
 	for range 3 {
-		info, err := t.handshake.GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{})
+		info, err := t.handshake.GetPluginInfo(ctx, pluginInfoRequest())
 		if err != nil || !proto.Equal(info, t.info) {
 			t.errorf("GetPluginInfo answered %v, and now %v (%v)", t.info, info, err)
 		}
@@ -80,6 +91,24 @@ func truthful(ctx context.Context, t *trial) {
 		if t.has(feature) == unimplemented {
 			t.errorf("%s: announced is %v, and its RPC answers %s", feature, t.has(feature), status.Code(err))
 		}
+	}
+}
+
+// pluginInfoRequest is what a core of this revision asks.
+func pluginInfoRequest() *handshakev1.GetPluginInfoRequest {
+	return &handshakev1.GetPluginInfoRequest{CoreVersion: "driver-conformance", ContractRevision: contract.Revision}
+}
+
+func identityOffline(ctx context.Context, t *trial) {
+	before := t.cloud.countAllCalls(ctx)
+	stable(ctx, t)
+	for range 3 {
+		if _, err := t.identity.Probe(ctx, &driverv1alpha1.ProbeRequest{}); err != nil {
+			t.fatalf("Probe: %v", err)
+		}
+	}
+	if n := t.cloud.countAllCalls(ctx) - before; n != 0 {
+		t.errorf("the cloud was called %d times", n)
 	}
 }
 
@@ -138,16 +167,6 @@ func (s *session) callsOf() map[driverv1alpha1.Feature]func(context.Context) err
 	return map[driverv1alpha1.Feature]func(context.Context) error{
 		driverv1alpha1.Feature_FEATURE_LIST: func(ctx context.Context) error {
 			_, err := s.machines.ListMachines(ctx, &driverv1alpha1.ListMachinesRequest{Meta: meta, Provider: provider})
-			return err
-		},
-		driverv1alpha1.Feature_FEATURE_UPDATE_IN_PLACE: func(ctx context.Context) error {
-			_, err := s.machines.UpdateMachine(ctx, &driverv1alpha1.UpdateMachineRequest{
-				Meta: meta, Machine: ref, Provider: provider, CurrentProviderSpec: s.config.ProviderSpec, DryRun: true,
-			})
-			return err
-		},
-		driverv1alpha1.Feature_FEATURE_VOLUMES: func(ctx context.Context) error {
-			_, err := s.machines.ResolveVolumes(ctx, &driverv1alpha1.ResolveVolumesRequest{Meta: meta, Provider: provider})
 			return err
 		},
 		driverv1alpha1.Feature_FEATURE_ADOPT: func(ctx context.Context) error {

@@ -14,27 +14,31 @@ const featureList = driverv1alpha1.Feature_FEATURE_LIST
 func listChecks() []Check {
 	return []Check{
 		{
-			ID: "list/complete", Level: Must, Feature: featureList, run: listComplete,
+			ID: "list/complete", Level: Must, Musts: []int{58}, Feature: featureList, run: listComplete,
 			Rule: "ListMachines holds every uid of this cluster that owns any resource, and says of each what GetMachineStatus says.",
 		},
 		{
-			ID: "list/scope", Level: Must, Feature: featureList, run: listScope,
+			ID: "list/scope", Level: Must, Musts: []int{59}, Feature: featureList, run: listScope,
 			Rule: "ListMachines holds only machines of meta.cluster_uid.",
 		},
 		{
-			ID: "list/pages", Level: Must, Feature: featureList, run: listPages,
+			ID: "list/pages", Level: Must, Musts: []int{98, 101}, Feature: featureList, run: listPages,
 			Rule: "page_size is not exceeded; over all pages a machine that existed throughout appears exactly once.",
 		},
 		{
-			ID: "list/bad-token", Level: Must, Feature: featureList, run: listBadToken,
+			ID: "list/many", Level: Must, Musts: []int{58}, Feature: featureList, run: listMany,
+			Rule: "A list is complete also where the cloud tells of its VMs page by page.",
+		},
+		{
+			ID: "list/bad-token", Level: Must, Musts: []int{100}, Feature: featureList, run: listBadToken,
 			Rule: "An unknown page_token is PAGE_TOKEN_EXPIRED.",
 		},
 		{
-			ID: "list/leftovers", Level: Must, Feature: featureList, Hooks: true, run: listLeftovers,
+			ID: "list/leftovers", Level: Must, Musts: []int{60}, Feature: featureList, Hooks: true, run: listLeftovers,
 			Rule: "What is left of a half-made create is in the list, with empty provider_id and state FAILED.",
 		},
 		{
-			ID: "list/partial-failure", Level: Must, Feature: featureList, Hooks: true, run: listPartialFailure,
+			ID: "list/partial-failure", Level: Must, Musts: []int{58}, Feature: featureList, Hooks: true, run: listPartialFailure,
 			Rule: "A list is complete or an error.",
 		},
 		{
@@ -46,6 +50,11 @@ func listChecks() []Check {
 
 // list returns all machines of a cluster that a driver lists, by uid.
 func (t *trial) list(ctx context.Context, cluster string, pageSize int32) (map[string]*driverv1alpha1.Machine, error) {
+	return t.listWhile(ctx, cluster, pageSize, func() {})
+}
+
+// listWhile is list, and calls between after each page but the last.
+func (t *trial) listWhile(ctx context.Context, cluster string, pageSize int32, between func()) (map[string]*driverv1alpha1.Machine, error) {
 	_, _, timeout := t.deadlines()
 	found := map[string]*driverv1alpha1.Machine{}
 	token := ""
@@ -69,14 +78,15 @@ func (t *trial) list(ctx context.Context, cluster string, pageSize int32) (map[s
 		if token = answer.GetNextPageToken(); token == "" {
 			return found, nil
 		}
+		between()
 	}
 	t.fatalf("the list does not end after 1,000 pages")
 	return nil, nil
 }
 
 // mustList is list; an error ends the check.
-func (t *trial) mustList(ctx context.Context, cluster string, pageSize int32) map[string]*driverv1alpha1.Machine {
-	found, err := t.list(ctx, cluster, pageSize)
+func (t *trial) mustList(ctx context.Context, cluster string) map[string]*driverv1alpha1.Machine {
+	found, err := t.list(ctx, cluster, 0)
 	if err != nil {
 		t.fatalf("list: %v", err)
 	}
@@ -86,7 +96,7 @@ func (t *trial) mustList(ctx context.Context, cluster string, pageSize int32) ma
 func listComplete(ctx context.Context, t *trial) {
 	m := t.machine()
 	want := m.running(ctx)
-	got := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()]
+	got := t.mustList(ctx, t.clusterUID)[m.ref.GetUid()]
 	if got == nil {
 		t.fatalf("the machine is not in the list")
 	}
@@ -94,7 +104,7 @@ func listComplete(ctx context.Context, t *trial) {
 		t.errorf("the list says %v, the status %v", got, want)
 	}
 	m.gone(ctx)
-	if _, there := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()]; there {
+	if _, there := t.mustList(ctx, t.clusterUID)[m.ref.GetUid()]; there {
 		t.errorf("the machine is in the list after it was deleted")
 	}
 }
@@ -103,11 +113,12 @@ func listScope(ctx context.Context, t *trial) {
 	m := t.machine()
 	m.running(ctx)
 	// The shape of each answer was judged with the call.
-	if found := t.mustList(ctx, t.clusterUID+"-other", 0); len(found) > 0 {
+	if found := t.mustList(ctx, t.clusterUID+"-other"); len(found) > 0 {
 		t.errorf("the list of a cluster that has nothing holds %d machines", len(found))
 	}
 }
 
+// listPages lists page by page while other machines come and go.
 func listPages(ctx context.Context, t *trial) {
 	const machines = 3
 	var want []string
@@ -116,12 +127,50 @@ func listPages(ctx context.Context, t *trial) {
 		m.running(ctx)
 		want = append(want, m.ref.GetUid())
 	}
-	found := t.mustList(ctx, t.clusterUID, 1)
+	other := t.machine()
+	other.running(ctx)
+	pages := 0
+	found, err := t.listWhile(ctx, t.clusterUID, 1, func() {
+		switch pages++; pages {
+		case 1:
+			other.gone(ctx)
+		case 2:
+			if _, err := t.machine().create(ctx); err != nil {
+				t.fatalf("create: %v", err)
+			}
+		}
+	})
+	if err != nil {
+		t.fatalf("list: %v", err)
+	}
 	for _, uid := range want {
 		if found[uid] == nil {
 			t.errorf("the machine %s is on none of the pages", uid)
 		}
 	}
+}
+
+// listMany lists more machines than the cloud tells of at once.
+func listMany(ctx context.Context, t *trial) {
+	if t.config.CloudPage == 0 {
+		t.notRun("it makes a machine more than the cloud tells of at once: say how many that are as cloudPage")
+	}
+	var all []*machine
+	for range t.config.CloudPage + 1 {
+		all = append(all, t.machine())
+	}
+	together(all, func(m *machine) { m.running(ctx) })
+	found := t.mustList(ctx, t.clusterUID)
+	missing := 0
+	for _, m := range all {
+		if found[m.ref.GetUid()] == nil {
+			missing++
+		}
+	}
+	if missing > 0 {
+		t.errorf("of %d machines the list lacks %d: read every page of the cloud's", len(all), missing)
+	}
+	together(all, func(m *machine) { m.gone(ctx) })
 }
 
 func listBadToken(ctx context.Context, t *trial) {
@@ -139,7 +188,7 @@ func (t *trial) halfMade(ctx context.Context) *machine {
 	info := t.cloud.info(ctx)
 	calls := info.GetCreateOperations()
 	if len(calls) < 2 {
-		t.notRun("this cloud makes a machine in one call")
+		t.notApplicable("this cloud makes a machine in one call")
 	}
 	m := t.machine()
 	t.cloud.inject(ctx, m, &backendv1alpha1.Fault{
@@ -151,14 +200,14 @@ func (t *trial) halfMade(ctx context.Context) *machine {
 	}
 	t.cloud.removeFaults(ctx)
 	if t.cloud.countResources(ctx, m) == 0 {
-		t.notRun("the driver has cleaned up after the create that failed")
+		t.notApplicable("the driver has cleaned up after the create that failed")
 	}
 	return m
 }
 
 func listLeftovers(ctx context.Context, t *trial) {
 	m := t.halfMade(ctx)
-	got := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()]
+	got := t.mustList(ctx, t.clusterUID)[m.ref.GetUid()]
 	if got == nil {
 		t.fatalf("what is left of a half-made create is not in the list")
 	}
@@ -196,7 +245,7 @@ func listCreateTime(ctx context.Context, t *trial) {
 	began := time.Now()
 	m := t.machine()
 	m.running(ctx)
-	made := t.mustList(ctx, t.clusterUID, 0)[m.ref.GetUid()].GetCreateTime().AsTime()
+	made := t.mustList(ctx, t.clusterUID)[m.ref.GetUid()].GetCreateTime().AsTime()
 	// Clocks differ.
 	if made.Before(began.Add(-time.Hour)) || made.After(time.Now().Add(time.Hour)) {
 		t.errorf("the machine was made at %s, and the list says %s", began, made)

@@ -21,15 +21,15 @@ import (
 func loadChecks() []Check {
 	return []Check{
 		{
-			ID: "fault/concurrent", Level: Must, Tier: Fault, run: concurrentMachines,
+			ID: "fault/concurrent", Level: Must, Musts: []int{77}, Tier: Fault, run: concurrentMachines,
 			Rule: "Calls for many machines at once do not mix: each machine gets its own VM, and each answer is about the machine that was asked for.",
 		},
 		{
-			ID: "fault/probe-under-load", Level: Must, Tier: Fault, Hooks: true, run: probeUnderLoad,
+			ID: "fault/probe-under-load", Level: Must, Musts: []int{14}, Tier: Fault, Hooks: true, run: probeUnderLoad,
 			Rule: "IdentityService.Probe answers within a second also while the cloud answers nothing.",
 		},
 		{
-			ID: "fault/huge-message", Level: Must, Tier: Fault, run: hugeMessage,
+			ID: "fault/huge-message", Level: Must, Musts: []int{33}, Tier: Fault, run: hugeMessage,
 			Rule: "A request of more than 8 MiB is refused, and the driver goes on.",
 		},
 		{

@@ -59,12 +59,20 @@ func (c canaries) in(text []byte) []string {
 	return found
 }
 
-// forms are the ways in which a secret gets into a text.
+// forms are the ways in which a secret gets into a text. In base64 it looks different after each
+// number of bytes before it that is no multiple of three.
 func forms(secret string) map[string]string {
-	return map[string]string{
-		"as it is": secret, "in base64": base64.RawStdEncoding.EncodeToString([]byte(secret)), "in hexadecimal": hex.EncodeToString([]byte(secret)),
-		"escaped as in an URL": url.QueryEscape(secret),
+	all := map[string]string{"as it is": secret, "in hexadecimal": hex.EncodeToString([]byte(secret)), "escaped as in an URL": url.QueryEscape(secret)}
+	for before := range 3 {
+		for how, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 for URLs": base64.RawURLEncoding} {
+			whole := encoding.EncodeToString(append(make([]byte, before), secret...))
+			// Its first and last characters depend on what stands beside it.
+			first := (before*8 + 5) / 6
+			last := (before + len(secret)) * 8 / 6
+			all[fmt.Sprintf("in %s, after %d bytes", how, before)] = whole[first:last]
+		}
 	}
+	return all
 }
 
 // live has a machine with the canaries live its whole life, and one fail. meanwhile is called when

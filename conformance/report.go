@@ -7,26 +7,33 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	protofiles "github.com/millwright-dev/millwright/proto"
 )
 
 // Outcome is how a check ended.
 type Outcome string
 
-// The outcomes. NotRun is no pass: what a check needs was not there.
+// The outcomes. NotRun is no pass: what a check needs was not there. NotApplicable is none either,
+// and nothing is missing: the check is about a feature or a transport that the driver does not
+// have.
 const (
-	Passed Outcome = "passed"
-	Failed Outcome = "failed"
-	Waived Outcome = "waived"
-	NotRun Outcome = "not run"
+	Passed        Outcome = "passed"
+	Failed        Outcome = "failed"
+	Waived        Outcome = "waived"
+	NotRun        Outcome = "not run"
+	NotApplicable Outcome = "not applicable"
 )
 
 // Result is what came of one check.
 type Result struct {
-	ID      string  `json:"id"`
-	Level   Level   `json:"level"`
+	ID    string `json:"id"`
+	Level Level  `json:"level"`
+	// Musts are the numbers of the contract's rules that it tries.
+	Musts   []int   `json:"musts,omitempty"`
 	Rule    string  `json:"rule"`
 	Outcome Outcome `json:"outcome"`
-	// Reason is why it was not run, or waived.
+	// Reason is why it was not run, does not apply, or was waived.
 	Reason string `json:"reason,omitempty"`
 	// Breaches are what the driver did against the rule.
 	Breaches []string      `json:"breaches,omitempty"`
@@ -39,6 +46,17 @@ type Report struct {
 	// Driver and Version are what the driver calls itself.
 	Driver  string `json:"driver"`
 	Version string `json:"version"`
+	// Package and Revision are those of the contract that it was held to, DriverRevision what the
+	// driver says of itself.
+	Package        string `json:"package"`
+	Revision       int32  `json:"revision"`
+	DriverRevision int32  `json:"driverRevision"`
+	// Profile is the one that was asked for; empty for none.
+	Profile Profile `json:"profile,omitempty"`
+	// Transport is how the driver was reached: unix, dns or exec.
+	Transport string `json:"transport"`
+	// Seed is what the run's random data came from.
+	Seed uint64 `json:"seed"`
 	// Hooks says whether checks could look into the cloud.
 	Hooks       bool          `json:"hooks"`
 	Interrupted bool          `json:"interrupted,omitempty"`
@@ -58,8 +76,50 @@ func (r *Report) Count(l Level, o Outcome) int {
 	return n
 }
 
-// Conforms says whether no MUST is broken, as far as was tried to the end.
-func (r *Report) Conforms() bool { return !r.Interrupted && r.Count(Must, Failed) == 0 }
+// Verdict is what a run shows of a driver.
+type Verdict string
+
+// The verdicts. Only Conforms says that the driver keeps to the contract: a profile was asked for,
+// each of its MUSTs was tried, and none is broken.
+const (
+	Conforms    Verdict = "conforms"
+	Breaks      Verdict = "does not conform"
+	NoBreach    Verdict = "no breach found"
+	Interrupted Verdict = "was not tried to the end"
+)
+
+// Verdict says what the run shows.
+func (r *Report) Verdict() Verdict {
+	passed, apply := r.Count(Must, Passed), 0
+	for _, one := range r.Results {
+		if one.Level == Must && one.Outcome != NotApplicable {
+			apply++
+		}
+	}
+	switch {
+	case r.Interrupted:
+		return Interrupted
+	case r.Count(Must, Failed) > 0:
+		return Breaks
+	case r.Profile == "" || passed == 0 || passed+r.Count(Must, Waived) < apply:
+		return NoBreach
+	}
+	return Conforms
+}
+
+// Tried counts the contract's numbered MUSTs of which a check that tries them has passed, or
+// failed.
+func (r *Report) Tried() int {
+	tried := map[int]bool{}
+	for _, one := range r.Results {
+		if one.Outcome == Passed || one.Outcome == Failed {
+			for _, must := range one.Musts {
+				tried[must] = true
+			}
+		}
+	}
+	return len(tried)
+}
 
 // WriteJSON writes the report as it is.
 func (r *Report) WriteJSON(w io.Writer) error {
@@ -68,7 +128,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes, for people, what is wrong, what was not tried and why, and the sums.
+// WriteText writes, for people, what is wrong, what was not tried and why, the sums, and the
+// verdict.
 func (r *Report) WriteText(w io.Writer) error {
 	var out strings.Builder
 	for _, o := range []Outcome{NotRun, Waived, Failed} {
@@ -88,19 +149,16 @@ func (r *Report) WriteText(w io.Writer) error {
 			}
 		}
 	}
-	verdict := "conforms"
-	if !r.Conforms() {
-		verdict = "does not conform"
-	}
-	if r.Interrupted {
-		verdict = "was not tried to the end"
-	}
-	fmt.Fprintf(&out, "%s %s %s: ", r.Driver, r.Version, verdict)
 	for _, l := range []Level{Must, Should} {
-		fmt.Fprintf(&out, "%s %d passed, %d failed, %d waived, %d not run; ", l,
-			r.Count(l, Passed), r.Count(l, Failed), r.Count(l, Waived), r.Count(l, NotRun))
+		fmt.Fprintf(&out, "%s checks: %d passed, %d failed, %d waived, %d not run, %d not applicable\n", l,
+			r.Count(l, Passed), r.Count(l, Failed), r.Count(l, Waived), r.Count(l, NotRun), r.Count(l, NotApplicable))
 	}
-	fmt.Fprintf(&out, "%s\n", r.Duration.Round(time.Millisecond))
+	verdict := string(r.Verdict())
+	if r.Profile != "" {
+		verdict += fmt.Sprintf(", profile %s", r.Profile)
+	}
+	fmt.Fprintf(&out, "%s %s: %s; %d of %d MUSTs tried, on %s, in %s\n", r.Driver, r.Version, verdict,
+		r.Tried(), len(protofiles.Musts()), r.Transport, r.Duration.Round(time.Millisecond))
 	_, err := io.WriteString(w, out.String())
 	return err
 }

@@ -1,24 +1,28 @@
 package conformance
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	protofiles "github.com/millwright-dev/millwright/proto"
 )
 
 func TestReportIsWrittenInEachFormat(t *testing.T) {
 	r := &Report{
-		Driver: "saw", Version: "v1", Duration: 3 * time.Second,
+		Driver: "saw", Version: "v1", Duration: 3 * time.Second, Profile: ProfileBasic, Transport: "unix",
 		Results: []Result{
-			{ID: "create/happy", Level: Must, Rule: "a rule", Outcome: Passed, Duration: time.Second},
+			{ID: "create/happy", Level: Must, Musts: []int{71, 77}, Rule: "a rule", Outcome: Passed, Duration: time.Second},
 			{ID: "create/again", Level: Must, Rule: "another rule", Outcome: Failed, Breaches: []string{"two VMs & more"}},
 			{ID: "delete/happy", Level: Must, Outcome: Waived, Reason: "slow cloud", Breaches: []string{"left one"}},
 			{ID: "identity/health", Level: Should, Outcome: Failed, Breaches: []string{"no health"}},
 			{ID: "spec/schema", Level: Must, Outcome: NotRun, Reason: "no feature"},
 		},
 	}
+	rules := strconv.Itoa(len(protofiles.Musts()))
 	var text, junit strings.Builder
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
@@ -37,7 +41,9 @@ failed: create/again (MUST)
 failed: identity/health (SHOULD)
     no health
     the contract: 
-saw v1 does not conform: MUST 1 passed, 1 failed, 1 waived, 1 not run; SHOULD 0 passed, 1 failed, 0 waived, 0 not run; 3s
+MUST checks: 1 passed, 1 failed, 1 waived, 1 not run, 0 not applicable
+SHOULD checks: 0 passed, 1 failed, 0 waived, 0 not run, 0 not applicable
+saw v1: does not conform, profile basic; 2 of `+rules+` MUSTs tried, on unix, in 3s
 `, text.String()); diff != "" {
 		t.Error(diff)
 	}
@@ -60,14 +66,29 @@ saw v1 does not conform: MUST 1 passed, 1 failed, 1 waived, 1 not run; SHOULD 0 
 `, junit.String()); diff != "" {
 		t.Error(diff)
 	}
-	if r.Conforms() {
-		t.Error("a driver that breaks a MUST conforms")
-	}
-	r.Results[1].Outcome = Passed
-	if !r.Conforms() {
-		t.Error("a driver that breaks a SHOULD alone does not conform")
-	}
-	if r.Interrupted = true; r.Conforms() {
-		t.Error("a run that was interrupted shows that a driver conforms")
+}
+
+func TestVerdicts(t *testing.T) {
+	passed, failed := Result{Level: Must, Outcome: Passed}, Result{Level: Must, Outcome: Failed}
+	notRun, waived := Result{Level: Must, Outcome: NotRun}, Result{Level: Must, Outcome: Waived}
+	for name, tc := range map[string]struct {
+		report Report
+		want   Verdict
+	}{
+		"all of a profile":           {Report{Profile: ProfileBasic, Results: []Result{passed, passed}}, Conforms},
+		"all that apply":             {Report{Profile: ProfileBasic, Results: []Result{passed, {Level: Must, Outcome: NotApplicable}}}, Conforms},
+		"a SHOULD is broken":         {Report{Profile: ProfileBasic, Results: []Result{passed, {Level: Should, Outcome: Failed}}}, Conforms},
+		"one is waived":              {Report{Profile: ProfileBasic, Results: []Result{passed, waived}}, Conforms},
+		"all are waived":             {Report{Profile: ProfileBasic, Results: []Result{waived}}, NoBreach},
+		"one is not run":             {Report{Profile: ProfileFault, Results: []Result{passed, notRun}}, NoBreach},
+		"no profile was asked for":   {Report{Results: []Result{passed}}, NoBreach},
+		"nothing was tried":          {Report{Profile: ProfileBasic}, NoBreach},
+		"one is broken":              {Report{Profile: ProfileBasic, Results: []Result{passed, failed}}, Breaks},
+		"one is broken, one not run": {Report{Results: []Result{notRun, failed}}, Breaks},
+		"it was interrupted":         {Report{Profile: ProfileBasic, Interrupted: true, Results: []Result{passed}}, Interrupted},
+	} {
+		if got := tc.report.Verdict(); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
 	}
 }

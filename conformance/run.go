@@ -2,13 +2,17 @@ package conformance
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millwright-dev/millwright/proto/contract"
 )
 
 // session is what all checks of a run share.
@@ -20,6 +24,8 @@ type session struct {
 	// secrets, badSecrets and otherSecrets are the config's, resolved.
 	secrets, badSecrets, otherSecrets map[string][]byte
 	journal                           *journal
+	// dice are where random data comes from. Names are drawn elsewhere: they must not repeat.
+	dice *rand.ChaCha8
 }
 
 // Observer is told how a run goes, as it does. Nil functions are left out.
@@ -43,7 +49,7 @@ func Execute(ctx context.Context, c Config, o Observer) (*Report, error) {
 	if o.Begin != nil {
 		o.Begin(s.runID)
 	}
-	report := &Report{RunID: s.runID, Driver: s.info.GetName(), Version: s.info.GetVendorVersion(), Began: time.Now(), Hooks: s.backend != nil}
+	report := s.newReport()
 	for _, check := range s.config.chosen() {
 		result := s.try(ctx, check)
 		if report.Interrupted = ctx.Err() != nil; report.Interrupted {
@@ -59,6 +65,16 @@ func Execute(ctx context.Context, c Config, o Observer) (*Report, error) {
 	return report, s.settle()
 }
 
+// newReport returns a report without results.
+func (s *session) newReport() *Report {
+	transport, _, _ := strings.Cut(s.config.Endpoint, ":")
+	return &Report{
+		RunID: s.runID, Driver: s.info.GetName(), Version: s.info.GetVendorVersion(), Package: contract.DriverPackage, Revision: contract.Revision,
+		DriverRevision: s.info.GetContractRevision(), Profile: s.config.Profile, Transport: transport, Seed: s.config.Seed,
+		Began: time.Now(), Hooks: s.backend != nil,
+	}
+}
+
 // begin opens a session of a new run.
 func begin(ctx context.Context, c Config) (*session, error) {
 	c, err := c.complete()
@@ -70,31 +86,34 @@ func begin(ctx context.Context, c Config) (*session, error) {
 
 // try runs a check, if it can be run.
 func (s *session) try(ctx context.Context, c Check) Result {
-	skip := func(why string) Result {
-		return Result{ID: c.ID, Level: c.Level, Rule: c.Rule, Outcome: NotRun, Reason: why}
-	}
-	if !s.has(c.Feature) {
-		return skip("the driver does not announce " + c.Feature.String())
-	}
-	if c.Hooks && s.backend == nil {
-		return skip("it has to look into the cloud: name its hooks as backend")
-	}
-	if c.Launch && s.driver.Process() == nil {
-		return skip("it has to end the driver's process: have it started, by an endpoint exec:///path")
-	}
-	if err := s.reach(ctx); err != nil {
-		return Result{ID: c.ID, Level: c.Level, Rule: c.Rule, Outcome: Failed, Breaches: []string{"the driver is gone: " + err.Error()}}
-	}
-	result := newTrial(s).result(ctx, c)
-	if why, waived := s.config.Waive[c.ID]; waived && result.Outcome == Failed {
+	result := s.outcome(ctx, c)
+	result.ID, result.Level, result.Musts, result.Rule = c.ID, c.Level, c.Musts, c.Rule
+	if why, waived := s.config.Waive[c.ID]; waived && (result.Outcome == Failed || result.Outcome == NotRun) {
 		result.Outcome, result.Reason = Waived, why
 	}
 	return result
 }
 
+// outcome is what came of a check.
+func (s *session) outcome(ctx context.Context, c Check) Result {
+	if !s.has(c.Feature) {
+		return Result{Outcome: NotApplicable, Reason: "the driver does not announce " + c.Feature.String()}
+	}
+	if c.Hooks && s.backend == nil {
+		return Result{Outcome: NotRun, Reason: "it has to look into the cloud: name its hooks as backend"}
+	}
+	if c.Launch && s.driver.Process() == nil {
+		return Result{Outcome: NotRun, Reason: "it has to end the driver's process: have it started, by an endpoint exec:///path"}
+	}
+	if err := s.reach(ctx); err != nil {
+		return Result{Outcome: Failed, Breaches: []string{"the driver is gone: " + err.Error()}}
+	}
+	return newTrial(s).result(ctx, c)
+}
+
 // open connects, and begins a journal.
 func open(ctx context.Context, c Config, runID string) (*session, error) {
-	s := &session{config: c, runID: runID, clusterUID: "conformance-" + runID}
+	s := &session{config: c, runID: runID, clusterUID: "conformance-" + runID, dice: dice(c.Seed)}
 	var errs [3]error
 	s.secrets, errs[0] = resolve(c.Secrets)
 	s.badSecrets, errs[1] = resolve(c.BadSecrets)
@@ -111,6 +130,12 @@ func open(ctx context.Context, c Config, runID string) (*session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func dice(seed uint64) *rand.ChaCha8 {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	return rand.NewChaCha8(key)
 }
 
 func (s *session) close() {
@@ -132,7 +157,7 @@ func (s *session) settle() error {
 
 // wants says whether a check is to be run.
 func (c Config) wants(check Check) bool {
-	if c.Tier != "" && c.Tier != check.Tier {
+	if c.Tier != "" && c.Tier != check.Tier || !c.Profile.has(check) {
 		return false
 	}
 	return len(c.Focus) == 0 || slices.Contains(c.Focus, check.ID) || slices.Contains(c.Focus, group(check.ID))
@@ -173,7 +198,7 @@ func Clean(ctx context.Context, c Config, runID string) (int, error) {
 }
 
 // Run runs the checks as subtests of a Go test: "group/name". A MUST that is broken fails its test,
-// a SHOULD is logged, and what cannot be run is skipped.
+// a SHOULD is logged, and what cannot be run is skipped, or fails where a profile wants it.
 func Run(t *testing.T, c Config) {
 	t.Helper()
 	s, err := begin(t.Context(), c)
@@ -186,6 +211,11 @@ func Run(t *testing.T, c Config) {
 			result := s.try(t.Context(), check)
 			switch result.Outcome {
 			case NotRun:
+				if s.config.Profile != "" && check.Level == Must {
+					t.Errorf("not run, so the profile %s is not tried whole: %s", s.config.Profile, result.Reason)
+				}
+				t.Skip(result.Reason)
+			case NotApplicable:
 				t.Skip(result.Reason)
 			case Failed:
 				for _, breach := range result.Breaches {

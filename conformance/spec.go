@@ -1,12 +1,19 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -21,27 +28,27 @@ const (
 func specChecks() []Check {
 	return []Check{
 		{
-			ID: "spec/schema", Level: Must, Feature: featureSchema, run: specSchema,
+			ID: "spec/schema", Level: Must, Musts: []int{113, 115, 116}, Feature: featureSchema, run: specSchema,
 			Rule: "The schema is JSON Schema; objects refuse unknown properties, and it refers to nothing outside itself.",
 		},
 		{
-			ID: "spec/default", Level: Must, Feature: featureDefault, run: specDefault,
+			ID: "spec/default", Level: Must, Musts: []int{108, 109}, Feature: featureDefault, run: specDefault,
 			Rule: "DefaultProviderSpec is idempotent and changes no field that is set.",
 		},
 		{
-			ID: "spec/valid", Level: Must, Feature: featureValidate, run: specValid,
+			ID: "spec/valid", Level: Must, Musts: []int{112}, Feature: featureValidate, run: specValid,
 			Rule: "ValidateProviderSpec finds nothing in a spec of which machines can be made, also without its secrets.",
 		},
 		{
-			ID: "spec/paths", Level: Must, Feature: featureValidate, run: specPaths,
+			ID: "spec/paths", Level: Must, Musts: []int{117}, Feature: featureValidate, run: specPaths,
 			Rule: "Findings are an answer, not an error, and name the field's path.",
 		},
 		{
-			ID: "spec/offline", Level: Must, Feature: featureValidate, Hooks: true, run: specOffline,
+			ID: "spec/offline", Level: Must, Musts: []int{107, 110, 111}, Feature: featureValidate, Hooks: true, run: specOffline,
 			Rule: "Without online neither validation nor defaulting nor the schema call the cloud.",
 		},
 		{
-			ID: "spec/template", Level: Must, Feature: featureTemplate, run: specTemplate,
+			ID: "spec/template", Level: Must, Musts: []int{119, 120, 121}, Feature: featureTemplate, run: specTemplate,
 			Rule: "GetInstanceTemplate says what a VM of the spec offers: cpu and memory at least, as Kubernetes quantities.",
 		},
 	}
@@ -56,15 +63,73 @@ func specSchema(ctx context.Context, t *trial) {
 	if err := json.Unmarshal(answer.GetJsonSchema(), &schema); err != nil {
 		t.fatalf("the schema is not a JSON object: %v", err)
 	}
-	visit("", schema, func(path string, object map[string]any) {
-		if _, has := object["properties"].(map[string]any); has && object["additionalProperties"] != false && object["unevaluatedProperties"] != false {
-			t.errorf("the object at %q accepts unknown properties", path)
+	compiled(t, answer.GetJsonSchema())
+	if properties, has := schema["properties"].(map[string]any); has {
+		for name := range t.secrets {
+			if field, is := properties[name].(map[string]any); is && field["writeOnly"] != true {
+				t.errorf("the field %s may come from a Secret, and is not marked writeOnly", name)
+			}
 		}
+	}
+	visit("", schema, func(path string, object map[string]any) {
 		if ref, is := object["$ref"].(string); is && !strings.HasPrefix(ref, "#") {
 			t.errorf("the schema refers to %q at %q", ref, path)
 		}
+		if partOfObject.MatchString(path) {
+			return // The object as a whole refuses them: compiled tries it.
+		}
+		if _, has := object["properties"].(map[string]any); has && object["additionalProperties"] != false && object["unevaluatedProperties"] != false {
+			t.errorf("the object at %q accepts unknown properties", path)
+		}
 	})
 }
+
+// compiled holds the schema to the validator that core uses, and the specs of the config to the
+// schema: theirs is right, and with a field more in any object it is wrong.
+func compiled(t *trial, raw []byte) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.fatalf("the schema: %v", err)
+	}
+	const location = "millwright:///provider-spec"
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	compiler.UseLoader(jsonschema.SchemeURLLoader{})
+	_ = compiler.AddResource(location, document) // fails for a bad location and for the second one
+	schema, err := compiler.Compile(location)
+	if err != nil {
+		t.fatalf("the schema does not compile: %v", err)
+	}
+	var spec any
+	_ = json.Unmarshal(t.config.ProviderSpec, &spec) // the config was checked
+	if err := schema.Validate(spec); err != nil && !onlyMissing(err) {
+		t.errorf("the schema refuses the spec of the config: %v", err)
+	}
+	visit("", spec, func(path string, object map[string]any) {
+		object[noField] = "x"
+		if schema.Validate(spec) == nil {
+			t.errorf("the schema accepts an unknown field in the spec's object %q", path)
+		}
+		delete(object, noField)
+	})
+}
+
+// onlyMissing says whether nothing but fields that are not there is wrong: they can come from a
+// Secret.
+func onlyMissing(err error) bool {
+	var wrong *jsonschema.ValidationError
+	if !errors.As(err, &wrong) {
+		return false
+	}
+	if len(wrong.Causes) == 0 {
+		_, is := wrong.ErrorKind.(*kind.Required)
+		return is
+	}
+	return !slices.ContainsFunc(wrong.Causes, func(cause *jsonschema.ValidationError) bool { return !onlyMissing(cause) })
+}
+
+// partOfObject is where a schema is one of several for the same object.
+var partOfObject = regexp.MustCompile(`/(allOf|anyOf|oneOf|if|then|else|dependentSchemas)(/|$)`)
 
 // visit calls f for each schema in a schema.
 func visit(path string, schema any, f func(path string, object map[string]any)) {
@@ -100,14 +165,35 @@ func specDefault(ctx context.Context, t *trial) {
 	var written map[string]any
 	_ = json.Unmarshal(t.config.ProviderSpec, &written) // the config was checked
 	once := t.defaulted(ctx, t.config.ProviderSpec)
-	for field, value := range written {
-		if !reflect.DeepEqual(once[field], value) {
-			t.errorf("the field %s was %v, and became %v", field, value, once[field])
-		}
-	}
+	kept("", written, once, func(path string, was, is any) { t.errorf("the field %s was %v, and became %v", path, was, is) })
 	raw, _ := json.Marshal(once) // it was JSON
 	if twice := t.defaulted(ctx, raw); !maps.EqualFunc(once, twice, func(a, b any) bool { return reflect.DeepEqual(a, b) }) {
 		t.errorf("%v becomes %v when it is given defaults again", once, twice)
+	}
+}
+
+// kept calls changed for each value in was, at any depth, that is not the same in is. What was
+// added beside it does not matter.
+func kept(path string, was, is any, changed func(path string, was, is any)) {
+	switch was := was.(type) {
+	case map[string]any:
+		fields, _ := is.(map[string]any)
+		for name, value := range was {
+			kept(strings.TrimPrefix(path+"."+name, "."), value, fields[name], changed)
+		}
+	case []any:
+		elements, _ := is.([]any)
+		for i, value := range was {
+			var element any
+			if i < len(elements) {
+				element = elements[i]
+			}
+			kept(fmt.Sprintf("%s[%d]", path, i), value, element, changed)
+		}
+	default:
+		if !reflect.DeepEqual(was, is) {
+			changed(path, was, is)
+		}
 	}
 }
 

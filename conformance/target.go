@@ -112,7 +112,7 @@ func (t *target) introduce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, contract.DefaultIdentityDeadline)
 	defer cancel()
 	var err error
-	if t.info, err = t.handshake.GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{}); err != nil {
+	if t.info, err = t.handshake.GetPluginInfo(ctx, pluginInfoRequest()); err != nil {
 		return fmt.Errorf("ask the driver who it is: %w", err)
 	}
 	if t.capabilities, err = t.identity.GetCapabilities(ctx, &driverv1alpha1.GetCapabilitiesRequest{}); err != nil {

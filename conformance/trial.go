@@ -24,7 +24,9 @@ type trial struct {
 	mu       sync.Mutex
 	breaches []string
 	missing  string
-	made     []*machine
+	// inapplicable is why the check is not about this driver.
+	inapplicable string
+	made         []*machine
 }
 
 func newTrial(s *session) *trial {
@@ -62,6 +64,12 @@ func (t *trial) notRun(reason string) {
 	runtime.Goexit()
 }
 
+// notApplicable ends the check: it is not about a driver like this.
+func (t *trial) notApplicable(reason string) {
+	t.inapplicable = reason
+	runtime.Goexit()
+}
+
 // result runs the check and cleans up behind it.
 func (t *trial) result(ctx context.Context, c Check) Result {
 	began := time.Now()
@@ -74,10 +82,12 @@ func (t *trial) result(ctx context.Context, c Check) Result {
 		m.spec, m.secrets, m.epoch = t.config.ProviderSpec, t.secrets, 0
 		inGoroutine(func() { m.gone(ctx) })
 	}
-	r := Result{ID: c.ID, Level: c.Level, Rule: c.Rule, Outcome: Passed, Duration: time.Since(began), Breaches: t.breaches}
+	r := Result{Outcome: Passed, Duration: time.Since(began), Breaches: t.breaches}
 	switch {
 	case len(t.breaches) > 0:
 		r.Outcome = Failed
+	case t.inapplicable != "":
+		r.Outcome, r.Reason = NotApplicable, t.inapplicable
 	case t.missing != "":
 		r.Outcome, r.Reason = NotRun, t.missing
 	}

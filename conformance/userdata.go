@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -11,34 +10,34 @@ import (
 func userDataChecks() []Check {
 	return []Check{
 		{
-			ID: "user-data/exact", Level: Must, Hooks: true, run: userDataExact,
+			ID: "user-data/exact", Level: Must, Musts: []int{93}, Hooks: true, run: userDataExact,
 			Rule: "user_data reaches the VM byte for byte; it can be binary.",
 		},
 		{
-			ID: "user-data/rotated", Level: Must, run: userDataRotated,
+			ID: "user-data/rotated", Level: Must, Musts: []int{45}, run: userDataRotated,
 			Rule: "User data rotates: a create with other user data returns the VM that exists.",
 		},
 		{
-			ID: "user-data/max", Level: Must, run: userDataMax,
+			ID: "user-data/max", Level: Must, Musts: []int{20}, run: userDataMax,
 			Rule: "A driver accepts exactly as much user data as it announces.",
 		},
 		{
-			ID: "user-data/over", Level: Must, run: userDataOver,
+			ID: "user-data/over", Level: Must, Musts: []int{21}, run: userDataOver,
 			Rule: "More user data than announced is refused with REQUEST_TOO_LARGE.",
 		},
 	}
 }
 
-// noise returns n bytes of every value.
-func noise(n int) []byte {
+// noise returns n bytes of every value, which follow from the run's seed.
+func (s *session) noise(n int) []byte {
 	raw := make([]byte, n)
-	_, _ = rand.Read(raw) // it never fails
+	_, _ = s.dice.Read(raw) // it never fails
 	return raw
 }
 
 func userDataExact(ctx context.Context, t *trial) {
 	m := t.machine()
-	m.userData = append([]byte{0, 0xff, '\r', '\n', 0}, noise(2000)...)
+	m.userData = append([]byte{0, 0xff, '\r', '\n', 0}, t.noise(2000)...)
 	m.running(ctx)
 	vms := t.cloud.vms(ctx, m)
 	if len(vms) != 1 || !bytes.Equal(vms[0].GetUserData(), m.userData) {
@@ -58,13 +57,13 @@ func userDataRotated(ctx context.Context, t *trial) {
 
 func userDataMax(ctx context.Context, t *trial) {
 	m := t.machine()
-	m.userData = noise(t.maxUserData())
+	m.userData = t.noise(t.maxUserData())
 	m.running(ctx)
 }
 
 func userDataOver(ctx context.Context, t *trial) {
 	m := t.machine()
-	m.userData = noise(t.maxUserData() + 1)
+	m.userData = t.noise(t.maxUserData() + 1)
 	_, err := m.create(ctx)
 	t.expect("a create with a byte more of user data than announced", err, driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE)
 }

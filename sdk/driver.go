@@ -57,20 +57,6 @@ type Lister interface {
 	ListMachines(ctx context.Context, request *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error)
 }
 
-// Updater is FEATURE_UPDATE_IN_PLACE. With dry_run nothing changes.
-type Updater interface {
-	// UpdateMachine returns what the update costs and the machine as it is now; never nil without
-	// an error.
-	UpdateMachine(ctx context.Context, request *driverv1alpha1.UpdateMachineRequest) (*driverv1alpha1.UpdateMachineResponse, error)
-}
-
-// VolumeResolver is FEATURE_VOLUMES; its driver also fills in Machine.attached_volume_ids
-// everywhere.
-type VolumeResolver interface {
-	// ResolveVolumes leaves out volumes that are not of this provider; never nil without an error.
-	ResolveVolumes(ctx context.Context, request *driverv1alpha1.ResolveVolumesRequest) (*driverv1alpha1.ResolveVolumesResponse, error)
-}
-
 // Adopter is FEATURE_ADOPT. It returns the machine as it is now; never nil without an error.
 type Adopter interface {
 	// AdoptMachine is idempotent and refuses a VM that carries another uid (NAME_TAKEN).

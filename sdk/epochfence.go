@@ -38,11 +38,9 @@ func (f *epochFence) admit(request any) error {
 
 // mutates says whether a request may change the cloud.
 func mutates(request any) bool {
-	switch r := request.(type) {
+	switch request.(type) {
 	case *driverv1alpha1.CreateMachineRequest, *driverv1alpha1.DeleteMachineRequest, *driverv1alpha1.AdoptMachineRequest:
 		return true
-	case *driverv1alpha1.UpdateMachineRequest:
-		return !r.GetDryRun()
 	}
 	return false
 }

@@ -27,16 +27,6 @@ func TestOnlyTheNewestLeaderOfAClusterChangesTheCloud(t *testing.T) {
 			return err
 		},
 	}
-	update := func(dryRun bool) func(*driverv1alpha1.RequestMeta) error {
-		return func(meta *driverv1alpha1.RequestMeta) error {
-			r := goodCreate()
-			_, err := machines.UpdateMachine(t.Context(), &driverv1alpha1.UpdateMachineRequest{
-				Meta: meta, Machine: r.GetMachine(), Provider: r.GetProvider(), CurrentProviderSpec: []byte("{}"), DryRun: dryRun,
-			})
-			return err
-		}
-	}
-	calls["update"], calls["dry run"] = update(false), update(true)
 	for _, step := range []struct {
 		call, cluster string
 		epoch         int64
@@ -47,8 +37,6 @@ func TestOnlyTheNewestLeaderOfAClusterChangesTheCloud(t *testing.T) {
 		{"delete", "blue", 7, "", "the same again"},
 		{"create", "blue", 6, "STALE_EPOCH", "one before it"},
 		{"delete", "blue", 6, "STALE_EPOCH", "one before it"},
-		{"update", "blue", 6, "STALE_EPOCH", "one before it"},
-		{"dry run", "blue", 6, "", "it changes nothing"},
 		{"get", "blue", 6, "", "it changes nothing"},
 		{"get", "blue", 9, "", "who only looks deposes nobody"},
 		{"create", "blue", 8, "", "newer than all that have changed anything"},

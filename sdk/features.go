@@ -16,8 +16,6 @@ type optional struct {
 
 var optionals = []optional{
 	{driverv1alpha1.Feature_FEATURE_LIST, "ListMachines", offers[Lister]},
-	{driverv1alpha1.Feature_FEATURE_UPDATE_IN_PLACE, "UpdateMachine", offers[Updater]},
-	{driverv1alpha1.Feature_FEATURE_VOLUMES, "ResolveVolumes", offers[VolumeResolver]},
 	{driverv1alpha1.Feature_FEATURE_ADOPT, "AdoptMachine", offers[Adopter]},
 	{driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_SCHEMA, "GetProviderSpecSchema", offers[SpecSchema]},
 	{driverv1alpha1.Feature_FEATURE_PROVIDER_SPEC_DEFAULT, "DefaultProviderSpec", offers[SpecDefaulter]},
@@ -45,6 +43,8 @@ func features(d Driver) ([]driverv1alpha1.Feature, error) {
 			return nil, fmt.Errorf("driver %T: its method %s has another signature than this package's interface for it", d, o.method)
 		}
 	}
+	// The SDK itself fences, for every driver.
+	found = append(found, driverv1alpha1.Feature_FEATURE_LEADER_FENCING)
 	if reflect.ValueOf(d).MethodByName("Probe").IsValid() && !offers[Prober](d) {
 		return nil, fmt.Errorf("driver %T: its method Probe has another signature than Prober's", d)
 	}

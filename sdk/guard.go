@@ -39,6 +39,7 @@ func (g *guard) intercept(ctx context.Context, request any, info *grpc.UnaryServ
 	}
 	begin, secrets, names := time.Now(), g.told.Of(request), namesIn(request)
 	answer, err := g.call(ctx, request, handler, secrets)
+	setLegacyTypes(answer)
 	answer = secrets.Answer(answer)
 	if err != nil {
 		answer, err = nil, outcome(ctx, g.domain, err, secrets).Err()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,16 +32,60 @@ func TestHandshakeSaysWhoTheDriverIs(t *testing.T) {
 	}
 	want := &handshakev1.GetPluginInfoResponse{
 		Name: driverName, VendorVersion: "v1.2.3",
-		ApiPackages: []string{contract.DriverPackage}, Manifest: map[string]string{"commit": "abc"},
+		ApiPackages: []string{contract.DriverPackage}, Manifest: map[string]string{"commit": "abc"}, ContractRevision: contract.Revision,
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("GetPluginInfo (-want +got):\n%s", diff)
 	}
 }
 
+// A core of a revision that is too far away is refused, and both are told by number.
+func TestHandshakeRefusesADistantCore(t *testing.T) {
+	handshake := handshakev1.NewHandshakeServiceClient(rig.Start(t, &sawmill{}))
+	_, err := handshake.GetPluginInfo(t.Context(), &handshakev1.GetPluginInfoRequest{CoreVersion: "v9", ContractRevision: contract.Revision + 2})
+	if message := status.Convert(err).Message(); !strings.Contains(message, "core v9 cannot use this driver: it is of revision 4 of the contract, this side of 2") {
+		t.Errorf("refused with %q", message)
+	}
+	if _, err := handshake.GetPluginInfo(t.Context(), &handshakev1.GetPluginInfoRequest{ContractRevision: contract.Revision + 1}); err != nil {
+		t.Errorf("a core of the next revision: %v", err)
+	}
+}
+
+// A core of revision 1 reads the types of addresses elsewhere.
+func TestAddressesHaveTheTypesOfTheRevisionBefore(t *testing.T) {
+	address := func() *driverv1alpha1.MachineAddress {
+		return &driverv1alpha1.MachineAddress{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_EXTERNAL_IP, Address: "192.0.2.1"}
+	}
+	machine := func() *driverv1alpha1.Machine {
+		m := running(goodMeta(), goodRef())
+		m.Addresses = []*driverv1alpha1.MachineAddress{address()}
+		return m
+	}
+	d := &everything{list: func() (*driverv1alpha1.ListMachinesResponse, error) {
+		return &driverv1alpha1.ListMachinesResponse{Machines: []*driverv1alpha1.Machine{machine()}}, nil
+	}}
+	d.create = func(context.Context, *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
+		return machine(), nil
+	}
+	machines := driverv1alpha1.NewMachineServiceClient(rig.Start(t, d))
+	made, err := machines.CreateMachine(t.Context(), goodCreate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := machines.ListMachines(t.Context(), goodList())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range append(listed.GetMachines(), made.GetMachine()) {
+		if got := m.GetAddresses()[0].GetLegacyType(); got != "ExternalIP" { //nolint:staticcheck // it is deprecated, and filled in for those that read it
+			t.Errorf("the type is told as %q", got)
+		}
+	}
+}
+
 func TestCapabilitiesFollowFromTheInterfaces(t *testing.T) {
-	all := make([]driverv1alpha1.Feature, 0, len(driverv1alpha1.Feature_name))
-	for i := 1; i < len(driverv1alpha1.Feature_name); i++ {
+	var all []driverv1alpha1.Feature
+	for _, i := range slices.Sorted(maps.Keys(driverv1alpha1.Feature_name))[1:] {
 		all = append(all, driverv1alpha1.Feature(i))
 	}
 	limits := &driverv1alpha1.Limits{MaxConcurrentRequests: 7, MaxUserDataBytes: 16}
@@ -52,7 +98,7 @@ func TestCapabilitiesFollowFromTheInterfaces(t *testing.T) {
 		driver sdk.Driver
 		want   []driverv1alpha1.Feature
 	}{
-		"the least":  {&sawmill{info: info}, nil},
+		"the least":  {&sawmill{info: info}, []driverv1alpha1.Feature{driverv1alpha1.Feature_FEATURE_LEADER_FENCING}},
 		"everything": {&everything{sawmill: sawmill{info: info}}, all},
 	}
 	for name, tc := range cases {
@@ -75,10 +121,6 @@ func optionalCalls(ctx context.Context, conn grpc.ClientConnInterface) map[strin
 	machines, specs := driverv1alpha1.NewMachineServiceClient(conn), driverv1alpha1.NewProviderSpecServiceClient(conn)
 	errs := map[string]error{}
 	_, errs["ListMachines"] = machines.ListMachines(ctx, goodList())
-	_, errs["UpdateMachine"] = machines.UpdateMachine(ctx, &driverv1alpha1.UpdateMachineRequest{
-		Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider(), CurrentProviderSpec: []byte(`{}`),
-	})
-	_, errs["ResolveVolumes"] = machines.ResolveVolumes(ctx, &driverv1alpha1.ResolveVolumesRequest{Meta: goodMeta(), Provider: goodProvider()})
 	_, errs["AdoptMachine"] = machines.AdoptMachine(ctx, &driverv1alpha1.AdoptMachineRequest{
 		Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider(), ProviderId: prefix + "u",
 	})

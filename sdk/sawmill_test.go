@@ -78,16 +78,6 @@ func (e *everything) ListMachines(context.Context, *driverv1alpha1.ListMachinesR
 	return &driverv1alpha1.ListMachinesResponse{}, nil
 }
 
-func (e *everything) UpdateMachine(_ context.Context, r *driverv1alpha1.UpdateMachineRequest) (*driverv1alpha1.UpdateMachineResponse, error) {
-	return &driverv1alpha1.UpdateMachineResponse{
-		Machine: running(r.GetMeta(), r.GetMachine()), Disposition: driverv1alpha1.UpdateDisposition_UPDATE_DISPOSITION_LIVE,
-	}, nil
-}
-
-func (e *everything) ResolveVolumes(context.Context, *driverv1alpha1.ResolveVolumesRequest) (*driverv1alpha1.ResolveVolumesResponse, error) {
-	return &driverv1alpha1.ResolveVolumesResponse{}, nil
-}
-
 func (e *everything) AdoptMachine(_ context.Context, r *driverv1alpha1.AdoptMachineRequest) (*driverv1alpha1.Machine, error) {
 	return running(r.GetMeta(), r.GetMachine()), nil
 }

@@ -32,7 +32,7 @@ func identityOf(d Driver) (identity, error) {
 	id := identity{
 		plugin: &handshakev1.GetPluginInfoResponse{
 			Name: info.Name, VendorVersion: info.Version,
-			ApiPackages: []string{contract.DriverPackage}, Manifest: maps.Clone(info.Manifest),
+			ApiPackages: []string{contract.DriverPackage}, Manifest: maps.Clone(info.Manifest), ContractRevision: contract.Revision,
 		},
 		capabilities: &driverv1alpha1.GetCapabilitiesResponse{
 			Features: offered, Limits: proto.CloneOf(info.Limits), ProviderIdPrefix: info.ProviderIDPrefix,
@@ -60,7 +60,10 @@ type handshakeService struct {
 	identity identity
 }
 
-func (s *handshakeService) GetPluginInfo(context.Context, *handshakev1.GetPluginInfoRequest) (*handshakev1.GetPluginInfoResponse, error) {
+func (s *handshakeService) GetPluginInfo(_ context.Context, r *handshakev1.GetPluginInfoRequest) (*handshakev1.GetPluginInfoResponse, error) {
+	if err := contract.CheckRevision(r.GetContractRevision()); err != nil {
+		return nil, NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL, fmt.Sprintf("core %s cannot use this driver: %s", r.GetCoreVersion(), err))
+	}
 	return s.identity.plugin, nil
 }
 
@@ -162,26 +165,6 @@ func (s *machineService) ListMachines(
 		return nil, notOffered("ListMachines")
 	}
 	return present(d.ListMachines(ctx, r))
-}
-
-func (s *machineService) UpdateMachine(
-	ctx context.Context, r *driverv1alpha1.UpdateMachineRequest,
-) (*driverv1alpha1.UpdateMachineResponse, error) {
-	d, ok := s.driver.(Updater)
-	if !ok {
-		return nil, notOffered("UpdateMachine")
-	}
-	return present(d.UpdateMachine(ctx, r))
-}
-
-func (s *machineService) ResolveVolumes(
-	ctx context.Context, r *driverv1alpha1.ResolveVolumesRequest,
-) (*driverv1alpha1.ResolveVolumesResponse, error) {
-	d, ok := s.driver.(VolumeResolver)
-	if !ok {
-		return nil, notOffered("ResolveVolumes")
-	}
-	return present(d.ResolveVolumes(ctx, r))
 }
 
 func (s *machineService) GetConsoleOutput(

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/millwright-dev/millwright/conformance"
 	"github.com/millwright-dev/millwright/conformance/mutant"
+	protofiles "github.com/millwright-dev/millwright/proto"
 )
 
 // version is set by the linker.
@@ -30,7 +33,7 @@ func main() {
 }
 
 // execute does what the arguments say, and returns the exit code: 0, 1 for a driver that does not
-// conform, 2 for what could not be done.
+// conform, 2 for what could not be done, 3 for a driver that was not tried whole.
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	root := &cobra.Command{
 		Use:           "driver-conformance",
@@ -47,6 +50,8 @@ func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	switch {
 	case errors.Is(err, errBroken):
 		return 1
+	case errors.Is(err, errNotTriedWhole):
+		return 3
 	case err != nil:
 		fmt.Fprintln(errs, "driver-conformance:", err)
 		return 2
@@ -54,8 +59,11 @@ func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	return 0
 }
 
-// errBroken says that the report has said it all.
-var errBroken = errors.New("the driver does not conform")
+// The report has said it all.
+var (
+	errBroken        = errors.New("the driver does not conform")
+	errNotTriedWhole = errors.New("no breach was found, and not all of a profile was tried")
+)
 
 // target are the flags that say which driver is meant.
 type target struct {
@@ -88,12 +96,15 @@ func (f *target) read() (conformance.Config, error) {
 }
 
 func listCommand() *cobra.Command {
-	var mutants bool
+	var mutants, musts bool
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the checks: level, tier, what they need, and the rule of the contract",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if musts {
+				return listMusts(command.OutOrStdout())
+			}
 			if mutants {
 				return listMutants(command.OutOrStdout())
 			}
@@ -101,6 +112,8 @@ func listCommand() *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&mutants, "mutants", false, "List instead the ways in which a good driver was broken to try the checks, each with the check that catches it.")
+	command.Flags().BoolVar(&musts, "musts", false, "List instead the numbered rules of the contract, each with the checks that try it.")
+	command.MarkFlagsMutuallyExclusive("mutants", "musts")
 	return command
 }
 
@@ -116,7 +129,36 @@ func listChecks(out io.Writer) error {
 		if c.Launch {
 			needs += " exec"
 		}
-		if _, err := fmt.Fprintf(out, "%-26s %-6s %s%s\n    %s\n", c.ID, c.Level, c.Tier, needs, c.Rule); err != nil {
+		if _, err := fmt.Fprintf(out, "%-26s %-6s %s%s %s\n    %s\n", c.ID, c.Level, c.Tier, needs, numbers(c.Musts), c.Rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbers are those of rules, as the contract has them.
+func numbers(musts []int) string {
+	var all []string
+	for _, must := range musts {
+		all = append(all, fmt.Sprintf("M%d", must))
+	}
+	return strings.Join(all, " ")
+}
+
+// listMusts prints each rule of the contract, and which checks try it, or why none does.
+func listMusts(out io.Writer) error {
+	for _, m := range protofiles.Musts() {
+		var by []string
+		for _, c := range conformance.Checks() {
+			if slices.Contains(c.Musts, m.Number) {
+				by = append(by, c.ID)
+			}
+		}
+		tried := strings.Join(by, ", ")
+		if why := conformance.Untried()[m.Number]; why != "" {
+			tried = "not tried: " + why
+		}
+		if _, err := fmt.Fprintf(out, "M%-4d %s\n      %s\n", m.Number, tried, m.Sentence); err != nil {
 			return err
 		}
 	}

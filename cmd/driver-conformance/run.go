@@ -16,12 +16,13 @@ import (
 func runCommand() *cobra.Command {
 	var f target
 	var focus, waive []string
-	var junit, json, tier string
+	var junit, json, tier, profile string
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Try a driver, and say what it does against the contract",
 		Long: "Try a driver, and say what it does against the contract. It makes real machines, with a cluster uid of its own, and deletes them again.\n" +
-			"Ends with 0 if no MUST is broken, 1 if one is, and 2 if the driver could not be tried.",
+			"Ends with 0 if the driver conforms to the profile that was asked for, 1 if a MUST is broken, 2 if the driver could not be tried, and 3 if no MUST " +
+			"was found broken, and not all of a profile was tried.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := f.read()
@@ -30,6 +31,9 @@ func runCommand() *cobra.Command {
 			}
 			if len(focus) > 0 {
 				c.Focus = focus
+			}
+			if profile != "" {
+				c.Profile = conformance.Profile(profile)
 			}
 			if tier != "" {
 				c.Tier = conformance.Tier(tier)
@@ -43,19 +47,35 @@ func runCommand() *cobra.Command {
 				return err
 			}
 			err = errors.Join(err, save(junit, report.WriteJUnit), save(json, report.WriteJSON), report.WriteText(out))
-			if err == nil && !report.Conforms() {
-				err = errBroken
-			}
-			return err
+			return verdict(report, err, command.ErrOrStderr())
 		},
 	}
 	f.add(command)
 	command.Flags().StringSliceVar(&focus, "focus", nil, "Run these checks, or groups of checks, alone.")
+	command.Flags().StringVar(&profile, "profile", "", "What the driver is to conform to: basic, hooks (looks into the cloud, too), or fault (has things fail, too).")
 	command.Flags().StringVar(&tier, "tier", "", "Run the checks of one tier alone: core, or fault, which has things fail in the middle of a call.")
-	command.Flags().StringArrayVar(&waive, "waive", nil, "A check that may fail, and why, as ID=REASON. Repeat for several.")
+	command.Flags().StringArrayVar(&waive, "waive", nil, "A check that may fail or lack what it needs, and why, as ID=REASON. Repeat for several.")
 	command.Flags().StringVar(&junit, "junit", "", "Write a JUnit report to this file.")
 	command.Flags().StringVar(&json, "json", "", "Write the whole report as JSON to this file.")
 	return command
+}
+
+// verdict is how the command ends. What a broken driver has left is told beside its verdict.
+func verdict(report *conformance.Report, err error, errs io.Writer) error {
+	switch report.Verdict() {
+	case conformance.Conforms:
+		return err
+	case conformance.NoBreach:
+		if err == nil {
+			err = errNotTriedWhole
+		}
+		return err
+	case conformance.Breaks, conformance.Interrupted:
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(errs, "driver-conformance:", err)
+	}
+	return errBroken
 }
 
 func addWaivers(c *conformance.Config, waive []string) error {

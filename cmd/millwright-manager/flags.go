@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/manager"
 	"github.com/millwright-dev/millwright/core/specresolver"
+	"github.com/millwright-dev/millwright/proto/contract"
 )
 
 type settings struct {
@@ -50,6 +51,7 @@ func parse(args []string) (settings, error) {
 	flags.StringArrayVar(&drivers, "driver", nil, "A driver to call, as NAME=ADDRESS, e.g. mycloud=unix:///run/millwright/mycloud.sock; NAME is the cloudProvider it serves. Repeat for several.")
 	flags.StringVar(&o.ClusterID, "cluster-id", "", "What marks VMs as this cluster's; must never change. Empty: the uid of namespace kube-system, in the cluster of the Nodes if there is one.")
 	flags.DurationVar(&o.CredentialRetry, "credential-retry", instance.DefaultCredentialRetry, "How long calls with credentials that the cloud refuses are held back, unless these change.")
+	flags.DurationVar(&o.CreateSettle, "create-settle", contract.DefaultCreateSettle, "How long after a create of unknown outcome its VM may still appear, where a driver does not declare that.")
 	flags.BoolVar(&o.ReadOnly, "read-only", false, "Look on only: create, change and delete nothing, but show the condition Paused. Set it on all replicas.")
 	flags.IntVar(&o.Workers, "workers", 16, "How many objects of each kind are reconciled at once.")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 2*time.Hour, "How long a drain may take where the Machine sets no nodeDrainTimeout.")

@@ -23,7 +23,7 @@ func driverInitCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "init NAME",
 		Short: "Lay out a driver in Go that builds and keeps to the contract",
-		Long: "Lay out a driver in Go that builds and keeps to the contract: the example driver, whose cloud is a folder, as a module of\n" +
+		Long: "Lay out a driver in Go that builds and keeps to the contract: the example driver, whose cloud is fakecloud's HTTP API, as a module of\n" +
 			"its own under the name that cloudProvider will select it by. docs/writing-a-driver.md says how to go on from there.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

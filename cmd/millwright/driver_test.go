@@ -65,7 +65,7 @@ func TestDriverInitLaysOutTheExample(t *testing.T) {
 			t.Errorf("gofmt would change %s (%v)", entry.Name(), err)
 		}
 	}
-	if want := []string{"README.md", "conformance.yaml", "conformance_test.go", "driver.go", "go.mod", "go.sum", "main.go"}; !slices.Equal(names, want) {
+	if want := []string{"README.md", "cloud.go", "conformance.yaml", "conformance_test.go", "driver.go", "go.mod", "go.sum", "main.go"}; !slices.Equal(names, want) {
 		t.Errorf("laid out are %q, want %q", names, want)
 	}
 }

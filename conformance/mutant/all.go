@@ -4,6 +4,6 @@ import "slices"
 
 // All returns all mutants.
 func All() []Mutant {
-	return slices.Concat(ofIdentity(), ofCreate(), ofUserData(), ofFailures(), ofStatus(), ofConsoles(), ofLists(), ofDeletes(), ofUpdates(), ofSpecs(), ofFaults(),
+	return slices.Concat(ofIdentity(), ofCreate(), ofUserData(), ofFailures(), ofStatus(), ofConsoles(), ofLists(), ofDeletes(), ofAdoptions(), ofSpecs(), ofFaults(),
 		ofAccess(), ofExec())
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -18,7 +19,7 @@ const (
 func ofCreate() []Mutant {
 	return []Mutant{
 		{Name: "no-address", Check: "create/addresses", mutate: described(func(m *machine) { m.Addresses = nil })},
-		{Name: "own-address-types", Check: "create/addresses", mutate: described(func(m *machine) { m.Addresses[0].Type = "fixed" })},
+		{Name: "own-address-types", Check: "create/addresses", mutate: described(func(m *machine) { m.Addresses[0].Type = driverv1alpha1.AddressType_ADDRESS_TYPE_UNSPECIFIED })},
 		{Name: "no-provider-id", Check: "create/happy", mutate: described(func(m *machine) { m.ProviderId = "" })},
 		{Name: "no-state", Check: "create/happy", mutate: described(func(m *machine) { m.State = 0 })},
 		{Name: "another-machine", Check: "create/happy", mutate: described(func(m *machine) { m.Ref.Namespace = "elsewhere" })},
@@ -31,6 +32,7 @@ func ofCreate() []Mutant {
 		{Name: "blind-to-names", Check: "create/uid-of-another", mutate: blindToNames},
 		{Name: "blind-to-specs", Check: "create/conflict", mutate: blindToSpecs},
 		{Name: "caching-credentials", Check: "create/secret-rotated", mutate: cachingCredentials},
+		{Name: "leaving-another", Check: "create/marked", mutate: leavingAnother},
 		{Name: "without-tags", Check: "create/tags", mutate: asked(func(r *createReq) { r.Tags = nil })},
 		{Name: "cutting-names", Check: "create/long-name", mutate: described(func(m *machine) { m.Ref.Name = m.GetRef().GetName()[:min(63, len(m.GetRef().GetName()))] })},
 	}
@@ -90,8 +92,18 @@ func racing(next handler) handler {
 	})(next)
 }
 
-// reviving makes a new VM for a uid that was deleted.
+// leavingAnother makes something beside the VM that nothing says whose it is.
+func leavingAnother(next handler) handler {
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		// Whatever it answers, more is there now.
+		_, _ = under(r.GetMachine().GetUid()+"-beside", proto.CloneOf(r), next)
+		return next(r)
+	})(next)
+}
+
+// reviving makes a new VM for a uid that was deleted, and says that this never happens.
 func reviving(next handler) handler {
+	next = answered(func(a *capabilities) { a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)} })(next)
 	var deleted sync.Map
 	remember := asked(func(r *deleteReq) { deleted.Store(r.GetMachine().GetUid(), true) })
 	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {

@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,6 +22,9 @@ func ofFailures() []Mutant {
 	all := []Mutant{
 		{Name: "telling-all", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
 			fmt.Fprintf(os.Stderr, "asked for %v\n", r)
+		})},
+		{Name: "telling-in-base64", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
+			fmt.Fprintln(os.Stderr, base64.StdEncoding.EncodeToString(append([]byte("user_data="), r.GetUserData()...)))
 		})},
 		{Name: "keeping-requests", Check: "failure/no-secrets-on-disk", Launch: true, mutate: asked(func(r *createReq) {
 			// What it kept or why not, the check sees.

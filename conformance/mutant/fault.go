@@ -33,6 +33,8 @@ func ofFaults() []Mutant {
 		{Name: "promising-too-much", Check: "fault/settle", mutate: answered(func(a *capabilities) {
 			a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(0), Deadlines: a.GetLimits().GetDeadlines()}
 		})},
+		{Name: "late-to-show", Check: "fault/settle-is-true", mutate: lateToShow},
+		{Name: "retrying-itself", Check: "fault/no-retry", mutate: retryingItself},
 		{Name: "mixing-machines", Check: "fault/concurrent", mutate: mixing},
 		{Name: "one-at-a-time", Check: "fault/probe-under-load", mutate: oneAtATime},
 		{Name: "swallowing-anything", Check: "fault/huge-message", mutate: swallowing},
@@ -130,6 +132,34 @@ func obstinate(next handler) handler {
 	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
 		return next(context.WithoutCancel(ctx), method, request)
 	}
+}
+
+// lateToShow shows nothing for eight seconds after it was first asked, and promises that nothing
+// comes late.
+func lateToShow(next handler) handler {
+	next = answered(func(a *capabilities) { a.Limits = &driverv1alpha1.Limits{CreateSettle: durationpb.New(0)} })(next)
+	var first sync.Map
+	return instead(func(r *getReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		asked, _ := first.LoadOrStore(r.GetMachine().GetUid(), time.Now())
+		if time.Since(asked.(time.Time)) < 8*time.Second {
+			return nil, fail(notFound, "nothing yet")
+		}
+		return next(r)
+	})(next)
+}
+
+// retryingItself tries again at once what the cloud has refused.
+func retryingItself(next handler) handler {
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		for range 2 {
+			if err == nil {
+				break
+			}
+			answer, err = next(r)
+		}
+		return answer, err
+	})(next)
 }
 
 // mixing keeps what it was asked for where all calls see it.

@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -43,9 +44,9 @@ func ofIdentity() []Mutant {
 		{Name: "hidden-feature", Check: "identity/truthful", mutate: answered(func(a *capabilities) {
 			a.Features = slices.DeleteFunc(a.GetFeatures(), func(f driverv1alpha1.Feature) bool { return f == driverv1alpha1.Feature_FEATURE_LIST })
 		})},
-		{Name: "empty-promise", Check: "identity/truthful", mutate: answered(func(a *capabilities) {
-			a.Features = append(a.GetFeatures(), driverv1alpha1.Feature_FEATURE_ADOPT)
-		})},
+		{Name: "empty-promise", Check: "identity/truthful", mutate: without(driverv1alpha1.MachineService_AdoptMachine_FullMethodName)},
+		{Name: "introduced-by-the-cloud", Check: "identity/offline", mutate: introducedByTheCloud},
+		{Name: "of-a-later-contract", Check: "identity/name", mutate: answered(func(a *info) { a.ContractRevision = contract.Revision + 2 })},
 		{Name: "slow-probe", Check: "identity/probe-fast", mutate: counted(func(_ *driverv1alpha1.ProbeResponse, n int64) {
 			if n == 1 {
 				<-time.After(1100 * time.Millisecond)
@@ -65,5 +66,19 @@ func ofIdentity() []Mutant {
 			}
 			return nil
 		})},
+	}
+}
+
+// introducedByTheCloud looks into the cloud to say who it is.
+func introducedByTheCloud(next handler) handler {
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		if _, ok := request.(*driverv1alpha1.GetCapabilitiesRequest); ok {
+			// Whatever it answers, the cloud was called.
+			_, _ = next(ctx, driverv1alpha1.MachineService_ListMachines_FullMethodName, &listReq{
+				Meta:     &driverv1alpha1.RequestMeta{RequestId: "introduction", ClusterUid: "introduction"},
+				Provider: &driverv1alpha1.ProviderContext{ProviderSpec: []byte("{}")},
+			})
+		}
+		return next(ctx, method, request)
 	}
 }

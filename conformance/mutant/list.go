@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -21,6 +22,10 @@ func ofLists() []Mutant {
 		{Name: "listing-all-clusters", Check: "list/scope", mutate: listingAllClusters},
 		{Name: "ignoring-page-size", Check: "list/pages", mutate: asked(func(r *listReq) { r.PageSize = 0 })},
 		{Name: "losing-between-pages", Check: "list/pages", mutate: losingBetweenPages},
+		{Name: "paging-by-number", Check: "list/pages", mutate: pagingByNumber},
+		{Name: "reading-one-page", Check: "list/many", mutate: answered(func(a *page) {
+			a.Machines, a.NextPageToken = a.GetMachines()[:min(10, len(a.GetMachines()))], ""
+		})},
 		{Name: "taking-any-token", Check: "list/bad-token", mutate: asked(func(r *listReq) {
 			if r.GetPageToken() == "millwright-conformance-unknown" {
 				r.PageToken = ""
@@ -64,5 +69,29 @@ func losingBetweenPages(next handler) handler {
 			a.Machines = nil
 		}
 		return answer, err
+	})(next)
+}
+
+// pagingByNumber goes on at the number of machines that it has listed, the newest first: what was
+// deleted meanwhile moves the others.
+func pagingByNumber(next handler) handler {
+	return instead(func(r *listReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		size, from := int(r.GetPageSize()), 0
+		if _, err := fmt.Sscanf(r.GetPageToken(), "number-%d", &from); err != nil && r.GetPageToken() != "" || size == 0 {
+			return next(r)
+		}
+		r.PageSize, r.PageToken = 0, ""
+		answer, err := next(r)
+		a, ok := answer.(*page)
+		if !ok || err != nil {
+			return answer, err
+		}
+		slices.SortStableFunc(a.GetMachines(), func(m, n *machine) int { return n.GetCreateTime().AsTime().Compare(m.GetCreateTime().AsTime()) })
+		end := min(from+size, len(a.GetMachines()))
+		if end < len(a.GetMachines()) {
+			a.NextPageToken = fmt.Sprintf("number-%d", end)
+		}
+		a.Machines = a.GetMachines()[min(from, end):end]
+		return a, nil
 	})(next)
 }

@@ -21,6 +21,10 @@ type (
 func ofSpecs() []Mutant {
 	return []Mutant{
 		{Name: "no-schema", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) { a.JsonSchema = []byte("flavor: string") })},
+		{Name: "uncompiled-schema", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) { a.JsonSchema = []byte(`{"type": "nonsense"}`) })},
+		{Name: "another-schema", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) {
+			a.JsonSchema = []byte(`{"type": "object", "properties": {"size": {"type": "string"}}, "additionalProperties": false}`)
+		})},
 		{Name: "open-schema", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) {
 			a.JsonSchema = bytes.ReplaceAll(a.GetJsonSchema(), []byte(`"additionalProperties": false`), []byte(`"additionalProperties": true`))
 		})},

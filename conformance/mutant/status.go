@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -47,6 +48,9 @@ func ofStatus() []Mutant {
 		})},
 		{Name: "reasonless", Check: "status/failed", mutate: described(func(m *machine) { m.Reason = "" })},
 		{Name: "gone-in-another-account", Check: "status/account-changed", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED, notFound)},
+		{Name: "creating-when-asked", Check: "status/read-only", mutate: creatingWhenAsked},
+		{Name: "waiting-for-boot", Check: "status/no-wait", mutate: waitingForBoot},
+		{Name: "hiding-duplicates", Check: "status/duplicates", mutate: described(func(m *machine) { m.DuplicateProviderIds = nil })},
 		{Name: "without-fencing", Check: "status/stale-epoch", mutate: asked(func(r interface {
 			proto.Message
 			GetMeta() *driverv1alpha1.RequestMeta
@@ -69,6 +73,36 @@ func inventive(next handler) handler {
 		return &driverv1alpha1.GetMachineStatusResponse{Machine: &machine{
 			Ref: r.GetMachine(), ClusterUid: r.GetMeta().GetClusterUid(), State: driverv1alpha1.MachineState_MACHINE_STATE_FAILED, Reason: "Missing",
 		}}, nil
+	})(next)
+}
+
+// creatingWhenAsked mends what it does not find.
+func creatingWhenAsked(next handler) handler {
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		answer, err := next(ctx, method, request)
+		r, ok := request.(*getReq)
+		if !ok || contract.ErrorInfo(status.Convert(err)).GetReason() != contract.ReasonName(notFound) {
+			return answer, err
+		}
+		// Whatever it answers, the machine is there now.
+		_, _ = next(ctx, driverv1alpha1.MachineService_CreateMachine_FullMethodName,
+			&createReq{Meta: r.GetMeta(), Machine: r.GetMachine(), Provider: r.GetProvider()})
+		return answer, err
+	}
+}
+
+// waitingForBoot answers when the VM runs, or after six seconds.
+func waitingForBoot(next handler) handler {
+	return instead(func(r *getReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		for range 60 {
+			if machineOf(answer).GetState() != driverv1alpha1.MachineState_MACHINE_STATE_CREATING {
+				break
+			}
+			<-time.After(100 * time.Millisecond)
+			answer, err = next(r)
+		}
+		return answer, err
 	})(next)
 }
 

@@ -44,8 +44,8 @@ func newDriver(cfg Config, target Target, notifier *notifier, m *metrics) (*Driv
 	}
 	var err error
 	d.connection, err = connection.New(connection.Config{
-		Name: target.Name, Address: target.Address, ClusterUID: cfg.ClusterUID, LeaderEpoch: cfg.LeaderEpoch,
-		Deadlines: cfg.Deadlines, MaxConcurrentRequests: cfg.MaxConcurrentRequests,
+		Name: target.Name, Address: target.Address, Version: cfg.Version, ClusterUID: cfg.ClusterUID, LeaderEpoch: cfg.LeaderEpoch,
+		Deadlines: cfg.Deadlines, MaxConcurrentRequests: cfg.MaxConcurrentRequests, CreateSettle: cfg.CreateSettle,
 		ReconnectDelay: cfg.ReconnectDelay, ProbeInterval: cfg.ProbeInterval, Clock: cfg.Clock, Log: log,
 		Meter: m.meter(target.Name, log, cfg.Clock), Tracing: cfg.Tracing,
 	}, hooks{d})

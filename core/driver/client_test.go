@@ -26,7 +26,7 @@ func TestCreateHandsItsOutcomeOverOnce(t *testing.T) {
 		m := running(r.GetMachine())
 		m.Operation = &driverv1alpha1.MachineOperation{PollAfter: durationpb.New(3 * time.Second)}
 		m.LastKnownState = []byte("new")
-		m.Addresses = []*driverv1alpha1.MachineAddress{{Type: "InternalIP", Address: "10.0.0.7"}}
+		m.Addresses = []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: "10.0.0.7"}}
 		return &driverv1alpha1.CreateMachineResponse{Machine: m}, nil
 	}
 	path := socketPath(t)
@@ -45,7 +45,7 @@ func TestCreateHandsItsOutcomeOverOnce(t *testing.T) {
 		State:          instance.Running,
 		PollAfter:      3 * time.Second,
 		LastKnownState: []byte("new"),
-		Addresses:      []corev1.NodeAddress{{Type: "InternalIP", Address: "10.0.0.7"}},
+		Addresses:      []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.7"}},
 	}}
 	if diff := cmp.Diff(want, outcome, cmpopts.IgnoreFields(instance.Outcome{}, "Started", "Ended")); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)

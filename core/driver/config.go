@@ -19,6 +19,8 @@ import (
 // Config is what all drivers have in common. The zero value of every field but ClusterUID is
 // usable.
 type Config struct {
+	// Version is core's own, which drivers are told.
+	Version string
 	// ClusterUID owns the machines; REQUIRED.
 	ClusterUID string
 	// LeaderEpoch grows with every change of leader; nil stands for 0, which means unknown.
@@ -44,6 +46,9 @@ type Config struct {
 	// Polling says how often tracked machines are polled. Defaults for 0: an interval of 1 s,
 	// at most 10 s, 60 s for settled machines, a handful of 4, pages of 500.
 	Polling poller.Polling
+	// CreateSettle holds for drivers that declare no limits.create_settle; 0 stands for
+	// contract.DefaultCreateSettle.
+	CreateSettle time.Duration
 	// CredentialRetry is how long calls with credentials that the cloud refuses are held back,
 	// unless these change; 0 stands for 5 min.
 	CredentialRetry time.Duration
@@ -82,6 +87,7 @@ func (c Config) withDefaults() Config {
 		ListPage: contract.DefaultListPageDeadline,
 	})
 	orDefault(&c.MaxConcurrentRequests, contract.DefaultMaxConcurrentRequests)
+	orDefault(&c.CreateSettle, contract.DefaultCreateSettle)
 	orDefault(&c.CredentialRetry, instance.DefaultCredentialRetry)
 	orDefault(&c.ReconnectDelay, 500*time.Millisecond)
 	orDefault(&c.ProbeInterval, 10*time.Second)

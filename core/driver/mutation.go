@@ -135,7 +135,7 @@ func (d *Driver) StartCreate(ctx context.Context, m wire.Machine, userData []byt
 		Provider:       m.Provider(),
 		UserData:       userData,
 		LastKnownState: m.LastKnownState,
-		Tags:           tags,
+		Tags:           contract.FitTags(tags, d.Capabilities().Tags),
 	}
 	oversized := contract.CheckUserData(userData, d.Capabilities().MaxUserDataBytes)
 	if failure := wire.CheckRequest(request, oversized...); failure != nil {

@@ -84,6 +84,9 @@ type Options struct {
 	// CredentialRetry is how long calls with credentials that the cloud refuses are held back,
 	// unless these change. Default: 5 min.
 	CredentialRetry time.Duration
+	// CreateSettle is how long after a create of unknown outcome its VM may still appear, where a
+	// driver does not declare that. Default: 5 min.
+	CreateSettle time.Duration
 	// ReadOnly makes the manager look on: it changes nothing, in the cluster or in a cloud, but the
 	// condition Paused of the objects that people look at.
 	ReadOnly bool
@@ -238,6 +241,7 @@ func (o Options) notNegative() []error {
 		{"drain-timeout", o.DrainTimeout},
 		{"node-volume-detach-timeout", o.NodeVolumeDetachTimeout},
 		{"credential-retry", o.CredentialRetry},
+		{"create-settle", o.CreateSettle},
 		{"orphan-interval", o.Orphans.Interval},
 		{"orphan-age", o.Orphans.Age},
 		{"settled-interval", o.SettledInterval},

@@ -278,6 +278,8 @@ func newManager(config *rest.Config, o Options, leader *lease, log logr.Logger) 
 // driverSettings is what the clients of the drivers have in common, but for the cluster's uid.
 func driverSettings(mgr ctrl.Manager, o Options, leader *lease) driver.Config {
 	settings := driver.Config{
+		Version:         o.Version,
+		CreateSettle:    o.CreateSettle,
 		Deadlines:       o.Deadlines,
 		CredentialRetry: o.CredentialRetry,
 		Polling:         poller.Polling{SettledInterval: o.SettledInterval},

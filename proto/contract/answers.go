@@ -44,11 +44,6 @@ func CheckAnswer(answer any) Violations {
 		for i, m := range a.GetMachines() {
 			c.machine(fmt.Sprintf("machines[%d]", i), m)
 		}
-	case *driverv1alpha1.UpdateMachineResponse:
-		c.machine("machine", a.GetMachine())
-		if a.GetDisposition() == driverv1alpha1.UpdateDisposition_UPDATE_DISPOSITION_UNSPECIFIED {
-			c.add("disposition", "is UNSPECIFIED")
-		}
 	case *driverv1alpha1.AdoptMachineResponse:
 		c.machine("machine", a.GetMachine())
 	case *driverv1alpha1.GetConsoleOutputResponse:
@@ -78,11 +73,21 @@ func (c *checker) capabilities(a *driverv1alpha1.GetCapabilitiesResponse) {
 	if limits.GetMaxConcurrentRequests() < 0 {
 		c.add("limits.max_concurrent_requests", "is negative; 0 means core's default")
 	}
+	c.tagLimits(limits.GetTags())
 	if limits.GetMaxUserDataBytes() < 0 {
 		c.add("limits.max_user_data_bytes", "is negative; 0 means core's default")
 	}
 	if settle := limits.GetCreateSettle().AsDuration(); settle < 0 || settle > MaxCreateSettle {
 		c.add("limits.create_settle", "is negative or exceeds "+MaxCreateSettle.String())
+	}
+}
+
+func (c *checker) tagLimits(limits *driverv1alpha1.TagLimits) {
+	if _, err := tagCharacters(limits); err != nil {
+		c.add("limits.tags.characters", err.Error())
+	}
+	if limits.GetMaxTags() < -1 || limits.GetMaxKeyLength() < 0 || limits.GetMaxValueLength() < 0 {
+		c.add("limits.tags", "holds a negative number; 0 means no limit, and max_tags of -1 no tags")
 	}
 }
 

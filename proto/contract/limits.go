@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"time"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -56,6 +57,21 @@ func CreateSettle(limits *driverv1alpha1.Limits) time.Duration {
 // MaxCreateSettle bounds Limits.create_settle: more is a wrong unit, and would keep machines from
 // ever being forgotten.
 const MaxCreateSettle = 24 * time.Hour
+
+// Revision is that of the contract which this module generates. Revisions are listed in
+// docs/contract.md.
+const Revision = 2
+
+// CheckRevision returns an error, for people, unless a side with this revision and one with the
+// revision that the other side has told can work together: those that differ by one at most.
+// A side that tells 0 is of revision 1, which had no numbers.
+func CheckRevision(told int32) error {
+	other := max(told, 1)
+	if other < Revision-1 || other > Revision+1 {
+		return fmt.Errorf("it is of revision %d of the contract, this side of %d, and only neighbours work together: upgrade the older one", other, Revision)
+	}
+	return nil
+}
 
 // DriverPackage is the package of the contract that this module generates, as GetPluginInfo
 // announces it.

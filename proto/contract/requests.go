@@ -25,10 +25,6 @@ func CheckRequest(request any) Violations {
 	case *driverv1alpha1.GetConsoleOutputRequest:
 		c.machineCall(r)
 		c.size("last_known_state", len(r.GetLastKnownState()), MaxLastKnownStateBytes)
-	case *driverv1alpha1.UpdateMachineRequest:
-		c.machineCall(r)
-		c.size("last_known_state", len(r.GetLastKnownState()), MaxLastKnownStateBytes)
-		c.object("current_provider_spec", r.GetCurrentProviderSpec())
 	case *driverv1alpha1.AdoptMachineRequest:
 		c.machineCall(r)
 		c.required("provider_id", r.GetProviderId())
@@ -37,8 +33,6 @@ func CheckRequest(request any) Violations {
 		if r.GetPageSize() < 0 {
 			c.add("page_size", "is negative; 0 leaves the size to the driver")
 		}
-	case *driverv1alpha1.ResolveVolumesRequest:
-		c.providerCall(r)
 	case *driverv1alpha1.DefaultProviderSpecRequest:
 		c.providerCall(r)
 		if len(r.GetProvider().GetSecrets()) > 0 {

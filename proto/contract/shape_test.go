@@ -72,11 +72,7 @@ func TestRequestShapes(t *testing.T) {
 			[]string{"last_known_state"},
 		},
 		"a delete that holds, without provider_id": {&driverv1alpha1.DeleteMachineRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider()}, nil},
-		"an update without the current spec": {
-			&driverv1alpha1.UpdateMachineRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider()},
-			[]string{"current_provider_spec"},
-		},
-		"a console of nobody": {&driverv1alpha1.GetConsoleOutputRequest{}, emptyMachineCall},
+		"a console of nobody":                      {&driverv1alpha1.GetConsoleOutputRequest{}, emptyMachineCall},
 		"a console with too much state": {
 			&driverv1alpha1.GetConsoleOutputRequest{Meta: goodMeta(), Machine: goodRef(), Provider: goodProvider(), LastKnownState: big},
 			[]string{"last_known_state"},
@@ -89,7 +85,6 @@ func TestRequestShapes(t *testing.T) {
 			&driverv1alpha1.ListMachinesRequest{Meta: goodMeta(), Provider: goodProvider(), PageSize: -1},
 			[]string{"page_size"},
 		},
-		"volumes without a provider": {&driverv1alpha1.ResolveVolumesRequest{Meta: goodMeta()}, []string{"provider"}},
 		"defaulting with secrets": {
 			&driverv1alpha1.DefaultProviderSpecRequest{Meta: goodMeta(), Provider: &driverv1alpha1.ProviderContext{
 				ProviderSpec: []byte(`{}`), Secrets: map[string][]byte{"password": []byte("x")},
@@ -192,7 +187,6 @@ func TestAnswerShapes(t *testing.T) {
 		"failed without a reason":      {&driverv1alpha1.ListMachinesResponse{Machines: []*driverv1alpha1.Machine{goodMachine(), failed}}, []string{"machines[1].reason"}},
 		"a delete that is complete":    {&driverv1alpha1.DeleteMachineResponse{}, nil},
 		"a delete of no one":           {&driverv1alpha1.DeleteMachineResponse{Machine: &driverv1alpha1.Machine{}}, []string{"machine.ref", "machine.cluster_uid", "machine.state"}},
-		"an update that says no how":   {&driverv1alpha1.UpdateMachineResponse{Machine: goodMachine()}, []string{"disposition"}},
 		"an adoption of nothing":       {&driverv1alpha1.AdoptMachineResponse{}, []string{"machine"}},
 		"a console that says nothing":  {&driverv1alpha1.GetConsoleOutputResponse{}, nil},
 		"a console just within bounds": {&driverv1alpha1.GetConsoleOutputResponse{Output: make([]byte, MaxConsoleBytes)}, nil},

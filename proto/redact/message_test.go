@@ -103,7 +103,7 @@ func TestMessageHidesSecretsInItsTexts(t *testing.T) {
 	}
 	machine := &driverv1alpha1.Machine{
 		NodeName: "node-canary-7f3a", ProviderId: "sawmill:///canary-7f3a",
-		Addresses: []*driverv1alpha1.MachineAddress{{Address: "canary-7f3a"}}, Zone: "a",
+		Addresses: []*driverv1alpha1.MachineAddress{{Address: "canary-7f3a"}}, Reason: "zone:a",
 	}
 	for _, message := range []proto.Message{request, machine} {
 		got := fmt.Sprint(Of(request).Message(message).LogValue())

@@ -6,5 +6,5 @@ import "embed"
 
 // Sources are the files that a new driver begins with, by their paths in this folder.
 //
-//go:embed go.mod go.sum conformance.yaml cmd/*/main.go cmd/*/driver.go cmd/*/conformance_test.go
+//go:embed go.mod go.sum conformance.yaml cmd/*/main.go cmd/*/driver.go cmd/*/cloud.go cmd/*/conformance_test.go
 var Sources embed.FS

@@ -47,8 +47,7 @@ func manners(say string) map[string]manner {
 		"a panic's error":    {fail: func() error { panic(fmt.Errorf("login with %s", say)) }},
 		"a machine": {machine: func(m *driverv1alpha1.Machine) {
 			m.Reason, m.Message, m.NodeName = say, say, say
-			m.Addresses = []*driverv1alpha1.MachineAddress{{Type: "Hostname", Address: say}}
-			m.InstanceType, m.Region, m.Zone = say, say, say
+			m.Addresses = []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_HOSTNAME, Address: say}}
 			m.State = driverv1alpha1.MachineState_MACHINE_STATE_FAILED
 		}},
 		"a machine that is none": {machine: func(m *driverv1alpha1.Machine) { m.ProviderId, m.Ref.Name = say, say }},

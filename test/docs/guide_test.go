@@ -19,7 +19,7 @@ func TestDRV2_FromAnEmptyFolderToAGreenReport(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(work) })
 	steps := strings.ReplaceAll(commandsOf(t, "docs/writing-a-driver.md", "millwright driver init my-cloud"), "unix:///tmp/", "unix://"+work+"/")
-	if report := follow(t, work, steps, withoutProxy(t, work)...); !strings.Contains(report, "my-cloud dev conforms: ") {
+	if report := follow(t, work, steps, withoutProxy(t, work)...); !strings.Contains(report, "my-cloud dev: conforms, profile fault") {
 		t.Errorf("the driver does not conform:\n%s", report)
 	}
 	dir := filepath.Join(work, "my-cloud")
@@ -54,7 +54,7 @@ func TestDRV2_ABrokenDriverGetsARedReport(t *testing.T) {
 	follow(t, work, "millwright driver init my-cloud", withoutProxy(t, work)...)
 	source := filepath.Join(work, "my-cloud", "driver.go")
 	good := []byte(read(t, source))
-	broken := bytes.Replace(good, []byte(`url.PathEscape(cluster) + ","`), []byte(`url.PathEscape(cluster[:0]) + ","`), 1)
+	broken := bytes.Replace(good, []byte(`tags := map[string]string{tagCluster: r.GetMeta().GetClusterUid(), tagUID: r.GetMachine().GetUid()}`), []byte(`tags := map[string]string{tagUID: r.GetMachine().GetUid()}`), 1)
 	if bytes.Equal(broken, good) {
 		t.Fatal("there is nothing to break")
 	}

@@ -85,9 +85,9 @@ kubectl config set-context workload --cluster=$(kubectl config view -o jsonpath=
 		do(driverGuide, "go build -o bin/"),
 		{own: "repository=$PWD; cd $WORK; export GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 XDG_CACHE_HOME=$WORK"},
 		do(driverGuide, "millwright driver init", "unix:///tmp/", "unix://$WORK/"),
-		{own: `./millwright-driver-my-cloud --cloud cloud --endpoint unix://$WORK/my-cloud.sock 2>driver.log &
+		{own: `fakecloud --listen unix://$WORK/cloud.sock --http 127.0.0.1:8180 --account default=default.key 2>cloud.log &
 sed -n '/^apiVersion: cluster.k8s.io/,/^\x60\x60\x60/p' $repository/docs/writing-a-driver.md | sed '$d' > machine.yaml`},
-		{page: driverGuide, first: "millwright dev", with: map[string]string{"/tmp/": "$WORK/"}, background: true},
+		{page: driverGuide, first: "./millwright-driver-my-cloud", with: map[string]string{"/tmp/": "$WORK/"}, background: true},
 		await("kubectl --kubeconfig $WORK/my-mill/kubeconfig get machines"),
 		do(driverGuide, "export KUBECONFIG", "/tmp/", "$WORK/"),
 	}},

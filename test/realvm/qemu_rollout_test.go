@@ -25,9 +25,9 @@ spec:
   selector: {matchLabels: {app: web}}
 `
 
-// A deployment grows from nothing to two VMs, as a cluster-autoscaler has it. They are rolled from a
-// kubelet that they have downloaded to the one that their image brings, under an application whose
-// budget is kept all the time. Then the process of one is killed: it is replaced by another.
+// A deployment grows from nothing to two VMs, as a cluster-autoscaler has it. They are rolled from
+// a kubelet that they have downloaded to the one that their image brings, under an application
+// whose budget is kept all the time. Then the process of one is killed: it is replaced by another.
 func TestQEMUVMsRollUnderABudgetAndAreReplaced(t *testing.T) {
 	shared.showTrouble(t)
 	offer := serveArtifacts(t)

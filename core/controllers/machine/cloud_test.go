@@ -114,7 +114,7 @@ func (c *cloud) CreateMachine(_ context.Context, r *driverv1alpha1.CreateMachine
 		vm = &driverv1alpha1.Machine{
 			Ref: r.GetMachine(), ClusterUid: r.GetMeta().GetClusterUid(), ProviderId: idPrefix + r.GetMachine().GetName(),
 			State:     driverv1alpha1.MachineState_MACHINE_STATE_RUNNING,
-			Addresses: []*driverv1alpha1.MachineAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
+			Addresses: []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: "192.0.2.1"}},
 		}
 		if c.slow {
 			vm.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING

@@ -126,7 +126,15 @@ func labelsOf(t *driverv1alpha1.InstanceTemplate) string {
 func taintsOf(t *driverv1alpha1.InstanceTemplate) string {
 	var words []string
 	for _, taint := range t.GetTaints() {
-		words = append(words, fmt.Sprintf("%s=%s:%s", taint.GetKey(), taint.GetValue(), taint.GetEffect()))
+		if effect, known := taintEffects[taint.GetEffect()]; known {
+			words = append(words, fmt.Sprintf("%s=%s:%s", taint.GetKey(), taint.GetValue(), effect))
+		}
 	}
 	return strings.Join(words, ",")
+}
+
+var taintEffects = map[driverv1alpha1.TaintEffect]corev1.TaintEffect{
+	driverv1alpha1.TaintEffect_TAINT_EFFECT_NO_SCHEDULE:        corev1.TaintEffectNoSchedule,
+	driverv1alpha1.TaintEffect_TAINT_EFFECT_PREFER_NO_SCHEDULE: corev1.TaintEffectPreferNoSchedule,
+	driverv1alpha1.TaintEffect_TAINT_EFFECT_NO_EXECUTE:         corev1.TaintEffectNoExecute,
 }

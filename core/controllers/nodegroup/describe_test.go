@@ -17,7 +17,7 @@ func TestATemplateIsWrittenInTheAutoscalersWords(t *testing.T) {
 		InstanceType: "large", Architecture: "arm64", OperatingSystem: "linux",
 		Capacity: map[string]string{"cpu": "8", "memory": "16Gi", "ephemeral-storage": "20Gi", "pods": "110", "nvidia.com/gpu": "2", "hugepages-2Mi": "1Gi"},
 		Labels:   map[string]string{"topology.kubernetes.io/zone": "a", "kubernetes.io/arch": "amd64", "empty": ""},
-		Taints:   []*driverv1alpha1.Taint{{Key: "gpu", Value: "yes", Effect: "NoSchedule"}, {Key: "spot", Effect: "NoExecute"}},
+		Taints:   []*driverv1alpha1.Taint{{Key: "gpu", Value: "yes", Effect: driverv1alpha1.TaintEffect_TAINT_EFFECT_NO_SCHEDULE}, {Key: "spot", Effect: driverv1alpha1.TaintEffect_TAINT_EFFECT_NO_EXECUTE}},
 	}, "template-1")
 	want := map[string]string{
 		cpu: "8", memory: "16Gi", disk: "20Gi", maxPods: "110", gpuType: "nvidia.com/gpu", gpuCount: "2",

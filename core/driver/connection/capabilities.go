@@ -23,6 +23,8 @@ type Capabilities struct {
 	// never negative. It is 0 only if the driver has promised that, never because the driver
 	// left it out.
 	CreateSettle time.Duration
+	// Tags bound the tags of a VM; nil means that any are taken.
+	Tags *driverv1alpha1.TagLimits
 	// ProviderIDPrefix is what every providerID of this driver begins with.
 	ProviderIDPrefix string
 	// NoCloudController: nobody but core initialises the Nodes of this driver's VMs.
@@ -51,10 +53,14 @@ func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha
 	caps := Capabilities{
 		VendorVersion:         wire.Bounded(info.GetVendorVersion(), wire.MaxReason),
 		MaxUserDataBytes:      limits.GetMaxUserDataBytes(),
-		CreateSettle:          contract.CreateSettle(limits),
+		CreateSettle:          cfg.CreateSettle,
+		Tags:                  limits.GetTags(),
 		ProviderIDPrefix:      said.GetProviderIdPrefix(),
 		NoCloudController:     said.GetNoCloudController(),
 		MaxConcurrentRequests: int(limits.GetMaxConcurrentRequests()),
+	}
+	if limits.GetCreateSettle() != nil {
+		caps.CreateSettle = limits.GetCreateSettle().AsDuration()
 	}
 	deadlines := limits.GetDeadlines()
 	caps.Deadlines = Deadlines{

@@ -30,16 +30,19 @@ import (
 // since that changes while a driver restarts, and each change would be a write to every machine.
 const NotConnected = "the driver is not connected"
 
-// Config is what a connection needs to know. All fields are required.
+// Config is what a connection needs to know. All fields but Version are required.
 type Config struct {
 	// Name is what the driver must call itself, Address where it is: see transport.Parse.
 	Name, Address string
+	// Version is core's own, which the driver is told. It may be empty.
+	Version string
 	// ClusterUID and LeaderEpoch go with each request.
 	ClusterUID  string
 	LeaderEpoch func() int64
-	// Deadlines and MaxConcurrentRequests hold where the driver sets none of its own.
+	// Deadlines, MaxConcurrentRequests and CreateSettle hold where the driver sets none of its own.
 	Deadlines             Deadlines
 	MaxConcurrentRequests int
+	CreateSettle          time.Duration
 	// ReconnectDelay lies between two attempts to reach the driver, ProbeInterval between two
 	// probes.
 	ReconnectDelay, ProbeInterval time.Duration

@@ -31,7 +31,7 @@ const (
 
 func testConfig() Config {
 	return Config{
-		Name: driverName, ClusterUID: "cluster-1", LeaderEpoch: func() int64 { return 1 }, MaxConcurrentRequests: 64,
+		Name: driverName, ClusterUID: "cluster-1", LeaderEpoch: func() int64 { return 1 }, MaxConcurrentRequests: 64, CreateSettle: contract.DefaultCreateSettle,
 		Deadlines: Deadlines{
 			Identity: contract.DefaultIdentityDeadline, Status: contract.DefaultStatusDeadline,
 			Mutation: contract.DefaultMutationDeadline, ListPage: contract.DefaultListPageDeadline,
@@ -49,12 +49,13 @@ type answering struct {
 	driverv1alpha1.UnimplementedIdentityServiceServer
 	driverv1alpha1.UnimplementedMachineServiceServer
 	handshakev1.UnimplementedHandshakeServiceServer
-	name   string
-	called atomic.Bool
+	name     string
+	revision int32
+	called   atomic.Bool
 }
 
 func (a *answering) GetPluginInfo(context.Context, *handshakev1.GetPluginInfoRequest) (*handshakev1.GetPluginInfoResponse, error) {
-	return &handshakev1.GetPluginInfoResponse{Name: a.name, VendorVersion: "v1", ApiPackages: []string{contract.DriverPackage}}, nil
+	return &handshakev1.GetPluginInfoResponse{Name: a.name, VendorVersion: "v1", ApiPackages: []string{contract.DriverPackage}, ContractRevision: a.revision}, nil
 }
 
 func (a *answering) GetCapabilities(context.Context, *driverv1alpha1.GetCapabilitiesRequest) (*driverv1alpha1.GetCapabilitiesResponse, error) {
@@ -225,4 +226,22 @@ func TestWhileADriverIsNotStartedTheReasonStays(t *testing.T) {
 	}
 	stop()
 	<-ended
+}
+
+// A driver of a revision that is too far away is refused by name; one of a neighbour is not.
+func TestRevisionsThatDoNotWorkTogetherAreRefused(t *testing.T) {
+	for revision, want := range map[int32]string{
+		0: "", contract.Revision: "", contract.Revision + 1: "",
+		contract.Revision + 2: "the driver sawmill v1 cannot be used: it is of revision 4 of the contract, this side of 2, and only neighbours work together: upgrade the older one",
+	} {
+		path := filepath.Join(t.TempDir(), "d.sock")
+		(&answering{name: driverName, revision: revision}).serve(t, path)
+		s, err := to(t, path, nobody{}).connect(t.Context())
+		if err == nil {
+			t.Cleanup(func() { _ = s.conn.Close() })
+		}
+		if (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("revision %d: %v, want %q", revision, err, want)
+		}
+	}
 }

@@ -129,7 +129,9 @@ func (e *awayError) Unwrap() error { return e.cause }
 func (s *Session) shakeHands(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadlines.Identity)
 	defer cancel()
-	info, err := handshakev1.NewHandshakeServiceClient(s.conn).GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{})
+	info, err := handshakev1.NewHandshakeServiceClient(s.conn).GetPluginInfo(ctx, &handshakev1.GetPluginInfoRequest{
+		CoreVersion: s.cfg.Version, ContractRevision: contract.Revision,
+	})
 	if err != nil {
 		return s.failed("handshake", err)
 	}
@@ -142,6 +144,9 @@ func (s *Session) shakeHands(ctx context.Context) error {
 	if !slices.Contains(info.GetApiPackages(), contract.DriverPackage) {
 		serves := wire.Bounded(fmt.Sprint(info.GetApiPackages()), wire.MaxMessage)
 		return fmt.Errorf("the driver serves %s, core needs %s: upgrade one of them", serves, contract.DriverPackage)
+	}
+	if err := contract.CheckRevision(info.GetContractRevision()); err != nil {
+		return fmt.Errorf("the driver %s %s cannot be used: %w", s.cfg.Name, wire.Bounded(info.GetVendorVersion(), wire.MaxReason), err)
 	}
 	caps, err := s.identity.GetCapabilities(ctx, &driverv1alpha1.GetCapabilitiesRequest{})
 	if err != nil {

@@ -203,11 +203,24 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		if len(i.Addresses) == maxAddresses {
 			break
 		}
-		i.Addresses = append(i.Addresses, corev1.NodeAddress{
-			Type: corev1.NodeAddressType(Bounded(a.GetType(), MaxReason)), Address: Bounded(a.GetAddress(), maxAddress),
-		})
+		kind, known := addressTypes[a.GetType()]
+		if a.GetType() == driverv1alpha1.AddressType_ADDRESS_TYPE_UNSPECIFIED {
+			kind = corev1.NodeAddressType(Bounded(a.GetLegacyType(), MaxReason)) //nolint:staticcheck // drivers of revision 1 set it
+			known = kind != ""
+		}
+		if known {
+			i.Addresses = append(i.Addresses, corev1.NodeAddress{Type: kind, Address: Bounded(a.GetAddress(), maxAddress)})
+		}
 	}
 	return i
+}
+
+var addressTypes = map[driverv1alpha1.AddressType]corev1.NodeAddressType{
+	driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP:  corev1.NodeInternalIP,
+	driverv1alpha1.AddressType_ADDRESS_TYPE_EXTERNAL_IP:  corev1.NodeExternalIP,
+	driverv1alpha1.AddressType_ADDRESS_TYPE_HOSTNAME:     corev1.NodeHostName,
+	driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_DNS: corev1.NodeInternalDNS,
+	driverv1alpha1.AddressType_ADDRESS_TYPE_EXTERNAL_DNS: corev1.NodeExternalDNS,
 }
 
 // Bounds on the addresses of a machine: they end up in its status.

@@ -18,14 +18,10 @@ export const providerIdPrefix = `${driverName}:///`;
 const maxPage = 500;
 
 export class Machines {
-  /** The newest leader of each cluster. It need not outlive the process: a new one has no calls of old leaders. */
-  private readonly epochs = new Map<string, bigint>();
-
   /** A VM that is on its way is worth another look after pollAfter ms. */
   constructor(private readonly cloud: Cloud, private readonly pollAfter: number) {}
 
   async create(request: Request<'CreateMachine'>, signal: AbortSignal): Answer<'CreateMachine'> {
-    this.checkEpoch(request);
     const spec = parseSpec(request.provider.provider_spec);
     const account = await this.open(request);
     signal.throwIfAborted();
@@ -49,7 +45,6 @@ export class Machines {
   }
 
   async delete(request: Request<'DeleteMachine'>, signal: AbortSignal): Answer<'DeleteMachine'> {
-    this.checkEpoch(request);
     const account = await this.open(request);
     const vm = await account.get(idOf(request));
     if (vm) checkName(vm, request);
@@ -77,14 +72,6 @@ export class Machines {
     return { machines, next_page_token: page.length > size ? `after:${page[size - 1]?.id}` : '' };
   }
 
-  /** Refuses a mutation of a leader that is not the newest. Epoch 0 is unknown, and passes. */
-  private checkEpoch({ meta }: MachineRequest): void {
-    const epoch = BigInt(meta.leader_epoch);
-    const newest = this.epochs.get(meta.cluster_uid) ?? 0n;
-    if (epoch !== 0n && epoch < newest) throw new DriverError('STALE_EPOCH', 'A newer leader of this cluster has called.');
-    if (epoch > newest) this.epochs.set(meta.cluster_uid, epoch);
-  }
-
   /** Opens the account of the token. In another account than the machine's, everything would look gone. */
   private async open(request: MachineRequest): Promise<Account> {
     const account = await this.cloud.open(tokenOf(request));
@@ -99,22 +86,20 @@ export class Machines {
       ref: { namespace: vm.namespace, name: vm.name, uid: vm.uid },
       cluster_uid: vm.cluster,
       provider_id: providerIdPrefix + vm.id,
-      addresses: [{ type: 'InternalIP', address: `10.${[...Buffer.from(vm.id, 'hex').subarray(0, 3)].join('.')}` }],
+      addresses: [{ type: 'ADDRESS_TYPE_INTERNAL_IP', legacy_type: 'InternalIP', address: `10.${[...Buffer.from(vm.id, 'hex').subarray(0, 3)].join('.')}` }],
       last_known_state: Buffer.from(JSON.stringify({ account: account.name })),
       create_time: inSeconds(vm.createTime),
-      instance_type: vm.size,
-      zone: vm.zone,
     };
-    const operation = { status: vm.state, poll_after: inSeconds(this.pollAfter) };
+    const operation = { poll_after: inSeconds(this.pollAfter) };
     switch (vm.state) {
       case 'building':
-        return { ...machine, state: 'MACHINE_STATE_CREATING', operation: { ...operation, type: 'Create' } };
+        return { ...machine, state: 'MACHINE_STATE_CREATING', operation };
       case 'running':
         return { ...machine, state: 'MACHINE_STATE_RUNNING' };
       case 'stopped':
         return { ...machine, state: 'MACHINE_STATE_STOPPED' };
       case 'deleting':
-        return { ...machine, state: 'MACHINE_STATE_DELETING', operation: { ...operation, type: 'Delete' } };
+        return { ...machine, state: 'MACHINE_STATE_DELETING', operation };
       case 'failed':
         return { ...machine, state: 'MACHINE_STATE_FAILED', reason: 'VMFailed', message: vm.fault };
       case 'gone':

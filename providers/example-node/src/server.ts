@@ -25,7 +25,7 @@ const ownProtoDir = fileURLToPath(new URL('../proto', import.meta.url));
 
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
 
-const plugin: GetPluginInfoResponse = { name: driverName, vendor_version: version, api_packages: ['millwright.driver.v1alpha1'] };
+const plugin: GetPluginInfoResponse = { name: driverName, vendor_version: version, api_packages: ['millwright.driver.v1alpha1'], contract_revision: 2 };
 
 const capabilities: GetCapabilitiesResponse = {
   // Methods that are not implemented below answer UNIMPLEMENTED, as features that are not announced have to.
@@ -33,7 +33,8 @@ const capabilities: GetCapabilitiesResponse = {
     'FEATURE_LIST', 'FEATURE_PROVIDER_SPEC_SCHEMA', 'FEATURE_PROVIDER_SPEC_DEFAULT', 'FEATURE_PROVIDER_SPEC_VALIDATE',
     'FEATURE_INSTANCE_TEMPLATE',
   ],
-  limits: { max_user_data_bytes: maxUserData, create_settle: { seconds: 5 } },
+  // Each limit is set on purpose: what it means to leave it out stands on it in the contract.
+  limits: { max_concurrent_requests: 64, max_user_data_bytes: maxUserData, create_settle: { seconds: 5 }, tags: {} },
   provider_id_prefix: providerIdPrefix,
 };
 
@@ -58,7 +59,7 @@ export function newServer(cloud: Cloud, protoDir: string, latency: number): Serv
     ListMachines: unary((request) => machines.list(request)),
   } satisfies Partial<MachineServiceHandlers>);
   serve('millwright.driver.v1alpha1.ProviderSpecService', {
-    GetProviderSpecSchema: unary(() => ({ json_schema: Buffer.from(JSON.stringify(schema)), version: '1' })),
+    GetProviderSpecSchema: unary(() => ({ json_schema: Buffer.from(JSON.stringify(schema)) })),
     DefaultProviderSpec: unary(({ provider }) => ({ provider_spec: completeSpec(provider.provider_spec) })),
     ValidateProviderSpec: unary(({ provider }) => ({ violations: findViolations(provider.provider_spec) })),
     GetInstanceTemplate: unary(({ provider }) => ({ template: templateOf(parseSpec(provider.provider_spec)) })),

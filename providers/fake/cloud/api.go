@@ -17,11 +17,12 @@ const (
 	opCreateVM  = "CreateVM"
 	opListVMs   = "ListVMs"
 	opDeleteVM  = "DeleteVM"
+	opSetTags   = "SetTags"
 	opConsole   = "GetVMConsole"
 )
 
 var (
-	operations       = []string{opCreateNIC, opListNICs, opDeleteNIC, opCreateVM, opListVMs, opDeleteVM, opConsole}
+	operations       = []string{opCreateNIC, opListNICs, opDeleteNIC, opCreateVM, opListVMs, opDeleteVM, opSetTags, opConsole}
 	createOperations = []string{opCreateNIC, opCreateVM}
 	deleteOperations = []string{opDeleteVM, opDeleteNIC}
 )
@@ -143,6 +144,17 @@ func (a *api) DeleteVM(ctx context.Context, r *fakecloudv1alpha1.DeleteVMRequest
 	}
 	answer.Account = account
 	return answer, nil
+}
+
+// SetTags implements the service.
+func (a *api) SetTags(ctx context.Context, r *fakecloudv1alpha1.SetTagsRequest) (*fakecloudv1alpha1.SetTagsResponse, error) {
+	account, err := a.cloud.do(ctx, request{operation: opSetTags, key: r.GetKey(), tags: r.GetTags(), resource: r.GetId()}, func(t *turn) error {
+		return a.cloud.setTags(t, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &fakecloudv1alpha1.SetTagsResponse{Account: account}, nil
 }
 
 // GetVMConsole implements the service.

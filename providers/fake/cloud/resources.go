@@ -183,6 +183,26 @@ func (c *Cloud) deleteVM(t *turn, id string) (*vm, error) {
 	return v, c.write(c.settle(v))
 }
 
+// setTags gives a resource other tags. The inventories go by tags, so it is taken out and put back.
+func (c *Cloud) setTags(t *turn, r *fakecloudv1alpha1.SetTagsRequest) error {
+	if v, ok := c.store.alive.find(t.account, r.GetId()); ok {
+		c.store.dropVM(v)
+		v.Tags = maps.Clone(r.GetTags())
+		c.store.putVM(v)
+		t.Changed(v.ID)
+		return c.write(entry{VM: c.touch(v)})
+	}
+	n, ok := c.store.nics.find(t.account, r.GetId())
+	if !ok {
+		return noResource(kindNIC, r.GetId())
+	}
+	c.store.nics.remove(n.ID)
+	n.Tags = maps.Clone(r.GetTags())
+	c.store.putNIC(n)
+	t.Changed(n.ID)
+	return c.write(entry{NIC: n})
+}
+
 // settle notes that a VM has changed and, when it is gone, takes it away. It returns what to write.
 func (c *Cloud) settle(v *vm) entry {
 	if v.State != gone {

@@ -25,7 +25,7 @@ var (
 func (d *Driver) GetProviderSpecSchema(
 	context.Context, *driverv1alpha1.GetProviderSpecSchemaRequest,
 ) (*driverv1alpha1.GetProviderSpecSchemaResponse, error) {
-	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: schema, Version: "1"}, nil
+	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: schema}, nil
 }
 
 // DefaultProviderSpec implements sdk.SpecDefaulter. What is wrong with the spec is not its

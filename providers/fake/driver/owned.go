@@ -114,7 +114,7 @@ func (h *ownedResources) describeNIC(m *driverv1alpha1.Machine) {
 		if nic.GetVmId() != "" {
 			// Its VM came while we looked.
 			m.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
-			m.Operation = operation("Create", fakecloudv1alpha1.VMState_VM_STATE_BUILDING)
+			m.Operation = operation()
 			return
 		}
 	}
@@ -125,15 +125,14 @@ func (h *ownedResources) describeNIC(m *driverv1alpha1.Machine) {
 func (h *ownedResources) describeVM(m *driverv1alpha1.Machine) {
 	vm := h.vm()
 	m.ProviderId, m.CreateTime = vm.GetProviderId(), vm.GetCreateTime()
-	m.InstanceType, m.Region, m.Zone = vm.GetFlavor(), vm.GetRegion(), vm.GetZone()
-	m.Addresses = []*driverv1alpha1.MachineAddress{{Type: "InternalIP", Address: vm.GetAddress()}}
+	m.Addresses = []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: vm.GetAddress()}}
 	m.ProviderIdAliases = []string{regional(vm)}
 	for _, other := range h.vms[1:] {
 		m.DuplicateProviderIds = append(m.DuplicateProviderIds, other.GetProviderId())
 	}
 	switch vm.GetState() {
 	case fakecloudv1alpha1.VMState_VM_STATE_BUILDING:
-		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, operation("Create", vm.GetState())
+		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, operation()
 	case fakecloudv1alpha1.VMState_VM_STATE_RUNNING:
 		m.State = driverv1alpha1.MachineState_MACHINE_STATE_RUNNING
 	case fakecloudv1alpha1.VMState_VM_STATE_STOPPED:
@@ -157,10 +156,10 @@ func regional(vm *fakecloudv1alpha1.VM) string {
 // deleting turns m into a machine that is on its way out.
 func deleting(m *driverv1alpha1.Machine) *driverv1alpha1.Machine {
 	m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, "", ""
-	m.Operation = operation("Delete", fakecloudv1alpha1.VMState_VM_STATE_DELETING)
+	m.Operation = operation()
 	return m
 }
 
-func operation(kind string, state fakecloudv1alpha1.VMState) *driverv1alpha1.MachineOperation {
-	return &driverv1alpha1.MachineOperation{Type: kind, Status: state.String()[len("VM_STATE_"):], PollAfter: durationpb.New(pollAfter)}
+func operation() *driverv1alpha1.MachineOperation {
+	return &driverv1alpha1.MachineOperation{PollAfter: durationpb.New(pollAfter)}
 }

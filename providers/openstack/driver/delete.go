@@ -32,7 +32,7 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 		}
 	}
 	if len(r.found.servers) > 0 {
-		return r.found.deleting(r.Session, taskDeleting), nil
+		return r.found.deleting(r.Session), nil
 	}
 	for _, f := range r.found.floatingIPs {
 		if err := done(floatingips.Delete(ctx, r.Network, f.ID).ExtractErr()); err != nil {

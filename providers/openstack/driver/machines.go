@@ -69,10 +69,9 @@ type Driver struct {
 }
 
 var (
-	_ sdk.Driver         = (*Driver)(nil)
-	_ sdk.Lister         = (*Driver)(nil)
-	_ sdk.VolumeResolver = (*Driver)(nil)
-	_ sdk.ConsoleReader  = (*Driver)(nil)
+	_ sdk.Driver        = (*Driver)(nil)
+	_ sdk.Lister        = (*Driver)(nil)
+	_ sdk.ConsoleReader = (*Driver)(nil)
 )
 
 // New returns a driver that reaches clouds by these sessions.

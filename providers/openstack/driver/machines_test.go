@@ -340,20 +340,6 @@ func TestInstanceTemplate(t *testing.T) {
 	}
 }
 
-func TestResolveVolumes(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
-	answer, err := w.ResolveVolumes(t.Context(), &driverv1alpha1.ResolveVolumesRequest{Volumes: []*driverv1alpha1.PersistentVolume{
-		{Name: "ours", CsiDriver: "cinder.csi.openstack.org", VolumeHandle: "1"}, {Name: "older", CsiDriver: "kubernetes.io/cinder", VolumeHandle: "2"},
-		{Name: "theirs", CsiDriver: "nfs.csi.k8s.io", VolumeHandle: "3"},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]string{"ours": "1", "older": "2"}, answer.GetVolumeIds()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // 2,000 machines are listed by a few calls, page by page, and of what was read nothing is kept: 50
 // passes leave no more than 10 do. The simulator's heap is in this process, too; its ledger grows
 // by half a KiB with each call.

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -56,13 +55,12 @@ func (h *ownedResources) machine(in *session.Session) *driverv1alpha1.Machine {
 		Ref:            &driverv1alpha1.MachineRef{Namespace: owner.Namespace, Name: owner.Name, Uid: owner.UID},
 		ClusterUid:     owner.Cluster,
 		LastKnownState: locationOf(in).encode(),
-		Region:         in.Region,
 	}
 	if len(h.servers) == 0 {
 		h.describeLeftovers(m)
 		return m
 	}
-	h.describeServer(m)
+	h.describeServer(m, in.Region)
 	return m
 }
 
@@ -81,58 +79,50 @@ func (h *ownedResources) describeLeftovers(m *driverv1alpha1.Machine) {
 		"There is a port or a floating IP, and no server: its creation was not finished, or somebody has deleted it."
 }
 
-func (h *ownedResources) describeServer(m *driverv1alpha1.Machine) {
+func (h *ownedResources) describeServer(m *driverv1alpha1.Machine, region string) {
 	s := h.servers[0]
-	m.ProviderId, m.ProviderIdAliases = providerIDPrefix+s.ID, regionalIDs(m.GetRegion(), s.ID)
+	m.ProviderId, m.ProviderIdAliases = providerIDPrefix+s.ID, regionalIDs(region, s.ID)
 	m.State, m.Reason, m.Message = s.state()
-	if busy := operationOf(m.GetState()); busy != "" {
-		m.Operation = h.operation(busy, cmp.Or(s.TaskState, s.Status))
+	if isBusy(m.GetState()) {
+		m.Operation = h.operation()
 	}
 	m.Addresses = s.addresses()
 	m.CreateTime = timestamppb.New(s.Created)
-	m.InstanceType, m.Zone = s.Flavor.Name, s.Zone
-	for _, v := range s.Volumes {
-		m.AttachedVolumeIds = append(m.AttachedVolumeIds, v.ID)
-	}
-	slices.Sort(m.GetAttachedVolumeIds())
 	for _, other := range h.servers[1:] {
 		m.DuplicateProviderIds = append(m.DuplicateProviderIds, providerIDPrefix+other.ID)
 	}
 }
 
 // deleting describes what is still there of a machine that is being deleted.
-func (h *ownedResources) deleting(in *session.Session, status string) *driverv1alpha1.Machine {
+func (h *ownedResources) deleting(in *session.Session) *driverv1alpha1.Machine {
 	m := h.machine(in)
-	m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, h.operation("Delete", status)
+	m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, h.operation()
 	m.Reason, m.Message = "", ""
 	return m
 }
 
-func (h *ownedResources) operation(kind, status string) *driverv1alpha1.MachineOperation {
-	return &driverv1alpha1.MachineOperation{Type: kind, Status: status, PollAfter: durationpb.New(h.poll)}
+func (h *ownedResources) operation() *driverv1alpha1.MachineOperation {
+	return &driverv1alpha1.MachineOperation{PollAfter: durationpb.New(h.poll)}
 }
 
-// operationOf says what Nova is doing with a server in a state; empty: nothing.
-func operationOf(state driverv1alpha1.MachineState) string {
+// isBusy says whether Nova is doing something with a server in a state.
+func isBusy(state driverv1alpha1.MachineState) bool {
 	switch state {
-	case driverv1alpha1.MachineState_MACHINE_STATE_CREATING:
-		return "Create"
-	case driverv1alpha1.MachineState_MACHINE_STATE_DELETING:
-		return "Delete"
-	case driverv1alpha1.MachineState_MACHINE_STATE_UPDATING, driverv1alpha1.MachineState_MACHINE_STATE_STOPPING:
-		return "Update"
+	case driverv1alpha1.MachineState_MACHINE_STATE_CREATING, driverv1alpha1.MachineState_MACHINE_STATE_DELETING,
+		driverv1alpha1.MachineState_MACHINE_STATE_UPDATING, driverv1alpha1.MachineState_MACHINE_STATE_STOPPING:
+		return true
 	}
-	return ""
+	return false
 }
 
 // addresses returns the server's addresses, those of one network after the other.
 func (s server) addresses() []*driverv1alpha1.MachineAddress {
-	all := []*driverv1alpha1.MachineAddress{{Type: "Hostname", Address: s.Name}}
+	all := []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_HOSTNAME, Address: s.Name}}
 	for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
 		for _, a := range s.Addresses[network] {
-			kind := "InternalIP"
+			kind := driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP
 			if a.Kind == "floating" {
-				kind = "ExternalIP"
+				kind = driverv1alpha1.AddressType_ADDRESS_TYPE_EXTERNAL_IP
 			}
 			all = append(all, &driverv1alpha1.MachineAddress{Type: kind, Address: a.IP})
 		}

@@ -25,15 +25,10 @@ type server struct {
 	Image     serverImage          `json:"image"`
 	Addresses map[string][]address `json:"addresses"`
 	Fault     fault                `json:"fault"`
-	Volumes   []attachedVolume     `json:"os-extended-volumes:volumes_attached"`
 }
 
 type serverFlavor struct {
 	Name string `json:"original_name"`
-}
-
-type attachedVolume struct {
-	ID string `json:"id"`
 }
 
 type address struct {

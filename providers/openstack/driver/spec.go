@@ -27,7 +27,7 @@ var (
 func (d *Driver) GetProviderSpecSchema(
 	context.Context, *driverv1alpha1.GetProviderSpecSchemaRequest,
 ) (*driverv1alpha1.GetProviderSpecSchemaResponse, error) {
-	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: spec.Schema(), Version: "1"}, nil
+	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: spec.Schema()}, nil
 }
 
 // DefaultProviderSpec implements sdk.SpecDefaulter.

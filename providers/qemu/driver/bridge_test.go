@@ -37,7 +37,7 @@ func TestBridge(t *testing.T) {
 	})
 	const bridged = `{"image": "empty.raw", "memory": "64Mi", "cpus": 1, "network": {"type": "bridge"}}`
 	if got := s.running("first", bridged).GetAddresses(); !slices.ContainsFunc(got, func(a *driverv1alpha1.MachineAddress) bool {
-		return a.GetType() == "InternalIP" && a.GetAddress() == "10.77.0.10"
+		return a.GetType() == driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP && a.GetAddress() == "10.77.0.10"
 	}) {
 		t.Errorf("the first VM has the addresses %v, want the first of the range", got)
 	}

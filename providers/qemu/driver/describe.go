@@ -24,10 +24,10 @@ func (d *Driver) describe(v vm.VM) *driverv1alpha1.Machine {
 	m := &driverv1alpha1.Machine{
 		Ref:        &driverv1alpha1.MachineRef{Namespace: v.Namespace, Name: v.Name, Uid: v.UID},
 		ClusterUid: v.ClusterUID, CreateTime: timestamppb.New(v.Created),
-		Addresses: []*driverv1alpha1.MachineAddress{{Type: "Hostname", Address: v.Name}},
+		Addresses: []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_HOSTNAME, Address: v.Name}},
 	}
 	if v.Address.IsValid() {
-		m.Addresses = append(m.Addresses, &driverv1alpha1.MachineAddress{Type: "InternalIP", Address: v.Address.String()})
+		m.Addresses = append(m.Addresses, &driverv1alpha1.MachineAddress{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: v.Address.String()})
 	}
 	if v.Phase == vm.Starting || v.Phase == vm.Running || v.Phase == vm.PoweredOff {
 		m.ProviderId = d.prefix() + v.UID
@@ -36,7 +36,7 @@ func (d *Driver) describe(v vm.VM) *driverv1alpha1.Machine {
 	case vm.Running:
 		m.State = driverv1alpha1.MachineState_MACHINE_STATE_RUNNING
 	case vm.Preparing, vm.Starting:
-		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, operation("Create", pollStart)
+		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, operation(pollStart)
 	case vm.PoweredOff:
 		m.State = driverv1alpha1.MachineState_MACHINE_STATE_STOPPED
 		m.Reason, m.Message = "PoweredOff", "The VM has been switched off, by its own system or with its host."
@@ -49,14 +49,14 @@ func (d *Driver) describe(v vm.VM) *driverv1alpha1.Machine {
 	}
 	// Once the process has ended, core repeats its delete as soon as it finds no VM on its way out.
 	if !v.Deleting.IsZero() && v.Phase.HasProcess() {
-		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, operation("Delete", pollShutdown)
+		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, operation(pollShutdown)
 		if time.Since(v.Deleting) >= d.options.ShutdownGrace {
-			m.Operation = operation("Delete", pollKill)
+			m.Operation = operation(pollKill)
 		}
 	}
 	return m
 }
 
-func operation(kind string, after time.Duration) *driverv1alpha1.MachineOperation {
-	return &driverv1alpha1.MachineOperation{Type: kind, PollAfter: durationpb.New(after)}
+func operation(after time.Duration) *driverv1alpha1.MachineOperation {
+	return &driverv1alpha1.MachineOperation{PollAfter: durationpb.New(after)}
 }

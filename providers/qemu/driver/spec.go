@@ -40,7 +40,7 @@ func (d *Driver) readSpec(raw []byte) (spec.Machine, error) {
 func (d *Driver) GetProviderSpecSchema(
 	context.Context, *driverv1alpha1.GetProviderSpecSchemaRequest,
 ) (*driverv1alpha1.GetProviderSpecSchemaResponse, error) {
-	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: spec.Schema, Version: "1"}, nil
+	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: spec.Schema}, nil
 }
 
 // DefaultProviderSpec implements sdk.SpecDefaulter.

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"net"
+	"net/http/httptest"
+	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/millwright-dev/millwright/conformance"
+	"github.com/millwright-dev/millwright/providers/fake/cloud"
 )
 
 // asDriver makes the test's own executable the driver.
@@ -20,26 +26,52 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestConformance holds the driver, as a process of its own, to the contract. What it tries is that
-// of conformance.yaml.
+// TestConformance holds the driver, as a process that the harness starts and kills, to the
+// contract. Its cloud is one for tests, whose hooks let the harness look into it and have things
+// fail.
 func TestConformance(t *testing.T) {
+	api, hooks := testCloud(t)
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(asDriver, "1")
+	conformance.Run(t, conformance.Config{
+		Endpoint: "exec://" + executable + "?" + url.Values{"arg": {"--cloud", api}, "env": {asDriver}}.Encode(), Backend: hooks,
+		Profile: conformance.ProfileFault, State: t.TempDir(), Output: t.Output(),
+		ProviderSpec: []byte(`{"flavor": "small", "image": "ubuntu-24.04"}`), ConflictingSpec: []byte(`{"flavor": "large", "image": "ubuntu-24.04"}`),
+		Secrets: token("opens default"), BadSecrets: token("opens nothing"), OtherSecrets: token("opens other"),
+		Crowd: 20, CloudPage: 20, Timeouts: conformance.Timeouts{Running: conformance.Duration{Duration: 30 * time.Second}, Gone: conformance.Duration{Duration: 30 * time.Second}},
+	})
+}
+
+func token(value string) map[string]conformance.Secret {
+	return map[string]conformance.Secret{"token": {Value: value}}
+}
+
+// testCloud returns where a cloud serves its API and its hooks, until the test ends.
+func testCloud(t *testing.T) (api, hooks string) {
+	t.Helper()
+	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{"opens default": "default", "opens other": "other"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	server := httptest.NewServer(c.HTTP())
+	t.Cleanup(server.Close)
 	dir, err := os.MkdirTemp("", "driver") // not t.TempDir: a socket's path has to be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint := "unix://" + filepath.Join(dir, "d.sock")
-	driver := exec.Command(os.Args[0], "--endpoint", endpoint, "--cloud", t.TempDir())
-	driver.Env, driver.Stderr = append(os.Environ(), asDriver+"=1"), t.Output()
-	if err := driver.Start(); err != nil {
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "hooks.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = driver.Process.Kill()
-		_ = driver.Wait()
-		_ = os.RemoveAll(dir)
-	})
-	conformance.Run(t, conformance.Config{
-		Endpoint: endpoint, State: t.TempDir(),
-		ProviderSpec: []byte(`{"size": "small"}`), ConflictingSpec: []byte(`{"size": "large"}`), Crowd: 5,
-	})
+	own := grpc.NewServer()
+	c.RegisterHooks(own)
+	go func() { _ = own.Serve(listener) }()
+	t.Cleanup(own.Stop)
+	return server.URL, "unix://" + path
 }

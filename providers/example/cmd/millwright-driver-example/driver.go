@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
-	"net/url"
-	"os"
-	"strings"
-	"syscall"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -20,151 +18,275 @@ import (
 
 const name = "example" // the cloudProvider that selects this driver
 
-type spec struct { // cloudProviderSpec
-	Size string `json:"size"` // a VM keeps it
+// spec is cloudProviderSpec. The schema that users are checked against is made from it.
+type spec struct {
+	Flavor string `json:"flavor"`
+	Image  string `json:"image"`
+	// Token may come from a Secret, so it is writeOnly, and omitempty lets it be absent.
+	Token string `json:"token,omitempty" jsonschema:"writeOnly=true"`
 }
 
-// driver has a folder for a cloud: the directory CLUSTER,UID.vm in it is a VM, and
-// CLUSTER,UID.tags, a symbolic link, says whose it is. The disk makes each whole or not at all, and
-// never twice: however many drivers are asked how often, a uid has one VM. One that is killed in
-// between leaves tags alone: list shows them, create goes on from them, delete removes them.
-type driver struct{ cloud *os.Root }
-
-// tags are the text of the link. Nothing of it is secret; user data, which a real VM boots, is, and
-// goes nowhere here.
-type tags struct {
-	Cluster string
-	Machine *driverv1alpha1.MachineRef
-	Spec    spec
-	More    map[string]string
+// account is what status, delete and list need of the spec.
+type account struct {
+	Token string `json:"token"`
 }
 
-// place is where the cloud has what belongs to a uid.
-func place(cluster, uid string) string { return url.PathEscape(cluster) + "," + url.PathEscape(uid) }
+// driver has nothing but the address of the cloud. What it has to know of a machine stands on what
+// it has made, as tags, so that another driver finds it.
+type driver struct{ endpoint string }
+
+var (
+	_ sdk.Lister     = (*driver)(nil)
+	_ sdk.SpecSchema = (*driver)(nil)
+)
+
+// The tags on all that belongs to a machine, from its birth.
+const (
+	tagCluster, tagUID        = "millwright-cluster", "millwright-machine"
+	tagNamespace, tagMachine  = "millwright-namespace", "millwright-name"
+	stateBuilding, stateGoing = "VM_STATE_BUILDING", "VM_STATE_DELETING"
+)
 
 func (d *driver) Info() sdk.Info {
-	settle := &driverv1alpha1.Limits{CreateSettle: &durationpb.Duration{Seconds: 5}} // a folder does not take longer
-	return sdk.Info{Name: name, Version: "dev", ProviderIDPrefix: name + ":///", Limits: settle}
+	return sdk.Info{
+		Name: name, Version: version, ProviderIDPrefix: "fake:///",
+		// Each limit is set on purpose: what it means to leave it out stands on it in the contract.
+		Limits: &driverv1alpha1.Limits{
+			MaxConcurrentRequests: 64,       // what the cloud's API takes at once
+			MaxUserDataBytes:      64 << 10, // what the cloud takes as user data
+			CreateSettle:          durationpb.New(5 * time.Second),
+			Tags:                  &driverv1alpha1.TagLimits{}, // the cloud takes any
+		},
+	}
 }
 
-// CreateMachine can be repeated, since each of its steps can. A cloud that takes its time answers
-// CREATING, with poll_after.
-func (d *driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
-	var want spec
-	if err := sdk.ReadSpec(r.GetProvider().GetProviderSpec(), &want); err != nil {
+func (d *driver) GetProviderSpecSchema(context.Context, *driverv1alpha1.GetProviderSpecSchemaRequest) (*driverv1alpha1.GetProviderSpecSchemaResponse, error) {
+	return sdk.SchemaOf[spec]()
+}
+
+// machineRequest is what every request about one machine has.
+type machineRequest interface {
+	GetMeta() *driverv1alpha1.RequestMeta
+	GetMachine() *driverv1alpha1.MachineRef
+	GetProvider() *driverv1alpha1.ProviderContext
+	GetLastKnownState() []byte
+}
+
+// owned is all that the cloud has of a machine.
+type owned struct {
+	client
+	account string
+	vms     []vm // one at most, unless somebody else has made another with the same tags
+	nics    []nic
+}
+
+// lastKnownState is what core keeps for this driver.
+type lastKnownState struct{ Account string }
+
+// find looks for all that the cloud has of a machine. In another account than the machine's,
+// everything would look gone.
+func (d *driver) find(ctx context.Context, r machineRequest) (*owned, error) {
+	var with account
+	if err := sdk.ReadAccount(r.GetProvider(), &with); err != nil {
 		return nil, err
 	}
-	at := place(r.GetMeta().GetClusterUid(), r.GetMachine().GetUid())
-	text, _ := json.Marshal(tags{r.GetMeta().GetClusterUid(), r.GetMachine(), want, r.GetTags()}) // strings cannot fail
-	if err := change(ctx,
-		func() error { return d.cloud.Symlink(string(text), at+".tags") },
-		func() error { return d.cloud.Mkdir(at+".vm", 0o700) }); err != nil {
+	found := &owned{client: client{endpoint: d.endpoint, token: with.Token}}
+	tags := map[string]string{tagCluster: r.GetMeta().GetClusterUid(), tagUID: r.GetMachine().GetUid()}
+	// VMs first: one that is made in between shows by its NIC, which says that it is used.
+	if err := found.list(ctx, "vms", tags, func(page *answer) { found.account, found.vms = page.Account, append(found.vms, page.VMs...) }); err != nil {
 		return nil, err
 	}
-	m, err := d.find(at, r.GetMachine())
+	var before lastKnownState
+	if json.Unmarshal(r.GetLastKnownState(), &before) == nil && before.Account != "" && before.Account != found.account {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
+			"The token opens the account "+found.account+", the machine was made in "+before.Account+".")
+	}
+	slices.SortFunc(found.vms, func(a, b vm) int { return a.Made.Compare(b.Made) })
+	if err := found.list(ctx, "nics", tags, func(page *answer) { found.nics = append(found.nics, page.NICs...) }); err != nil {
+		return nil, err
+	}
+	if marks := found.tags(); marks != nil && (marks[tagNamespace] != r.GetMachine().GetNamespace() || marks[tagMachine] != r.GetMachine().GetName()) {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN,
+			"The uid belongs to the machine "+marks[tagNamespace]+"/"+marks[tagMachine]+".")
+	}
+	return found, nil
+}
+
+// tags are those of any of it: all carry the same.
+func (o *owned) tags() map[string]string {
 	switch {
-	case err != nil:
-		return nil, err
-	case m.GetProviderId() == "":
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The VM is being deleted.")
-	case m.GetInstanceType() != want.Size:
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT, "The VM has another size.", sdk.WithField("size", "cannot be changed"))
-	}
-	return m, nil
-}
-
-func (d *driver) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
-	m, err := d.find(place(r.GetMeta().GetClusterUid(), r.GetMachine().GetUid()), r.GetMachine())
-	if err == nil && m == nil {
-		err = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "There is no VM of this machine.")
-	}
-	return m, err
-}
-
-// DeleteMachine removes all there is. A cloud that takes its time answers the machine, DELETING,
-// until it is gone.
-func (d *driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
-	at := place(r.GetMeta().GetClusterUid(), r.GetMachine().GetUid())
-	if _, err := d.find(at, r.GetMachine()); err != nil {
-		return nil, err
-	}
-	return nil, change(ctx, // the tags last: by them is found what is left
-		func() error { return d.cloud.RemoveAll(at + ".vm") },
-		func() error { return d.cloud.RemoveAll(at + ".tags") })
-}
-
-// ListMachines returns a page of all that the cluster has, or an error: never a machine less.
-func (d *driver) ListMachines(_ context.Context, r *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
-	entries, err := fs.ReadDir(d.cloud.FS(), ".")
-	if err != nil {
-		return nil, explain(err)
-	}
-	var all []*driverv1alpha1.Machine
-	for _, entry := range entries {
-		at, tagged := strings.CutSuffix(entry.Name(), ".tags")
-		if !tagged || !strings.HasPrefix(at, place(r.GetMeta().GetClusterUid(), "")) {
-			continue
-		}
-		m, err := d.find(at, nil)
-		if err != nil {
-			return nil, err
-		}
-		if m != nil { // else it went while we looked
-			all = append(all, m)
-		}
-	}
-	return sdk.Page(r, all)
-}
-
-// find says in the contract's terms what is at a place, nil for nothing. Where a machine is given,
-// it has to be that one's.
-func (d *driver) find(at string, whose *driverv1alpha1.MachineRef) (*driverv1alpha1.Machine, error) {
-	info, err := d.cloud.Lstat(at + ".tags")
-	text, unread := d.cloud.Readlink(at + ".tags")
-	if err = errors.Join(err, unread); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var t tags
-	if err := errors.Join(err, json.Unmarshal([]byte(text), &t)); err != nil {
-		return nil, explain(err)
-	}
-	if whose != nil && !proto.Equal(t.Machine, whose) {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN, "The uid belongs to a machine of another name.")
-	}
-	m := &driverv1alpha1.Machine{
-		Ref: t.Machine, ClusterUid: t.Cluster, InstanceType: t.Spec.Size, CreateTime: timestamppb.New(info.ModTime()),
-		State: driverv1alpha1.MachineState_MACHINE_STATE_RUNNING, ProviderId: name + ":///" + at,
-		Addresses: []*driverv1alpha1.MachineAddress{{Type: "Hostname", Address: t.Machine.GetName()}},
-	}
-	_, err = d.cloud.Stat(at + ".vm")
-	if errors.Is(err, fs.ErrNotExist) {
-		m.State, m.ProviderId = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, ""
-		m.Reason, m.Message, err = "CreateIncomplete", "There are tags, and no VM.", nil
-	}
-	return m, explain(err)
-}
-
-// change takes steps that can be repeated. Once the caller is gone it takes no more.
-func change(ctx context.Context, steps ...func() error) error {
-	for _, step := range steps {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err := step(); err != nil && !errors.Is(err, fs.ErrExist) {
-			return explain(err)
-		}
+	case len(o.vms) > 0:
+		return o.vms[0].Tags
+	case len(o.nics) > 0:
+		return o.nics[0].Tags
 	}
 	return nil
 }
 
-// explain puts what the disk says into the contract's terms. What else goes wrong is
-// PROVIDER_INTERNAL.
-func explain(err error) error {
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PERMISSION_MISSING, err.Error())
-	case errors.Is(err, syscall.ENOSPC):
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, err.Error())
+// CreateMachine makes what is missing. The uid is the cloud's client token: the same token is
+// always the same VM, also when that is gone. A cloud without such a thing needs another way: see
+// the guide.
+func (d *driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
+	var want spec
+	if err := sdk.ReadProvider(r.GetProvider(), &want); err != nil {
+		return nil, err
 	}
-	return err
+	found, err := d.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.vms) == 0 {
+		if err := found.create(ctx, r, want); err != nil {
+			// From here on the cloud may hold something: say in which account.
+			return nil, sdk.AddDetails(err, sdk.WithPartialState("", found.state()))
+		}
+	}
+	if have := found.vms[0]; have.Flavor != want.Flavor || have.Image != want.Image {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT, "The VM has another flavor or image.",
+			sdk.WithField("flavor", "cannot be changed"), sdk.WithField("image", "cannot be changed"))
+	}
+	return found.machine(), nil
+}
+
+func (o *owned) create(ctx context.Context, r *driverv1alpha1.CreateMachineRequest, want spec) error {
+	tags := map[string]string{
+		tagCluster: r.GetMeta().GetClusterUid(), tagUID: r.GetMachine().GetUid(),
+		tagNamespace: r.GetMachine().GetNamespace(), tagMachine: r.GetMachine().GetName(),
+	}
+	maps.Copy(tags, r.GetTags())
+	body := map[string]any{"client_token": r.GetMachine().GetUid(), "name": r.GetMachine().GetName(), "tags": tags}
+	made, err := o.call(ctx, http.MethodPost, "/v1/nics", body)
+	if err != nil {
+		return err
+	}
+	body["nic_id"], body["flavor"], body["image"], body["user_data"] = made.NIC.ID, want.Flavor, want.Image, r.GetUserData()
+	if made, err = o.call(ctx, http.MethodPost, "/v1/vms", body); err != nil {
+		return err
+	}
+	o.vms = []vm{made.VM}
+	return nil
+}
+
+func (d *driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
+	found, err := d.find(ctx, r)
+	if err == nil && found.tags() == nil {
+		err = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The cloud knows nothing of this machine.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.machine(), nil
+}
+
+// DeleteMachine deletes the VMs, and the NICs once no VM uses them; it is called until all are
+// gone.
+func (d *driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
+	found, err := d.find(ctx, r)
+	if err != nil || found.tags() == nil {
+		return nil, err
+	}
+	going := found.machine()
+	going.State, going.Reason, going.Message = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, "", ""
+	going.Operation = soon()
+	for _, one := range found.vms {
+		if one.State != stateGoing {
+			if _, err := found.call(ctx, http.MethodDelete, "/v1/vms/"+one.ID, nil); err != nil && !errors.Is(err, errGone) {
+				return nil, err
+			}
+		}
+	}
+	if again, err := d.find(ctx, r); err != nil || len(again.vms) > 0 {
+		return going, err
+	}
+	for _, one := range found.nics {
+		if _, err := found.call(ctx, http.MethodDelete, "/v1/nics/"+one.ID, nil); err != nil && !errors.Is(err, errGone) {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// ListMachines returns a page of all that the cloud has of the cluster, or an error.
+func (d *driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
+	var with account
+	if err := sdk.ReadAccount(r.GetProvider(), &with); err != nil {
+		return nil, err
+	}
+	machines := map[string]*owned{}
+	of := func(account string, tags map[string]string) *owned {
+		if machines[tags[tagUID]] == nil {
+			machines[tags[tagUID]] = &owned{account: account}
+		}
+		return machines[tags[tagUID]]
+	}
+	cloud, tags := client{endpoint: d.endpoint, token: with.Token}, map[string]string{tagCluster: r.GetMeta().GetClusterUid()}
+	if err := cloud.list(ctx, "vms", tags, func(page *answer) {
+		for _, one := range page.VMs {
+			found := of(page.Account, one.Tags)
+			found.vms = append(found.vms, one)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if err := cloud.list(ctx, "nics", tags, func(page *answer) {
+		for _, one := range page.NICs {
+			found := of(page.Account, one.Tags)
+			found.nics = append(found.nics, one)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	var all []*driverv1alpha1.Machine
+	for _, uid := range slices.Sorted(maps.Keys(machines)) {
+		all = append(all, machines[uid].machine())
+	}
+	return sdk.Page(r, all)
+}
+
+func (o *owned) state() []byte {
+	raw, _ := json.Marshal(lastKnownState{o.account}) // a string can be written
+	return raw
+}
+
+// soon is when it is worth asking again about what is on its way.
+func soon() *driverv1alpha1.MachineOperation {
+	return &driverv1alpha1.MachineOperation{PollAfter: durationpb.New(time.Second)}
+}
+
+// machine says in the contract's terms what there is. It must not be empty.
+func (o *owned) machine() *driverv1alpha1.Machine {
+	tags := o.tags()
+	m := &driverv1alpha1.Machine{
+		Ref:        &driverv1alpha1.MachineRef{Namespace: tags[tagNamespace], Name: tags[tagMachine], Uid: tags[tagUID]},
+		ClusterUid: tags[tagCluster], LastKnownState: o.state(),
+	}
+	if len(o.vms) == 0 {
+		m.CreateTime = timestamppb.New(o.nics[0].Made)
+		m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "CreateIncomplete", "There is a NIC, and no VM."
+		if o.nics[0].VM != "" { // the VM came while we looked
+			m.State, m.Reason, m.Message, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, "", "", soon()
+		}
+		return m
+	}
+	oldest := o.vms[0]
+	m.ProviderId, m.CreateTime = oldest.ProviderID, timestamppb.New(oldest.Made)
+	m.Addresses = []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: oldest.Address}}
+	for _, other := range o.vms[1:] {
+		m.DuplicateProviderIds = append(m.DuplicateProviderIds, other.ProviderID)
+	}
+	switch oldest.State {
+	case stateBuilding:
+		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, soon()
+	case stateGoing:
+		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, soon()
+	case "VM_STATE_RUNNING":
+		m.State = driverv1alpha1.MachineState_MACHINE_STATE_RUNNING
+	case "VM_STATE_STOPPED":
+		m.State = driverv1alpha1.MachineState_MACHINE_STATE_STOPPED
+	case "VM_STATE_GONE": // the cloud remembers it by its client token
+		m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "VMGone", "The VM was deleted."
+	default:
+		m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "VMFailed", oldest.Fault
+	}
+	return m
 }

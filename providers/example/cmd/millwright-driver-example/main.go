@@ -1,5 +1,5 @@
-// Command millwright-driver-example is a driver whose cloud is a folder, and a VM a directory in
-// it.
+// Command millwright-driver-example is a driver of a small cloud with an HTTP API, that of
+// fakecloud.
 package main
 
 import (
@@ -13,17 +13,16 @@ import (
 	"github.com/millwright-dev/millwright/sdk"
 )
 
+// version is set by the linker.
+var version = "dev"
+
 func main() {
 	endpoint := flag.String("endpoint", "", "where to serve, as unix:///path (default $MILLWRIGHT_ENDPOINT)")
-	cloud := flag.String("cloud", "cloud", "the folder that is the cloud")
+	cloud := flag.String("cloud", "http://127.0.0.1:8180", "where the cloud's API is")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root, err := os.OpenRoot(*cloud) // it has to be there: a disk that is not mounted must not look like a cloud without VMs
-	if err == nil {
-		err = sdk.Serve(ctx, &driver{cloud: root}, sdk.Options{Endpoint: *endpoint})
-	}
-	if err != nil {
+	if err := sdk.Serve(ctx, &driver{endpoint: *cloud}, sdk.Options{Endpoint: *endpoint}); err != nil {
 		slog.Error("driver ended", "error", err)
 		os.Exit(1)
 	}

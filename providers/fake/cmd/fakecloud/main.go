@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -39,6 +41,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	options := cloud.Options{Log: log, Quota: map[string]int64{}, Accounts: map[string]string{}}
 	flags := flag.NewFlagSet("fakecloud", flag.ExitOnError)
 	listen := flags.String("listen", "", "where to serve, as unix:///path (required)")
+	httpListen := flags.String("http", "", "where to serve the cloud's own API as JSON over HTTP, too, as 127.0.0.1:PORT; empty: nowhere")
 	flags.StringVar(&options.Journal, "state", "", "the file that keeps the cloud's state; empty: memory only")
 	flags.DurationVar(&options.BootLatency, "boot-latency", 0, "how long a VM takes to boot")
 	flags.DurationVar(&options.DeleteLatency, "delete-latency", 0, "how long a VM takes to go")
@@ -59,10 +62,10 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 		return err
 	})
 	_ = flags.Parse(args) // ends the process on error
-	return serve(ctx, *listen, options)
+	return serve(ctx, *listen, *httpListen, options)
 }
 
-func serve(ctx context.Context, endpoint string, options cloud.Options) error {
+func serve(ctx context.Context, endpoint, httpAddress string, options cloud.Options) error {
 	// The socket's lock also guards the state: it comes first.
 	listener, err := socket.Listen(endpoint)
 	if err != nil {
@@ -72,12 +75,33 @@ func serve(ctx context.Context, endpoint string, options cloud.Options) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if httpAddress != "" {
+		if err := serveHTTP(ctx, httpAddress, c.HTTP()); err != nil {
+			return errors.Join(err, c.Close(), listener.Close())
+		}
+	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(contract.MaxMessageBytes))
 	c.Register(server)
 	options.Log.Info("cloud serves", "endpoint", endpoint, "state", options.Journal)
 	// Calls that are held end with the cloud, not with the server that waits for them.
 	context.AfterFunc(ctx, func() { _ = c.Close() })
 	return socket.Serve(ctx, server, listener, grace)
+}
+
+// serveHTTP serves until ctx ends. Keys travel in the clear, so it serves this machine alone.
+func serveHTTP(ctx context.Context, address string, handler http.Handler) error {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || !ip.IsLoopback() {
+		return fmt.Errorf("-http: %q is not an address of this machine alone: give 127.0.0.1:PORT", address)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("-http: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: grace}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }()
+	return nil
 }
 
 // parseRange reads a duration, or two with a dash between them.

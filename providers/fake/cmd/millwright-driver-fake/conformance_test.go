@@ -35,9 +35,9 @@ func (s *scene) config() conformance.Config {
 	return conformance.Config{
 		Endpoint: s.endpoint("driver"), Backend: s.endpoint("cloud"), State: s.TempDir(), DriverLog: s.logPath(),
 		Output: s.Output(), ProviderSpec: []byte(`{"flavor":"small","image":"ubuntu-24.04"}`),
-		ConflictingSpec: []byte(`{"flavor":"large","image":"ubuntu-24.04"}`),
-		BadSecrets:      map[string]conformance.Secret{"key": {Value: "opens nothing"}},
-		OtherSecrets:    map[string]conformance.Secret{"key": {Value: otherKey}},
+		ConflictingSpec: []byte(`{"flavor":"large","image":"ubuntu-24.04"}`), CloudPage: 20,
+		BadSecrets:   map[string]conformance.Secret{"key": {Value: "opens nothing"}},
+		OtherSecrets: map[string]conformance.Secret{"key": {Value: otherKey}},
 	}
 }
 
@@ -50,6 +50,9 @@ func TestConformance(t *testing.T) {
 			c := s.config()
 			c.Endpoint, c.Cycles = reach(s), 200
 			c.ExpiredCertificate = s.expired
+			if name == "exec" {
+				c.Profile = conformance.ProfileFault
+			}
 			conformance.Run(t, c)
 		})
 	}

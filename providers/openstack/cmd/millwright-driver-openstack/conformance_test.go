@@ -22,6 +22,7 @@ func TestConformance(t *testing.T) {
 	c := config(t, cloud{identityEndpoint: s.identityEndpoint, network: "net", user: "demo", other: "alt", password: openstacksim.Password})
 	c.Endpoint, c.Backend, c.Cycles = launched(t, "--create-settle", "2s", "--poll-interval", "20ms"), s.hooks(), 100
 	c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 30*time.Second, 30*time.Second
+	c.Profile, c.CloudPage = conformance.ProfileFault, 20
 	conformance.Run(t, c)
 }
 

@@ -21,43 +21,47 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ErrorReason lists the reasons that core interprets. They travel as google.rpc.ErrorInfo.reason: the
-// value's name without its ERROR_REASON_ prefix, e.g. "QUOTA_EXCEEDED". Each belongs to one code.
-// Other reasons are allowed; they are shown, not interpreted.
+// ErrorReason lists the reasons that core interprets. They travel as google.rpc.ErrorInfo.reason:
+// the value's name without its ERROR_REASON_ prefix, e.g. "QUOTA_EXCEEDED". Each belongs to one
+// code, and MUST [M122] come with it. Other reasons are allowed; they are shown, not interpreted.
 //
-// Every error that a driver itself makes MUST carry google.rpc.ErrorInfo with domain = the driver's name
-// and a reason. An error without ErrorInfo means that the transport failed and that the outcome is
-// unknown (UNIMPLEMENTED aside). RetryInfo, QuotaFailure, BadRequest, PreconditionFailure and
-// PartialState are optional details. A whole status MUST NOT exceed 4 KiB, its message MUST be stable
-// (no request ids, no times: it ends up in conditions) and MUST NOT hold secrets. Where a cloud said
-// something, the message holds the cloud's own words.
+// Every error that a driver itself makes MUST [M123] carry google.rpc.ErrorInfo with domain = the
+// driver's name and a reason. An error without ErrorInfo means that the transport failed and that
+// the outcome is unknown (UNIMPLEMENTED aside). RetryInfo, QuotaFailure, BadRequest,
+// PreconditionFailure and PartialState are optional details. A whole status MUST NOT [M124] exceed
+// 4 KiB. Its message MUST [M125] be stable (no request ids, no times: it ends up in conditions),
+// and MUST NOT [M126] hold secrets. Where a cloud said something, the message holds the cloud's own
+// words.
 type ErrorReason int32
 
 const (
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
-	// INVALID_ARGUMENT. The provider spec is wrong, and the request alone proves it. BadRequest names the fields.
+	// INVALID_ARGUMENT. The provider spec is wrong, and the request alone proves it. BadRequest names
+	// the fields.
 	ErrorReason_ERROR_REASON_SPEC_INVALID ErrorReason = 1
 	// INVALID_ARGUMENT. user_data, provider_spec or last_known_state exceeds its limit.
 	ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE ErrorReason = 2
 	// INVALID_ARGUMENT. The page token is unknown or too old: list again from the start.
 	ErrorReason_ERROR_REASON_PAGE_TOKEN_EXPIRED ErrorReason = 3
-	// FAILED_PRECONDITION. Something the spec names is not there but may yet appear, such as a flavor or an image.
+	// FAILED_PRECONDITION. Something the spec names is not there but may yet appear, such as a flavor
+	// or an image.
 	ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND ErrorReason = 4
 	// FAILED_PRECONDITION. The cloud protects the VM against deletion.
 	ErrorReason_ERROR_REASON_DELETION_PROTECTED ErrorReason = 5
 	// FAILED_PRECONDITION. Volumes are attached that must be detached first.
 	ErrorReason_ERROR_REASON_VOLUMES_ATTACHED ErrorReason = 6
-	// FAILED_PRECONDITION. The credential names another account or project than the one this machine was
-	// made in: every VM would look gone. Core replaces and deletes nothing.
+	// FAILED_PRECONDITION. The credential names another account or project than the one this machine
+	// was made in: every VM would look gone. Core replaces and deletes nothing.
 	ErrorReason_ERROR_REASON_ACCOUNT_CHANGED ErrorReason = 7
 	// FAILED_PRECONDITION. A mutation came with a leader_epoch below one seen before.
 	ErrorReason_ERROR_REASON_STALE_EPOCH ErrorReason = 8
 	// ALREADY_EXISTS. A VM of this uid exists and differs in an immutable field.
 	ErrorReason_ERROR_REASON_SPEC_CONFLICT ErrorReason = 9
-	// ALREADY_EXISTS. One of two, and the message says which: a VM that does not carry the uid holds what the cloud allows
-	// only once, such as its name (CreateMachine), or carries another uid (AdoptMachine); or the uid came under another namespace
-	// or name than the VM was made for (every RPC with a MachineRef). Core does the same about both: the Machine fails, and no VM
-	// is adopted or deleted for it. A cloud in which names repeat knows only the second.
+	// ALREADY_EXISTS. One of two, and the message says which. A VM that does not carry the uid holds
+	// what the cloud allows only once, such as its name (CreateMachine), or carries another uid
+	// (AdoptMachine). Or the uid came under another namespace or name than the VM was made for (every
+	// RPC with a MachineRef). Core does the same about both: the Machine fails, and no VM is adopted
+	// or deleted for it. A cloud in which names repeat knows only the second.
 	ErrorReason_ERROR_REASON_NAME_TAKEN ErrorReason = 10
 	// UNAUTHENTICATED. The cloud refused the credentials.
 	ErrorReason_ERROR_REASON_CREDENTIALS_INVALID ErrorReason = 11
@@ -71,13 +75,14 @@ const (
 	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 15
 	// ABORTED. An operation on this machine is under way; ask again in 1 to 5 s.
 	ErrorReason_ERROR_REASON_OPERATION_PENDING ErrorReason = 16
-	// NOT_FOUND. The cloud knows nothing of this uid. Only GetMachineStatus, UpdateMachine, AdoptMachine and
+	// NOT_FOUND. The cloud knows nothing of this uid. Only GetMachineStatus, AdoptMachine and
 	// GetConsoleOutput answer it.
 	ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND ErrorReason = 17
 	// INTERNAL. The provider or the driver failed in a way that nothing else describes.
 	ErrorReason_ERROR_REASON_PROVIDER_INTERNAL ErrorReason = 18
-	// UNAVAILABLE. The cloud did not answer, or broke off: nobody knows whether it has done, or may yet do, what was asked. Core
-	// keeps the machine and asks again with the same uid. Also for calls that change nothing.
+	// UNAVAILABLE. The cloud did not answer, or broke off: nobody knows whether it has done, or may
+	// yet do, what was asked. Core keeps the machine and asks again with the same uid. Also for calls
+	// that change nothing.
 	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 19
 )
 
@@ -156,12 +161,13 @@ func (ErrorReason) EnumDescriptor() ([]byte, []int) {
 	return file_millwright_driver_v1alpha1_errors_proto_rawDescGZIP(), []int{0}
 }
 
-// PartialState is an error detail: what must survive a call that failed half-way. Core stores it as it
-// stores the answer of a call that succeeded. Where credentials can come to name another account, a create
-// that failed after the cloud may have begun MUST hand over what the driver needs to tell.
+// PartialState is an error detail: what must survive a call that failed half-way. Core stores it as
+// it stores the answer of a call that succeeded. Where credentials can come to name another
+// account, a create that failed after the cloud may have begun MUST [M127] hand over what the
+// driver needs to tell.
 type PartialState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST NOT exceed 2 KiB here.
+	// MUST NOT [M128] exceed 2 KiB here.
 	LastKnownState []byte `protobuf:"bytes,1,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	// As Machine.provider_id; core ignores one that breaks its rules.
 	ProviderId    string `protobuf:"bytes,2,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`

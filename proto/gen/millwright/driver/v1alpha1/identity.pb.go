@@ -22,17 +22,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Feature is something optional that a driver may announce. Receivers MUST ignore values they do not know.
+// Feature is something optional that a driver may announce. Core ignores values that it does not
+// know.
 type Feature int32
 
 const (
 	Feature_FEATURE_UNSPECIFIED Feature = 0
 	// MachineService.ListMachines.
 	Feature_FEATURE_LIST Feature = 1
-	// MachineService.UpdateMachine.
-	Feature_FEATURE_UPDATE_IN_PLACE Feature = 2
-	// MachineService.ResolveVolumes, and attached_volume_ids in every Machine.
-	Feature_FEATURE_VOLUMES Feature = 3
 	// MachineService.AdoptMachine.
 	Feature_FEATURE_ADOPT Feature = 4
 	// ProviderSpecService.GetProviderSpecSchema.
@@ -45,33 +42,34 @@ const (
 	Feature_FEATURE_INSTANCE_TEMPLATE Feature = 8
 	// MachineService.GetConsoleOutput.
 	Feature_FEATURE_CONSOLE Feature = 9
+	// The driver refuses mutations of leaders of before: see RequestMeta.leader_epoch. Only a driver
+	// that several leaders share has any use for it.
+	Feature_FEATURE_LEADER_FENCING Feature = 10
 )
 
 // Enum value maps for Feature.
 var (
 	Feature_name = map[int32]string{
-		0: "FEATURE_UNSPECIFIED",
-		1: "FEATURE_LIST",
-		2: "FEATURE_UPDATE_IN_PLACE",
-		3: "FEATURE_VOLUMES",
-		4: "FEATURE_ADOPT",
-		5: "FEATURE_PROVIDER_SPEC_SCHEMA",
-		6: "FEATURE_PROVIDER_SPEC_DEFAULT",
-		7: "FEATURE_PROVIDER_SPEC_VALIDATE",
-		8: "FEATURE_INSTANCE_TEMPLATE",
-		9: "FEATURE_CONSOLE",
+		0:  "FEATURE_UNSPECIFIED",
+		1:  "FEATURE_LIST",
+		4:  "FEATURE_ADOPT",
+		5:  "FEATURE_PROVIDER_SPEC_SCHEMA",
+		6:  "FEATURE_PROVIDER_SPEC_DEFAULT",
+		7:  "FEATURE_PROVIDER_SPEC_VALIDATE",
+		8:  "FEATURE_INSTANCE_TEMPLATE",
+		9:  "FEATURE_CONSOLE",
+		10: "FEATURE_LEADER_FENCING",
 	}
 	Feature_value = map[string]int32{
 		"FEATURE_UNSPECIFIED":            0,
 		"FEATURE_LIST":                   1,
-		"FEATURE_UPDATE_IN_PLACE":        2,
-		"FEATURE_VOLUMES":                3,
 		"FEATURE_ADOPT":                  4,
 		"FEATURE_PROVIDER_SPEC_SCHEMA":   5,
 		"FEATURE_PROVIDER_SPEC_DEFAULT":  6,
 		"FEATURE_PROVIDER_SPEC_VALIDATE": 7,
 		"FEATURE_INSTANCE_TEMPLATE":      8,
 		"FEATURE_CONSOLE":                9,
+		"FEATURE_LEADER_FENCING":         10,
 	}
 )
 
@@ -143,17 +141,19 @@ func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
 // are declared here; core knows no provider by name.
 type GetCapabilitiesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST NOT hold FEATURE_UNSPECIFIED or repeat a value.
+	// MUST NOT [M15] hold FEATURE_UNSPECIFIED or repeat a value.
 	Features []Feature `protobuf:"varint,1,rep,packed,name=features,proto3,enum=millwright.driver.v1alpha1.Feature" json:"features,omitempty"`
 	Limits   *Limits   `protobuf:"bytes,2,opt,name=limits,proto3" json:"limits,omitempty"`
-	// What every provider_id of this driver begins with, e.g. "openstack:///". MUST NOT be empty, exceed 512 bytes
-	// or hold white space, and MUST be what the provider's cloud controller manager writes into Node.spec.providerID.
+	// What every provider_id of this driver begins with, e.g. "openstack:///". It MUST NOT [M16] be
+	// empty, exceed 512 bytes or hold white space. It MUST [M17] be what the provider's cloud
+	// controller manager writes into Node.spec.providerID.
 	ProviderIdPrefix string `protobuf:"bytes,3,opt,name=provider_id_prefix,json=providerIdPrefix,proto3" json:"provider_id_prefix,omitempty"`
-	// There is no cloud controller manager for this provider: nobody but core initialises Nodes. Core then sets
-	// Node.spec.providerID, to the machine's provider_id, and takes away the taint
-	// node.cloudprovider.kubernetes.io/uninitialized if a kubelet registered with it. Where this is false, a Node with that
-	// taint waits for the cloud controller manager, which sets the providerID; core sets it on Nodes without the taint only.
-	// A driver SHOULD set it if and only if no cloud controller manager for the provider is known.
+	// There is no cloud controller manager for this provider: nobody but core initialises Nodes. Core
+	// then sets Node.spec.providerID to the machine's provider_id. It takes away the taint
+	// node.cloudprovider.kubernetes.io/uninitialized if a kubelet registered with it. Where this is
+	// false, a Node with that taint waits for the cloud controller manager, which sets the
+	// providerID; core sets it on Nodes without the taint only. A driver SHOULD set it if and only if
+	// no cloud controller manager for the provider is known.
 	NoCloudController bool `protobuf:"varint,14,opt,name=no_cloud_controller,json=noCloudController,proto3" json:"no_cloud_controller,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -217,21 +217,28 @@ func (x *GetCapabilitiesResponse) GetNoCloudController() bool {
 	return false
 }
 
-// Limits are what core has to respect when it calls this driver. An unset field means core's own default.
+// Limits are what core has to respect when it calls this driver. What is left out has a default
+// that is safe with any cloud.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The most requests of MachineService core may have under way at once; those of IdentityService come on top.
-	// 0 means core's default.
+	// The most requests of MachineService core may have under way at once; those of IdentityService
+	// come on top. MUST NOT [M18] be negative. 0 means 64.
 	MaxConcurrentRequests int32 `protobuf:"varint,1,opt,name=max_concurrent_requests,json=maxConcurrentRequests,proto3" json:"max_concurrent_requests,omitempty"`
-	// The most bytes of CreateMachineRequest.user_data that the cloud takes, raw. 0 means 64 KiB.
-	// A driver MUST accept exactly as much and MUST refuse more with REQUEST_TOO_LARGE.
+	// The most bytes of CreateMachineRequest.user_data that the cloud takes, raw. MUST NOT [M19] be
+	// negative. 0 means 64 KiB. A driver MUST [M20] accept exactly as much, and MUST [M21] refuse
+	// more with REQUEST_TOO_LARGE.
 	MaxUserDataBytes int64 `protobuf:"varint,2,opt,name=max_user_data_bytes,json=maxUserDataBytes,proto3" json:"max_user_data_bytes,omitempty"`
-	// How long after a create of unknown outcome the cloud may still bring forth what was asked for. Core
-	// repeats DeleteMachine until this has passed since the last attempt, and only then forgets the machine.
-	// Unset means five minutes. 0 promises that a create which core has given up never lands after a DeleteMachine
-	// that left nothing. MUST NOT be negative or exceed 24 h.
-	CreateSettle  *durationpb.Duration `protobuf:"bytes,3,opt,name=create_settle,json=createSettle,proto3" json:"create_settle,omitempty"`
-	Deadlines     *Deadlines           `protobuf:"bytes,4,opt,name=deadlines,proto3" json:"deadlines,omitempty"`
+	// How long after a create of unknown outcome the cloud may still bring forth what was asked for.
+	// Core repeats DeleteMachine until this has passed since the last attempt, and only then forgets
+	// the machine. Unset means five minutes, which is safe and slow: a driver SHOULD set what its
+	// cloud needs. 0 promises that a create which core has given up never lands after a
+	// DeleteMachine that left nothing. What is declared MUST [M22] be true: nothing lands later. It
+	// MUST NOT [M23] be negative or exceed 24 h.
+	CreateSettle *durationpb.Duration `protobuf:"bytes,3,opt,name=create_settle,json=createSettle,proto3" json:"create_settle,omitempty"`
+	// Unset leaves core's deadlines.
+	Deadlines *Deadlines `protobuf:"bytes,4,opt,name=deadlines,proto3" json:"deadlines,omitempty"`
+	// What the cloud takes as tags. Unset means that it takes any tags.
+	Tags          *TagLimits `protobuf:"bytes,5,opt,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,9 +301,92 @@ func (x *Limits) GetDeadlines() *Deadlines {
 	return nil
 }
 
-// Deadlines are the longest that the driver wants core to wait, per kind of call; where set they
-// take the place of core's defaults (identity 5 s, status 30 s, mutation 30 s, a page of a list 60 s). Core waits no
-// longer than an hour.
+func (x *Limits) GetTags() *TagLimits {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+// TagLimits bound CreateMachineRequest.tags. Core makes its tags fit: it cuts what is too long,
+// replaces characters, and leaves out what are too many.
+type TagLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The most tags of core on one VM, without those that the driver adds. 0 means no limit, -1 that
+	// the cloud takes none.
+	MaxTags int32 `protobuf:"varint,1,opt,name=max_tags,json=maxTags,proto3" json:"max_tags,omitempty"`
+	// The most characters of a key and of a value. 0 means no limit.
+	MaxKeyLength   int32 `protobuf:"varint,2,opt,name=max_key_length,json=maxKeyLength,proto3" json:"max_key_length,omitempty"`
+	MaxValueLength int32 `protobuf:"varint,3,opt,name=max_value_length,json=maxValueLength,proto3" json:"max_value_length,omitempty"`
+	// The characters of keys and values, as what stands between the brackets of an RE2 character
+	// class, e.g. "a-z0-9_-". Empty means any. Core replaces others by "-", which MUST [M24] be in
+	// it.
+	Characters    string `protobuf:"bytes,4,opt,name=characters,proto3" json:"characters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TagLimits) Reset() {
+	*x = TagLimits{}
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TagLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TagLimits) ProtoMessage() {}
+
+func (x *TagLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TagLimits.ProtoReflect.Descriptor instead.
+func (*TagLimits) Descriptor() ([]byte, []int) {
+	return file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TagLimits) GetMaxTags() int32 {
+	if x != nil {
+		return x.MaxTags
+	}
+	return 0
+}
+
+func (x *TagLimits) GetMaxKeyLength() int32 {
+	if x != nil {
+		return x.MaxKeyLength
+	}
+	return 0
+}
+
+func (x *TagLimits) GetMaxValueLength() int32 {
+	if x != nil {
+		return x.MaxValueLength
+	}
+	return 0
+}
+
+func (x *TagLimits) GetCharacters() string {
+	if x != nil {
+		return x.Characters
+	}
+	return ""
+}
+
+// Deadlines are the longest that the driver wants core to wait, per kind of call. Where set they
+// take the place of core's defaults: identity 5 s, status 30 s, mutation 30 s, a page of a list
+// 60 s. Core waits no longer than an hour.
 type Deadlines struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Identity      *durationpb.Duration   `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
@@ -309,7 +399,7 @@ type Deadlines struct {
 
 func (x *Deadlines) Reset() {
 	*x = Deadlines{}
-	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[3]
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +411,7 @@ func (x *Deadlines) String() string {
 func (*Deadlines) ProtoMessage() {}
 
 func (x *Deadlines) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[3]
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +424,7 @@ func (x *Deadlines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deadlines.ProtoReflect.Descriptor instead.
 func (*Deadlines) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP(), []int{3}
+	return file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Deadlines) GetIdentity() *durationpb.Duration {
@@ -374,7 +464,7 @@ type ProbeRequest struct {
 
 func (x *ProbeRequest) Reset() {
 	*x = ProbeRequest{}
-	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[4]
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +476,7 @@ func (x *ProbeRequest) String() string {
 func (*ProbeRequest) ProtoMessage() {}
 
 func (x *ProbeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[4]
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,14 +489,14 @@ func (x *ProbeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeRequest.ProtoReflect.Descriptor instead.
 func (*ProbeRequest) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP(), []int{4}
+	return file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP(), []int{5}
 }
 
 // ProbeResponse says whether the driver can take calls.
 type ProbeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ready bool                   `protobuf:"varint,1,opt,name=ready,proto3" json:"ready,omitempty"`
-	// Why not, for people. MUST be empty when ready, MUST NOT be empty otherwise, and MUST NOT hold secrets.
+	// Why not, for people. MUST [M25] be empty when ready and only then. MUST NOT [M26] hold secrets.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -414,7 +504,7 @@ type ProbeResponse struct {
 
 func (x *ProbeResponse) Reset() {
 	*x = ProbeResponse{}
-	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[5]
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -426,7 +516,7 @@ func (x *ProbeResponse) String() string {
 func (*ProbeResponse) ProtoMessage() {}
 
 func (x *ProbeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[5]
+	mi := &file_millwright_driver_v1alpha1_identity_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -439,7 +529,7 @@ func (x *ProbeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeResponse.ProtoReflect.Descriptor instead.
 func (*ProbeResponse) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP(), []int{5}
+	return file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ProbeResponse) GetReady() bool {
@@ -466,12 +556,20 @@ const file_millwright_driver_v1alpha1_identity_proto_rawDesc = "" +
 	"\bfeatures\x18\x01 \x03(\x0e2#.millwright.driver.v1alpha1.FeatureR\bfeatures\x12:\n" +
 	"\x06limits\x18\x02 \x01(\v2\".millwright.driver.v1alpha1.LimitsR\x06limits\x12,\n" +
 	"\x12provider_id_prefix\x18\x03 \x01(\tR\x10providerIdPrefix\x12.\n" +
-	"\x13no_cloud_controller\x18\x0e \x01(\bR\x11noCloudController\"\xf4\x01\n" +
+	"\x13no_cloud_controller\x18\x0e \x01(\bR\x11noCloudController\"\xaf\x02\n" +
 	"\x06Limits\x126\n" +
 	"\x17max_concurrent_requests\x18\x01 \x01(\x05R\x15maxConcurrentRequests\x12-\n" +
 	"\x13max_user_data_bytes\x18\x02 \x01(\x03R\x10maxUserDataBytes\x12>\n" +
 	"\rcreate_settle\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\fcreateSettle\x12C\n" +
-	"\tdeadlines\x18\x04 \x01(\v2%.millwright.driver.v1alpha1.DeadlinesR\tdeadlines\"\xe4\x01\n" +
+	"\tdeadlines\x18\x04 \x01(\v2%.millwright.driver.v1alpha1.DeadlinesR\tdeadlines\x129\n" +
+	"\x04tags\x18\x05 \x01(\v2%.millwright.driver.v1alpha1.TagLimitsR\x04tags\"\x96\x01\n" +
+	"\tTagLimits\x12\x19\n" +
+	"\bmax_tags\x18\x01 \x01(\x05R\amaxTags\x12$\n" +
+	"\x0emax_key_length\x18\x02 \x01(\x05R\fmaxKeyLength\x12(\n" +
+	"\x10max_value_length\x18\x03 \x01(\x05R\x0emaxValueLength\x12\x1e\n" +
+	"\n" +
+	"characters\x18\x04 \x01(\tR\n" +
+	"characters\"\xe4\x01\n" +
 	"\tDeadlines\x125\n" +
 	"\bidentity\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bidentity\x121\n" +
 	"\x06status\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06status\x125\n" +
@@ -480,18 +578,18 @@ const file_millwright_driver_v1alpha1_identity_proto_rawDesc = "" +
 	"\fProbeRequest\"=\n" +
 	"\rProbeResponse\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason*\x96\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason*\xb6\x02\n" +
 	"\aFeature\x12\x17\n" +
 	"\x13FEATURE_UNSPECIFIED\x10\x00\x12\x10\n" +
-	"\fFEATURE_LIST\x10\x01\x12\x1b\n" +
-	"\x17FEATURE_UPDATE_IN_PLACE\x10\x02\x12\x13\n" +
-	"\x0fFEATURE_VOLUMES\x10\x03\x12\x11\n" +
+	"\fFEATURE_LIST\x10\x01\x12\x11\n" +
 	"\rFEATURE_ADOPT\x10\x04\x12 \n" +
 	"\x1cFEATURE_PROVIDER_SPEC_SCHEMA\x10\x05\x12!\n" +
 	"\x1dFEATURE_PROVIDER_SPEC_DEFAULT\x10\x06\x12\"\n" +
 	"\x1eFEATURE_PROVIDER_SPEC_VALIDATE\x10\a\x12\x1d\n" +
 	"\x19FEATURE_INSTANCE_TEMPLATE\x10\b\x12\x13\n" +
-	"\x0fFEATURE_CONSOLE\x10\t2\xeb\x01\n" +
+	"\x0fFEATURE_CONSOLE\x10\t\x12\x1a\n" +
+	"\x16FEATURE_LEADER_FENCING\x10\n" +
+	"\"\x04\b\x02\x10\x02\"\x04\b\x03\x10\x03*\x17FEATURE_UPDATE_IN_PLACE*\x0fFEATURE_VOLUMES2\xeb\x01\n" +
 	"\x0fIdentityService\x12z\n" +
 	"\x0fGetCapabilities\x122.millwright.driver.v1alpha1.GetCapabilitiesRequest\x1a3.millwright.driver.v1alpha1.GetCapabilitiesResponse\x12\\\n" +
 	"\x05Probe\x12(.millwright.driver.v1alpha1.ProbeRequest\x1a).millwright.driver.v1alpha1.ProbeResponseBZZXgithub.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1;driverv1alpha1b\x06proto3"
@@ -509,35 +607,37 @@ func file_millwright_driver_v1alpha1_identity_proto_rawDescGZIP() []byte {
 }
 
 var file_millwright_driver_v1alpha1_identity_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_millwright_driver_v1alpha1_identity_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_millwright_driver_v1alpha1_identity_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_millwright_driver_v1alpha1_identity_proto_goTypes = []any{
 	(Feature)(0),                    // 0: millwright.driver.v1alpha1.Feature
 	(*GetCapabilitiesRequest)(nil),  // 1: millwright.driver.v1alpha1.GetCapabilitiesRequest
 	(*GetCapabilitiesResponse)(nil), // 2: millwright.driver.v1alpha1.GetCapabilitiesResponse
 	(*Limits)(nil),                  // 3: millwright.driver.v1alpha1.Limits
-	(*Deadlines)(nil),               // 4: millwright.driver.v1alpha1.Deadlines
-	(*ProbeRequest)(nil),            // 5: millwright.driver.v1alpha1.ProbeRequest
-	(*ProbeResponse)(nil),           // 6: millwright.driver.v1alpha1.ProbeResponse
-	(*durationpb.Duration)(nil),     // 7: google.protobuf.Duration
+	(*TagLimits)(nil),               // 4: millwright.driver.v1alpha1.TagLimits
+	(*Deadlines)(nil),               // 5: millwright.driver.v1alpha1.Deadlines
+	(*ProbeRequest)(nil),            // 6: millwright.driver.v1alpha1.ProbeRequest
+	(*ProbeResponse)(nil),           // 7: millwright.driver.v1alpha1.ProbeResponse
+	(*durationpb.Duration)(nil),     // 8: google.protobuf.Duration
 }
 var file_millwright_driver_v1alpha1_identity_proto_depIdxs = []int32{
 	0,  // 0: millwright.driver.v1alpha1.GetCapabilitiesResponse.features:type_name -> millwright.driver.v1alpha1.Feature
 	3,  // 1: millwright.driver.v1alpha1.GetCapabilitiesResponse.limits:type_name -> millwright.driver.v1alpha1.Limits
-	7,  // 2: millwright.driver.v1alpha1.Limits.create_settle:type_name -> google.protobuf.Duration
-	4,  // 3: millwright.driver.v1alpha1.Limits.deadlines:type_name -> millwright.driver.v1alpha1.Deadlines
-	7,  // 4: millwright.driver.v1alpha1.Deadlines.identity:type_name -> google.protobuf.Duration
-	7,  // 5: millwright.driver.v1alpha1.Deadlines.status:type_name -> google.protobuf.Duration
-	7,  // 6: millwright.driver.v1alpha1.Deadlines.mutation:type_name -> google.protobuf.Duration
-	7,  // 7: millwright.driver.v1alpha1.Deadlines.list_page:type_name -> google.protobuf.Duration
-	1,  // 8: millwright.driver.v1alpha1.IdentityService.GetCapabilities:input_type -> millwright.driver.v1alpha1.GetCapabilitiesRequest
-	5,  // 9: millwright.driver.v1alpha1.IdentityService.Probe:input_type -> millwright.driver.v1alpha1.ProbeRequest
-	2,  // 10: millwright.driver.v1alpha1.IdentityService.GetCapabilities:output_type -> millwright.driver.v1alpha1.GetCapabilitiesResponse
-	6,  // 11: millwright.driver.v1alpha1.IdentityService.Probe:output_type -> millwright.driver.v1alpha1.ProbeResponse
-	10, // [10:12] is the sub-list for method output_type
-	8,  // [8:10] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	8,  // 2: millwright.driver.v1alpha1.Limits.create_settle:type_name -> google.protobuf.Duration
+	5,  // 3: millwright.driver.v1alpha1.Limits.deadlines:type_name -> millwright.driver.v1alpha1.Deadlines
+	4,  // 4: millwright.driver.v1alpha1.Limits.tags:type_name -> millwright.driver.v1alpha1.TagLimits
+	8,  // 5: millwright.driver.v1alpha1.Deadlines.identity:type_name -> google.protobuf.Duration
+	8,  // 6: millwright.driver.v1alpha1.Deadlines.status:type_name -> google.protobuf.Duration
+	8,  // 7: millwright.driver.v1alpha1.Deadlines.mutation:type_name -> google.protobuf.Duration
+	8,  // 8: millwright.driver.v1alpha1.Deadlines.list_page:type_name -> google.protobuf.Duration
+	1,  // 9: millwright.driver.v1alpha1.IdentityService.GetCapabilities:input_type -> millwright.driver.v1alpha1.GetCapabilitiesRequest
+	6,  // 10: millwright.driver.v1alpha1.IdentityService.Probe:input_type -> millwright.driver.v1alpha1.ProbeRequest
+	2,  // 11: millwright.driver.v1alpha1.IdentityService.GetCapabilities:output_type -> millwright.driver.v1alpha1.GetCapabilitiesResponse
+	7,  // 12: millwright.driver.v1alpha1.IdentityService.Probe:output_type -> millwright.driver.v1alpha1.ProbeResponse
+	11, // [11:13] is the sub-list for method output_type
+	9,  // [9:11] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_millwright_driver_v1alpha1_identity_proto_init() }
@@ -551,7 +651,7 @@ func file_millwright_driver_v1alpha1_identity_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millwright_driver_v1alpha1_identity_proto_rawDesc), len(file_millwright_driver_v1alpha1_identity_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

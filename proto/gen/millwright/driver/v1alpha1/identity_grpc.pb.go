@@ -29,14 +29,15 @@ const (
 //
 // IdentityService says what a driver can do and whether it can do it now. REQUIRED.
 //
-// Beside it a driver SHOULD serve Check of grpc.health.v1.Health, which kubelets ask. Nobody calls Watch.
+// Beside it a driver SHOULD serve Check of grpc.health.v1.Health, which kubelets ask. Nobody calls
+// Watch.
 type IdentityServiceClient interface {
-	// GetCapabilities MUST answer the same for the life of the process, and MUST be truthful: every
-	// announced feature works, and every RPC of a feature that is not announced answers UNIMPLEMENTED.
-	// It MUST NOT call the cloud.
+	// GetCapabilities MUST [M10] answer the same for the life of the process. It MUST [M11] be
+	// truthful: every announced feature works, and every RPC of a feature that is not announced
+	// answers UNIMPLEMENTED. It MUST NOT [M12] call the cloud.
 	GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error)
-	// Probe says whether the process can take calls. It MUST NOT call the cloud and MUST answer within 1 s,
-	// also under load.
+	// Probe says whether the process can take calls. It MUST NOT [M13] call the cloud, and MUST [M14]
+	// answer within 1 s, also under load.
 	Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeResponse, error)
 }
 
@@ -74,14 +75,15 @@ func (c *identityServiceClient) Probe(ctx context.Context, in *ProbeRequest, opt
 //
 // IdentityService says what a driver can do and whether it can do it now. REQUIRED.
 //
-// Beside it a driver SHOULD serve Check of grpc.health.v1.Health, which kubelets ask. Nobody calls Watch.
+// Beside it a driver SHOULD serve Check of grpc.health.v1.Health, which kubelets ask. Nobody calls
+// Watch.
 type IdentityServiceServer interface {
-	// GetCapabilities MUST answer the same for the life of the process, and MUST be truthful: every
-	// announced feature works, and every RPC of a feature that is not announced answers UNIMPLEMENTED.
-	// It MUST NOT call the cloud.
+	// GetCapabilities MUST [M10] answer the same for the life of the process. It MUST [M11] be
+	// truthful: every announced feature works, and every RPC of a feature that is not announced
+	// answers UNIMPLEMENTED. It MUST NOT [M12] call the cloud.
 	GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error)
-	// Probe says whether the process can take calls. It MUST NOT call the cloud and MUST answer within 1 s,
-	// also under load.
+	// Probe says whether the process can take calls. It MUST NOT [M13] call the cloud, and MUST [M14]
+	// answer within 1 s, also under load.
 	Probe(context.Context, *ProbeRequest) (*ProbeResponse, error)
 	mustEmbedUnimplementedIdentityServiceServer()
 }

@@ -36,13 +36,15 @@ const (
 	MachineState_MACHINE_STATE_UPDATING MachineState = 3
 	// On its way to STOPPED.
 	MachineState_MACHINE_STATE_STOPPING MachineState = 4
-	// Exists and does not do its work, but could again without being made anew: somebody has switched it off, or the cloud
-	// has failed to change it (a resize, a migration) and says that it is broken. A VM that has run before belongs here, not to
-	// FAILED: it may still hold what somebody needs. Core shows it, with the message, and only a health check replaces it.
+	// Exists and does not do its work, but could again without being made anew: somebody has switched
+	// it off, or the cloud has failed to change it (a resize, a migration) and says that it is
+	// broken. A VM that has run before belongs here, not to FAILED: it may still hold what somebody
+	// needs. Core shows it, with the message, and only a health check replaces it.
 	MachineState_MACHINE_STATE_STOPPED MachineState = 5
 	// Accepted for deletion, not gone yet.
 	MachineState_MACHINE_STATE_DELETING MachineState = 6
-	// Has never run and never will, or what is left of a create that died half-way. Its set replaces it.
+	// Has never run and never will, or what is left of a create that died half-way. Its set replaces
+	// it. A VM that could run MUST NOT [M76] be FAILED.
 	MachineState_MACHINE_STATE_FAILED MachineState = 7
 )
 
@@ -97,73 +99,79 @@ func (MachineState) EnumDescriptor() ([]byte, []int) {
 	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{0}
 }
 
-// UpdateDisposition is what an update costs.
-type UpdateDisposition int32
+// AddressType is what an address of a VM is good for, in the terms of corev1.NodeAddressType.
+type AddressType int32
 
 const (
-	UpdateDisposition_UPDATE_DISPOSITION_UNSPECIFIED UpdateDisposition = 0
-	// The VM keeps running.
-	UpdateDisposition_UPDATE_DISPOSITION_LIVE UpdateDisposition = 1
-	// The VM reboots.
-	UpdateDisposition_UPDATE_DISPOSITION_REBOOT UpdateDisposition = 2
-	// The cloud cannot change this on an existing VM.
-	UpdateDisposition_UPDATE_DISPOSITION_REPLACE UpdateDisposition = 3
+	AddressType_ADDRESS_TYPE_UNSPECIFIED  AddressType = 0
+	AddressType_ADDRESS_TYPE_INTERNAL_IP  AddressType = 1
+	AddressType_ADDRESS_TYPE_EXTERNAL_IP  AddressType = 2
+	AddressType_ADDRESS_TYPE_HOSTNAME     AddressType = 3
+	AddressType_ADDRESS_TYPE_INTERNAL_DNS AddressType = 4
+	AddressType_ADDRESS_TYPE_EXTERNAL_DNS AddressType = 5
 )
 
-// Enum value maps for UpdateDisposition.
+// Enum value maps for AddressType.
 var (
-	UpdateDisposition_name = map[int32]string{
-		0: "UPDATE_DISPOSITION_UNSPECIFIED",
-		1: "UPDATE_DISPOSITION_LIVE",
-		2: "UPDATE_DISPOSITION_REBOOT",
-		3: "UPDATE_DISPOSITION_REPLACE",
+	AddressType_name = map[int32]string{
+		0: "ADDRESS_TYPE_UNSPECIFIED",
+		1: "ADDRESS_TYPE_INTERNAL_IP",
+		2: "ADDRESS_TYPE_EXTERNAL_IP",
+		3: "ADDRESS_TYPE_HOSTNAME",
+		4: "ADDRESS_TYPE_INTERNAL_DNS",
+		5: "ADDRESS_TYPE_EXTERNAL_DNS",
 	}
-	UpdateDisposition_value = map[string]int32{
-		"UPDATE_DISPOSITION_UNSPECIFIED": 0,
-		"UPDATE_DISPOSITION_LIVE":        1,
-		"UPDATE_DISPOSITION_REBOOT":      2,
-		"UPDATE_DISPOSITION_REPLACE":     3,
+	AddressType_value = map[string]int32{
+		"ADDRESS_TYPE_UNSPECIFIED":  0,
+		"ADDRESS_TYPE_INTERNAL_IP":  1,
+		"ADDRESS_TYPE_EXTERNAL_IP":  2,
+		"ADDRESS_TYPE_HOSTNAME":     3,
+		"ADDRESS_TYPE_INTERNAL_DNS": 4,
+		"ADDRESS_TYPE_EXTERNAL_DNS": 5,
 	}
 )
 
-func (x UpdateDisposition) Enum() *UpdateDisposition {
-	p := new(UpdateDisposition)
+func (x AddressType) Enum() *AddressType {
+	p := new(AddressType)
 	*p = x
 	return p
 }
 
-func (x UpdateDisposition) String() string {
+func (x AddressType) String() string {
 	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
 }
 
-func (UpdateDisposition) Descriptor() protoreflect.EnumDescriptor {
+func (AddressType) Descriptor() protoreflect.EnumDescriptor {
 	return file_millwright_driver_v1alpha1_machine_proto_enumTypes[1].Descriptor()
 }
 
-func (UpdateDisposition) Type() protoreflect.EnumType {
+func (AddressType) Type() protoreflect.EnumType {
 	return &file_millwright_driver_v1alpha1_machine_proto_enumTypes[1]
 }
 
-func (x UpdateDisposition) Number() protoreflect.EnumNumber {
+func (x AddressType) Number() protoreflect.EnumNumber {
 	return protoreflect.EnumNumber(x)
 }
 
-// Deprecated: Use UpdateDisposition.Descriptor instead.
-func (UpdateDisposition) EnumDescriptor() ([]byte, []int) {
+// Deprecated: Use AddressType.Descriptor instead.
+func (AddressType) EnumDescriptor() ([]byte, []int) {
 	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{1}
 }
 
 // RequestMeta goes with every call about machines.
 type RequestMeta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// REQUIRED. Names this attempt in logs; new for each attempt. MUST NOT appear in an error's message.
+	// REQUIRED. Names this attempt in logs; new for each attempt. MUST NOT [M67] appear in an error's
+	// message.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// REQUIRED. The cluster that owns the machines. MUST be stored on every resource, and bounds every list.
+	// REQUIRED. The cluster that owns the machines. It bounds every list.
 	ClusterUid string `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// Names of optional behaviours of core. Unknown ones MUST be ignored. This version defines none.
+	// Names of optional behaviours of core. Unknown ones MUST [M68] be ignored. This version defines
+	// none.
 	CoreFeatures []string `protobuf:"bytes,3,rep,name=core_features,json=coreFeatures,proto3" json:"core_features,omitempty"`
-	// Grows with every change of leader. A driver that is shared between leaders MUST refuse a mutation whose epoch is
-	// below one it has seen for this cluster (STALE_EPOCH). 0 means unknown and is never refused.
+	// Grows with every change of leader; 0 means unknown. A driver with FEATURE_LEADER_FENCING MUST
+	// [M69] refuse a mutation whose epoch is below one it has seen for this cluster (STALE_EPOCH),
+	// and MUST NOT [M70] refuse one of epoch 0.
 	LeaderEpoch   int64 `protobuf:"varint,4,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -227,20 +235,23 @@ func (x *RequestMeta) GetLeaderEpoch() int64 {
 	return 0
 }
 
-// MachineRef names a machine. Fields MUST NOT be empty, in answers neither.
+// MachineRef names a machine. Fields MUST NOT [M71] be empty, in answers neither.
 //
-// namespace and name MUST be stored beside the uid: core deletes what no Machine names any more by the ref that ListMachines
-// gives. A leftover that has room for the uid alone, such as one that is found by a name that follows from it, MUST be listed
-// with the uid as its namespace and its name, and MUST be deleted under them.
+// Core deletes what no Machine names any more by the ref that ListMachines gives. So a driver
+// stores namespace and name beside the uid, or a digest of both where the cloud's labels are too
+// short. A driver that cannot read them back lists the uid as namespace and as name, and MUST [M72]
+// accept that ref for DeleteMachine.
 type MachineRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Core sends a DNS label, of at most 63 characters.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Core sends a DNS subdomain, of at most 253 characters. SHOULD become the VM's name where the cloud takes it.
+	// Core sends a DNS subdomain, of at most 253 characters. SHOULD become the VM's name where the
+	// cloud takes it.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// The idempotency key: Machine.spec.machineUID, set once, immutable, surviving backup and restore. Core sends letters,
-	// digits and dashes, mostly a UUID, of at most 63 characters.
-	// A uid that comes back under another namespace or name MUST be answered ALREADY_EXISTS (NAME_TAKEN).
+	// The idempotency key: Machine.spec.machineUID, set once, immutable, surviving backup and
+	// restore. Core sends letters, digits and dashes, mostly a UUID, of at most 63 characters.
+	// A uid that comes back under another namespace or name MUST [M73] be answered ALREADY_EXISTS
+	// (NAME_TAKEN): nobody claims another Machine's VM by its uid.
 	Uid           string `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -300,19 +311,20 @@ func (x *MachineRef) GetUid() string {
 // ProviderContext is what the user wrote for the cloud, and the secrets that core resolved for it.
 type ProviderContext struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// REQUIRED. cloudProviderSpec as JSON, an object. At most 512 KiB. Unknown fields MUST be refused (SPEC_INVALID) by name.
-	// What comes from a Secret is not in it: such a field is absent, such an element of a list null. An object whose
-	// only key is "value" (and holds no object or list), "secretKeyRef" or "configMapKeyRef" never arrives: it stands for
-	// a string, and core puts that in its place. A driver's own objects MUST NOT have such a form.
+	// REQUIRED. cloudProviderSpec as JSON, an object. At most 512 KiB. Unknown fields MUST [M74] be
+	// refused (SPEC_INVALID) by name.
+	// What comes from a Secret is not in it: such a field is absent, such an element of a list null.
+	// An object whose only key is "value" (and holds no object or list), "secretKeyRef" or
+	// "configMapKeyRef" never arrives: it stands for a string, and core puts that in its place. So a
+	// driver's own objects cannot have such a form.
 	ProviderSpec []byte `protobuf:"bytes,1,opt,name=provider_spec,json=providerSpec,proto3" json:"provider_spec,omitempty"`
-	// The version of the schema that provider_spec was written for; empty means the newest.
-	ProviderSpecVersion string `protobuf:"bytes,2,opt,name=provider_spec_version,json=providerSpecVersion,proto3" json:"provider_spec_version,omitempty"`
-	// Secrets by name. Values rotate; a driver MUST use those of this call.
-	// A field of provider_spec that refers to a Secret has its path as its name: keys joined by dots, indexes in brackets,
-	// as in "auth.password" or "networks[0].key"; a key that is empty or holds '.', '[', ']' or '"' stands in brackets as
-	// a JSON string, as in `labels["a.b"]`. It goes before a field of the same path in provider_spec.
-	// A Secret that is given as a whole, by a MachineClass or a Cluster, has its own keys as names; a field's path wins
-	// over an equal key.
+	// Secrets by name. Values rotate; a driver MUST [M75] use those of this call.
+	// A field of provider_spec that refers to a Secret has its path as its name: keys joined by dots,
+	// indexes in brackets, as in "auth.password" or "networks[0].key". A key that is empty or holds
+	// '.', '[', ']' or '"' stands in brackets as a JSON string, as in `labels["a.b"]`. It goes before
+	// a field of the same path in provider_spec.
+	// A Secret that is given as a whole, by a MachineClass or a Cluster, has its own keys as names; a
+	// field's path wins over an equal key.
 	Secrets       map[string][]byte `protobuf:"bytes,3,rep,name=secrets,proto3" json:"secrets,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -355,13 +367,6 @@ func (x *ProviderContext) GetProviderSpec() []byte {
 	return nil
 }
 
-func (x *ProviderContext) GetProviderSpecVersion() string {
-	if x != nil {
-		return x.ProviderSpecVersion
-	}
-	return ""
-}
-
 func (x *ProviderContext) GetSecrets() map[string][]byte {
 	if x != nil {
 		return x.Secrets
@@ -372,41 +377,40 @@ func (x *ProviderContext) GetSecrets() map[string][]byte {
 // Machine is the one shape in which every answer describes a machine.
 type Machine struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST be set: that of the request, where it has one.
+	// MUST [M77] be that of the request, where it has one.
 	Ref *MachineRef `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	// MUST be that of the request.
+	// MUST [M78] be that of the request.
 	ClusterUid string `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// What Node.spec.providerID will be, byte for byte. Empty while there is no VM, which cannot be RUNNING then. MUST begin
-	// with GetCapabilitiesResponse.provider_id_prefix, MUST NOT change once set, MUST NOT
-	// exceed 512 bytes, begin or end with white space, or hold control characters.
+	// What Node.spec.providerID will be, byte for byte: it MUST [M79] be. Empty while there is no VM,
+	// which cannot be RUNNING then. It MUST [M80] begin with
+	// GetCapabilitiesResponse.provider_id_prefix, and MUST NOT [M81] change once set. It MUST NOT
+	// [M82] exceed 512 bytes, begin or end with white space, or hold control characters.
 	ProviderId string `protobuf:"bytes,3,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// The name under which the node will register, where the cloud decides it; else empty.
 	NodeName string `protobuf:"bytes,4,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
-	// MUST NOT be UNSPECIFIED.
+	// MUST NOT [M83] be UNSPECIFIED.
 	State MachineState `protobuf:"varint,5,opt,name=state,proto3,enum=millwright.driver.v1alpha1.MachineState" json:"state,omitempty"`
-	// Why, in one CamelCase word. MUST NOT be empty when FAILED.
+	// Why, in one CamelCase word. MUST NOT [M84] be empty when FAILED.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The cloud's own words. MUST be stable from call to call, and free of secrets.
+	// The cloud's own words. MUST [M85] be stable from call to call, and MUST NOT [M86] hold secrets.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
-	// What the cloud knows of the VM's addresses. SHOULD NOT be empty when RUNNING: core finds the Node by them where it has
-	// no providerID.
+	// What the cloud knows of the VM's addresses. SHOULD NOT be empty when RUNNING: core finds the
+	// Node by them where it has no providerID.
 	Addresses []*MachineAddress `protobuf:"bytes,8,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	Operation *MachineOperation `protobuf:"bytes,9,opt,name=operation,proto3" json:"operation,omitempty"`
-	// Whatever the driver wants back on the next call; core stores it and never looks inside. At most 64 KiB.
-	// MUST NOT hold secrets. Losing it MUST NOT break a later call.
-	LastKnownState    []byte                 `protobuf:"bytes,10,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
-	AttachedVolumeIds []string               `protobuf:"bytes,11,rep,name=attached_volume_ids,json=attachedVolumeIds,proto3" json:"attached_volume_ids,omitempty"`
-	CreateTime        *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	InstanceType      string                 `protobuf:"bytes,13,opt,name=instance_type,json=instanceType,proto3" json:"instance_type,omitempty"`
-	Region            string                 `protobuf:"bytes,14,opt,name=region,proto3" json:"region,omitempty"`
-	Zone              string                 `protobuf:"bytes,15,opt,name=zone,proto3" json:"zone,omitempty"`
-	// The provider_ids, as above, of other VMs that carry the same uid, which MUST NOT happen and MUST be told when it has. The oldest is
-	// the machine.
+	// Whatever the driver wants back on the next call; core stores it and never looks inside. MUST
+	// NOT [M87] exceed 64 KiB or hold secrets. Losing it MUST NOT [M88] break a later call.
+	LastKnownState []byte `protobuf:"bytes,10,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
+	// When the VM was made. SHOULD be set: core judges what no Machine names by its age.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// The provider_ids, as above, of other VMs that carry the same uid. There cannot be any; where
+	// there are, the oldest is the machine, and the others MUST [M89] be told.
 	DuplicateProviderIds []string `protobuf:"bytes,16,rep,name=duplicate_provider_ids,json=duplicateProviderIds,proto3" json:"duplicate_provider_ids,omitempty"`
-	// Other ids that the Node of this VM may have as its spec.providerID, where the cloud has more than one form; mostly there is
-	// none. Core takes a Node with one of them for this machine's, so each MUST name this VM and no other, for good.
-	// MUST NOT change from call to call, MUST NOT hold provider_id itself or anything twice, and MUST be empty where provider_id
-	// is. At most 8; the rules of provider_id hold for each, but for the prefix.
+	// Other ids that the Node of this VM may have as its spec.providerID, where the cloud has more
+	// than one form; mostly there is none. Core takes a Node with one of them for this machine's, so
+	// each MUST [M90] name this VM and no other, for good: it MUST NOT [M91] change from call to
+	// call. Aliases MUST NOT [M92] hold provider_id itself or anything twice, exceed 8, or be set
+	// where provider_id is empty. The rules of provider_id hold for each, but for the prefix.
 	ProviderIdAliases []string `protobuf:"bytes,17,rep,name=provider_id_aliases,json=providerIdAliases,proto3" json:"provider_id_aliases,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -512,39 +516,11 @@ func (x *Machine) GetLastKnownState() []byte {
 	return nil
 }
 
-func (x *Machine) GetAttachedVolumeIds() []string {
-	if x != nil {
-		return x.AttachedVolumeIds
-	}
-	return nil
-}
-
 func (x *Machine) GetCreateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreateTime
 	}
 	return nil
-}
-
-func (x *Machine) GetInstanceType() string {
-	if x != nil {
-		return x.InstanceType
-	}
-	return ""
-}
-
-func (x *Machine) GetRegion() string {
-	if x != nil {
-		return x.Region
-	}
-	return ""
-}
-
-func (x *Machine) GetZone() string {
-	if x != nil {
-		return x.Zone
-	}
-	return ""
 }
 
 func (x *Machine) GetDuplicateProviderIds() []string {
@@ -564,10 +540,16 @@ func (x *Machine) GetProviderIdAliases() []string {
 // MachineAddress is one address of a VM.
 type MachineAddress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in corev1.NodeAddressType: InternalIP, ExternalIP, Hostname, InternalDNS or ExternalDNS.
-	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// The type as revision 1 of the contract has it: InternalIP, ExternalIP, Hostname, InternalDNS or
+	// ExternalDNS. Core reads it where type is UNSPECIFIED. A driver SHOULD set it beside type while
+	// a core of revision 1 may call it.
+	//
+	// Deprecated: Marked as deprecated in millwright/driver/v1alpha1/machine.proto.
+	LegacyType string `protobuf:"bytes,1,opt,name=legacy_type,json=legacyType,proto3" json:"legacy_type,omitempty"`
 	// At most 253 characters.
-	Address       string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// Core passes over an address of a type that it does not know.
+	Type          AddressType `protobuf:"varint,3,opt,name=type,proto3,enum=millwright.driver.v1alpha1.AddressType" json:"type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -602,9 +584,10 @@ func (*MachineAddress) Descriptor() ([]byte, []int) {
 	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *MachineAddress) GetType() string {
+// Deprecated: Marked as deprecated in millwright/driver/v1alpha1/machine.proto.
+func (x *MachineAddress) GetLegacyType() string {
 	if x != nil {
-		return x.Type
+		return x.LegacyType
 	}
 	return ""
 }
@@ -616,15 +599,16 @@ func (x *MachineAddress) GetAddress() string {
 	return ""
 }
 
+func (x *MachineAddress) GetType() AddressType {
+	if x != nil {
+		return x.Type
+	}
+	return AddressType_ADDRESS_TYPE_UNSPECIFIED
+}
+
 // MachineOperation is what the cloud is doing with a machine.
 type MachineOperation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The cloud's own id of it, where there is one.
-	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Create, Update or Delete.
-	Type string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	// The cloud's own word for how far it is.
-	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// When it is worth asking again. Core waits at least this long.
 	PollAfter     *durationpb.Duration `protobuf:"bytes,4,opt,name=poll_after,json=pollAfter,proto3" json:"poll_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -661,27 +645,6 @@ func (*MachineOperation) Descriptor() ([]byte, []int) {
 	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *MachineOperation) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *MachineOperation) GetType() string {
-	if x != nil {
-		return x.Type
-	}
-	return ""
-}
-
-func (x *MachineOperation) GetStatus() string {
-	if x != nil {
-		return x.Status
-	}
-	return ""
-}
-
 func (x *MachineOperation) GetPollAfter() *durationpb.Duration {
 	if x != nil {
 		return x.PollAfter
@@ -698,12 +661,13 @@ type CreateMachineRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// What the VM runs at its first boot. MUST reach it byte for byte; it can be binary. At most
-	// limits.max_user_data_bytes.
+	// What the VM runs at its first boot. MUST [M93] reach it byte for byte; it can be binary. At
+	// most limits.max_user_data_bytes.
 	UserData []byte `protobuf:"bytes,4,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"`
 	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
-	// Labels for the cloud's own bookkeeping. MUST be on the VM from its birth where the cloud can.
+	// Labels for the cloud's own bookkeeping, within limits.tags. MUST [M94] be on the VM from its
+	// birth where the cloud can.
 	Tags          map[string]string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -784,7 +748,7 @@ func (x *CreateMachineRequest) GetTags() map[string]string {
 // CreateMachineResponse holds the machine as it is now.
 type CreateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST be set.
+	// MUST [M95] be set.
 	Machine       *Machine `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -836,7 +800,8 @@ type GetMachineStatusRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
+	// MAY be empty, and is until the driver has named the VM for this ref. Else as
+	// Machine.provider_id was answered, never an alias.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
@@ -912,7 +877,7 @@ func (x *GetMachineStatusRequest) GetLastKnownState() []byte {
 // GetMachineStatusResponse holds the machine as it is now.
 type GetMachineStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST be set.
+	// MUST [M96] be set.
 	Machine       *Machine `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -964,7 +929,8 @@ type DeleteMachineRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
+	// MAY be empty, and is until the driver has named the VM for this ref. Else as
+	// Machine.provider_id was answered, never an alias.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
@@ -1040,8 +1006,8 @@ func (x *DeleteMachineRequest) GetLastKnownState() []byte {
 // DeleteMachineResponse says what is still there.
 type DeleteMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// While anything remains: the machine, state DELETING. Unset when nothing of the uid is left: then, and only
-	// then, core drops the machine's finalizer.
+	// While anything remains: the machine, whose state MUST [M97] be DELETING. Unset when nothing of
+	// the uid is left: then, and only then, core drops the machine's finalizer.
 	Machine       *Machine `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1091,10 +1057,11 @@ type ListMachinesRequest struct {
 	Meta *RequestMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
 	// REQUIRED. Only what names the account matters: endpoint, region, project, credentials.
 	Provider *ProviderContext `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
-	// The most machines in the answer; 0 leaves it to the driver, and it is never negative. MUST NOT be exceeded, and fewer are allowed: the
-	// page MUST stay below 8 MiB.
+	// The most machines in the answer; 0 leaves it to the driver, and it is never negative. MUST NOT
+	// [M98] be exceeded. Fewer are allowed: the page MUST [M99] stay below 8 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the previous page; empty for the first. An unknown one MUST be answered PAGE_TOKEN_EXPIRED.
+	// From the previous page; empty for the first. An unknown one MUST [M100] be answered
+	// PAGE_TOKEN_EXPIRED.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1158,7 +1125,8 @@ func (x *ListMachinesRequest) GetPageToken() string {
 	return ""
 }
 
-// ListMachinesResponse is one page. Over all pages, a machine that existed throughout MUST appear exactly once.
+// ListMachinesResponse is one page. Over all pages, a machine that existed throughout MUST [M101]
+// appear exactly once.
 type ListMachinesResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Machines []*Machine             `protobuf:"bytes,1,rep,name=machines,proto3" json:"machines,omitempty"`
@@ -1212,341 +1180,6 @@ func (x *ListMachinesResponse) GetNextPageToken() string {
 	return ""
 }
 
-// UpdateMachineRequest asks for a VM to follow a changed spec.
-type UpdateMachineRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// REQUIRED.
-	Meta *RequestMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	// REQUIRED, all fields.
-	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
-	// REQUIRED. The spec to reach.
-	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
-	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
-	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
-	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
-	// REQUIRED. The spec that the VM was made with, as provider.provider_spec.
-	CurrentProviderSpec []byte `protobuf:"bytes,6,opt,name=current_provider_spec,json=currentProviderSpec,proto3" json:"current_provider_spec,omitempty"`
-	UserData            []byte `protobuf:"bytes,7,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"`
-	// Only say how; change nothing.
-	DryRun        bool `protobuf:"varint,8,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateMachineRequest) Reset() {
-	*x = UpdateMachineRequest{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateMachineRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateMachineRequest) ProtoMessage() {}
-
-func (x *UpdateMachineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateMachineRequest.ProtoReflect.Descriptor instead.
-func (*UpdateMachineRequest) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *UpdateMachineRequest) GetMeta() *RequestMeta {
-	if x != nil {
-		return x.Meta
-	}
-	return nil
-}
-
-func (x *UpdateMachineRequest) GetMachine() *MachineRef {
-	if x != nil {
-		return x.Machine
-	}
-	return nil
-}
-
-func (x *UpdateMachineRequest) GetProvider() *ProviderContext {
-	if x != nil {
-		return x.Provider
-	}
-	return nil
-}
-
-func (x *UpdateMachineRequest) GetProviderId() string {
-	if x != nil {
-		return x.ProviderId
-	}
-	return ""
-}
-
-func (x *UpdateMachineRequest) GetLastKnownState() []byte {
-	if x != nil {
-		return x.LastKnownState
-	}
-	return nil
-}
-
-func (x *UpdateMachineRequest) GetCurrentProviderSpec() []byte {
-	if x != nil {
-		return x.CurrentProviderSpec
-	}
-	return nil
-}
-
-func (x *UpdateMachineRequest) GetUserData() []byte {
-	if x != nil {
-		return x.UserData
-	}
-	return nil
-}
-
-func (x *UpdateMachineRequest) GetDryRun() bool {
-	if x != nil {
-		return x.DryRun
-	}
-	return false
-}
-
-// UpdateMachineResponse says how the machine follows.
-type UpdateMachineResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST NOT be UNSPECIFIED. MUST be the same with and without dry_run, and LIVE where the spec changes nothing.
-	Disposition UpdateDisposition `protobuf:"varint,1,opt,name=disposition,proto3,enum=millwright.driver.v1alpha1.UpdateDisposition" json:"disposition,omitempty"`
-	// MUST be set: the machine as it is now.
-	Machine       *Machine `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateMachineResponse) Reset() {
-	*x = UpdateMachineResponse{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateMachineResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateMachineResponse) ProtoMessage() {}
-
-func (x *UpdateMachineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateMachineResponse.ProtoReflect.Descriptor instead.
-func (*UpdateMachineResponse) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *UpdateMachineResponse) GetDisposition() UpdateDisposition {
-	if x != nil {
-		return x.Disposition
-	}
-	return UpdateDisposition_UPDATE_DISPOSITION_UNSPECIFIED
-}
-
-func (x *UpdateMachineResponse) GetMachine() *Machine {
-	if x != nil {
-		return x.Machine
-	}
-	return nil
-}
-
-// PersistentVolume names a volume as the cluster knows it.
-type PersistentVolume struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The PersistentVolume's name.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// spec.csi.driver, or the name of the in-tree plugin.
-	CsiDriver string `protobuf:"bytes,2,opt,name=csi_driver,json=csiDriver,proto3" json:"csi_driver,omitempty"`
-	// spec.csi.volumeHandle, or what the in-tree source names.
-	VolumeHandle  string `protobuf:"bytes,3,opt,name=volume_handle,json=volumeHandle,proto3" json:"volume_handle,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PersistentVolume) Reset() {
-	*x = PersistentVolume{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PersistentVolume) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PersistentVolume) ProtoMessage() {}
-
-func (x *PersistentVolume) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PersistentVolume.ProtoReflect.Descriptor instead.
-func (*PersistentVolume) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *PersistentVolume) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *PersistentVolume) GetCsiDriver() string {
-	if x != nil {
-		return x.CsiDriver
-	}
-	return ""
-}
-
-func (x *PersistentVolume) GetVolumeHandle() string {
-	if x != nil {
-		return x.VolumeHandle
-	}
-	return ""
-}
-
-// ResolveVolumesRequest asks for the cloud's ids of volumes.
-type ResolveVolumesRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// REQUIRED.
-	Meta *RequestMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	// REQUIRED.
-	Provider      *ProviderContext    `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
-	Volumes       []*PersistentVolume `protobuf:"bytes,3,rep,name=volumes,proto3" json:"volumes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResolveVolumesRequest) Reset() {
-	*x = ResolveVolumesRequest{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResolveVolumesRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResolveVolumesRequest) ProtoMessage() {}
-
-func (x *ResolveVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResolveVolumesRequest.ProtoReflect.Descriptor instead.
-func (*ResolveVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *ResolveVolumesRequest) GetMeta() *RequestMeta {
-	if x != nil {
-		return x.Meta
-	}
-	return nil
-}
-
-func (x *ResolveVolumesRequest) GetProvider() *ProviderContext {
-	if x != nil {
-		return x.Provider
-	}
-	return nil
-}
-
-func (x *ResolveVolumesRequest) GetVolumes() []*PersistentVolume {
-	if x != nil {
-		return x.Volumes
-	}
-	return nil
-}
-
-// ResolveVolumesResponse maps PersistentVolume names to the ids that Machine.attached_volume_ids uses.
-type ResolveVolumesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	VolumeIds     map[string]string      `protobuf:"bytes,1,rep,name=volume_ids,json=volumeIds,proto3" json:"volume_ids,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResolveVolumesResponse) Reset() {
-	*x = ResolveVolumesResponse{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResolveVolumesResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResolveVolumesResponse) ProtoMessage() {}
-
-func (x *ResolveVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResolveVolumesResponse.ProtoReflect.Descriptor instead.
-func (*ResolveVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *ResolveVolumesResponse) GetVolumeIds() map[string]string {
-	if x != nil {
-		return x.VolumeIds
-	}
-	return nil
-}
-
 // AdoptMachineRequest asks for an existing VM to become this machine's.
 type AdoptMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1557,14 +1190,22 @@ type AdoptMachineRequest struct {
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// REQUIRED: the VM.
-	ProviderId    string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// The tags by which the owner of before knows the VM as its own. They MUST [M102] be
+	// taken off the VM, and off what else is adopted, so that two systems do not both own it. A key
+	// with an empty value stands for the tag whatever its value.
+	FormerTags map[string]string `protobuf:"bytes,5,rep,name=former_tags,json=formerTags,proto3" json:"former_tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The provider's ids of what else becomes the machine's, such as ports, floating IPs and volumes.
+	// Each MUST [M103] be marked as the VM is, and DeleteMachine removes it. One that does not exist
+	// is DEPENDENCY_NOT_FOUND, and nothing is adopted then.
+	ResourceIds   []string `protobuf:"bytes,6,rep,name=resource_ids,json=resourceIds,proto3" json:"resource_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AdoptMachineRequest) Reset() {
 	*x = AdoptMachineRequest{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[19]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1217,7 @@ func (x *AdoptMachineRequest) String() string {
 func (*AdoptMachineRequest) ProtoMessage() {}
 
 func (x *AdoptMachineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[19]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1230,7 @@ func (x *AdoptMachineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptMachineRequest.ProtoReflect.Descriptor instead.
 func (*AdoptMachineRequest) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{19}
+	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AdoptMachineRequest) GetMeta() *RequestMeta {
@@ -1620,10 +1261,24 @@ func (x *AdoptMachineRequest) GetProviderId() string {
 	return ""
 }
 
+func (x *AdoptMachineRequest) GetFormerTags() map[string]string {
+	if x != nil {
+		return x.FormerTags
+	}
+	return nil
+}
+
+func (x *AdoptMachineRequest) GetResourceIds() []string {
+	if x != nil {
+		return x.ResourceIds
+	}
+	return nil
+}
+
 // AdoptMachineResponse holds the machine as it is now.
 type AdoptMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST be set.
+	// MUST [M104] be set.
 	Machine       *Machine `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1631,7 +1286,7 @@ type AdoptMachineResponse struct {
 
 func (x *AdoptMachineResponse) Reset() {
 	*x = AdoptMachineResponse{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[20]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1298,7 @@ func (x *AdoptMachineResponse) String() string {
 func (*AdoptMachineResponse) ProtoMessage() {}
 
 func (x *AdoptMachineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[20]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1311,7 @@ func (x *AdoptMachineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptMachineResponse.ProtoReflect.Descriptor instead.
 func (*AdoptMachineResponse) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{20}
+	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AdoptMachineResponse) GetMachine() *Machine {
@@ -1675,7 +1330,8 @@ type GetConsoleOutputRequest struct {
 	Machine *MachineRef `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// REQUIRED.
 	Provider *ProviderContext `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// MAY be empty, and is until the driver has named the VM for this ref. Else as Machine.provider_id was answered, never an alias.
+	// MAY be empty, and is until the driver has named the VM for this ref. Else as
+	// Machine.provider_id was answered, never an alias.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// As Machine.last_known_state was answered, or PartialState's handed over, last. At most 64 KiB.
 	LastKnownState []byte `protobuf:"bytes,5,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
@@ -1685,7 +1341,7 @@ type GetConsoleOutputRequest struct {
 
 func (x *GetConsoleOutputRequest) Reset() {
 	*x = GetConsoleOutputRequest{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[21]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1353,7 @@ func (x *GetConsoleOutputRequest) String() string {
 func (*GetConsoleOutputRequest) ProtoMessage() {}
 
 func (x *GetConsoleOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[21]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1366,7 @@ func (x *GetConsoleOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConsoleOutputRequest.ProtoReflect.Descriptor instead.
 func (*GetConsoleOutputRequest) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{21}
+	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetConsoleOutputRequest) GetMeta() *RequestMeta {
@@ -1751,9 +1407,10 @@ func (x *GetConsoleOutputRequest) GetLastKnownState() []byte {
 // GetConsoleOutputResponse holds the newest part of a console.
 type GetConsoleOutputResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The bytes that the VM wrote, oldest first, as the cloud keeps them. They need not be UTF-8, and MAY hold control
-	// characters and escape sequences: core cleans them. At most 64 KiB; of more the driver MUST leave out the oldest. It
-	// SHOULD NOT add anything, such as a headline. A VM may print its own secrets: a driver MUST NOT log it.
+	// The bytes that the VM wrote, oldest first, as the cloud keeps them. They need not be UTF-8, and
+	// MAY hold control characters and escape sequences: core cleans them. At most 64 KiB; of more the
+	// driver MUST [M105] leave out the oldest. It SHOULD NOT add anything, such as a headline. A VM
+	// may print its own secrets: a driver MUST NOT [M106] log it.
 	Output        []byte `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1761,7 +1418,7 @@ type GetConsoleOutputResponse struct {
 
 func (x *GetConsoleOutputResponse) Reset() {
 	*x = GetConsoleOutputResponse{}
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[22]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1430,7 @@ func (x *GetConsoleOutputResponse) String() string {
 func (*GetConsoleOutputResponse) ProtoMessage() {}
 
 func (x *GetConsoleOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[22]
+	mi := &file_millwright_driver_v1alpha1_machine_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1443,7 @@ func (x *GetConsoleOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConsoleOutputResponse.ProtoReflect.Descriptor instead.
 func (*GetConsoleOutputResponse) Descriptor() ([]byte, []int) {
-	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{22}
+	return file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetConsoleOutputResponse) GetOutput() []byte {
@@ -1812,14 +1469,13 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"MachineRef\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\tR\x03uid\"\xff\x01\n" +
+	"\x03uid\x18\x03 \x01(\tR\x03uid\"\xe8\x01\n" +
 	"\x0fProviderContext\x12#\n" +
-	"\rprovider_spec\x18\x01 \x01(\fR\fproviderSpec\x122\n" +
-	"\x15provider_spec_version\x18\x02 \x01(\tR\x13providerSpecVersion\x12W\n" +
+	"\rprovider_spec\x18\x01 \x01(\fR\fproviderSpec\x12W\n" +
 	"\asecrets\x18\x03 \x03(\v28.millwright.driver.v1alpha1.ProviderContext.SecretsEntryB\x03\x80\x01\x01R\asecrets\x1a:\n" +
 	"\fSecretsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\xf8\x05\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01J\x04\b\x02\x10\x03R\x15provider_spec_version\"\xb5\x05\n" +
 	"\aMachine\x128\n" +
 	"\x03ref\x18\x01 \x01(\v2&.millwright.driver.v1alpha1.MachineRefR\x03ref\x12\x1f\n" +
 	"\vcluster_uid\x18\x02 \x01(\tR\n" +
@@ -1833,24 +1489,19 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"\taddresses\x18\b \x03(\v2*.millwright.driver.v1alpha1.MachineAddressR\taddresses\x12J\n" +
 	"\toperation\x18\t \x01(\v2,.millwright.driver.v1alpha1.MachineOperationR\toperation\x12(\n" +
 	"\x10last_known_state\x18\n" +
-	" \x01(\fR\x0elastKnownState\x12.\n" +
-	"\x13attached_volume_ids\x18\v \x03(\tR\x11attachedVolumeIds\x12;\n" +
+	" \x01(\fR\x0elastKnownState\x12;\n" +
 	"\vcreate_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\x12#\n" +
-	"\rinstance_type\x18\r \x01(\tR\finstanceType\x12\x16\n" +
-	"\x06region\x18\x0e \x01(\tR\x06region\x12\x12\n" +
-	"\x04zone\x18\x0f \x01(\tR\x04zone\x124\n" +
+	"createTime\x124\n" +
 	"\x16duplicate_provider_ids\x18\x10 \x03(\tR\x14duplicateProviderIds\x12.\n" +
-	"\x13provider_id_aliases\x18\x11 \x03(\tR\x11providerIdAliases\">\n" +
-	"\x0eMachineAddress\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x88\x01\n" +
-	"\x10MachineOperation\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
-	"\x06status\x18\x03 \x01(\tR\x06status\x128\n" +
+	"\x13provider_id_aliases\x18\x11 \x03(\tR\x11providerIdAliasesJ\x04\b\v\x10\fJ\x04\b\r\x10\x10R\x13attached_volume_idsR\rinstance_typeR\x06regionR\x04zone\"\x8c\x01\n" +
+	"\x0eMachineAddress\x12#\n" +
+	"\vlegacy_type\x18\x01 \x01(\tB\x02\x18\x01R\n" +
+	"legacyType\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12;\n" +
+	"\x04type\x18\x03 \x01(\x0e2'.millwright.driver.v1alpha1.AddressTypeR\x04type\"d\n" +
+	"\x10MachineOperation\x128\n" +
 	"\n" +
-	"poll_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tpollAfter\"\xb3\x03\n" +
+	"poll_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tpollAfterJ\x04\b\x01\x10\x04R\x02idR\x04typeR\x06status\"\xb3\x03\n" +
 	"\x14CreateMachineRequest\x12;\n" +
 	"\x04meta\x18\x01 \x01(\v2'.millwright.driver.v1alpha1.RequestMetaR\x04meta\x12@\n" +
 	"\amachine\x18\x02 \x01(\v2&.millwright.driver.v1alpha1.MachineRefR\amachine\x12G\n" +
@@ -1889,41 +1540,19 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"\x7f\n" +
 	"\x14ListMachinesResponse\x12?\n" +
 	"\bmachines\x18\x01 \x03(\v2#.millwright.driver.v1alpha1.MachineR\bmachines\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x98\x03\n" +
-	"\x14UpdateMachineRequest\x12;\n" +
-	"\x04meta\x18\x01 \x01(\v2'.millwright.driver.v1alpha1.RequestMetaR\x04meta\x12@\n" +
-	"\amachine\x18\x02 \x01(\v2&.millwright.driver.v1alpha1.MachineRefR\amachine\x12G\n" +
-	"\bprovider\x18\x03 \x01(\v2+.millwright.driver.v1alpha1.ProviderContextR\bprovider\x12\x1f\n" +
-	"\vprovider_id\x18\x04 \x01(\tR\n" +
-	"providerId\x12(\n" +
-	"\x10last_known_state\x18\x05 \x01(\fR\x0elastKnownState\x122\n" +
-	"\x15current_provider_spec\x18\x06 \x01(\fR\x13currentProviderSpec\x12 \n" +
-	"\tuser_data\x18\a \x01(\fB\x03\x80\x01\x01R\buserData\x12\x17\n" +
-	"\adry_run\x18\b \x01(\bR\x06dryRun\"\xa7\x01\n" +
-	"\x15UpdateMachineResponse\x12O\n" +
-	"\vdisposition\x18\x01 \x01(\x0e2-.millwright.driver.v1alpha1.UpdateDispositionR\vdisposition\x12=\n" +
-	"\amachine\x18\x02 \x01(\v2#.millwright.driver.v1alpha1.MachineR\amachine\"j\n" +
-	"\x10PersistentVolume\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
-	"\n" +
-	"csi_driver\x18\x02 \x01(\tR\tcsiDriver\x12#\n" +
-	"\rvolume_handle\x18\x03 \x01(\tR\fvolumeHandle\"\xe5\x01\n" +
-	"\x15ResolveVolumesRequest\x12;\n" +
-	"\x04meta\x18\x01 \x01(\v2'.millwright.driver.v1alpha1.RequestMetaR\x04meta\x12G\n" +
-	"\bprovider\x18\x02 \x01(\v2+.millwright.driver.v1alpha1.ProviderContextR\bprovider\x12F\n" +
-	"\avolumes\x18\x03 \x03(\v2,.millwright.driver.v1alpha1.PersistentVolumeR\avolumes\"\xb8\x01\n" +
-	"\x16ResolveVolumesResponse\x12`\n" +
-	"\n" +
-	"volume_ids\x18\x01 \x03(\v2A.millwright.driver.v1alpha1.ResolveVolumesResponse.VolumeIdsEntryR\tvolumeIds\x1a<\n" +
-	"\x0eVolumeIdsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfe\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc2\x03\n" +
 	"\x13AdoptMachineRequest\x12;\n" +
 	"\x04meta\x18\x01 \x01(\v2'.millwright.driver.v1alpha1.RequestMetaR\x04meta\x12@\n" +
 	"\amachine\x18\x02 \x01(\v2&.millwright.driver.v1alpha1.MachineRefR\amachine\x12G\n" +
 	"\bprovider\x18\x03 \x01(\v2+.millwright.driver.v1alpha1.ProviderContextR\bprovider\x12\x1f\n" +
 	"\vprovider_id\x18\x04 \x01(\tR\n" +
-	"providerId\"U\n" +
+	"providerId\x12`\n" +
+	"\vformer_tags\x18\x05 \x03(\v2?.millwright.driver.v1alpha1.AdoptMachineRequest.FormerTagsEntryR\n" +
+	"formerTags\x12!\n" +
+	"\fresource_ids\x18\x06 \x03(\tR\vresourceIds\x1a=\n" +
+	"\x0fFormerTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"U\n" +
 	"\x14AdoptMachineResponse\x12=\n" +
 	"\amachine\x18\x01 \x01(\v2#.millwright.driver.v1alpha1.MachineR\amachine\"\xac\x02\n" +
 	"\x17GetConsoleOutputRequest\x12;\n" +
@@ -1943,19 +1572,19 @@ const file_millwright_driver_v1alpha1_machine_proto_rawDesc = "" +
 	"\x16MACHINE_STATE_STOPPING\x10\x04\x12\x19\n" +
 	"\x15MACHINE_STATE_STOPPED\x10\x05\x12\x1a\n" +
 	"\x16MACHINE_STATE_DELETING\x10\x06\x12\x18\n" +
-	"\x14MACHINE_STATE_FAILED\x10\a*\x93\x01\n" +
-	"\x11UpdateDisposition\x12\"\n" +
-	"\x1eUPDATE_DISPOSITION_UNSPECIFIED\x10\x00\x12\x1b\n" +
-	"\x17UPDATE_DISPOSITION_LIVE\x10\x01\x12\x1d\n" +
-	"\x19UPDATE_DISPOSITION_REBOOT\x10\x02\x12\x1e\n" +
-	"\x1aUPDATE_DISPOSITION_REPLACE\x10\x032\xcf\a\n" +
+	"\x14MACHINE_STATE_FAILED\x10\a*\xc0\x01\n" +
+	"\vAddressType\x12\x1c\n" +
+	"\x18ADDRESS_TYPE_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18ADDRESS_TYPE_INTERNAL_IP\x10\x01\x12\x1c\n" +
+	"\x18ADDRESS_TYPE_EXTERNAL_IP\x10\x02\x12\x19\n" +
+	"\x15ADDRESS_TYPE_HOSTNAME\x10\x03\x12\x1d\n" +
+	"\x19ADDRESS_TYPE_INTERNAL_DNS\x10\x04\x12\x1d\n" +
+	"\x19ADDRESS_TYPE_EXTERNAL_DNS\x10\x052\xe0\x05\n" +
 	"\x0eMachineService\x12t\n" +
 	"\rCreateMachine\x120.millwright.driver.v1alpha1.CreateMachineRequest\x1a1.millwright.driver.v1alpha1.CreateMachineResponse\x12}\n" +
 	"\x10GetMachineStatus\x123.millwright.driver.v1alpha1.GetMachineStatusRequest\x1a4.millwright.driver.v1alpha1.GetMachineStatusResponse\x12t\n" +
 	"\rDeleteMachine\x120.millwright.driver.v1alpha1.DeleteMachineRequest\x1a1.millwright.driver.v1alpha1.DeleteMachineResponse\x12q\n" +
-	"\fListMachines\x12/.millwright.driver.v1alpha1.ListMachinesRequest\x1a0.millwright.driver.v1alpha1.ListMachinesResponse\x12t\n" +
-	"\rUpdateMachine\x120.millwright.driver.v1alpha1.UpdateMachineRequest\x1a1.millwright.driver.v1alpha1.UpdateMachineResponse\x12w\n" +
-	"\x0eResolveVolumes\x121.millwright.driver.v1alpha1.ResolveVolumesRequest\x1a2.millwright.driver.v1alpha1.ResolveVolumesResponse\x12q\n" +
+	"\fListMachines\x12/.millwright.driver.v1alpha1.ListMachinesRequest\x1a0.millwright.driver.v1alpha1.ListMachinesResponse\x12q\n" +
 	"\fAdoptMachine\x12/.millwright.driver.v1alpha1.AdoptMachineRequest\x1a0.millwright.driver.v1alpha1.AdoptMachineResponse\x12}\n" +
 	"\x10GetConsoleOutput\x123.millwright.driver.v1alpha1.GetConsoleOutputRequest\x1a4.millwright.driver.v1alpha1.GetConsoleOutputResponseBZZXgithub.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1;driverv1alpha1b\x06proto3"
 
@@ -1972,10 +1601,10 @@ func file_millwright_driver_v1alpha1_machine_proto_rawDescGZIP() []byte {
 }
 
 var file_millwright_driver_v1alpha1_machine_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_millwright_driver_v1alpha1_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_millwright_driver_v1alpha1_machine_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_millwright_driver_v1alpha1_machine_proto_goTypes = []any{
 	(MachineState)(0),                // 0: millwright.driver.v1alpha1.MachineState
-	(UpdateDisposition)(0),           // 1: millwright.driver.v1alpha1.UpdateDisposition
+	(AddressType)(0),                 // 1: millwright.driver.v1alpha1.AddressType
 	(*RequestMeta)(nil),              // 2: millwright.driver.v1alpha1.RequestMeta
 	(*MachineRef)(nil),               // 3: millwright.driver.v1alpha1.MachineRef
 	(*ProviderContext)(nil),          // 4: millwright.driver.v1alpha1.ProviderContext
@@ -1990,82 +1619,66 @@ var file_millwright_driver_v1alpha1_machine_proto_goTypes = []any{
 	(*DeleteMachineResponse)(nil),    // 13: millwright.driver.v1alpha1.DeleteMachineResponse
 	(*ListMachinesRequest)(nil),      // 14: millwright.driver.v1alpha1.ListMachinesRequest
 	(*ListMachinesResponse)(nil),     // 15: millwright.driver.v1alpha1.ListMachinesResponse
-	(*UpdateMachineRequest)(nil),     // 16: millwright.driver.v1alpha1.UpdateMachineRequest
-	(*UpdateMachineResponse)(nil),    // 17: millwright.driver.v1alpha1.UpdateMachineResponse
-	(*PersistentVolume)(nil),         // 18: millwright.driver.v1alpha1.PersistentVolume
-	(*ResolveVolumesRequest)(nil),    // 19: millwright.driver.v1alpha1.ResolveVolumesRequest
-	(*ResolveVolumesResponse)(nil),   // 20: millwright.driver.v1alpha1.ResolveVolumesResponse
-	(*AdoptMachineRequest)(nil),      // 21: millwright.driver.v1alpha1.AdoptMachineRequest
-	(*AdoptMachineResponse)(nil),     // 22: millwright.driver.v1alpha1.AdoptMachineResponse
-	(*GetConsoleOutputRequest)(nil),  // 23: millwright.driver.v1alpha1.GetConsoleOutputRequest
-	(*GetConsoleOutputResponse)(nil), // 24: millwright.driver.v1alpha1.GetConsoleOutputResponse
-	nil,                              // 25: millwright.driver.v1alpha1.ProviderContext.SecretsEntry
-	nil,                              // 26: millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
-	nil,                              // 27: millwright.driver.v1alpha1.ResolveVolumesResponse.VolumeIdsEntry
-	(*timestamppb.Timestamp)(nil),    // 28: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 29: google.protobuf.Duration
+	(*AdoptMachineRequest)(nil),      // 16: millwright.driver.v1alpha1.AdoptMachineRequest
+	(*AdoptMachineResponse)(nil),     // 17: millwright.driver.v1alpha1.AdoptMachineResponse
+	(*GetConsoleOutputRequest)(nil),  // 18: millwright.driver.v1alpha1.GetConsoleOutputRequest
+	(*GetConsoleOutputResponse)(nil), // 19: millwright.driver.v1alpha1.GetConsoleOutputResponse
+	nil,                              // 20: millwright.driver.v1alpha1.ProviderContext.SecretsEntry
+	nil,                              // 21: millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
+	nil,                              // 22: millwright.driver.v1alpha1.AdoptMachineRequest.FormerTagsEntry
+	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 24: google.protobuf.Duration
 }
 var file_millwright_driver_v1alpha1_machine_proto_depIdxs = []int32{
-	25, // 0: millwright.driver.v1alpha1.ProviderContext.secrets:type_name -> millwright.driver.v1alpha1.ProviderContext.SecretsEntry
+	20, // 0: millwright.driver.v1alpha1.ProviderContext.secrets:type_name -> millwright.driver.v1alpha1.ProviderContext.SecretsEntry
 	3,  // 1: millwright.driver.v1alpha1.Machine.ref:type_name -> millwright.driver.v1alpha1.MachineRef
 	0,  // 2: millwright.driver.v1alpha1.Machine.state:type_name -> millwright.driver.v1alpha1.MachineState
 	6,  // 3: millwright.driver.v1alpha1.Machine.addresses:type_name -> millwright.driver.v1alpha1.MachineAddress
 	7,  // 4: millwright.driver.v1alpha1.Machine.operation:type_name -> millwright.driver.v1alpha1.MachineOperation
-	28, // 5: millwright.driver.v1alpha1.Machine.create_time:type_name -> google.protobuf.Timestamp
-	29, // 6: millwright.driver.v1alpha1.MachineOperation.poll_after:type_name -> google.protobuf.Duration
-	2,  // 7: millwright.driver.v1alpha1.CreateMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	3,  // 8: millwright.driver.v1alpha1.CreateMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
-	4,  // 9: millwright.driver.v1alpha1.CreateMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	26, // 10: millwright.driver.v1alpha1.CreateMachineRequest.tags:type_name -> millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
-	5,  // 11: millwright.driver.v1alpha1.CreateMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
-	2,  // 12: millwright.driver.v1alpha1.GetMachineStatusRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	3,  // 13: millwright.driver.v1alpha1.GetMachineStatusRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
-	4,  // 14: millwright.driver.v1alpha1.GetMachineStatusRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	5,  // 15: millwright.driver.v1alpha1.GetMachineStatusResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
-	2,  // 16: millwright.driver.v1alpha1.DeleteMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	3,  // 17: millwright.driver.v1alpha1.DeleteMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
-	4,  // 18: millwright.driver.v1alpha1.DeleteMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	5,  // 19: millwright.driver.v1alpha1.DeleteMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
-	2,  // 20: millwright.driver.v1alpha1.ListMachinesRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	4,  // 21: millwright.driver.v1alpha1.ListMachinesRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	5,  // 22: millwright.driver.v1alpha1.ListMachinesResponse.machines:type_name -> millwright.driver.v1alpha1.Machine
-	2,  // 23: millwright.driver.v1alpha1.UpdateMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	3,  // 24: millwright.driver.v1alpha1.UpdateMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
-	4,  // 25: millwright.driver.v1alpha1.UpdateMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	1,  // 26: millwright.driver.v1alpha1.UpdateMachineResponse.disposition:type_name -> millwright.driver.v1alpha1.UpdateDisposition
-	5,  // 27: millwright.driver.v1alpha1.UpdateMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
-	2,  // 28: millwright.driver.v1alpha1.ResolveVolumesRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	4,  // 29: millwright.driver.v1alpha1.ResolveVolumesRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	18, // 30: millwright.driver.v1alpha1.ResolveVolumesRequest.volumes:type_name -> millwright.driver.v1alpha1.PersistentVolume
-	27, // 31: millwright.driver.v1alpha1.ResolveVolumesResponse.volume_ids:type_name -> millwright.driver.v1alpha1.ResolveVolumesResponse.VolumeIdsEntry
-	2,  // 32: millwright.driver.v1alpha1.AdoptMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	3,  // 33: millwright.driver.v1alpha1.AdoptMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
-	4,  // 34: millwright.driver.v1alpha1.AdoptMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	5,  // 35: millwright.driver.v1alpha1.AdoptMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
-	2,  // 36: millwright.driver.v1alpha1.GetConsoleOutputRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	3,  // 37: millwright.driver.v1alpha1.GetConsoleOutputRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
-	4,  // 38: millwright.driver.v1alpha1.GetConsoleOutputRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	8,  // 39: millwright.driver.v1alpha1.MachineService.CreateMachine:input_type -> millwright.driver.v1alpha1.CreateMachineRequest
-	10, // 40: millwright.driver.v1alpha1.MachineService.GetMachineStatus:input_type -> millwright.driver.v1alpha1.GetMachineStatusRequest
-	12, // 41: millwright.driver.v1alpha1.MachineService.DeleteMachine:input_type -> millwright.driver.v1alpha1.DeleteMachineRequest
-	14, // 42: millwright.driver.v1alpha1.MachineService.ListMachines:input_type -> millwright.driver.v1alpha1.ListMachinesRequest
-	16, // 43: millwright.driver.v1alpha1.MachineService.UpdateMachine:input_type -> millwright.driver.v1alpha1.UpdateMachineRequest
-	19, // 44: millwright.driver.v1alpha1.MachineService.ResolveVolumes:input_type -> millwright.driver.v1alpha1.ResolveVolumesRequest
-	21, // 45: millwright.driver.v1alpha1.MachineService.AdoptMachine:input_type -> millwright.driver.v1alpha1.AdoptMachineRequest
-	23, // 46: millwright.driver.v1alpha1.MachineService.GetConsoleOutput:input_type -> millwright.driver.v1alpha1.GetConsoleOutputRequest
-	9,  // 47: millwright.driver.v1alpha1.MachineService.CreateMachine:output_type -> millwright.driver.v1alpha1.CreateMachineResponse
-	11, // 48: millwright.driver.v1alpha1.MachineService.GetMachineStatus:output_type -> millwright.driver.v1alpha1.GetMachineStatusResponse
-	13, // 49: millwright.driver.v1alpha1.MachineService.DeleteMachine:output_type -> millwright.driver.v1alpha1.DeleteMachineResponse
-	15, // 50: millwright.driver.v1alpha1.MachineService.ListMachines:output_type -> millwright.driver.v1alpha1.ListMachinesResponse
-	17, // 51: millwright.driver.v1alpha1.MachineService.UpdateMachine:output_type -> millwright.driver.v1alpha1.UpdateMachineResponse
-	20, // 52: millwright.driver.v1alpha1.MachineService.ResolveVolumes:output_type -> millwright.driver.v1alpha1.ResolveVolumesResponse
-	22, // 53: millwright.driver.v1alpha1.MachineService.AdoptMachine:output_type -> millwright.driver.v1alpha1.AdoptMachineResponse
-	24, // 54: millwright.driver.v1alpha1.MachineService.GetConsoleOutput:output_type -> millwright.driver.v1alpha1.GetConsoleOutputResponse
-	47, // [47:55] is the sub-list for method output_type
-	39, // [39:47] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	23, // 5: millwright.driver.v1alpha1.Machine.create_time:type_name -> google.protobuf.Timestamp
+	1,  // 6: millwright.driver.v1alpha1.MachineAddress.type:type_name -> millwright.driver.v1alpha1.AddressType
+	24, // 7: millwright.driver.v1alpha1.MachineOperation.poll_after:type_name -> google.protobuf.Duration
+	2,  // 8: millwright.driver.v1alpha1.CreateMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	3,  // 9: millwright.driver.v1alpha1.CreateMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
+	4,  // 10: millwright.driver.v1alpha1.CreateMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	21, // 11: millwright.driver.v1alpha1.CreateMachineRequest.tags:type_name -> millwright.driver.v1alpha1.CreateMachineRequest.TagsEntry
+	5,  // 12: millwright.driver.v1alpha1.CreateMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
+	2,  // 13: millwright.driver.v1alpha1.GetMachineStatusRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	3,  // 14: millwright.driver.v1alpha1.GetMachineStatusRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
+	4,  // 15: millwright.driver.v1alpha1.GetMachineStatusRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	5,  // 16: millwright.driver.v1alpha1.GetMachineStatusResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
+	2,  // 17: millwright.driver.v1alpha1.DeleteMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	3,  // 18: millwright.driver.v1alpha1.DeleteMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
+	4,  // 19: millwright.driver.v1alpha1.DeleteMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	5,  // 20: millwright.driver.v1alpha1.DeleteMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
+	2,  // 21: millwright.driver.v1alpha1.ListMachinesRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	4,  // 22: millwright.driver.v1alpha1.ListMachinesRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	5,  // 23: millwright.driver.v1alpha1.ListMachinesResponse.machines:type_name -> millwright.driver.v1alpha1.Machine
+	2,  // 24: millwright.driver.v1alpha1.AdoptMachineRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	3,  // 25: millwright.driver.v1alpha1.AdoptMachineRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
+	4,  // 26: millwright.driver.v1alpha1.AdoptMachineRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	22, // 27: millwright.driver.v1alpha1.AdoptMachineRequest.former_tags:type_name -> millwright.driver.v1alpha1.AdoptMachineRequest.FormerTagsEntry
+	5,  // 28: millwright.driver.v1alpha1.AdoptMachineResponse.machine:type_name -> millwright.driver.v1alpha1.Machine
+	2,  // 29: millwright.driver.v1alpha1.GetConsoleOutputRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	3,  // 30: millwright.driver.v1alpha1.GetConsoleOutputRequest.machine:type_name -> millwright.driver.v1alpha1.MachineRef
+	4,  // 31: millwright.driver.v1alpha1.GetConsoleOutputRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	8,  // 32: millwright.driver.v1alpha1.MachineService.CreateMachine:input_type -> millwright.driver.v1alpha1.CreateMachineRequest
+	10, // 33: millwright.driver.v1alpha1.MachineService.GetMachineStatus:input_type -> millwright.driver.v1alpha1.GetMachineStatusRequest
+	12, // 34: millwright.driver.v1alpha1.MachineService.DeleteMachine:input_type -> millwright.driver.v1alpha1.DeleteMachineRequest
+	14, // 35: millwright.driver.v1alpha1.MachineService.ListMachines:input_type -> millwright.driver.v1alpha1.ListMachinesRequest
+	16, // 36: millwright.driver.v1alpha1.MachineService.AdoptMachine:input_type -> millwright.driver.v1alpha1.AdoptMachineRequest
+	18, // 37: millwright.driver.v1alpha1.MachineService.GetConsoleOutput:input_type -> millwright.driver.v1alpha1.GetConsoleOutputRequest
+	9,  // 38: millwright.driver.v1alpha1.MachineService.CreateMachine:output_type -> millwright.driver.v1alpha1.CreateMachineResponse
+	11, // 39: millwright.driver.v1alpha1.MachineService.GetMachineStatus:output_type -> millwright.driver.v1alpha1.GetMachineStatusResponse
+	13, // 40: millwright.driver.v1alpha1.MachineService.DeleteMachine:output_type -> millwright.driver.v1alpha1.DeleteMachineResponse
+	15, // 41: millwright.driver.v1alpha1.MachineService.ListMachines:output_type -> millwright.driver.v1alpha1.ListMachinesResponse
+	17, // 42: millwright.driver.v1alpha1.MachineService.AdoptMachine:output_type -> millwright.driver.v1alpha1.AdoptMachineResponse
+	19, // 43: millwright.driver.v1alpha1.MachineService.GetConsoleOutput:output_type -> millwright.driver.v1alpha1.GetConsoleOutputResponse
+	38, // [38:44] is the sub-list for method output_type
+	32, // [32:38] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_millwright_driver_v1alpha1_machine_proto_init() }
@@ -2079,7 +1692,7 @@ func file_millwright_driver_v1alpha1_machine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millwright_driver_v1alpha1_machine_proto_rawDesc), len(file_millwright_driver_v1alpha1_machine_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   26,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

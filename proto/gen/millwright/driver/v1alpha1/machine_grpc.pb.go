@@ -23,8 +23,6 @@ const (
 	MachineService_GetMachineStatus_FullMethodName = "/millwright.driver.v1alpha1.MachineService/GetMachineStatus"
 	MachineService_DeleteMachine_FullMethodName    = "/millwright.driver.v1alpha1.MachineService/DeleteMachine"
 	MachineService_ListMachines_FullMethodName     = "/millwright.driver.v1alpha1.MachineService/ListMachines"
-	MachineService_UpdateMachine_FullMethodName    = "/millwright.driver.v1alpha1.MachineService/UpdateMachine"
-	MachineService_ResolveVolumes_FullMethodName   = "/millwright.driver.v1alpha1.MachineService/ResolveVolumes"
 	MachineService_AdoptMachine_FullMethodName     = "/millwright.driver.v1alpha1.MachineService/AdoptMachine"
 	MachineService_GetConsoleOutput_FullMethodName = "/millwright.driver.v1alpha1.MachineService/GetConsoleOutput"
 )
@@ -33,66 +31,80 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MachineService makes, shows and removes the VMs behind Machines. CreateMachine, GetMachineStatus and
-// DeleteMachine are REQUIRED; each other RPC belongs to a feature and MUST answer UNIMPLEMENTED where
-// the feature is not announced.
+// MachineService makes, shows and removes the VMs behind Machines. CreateMachine, GetMachineStatus
+// and DeleteMachine are REQUIRED; each other RPC belongs to a feature.
 //
 // For every RPC:
-//   - The machine's uid is the idempotency key. A driver MUST store the cluster uid and the machine uid on the
-//     VM and on everything it makes for it (port, volume, floating IP), atomically with its creation where the
-//     cloud can, else under a name derived from the uid before anything depends on it. A driver's memory
-//     MUST NOT be evidence: there can be two drivers, and either can be new.
-//   - A driver MUST be safe under duplicate calls: it serialises per uid or answers OPERATION_PENDING.
-//   - No call may wait for a VM to boot or to die: it returns as soon as the cloud has accepted.
-//   - After cancellation a driver MUST NOT start another mutation of the cloud.
-//   - A driver MUST NOT retry a mutation on its own; retries belong to core's queues.
-//   - A driver MUST receive messages of up to 8 MiB, and MUST ignore fields that it does not know.
-//   - Secrets (ProviderContext.secrets, user_data) MUST NOT reach a log, error, event, metric, trace or disk.
-//   - Requests hold credentials. A unix socket MUST be open to its owner and group alone (mode 0660 or less). On TCP a driver
-//     MUST speak TLS 1.3, MUST verify the client's certificate, and MUST refuse plaintext.
-//   - A request without a field that is REQUIRED, or in which a field breaks the rule that stands on it, MUST be answered
-//     SPEC_INVALID; one in which only sizes are exceeded, REQUEST_TOO_LARGE.
+//   - The machine's uid is the idempotency key. A driver MUST [M27] store the cluster uid and the
+//     machine uid on the VM and on everything that it makes for it (port, volume, floating IP). It
+//     does so atomically with its creation where the cloud can, else under a name derived from the
+//     uid before anything depends on it. A driver's memory MUST NOT [M28] be evidence: there can be
+//     two drivers, and either can be new.
+//   - A driver MUST [M29] be safe under duplicate calls: it serialises per uid or answers
+//     OPERATION_PENDING.
+//   - A call MUST NOT [M30] wait for a VM to boot or to die: it returns as soon as the cloud has
+//     accepted.
+//   - After cancellation a driver MUST NOT [M31] start another mutation of the cloud.
+//   - A driver MUST NOT [M32] retry a mutation on its own, nor have its cloud's SDK do it; retries
+//     belong to core's queues.
+//   - A driver MUST [M33] receive messages of up to 8 MiB, and MUST [M34] ignore fields that it
+//     does not know.
+//   - Secrets (ProviderContext.secrets, user_data) MUST NOT [M35] reach a log, error, event, metric
+//     or trace, and MUST NOT [M36] be written to the driver's own disk. A seed image or an object
+//     store of the cloud, by which it hands user data to the VM, is not the driver's disk.
+//   - Requests hold credentials. A unix socket MUST [M37] be open to its owner and group alone
+//     (mode 0660 or less). On TCP a driver MUST [M38] speak TLS 1.3 and refuse plaintext, and MUST
+//     [M39] verify the client's certificate.
+//   - A request without a field that is REQUIRED, or in which a field breaks the rule that stands
+//     on it, MUST [M40] be answered SPEC_INVALID; one in which only sizes are exceeded MUST [M41]
+//     be answered REQUEST_TOO_LARGE.
 type MachineServiceClient interface {
-	// CreateMachine ensures that exactly one VM exists for the uid. It returns as soon as the cloud has accepted
-	// (state CREATING, with operation.poll_after) and may be called again until RUNNING.
-	// Called with a uid that has a VM it MUST return that VM, also after a crash or a lost answer, and MUST NOT make
-	// a second one: a uid gets at most one VM in its life. Only immutable, defaulted fields of the spec are compared
-	// (else SPEC_CONFLICT); secrets and user data rotate. It MUST NOT adopt a VM that does not carry the uid (NAME_TAKEN).
-	// A create that failed half-way MUST leave what it made findable by uid.
-	// That a uid has had its VM holds after DeleteMachine, too: a duplicate of the create that comes late MUST NOT make
-	// another. A client token that the cloud remembers gives that; so does an id that follows from the uid, under which at most
-	// the same VM comes back, until the next delete. A cloud that gives random ids and remembers nothing needs a tombstone:
-	// anything that carries the uid and costs nothing (a tag, a record), kept for limits.create_settle after the last delete.
-	// A tombstone is no resource of the uid: status, delete and list pass over it. The late duplicate is answered with the
-	// provider_id that the uid has had, FAILED without one, or an error.
+	// CreateMachine ensures that exactly one VM exists for the uid. It returns as soon as the cloud
+	// has accepted (state CREATING, with operation.poll_after) and may be called again until RUNNING.
+	//
+	// Called with a uid that has a VM it MUST [M42] return that VM, also after a crash or a lost
+	// answer, and MUST NOT [M43] make a second one: a uid gets at most one VM in its life. Where the
+	// VM differs in an immutable, defaulted field of the spec, it MUST [M44] answer SPEC_CONFLICT.
+	// Nothing else MUST [M45] be compared: secrets and user data rotate. It MUST NOT [M46] adopt a VM
+	// that does not carry the uid (NAME_TAKEN). A create that failed half-way MUST [M47] leave what
+	// it made findable by uid.
+	//
+	// That a uid has had its VM holds after DeleteMachine, too: a duplicate of the create that comes
+	// late SHOULD NOT make another. A client token that the cloud remembers gives that, and so does
+	// an id that follows from the uid. A cloud that gives random ids and remembers nothing needs a
+	// tombstone: something that carries the uid and costs nothing, such as a tag, and stays for
+	// limits.create_settle after the last delete. A driver without one MUST [M48] declare a
+	// create_settle that covers the duplicate: core repeats DeleteMachine for so long, and what came
+	// late goes with it. A tombstone is no resource of the uid: status, delete and list pass over it.
+	// The late duplicate is answered with the provider_id that the uid has had, FAILED without one,
+	// or an error.
 	CreateMachine(ctx context.Context, in *CreateMachineRequest, opts ...grpc.CallOption) (*CreateMachineResponse, error)
-	// GetMachineStatus says what the cloud knows of the uid. It MUST work with an empty provider_id, MUST NOT change
-	// anything, and MUST answer NOT_FOUND with MACHINE_NOT_FOUND only when the cloud has said so: never when the cloud
-	// could not be asked, and never because the credential now names another account (ACCOUNT_CHANGED).
+	// GetMachineStatus says what the cloud knows of the uid. It MUST [M49] work with an empty
+	// provider_id, and MUST NOT [M50] change anything. It MUST [M51] answer MACHINE_NOT_FOUND where
+	// the cloud says that it knows nothing of the uid. It MUST NOT [M52] when the cloud could not be
+	// asked, and MUST NOT [M53] because the credential now names another account (ACCOUNT_CHANGED).
 	GetMachineStatus(ctx context.Context, in *GetMachineStatusRequest, opts ...grpc.CallOption) (*GetMachineStatusResponse, error)
-	// DeleteMachine removes every resource of the uid, also those of a create that died half-way, and nothing else.
-	// It MUST work with an empty provider_id, MUST NOT return NOT_FOUND (deleting nothing is OK), returns as soon as
-	// the cloud has accepted, and is called again until the answer holds no machine.
+	// DeleteMachine removes every resource of the uid, also those of a create that died half-way, and
+	// MUST NOT [M54] remove anything else. Called until the answer holds no machine, it MUST [M55]
+	// leave nothing. It MUST [M56] work with an empty provider_id, and MUST NOT [M57] answer
+	// NOT_FOUND: deleting nothing is OK. It returns as soon as the cloud has accepted.
 	DeleteMachine(ctx context.Context, in *DeleteMachineRequest, opts ...grpc.CallOption) (*DeleteMachineResponse, error)
-	// ListMachines (FEATURE_LIST) returns every uid of this cluster that owns any resource. It MUST be complete or an
-	// error, and MUST hold only machines of meta.cluster_uid. What is left of a half-made create MUST be in it with
-	// empty provider_id and state FAILED.
+	// ListMachines (FEATURE_LIST) returns every uid of this cluster that owns any resource. It MUST
+	// [M58] be complete or an error, and MUST [M59] hold only machines of meta.cluster_uid. What is
+	// left of a half-made create MUST [M60] be in it with empty provider_id and state FAILED.
 	ListMachines(ctx context.Context, in *ListMachinesRequest, opts ...grpc.CallOption) (*ListMachinesResponse, error)
-	// UpdateMachine (FEATURE_UPDATE_IN_PLACE) moves a VM to another spec, or with dry_run says how it would.
-	// With dry_run it MUST NOT change anything. REPLACE changes nothing either: core replaces the machine.
-	UpdateMachine(ctx context.Context, in *UpdateMachineRequest, opts ...grpc.CallOption) (*UpdateMachineResponse, error)
-	// ResolveVolumes (FEATURE_VOLUMES) translates a cluster's persistent volumes to the ids that
-	// Machine.attached_volume_ids uses. Volumes that are not of this provider MUST be left out.
-	ResolveVolumes(ctx context.Context, in *ResolveVolumesRequest, opts ...grpc.CallOption) (*ResolveVolumesResponse, error)
-	// AdoptMachine (FEATURE_ADOPT) marks an existing VM as this machine's, for moving in from other systems.
-	// It MUST be idempotent, and MUST refuse a VM that carries another uid (NAME_TAKEN).
+	// AdoptMachine (FEATURE_ADOPT) marks an existing VM as this machine's, for moving in from other
+	// systems. It MUST [M61] be idempotent, and MUST [M62] refuse a VM that carries another uid
+	// (NAME_TAKEN). A VM that does not exist is MACHINE_NOT_FOUND. Core does not call it yet.
 	AdoptMachine(ctx context.Context, in *AdoptMachineRequest, opts ...grpc.CallOption) (*AdoptMachineResponse, error)
-	// GetConsoleOutput (FEATURE_CONSOLE) returns what the VM of the uid has written to its serial console last. Core asks for
-	// it where a VM does not become a Node, and shows its last lines to whoever may read the Machine. It MUST work with an
-	// empty provider_id, MUST NOT change anything, and MUST NOT wait for the VM: it returns what is there now, which for a VM
-	// that has written nothing yet, or keeps nothing while it is stopped, is an empty output and no error.
-	// It MUST return the output of the VM that carries the uid and of no other, and MUST answer MACHINE_NOT_FOUND only
-	// where GetMachineStatus would. A VM that is listed FAILED without a provider_id MAY be answered either way.
+	// GetConsoleOutput (FEATURE_CONSOLE) returns what the VM of the uid has written to its serial
+	// console last. Core asks for it where a VM does not become a Node, and shows its last lines to
+	// whoever may read the Machine. It MUST [M63] work with an empty provider_id, and MUST NOT [M64]
+	// change anything. It does not wait for the VM: it returns what is there now. For a VM that has
+	// written nothing yet, or keeps nothing while it is stopped, that is an empty output and no
+	// error. It MUST [M65] return the output of the VM that carries the uid and of no other, and MUST
+	// [M66] answer MACHINE_NOT_FOUND only where GetMachineStatus would. A VM that is listed FAILED
+	// without a provider_id MAY be answered either way.
 	GetConsoleOutput(ctx context.Context, in *GetConsoleOutputRequest, opts ...grpc.CallOption) (*GetConsoleOutputResponse, error)
 }
 
@@ -144,26 +156,6 @@ func (c *machineServiceClient) ListMachines(ctx context.Context, in *ListMachine
 	return out, nil
 }
 
-func (c *machineServiceClient) UpdateMachine(ctx context.Context, in *UpdateMachineRequest, opts ...grpc.CallOption) (*UpdateMachineResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UpdateMachineResponse)
-	err := c.cc.Invoke(ctx, MachineService_UpdateMachine_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *machineServiceClient) ResolveVolumes(ctx context.Context, in *ResolveVolumesRequest, opts ...grpc.CallOption) (*ResolveVolumesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ResolveVolumesResponse)
-	err := c.cc.Invoke(ctx, MachineService_ResolveVolumes_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *machineServiceClient) AdoptMachine(ctx context.Context, in *AdoptMachineRequest, opts ...grpc.CallOption) (*AdoptMachineResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AdoptMachineResponse)
@@ -188,66 +180,80 @@ func (c *machineServiceClient) GetConsoleOutput(ctx context.Context, in *GetCons
 // All implementations must embed UnimplementedMachineServiceServer
 // for forward compatibility.
 //
-// MachineService makes, shows and removes the VMs behind Machines. CreateMachine, GetMachineStatus and
-// DeleteMachine are REQUIRED; each other RPC belongs to a feature and MUST answer UNIMPLEMENTED where
-// the feature is not announced.
+// MachineService makes, shows and removes the VMs behind Machines. CreateMachine, GetMachineStatus
+// and DeleteMachine are REQUIRED; each other RPC belongs to a feature.
 //
 // For every RPC:
-//   - The machine's uid is the idempotency key. A driver MUST store the cluster uid and the machine uid on the
-//     VM and on everything it makes for it (port, volume, floating IP), atomically with its creation where the
-//     cloud can, else under a name derived from the uid before anything depends on it. A driver's memory
-//     MUST NOT be evidence: there can be two drivers, and either can be new.
-//   - A driver MUST be safe under duplicate calls: it serialises per uid or answers OPERATION_PENDING.
-//   - No call may wait for a VM to boot or to die: it returns as soon as the cloud has accepted.
-//   - After cancellation a driver MUST NOT start another mutation of the cloud.
-//   - A driver MUST NOT retry a mutation on its own; retries belong to core's queues.
-//   - A driver MUST receive messages of up to 8 MiB, and MUST ignore fields that it does not know.
-//   - Secrets (ProviderContext.secrets, user_data) MUST NOT reach a log, error, event, metric, trace or disk.
-//   - Requests hold credentials. A unix socket MUST be open to its owner and group alone (mode 0660 or less). On TCP a driver
-//     MUST speak TLS 1.3, MUST verify the client's certificate, and MUST refuse plaintext.
-//   - A request without a field that is REQUIRED, or in which a field breaks the rule that stands on it, MUST be answered
-//     SPEC_INVALID; one in which only sizes are exceeded, REQUEST_TOO_LARGE.
+//   - The machine's uid is the idempotency key. A driver MUST [M27] store the cluster uid and the
+//     machine uid on the VM and on everything that it makes for it (port, volume, floating IP). It
+//     does so atomically with its creation where the cloud can, else under a name derived from the
+//     uid before anything depends on it. A driver's memory MUST NOT [M28] be evidence: there can be
+//     two drivers, and either can be new.
+//   - A driver MUST [M29] be safe under duplicate calls: it serialises per uid or answers
+//     OPERATION_PENDING.
+//   - A call MUST NOT [M30] wait for a VM to boot or to die: it returns as soon as the cloud has
+//     accepted.
+//   - After cancellation a driver MUST NOT [M31] start another mutation of the cloud.
+//   - A driver MUST NOT [M32] retry a mutation on its own, nor have its cloud's SDK do it; retries
+//     belong to core's queues.
+//   - A driver MUST [M33] receive messages of up to 8 MiB, and MUST [M34] ignore fields that it
+//     does not know.
+//   - Secrets (ProviderContext.secrets, user_data) MUST NOT [M35] reach a log, error, event, metric
+//     or trace, and MUST NOT [M36] be written to the driver's own disk. A seed image or an object
+//     store of the cloud, by which it hands user data to the VM, is not the driver's disk.
+//   - Requests hold credentials. A unix socket MUST [M37] be open to its owner and group alone
+//     (mode 0660 or less). On TCP a driver MUST [M38] speak TLS 1.3 and refuse plaintext, and MUST
+//     [M39] verify the client's certificate.
+//   - A request without a field that is REQUIRED, or in which a field breaks the rule that stands
+//     on it, MUST [M40] be answered SPEC_INVALID; one in which only sizes are exceeded MUST [M41]
+//     be answered REQUEST_TOO_LARGE.
 type MachineServiceServer interface {
-	// CreateMachine ensures that exactly one VM exists for the uid. It returns as soon as the cloud has accepted
-	// (state CREATING, with operation.poll_after) and may be called again until RUNNING.
-	// Called with a uid that has a VM it MUST return that VM, also after a crash or a lost answer, and MUST NOT make
-	// a second one: a uid gets at most one VM in its life. Only immutable, defaulted fields of the spec are compared
-	// (else SPEC_CONFLICT); secrets and user data rotate. It MUST NOT adopt a VM that does not carry the uid (NAME_TAKEN).
-	// A create that failed half-way MUST leave what it made findable by uid.
-	// That a uid has had its VM holds after DeleteMachine, too: a duplicate of the create that comes late MUST NOT make
-	// another. A client token that the cloud remembers gives that; so does an id that follows from the uid, under which at most
-	// the same VM comes back, until the next delete. A cloud that gives random ids and remembers nothing needs a tombstone:
-	// anything that carries the uid and costs nothing (a tag, a record), kept for limits.create_settle after the last delete.
-	// A tombstone is no resource of the uid: status, delete and list pass over it. The late duplicate is answered with the
-	// provider_id that the uid has had, FAILED without one, or an error.
+	// CreateMachine ensures that exactly one VM exists for the uid. It returns as soon as the cloud
+	// has accepted (state CREATING, with operation.poll_after) and may be called again until RUNNING.
+	//
+	// Called with a uid that has a VM it MUST [M42] return that VM, also after a crash or a lost
+	// answer, and MUST NOT [M43] make a second one: a uid gets at most one VM in its life. Where the
+	// VM differs in an immutable, defaulted field of the spec, it MUST [M44] answer SPEC_CONFLICT.
+	// Nothing else MUST [M45] be compared: secrets and user data rotate. It MUST NOT [M46] adopt a VM
+	// that does not carry the uid (NAME_TAKEN). A create that failed half-way MUST [M47] leave what
+	// it made findable by uid.
+	//
+	// That a uid has had its VM holds after DeleteMachine, too: a duplicate of the create that comes
+	// late SHOULD NOT make another. A client token that the cloud remembers gives that, and so does
+	// an id that follows from the uid. A cloud that gives random ids and remembers nothing needs a
+	// tombstone: something that carries the uid and costs nothing, such as a tag, and stays for
+	// limits.create_settle after the last delete. A driver without one MUST [M48] declare a
+	// create_settle that covers the duplicate: core repeats DeleteMachine for so long, and what came
+	// late goes with it. A tombstone is no resource of the uid: status, delete and list pass over it.
+	// The late duplicate is answered with the provider_id that the uid has had, FAILED without one,
+	// or an error.
 	CreateMachine(context.Context, *CreateMachineRequest) (*CreateMachineResponse, error)
-	// GetMachineStatus says what the cloud knows of the uid. It MUST work with an empty provider_id, MUST NOT change
-	// anything, and MUST answer NOT_FOUND with MACHINE_NOT_FOUND only when the cloud has said so: never when the cloud
-	// could not be asked, and never because the credential now names another account (ACCOUNT_CHANGED).
+	// GetMachineStatus says what the cloud knows of the uid. It MUST [M49] work with an empty
+	// provider_id, and MUST NOT [M50] change anything. It MUST [M51] answer MACHINE_NOT_FOUND where
+	// the cloud says that it knows nothing of the uid. It MUST NOT [M52] when the cloud could not be
+	// asked, and MUST NOT [M53] because the credential now names another account (ACCOUNT_CHANGED).
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
-	// DeleteMachine removes every resource of the uid, also those of a create that died half-way, and nothing else.
-	// It MUST work with an empty provider_id, MUST NOT return NOT_FOUND (deleting nothing is OK), returns as soon as
-	// the cloud has accepted, and is called again until the answer holds no machine.
+	// DeleteMachine removes every resource of the uid, also those of a create that died half-way, and
+	// MUST NOT [M54] remove anything else. Called until the answer holds no machine, it MUST [M55]
+	// leave nothing. It MUST [M56] work with an empty provider_id, and MUST NOT [M57] answer
+	// NOT_FOUND: deleting nothing is OK. It returns as soon as the cloud has accepted.
 	DeleteMachine(context.Context, *DeleteMachineRequest) (*DeleteMachineResponse, error)
-	// ListMachines (FEATURE_LIST) returns every uid of this cluster that owns any resource. It MUST be complete or an
-	// error, and MUST hold only machines of meta.cluster_uid. What is left of a half-made create MUST be in it with
-	// empty provider_id and state FAILED.
+	// ListMachines (FEATURE_LIST) returns every uid of this cluster that owns any resource. It MUST
+	// [M58] be complete or an error, and MUST [M59] hold only machines of meta.cluster_uid. What is
+	// left of a half-made create MUST [M60] be in it with empty provider_id and state FAILED.
 	ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error)
-	// UpdateMachine (FEATURE_UPDATE_IN_PLACE) moves a VM to another spec, or with dry_run says how it would.
-	// With dry_run it MUST NOT change anything. REPLACE changes nothing either: core replaces the machine.
-	UpdateMachine(context.Context, *UpdateMachineRequest) (*UpdateMachineResponse, error)
-	// ResolveVolumes (FEATURE_VOLUMES) translates a cluster's persistent volumes to the ids that
-	// Machine.attached_volume_ids uses. Volumes that are not of this provider MUST be left out.
-	ResolveVolumes(context.Context, *ResolveVolumesRequest) (*ResolveVolumesResponse, error)
-	// AdoptMachine (FEATURE_ADOPT) marks an existing VM as this machine's, for moving in from other systems.
-	// It MUST be idempotent, and MUST refuse a VM that carries another uid (NAME_TAKEN).
+	// AdoptMachine (FEATURE_ADOPT) marks an existing VM as this machine's, for moving in from other
+	// systems. It MUST [M61] be idempotent, and MUST [M62] refuse a VM that carries another uid
+	// (NAME_TAKEN). A VM that does not exist is MACHINE_NOT_FOUND. Core does not call it yet.
 	AdoptMachine(context.Context, *AdoptMachineRequest) (*AdoptMachineResponse, error)
-	// GetConsoleOutput (FEATURE_CONSOLE) returns what the VM of the uid has written to its serial console last. Core asks for
-	// it where a VM does not become a Node, and shows its last lines to whoever may read the Machine. It MUST work with an
-	// empty provider_id, MUST NOT change anything, and MUST NOT wait for the VM: it returns what is there now, which for a VM
-	// that has written nothing yet, or keeps nothing while it is stopped, is an empty output and no error.
-	// It MUST return the output of the VM that carries the uid and of no other, and MUST answer MACHINE_NOT_FOUND only
-	// where GetMachineStatus would. A VM that is listed FAILED without a provider_id MAY be answered either way.
+	// GetConsoleOutput (FEATURE_CONSOLE) returns what the VM of the uid has written to its serial
+	// console last. Core asks for it where a VM does not become a Node, and shows its last lines to
+	// whoever may read the Machine. It MUST [M63] work with an empty provider_id, and MUST NOT [M64]
+	// change anything. It does not wait for the VM: it returns what is there now. For a VM that has
+	// written nothing yet, or keeps nothing while it is stopped, that is an empty output and no
+	// error. It MUST [M65] return the output of the VM that carries the uid and of no other, and MUST
+	// [M66] answer MACHINE_NOT_FOUND only where GetMachineStatus would. A VM that is listed FAILED
+	// without a provider_id MAY be answered either way.
 	GetConsoleOutput(context.Context, *GetConsoleOutputRequest) (*GetConsoleOutputResponse, error)
 	mustEmbedUnimplementedMachineServiceServer()
 }
@@ -270,12 +276,6 @@ func (UnimplementedMachineServiceServer) DeleteMachine(context.Context, *DeleteM
 }
 func (UnimplementedMachineServiceServer) ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListMachines not implemented")
-}
-func (UnimplementedMachineServiceServer) UpdateMachine(context.Context, *UpdateMachineRequest) (*UpdateMachineResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method UpdateMachine not implemented")
-}
-func (UnimplementedMachineServiceServer) ResolveVolumes(context.Context, *ResolveVolumesRequest) (*ResolveVolumesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ResolveVolumes not implemented")
 }
 func (UnimplementedMachineServiceServer) AdoptMachine(context.Context, *AdoptMachineRequest) (*AdoptMachineResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdoptMachine not implemented")
@@ -376,42 +376,6 @@ func _MachineService_ListMachines_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _MachineService_UpdateMachine_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(UpdateMachineRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MachineServiceServer).UpdateMachine(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MachineService_UpdateMachine_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MachineServiceServer).UpdateMachine(ctx, req.(*UpdateMachineRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MachineService_ResolveVolumes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ResolveVolumesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MachineServiceServer).ResolveVolumes(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MachineService_ResolveVolumes_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MachineServiceServer).ResolveVolumes(ctx, req.(*ResolveVolumesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _MachineService_AdoptMachine_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AdoptMachineRequest)
 	if err := dec(in); err != nil {
@@ -470,14 +434,6 @@ var MachineService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListMachines",
 			Handler:    _MachineService_ListMachines_Handler,
-		},
-		{
-			MethodName: "UpdateMachine",
-			Handler:    _MachineService_UpdateMachine_Handler,
-		},
-		{
-			MethodName: "ResolveVolumes",
-			Handler:    _MachineService_ResolveVolumes_Handler,
 		},
 		{
 			MethodName: "AdoptMachine",

@@ -22,6 +22,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// TaintEffect is as in corev1.TaintEffect.
+type TaintEffect int32
+
+const (
+	TaintEffect_TAINT_EFFECT_UNSPECIFIED        TaintEffect = 0
+	TaintEffect_TAINT_EFFECT_NO_SCHEDULE        TaintEffect = 1
+	TaintEffect_TAINT_EFFECT_PREFER_NO_SCHEDULE TaintEffect = 2
+	TaintEffect_TAINT_EFFECT_NO_EXECUTE         TaintEffect = 3
+)
+
+// Enum value maps for TaintEffect.
+var (
+	TaintEffect_name = map[int32]string{
+		0: "TAINT_EFFECT_UNSPECIFIED",
+		1: "TAINT_EFFECT_NO_SCHEDULE",
+		2: "TAINT_EFFECT_PREFER_NO_SCHEDULE",
+		3: "TAINT_EFFECT_NO_EXECUTE",
+	}
+	TaintEffect_value = map[string]int32{
+		"TAINT_EFFECT_UNSPECIFIED":        0,
+		"TAINT_EFFECT_NO_SCHEDULE":        1,
+		"TAINT_EFFECT_PREFER_NO_SCHEDULE": 2,
+		"TAINT_EFFECT_NO_EXECUTE":         3,
+	}
+)
+
+func (x TaintEffect) Enum() *TaintEffect {
+	p := new(TaintEffect)
+	*p = x
+	return p
+}
+
+func (x TaintEffect) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TaintEffect) Descriptor() protoreflect.EnumDescriptor {
+	return file_millwright_driver_v1alpha1_provider_spec_proto_enumTypes[0].Descriptor()
+}
+
+func (TaintEffect) Type() protoreflect.EnumType {
+	return &file_millwright_driver_v1alpha1_provider_spec_proto_enumTypes[0]
+}
+
+func (x TaintEffect) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TaintEffect.Descriptor instead.
+func (TaintEffect) EnumDescriptor() ([]byte, []int) {
+	return file_millwright_driver_v1alpha1_provider_spec_proto_rawDescGZIP(), []int{0}
+}
+
 // GetProviderSpecSchemaRequest is empty.
 type GetProviderSpecSchemaRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -62,13 +115,13 @@ func (*GetProviderSpecSchemaRequest) Descriptor() ([]byte, []int) {
 // GetProviderSpecSchemaResponse holds the schema.
 type GetProviderSpecSchemaResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON Schema, draft 2020-12. Fields that may come from a Secret MUST be marked writeOnly: core resolves references
-	// nowhere else, and never shows what is in them. Fields that say where the driver connects to MUST have the format
-	// uri: operators can hold them to a list. Objects MUST refuse unknown properties. It MUST NOT refer to anything outside
-	// itself. Core does not take a missing writeOnly field for an error, since its value can come from elsewhere.
-	JsonSchema []byte `protobuf:"bytes,1,opt,name=json_schema,json=jsonSchema,proto3" json:"json_schema,omitempty"`
-	// Names this version of the schema; see ProviderContext.provider_spec_version.
-	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// JSON Schema, draft 2020-12. Fields that may come from a Secret MUST [M113] be marked writeOnly:
+	// core resolves references nowhere else, and never shows what is in them. Fields that say where
+	// the driver connects to MUST [M114] have the format uri: operators can hold them to a list.
+	// Objects MUST [M115] refuse unknown properties. It MUST NOT [M116] refer to anything outside
+	// itself. Core does not take a missing writeOnly field for an error, since its value can come
+	// from elsewhere.
+	JsonSchema    []byte `protobuf:"bytes,1,opt,name=json_schema,json=jsonSchema,proto3" json:"json_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -108,13 +161,6 @@ func (x *GetProviderSpecSchemaResponse) GetJsonSchema() []byte {
 		return x.JsonSchema
 	}
 	return nil
-}
-
-func (x *GetProviderSpecSchemaResponse) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
 }
 
 // DefaultProviderSpecRequest holds a spec as written.
@@ -330,9 +376,9 @@ func (x *ValidateProviderSpecResponse) GetViolations() []*FieldViolation {
 // FieldViolation is one thing wrong with one field.
 type FieldViolation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The field's path below cloudProviderSpec, e.g. "networks[0].subnet". MUST NOT be empty.
+	// The field's path below cloudProviderSpec, e.g. "networks[0].subnet". MUST NOT [M117] be empty.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// What is wrong and what would be right. MUST NOT hold a secret field's value.
+	// What is wrong and what would be right. MUST NOT [M118] hold a secret field's value.
 	Description   string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -440,7 +486,7 @@ func (x *GetInstanceTemplateRequest) GetProvider() *ProviderContext {
 // GetInstanceTemplateResponse holds the description.
 type GetInstanceTemplateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST be set.
+	// MUST [M119] be set.
 	Template      *InstanceTemplate `protobuf:"bytes,1,opt,name=template,proto3" json:"template,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,11 +529,12 @@ func (x *GetInstanceTemplateResponse) GetTemplate() *InstanceTemplate {
 	return nil
 }
 
-// InstanceTemplate is what a VM of a spec offers. Quantities are Kubernetes quantities as strings, such as "4" or "16Gi".
+// InstanceTemplate is what a VM of a spec offers. Quantities are Kubernetes quantities as strings,
+// such as "4" or "16Gi".
 type InstanceTemplate struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	InstanceType string                 `protobuf:"bytes,1,opt,name=instance_type,json=instanceType,proto3" json:"instance_type,omitempty"`
-	// MUST hold cpu and memory.
+	// MUST [M120] hold cpu and memory.
 	Capacity map[string]string `protobuf:"bytes,2,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Empty where the driver does not know what a kubelet sets aside.
 	Allocatable map[string]string `protobuf:"bytes,3,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -594,8 +641,8 @@ type Taint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Value string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// NoSchedule, PreferNoSchedule or NoExecute.
-	Effect        string `protobuf:"bytes,3,opt,name=effect,proto3" json:"effect,omitempty"`
+	// MUST NOT [M121] be UNSPECIFIED. Core passes over a taint of an effect that it does not know.
+	Effect        TaintEffect `protobuf:"varint,4,opt,name=effect,proto3,enum=millwright.driver.v1alpha1.TaintEffect" json:"effect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -644,11 +691,11 @@ func (x *Taint) GetValue() string {
 	return ""
 }
 
-func (x *Taint) GetEffect() string {
+func (x *Taint) GetEffect() TaintEffect {
 	if x != nil {
 		return x.Effect
 	}
-	return ""
+	return TaintEffect_TAINT_EFFECT_UNSPECIFIED
 }
 
 var File_millwright_driver_v1alpha1_provider_spec_proto protoreflect.FileDescriptor
@@ -656,11 +703,10 @@ var File_millwright_driver_v1alpha1_provider_spec_proto protoreflect.FileDescrip
 const file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc = "" +
 	"\n" +
 	".millwright/driver/v1alpha1/provider_spec.proto\x12\x1amillwright.driver.v1alpha1\x1a\x1egoogle/protobuf/duration.proto\x1a(millwright/driver/v1alpha1/machine.proto\"\x1e\n" +
-	"\x1cGetProviderSpecSchemaRequest\"Z\n" +
+	"\x1cGetProviderSpecSchemaRequest\"O\n" +
 	"\x1dGetProviderSpecSchemaResponse\x12\x1f\n" +
 	"\vjson_schema\x18\x01 \x01(\fR\n" +
-	"jsonSchema\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\tR\aversion\"\xa2\x01\n" +
+	"jsonSchemaJ\x04\b\x02\x10\x03R\aversion\"\xa2\x01\n" +
 	"\x1aDefaultProviderSpecRequest\x12;\n" +
 	"\x04meta\x18\x01 \x01(\v2'.millwright.driver.v1alpha1.RequestMetaR\x04meta\x12G\n" +
 	"\bprovider\x18\x02 \x01(\v2+.millwright.driver.v1alpha1.ProviderContextR\bprovider\"B\n" +
@@ -699,11 +745,16 @@ const file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"v\n" +
 	"\x05Taint\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
-	"\x06effect\x18\x03 \x01(\tR\x06effect2\xc2\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x12?\n" +
+	"\x06effect\x18\x04 \x01(\x0e2'.millwright.driver.v1alpha1.TaintEffectR\x06effectJ\x04\b\x03\x10\x04*\x8b\x01\n" +
+	"\vTaintEffect\x12\x1c\n" +
+	"\x18TAINT_EFFECT_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18TAINT_EFFECT_NO_SCHEDULE\x10\x01\x12#\n" +
+	"\x1fTAINT_EFFECT_PREFER_NO_SCHEDULE\x10\x02\x12\x1b\n" +
+	"\x17TAINT_EFFECT_NO_EXECUTE\x10\x032\xc2\x04\n" +
 	"\x13ProviderSpecService\x12\x8c\x01\n" +
 	"\x15GetProviderSpecSchema\x128.millwright.driver.v1alpha1.GetProviderSpecSchemaRequest\x1a9.millwright.driver.v1alpha1.GetProviderSpecSchemaResponse\x12\x86\x01\n" +
 	"\x13DefaultProviderSpec\x126.millwright.driver.v1alpha1.DefaultProviderSpecRequest\x1a7.millwright.driver.v1alpha1.DefaultProviderSpecResponse\x12\x89\x01\n" +
@@ -722,53 +773,56 @@ func file_millwright_driver_v1alpha1_provider_spec_proto_rawDescGZIP() []byte {
 	return file_millwright_driver_v1alpha1_provider_spec_proto_rawDescData
 }
 
+var file_millwright_driver_v1alpha1_provider_spec_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_millwright_driver_v1alpha1_provider_spec_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_millwright_driver_v1alpha1_provider_spec_proto_goTypes = []any{
-	(*GetProviderSpecSchemaRequest)(nil),  // 0: millwright.driver.v1alpha1.GetProviderSpecSchemaRequest
-	(*GetProviderSpecSchemaResponse)(nil), // 1: millwright.driver.v1alpha1.GetProviderSpecSchemaResponse
-	(*DefaultProviderSpecRequest)(nil),    // 2: millwright.driver.v1alpha1.DefaultProviderSpecRequest
-	(*DefaultProviderSpecResponse)(nil),   // 3: millwright.driver.v1alpha1.DefaultProviderSpecResponse
-	(*ValidateProviderSpecRequest)(nil),   // 4: millwright.driver.v1alpha1.ValidateProviderSpecRequest
-	(*ValidateProviderSpecResponse)(nil),  // 5: millwright.driver.v1alpha1.ValidateProviderSpecResponse
-	(*FieldViolation)(nil),                // 6: millwright.driver.v1alpha1.FieldViolation
-	(*GetInstanceTemplateRequest)(nil),    // 7: millwright.driver.v1alpha1.GetInstanceTemplateRequest
-	(*GetInstanceTemplateResponse)(nil),   // 8: millwright.driver.v1alpha1.GetInstanceTemplateResponse
-	(*InstanceTemplate)(nil),              // 9: millwright.driver.v1alpha1.InstanceTemplate
-	(*Taint)(nil),                         // 10: millwright.driver.v1alpha1.Taint
-	nil,                                   // 11: millwright.driver.v1alpha1.InstanceTemplate.CapacityEntry
-	nil,                                   // 12: millwright.driver.v1alpha1.InstanceTemplate.AllocatableEntry
-	nil,                                   // 13: millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
-	(*RequestMeta)(nil),                   // 14: millwright.driver.v1alpha1.RequestMeta
-	(*ProviderContext)(nil),               // 15: millwright.driver.v1alpha1.ProviderContext
-	(*durationpb.Duration)(nil),           // 16: google.protobuf.Duration
+	(TaintEffect)(0),                      // 0: millwright.driver.v1alpha1.TaintEffect
+	(*GetProviderSpecSchemaRequest)(nil),  // 1: millwright.driver.v1alpha1.GetProviderSpecSchemaRequest
+	(*GetProviderSpecSchemaResponse)(nil), // 2: millwright.driver.v1alpha1.GetProviderSpecSchemaResponse
+	(*DefaultProviderSpecRequest)(nil),    // 3: millwright.driver.v1alpha1.DefaultProviderSpecRequest
+	(*DefaultProviderSpecResponse)(nil),   // 4: millwright.driver.v1alpha1.DefaultProviderSpecResponse
+	(*ValidateProviderSpecRequest)(nil),   // 5: millwright.driver.v1alpha1.ValidateProviderSpecRequest
+	(*ValidateProviderSpecResponse)(nil),  // 6: millwright.driver.v1alpha1.ValidateProviderSpecResponse
+	(*FieldViolation)(nil),                // 7: millwright.driver.v1alpha1.FieldViolation
+	(*GetInstanceTemplateRequest)(nil),    // 8: millwright.driver.v1alpha1.GetInstanceTemplateRequest
+	(*GetInstanceTemplateResponse)(nil),   // 9: millwright.driver.v1alpha1.GetInstanceTemplateResponse
+	(*InstanceTemplate)(nil),              // 10: millwright.driver.v1alpha1.InstanceTemplate
+	(*Taint)(nil),                         // 11: millwright.driver.v1alpha1.Taint
+	nil,                                   // 12: millwright.driver.v1alpha1.InstanceTemplate.CapacityEntry
+	nil,                                   // 13: millwright.driver.v1alpha1.InstanceTemplate.AllocatableEntry
+	nil,                                   // 14: millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
+	(*RequestMeta)(nil),                   // 15: millwright.driver.v1alpha1.RequestMeta
+	(*ProviderContext)(nil),               // 16: millwright.driver.v1alpha1.ProviderContext
+	(*durationpb.Duration)(nil),           // 17: google.protobuf.Duration
 }
 var file_millwright_driver_v1alpha1_provider_spec_proto_depIdxs = []int32{
-	14, // 0: millwright.driver.v1alpha1.DefaultProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	15, // 1: millwright.driver.v1alpha1.DefaultProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	14, // 2: millwright.driver.v1alpha1.ValidateProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	15, // 3: millwright.driver.v1alpha1.ValidateProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	6,  // 4: millwright.driver.v1alpha1.ValidateProviderSpecResponse.violations:type_name -> millwright.driver.v1alpha1.FieldViolation
-	14, // 5: millwright.driver.v1alpha1.GetInstanceTemplateRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	15, // 6: millwright.driver.v1alpha1.GetInstanceTemplateRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	9,  // 7: millwright.driver.v1alpha1.GetInstanceTemplateResponse.template:type_name -> millwright.driver.v1alpha1.InstanceTemplate
-	11, // 8: millwright.driver.v1alpha1.InstanceTemplate.capacity:type_name -> millwright.driver.v1alpha1.InstanceTemplate.CapacityEntry
-	12, // 9: millwright.driver.v1alpha1.InstanceTemplate.allocatable:type_name -> millwright.driver.v1alpha1.InstanceTemplate.AllocatableEntry
-	13, // 10: millwright.driver.v1alpha1.InstanceTemplate.labels:type_name -> millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
-	10, // 11: millwright.driver.v1alpha1.InstanceTemplate.taints:type_name -> millwright.driver.v1alpha1.Taint
-	16, // 12: millwright.driver.v1alpha1.InstanceTemplate.ttl:type_name -> google.protobuf.Duration
-	0,  // 13: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:input_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaRequest
-	2,  // 14: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:input_type -> millwright.driver.v1alpha1.DefaultProviderSpecRequest
-	4,  // 15: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:input_type -> millwright.driver.v1alpha1.ValidateProviderSpecRequest
-	7,  // 16: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:input_type -> millwright.driver.v1alpha1.GetInstanceTemplateRequest
-	1,  // 17: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:output_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaResponse
-	3,  // 18: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:output_type -> millwright.driver.v1alpha1.DefaultProviderSpecResponse
-	5,  // 19: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:output_type -> millwright.driver.v1alpha1.ValidateProviderSpecResponse
-	8,  // 20: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:output_type -> millwright.driver.v1alpha1.GetInstanceTemplateResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	15, // 0: millwright.driver.v1alpha1.DefaultProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	16, // 1: millwright.driver.v1alpha1.DefaultProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	15, // 2: millwright.driver.v1alpha1.ValidateProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	16, // 3: millwright.driver.v1alpha1.ValidateProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	7,  // 4: millwright.driver.v1alpha1.ValidateProviderSpecResponse.violations:type_name -> millwright.driver.v1alpha1.FieldViolation
+	15, // 5: millwright.driver.v1alpha1.GetInstanceTemplateRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	16, // 6: millwright.driver.v1alpha1.GetInstanceTemplateRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	10, // 7: millwright.driver.v1alpha1.GetInstanceTemplateResponse.template:type_name -> millwright.driver.v1alpha1.InstanceTemplate
+	12, // 8: millwright.driver.v1alpha1.InstanceTemplate.capacity:type_name -> millwright.driver.v1alpha1.InstanceTemplate.CapacityEntry
+	13, // 9: millwright.driver.v1alpha1.InstanceTemplate.allocatable:type_name -> millwright.driver.v1alpha1.InstanceTemplate.AllocatableEntry
+	14, // 10: millwright.driver.v1alpha1.InstanceTemplate.labels:type_name -> millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
+	11, // 11: millwright.driver.v1alpha1.InstanceTemplate.taints:type_name -> millwright.driver.v1alpha1.Taint
+	17, // 12: millwright.driver.v1alpha1.InstanceTemplate.ttl:type_name -> google.protobuf.Duration
+	0,  // 13: millwright.driver.v1alpha1.Taint.effect:type_name -> millwright.driver.v1alpha1.TaintEffect
+	1,  // 14: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:input_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaRequest
+	3,  // 15: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:input_type -> millwright.driver.v1alpha1.DefaultProviderSpecRequest
+	5,  // 16: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:input_type -> millwright.driver.v1alpha1.ValidateProviderSpecRequest
+	8,  // 17: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:input_type -> millwright.driver.v1alpha1.GetInstanceTemplateRequest
+	2,  // 18: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:output_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaResponse
+	4,  // 19: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:output_type -> millwright.driver.v1alpha1.DefaultProviderSpecResponse
+	6,  // 20: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:output_type -> millwright.driver.v1alpha1.ValidateProviderSpecResponse
+	9,  // 21: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:output_type -> millwright.driver.v1alpha1.GetInstanceTemplateResponse
+	18, // [18:22] is the sub-list for method output_type
+	14, // [14:18] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_millwright_driver_v1alpha1_provider_spec_proto_init() }
@@ -782,13 +836,14 @@ func file_millwright_driver_v1alpha1_provider_spec_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc), len(file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_millwright_driver_v1alpha1_provider_spec_proto_goTypes,
 		DependencyIndexes: file_millwright_driver_v1alpha1_provider_spec_proto_depIdxs,
+		EnumInfos:         file_millwright_driver_v1alpha1_provider_spec_proto_enumTypes,
 		MessageInfos:      file_millwright_driver_v1alpha1_provider_spec_proto_msgTypes,
 	}.Build()
 	File_millwright_driver_v1alpha1_provider_spec_proto = out.File

@@ -29,22 +29,25 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ProviderSpecService explains a provider's cloudProviderSpec. Each RPC is a feature and MUST answer
+// ProviderSpecService explains a provider's cloudProviderSpec. Each RPC is a feature, and answers
 // UNIMPLEMENTED where that is not announced.
 type ProviderSpecServiceClient interface {
-	// GetProviderSpecSchema (FEATURE_PROVIDER_SPEC_SCHEMA) MUST NOT call the cloud.
+	// GetProviderSpecSchema (FEATURE_PROVIDER_SPEC_SCHEMA) MUST NOT [M107] call the cloud.
 	GetProviderSpecSchema(ctx context.Context, in *GetProviderSpecSchemaRequest, opts ...grpc.CallOption) (*GetProviderSpecSchemaResponse, error)
-	// DefaultProviderSpec (FEATURE_PROVIDER_SPEC_DEFAULT) fills in what the user left out. It MUST be idempotent,
-	// MUST NOT change a field that is set, and MUST NOT call the cloud. A machine is asked for once, before it is created,
-	// and keeps what it got: another version's defaults reach new machines only. A spec that is wrong in other ways
-	// SHOULD be answered as it is.
+	// DefaultProviderSpec (FEATURE_PROVIDER_SPEC_DEFAULT) fills in what the user left out. It MUST
+	// [M108] be idempotent, MUST NOT [M109] change a field that is set, and MUST NOT [M110] call the
+	// cloud. A machine is asked for once, before it is created, and keeps what it got: another
+	// version's defaults reach new machines only. A spec that is wrong in other ways SHOULD be
+	// answered as it is.
 	DefaultProviderSpec(ctx context.Context, in *DefaultProviderSpecRequest, opts ...grpc.CallOption) (*DefaultProviderSpecResponse, error)
-	// ValidateProviderSpec (FEATURE_PROVIDER_SPEC_VALIDATE) finds what is wrong with a spec. Findings are an answer,
-	// not an error. Without online it MUST NOT call the cloud, and MUST NOT find missing what may come from a Secret:
-	// secrets can be empty. With online, what is found must be what may yet appear in the cloud, such as a flavor: core
-	// asks again, and takes findings without online for final.
+	// ValidateProviderSpec (FEATURE_PROVIDER_SPEC_VALIDATE) finds what is wrong with a spec. Findings
+	// are an answer, not an error. Without online it MUST NOT [M111] call the cloud, and MUST NOT
+	// [M112] find missing what may come from a Secret: secrets can be empty. With online, what is
+	// found is what may yet appear in the cloud, such as a flavor: core asks again, and takes
+	// findings without online for final.
 	ValidateProviderSpec(ctx context.Context, in *ValidateProviderSpecRequest, opts ...grpc.CallOption) (*ValidateProviderSpecResponse, error)
-	// GetInstanceTemplate (FEATURE_INSTANCE_TEMPLATE) says what a VM of this spec would offer, for scaling from zero.
+	// GetInstanceTemplate (FEATURE_INSTANCE_TEMPLATE) says what a VM of this spec would offer, for
+	// scaling from zero.
 	GetInstanceTemplate(ctx context.Context, in *GetInstanceTemplateRequest, opts ...grpc.CallOption) (*GetInstanceTemplateResponse, error)
 }
 
@@ -100,22 +103,25 @@ func (c *providerSpecServiceClient) GetInstanceTemplate(ctx context.Context, in 
 // All implementations must embed UnimplementedProviderSpecServiceServer
 // for forward compatibility.
 //
-// ProviderSpecService explains a provider's cloudProviderSpec. Each RPC is a feature and MUST answer
+// ProviderSpecService explains a provider's cloudProviderSpec. Each RPC is a feature, and answers
 // UNIMPLEMENTED where that is not announced.
 type ProviderSpecServiceServer interface {
-	// GetProviderSpecSchema (FEATURE_PROVIDER_SPEC_SCHEMA) MUST NOT call the cloud.
+	// GetProviderSpecSchema (FEATURE_PROVIDER_SPEC_SCHEMA) MUST NOT [M107] call the cloud.
 	GetProviderSpecSchema(context.Context, *GetProviderSpecSchemaRequest) (*GetProviderSpecSchemaResponse, error)
-	// DefaultProviderSpec (FEATURE_PROVIDER_SPEC_DEFAULT) fills in what the user left out. It MUST be idempotent,
-	// MUST NOT change a field that is set, and MUST NOT call the cloud. A machine is asked for once, before it is created,
-	// and keeps what it got: another version's defaults reach new machines only. A spec that is wrong in other ways
-	// SHOULD be answered as it is.
+	// DefaultProviderSpec (FEATURE_PROVIDER_SPEC_DEFAULT) fills in what the user left out. It MUST
+	// [M108] be idempotent, MUST NOT [M109] change a field that is set, and MUST NOT [M110] call the
+	// cloud. A machine is asked for once, before it is created, and keeps what it got: another
+	// version's defaults reach new machines only. A spec that is wrong in other ways SHOULD be
+	// answered as it is.
 	DefaultProviderSpec(context.Context, *DefaultProviderSpecRequest) (*DefaultProviderSpecResponse, error)
-	// ValidateProviderSpec (FEATURE_PROVIDER_SPEC_VALIDATE) finds what is wrong with a spec. Findings are an answer,
-	// not an error. Without online it MUST NOT call the cloud, and MUST NOT find missing what may come from a Secret:
-	// secrets can be empty. With online, what is found must be what may yet appear in the cloud, such as a flavor: core
-	// asks again, and takes findings without online for final.
+	// ValidateProviderSpec (FEATURE_PROVIDER_SPEC_VALIDATE) finds what is wrong with a spec. Findings
+	// are an answer, not an error. Without online it MUST NOT [M111] call the cloud, and MUST NOT
+	// [M112] find missing what may come from a Secret: secrets can be empty. With online, what is
+	// found is what may yet appear in the cloud, such as a flavor: core asks again, and takes
+	// findings without online for final.
 	ValidateProviderSpec(context.Context, *ValidateProviderSpecRequest) (*ValidateProviderSpecResponse, error)
-	// GetInstanceTemplate (FEATURE_INSTANCE_TEMPLATE) says what a VM of this spec would offer, for scaling from zero.
+	// GetInstanceTemplate (FEATURE_INSTANCE_TEMPLATE) says what a VM of this spec would offer, for
+	// scaling from zero.
 	GetInstanceTemplate(context.Context, *GetInstanceTemplateRequest) (*GetInstanceTemplateResponse, error)
 	mustEmbedUnimplementedProviderSpecServiceServer()
 }

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: millwright/handshake/v1/handshake.proto
 
-// The one negotiation between core and a driver. This package is frozen for ever: what changes
-// travels in the packages that it announces.
+// The one negotiation between core and a driver. Fields are added to this package, and nothing in
+// it changes its meaning: whatever else changes travels in the packages that it announces.
 
 package handshakev1
 
@@ -24,11 +24,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// GetPluginInfoRequest is empty.
+// GetPluginInfoRequest says who asks.
 type GetPluginInfoRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Core's own version, for people and logs.
+	CoreVersion string `protobuf:"bytes,1,opt,name=core_version,json=coreVersion,proto3" json:"core_version,omitempty"`
+	// The revision of the contract that core was built with; see
+	// GetPluginInfoResponse.contract_revision. 0 means 1.
+	ContractRevision int32 `protobuf:"varint,2,opt,name=contract_revision,json=contractRevision,proto3" json:"contract_revision,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GetPluginInfoRequest) Reset() {
@@ -61,22 +66,42 @@ func (*GetPluginInfoRequest) Descriptor() ([]byte, []int) {
 	return file_millwright_handshake_v1_handshake_proto_rawDescGZIP(), []int{0}
 }
 
+func (x *GetPluginInfoRequest) GetCoreVersion() string {
+	if x != nil {
+		return x.CoreVersion
+	}
+	return ""
+}
+
+func (x *GetPluginInfoRequest) GetContractRevision() int32 {
+	if x != nil {
+		return x.ContractRevision
+	}
+	return 0
+}
+
 // GetPluginInfoResponse identifies the driver.
 type GetPluginInfoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The driver's name, which is also the domain of every ErrorInfo that it sends and the value of
-	// cloudProvider that selects it. MUST match [a-z]([a-z0-9-]{0,61}[a-z0-9])?.
+	// The driver's name, which is also the domain of every ErrorInfo that it sends, and the value
+	// of cloudProvider that selects it. MUST [M5] match [a-z]([a-z0-9-]{0,61}[a-z0-9])?.
 	// Core refuses a driver whose name differs from the configured one.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The driver's own version, for people. MUST NOT be empty. Core interprets nothing in it.
+	// The driver's own version, for people. MUST NOT [M6] be empty. Core interprets nothing in it.
 	VendorVersion string `protobuf:"bytes,2,opt,name=vendor_version,json=vendorVersion,proto3" json:"vendor_version,omitempty"`
 	// The packages of the contract that the driver serves, e.g. "millwright.driver.v1alpha1".
-	// MUST name at least one; every service that the package requires MUST be served.
+	// MUST [M7] name at least one. Every service that the package requires MUST [M8] be served.
 	ApiPackages []string `protobuf:"bytes,3,rep,name=api_packages,json=apiPackages,proto3" json:"api_packages,omitempty"`
-	// Free facts for people and inventories, such as a commit or a home page. MUST NOT hold secrets.
-	Manifest      map[string]string `protobuf:"bytes,4,rep,name=manifest,proto3" json:"manifest,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Free facts for people and inventories, such as a commit or a home page. MUST NOT [M9] hold
+	// secrets.
+	Manifest map[string]string `protobuf:"bytes,4,rep,name=manifest,proto3" json:"manifest,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The revision of the packages above that the driver was built with. It grows by one when
+	// v1alpha1 changes in a way that the other side has to know; 0 means 1. Core and a driver whose
+	// revisions differ by one work together; core refuses any other difference, by name.
+	// The revisions are listed in docs/contract.md.
+	ContractRevision int32 `protobuf:"varint,5,opt,name=contract_revision,json=contractRevision,proto3" json:"contract_revision,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GetPluginInfoResponse) Reset() {
@@ -137,17 +162,27 @@ func (x *GetPluginInfoResponse) GetManifest() map[string]string {
 	return nil
 }
 
+func (x *GetPluginInfoResponse) GetContractRevision() int32 {
+	if x != nil {
+		return x.ContractRevision
+	}
+	return 0
+}
+
 var File_millwright_handshake_v1_handshake_proto protoreflect.FileDescriptor
 
 const file_millwright_handshake_v1_handshake_proto_rawDesc = "" +
 	"\n" +
-	"'millwright/handshake/v1/handshake.proto\x12\x17millwright.handshake.v1\"\x16\n" +
-	"\x14GetPluginInfoRequest\"\x8c\x02\n" +
+	"'millwright/handshake/v1/handshake.proto\x12\x17millwright.handshake.v1\"f\n" +
+	"\x14GetPluginInfoRequest\x12!\n" +
+	"\fcore_version\x18\x01 \x01(\tR\vcoreVersion\x12+\n" +
+	"\x11contract_revision\x18\x02 \x01(\x05R\x10contractRevision\"\xb9\x02\n" +
 	"\x15GetPluginInfoResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x0evendor_version\x18\x02 \x01(\tR\rvendorVersion\x12!\n" +
 	"\fapi_packages\x18\x03 \x03(\tR\vapiPackages\x12X\n" +
-	"\bmanifest\x18\x04 \x03(\v2<.millwright.handshake.v1.GetPluginInfoResponse.ManifestEntryR\bmanifest\x1a;\n" +
+	"\bmanifest\x18\x04 \x03(\v2<.millwright.handshake.v1.GetPluginInfoResponse.ManifestEntryR\bmanifest\x12+\n" +
+	"\x11contract_revision\x18\x05 \x01(\x05R\x10contractRevision\x1a;\n" +
 	"\rManifestEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\x82\x01\n" +

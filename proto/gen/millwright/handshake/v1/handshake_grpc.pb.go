@@ -4,8 +4,8 @@
 // - protoc             (unknown)
 // source: millwright/handshake/v1/handshake.proto
 
-// The one negotiation between core and a driver. This package is frozen for ever: what changes
-// travels in the packages that it announces.
+// The one negotiation between core and a driver. Fields are added to this package, and nothing in
+// it changes its meaning: whatever else changes travels in the packages that it announces.
 
 package handshakev1
 
@@ -30,10 +30,11 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // HandshakeService tells core who a driver is and which packages of the contract it serves.
-// A driver MUST serve it on every transport, before and beside everything else.
+// A driver MUST [M1] serve it on every transport, before and beside everything else.
 type HandshakeServiceClient interface {
 	// GetPluginInfo is the first call on every connection, and again on every reconnect.
-	// It MUST NOT call the cloud, MUST answer within 5 s, and MUST answer the same for the life of the process.
+	// It MUST NOT [M2] call the cloud, and MUST [M3] answer the same for the life of the process.
+	// It MUST [M4] answer within 5 s.
 	GetPluginInfo(ctx context.Context, in *GetPluginInfoRequest, opts ...grpc.CallOption) (*GetPluginInfoResponse, error)
 }
 
@@ -60,10 +61,11 @@ func (c *handshakeServiceClient) GetPluginInfo(ctx context.Context, in *GetPlugi
 // for forward compatibility.
 //
 // HandshakeService tells core who a driver is and which packages of the contract it serves.
-// A driver MUST serve it on every transport, before and beside everything else.
+// A driver MUST [M1] serve it on every transport, before and beside everything else.
 type HandshakeServiceServer interface {
 	// GetPluginInfo is the first call on every connection, and again on every reconnect.
-	// It MUST NOT call the cloud, MUST answer within 5 s, and MUST answer the same for the life of the process.
+	// It MUST NOT [M2] call the cloud, and MUST [M3] answer the same for the life of the process.
+	// It MUST [M4] answer within 5 s.
 	GetPluginInfo(context.Context, *GetPluginInfoRequest) (*GetPluginInfoResponse, error)
 	mustEmbedUnimplementedHandshakeServiceServer()
 }

@@ -1332,6 +1332,113 @@ func (x *GetVMConsoleResponse) GetAccount() string {
 	return ""
 }
 
+// SetTagsRequest names the NIC or VM.
+type SetTagsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Id    string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// All that it is to carry.
+	Tags          map[string]string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTagsRequest) Reset() {
+	*x = SetTagsRequest{}
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTagsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTagsRequest) ProtoMessage() {}
+
+func (x *SetTagsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTagsRequest.ProtoReflect.Descriptor instead.
+func (*SetTagsRequest) Descriptor() ([]byte, []int) {
+	return file_millwright_fakecloud_v1alpha1_cloud_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SetTagsRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *SetTagsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SetTagsRequest) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+// SetTagsResponse says that it carries them.
+type SetTagsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       string                 `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTagsResponse) Reset() {
+	*x = SetTagsResponse{}
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTagsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTagsResponse) ProtoMessage() {}
+
+func (x *SetTagsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTagsResponse.ProtoReflect.Descriptor instead.
+func (*SetTagsResponse) Descriptor() ([]byte, []int) {
+	return file_millwright_fakecloud_v1alpha1_cloud_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SetTagsResponse) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
 var File_millwright_fakecloud_v1alpha1_cloud_proto protoreflect.FileDescriptor
 
 const file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc = "" +
@@ -1443,7 +1550,16 @@ const file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"M\n" +
 	"\x14GetVMConsoleResponse\x12\x1b\n" +
 	"\x06output\x18\x01 \x01(\fB\x03\x80\x01\x01R\x06output\x12\x18\n" +
-	"\aaccount\x18\x02 \x01(\tR\aaccount*\xa9\x03\n" +
+	"\aaccount\x18\x02 \x01(\tR\aaccount\"\xbd\x01\n" +
+	"\x0eSetTagsRequest\x12\x15\n" +
+	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12K\n" +
+	"\x04tags\x18\x03 \x03(\v27.millwright.fakecloud.v1alpha1.SetTagsRequest.TagsEntryR\x04tags\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"+\n" +
+	"\x0fSetTagsResponse\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\tR\aaccount*\xa9\x03\n" +
 	"\tErrorCode\x12\x1a\n" +
 	"\x16ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16ERROR_CODE_BAD_REQUEST\x10\x01\x12\x1b\n" +
@@ -1467,14 +1583,15 @@ const file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc = "" +
 	"\x10VM_STATE_STOPPED\x10\x03\x12\x13\n" +
 	"\x0fVM_STATE_FAILED\x10\x04\x12\x15\n" +
 	"\x11VM_STATE_DELETING\x10\x05\x12\x11\n" +
-	"\rVM_STATE_GONE\x10\x062\x98\x06\n" +
+	"\rVM_STATE_GONE\x10\x062\x82\a\n" +
 	"\fCloudService\x12n\n" +
 	"\tCreateNIC\x12/.millwright.fakecloud.v1alpha1.CreateNICRequest\x1a0.millwright.fakecloud.v1alpha1.CreateNICResponse\x12k\n" +
 	"\bListNICs\x12..millwright.fakecloud.v1alpha1.ListNICsRequest\x1a/.millwright.fakecloud.v1alpha1.ListNICsResponse\x12n\n" +
 	"\tDeleteNIC\x12/.millwright.fakecloud.v1alpha1.DeleteNICRequest\x1a0.millwright.fakecloud.v1alpha1.DeleteNICResponse\x12k\n" +
 	"\bCreateVM\x12..millwright.fakecloud.v1alpha1.CreateVMRequest\x1a/.millwright.fakecloud.v1alpha1.CreateVMResponse\x12h\n" +
 	"\aListVMs\x12-.millwright.fakecloud.v1alpha1.ListVMsRequest\x1a..millwright.fakecloud.v1alpha1.ListVMsResponse\x12k\n" +
-	"\bDeleteVM\x12..millwright.fakecloud.v1alpha1.DeleteVMRequest\x1a/.millwright.fakecloud.v1alpha1.DeleteVMResponse\x12w\n" +
+	"\bDeleteVM\x12..millwright.fakecloud.v1alpha1.DeleteVMRequest\x1a/.millwright.fakecloud.v1alpha1.DeleteVMResponse\x12h\n" +
+	"\aSetTags\x12-.millwright.fakecloud.v1alpha1.SetTagsRequest\x1a..millwright.fakecloud.v1alpha1.SetTagsResponse\x12w\n" +
 	"\fGetVMConsole\x122.millwright.fakecloud.v1alpha1.GetVMConsoleRequest\x1a3.millwright.fakecloud.v1alpha1.GetVMConsoleResponseBiZggithub.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1;fakecloudv1alpha1b\x06proto3"
 
 var (
@@ -1490,7 +1607,7 @@ func file_millwright_fakecloud_v1alpha1_cloud_proto_rawDescGZIP() []byte {
 }
 
 var file_millwright_fakecloud_v1alpha1_cloud_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_millwright_fakecloud_v1alpha1_cloud_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_millwright_fakecloud_v1alpha1_cloud_proto_goTypes = []any{
 	(ErrorCode)(0),                // 0: millwright.fakecloud.v1alpha1.ErrorCode
 	(VMState)(0),                  // 1: millwright.fakecloud.v1alpha1.VMState
@@ -1511,51 +1628,57 @@ var file_millwright_fakecloud_v1alpha1_cloud_proto_goTypes = []any{
 	(*DeleteVMResponse)(nil),      // 16: millwright.fakecloud.v1alpha1.DeleteVMResponse
 	(*GetVMConsoleRequest)(nil),   // 17: millwright.fakecloud.v1alpha1.GetVMConsoleRequest
 	(*GetVMConsoleResponse)(nil),  // 18: millwright.fakecloud.v1alpha1.GetVMConsoleResponse
-	nil,                           // 19: millwright.fakecloud.v1alpha1.NIC.TagsEntry
-	nil,                           // 20: millwright.fakecloud.v1alpha1.VM.TagsEntry
-	nil,                           // 21: millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
-	nil,                           // 22: millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
-	nil,                           // 23: millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
-	nil,                           // 24: millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
-	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*SetTagsRequest)(nil),        // 19: millwright.fakecloud.v1alpha1.SetTagsRequest
+	(*SetTagsResponse)(nil),       // 20: millwright.fakecloud.v1alpha1.SetTagsResponse
+	nil,                           // 21: millwright.fakecloud.v1alpha1.NIC.TagsEntry
+	nil,                           // 22: millwright.fakecloud.v1alpha1.VM.TagsEntry
+	nil,                           // 23: millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
+	nil,                           // 24: millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
+	nil,                           // 25: millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
+	nil,                           // 26: millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
+	nil,                           // 27: millwright.fakecloud.v1alpha1.SetTagsRequest.TagsEntry
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
 }
 var file_millwright_fakecloud_v1alpha1_cloud_proto_depIdxs = []int32{
 	0,  // 0: millwright.fakecloud.v1alpha1.CloudError.code:type_name -> millwright.fakecloud.v1alpha1.ErrorCode
-	25, // 1: millwright.fakecloud.v1alpha1.CloudError.retry_after:type_name -> google.protobuf.Duration
-	19, // 2: millwright.fakecloud.v1alpha1.NIC.tags:type_name -> millwright.fakecloud.v1alpha1.NIC.TagsEntry
-	26, // 3: millwright.fakecloud.v1alpha1.NIC.create_time:type_name -> google.protobuf.Timestamp
-	20, // 4: millwright.fakecloud.v1alpha1.VM.tags:type_name -> millwright.fakecloud.v1alpha1.VM.TagsEntry
+	28, // 1: millwright.fakecloud.v1alpha1.CloudError.retry_after:type_name -> google.protobuf.Duration
+	21, // 2: millwright.fakecloud.v1alpha1.NIC.tags:type_name -> millwright.fakecloud.v1alpha1.NIC.TagsEntry
+	29, // 3: millwright.fakecloud.v1alpha1.NIC.create_time:type_name -> google.protobuf.Timestamp
+	22, // 4: millwright.fakecloud.v1alpha1.VM.tags:type_name -> millwright.fakecloud.v1alpha1.VM.TagsEntry
 	1,  // 5: millwright.fakecloud.v1alpha1.VM.state:type_name -> millwright.fakecloud.v1alpha1.VMState
-	26, // 6: millwright.fakecloud.v1alpha1.VM.create_time:type_name -> google.protobuf.Timestamp
-	21, // 7: millwright.fakecloud.v1alpha1.CreateNICRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
+	29, // 6: millwright.fakecloud.v1alpha1.VM.create_time:type_name -> google.protobuf.Timestamp
+	23, // 7: millwright.fakecloud.v1alpha1.CreateNICRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateNICRequest.TagsEntry
 	3,  // 8: millwright.fakecloud.v1alpha1.CreateNICResponse.nic:type_name -> millwright.fakecloud.v1alpha1.NIC
-	22, // 9: millwright.fakecloud.v1alpha1.ListNICsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
+	24, // 9: millwright.fakecloud.v1alpha1.ListNICsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListNICsRequest.TagsEntry
 	3,  // 10: millwright.fakecloud.v1alpha1.ListNICsResponse.nics:type_name -> millwright.fakecloud.v1alpha1.NIC
-	23, // 11: millwright.fakecloud.v1alpha1.CreateVMRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
+	25, // 11: millwright.fakecloud.v1alpha1.CreateVMRequest.tags:type_name -> millwright.fakecloud.v1alpha1.CreateVMRequest.TagsEntry
 	4,  // 12: millwright.fakecloud.v1alpha1.CreateVMResponse.vm:type_name -> millwright.fakecloud.v1alpha1.VM
-	24, // 13: millwright.fakecloud.v1alpha1.ListVMsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
+	26, // 13: millwright.fakecloud.v1alpha1.ListVMsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.ListVMsRequest.TagsEntry
 	4,  // 14: millwright.fakecloud.v1alpha1.ListVMsResponse.vms:type_name -> millwright.fakecloud.v1alpha1.VM
 	4,  // 15: millwright.fakecloud.v1alpha1.DeleteVMResponse.vm:type_name -> millwright.fakecloud.v1alpha1.VM
-	5,  // 16: millwright.fakecloud.v1alpha1.CloudService.CreateNIC:input_type -> millwright.fakecloud.v1alpha1.CreateNICRequest
-	7,  // 17: millwright.fakecloud.v1alpha1.CloudService.ListNICs:input_type -> millwright.fakecloud.v1alpha1.ListNICsRequest
-	9,  // 18: millwright.fakecloud.v1alpha1.CloudService.DeleteNIC:input_type -> millwright.fakecloud.v1alpha1.DeleteNICRequest
-	11, // 19: millwright.fakecloud.v1alpha1.CloudService.CreateVM:input_type -> millwright.fakecloud.v1alpha1.CreateVMRequest
-	13, // 20: millwright.fakecloud.v1alpha1.CloudService.ListVMs:input_type -> millwright.fakecloud.v1alpha1.ListVMsRequest
-	15, // 21: millwright.fakecloud.v1alpha1.CloudService.DeleteVM:input_type -> millwright.fakecloud.v1alpha1.DeleteVMRequest
-	17, // 22: millwright.fakecloud.v1alpha1.CloudService.GetVMConsole:input_type -> millwright.fakecloud.v1alpha1.GetVMConsoleRequest
-	6,  // 23: millwright.fakecloud.v1alpha1.CloudService.CreateNIC:output_type -> millwright.fakecloud.v1alpha1.CreateNICResponse
-	8,  // 24: millwright.fakecloud.v1alpha1.CloudService.ListNICs:output_type -> millwright.fakecloud.v1alpha1.ListNICsResponse
-	10, // 25: millwright.fakecloud.v1alpha1.CloudService.DeleteNIC:output_type -> millwright.fakecloud.v1alpha1.DeleteNICResponse
-	12, // 26: millwright.fakecloud.v1alpha1.CloudService.CreateVM:output_type -> millwright.fakecloud.v1alpha1.CreateVMResponse
-	14, // 27: millwright.fakecloud.v1alpha1.CloudService.ListVMs:output_type -> millwright.fakecloud.v1alpha1.ListVMsResponse
-	16, // 28: millwright.fakecloud.v1alpha1.CloudService.DeleteVM:output_type -> millwright.fakecloud.v1alpha1.DeleteVMResponse
-	18, // 29: millwright.fakecloud.v1alpha1.CloudService.GetVMConsole:output_type -> millwright.fakecloud.v1alpha1.GetVMConsoleResponse
-	23, // [23:30] is the sub-list for method output_type
-	16, // [16:23] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	27, // 16: millwright.fakecloud.v1alpha1.SetTagsRequest.tags:type_name -> millwright.fakecloud.v1alpha1.SetTagsRequest.TagsEntry
+	5,  // 17: millwright.fakecloud.v1alpha1.CloudService.CreateNIC:input_type -> millwright.fakecloud.v1alpha1.CreateNICRequest
+	7,  // 18: millwright.fakecloud.v1alpha1.CloudService.ListNICs:input_type -> millwright.fakecloud.v1alpha1.ListNICsRequest
+	9,  // 19: millwright.fakecloud.v1alpha1.CloudService.DeleteNIC:input_type -> millwright.fakecloud.v1alpha1.DeleteNICRequest
+	11, // 20: millwright.fakecloud.v1alpha1.CloudService.CreateVM:input_type -> millwright.fakecloud.v1alpha1.CreateVMRequest
+	13, // 21: millwright.fakecloud.v1alpha1.CloudService.ListVMs:input_type -> millwright.fakecloud.v1alpha1.ListVMsRequest
+	15, // 22: millwright.fakecloud.v1alpha1.CloudService.DeleteVM:input_type -> millwright.fakecloud.v1alpha1.DeleteVMRequest
+	19, // 23: millwright.fakecloud.v1alpha1.CloudService.SetTags:input_type -> millwright.fakecloud.v1alpha1.SetTagsRequest
+	17, // 24: millwright.fakecloud.v1alpha1.CloudService.GetVMConsole:input_type -> millwright.fakecloud.v1alpha1.GetVMConsoleRequest
+	6,  // 25: millwright.fakecloud.v1alpha1.CloudService.CreateNIC:output_type -> millwright.fakecloud.v1alpha1.CreateNICResponse
+	8,  // 26: millwright.fakecloud.v1alpha1.CloudService.ListNICs:output_type -> millwright.fakecloud.v1alpha1.ListNICsResponse
+	10, // 27: millwright.fakecloud.v1alpha1.CloudService.DeleteNIC:output_type -> millwright.fakecloud.v1alpha1.DeleteNICResponse
+	12, // 28: millwright.fakecloud.v1alpha1.CloudService.CreateVM:output_type -> millwright.fakecloud.v1alpha1.CreateVMResponse
+	14, // 29: millwright.fakecloud.v1alpha1.CloudService.ListVMs:output_type -> millwright.fakecloud.v1alpha1.ListVMsResponse
+	16, // 30: millwright.fakecloud.v1alpha1.CloudService.DeleteVM:output_type -> millwright.fakecloud.v1alpha1.DeleteVMResponse
+	20, // 31: millwright.fakecloud.v1alpha1.CloudService.SetTags:output_type -> millwright.fakecloud.v1alpha1.SetTagsResponse
+	18, // 32: millwright.fakecloud.v1alpha1.CloudService.GetVMConsole:output_type -> millwright.fakecloud.v1alpha1.GetVMConsoleResponse
+	25, // [25:33] is the sub-list for method output_type
+	17, // [17:25] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_millwright_fakecloud_v1alpha1_cloud_proto_init() }
@@ -1569,7 +1692,7 @@ func file_millwright_fakecloud_v1alpha1_cloud_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc), len(file_millwright_fakecloud_v1alpha1_cloud_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   23,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

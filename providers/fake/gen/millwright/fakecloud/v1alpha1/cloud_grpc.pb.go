@@ -28,6 +28,7 @@ const (
 	CloudService_CreateVM_FullMethodName     = "/millwright.fakecloud.v1alpha1.CloudService/CreateVM"
 	CloudService_ListVMs_FullMethodName      = "/millwright.fakecloud.v1alpha1.CloudService/ListVMs"
 	CloudService_DeleteVM_FullMethodName     = "/millwright.fakecloud.v1alpha1.CloudService/DeleteVM"
+	CloudService_SetTags_FullMethodName      = "/millwright.fakecloud.v1alpha1.CloudService/SetTags"
 	CloudService_GetVMConsole_FullMethodName = "/millwright.fakecloud.v1alpha1.CloudService/GetVMConsole"
 )
 
@@ -51,6 +52,8 @@ type CloudServiceClient interface {
 	ListVMs(ctx context.Context, in *ListVMsRequest, opts ...grpc.CallOption) (*ListVMsResponse, error)
 	// DeleteVM begins to remove a VM. Its NIC stays.
 	DeleteVM(ctx context.Context, in *DeleteVMRequest, opts ...grpc.CallOption) (*DeleteVMResponse, error)
+	// SetTags gives a NIC or a VM other tags.
+	SetTags(ctx context.Context, in *SetTagsRequest, opts ...grpc.CallOption) (*SetTagsResponse, error)
 	// GetVMConsole returns what a VM has printed on its serial console since it was made; nothing before it has booted.
 	GetVMConsole(ctx context.Context, in *GetVMConsoleRequest, opts ...grpc.CallOption) (*GetVMConsoleResponse, error)
 }
@@ -123,6 +126,16 @@ func (c *cloudServiceClient) DeleteVM(ctx context.Context, in *DeleteVMRequest, 
 	return out, nil
 }
 
+func (c *cloudServiceClient) SetTags(ctx context.Context, in *SetTagsRequest, opts ...grpc.CallOption) (*SetTagsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetTagsResponse)
+	err := c.cc.Invoke(ctx, CloudService_SetTags_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *cloudServiceClient) GetVMConsole(ctx context.Context, in *GetVMConsoleRequest, opts ...grpc.CallOption) (*GetVMConsoleResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetVMConsoleResponse)
@@ -153,6 +166,8 @@ type CloudServiceServer interface {
 	ListVMs(context.Context, *ListVMsRequest) (*ListVMsResponse, error)
 	// DeleteVM begins to remove a VM. Its NIC stays.
 	DeleteVM(context.Context, *DeleteVMRequest) (*DeleteVMResponse, error)
+	// SetTags gives a NIC or a VM other tags.
+	SetTags(context.Context, *SetTagsRequest) (*SetTagsResponse, error)
 	// GetVMConsole returns what a VM has printed on its serial console since it was made; nothing before it has booted.
 	GetVMConsole(context.Context, *GetVMConsoleRequest) (*GetVMConsoleResponse, error)
 	mustEmbedUnimplementedCloudServiceServer()
@@ -182,6 +197,9 @@ func (UnimplementedCloudServiceServer) ListVMs(context.Context, *ListVMsRequest)
 }
 func (UnimplementedCloudServiceServer) DeleteVM(context.Context, *DeleteVMRequest) (*DeleteVMResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteVM not implemented")
+}
+func (UnimplementedCloudServiceServer) SetTags(context.Context, *SetTagsRequest) (*SetTagsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetTags not implemented")
 }
 func (UnimplementedCloudServiceServer) GetVMConsole(context.Context, *GetVMConsoleRequest) (*GetVMConsoleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetVMConsole not implemented")
@@ -315,6 +333,24 @@ func _CloudService_DeleteVM_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CloudService_SetTags_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetTagsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CloudServiceServer).SetTags(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CloudService_SetTags_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CloudServiceServer).SetTags(ctx, req.(*SetTagsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CloudService_GetVMConsole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetVMConsoleRequest)
 	if err := dec(in); err != nil {
@@ -363,6 +399,10 @@ var CloudService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteVM",
 			Handler:    _CloudService_DeleteVM_Handler,
+		},
+		{
+			MethodName: "SetTags",
+			Handler:    _CloudService_SetTags_Handler,
 		},
 		{
 			MethodName: "GetVMConsole",

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// This file is the client of the cloud: put that of yours in its place. Whatever client you take,
+// switch off its retries: Millwright retries, and a retry that it does not see can make a second
+// VM.
+
+// nic and vm are what the cloud answers.
+type nic struct {
+	ID   string            `json:"id"`
+	Tags map[string]string `json:"tags"`
+	VM   string            `json:"vm_id"`
+	Made time.Time         `json:"create_time"`
+}
+
+type vm struct {
+	ID         string            `json:"id"`
+	ProviderID string            `json:"provider_id"`
+	Tags       map[string]string `json:"tags"`
+	State      string            `json:"state"`
+	Fault      string            `json:"fault"`
+	Address    string            `json:"address"`
+	Flavor     string            `json:"flavor"`
+	Image      string            `json:"image"`
+	Made       time.Time         `json:"create_time"`
+}
+
+// answer is any answer of the cloud, and the error that it can be.
+type answer struct {
+	Account string `json:"account"`
+	NIC     nic    `json:"nic"`
+	NICs    []nic  `json:"nics"`
+	VM      vm     `json:"vm"`
+	VMs     []vm   `json:"vms"`
+	Next    string `json:"next_page_token"`
+	// Code and Message are those of an error.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// client calls the cloud with a token.
+type client struct{ endpoint, token string }
+
+// errGone is a 404 of what was to be deleted.
+var errGone = errors.New("it does not exist")
+
+// call makes one call, and retries nothing.
+func (c client) call(ctx context.Context, method, path string, body any) (*answer, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.endpoint+path, bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, unknown(ctx, err)
+	}
+	defer response.Body.Close()
+	var a answer
+	raw, err = io.ReadAll(response.Body)
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	if err != nil {
+		return nil, unknown(ctx, err)
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		return nil, explain(method, response, a)
+	}
+	return &a, nil
+}
+
+// unknown is an answer that did not come, or not whole. Its text would differ from call to call.
+func unknown(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return sdk.NewUnknownOutcome(fmt.Sprintf("The cloud did not answer (%T).", err))
+}
+
+// explain puts an error of the cloud into the contract's terms, in the cloud's own words.
+func explain(method string, response *http.Response, a answer) error {
+	if response.StatusCode == http.StatusNotFound && method == http.MethodDelete {
+		return errGone
+	}
+	switch response.StatusCode {
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return sdk.NewUnknownOutcome(a.Message) // it may have done what it was asked, or do it yet
+	case http.StatusTooManyRequests:
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 does not say when
+		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED, a.Message, sdk.WithRetryAfter(time.Duration(seconds)*time.Second))
+	}
+	reason, known := reasons[a.Code]
+	if !known {
+		reason = driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
+	}
+	return sdk.NewError(reason, a.Message)
+}
+
+// reasons are those of the cloud's error codes.
+var reasons = map[string]driverv1alpha1.ErrorReason{
+	"BAD_REQUEST":        driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
+	"UNAUTHORIZED":       driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
+	"FORBIDDEN":          driverv1alpha1.ErrorReason_ERROR_REASON_PERMISSION_MISSING,
+	"NO_SUCH_DEPENDENCY": driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
+	"TOKEN_MISMATCH":     driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT,
+	"QUOTA_EXCEEDED":     driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED,
+	"NO_CAPACITY":        driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE,
+	// Another call for the same machine was first.
+	"IN_USE": driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "NO_SUCH_RESOURCE": driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
+}
+
+// list calls what for each page of a list.
+func (c client) list(ctx context.Context, kind string, tags map[string]string, what func(*answer)) error {
+	query := url.Values{}
+	for key, value := range tags {
+		query.Add("tag", key+"="+value)
+	}
+	for {
+		page, err := c.call(ctx, http.MethodGet, "/v1/"+kind+"?"+query.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		what(page)
+		if page.Next == "" {
+			return nil
+		}
+		query.Set("page_token", page.Next)
+	}
+}
