@@ -48,7 +48,7 @@ RELEASE  ?= $(BIN)/release
 IMAGES   := ./cmd/millwright-manager ./cmd/driver-conformance ./providers/openstack/cmd/millwright-driver-openstack ./providers/fake/cmd/millwright-driver-fake
 PLATFORMS ?= linux/amd64 linux/arm64
 # What people download: the plugin of kubectl, which comes first, and the harness for authors of drivers.
-DOWNLOADS := ./cmd/kubectl-millwright ./cmd/driver-conformance
+DOWNLOADS := ./cmd/kubectl-millwright ./cmd/driver-conformance ./cmd/fault-proxy
 DOWNLOAD_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # Tests find the control plane here (controller-runtime's envtest reads it, too).
@@ -135,7 +135,7 @@ e2e-openstack:
 	@$(E2ETEST) -run '$(OPENSTACK_TESTS)' ./test/e2e $(E2E_OUT)
 
 .PHONY: docs-test
-docs-test: $(E2E_NEEDS) ## Run every command of the documentation; `make test` leaves out those that take long.
+docs-test: $(E2E_NEEDS) ## Run every command of the documentation; `make test` leaves out those that take long. Needs the openstack client (Debian: python3-openstackclient).
 	@$(GOTEST) -count=1 -timeout 60m ./test/docs
 
 .PHONY: site
@@ -143,8 +143,8 @@ site: ## Make a site of the documentation in bin/site; needs MkDocs (Debian: mkd
 	@mkdocs build --quiet --strict --config-file tools/site/mkdocs.yml
 
 .PHONY: chaos
-chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
-	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
+chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, FORGETFUL=1 a cloud without memory, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
+	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(FORGETFUL),-forgetful) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
 features: $(E2E_NEEDS) ## Run the tests of whole processes, the long ones whole, and show which test shows which behaviour; ID=LIFE: of those alone.
@@ -201,7 +201,7 @@ test-qemu: build racing node-image $(TOOLS)/helm ## Roll, kill and break real VM
 
 # Where the cloud's state, logs and clouds.yaml are. Everything listens on 127.0.0.1.
 OPENSTACK_DIR = $(abspath $(or $(DIR),.dev/openstack))
-OPENSTACK = OPENSTACK_DIR='$(OPENSTACK_DIR)' OPENSTACK_PROXY='$(BIN)/faultproxy'
+OPENSTACK = OPENSTACK_DIR='$(OPENSTACK_DIR)' OPENSTACK_PROXY='$(BIN)/fault-proxy'
 
 .PHONY: openstack-up
 openstack-up: commands ## Bring up real OpenStack services of Debian 12, as root: installs them first. DIR=… says where.

@@ -30,24 +30,32 @@ const (
 // Profile names checks that have to be tried together for a driver to conform.
 type Profile string
 
-// The profiles. Each holds the one before it.
+// The profiles. Each of the first three holds the one before it.
 const (
 	// ProfileBasic holds what can be seen from outside: every check of tier Core that needs no look
 	// into the cloud.
 	ProfileBasic Profile = "basic"
 	// ProfileHooks also looks into the cloud: every check of tier Core.
 	ProfileHooks Profile = "hooks"
-	// ProfileFault has things fail: every check.
+	// ProfileFault has things fail: every check but those of ProfileHTTP.
 	ProfileFault Profile = "fault"
+	// ProfileHTTP is ProfileBasic, and has the cloud's HTTP API fail, by a fault proxy: for clouds
+	// without hooks.
+	ProfileHTTP Profile = "http"
 )
 
 // has says whether a profile holds a check. Without a profile every check is tried.
 func (p Profile) has(c Check) bool {
+	basic := c.Tier == Core && !c.Hooks && !c.Launch
 	switch p {
 	case ProfileBasic:
-		return c.Tier == Core && !c.Hooks && !c.Launch
+		return basic
+	case ProfileHTTP:
+		return basic || c.Proxy
 	case ProfileHooks:
 		return c.Tier == Core
+	case ProfileFault:
+		return !c.Proxy
 	}
 	return true
 }
@@ -62,6 +70,8 @@ type Check struct {
 	Feature driverv1alpha1.Feature
 	// Hooks says that the check has to look into the cloud.
 	Hooks bool
+	// Proxy says that the check has requests to the cloud fail, by a fault proxy.
+	Proxy bool
 	// Launch says that the check has to end the driver's process, so that the harness must have
 	// started it.
 	Launch bool

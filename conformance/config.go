@@ -45,10 +45,17 @@ type Config struct {
 	Crowd int `json:"crowd,omitempty"`
 	// CloudPage is how many VMs the cloud tells of at once, within its quota; 0: that is not tried.
 	CloudPage int `json:"cloudPage,omitempty"`
+	// FaultProxy is where the fault proxy between the driver and its cloud is controlled, as
+	// http://127.0.0.1:15999. Without it checks that have its requests fail are not run.
+	FaultProxy string `json:"faultProxy,omitempty"`
 	// Profile is what the driver is to conform to; empty for none: then nothing shows that it does.
 	Profile Profile `json:"profile,omitempty"`
 	// Seed is what random data comes from, so that a run can be repeated; 0: another each time.
 	Seed uint64 `json:"seed,omitempty"`
+	// Own are checks of the author's own.
+	Own []OwnCheck `json:"-"`
+	// OwnChecks is an executable with checks of the author's own, in any language.
+	OwnChecks string `json:"ownChecks,omitempty"`
 	// Tier chooses checks of one tier; empty: both.
 	Tier Tier `json:"tier,omitempty"`
 	// Focus are checks and groups to be run, such as "create" or "create/again"; empty: all.
@@ -127,6 +134,7 @@ func (c Config) complete() (Config, error) {
 		c.Crowd = defaultCrowd
 	}
 	errs = append(errs, c.folders()...)
+	errs = append(errs, c.checkOwn()...)
 	errs = append(errs, c.extent()...)
 	errs = append(errs, c.selection()...)
 	for _, limit := range []*Duration{&c.Timeouts.Running, &c.Timeouts.Gone} {
@@ -188,8 +196,8 @@ func (c Config) extent() []error {
 	if !slices.Contains([]Tier{"", Core, Fault}, c.Tier) {
 		errs = append(errs, fmt.Errorf("tier: is %q; choose %s or %s", c.Tier, Core, Fault))
 	}
-	if !slices.Contains([]Profile{"", ProfileBasic, ProfileHooks, ProfileFault}, c.Profile) {
-		errs = append(errs, fmt.Errorf("profile: is %q; choose %s, %s or %s", c.Profile, ProfileBasic, ProfileHooks, ProfileFault))
+	if !slices.Contains([]Profile{"", ProfileBasic, ProfileHooks, ProfileFault, ProfileHTTP}, c.Profile) {
+		errs = append(errs, fmt.Errorf("profile: is %q; choose %s, %s, %s or %s", c.Profile, ProfileBasic, ProfileHooks, ProfileFault, ProfileHTTP))
 	}
 	if c.Profile != "" && (c.Tier != "" || len(c.Focus) > 0) {
 		errs = append(errs, errors.New("profile: is tried whole; leave out tier and focus, or the profile"))
@@ -200,7 +208,7 @@ func (c Config) extent() []error {
 // selection says what is wrong with the choice of checks.
 func (c Config) selection() []error {
 	known := map[string]bool{}
-	for _, check := range Checks() {
+	for _, check := range append(Checks(), c.own()...) {
 		known[check.ID], known[group(check.ID)] = true, true
 	}
 	var errs []error

@@ -59,7 +59,7 @@ func faultChecks() []Check {
 			ID: "fault/stale-list", Level: Should, Tier: Fault, Hooks: true, Feature: featureList, run: staleList,
 			Rule: "Where one of the cloud's lists is behind, and another shows the machine, ListMachines holds it or is an error.",
 		},
-	}, loadChecks(), settleChecks())
+	}, loadChecks(), settleChecks(), httpChecks())
 }
 
 // points are where a call of the cloud can be struck.
@@ -405,7 +405,7 @@ func staleCreate(ctx context.Context, t *trial) {
 
 func staleList(ctx context.Context, t *trial) {
 	t.stale(ctx, func(m *machine, operation string) {
-		if found, err := t.list(ctx, t.clusterUID, 0); err == nil && found[m.ref.GetUid()] == nil {
+		if found, err := t.list(ctx, t.clusterUID); err == nil && found[m.ref.GetUid()] == nil {
 			t.errorf("while %s is behind the list lacks a machine", operation)
 		}
 	})

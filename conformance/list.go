@@ -49,8 +49,8 @@ func listChecks() []Check {
 }
 
 // list returns all machines of a cluster that a driver lists, by uid.
-func (t *trial) list(ctx context.Context, cluster string, pageSize int32) (map[string]*driverv1alpha1.Machine, error) {
-	return t.listWhile(ctx, cluster, pageSize, func() {})
+func (t *trial) list(ctx context.Context, cluster string) (map[string]*driverv1alpha1.Machine, error) {
+	return t.listWhile(ctx, cluster, 0, func() {})
 }
 
 // listWhile is list, and calls between after each page but the last.
@@ -86,7 +86,7 @@ func (t *trial) listWhile(ctx context.Context, cluster string, pageSize int32, b
 
 // mustList is list; an error ends the check.
 func (t *trial) mustList(ctx context.Context, cluster string) map[string]*driverv1alpha1.Machine {
-	found, err := t.list(ctx, cluster, 0)
+	found, err := t.list(ctx, cluster)
 	if err != nil {
 		t.fatalf("list: %v", err)
 	}
@@ -228,7 +228,7 @@ func listPartialFailure(ctx context.Context, t *trial) {
 		if err != nil {
 			t.fatalf("the cloud's hooks: inject a fault: %v", err)
 		}
-		if found, err := t.list(ctx, t.clusterUID, 0); err == nil && found[m.ref.GetUid()] == nil {
+		if found, err := t.list(ctx, t.clusterUID); err == nil && found[m.ref.GetUid()] == nil {
 			t.errorf("while %s fails the list lacks a machine", operation)
 		}
 		t.cloud.removeFaults(ctx)

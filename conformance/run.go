@@ -77,6 +77,13 @@ func (s *session) newReport() *Report {
 
 // begin opens a session of a new run.
 func begin(ctx context.Context, c Config) (*session, error) {
+	if c.OwnChecks != "" {
+		own, err := loadOwn(ctx, c.OwnChecks)
+		if err != nil {
+			return nil, err
+		}
+		c.Own = append(slices.Clone(c.Own), own...)
+	}
 	c, err := c.complete()
 	if err != nil {
 		return nil, err
@@ -101,6 +108,9 @@ func (s *session) outcome(ctx context.Context, c Check) Result {
 	}
 	if c.Hooks && s.backend == nil {
 		return Result{Outcome: NotRun, Reason: "it has to look into the cloud: name its hooks as backend"}
+	}
+	if c.Proxy && s.config.FaultProxy == "" {
+		return Result{Outcome: NotRun, Reason: "it has the cloud's requests fail: put a fault-proxy between, and name where it is controlled as faultProxy"}
 	}
 	if c.Launch && s.driver.Process() == nil {
 		return Result{Outcome: NotRun, Reason: "it has to end the driver's process: have it started, by an endpoint exec:///path"}
@@ -165,7 +175,7 @@ func (c Config) wants(check Check) bool {
 
 // chosen are the checks that are to be run.
 func (c Config) chosen() []Check {
-	return slices.DeleteFunc(Checks(), func(check Check) bool { return !c.wants(check) })
+	return slices.DeleteFunc(append(Checks(), c.own()...), func(check Check) bool { return !c.wants(check) })
 }
 
 // Clean deletes what a run has left, also one that was killed, and returns how many machines it

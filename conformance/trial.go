@@ -78,6 +78,9 @@ func (t *trial) result(ctx context.Context, c Check) Result {
 	// A check that was cancelled leaves nothing either.
 	ctx = context.WithoutCancel(ctx)
 	inGoroutine(func() { t.cloud.removeFaults(ctx) })
+	if c.Proxy {
+		inGoroutine(func() { proxied{t}.breaks(ctx) })
+	}
 	for _, m := range t.made {
 		m.spec, m.secrets, m.epoch = t.config.ProviderSpec, t.secrets, 0
 		inGoroutine(func() { m.gone(ctx) })

@@ -30,9 +30,11 @@
 //     gracefully.
 //   - It serves the gRPC health service.
 //
-// [ReadSpec] reads a cloudProviderSpec as strictly as the contract wants it, [Page] cuts a list
-// into pages.
+// What it has for drivers that want it: [ReadProvider] reads a cloudProviderSpec with its secrets,
+// as strictly as the contract wants it, [SchemaOf] makes the schema of the same struct, [Page] cuts
+// a list into pages. [Locks] keep calls for one machine apart, [CloudTransport] limits and counts
+// calls to the cloud. The contract's messages are here under their own names, such as [Machine].
 //
-// It does not retry, remember or lock anything about machines for a driver: two drivers can serve
-// one cloud, so only the cloud's own state is evidence.
+// It does not retry or remember anything about machines for a driver: two drivers can serve one
+// cloud, so only the cloud's own state is evidence.
 package sdk

@@ -26,6 +26,7 @@ type guard struct {
 	domain      string
 	maxUserData int64
 	log         *slog.Logger
+	metrics     *callMetrics
 	// told are the secrets that came with the latest calls.
 	told  redact.Memory
 	fence epochFence
@@ -44,6 +45,7 @@ func (g *guard) intercept(ctx context.Context, request any, info *grpc.UnaryServ
 	if err != nil {
 		answer, err = nil, outcome(ctx, g.domain, err, secrets).Err()
 	}
+	g.metrics.ended(info.FullMethod, err, time.Since(begin))
 	g.report(ctx, ended{
 		method: info.FullMethod, request: request, answer: answer, err: err, took: time.Since(begin), names: names, secrets: secrets,
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -45,6 +46,8 @@ const (
 	// minPingInterval is how often core may ask whether the connection is alive; gRPC would take 5
 	// min for abuse.
 	minPingInterval = 5 * time.Second
+	// defaultConnectionAge is how long somebody whose certificate was revoked can stay connected.
+	defaultConnectionAge = 30 * time.Minute
 )
 
 // Options are how a driver is served. The zero value is good.
@@ -61,6 +64,12 @@ type Options struct {
 	Log *slog.Logger
 	// StopTimeout bounds how long calls under way may take to end once ctx has; 0 means 25 s.
 	StopTimeout time.Duration
+	// MaxConnectionAge is how long a connection over TCP lasts: then core connects anew, and shows
+	// its certificate again. 0 means 30 min. Calls under way end before it is closed.
+	MaxConnectionAge time.Duration
+	// Metrics takes millwright_driver_call_duration_seconds, by method and code; nil counts nothing.
+	// The driver serves its registry itself, on loopback or where callers are checked.
+	Metrics prometheus.Registerer
 	// TracingEndpoint is the collector that gets OpenTelemetry spans of calls: see tracing.New.
 	// Empty means the environment's MILLWRIGHT_TRACING_ENDPOINT, and if that is empty, too, no
 	// spans. A driver finds the span of a call in its context.
@@ -71,8 +80,8 @@ type Options struct {
 
 // TLS says by which files a driver on TCP shows who it is, and who may call it.
 type TLS struct {
-	// Folder holds tls.crt, tls.key and ca.crt. They are read again for each connection, so that
-	// they can be replaced while the driver runs.
+	// Folder holds tls.crt, tls.key and ca.crt. They can be replaced while the driver runs: new
+	// connections go by what they hold then, and none is older than half an hour.
 	Folder string
 	// Client is whose certificate a caller has to show: a DNS name or a SPIFFE id.
 	Client string
@@ -101,7 +110,11 @@ func Serve(ctx context.Context, driver Driver, o Options) error {
 		return fmt.Errorf("%s: %w", TracingVariable, err)
 	}
 	defer shutDown(ctx, traces, o.Log)
-	s := &server{driver: driver, id: id, options: o, traces: traces}
+	metrics, err := newCallMetrics(o.Metrics)
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	s := &server{driver: driver, id: id, options: o, traces: traces, metrics: metrics}
 	serve := s.listen
 	if startedByCore() {
 		serve = s.launched
@@ -127,6 +140,7 @@ type server struct {
 	id      identity
 	options Options
 	traces  trace.TracerProvider
+	metrics *callMetrics
 }
 
 // listen serves on the endpoint.
@@ -139,7 +153,13 @@ func (s *server) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	grpcServer := s.register(ctx, creds)
+	var options []grpc.ServerOption
+	if listener.Addr().Network() == "tcp" {
+		options = append(options, grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionAge: cmp.Or(s.options.MaxConnectionAge, defaultConnectionAge), MaxConnectionAgeGrace: s.options.StopTimeout,
+		}))
+	}
+	grpcServer := s.register(ctx, creds, options...)
 	serving := health.NewServer()
 	healthv1.RegisterHealthServer(grpcServer, serving)
 	for service := range grpcServer.GetServiceInfo() {
@@ -217,6 +237,7 @@ func (s *server) register(ctx context.Context, creds credentials.TransportCreden
 		domain:      s.id.plugin.GetName(),
 		maxUserData: s.id.capabilities.GetLimits().GetMaxUserDataBytes(),
 		log:         s.options.Log,
+		metrics:     s.metrics,
 	}
 	grpcServer := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(creds),

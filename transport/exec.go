@@ -24,6 +24,12 @@ const (
 	longLife = 10 * time.Second
 )
 
+// passedOn are the variables that a driver gets without being asked for: by them it reaches its
+// cloud as this process would, through the same proxies and with the same CAs.
+var passedOn = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+}
+
 // process is a driver that is started for each connection.
 type process struct {
 	command launch.Command
@@ -46,6 +52,11 @@ func parseExec(rest string, o Options) (Transport, error) {
 		return nil, errors.New("write the executable as exec:///absolute/path, with three slashes")
 	}
 	p := &process{command: launch.Command{Path: path, Args: query["arg"]}, log: launch.Log{Logger: o.Log, Clean: o.Clean}, eager: o.Eager}
+	for _, name := range passedOn {
+		if value, set := os.LookupEnv(name); set {
+			p.command.Env = append(p.command.Env, name+"="+value)
+		}
+	}
 	for _, name := range query["env"] {
 		value, set := os.LookupEnv(name)
 		if !set {

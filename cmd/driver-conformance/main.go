@@ -126,6 +126,9 @@ func listChecks(out io.Writer) error {
 		if c.Hooks {
 			needs += " backend"
 		}
+		if c.Proxy {
+			needs += " faultProxy"
+		}
 		if c.Launch {
 			needs += " exec"
 		}

@@ -52,7 +52,7 @@ func runCommand() *cobra.Command {
 	}
 	f.add(command)
 	command.Flags().StringSliceVar(&focus, "focus", nil, "Run these checks, or groups of checks, alone.")
-	command.Flags().StringVar(&profile, "profile", "", "What the driver is to conform to: basic, hooks (looks into the cloud, too), or fault (has things fail, too).")
+	command.Flags().StringVar(&profile, "profile", "", "What the driver is to conform to: basic, hooks (looks into the cloud, too), fault (has things fail, too), or http (basic, and has the cloud's HTTP API fail).")
 	command.Flags().StringVar(&tier, "tier", "", "Run the checks of one tier alone: core, or fault, which has things fail in the middle of a call.")
 	command.Flags().StringArrayVar(&waive, "waive", nil, "A check that may fail or lack what it needs, and why, as ID=REASON. Repeat for several.")
 	command.Flags().StringVar(&junit, "junit", "", "Write a JUnit report to this file.")

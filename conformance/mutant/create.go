@@ -1,6 +1,10 @@
 package mutant
 
 import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -20,6 +24,7 @@ func ofCreate() []Mutant {
 	return []Mutant{
 		{Name: "no-address", Check: "create/addresses", mutate: described(func(m *machine) { m.Addresses = nil })},
 		{Name: "own-address-types", Check: "create/addresses", mutate: described(func(m *machine) { m.Addresses[0].Type = driverv1alpha1.AddressType_ADDRESS_TYPE_UNSPECIFIED })},
+		{Name: "claiming-everything", Check: "create/happy", mutate: claimingEverything},
 		{Name: "no-provider-id", Check: "create/happy", mutate: described(func(m *machine) { m.ProviderId = "" })},
 		{Name: "no-state", Check: "create/happy", mutate: described(func(m *machine) { m.State = 0 })},
 		{Name: "another-machine", Check: "create/happy", mutate: described(func(m *machine) { m.Ref.Namespace = "elsewhere" })},
@@ -35,6 +40,24 @@ func ofCreate() []Mutant {
 		{Name: "leaving-another", Check: "create/marked", mutate: leavingAnother},
 		{Name: "without-tags", Check: "create/tags", mutate: asked(func(r *createReq) { r.Tags = nil })},
 		{Name: "cutting-names", Check: "create/long-name", mutate: described(func(m *machine) { m.Ref.Name = m.GetRef().GetName()[:min(63, len(m.GetRef().GetName()))] })},
+	}
+}
+
+// claimingEverything announces each feature, and answers each call with nothing.
+func claimingEverything(next handler) handler {
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		answer, err := next(ctx, method, request)
+		if !strings.Contains(method, ".MachineService/") && !strings.Contains(method, ".ProviderSpecService/") {
+			if a, ok := answer.(*capabilities); ok {
+				a.Features = nil
+				for _, i := range slices.Sorted(maps.Keys(driverv1alpha1.Feature_name))[1:] {
+					a.Features = append(a.Features, driverv1alpha1.Feature(i))
+				}
+			}
+			return answer, err
+		}
+		_, empty, err := messagesOf(method)
+		return empty, err
 	}
 }
 

@@ -21,6 +21,8 @@ type Mutant struct {
 	Name string
 	// Check is the ID of the check that has to catch it.
 	Check string
+	// Proxy says that its check has requests to the cloud fail, by a fault proxy.
+	Proxy bool
 	// Launch says that it takes a driver that the harness has started, and that ends together with
 	// the mutant.
 	Launch bool

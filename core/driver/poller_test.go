@@ -25,14 +25,14 @@ import (
 type cloud struct {
 	mu     sync.Mutex
 	states map[string]driverv1alpha1.MachineState
-	// hidden are left out of lists.
-	hidden map[string]bool
+	// hidden are left out of lists, nameless are listed by their uid alone.
+	hidden, nameless map[string]bool
 	// asked gets "list" or a uid for each poll.
 	asked chan string
 }
 
 func newCloud(f *fakeDriver, all []wire.Machine) *cloud {
-	c := &cloud{states: map[string]driverv1alpha1.MachineState{}, hidden: map[string]bool{}, asked: make(chan string, 10_000)}
+	c := &cloud{states: map[string]driverv1alpha1.MachineState{}, hidden: map[string]bool{}, nameless: map[string]bool{}, asked: make(chan string, 10_000)}
 	for _, m := range all {
 		c.states[m.UID] = driverv1alpha1.MachineState_MACHINE_STATE_CREATING
 	}
@@ -73,6 +73,9 @@ func (c *cloud) page(all []wire.Machine, r *driverv1alpha1.ListMachinesRequest) 
 		}
 		one := running(m.Ref())
 		one.State = state
+		if c.nameless[m.UID] {
+			one.Ref = &driverv1alpha1.MachineRef{Namespace: m.UID, Name: m.UID, Uid: m.UID}
+		}
 		page.Machines = append(page.Machines, one)
 	}
 	if r.GetPageToken() == "" {
@@ -148,8 +151,8 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 	all := machines(8)
 	f := newFakeDriver()
 	c := newCloud(f, all)
-	stale, lost := all[0], all[7]
-	c.hidden[stale.UID] = true
+	stale, nameless, lost := all[0], all[1], all[7]
+	c.hidden[stale.UID], c.nameless[nameless.UID] = true, true
 	delete(c.states, lost.UID)
 	path := socketPath(t)
 	f.serve(t, path)
@@ -161,12 +164,13 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 	}
 	clock.Step(time.Second)
 	r.observed(t, stale, inState(instance.Creating))
+	r.observed(t, nameless, inState(instance.Creating))
 	first := r.observed(t, lost, func(o instance.Observation) bool { return o.Failure != nil })
 	if first.Failure.Class != instance.NotFound || first.Looks != 1 || first.Instance != nil {
 		t.Errorf("observation %+v, want one NotFound", first)
 	}
-	if asked := c.drain(); asked["list"] != 1 || asked[stale.UID] != 1 || asked[lost.UID] != 1 || len(asked) != 3 {
-		t.Errorf("asked %v, want one list and the two machines that it did not show", asked)
+	if asked := c.drain(); asked["list"] != 1 || asked[stale.UID] != 1 || asked[nameless.UID] != 1 || asked[lost.UID] != 1 || len(asked) != 4 {
+		t.Errorf("asked %v, want one list, the two machines that it did not show, and the one without a name", asked)
 	}
 	clock.Step(time.Second)
 	r.observed(t, lost, func(o instance.Observation) bool { return o.Looks == 2 })

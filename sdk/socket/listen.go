@@ -10,13 +10,14 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/millwright-dev/millwright/transport"
 )
 
 const (
 	mode = 0o660
-	// maxPath is what sun_path holds on every platform, less its terminating zero and suffixNew.
-	maxPath = 103 - len(suffixNew)
-	// A socket is made under this suffix and renamed when its mode is right.
+	// A socket is made under this suffix and renamed when its mode is right; MaxSocketPath leaves
+	// room for it.
 	suffixNew = ".new"
 	// suffixLock names the file whose lock says that the socket is served.
 	suffixLock = ".lock"
@@ -37,8 +38,8 @@ func Path(endpoint string) (string, error) {
 	if !ok || !strings.HasPrefix(path, "/") {
 		return "", fmt.Errorf("endpoint %q: set --endpoint to unix:///absolute/path, with three slashes", endpoint)
 	}
-	if len(path) > maxPath {
-		return "", fmt.Errorf("endpoint %q: its path has %d bytes, at most %d are possible: choose a shorter one", endpoint, len(path), maxPath)
+	if len(path) > transport.MaxSocketPath {
+		return "", fmt.Errorf("endpoint %q: its path has %d bytes, at most %d are possible: choose a shorter one", endpoint, len(path), transport.MaxSocketPath)
 	}
 	return path, nil
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/millwright-dev/millwright/transport"
 )
 
 func endpoint(t *testing.T) (endpoint, path string) {
@@ -246,7 +248,7 @@ func TestClosingASocketThatIsGone(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	long := "/" + strings.Repeat("x", maxPath-1)
+	long := "/" + strings.Repeat("x", transport.MaxSocketPath-1)
 	cases := map[string]struct {
 		endpoint, want, says string
 	}{

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/conformance/faultproxy"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
-	"github.com/millwright-dev/millwright/test/openstack/faultproxy"
 )
 
 // trouble is what goes wrong with real services while Machines are made.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -124,26 +124,66 @@ func Client(folder string, peer Identity) (*tls.Config, error) {
 	return m.config(peer, x509.ExtKeyUsageServerAuth), nil
 }
 
-// Server returns the configuration of a server. The folder is read again for each connection; while
-// it cannot be read, as in the middle of a change, what it held last counts. Clients have to be
-// peer.
+// Server returns the configuration of a server. The folder is read again when its files have
+// changed; while it cannot be read, as in the middle of a change, what it held last counts. Clients
+// have to be peer.
 func Server(folder string, peer Identity) (*tls.Config, error) {
-	last, err := read(folder)
+	f := &files{folder: folder}
+	first, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	config := last.config(peer, x509.ExtKeyUsageClientAuth)
+	config := first.config(peer, x509.ExtKeyUsageClientAuth)
+	config.NextProtos = []string{"h2"}
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if now, err := read(folder); err == nil {
-			last = now
+		now, err := f.read()
+		if err != nil {
+			return nil, err
 		}
-		current := last.config(peer, x509.ExtKeyUsageClientAuth)
+		current := now.config(peer, x509.ExtKeyUsageClientAuth)
 		current.NextProtos = []string{"h2"}
 		return current, nil
 	}
-	config.NextProtos = []string{"h2"}
 	return config, nil
+}
+
+// files are those of a folder, and what they held last. Whoever has not shown a certificate yet can
+// ask for them, so they are read only when they have changed. It is safe for concurrent use.
+type files struct {
+	folder string
+	last   atomic.Pointer[version]
+}
+
+// version is what the files held, and by what a change is told.
+type version struct {
+	material
+	stamp string
+}
+
+// read returns what the files hold, or held last where they cannot be read.
+func (f *files) read() (material, error) {
+	last, stamp := f.last.Load(), stampOf(f.folder)
+	if last != nil && last.stamp == stamp {
+		return last.material, nil
+	}
+	now, err := read(f.folder)
+	if err == nil {
+		f.last.Store(&version{material: now, stamp: stamp})
+		return now, nil
+	}
+	if last != nil {
+		return last.material, nil
+	}
+	return material{}, err
+}
+
+// stampOf changes when a file of the folder does. A file that is not there has none.
+func stampOf(folder string) string {
+	var stamp strings.Builder
+	for _, name := range []string{certFile, keyFile, caFile} {
+		if info, err := os.Stat(filepath.Join(folder, name)); err == nil {
+			fmt.Fprintf(&stamp, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return stamp.String()
 }

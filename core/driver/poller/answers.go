@@ -80,7 +80,8 @@ func (p *Poller) recordList(
 	shown := map[string]struct{}{}
 	for uid, m := range machines {
 		entry, isTracked := p.schedule.machines[uid]
-		if !isTracked {
+		// Whose VM a uid without a name is, the driver tells of one machine alone.
+		if !isTracked || wire.IsNameless(m) {
 			continue
 		}
 		shown[uid] = struct{}{}

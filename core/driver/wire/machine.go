@@ -125,6 +125,13 @@ func (r Reader) Machine(asked Machine, m *driverv1alpha1.Machine) (*instance.Ins
 	return toInstance(m, state), nil
 }
 
+// IsNameless says whether a driver lists a machine by its uid alone, since the cloud has no room
+// for its name: see MachineRef in the contract.
+func IsNameless(m *driverv1alpha1.Machine) bool {
+	ref := m.GetRef()
+	return ref.GetNamespace() == ref.GetUid() && ref.GetName() == ref.GetUid()
+}
+
 // Poll reads what a poll found. A VM of the uid that was made for a machine of another name is
 // not the one that was asked about. That name is the driver's word, and may hold a secret: it is
 // not told.

@@ -23,6 +23,9 @@ type Options struct {
 	// Accounts are the names of accounts by the key that opens them. The empty key opens the
 	// account "default", unless it is given here.
 	Accounts map[string]string
+	// Forgetful has the cloud forget the client token of a VM together with the VM: a request that
+	// comes late makes another one then.
+	Forgetful bool
 	// Log gets what the cloud's owner should know; nil discards it.
 	Log *slog.Logger
 }

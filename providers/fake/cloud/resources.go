@@ -210,6 +210,10 @@ func (c *Cloud) settle(v *vm) entry {
 	}
 	v.Deleted, v.userData = testcloud.Now(), nil
 	c.store.dropVM(v)
+	if c.options.Forgetful {
+		delete(c.store.vmTokens, v.tokenKey())
+		v.Token = ""
+	}
 	if n := c.store.nics.byID[v.NIC]; n != nil {
 		n.VM = ""
 		return entry{VM: c.touch(v), NIC: n}

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	fakecloudv1alpha1 "github.com/millwright-dev/millwright/providers/fake/gen/millwright/fakecloud/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
@@ -21,6 +22,8 @@ type Driver struct {
 	cloud   fakecloudv1alpha1.CloudServiceClient
 	zone    string
 	lists   lists
+	// settle is how long a create may land late; nil where that is not declared.
+	settle *durationpb.Duration
 }
 
 // Option changes how a driver behaves.
@@ -44,6 +47,11 @@ func WithName(name string) Option {
 	}
 }
 
+// WithoutSettle has the driver not declare how late a create may land: core's default holds.
+func WithoutSettle() Option {
+	return func(d *Driver) { d.settle = nil }
+}
+
 var (
 	_ sdk.Driver        = (*Driver)(nil)
 	_ sdk.Lister        = (*Driver)(nil)
@@ -52,12 +60,15 @@ var (
 
 // New returns a driver, of this version, of the cloud behind this client.
 func New(version string, cloud fakecloudv1alpha1.CloudServiceClient, options ...Option) *Driver {
-	d := &Driver{name: Name, version: version, cloud: cloud, zone: defaultZone}
+	d := &Driver{name: Name, version: version, cloud: cloud, zone: defaultZone, settle: durationpb.New(createSettle)}
 	for _, option := range options {
 		option(d)
 	}
 	return d
 }
+
+// maxUserData is what the cloud takes, in bytes.
+const maxUserData = 64 << 10
 
 // createSettle is how long the cloud may go on with a create whose caller is gone. It has to exceed
 // the longest latency that the cloud is given.
@@ -67,7 +78,9 @@ const createSettle = 5 * time.Second
 func (d *Driver) Info() sdk.Info {
 	return sdk.Info{
 		Name: d.name, Version: d.version, ProviderIDPrefix: providerIDPrefix,
-		Limits: &driverv1alpha1.Limits{CreateSettle: durationpb.New(createSettle)},
+		Limits: &driverv1alpha1.Limits{
+			MaxConcurrentRequests: contract.DefaultMaxConcurrentRequests, MaxUserDataBytes: maxUserData, CreateSettle: d.settle, Tags: &driverv1alpha1.TagLimits{},
+		},
 	}
 }
 

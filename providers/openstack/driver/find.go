@@ -8,10 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/batch"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
@@ -239,31 +237,6 @@ func commonPrefix(a, b string) string {
 		}
 	}
 	return a[:min(len(a), len(b))]
-}
-
-// inFlight are the machines that a call of this process is changing.
-type inFlight struct {
-	mu       sync.Mutex
-	machines map[ownership.Owner]bool
-}
-
-// begin begins a change of a machine; a second one at the same time is OPERATION_PENDING.
-func (b *inFlight) begin(scope machineScope) (end func(), err error) {
-	key := identity(scope.Owner)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.machines[key] {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "Another call for this machine is under way.")
-	}
-	if b.machines == nil {
-		b.machines = map[ownership.Owner]bool{}
-	}
-	b.machines[key] = true
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.machines, key)
-	}, nil
 }
 
 // identity is what stays of an owner, whatever it is called.

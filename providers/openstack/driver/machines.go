@@ -62,7 +62,7 @@ type Driver struct {
 	sessions  *session.Pool
 	faults    *faults
 	reads     reads
-	inFlight  inFlight
+	inFlight  sdk.Locks
 	attempts  attempts
 	lists     lists
 	leftovers *leftovers
@@ -221,7 +221,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	if err != nil {
 		return nil, err
 	}
-	release, err := d.inFlight.begin(scope)
+	release, err := d.inFlight.Lock(r)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 	if err != nil {
 		return nil, err
 	}
-	release, err := d.inFlight.begin(scope)
+	release, err := d.inFlight.Lock(r)
 	if err != nil {
 		return nil, err
 	}

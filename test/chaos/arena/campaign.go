@@ -17,7 +17,8 @@ import (
 	"github.com/millwright-dev/millwright/test/chaos/plan"
 )
 
-// Options say what to run. All but Layout, Log, First, Plan and Slowness are required.
+// Options say what to run. All but Layout, Log, First, Plan, Slowness and Forgetful are
+// required.
 type Options struct {
 	// Cloud is where it happens.
 	Cloud clouds.Cloud
@@ -34,6 +35,9 @@ type Options struct {
 	// Slowness is how many times longer things take on this machine than on one that does nothing
 	// else; 0 is once.
 	Slowness int
+	// Forgetful has the fake cloud forget a VM together with its client token, and its driver not
+	// declare how late a create may land.
+	Forgetful bool
 	// Out gets each plan before it is carried out, and the verdict.
 	Out io.Writer
 	// Log gets what the processes' supervisor has to say; nil discards it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,12 +58,18 @@ type arena struct {
 // strayAge is the least that the manager takes: a create may take as long.
 const strayAge = 8 * time.Second
 
+// forgetfulSettle is how long a create may land late where the driver does not declare it.
+const forgetfulSettle = 2 * time.Second
+
 // managerArgs are flags of the manager: whatever takes minutes by default takes seconds here. Of so
 // few Machines any number may fail.
 func (o Options) managerArgs() []string {
 	args := []string{
 		"-v=4", "--settled-interval=2s", "--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
 		"--settle-period=2s", "--credential-retry=2s",
+	}
+	if o.Forgetful {
+		args = append(args, "--create-settle="+forgetfulSettle.String())
 	}
 	for _, limit := range []struct {
 		flag string
@@ -84,6 +91,10 @@ func (o Options) patiently(long time.Duration) time.Duration {
 
 func open(ctx context.Context, o Options) (*arena, error) {
 	a := &arena{options: o, view: newView(), record: &record{}}
+	if o.Forgetful {
+		o.Cloud.Args = append(slices.Clone(o.Cloud.Args), "--forgetful")
+		o.Cloud.DriverArgs = append(slices.Clone(o.Cloud.DriverArgs), "--undeclared-settle")
+	}
 	a.processes = newProcesses(o, a.record)
 	driver, err := writeDriver(o)
 	if err != nil {

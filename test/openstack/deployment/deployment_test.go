@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millwright-dev/millwright/conformance/faultproxy"
 	"github.com/millwright-dev/millwright/test/openstack/deployment"
-	"github.com/millwright-dev/millwright/test/openstack/faultproxy"
 )
 
 // versions asks Keystone for its version; status 0: nobody answered.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/millwright-dev/millwright/test/openstack/faultproxy"
+	"github.com/millwright-dev/millwright/conformance/faultproxy"
 )
 
 // Metadata is the key of a server's metadata whose value is a Fault's.

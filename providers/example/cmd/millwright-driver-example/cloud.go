@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
@@ -54,7 +53,10 @@ type answer struct {
 }
 
 // client calls the cloud with a token.
-type client struct{ endpoint, token string }
+type client struct {
+	http            *http.Client
+	endpoint, token string
+}
 
 // errGone is a 404 of what was to be deleted.
 var errGone = errors.New("it does not exist")
@@ -70,7 +72,7 @@ func (c client) call(ctx context.Context, method, path string, body any) (*answe
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
-	response, err := http.DefaultClient.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, unknown(ctx, err)
 	}
@@ -107,26 +109,26 @@ func explain(method string, response *http.Response, a answer) error {
 		return sdk.NewUnknownOutcome(a.Message) // it may have done what it was asked, or do it yet
 	case http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 does not say when
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED, a.Message, sdk.WithRetryAfter(time.Duration(seconds)*time.Second))
+		return sdk.NewError(sdk.ReasonRateLimited, a.Message, sdk.WithRetryAfter(time.Duration(seconds)*time.Second))
 	}
 	reason, known := reasons[a.Code]
 	if !known {
-		reason = driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL
+		reason = sdk.ReasonProviderInternal
 	}
 	return sdk.NewError(reason, a.Message)
 }
 
 // reasons are those of the cloud's error codes.
-var reasons = map[string]driverv1alpha1.ErrorReason{
-	"BAD_REQUEST":        driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
-	"UNAUTHORIZED":       driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
-	"FORBIDDEN":          driverv1alpha1.ErrorReason_ERROR_REASON_PERMISSION_MISSING,
-	"NO_SUCH_DEPENDENCY": driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-	"TOKEN_MISMATCH":     driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT,
-	"QUOTA_EXCEEDED":     driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED,
-	"NO_CAPACITY":        driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE,
+var reasons = map[string]sdk.ErrorReason{
+	"BAD_REQUEST":        sdk.ReasonSpecInvalid,
+	"UNAUTHORIZED":       sdk.ReasonCredentialsInvalid,
+	"FORBIDDEN":          sdk.ReasonPermissionMissing,
+	"NO_SUCH_DEPENDENCY": sdk.ReasonDependencyNotFound,
+	"TOKEN_MISMATCH":     sdk.ReasonSpecConflict,
+	"QUOTA_EXCEEDED":     sdk.ReasonQuotaExceeded,
+	"NO_CAPACITY":        sdk.ReasonCapacityUnavailable,
 	// Another call for the same machine was first.
-	"IN_USE": driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "NO_SUCH_RESOURCE": driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
+	"IN_USE": sdk.ReasonOperationPending, "NO_SUCH_RESOURCE": sdk.ReasonOperationPending,
 }
 
 // list calls what for each page of a list.

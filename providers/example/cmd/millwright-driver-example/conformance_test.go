@@ -36,13 +36,22 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(asDriver, "1")
-	conformance.Run(t, conformance.Config{
-		Endpoint: "exec://" + executable + "?" + url.Values{"arg": {"--cloud", api}, "env": {asDriver}}.Encode(), Backend: hooks,
-		Profile: conformance.ProfileFault, State: t.TempDir(), Output: t.Output(),
+	c := config(t)
+	c.Endpoint = "exec://" + executable + "?" + url.Values{"arg": {"--cloud", api}, "env": {asDriver}}.Encode()
+	c.Backend, c.Profile = hooks, conformance.ProfileFault
+	conformance.Run(t, c)
+}
+
+// config is what the harness tries the driver with, wherever that is.
+func config(t *testing.T) conformance.Config {
+	t.Helper()
+	limit := conformance.Duration{Duration: 30 * time.Second}
+	return conformance.Config{
+		State: t.TempDir(), Output: t.Output(),
 		ProviderSpec: []byte(`{"flavor": "small", "image": "ubuntu-24.04"}`), ConflictingSpec: []byte(`{"flavor": "large", "image": "ubuntu-24.04"}`),
 		Secrets: token("opens default"), BadSecrets: token("opens nothing"), OtherSecrets: token("opens other"),
-		Crowd: 20, CloudPage: 20, Timeouts: conformance.Timeouts{Running: conformance.Duration{Duration: 30 * time.Second}, Gone: conformance.Duration{Duration: 30 * time.Second}},
-	})
+		Crowd: 20, CloudPage: 20, Timeouts: conformance.Timeouts{Running: limit, Gone: limit},
+	}
 }
 
 func token(value string) map[string]conformance.Secret {

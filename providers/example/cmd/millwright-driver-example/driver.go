@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
@@ -33,7 +32,10 @@ type account struct {
 
 // driver has nothing but the address of the cloud. What it has to know of a machine stands on what
 // it has made, as tags, so that another driver finds it.
-type driver struct{ endpoint string }
+type driver struct {
+	endpoint string
+	http     *http.Client
+}
 
 var (
 	_ sdk.Lister     = (*driver)(nil)
@@ -51,24 +53,24 @@ func (d *driver) Info() sdk.Info {
 	return sdk.Info{
 		Name: name, Version: version, ProviderIDPrefix: "fake:///",
 		// Each limit is set on purpose: what it means to leave it out stands on it in the contract.
-		Limits: &driverv1alpha1.Limits{
+		Limits: &sdk.Limits{
 			MaxConcurrentRequests: 64,       // what the cloud's API takes at once
 			MaxUserDataBytes:      64 << 10, // what the cloud takes as user data
 			CreateSettle:          durationpb.New(5 * time.Second),
-			Tags:                  &driverv1alpha1.TagLimits{}, // the cloud takes any
+			Tags:                  &sdk.TagLimits{}, // the cloud takes any
 		},
 	}
 }
 
-func (d *driver) GetProviderSpecSchema(context.Context, *driverv1alpha1.GetProviderSpecSchemaRequest) (*driverv1alpha1.GetProviderSpecSchemaResponse, error) {
+func (d *driver) GetProviderSpecSchema(context.Context, *sdk.GetProviderSpecSchemaRequest) (*sdk.GetProviderSpecSchemaResponse, error) {
 	return sdk.SchemaOf[spec]()
 }
 
 // machineRequest is what every request about one machine has.
 type machineRequest interface {
-	GetMeta() *driverv1alpha1.RequestMeta
-	GetMachine() *driverv1alpha1.MachineRef
-	GetProvider() *driverv1alpha1.ProviderContext
+	GetMeta() *sdk.RequestMeta
+	GetMachine() *sdk.MachineRef
+	GetProvider() *sdk.ProviderContext
 	GetLastKnownState() []byte
 }
 
@@ -90,7 +92,7 @@ func (d *driver) find(ctx context.Context, r machineRequest) (*owned, error) {
 	if err := sdk.ReadAccount(r.GetProvider(), &with); err != nil {
 		return nil, err
 	}
-	found := &owned{client: client{endpoint: d.endpoint, token: with.Token}}
+	found := &owned{client: client{http: d.http, endpoint: d.endpoint, token: with.Token}}
 	tags := map[string]string{tagCluster: r.GetMeta().GetClusterUid(), tagUID: r.GetMachine().GetUid()}
 	// VMs first: one that is made in between shows by its NIC, which says that it is used.
 	if err := found.list(ctx, "vms", tags, func(page *answer) { found.account, found.vms = page.Account, append(found.vms, page.VMs...) }); err != nil {
@@ -98,7 +100,7 @@ func (d *driver) find(ctx context.Context, r machineRequest) (*owned, error) {
 	}
 	var before lastKnownState
 	if json.Unmarshal(r.GetLastKnownState(), &before) == nil && before.Account != "" && before.Account != found.account {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
+		return nil, sdk.NewError(sdk.ReasonAccountChanged,
 			"The token opens the account "+found.account+", the machine was made in "+before.Account+".")
 	}
 	slices.SortFunc(found.vms, func(a, b vm) int { return a.Made.Compare(b.Made) })
@@ -106,7 +108,7 @@ func (d *driver) find(ctx context.Context, r machineRequest) (*owned, error) {
 		return nil, err
 	}
 	if marks := found.tags(); marks != nil && (marks[tagNamespace] != r.GetMachine().GetNamespace() || marks[tagMachine] != r.GetMachine().GetName()) {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN,
+		return nil, sdk.NewError(sdk.ReasonNameTaken,
 			"The uid belongs to the machine "+marks[tagNamespace]+"/"+marks[tagMachine]+".")
 	}
 	return found, nil
@@ -126,7 +128,7 @@ func (o *owned) tags() map[string]string {
 // CreateMachine makes what is missing. The uid is the cloud's client token: the same token is
 // always the same VM, also when that is gone. A cloud without such a thing needs another way: see
 // the guide.
-func (d *driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
+func (d *driver) CreateMachine(ctx context.Context, r *sdk.CreateMachineRequest) (*sdk.Machine, error) {
 	var want spec
 	if err := sdk.ReadProvider(r.GetProvider(), &want); err != nil {
 		return nil, err
@@ -142,13 +144,13 @@ func (d *driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		}
 	}
 	if have := found.vms[0]; have.Flavor != want.Flavor || have.Image != want.Image {
-		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT, "The VM has another flavor or image.",
+		return nil, sdk.NewError(sdk.ReasonSpecConflict, "The VM has another flavor or image.",
 			sdk.WithField("flavor", "cannot be changed"), sdk.WithField("image", "cannot be changed"))
 	}
 	return found.machine(), nil
 }
 
-func (o *owned) create(ctx context.Context, r *driverv1alpha1.CreateMachineRequest, want spec) error {
+func (o *owned) create(ctx context.Context, r *sdk.CreateMachineRequest, want spec) error {
 	tags := map[string]string{
 		tagCluster: r.GetMeta().GetClusterUid(), tagUID: r.GetMachine().GetUid(),
 		tagNamespace: r.GetMachine().GetNamespace(), tagMachine: r.GetMachine().GetName(),
@@ -167,10 +169,10 @@ func (o *owned) create(ctx context.Context, r *driverv1alpha1.CreateMachineReque
 	return nil
 }
 
-func (d *driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
+func (d *driver) GetMachineStatus(ctx context.Context, r *sdk.GetMachineStatusRequest) (*sdk.Machine, error) {
 	found, err := d.find(ctx, r)
 	if err == nil && found.tags() == nil {
-		err = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "The cloud knows nothing of this machine.")
+		err = sdk.NewError(sdk.ReasonMachineNotFound, "The cloud knows nothing of this machine.")
 	}
 	if err != nil {
 		return nil, err
@@ -180,13 +182,13 @@ func (d *driver) GetMachineStatus(ctx context.Context, r *driverv1alpha1.GetMach
 
 // DeleteMachine deletes the VMs, and the NICs once no VM uses them; it is called until all are
 // gone.
-func (d *driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
+func (d *driver) DeleteMachine(ctx context.Context, r *sdk.DeleteMachineRequest) (*sdk.Machine, error) {
 	found, err := d.find(ctx, r)
 	if err != nil || found.tags() == nil {
 		return nil, err
 	}
 	going := found.machine()
-	going.State, going.Reason, going.Message = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, "", ""
+	going.State, going.Reason, going.Message = sdk.StateDeleting, "", ""
 	going.Operation = soon()
 	for _, one := range found.vms {
 		if one.State != stateGoing {
@@ -207,7 +209,7 @@ func (d *driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 }
 
 // ListMachines returns a page of all that the cloud has of the cluster, or an error.
-func (d *driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
+func (d *driver) ListMachines(ctx context.Context, r *sdk.ListMachinesRequest) (*sdk.ListMachinesResponse, error) {
 	var with account
 	if err := sdk.ReadAccount(r.GetProvider(), &with); err != nil {
 		return nil, err
@@ -219,7 +221,7 @@ func (d *driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachine
 		}
 		return machines[tags[tagUID]]
 	}
-	cloud, tags := client{endpoint: d.endpoint, token: with.Token}, map[string]string{tagCluster: r.GetMeta().GetClusterUid()}
+	cloud, tags := client{http: d.http, endpoint: d.endpoint, token: with.Token}, map[string]string{tagCluster: r.GetMeta().GetClusterUid()}
 	if err := cloud.list(ctx, "vms", tags, func(page *answer) {
 		for _, one := range page.VMs {
 			found := of(page.Account, one.Tags)
@@ -236,7 +238,7 @@ func (d *driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachine
 	}); err != nil {
 		return nil, err
 	}
-	var all []*driverv1alpha1.Machine
+	var all []*sdk.Machine
 	for _, uid := range slices.Sorted(maps.Keys(machines)) {
 		all = append(all, machines[uid].machine())
 	}
@@ -249,44 +251,44 @@ func (o *owned) state() []byte {
 }
 
 // soon is when it is worth asking again about what is on its way.
-func soon() *driverv1alpha1.MachineOperation {
-	return &driverv1alpha1.MachineOperation{PollAfter: durationpb.New(time.Second)}
+func soon() *sdk.MachineOperation {
+	return &sdk.MachineOperation{PollAfter: durationpb.New(time.Second)}
 }
 
 // machine says in the contract's terms what there is. It must not be empty.
-func (o *owned) machine() *driverv1alpha1.Machine {
+func (o *owned) machine() *sdk.Machine {
 	tags := o.tags()
-	m := &driverv1alpha1.Machine{
-		Ref:        &driverv1alpha1.MachineRef{Namespace: tags[tagNamespace], Name: tags[tagMachine], Uid: tags[tagUID]},
+	m := &sdk.Machine{
+		Ref:        &sdk.MachineRef{Namespace: tags[tagNamespace], Name: tags[tagMachine], Uid: tags[tagUID]},
 		ClusterUid: tags[tagCluster], LastKnownState: o.state(),
 	}
 	if len(o.vms) == 0 {
 		m.CreateTime = timestamppb.New(o.nics[0].Made)
-		m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "CreateIncomplete", "There is a NIC, and no VM."
+		m.State, m.Reason, m.Message = sdk.StateFailed, "CreateIncomplete", "There is a NIC, and no VM."
 		if o.nics[0].VM != "" { // the VM came while we looked
-			m.State, m.Reason, m.Message, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, "", "", soon()
+			m.State, m.Reason, m.Message, m.Operation = sdk.StateCreating, "", "", soon()
 		}
 		return m
 	}
 	oldest := o.vms[0]
 	m.ProviderId, m.CreateTime = oldest.ProviderID, timestamppb.New(oldest.Made)
-	m.Addresses = []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: oldest.Address}}
+	m.Addresses = []*sdk.MachineAddress{{Type: sdk.AddressInternalIP, Address: oldest.Address}}
 	for _, other := range o.vms[1:] {
 		m.DuplicateProviderIds = append(m.DuplicateProviderIds, other.ProviderID)
 	}
 	switch oldest.State {
 	case stateBuilding:
-		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_CREATING, soon()
+		m.State, m.Operation = sdk.StateCreating, soon()
 	case stateGoing:
-		m.State, m.Operation = driverv1alpha1.MachineState_MACHINE_STATE_DELETING, soon()
+		m.State, m.Operation = sdk.StateDeleting, soon()
 	case "VM_STATE_RUNNING":
-		m.State = driverv1alpha1.MachineState_MACHINE_STATE_RUNNING
+		m.State = sdk.StateRunning
 	case "VM_STATE_STOPPED":
-		m.State = driverv1alpha1.MachineState_MACHINE_STATE_STOPPED
+		m.State = sdk.StateStopped
 	case "VM_STATE_GONE": // the cloud remembers it by its client token
-		m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "VMGone", "The VM was deleted."
+		m.State, m.Reason, m.Message = sdk.StateFailed, "VMGone", "The VM was deleted."
 	default:
-		m.State, m.Reason, m.Message = driverv1alpha1.MachineState_MACHINE_STATE_FAILED, "VMFailed", oldest.Fault
+		m.State, m.Reason, m.Message = sdk.StateFailed, "VMFailed", oldest.Fault
 	}
 	return m
 }

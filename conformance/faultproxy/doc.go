@@ -1,5 +1,6 @@
 // Package faultproxy stands before HTTP services, breaks requests by rules, and remembers all of
-// them: their number is what a driver's calls are counted by.
+// them: their number is what a driver's calls are counted by. It serves this machine alone, in
+// plain HTTP, whatever the services themselves speak.
 //
 // Over HTTP, at an address of its own:
 //

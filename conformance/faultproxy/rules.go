@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,8 +14,8 @@ import (
 // Rule breaks the requests that it matches. The first one that does, and is not used up, rules a
 // request.
 type Rule struct {
-	// Method, Port and Path say which requests: an HTTP method, the port that they came to, an
-	// expression that is found in the path. Empty ones match all.
+	// Method, Port and Path say which requests: HTTP methods with | between them, the port that
+	// they came to, an expression that is found in the path. Empty ones match all.
 	Method string `json:"method,omitempty"`
 	Port   string `json:"port,omitempty"`
 	Path   string `json:"path,omitempty"`
@@ -25,6 +27,9 @@ type Rule struct {
 	// Drop ends the connection without an answer: "before" the service gets the request, or "after"
 	// it has done it.
 	Drop string `json:"drop,omitempty"`
+	// Truncate breaks the answer off after so many bytes of its body; the service has done what it
+	// was asked. 0: it does not.
+	Truncate int `json:"truncate,omitempty"`
 	// Status, Header and Body are an answer in the service's place; the service gets nothing.
 	Status int               `json:"status,omitempty"`
 	Header map[string]string `json:"header,omitempty"`
@@ -76,8 +81,11 @@ func (r *rules) set(given []Rule) error {
 		if given[i].Status != 0 && (given[i].Status < 200 || given[i].Status > 599) {
 			return fmt.Errorf("rule %d: %d is no status", i, given[i].Status)
 		}
-		if given[i].Drop != "" && given[i].Status != 0 {
+		if n := len(slices.DeleteFunc([]bool{given[i].Drop != "", given[i].Status != 0, given[i].Truncate != 0}, func(is bool) bool { return !is })); n > 1 {
 			return fmt.Errorf("rule %d: %w", i, errBoth)
+		}
+		if given[i].Truncate < 0 {
+			return fmt.Errorf("rule %d: truncate is %d, below 0", i, given[i].Truncate)
 		}
 		paths[i], given[i].Hits = path, 0
 	}
@@ -87,7 +95,7 @@ func (r *rules) set(given []Rule) error {
 	return nil
 }
 
-var errBoth = errors.New("drop and status exclude each other")
+var errBoth = errors.New("drop, status and truncate exclude each other")
 
 func (r *rules) list() []Rule {
 	r.mu.Lock()
@@ -101,7 +109,7 @@ func (r *rules) pick(method, port, path string) (Rule, bool) {
 	defer r.mu.Unlock()
 	for i := range r.given {
 		rule := &r.given[i]
-		if rule.Method != "" && rule.Method != method || rule.Port != "" && rule.Port != port || !r.paths[i].MatchString(path) {
+		if rule.Method != "" && !slices.Contains(strings.Split(rule.Method, "|"), method) || rule.Port != "" && rule.Port != port || !r.paths[i].MatchString(path) {
 			continue
 		}
 		rule.Hits++

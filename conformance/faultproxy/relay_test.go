@@ -6,13 +6,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/millwright-dev/millwright/test/openstack/faultproxy"
+	"github.com/millwright-dev/millwright/conformance/faultproxy"
 )
 
 // rig is a proxy before a service that counts the requests that reach it.
@@ -32,7 +33,7 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(service.Close)
 	proxy := faultproxy.New(slog.New(slog.DiscardHandler))
 	for at, handler := range map[*string]http.Handler{
-		&r.relay: proxy.Relay("18774", strings.TrimPrefix(service.URL, "http://")), &r.control: proxy.Control(),
+		&r.relay: proxy.Relay("18774", address(t, service.URL)), &r.control: proxy.Control(),
 	} {
 		server := httptest.NewServer(handler)
 		t.Cleanup(server.Close)
@@ -41,7 +42,16 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// do sends a request; status 0: no answer came.
+func address(t *testing.T, text string) *url.URL {
+	t.Helper()
+	parsed, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// do sends a request; status 0: no answer came, or not the whole of it.
 func (r *rig) do(method, url, body string) (int, string, http.Header) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), method, url, strings.NewReader(body))
@@ -56,7 +66,7 @@ func (r *rig) do(method, url, body string) (int, string, http.Header) {
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
-		r.Fatal(err)
+		return 0, string(raw), response.Header
 	}
 	return response.StatusCode, string(raw), response.Header
 }
@@ -78,6 +88,9 @@ func TestRules(t *testing.T) {
 		"the first":           {rule: `{"times": 1, "status": 429}`, want: []int{429, passed, passed}, reached: 2},
 		"the second":          {rule: `{"after": 1, "times": 1, "status": 429}`, want: []int{passed, 429, passed}, reached: 2},
 		"the request is lost": {rule: `{"drop": "before", "times": 1}`, want: []int{dropped, passed, passed}, reached: 2},
+		"one of two methods":  {rule: `{"method": "PUT|POST", "times": 1, "status": 503}`, want: []int{503, passed, passed}, reached: 2},
+		"the answer ends":     {rule: `{"truncate": 2, "times": 1}`, want: []int{dropped, passed, passed}, reached: 3},
+		"it is shorter":       {rule: `{"truncate": 20}`, want: []int{passed, passed, passed}, reached: 3},
 		"the answer is lost":  {rule: `{"drop": "after", "times": 1}`, want: []int{dropped, passed, passed}, reached: 3},
 		"a delay":             {rule: `{"delay": "1ms"}`, want: []int{passed, passed, passed}, reached: 3},
 	} {
@@ -120,6 +133,8 @@ func TestWrongRulesAreRefused(t *testing.T) {
 		"an unknown drop":  `[{"drop": "sometimes"}]`,
 		"no status":        `[{"status": 42}]`,
 		"two answers":      `[{"status": 503, "drop": "after"}]`,
+		"two endings":      `[{"truncate": 3, "drop": "after"}]`,
+		"a bad truncate":   `[{"truncate": -1}]`,
 		"a bad delay":      `[{"delay": "soon"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +189,7 @@ func (r *rig) calls(method string) []faultproxy.Call {
 func TestServiceGone(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	relay := httptest.NewServer(faultproxy.New(slog.New(slog.DiscardHandler)).Relay("1", strings.TrimPrefix(gone.URL, "http://")))
+	relay := httptest.NewServer(faultproxy.New(slog.New(slog.DiscardHandler)).Relay("1", address(t, gone.URL)))
 	defer relay.Close()
 	if status, _, _ := (&rig{T: t}).do(http.MethodGet, relay.URL, ""); status != http.StatusBadGateway {
 		t.Errorf("answered %d, want 502", status)

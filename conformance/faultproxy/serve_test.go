@@ -6,7 +6,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/millwright-dev/millwright/test/openstack/faultproxy"
+	"github.com/millwright-dev/millwright/conformance/faultproxy"
 )
 
 func TestServe(t *testing.T) {

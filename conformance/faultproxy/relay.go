@@ -41,16 +41,19 @@ func New(log *slog.Logger) *Proxy {
 	return &Proxy{log: log, transport: &http.Transport{DisableKeepAlives: true}}
 }
 
-// Relay serves the requests that come to port by passing them on to target, an address host:port.
-func (p *Proxy) Relay(port, target string) http.Handler {
+// Relay serves the requests that come to port by passing them on to target.
+func (p *Proxy) Relay(port string, target *url.URL) http.Handler {
 	relay := &httputil.ReverseProxy{
 		Transport: p.transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: target})
+			r.SetURL(target)
 			r.Out.Host = r.In.Host // the services write it into links, which are to lead here
+			if target.Scheme == "https" {
+				r.Out.Host = target.Host // by it they choose whom they are
+			}
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			p.log.Info("request not passed on", "target", target, "method", r.Method, "error", err)
+			p.log.Info("request not passed on", "target", target.Host, "method", r.Method, "error", err)
 			w.WriteHeader(http.StatusBadGateway)
 		},
 	}
@@ -77,6 +80,9 @@ func (p *Proxy) breaks(w http.ResponseWriter, r *http.Request, rule Rule, relay 
 		panic(http.ErrAbortHandler)
 	case rule.Drop == dropBefore:
 		panic(http.ErrAbortHandler)
+	case rule.Truncate > 0:
+		relay.ServeHTTP(&truncated{ResponseWriter: w, left: rule.Truncate}, r)
+		return true
 	case rule.Status == 0:
 		return false
 	}
@@ -128,6 +134,22 @@ func (a *answer) WriteHeader(status int) {
 
 // Unwrap lets http.ResponseController find the writer below.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// truncated passes on the beginning of an answer, and breaks the connection off.
+type truncated struct {
+	http.ResponseWriter
+	left int
+}
+
+func (t *truncated) Write(b []byte) (int, error) {
+	if len(b) <= t.left {
+		t.left -= len(b)
+		return t.ResponseWriter.Write(b)
+	}
+	_, _ = t.ResponseWriter.Write(b[:t.left]) // the connection ends anyway
+	_ = http.NewResponseController(t.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
 
 // nowhere is where an answer goes that nobody is to get.
 type nowhere struct{ header http.Header }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
 
-// Serve listens at control, and for each relay, LISTEN=TARGET, at LISTEN, until ctx ends. It
+// Serve listens at control, and for each relay, LISTEN=TARGET, at LISTEN, until ctx ends. Both are
+// addresses of this machine, TARGET is HOST:PORT or https://HOST:PORT. It
 // returns nil then, else why it cannot listen or serve. What is under way when it ends is broken
 // off.
 func (p *Proxy) Serve(ctx context.Context, control string, relays []string) error {
@@ -19,14 +21,22 @@ func (p *Proxy) Serve(ctx context.Context, control string, relays []string) erro
 	defer stop(nil)
 	servers := map[string]http.Handler{control: p.Control()}
 	for _, relay := range relays {
-		listen, target, _ := strings.Cut(relay, "=")
+		listen, to, _ := strings.Cut(relay, "=")
 		_, port, err := net.SplitHostPort(listen)
-		if err != nil || target == "" {
-			return fmt.Errorf("relay %q is not LISTEN=TARGET", relay)
+		if !strings.Contains(to, "://") {
+			to = "http://" + to
+		}
+		target, unread := url.Parse(to)
+		if err != nil || unread != nil || target.Host == "" {
+			return fmt.Errorf("relay %q is not LISTEN=TARGET, such as 127.0.0.1:15000=https://api.example.com:443", relay)
 		}
 		servers[listen] = p.Relay(port, target)
 	}
 	for listen, handler := range servers {
+		host, _, err := net.SplitHostPort(listen)
+		if ip := net.ParseIP(host); err != nil || !ip.IsLoopback() {
+			return fmt.Errorf("%q is no address of this machine alone: listen on 127.0.0.1:PORT, since requests hold credentials", listen)
+		}
 		listener, err := net.Listen("tcp", listen)
 		if err != nil {
 			return fmt.Errorf("serve: %w", err)

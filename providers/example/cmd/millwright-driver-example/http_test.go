@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/millwright-dev/millwright/conformance"
+	"github.com/millwright-dev/millwright/conformance/faultproxy"
+	"github.com/millwright-dev/millwright/conformance/mutant"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+// behindAProxy is what the harness tries a driver with that reaches its cloud through a fault
+// proxy, and the driver's socket.
+func behindAProxy(t *testing.T) conformance.Config {
+	t.Helper()
+	api, _ := testCloud(t)
+	target, err := url.Parse(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := faultproxy.New(slog.New(slog.DiscardHandler))
+	relay, control := httptest.NewServer(proxy.Relay("1", target)), httptest.NewServer(proxy.Control())
+	t.Cleanup(relay.Close)
+	t.Cleanup(control.Close)
+	dir, err := os.MkdirTemp("", "proxied") // not t.TempDir: a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := "unix://" + filepath.Join(dir, "d.sock")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served, ready := make(chan error, 1), make(chan struct{})
+	go func() {
+		served <- sdk.Serve(ctx, &driver{endpoint: relay.URL, http: http.DefaultClient}, sdk.Options{
+			Endpoint: socket, Log: slog.New(slog.NewTextHandler(log, nil)), Ready: func() { close(ready) },
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	<-ready
+	c := config(t)
+	c.Endpoint, c.FaultProxy, c.DriverLog, c.DriverFiles = socket, control.URL, log.Name(), []string{dir}
+	return c
+}
+
+// A cloud that has no hooks fails by a fault proxy before its API.
+func TestConformanceBehindAFaultProxy(t *testing.T) {
+	c := behindAProxy(t)
+	c.Profile = conformance.ProfileHTTP
+	conformance.Run(t, c)
+}
+
+// What a broken driver does while requests fail is caught.
+func TestBrokenDriversAreCaughtBehindAFaultProxy(t *testing.T) {
+	for _, m := range mutant.All() {
+		if !m.Proxy {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			c := behindAProxy(t)
+			conn, err := grpc.NewClient(c.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			path := filepath.Join(filepath.Dir(c.DriverLog), "mutant.sock")
+			listener, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := mutant.NewServer(m, conn)
+			go func() { _ = server.Serve(listener) }()
+			t.Cleanup(server.Stop)
+			c.Endpoint, c.Focus = "unix://"+path, []string{m.Check}
+			report, err := conformance.Execute(t.Context(), c, conformance.Observer{})
+			if report == nil {
+				t.Fatal(err)
+			}
+			if report.Verdict() != conformance.Breaks {
+				t.Errorf("%s does not catch it: %+v", m.Check, report.Results)
+			}
+			t.Logf("caught: %+v", report.Results)
+		})
+	}
+}
