@@ -67,8 +67,8 @@ type Options struct {
 	// MaxConnectionAge is how long a connection over TCP lasts: then core connects anew, and shows
 	// its certificate again. 0 means 30 min. Calls under way end before it is closed.
 	MaxConnectionAge time.Duration
-	// Metrics takes millwright_driver_call_duration_seconds, by method and code; nil counts nothing.
-	// The driver serves its registry itself, on loopback or where callers are checked.
+	// Metrics takes millwright_driver_call_duration_seconds, by method and code; nil counts
+	// nothing. The driver serves its registry itself, on loopback or where callers are checked.
 	Metrics prometheus.Registerer
 	// TracingEndpoint is the collector that gets OpenTelemetry spans of calls: see tracing.New.
 	// Empty means the environment's MILLWRIGHT_TRACING_ENDPOINT, and if that is empty, too, no

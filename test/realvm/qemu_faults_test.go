@@ -45,7 +45,7 @@ func TestQEMUAConditionTellsWhyAVMDoesNotJoin(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				shared.mustKubectl(t, offer.cluster(name, fault.endpoint)+fault.bootstrap, "apply", "-f", "-")
-				// As many boot at once as there are tests in parallel: a CPU each is faster than two.
+				// Several boot at once: with a CPU each they are faster than with two.
 				small := strings.ReplaceAll(machine(name, fault.kubelet), "cpus: 2", "cpus: 1")
 				shared.mustKubectl(t, small, "apply", "-f", "-")
 				defer shared.mustKubectl(t, "", "delete", "machine", name, "--wait=false")
