@@ -41,7 +41,7 @@ func read(t *testing.T, path ...string) []byte {
 	return content
 }
 
-// That it builds and keeps to the contract is shown in test/guide.
+// That it builds and keeps to the contract is shown in test/docs.
 func TestDriverInitLaysOutTheExample(t *testing.T) {
 	root, work := checkout(t), t.TempDir()
 	if err := driverInit(t, work, "saw-mill2", "--millwright", root); err != nil {
