@@ -35,7 +35,7 @@ func deleteChecks() []Check {
 			Rule: "DeleteMachine removes nothing of another machine, even when the request holds that one's provider_id.",
 		},
 		{
-			ID: "delete/half-made", Level: Must, Musts: []int{47}, Hooks: true, run: deleteHalfMade,
+			ID: "delete/half-made", Level: Must, Musts: []int{47, 55}, Hooks: true, run: deleteHalfMade,
 			Rule: "DeleteMachine removes what a create that died half-way has left.",
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -37,6 +38,12 @@ func ofFaults() []Mutant {
 		{Name: "retrying-itself", Check: "fault/no-retry", mutate: retryingItself},
 		{Name: "mixing-machines", Check: "fault/concurrent", mutate: mixing},
 		{Name: "one-at-a-time", Check: "fault/probe-under-load", mutate: oneAtATime},
+		{Name: "taking-small-messages", Check: "fault/huge-message", mutate: refused(func(r *createReq) error {
+			if proto.Size(r) > contract.MaxMessageBytes/2 {
+				return status.Error(codes.ResourceExhausted, "the message is too large")
+			}
+			return nil
+		})},
 		{Name: "swallowing-anything", Check: "fault/huge-message", mutate: swallowing},
 		{Name: "believing-the-list", Check: "fault/stale-create", mutate: believingTheList},
 		{Name: "listing-by-vms-alone", Check: "fault/stale-list", mutate: answered(func(a *page) {

@@ -151,11 +151,13 @@ func (d *driver) CreateMachine(ctx context.Context, r *sdk.CreateMachineRequest)
 }
 
 func (o *owned) create(ctx context.Context, r *sdk.CreateMachineRequest, want spec) error {
-	tags := map[string]string{
+	tags := map[string]string{}
+	maps.Copy(tags, r.GetTags())
+	// Those of the owner come last: nothing that was asked for takes their place.
+	maps.Copy(tags, map[string]string{
 		tagCluster: r.GetMeta().GetClusterUid(), tagUID: r.GetMachine().GetUid(),
 		tagNamespace: r.GetMachine().GetNamespace(), tagMachine: r.GetMachine().GetName(),
-	}
-	maps.Copy(tags, r.GetTags())
+	})
 	body := map[string]any{"client_token": r.GetMachine().GetUid(), "name": r.GetMachine().GetName(), "tags": tags}
 	made, err := o.call(ctx, http.MethodPost, "/v1/nics", body)
 	if err != nil {
@@ -197,8 +199,12 @@ func (d *driver) DeleteMachine(ctx context.Context, r *sdk.DeleteMachineRequest)
 			}
 		}
 	}
-	if again, err := d.find(ctx, r); err != nil || len(again.vms) > 0 {
-		return going, err
+	again, err := d.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(again.vms) > 0 {
+		return going, nil
 	}
 	for _, one := range found.nics {
 		if _, err := found.call(ctx, http.MethodDelete, "/v1/nics/"+one.ID, nil); err != nil && !errors.Is(err, errGone) {
