@@ -18,7 +18,7 @@ const (
 func createChecks() []Check {
 	return []Check{
 		{
-			ID: "create/happy", Level: Must, Musts: []int{71, 77, 78, 80, 82, 83, 87, 95}, run: createHappy,
+			ID: "create/happy", Level: Must, Musts: []int{8, 71, 77, 78, 80, 82, 83, 87, 95}, run: createHappy,
 			Rule: "CreateMachine ensures that a VM exists for the uid; called again it says how far that is, until RUNNING.",
 		},
 		{

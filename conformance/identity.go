@@ -19,7 +19,7 @@ import (
 func identityChecks() []Check {
 	return []Check{
 		{
-			ID: "identity/name", Level: Must, Musts: []int{1, 4, 5, 6, 7, 8}, run: name,
+			ID: "identity/name", Level: Must, Musts: []int{1, 4, 5, 6, 7}, run: name,
 			Rule: "GetPluginInfo names the driver by [a-z]([a-z0-9-]{0,61}[a-z0-9])?, its version and the packages it serves, among them " + contract.DriverPackage + ".",
 		},
 		{

@@ -25,9 +25,7 @@ type Must struct {
 
 var (
 	numbered = regexp.MustCompile(`MUST(?: NOT)? \[M(\d+)\]`)
-	// bare is a rule without a number.
-	bare = regexp.MustCompile(`MUST(?: NOT)?(?: (?:[^N\[]|N[^O]|\[[^M])|$)`)
-	// sentences end at a full stop or a colon before a capital letter.
+	// sentences end at a full stop that a space follows, or the comment's end.
 	sentences = regexp.MustCompile(`[^.]*(?:\.[^ ][^.]*)*(?:\. |\.$|$)`)
 )
 

@@ -1,9 +1,13 @@
 package protofiles
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
+
+// bare is a rule without a number.
+var bare = regexp.MustCompile(`MUST(?: NOT)?(?: (?:[^N\[]|N[^O]|\[[^M])|$)`)
 
 // Each MUST of the contract has a number of its own, and none is left out.
 func TestMustsAreNumbered(t *testing.T) {
