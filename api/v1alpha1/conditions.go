@@ -330,7 +330,8 @@ const (
 	// replaces it. Where nobody knows of a VM, the driver is asked first whether there is one.
 	ReasonTokenMissing = "TokenMissing"
 	// ReasonNodeConflict (False): more than one Node, or one that is another
-	// Machine's, fits this machine.
+	// Machine's, fits this machine. Or its Node has a providerID that the driver does
+	// not know: then the machine waits, and is not replaced.
 	ReasonNodeConflict = "NodeConflict"
 )
 

@@ -40,7 +40,8 @@ func decideNode(s State, d decision) (decision, bool) {
 		return decideJoined(s, d)
 	case NodeConflicting:
 		d.nodeName, d.nodeReason = "", clusterv1alpha1.ReasonNodeConflict
-		if !s.isRunning() {
+		// A replacement would join with an unknown providerID again, and be replaced for ever.
+		if !s.isRunning() && !s.Node.HasUnknownID {
 			d, _ = checkStartup(s, d, false)
 		}
 		return d, true

@@ -42,6 +42,12 @@ func TestWaiting(t *testing.T) {
 				waited(time.Minute)),
 			condition: "NodeReady False JoinTimeout", message: "within 1m0s: several", phase: clusterv1alpha1.MachinePhaseFailed,
 		},
+		"one whose Node has an unknown providerID waits: the next one would have one, too": {
+			given: all(provisioned, startup(time.Minute), func(s *State) {
+				s.Node = Node{Match: NodeConflicting, HasUnknownID: true, Conflict: "which one"}
+			}, waited(time.Hour)),
+			condition: "NodeReady False NodeConflict", message: "which one", phase: clusterv1alpha1.MachinePhaseProvisioned, poll: instance.PollSettled,
+		},
 		"one whose VM does not come up in time says what failed it": {
 			given: all(intended, startup(time.Minute), func(s *State) { s.Machine.ProviderID = "cloud:///1" },
 				seen(instance.Instance{ProviderID: "cloud:///1", State: instance.Creating}), waited(time.Minute)),

@@ -35,6 +35,9 @@ type match struct {
 	node *corev1.Node
 	// conflict says, for people, why none can be taken.
 	conflict string
+	// unknownID says that the one which has joined since the Machine was made, under its name, has a
+	// providerID that the driver does not vouch for. Another Machine would join like that, too.
+	unknownID bool
 }
 
 // find looks for the Machine's Node: by the ids of its VM, else by addresses that nothing else has,
@@ -211,6 +214,10 @@ func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) matc
 	switch {
 	case owner != "" && owner != keyOf(m):
 		return match{conflict: fmt.Sprintf("Node %s is that of Machine %s.", node.Name, owner)}
+	case id != "" && !slices.Contains(ids, id) && !node.CreationTimestamp.Before(&m.CreationTimestamp):
+		return match{unknownID: true, conflict: fmt.Sprintf("Node %s has joined with the providerID %s, and the driver knows its VM by none but %s. "+
+			"Have the kubelet or the cloud controller manager write one of these; the machine waits, and is not replaced.",
+			node.Name, id, strings.Join(ids, ", "))}
 	case id != "" && !slices.Contains(ids, id):
 		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",
 			node.Name, id, ptr.Deref(m.Spec.ProviderID, ""))}
@@ -256,7 +263,7 @@ func (s *machineScope) takeNode(found match) {
 	s.node = found.node
 	switch {
 	case found.conflict != "":
-		s.state.Node = lifecycle.Node{Match: lifecycle.NodeConflicting, Conflict: found.conflict}
+		s.state.Node = lifecycle.Node{Match: lifecycle.NodeConflicting, Conflict: found.conflict, HasUnknownID: found.unknownID}
 		return
 	case found.node == nil:
 		s.state.Node = lifecycle.Node{Match: lifecycle.NodeNone}
