@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servergroups"
 	"google.golang.org/grpc/status"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
+	"github.com/millwright-dev/millwright/sdk"
 )
 
 // A proxy that does not find the services, or takes no request, says nothing about machines and
@@ -123,4 +126,92 @@ func TestAPortOfTheSpecsThatIsTaken(t *testing.T) {
 	if !strings.Contains(err.Error(), "Port "+id+" is still in use.") {
 		t.Errorf("it says %v", err)
 	}
+}
+
+// A server for which no host has room is a create that was refused, though Nova says so only later:
+// the machine gets a server of the same port and floating IP once there is room.
+func TestNoRoomIsARefusedCreate(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{HostsPerZone: 1})
+	w.apart("apart")
+	fields := map[string]any{"serverGroup": "apart", "floatingIpPool": "ext-net"}
+	w.created("one", fields)
+	m, err := w.create("two", fields)
+	if err != nil || m.GetProviderId() != "" || m.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_CREATING {
+		t.Fatalf("what Nova has taken, and not placed: %v, %v", m, err)
+	}
+	m, err = w.status("two")
+	if err != nil || m.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED || m.GetReason() != "CapacityUnavailable" || m.GetProviderId() != "" {
+		t.Errorf("what Nova found no host for: %v, %v", m, err)
+	}
+	for range 2 {
+		_, err = w.settled("two", fields)
+		w.refused("a create without room", err, driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE)
+		if !strings.Contains(status.Convert(err).Message(), "No valid host was found.") {
+			t.Errorf("in whose words? %v", err)
+		}
+		if m, err = w.settled("two", fields); err != nil || m.GetProviderId() != "" {
+			t.Errorf("asked again: %v, %v", m, err)
+		}
+	}
+	w.gone("one")
+	_, err = w.settled("two", fields)
+	w.refused("the last create without room", err, driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE)
+	w.created("two", fields)
+	if m, err = w.status("two"); err != nil || m.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_RUNNING || m.GetProviderId() == "" {
+		t.Errorf("with room: %v, %v", m, err)
+	}
+	if calls := w.calls(); calls["DeletePort"] != 1 || calls["CreateFloatingIP"] != 2 {
+		t.Errorf("each try cost more than a server: %v", calls)
+	}
+	w.gone("two")
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// apart makes a server group whose servers share no host.
+func (w *world) apart(name string) {
+	w.Helper()
+	account, err := spec.ReadAccount(w.spec(nil), w.provider(nil).GetSecrets(), spec.Environment{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	in, err := w.sessions.Open(w.Context(), account, "2.64")
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := servergroups.Create(w.Context(), in.Compute, servergroups.CreateOpts{Name: name, Policy: "anti-affinity"}).Err; err != nil {
+		w.Fatal(err)
+	}
+}
+
+// What a spec needs no newer Nova for is made by an old one; what it does is refused by name.
+func TestOldNovas(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{MaxComputeAPIVersion: 60})
+	w.created("plain", map[string]any{"rootDiskSizeGB": 20, "floatingIpPool": "ext-net", "availabilityZone": "nova"})
+	for _, c := range []struct {
+		more  map[string]any
+		field string
+	}{
+		{map[string]any{"rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd"}, "rootDiskVolumeType"},
+		{map[string]any{"computeAPIVersion": "2.79"}, "computeAPIVersion"},
+	} {
+		_, err := w.create("newer", c.more)
+		w.refused(c.field, err, driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
+		if fields := sdk.FieldViolations(err); len(fields) != 1 || fields[0].GetField() != c.field || !strings.Contains(err.Error(), "maximum is 2.60") {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+	w.gone("plain")
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// Subnets of one name in several networks are told apart by their network.
+func TestSubnetsAreOfTheirNetwork(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	_, err := w.create("one", map[string]any{"network": "kubermatic-92r62cx8j6", "subnet": "demo-subnet"})
+	w.refused("a subnet of another network", err, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)
+	w.created("two", map[string]any{"subnet": "demo-subnet"})
 }

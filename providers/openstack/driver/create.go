@@ -128,10 +128,39 @@ func (c *creation) returnExisting(ctx context.Context, found *ownedResources) (*
 			return nil, session.Explain(err)
 		}
 	}
+	if found.servers[0].refusal() != 0 {
+		return nil, c.withdraw(ctx, found.servers[0])
+	}
 	if err := c.checkConflict(ctx, found.servers[0]); err != nil {
 		return nil, err
 	}
 	return found.machine(c.Session), nil
+}
+
+// withdraw deletes a server that never had a host, and returns as an error what Nova would have
+// answered had it looked for one at once. The ports stay for the next request. The server gets
+// another description first: it is none that the machine has had.
+func (c *creation) withdraw(ctx context.Context, refused server) error {
+	if err := servers.Update(ctx, c.Compute, refused.ID, withdrawn{}).Err; err != nil && !session.IsGone(err) {
+		return session.Explain(err)
+	}
+	if err := done(servers.Delete(ctx, c.Compute, refused.ID).ExtractErr()); err != nil {
+		return err
+	}
+	ports, err := c.reads.ports.Get(ctx, c.clusterScope(), c.PortName())
+	if err != nil {
+		return err
+	}
+	c.attempts.note(c.known(ports), c.epoch(), false)
+	return session.ExplainFault(refused.refusal(), refused.Fault.words())
+}
+
+// withdrawn implements servers.UpdateOptsBuilder, which knows no description.
+type withdrawn struct{}
+
+// ToServerUpdateMap returns the body of the request.
+func (withdrawn) ToServerUpdateMap() (map[string]any, error) {
+	return map[string]any{"server": map[string]any{"description": "withdrawn by millwright: it never had a host"}}, nil
 }
 
 // describeDeleted describes a machine whose server somebody has deleted.

@@ -57,11 +57,20 @@ func (f *faults) servers(ctx context.Context, in *session.Session, query url.Val
 			return nil, session.Explain(err)
 		}
 		if err == nil {
-			found[i] = whole
+			found[i] = f.untilSaid(whole)
 			f.keep(whole)
 		}
 	}
 	return found, nil
+}
+
+// untilSaid has a server whose fault is not written down yet still count as being built, where it
+// depends on the words what it is: a request that was refused, or a server that failed.
+func (f *faults) untilSaid(s server) server {
+	if s.Status == statusError && s.HostID == "" && !s.hasRun() && s.Fault.Message == "" && f.clock().Sub(s.Updated) < faultDelay {
+		s.Status = statusBuild
+	}
+	return s
 }
 
 // of returns what Nova has said of a server as it is.

@@ -131,7 +131,7 @@ func grouped[T any](all []T, key func(T) string, compare func(a, b T) int) map[s
 
 // nothingOwned returns ownedResources of which none is known yet.
 func (d *Driver) nothingOwned(owner ownership.Owner) *ownedResources {
-	return &ownedResources{Owner: owner, poll: d.options.PollInterval}
+	return &ownedResources{Owner: owner, poll: d.options.PollInterval, regional: d.options.Regional}
 }
 
 // find returns the machine's servers, and only without one what else there is of it: until the

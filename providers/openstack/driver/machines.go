@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -26,6 +27,8 @@ const (
 	// providerIDScheme begins it where that names the region, which the manager does with
 	// OS_CCM_REGIONAL=true; "REGION/" follows.
 	providerIDScheme = "openstack://"
+	// kubermaticPrefix begins what Kubermatic's machine-controller sets where no manager does.
+	kubermaticPrefix = "kubermatic://openstack/"
 	// maxUserData is how many bytes make the 65,535 of base64 that Nova takes.
 	maxUserData = 65535 / 4 * 3
 	// defaultPollInterval suits servers that take half a minute to boot.
@@ -52,6 +55,10 @@ type Options struct {
 	// PollInterval is when it is worth asking again about a server that is on its way; 0 means 2 s.
 	// Who asks about a machine waits a tenth of it for others, and they ask together.
 	PollInterval time.Duration
+	// Regional says that a machine's provider_id names the region, openstack://REGION/ID, as a
+	// cloud controller manager with OS_CCM_REGIONAL=true writes it. Otherwise it is openstack:///ID.
+	// Either form is known of a Node.
+	Regional bool
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
 }
@@ -97,8 +104,12 @@ func New(sessions *session.Pool, o Options) *Driver {
 
 // Info implements sdk.Driver.
 func (d *Driver) Info() sdk.Info {
+	prefix := providerIDPrefix
+	if d.options.Regional {
+		prefix = providerIDScheme
+	}
 	return sdk.Info{
-		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: providerIDPrefix,
+		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: prefix,
 		Limits: &driverv1alpha1.Limits{
 			MaxUserDataBytes: maxUserData, CreateSettle: durationpb.New(d.options.CreateSettle),
 			Deadlines: &driverv1alpha1.Deadlines{Mutation: durationpb.New(mutationDeadline)},
@@ -184,21 +195,30 @@ func serverIDOf(r machineCall) string {
 	if named == nil {
 		return ""
 	}
-	regional, ours := strings.CutPrefix(named.GetProviderId(), providerIDScheme)
-	_, id, _ := strings.Cut(regional, "/")
+	text := named.GetProviderId()
+	id, ours := strings.CutPrefix(text, kubermaticPrefix)
+	if !ours {
+		text, ours = strings.CutPrefix(text, providerIDScheme)
+		_, id, _ = strings.Cut(text, "/")
+	}
 	if _, err := uuid.Parse(id); err != nil || !ours {
 		return ""
 	}
 	return id
 }
 
-// regionalIDs returns the other form of a server's provider_id, which names the region; none where
-// a region cannot stand in one.
-func regionalIDs(region, id string) []string {
+// providerIDs returns the forms of a server's provider_id, the one to write down first. The one that
+// names the region is none of them where a region cannot stand in it.
+func providerIDs(region, id string, regional bool) []string {
+	all := []string{providerIDPrefix + id, kubermaticPrefix + id}
 	if region == "" || strings.ContainsFunc(region, func(r rune) bool { return r == '/' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
-		return nil
+		return all
 	}
-	return []string{providerIDScheme + region + "/" + id}
+	at := 1
+	if regional {
+		at = 0
+	}
+	return slices.Insert(all, at, providerIDScheme+region+"/"+id)
 }
 
 // existing opens the scope of a call about a machine that may exist: only the account of its spec
@@ -228,7 +248,8 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	defer release()
 	d.leftovers.lead(scope.Cluster, r.GetMeta().GetLeaderEpoch())
 	defer d.leftovers.noteCreate(scope.Owner)
-	return (&creation{Driver: d, machineScope: scope, want: want, request: r}).ensure(ctx)
+	made, err := (&creation{Driver: d, machineScope: scope, want: want, request: r}).ensure(ctx)
+	return made, nameVersionField(want, err)
 }
 
 // GetMachineStatus implements sdk.Driver.

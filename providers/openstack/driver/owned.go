@@ -20,6 +20,8 @@ type ownedResources struct {
 	ownership.Owner
 	// poll is when it is worth asking again about what is on its way.
 	poll time.Duration
+	// regional says which form of the servers' ids comes first: Options.Regional.
+	regional bool
 	// servers should be at most one. The oldest is the machine.
 	servers     []server
 	ports       []port
@@ -81,7 +83,10 @@ func (h *ownedResources) describeLeftovers(m *driverv1alpha1.Machine) {
 
 func (h *ownedResources) describeServer(m *driverv1alpha1.Machine, region string) {
 	s := h.servers[0]
-	m.ProviderId, m.ProviderIdAliases = providerIDPrefix+s.ID, regionalIDs(region, s.ID)
+	if s.isVM() {
+		ids := providerIDs(region, s.ID, h.regional)
+		m.ProviderId, m.ProviderIdAliases = ids[0], ids[1:]
+	}
 	m.State, m.Reason, m.Message = s.state()
 	if isBusy(m.GetState()) {
 		m.Operation = h.operation()
@@ -89,7 +94,7 @@ func (h *ownedResources) describeServer(m *driverv1alpha1.Machine, region string
 	m.Addresses = s.addresses()
 	m.CreateTime = timestamppb.New(s.Created)
 	for _, other := range h.servers[1:] {
-		m.DuplicateProviderIds = append(m.DuplicateProviderIds, providerIDPrefix+other.ID)
+		m.DuplicateProviderIds = append(m.DuplicateProviderIds, providerIDs(region, other.ID, h.regional)[0])
 	}
 }
 

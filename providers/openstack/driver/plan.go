@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -70,7 +69,7 @@ func (p planner) missing(ctx context.Context) ([]*driverv1alpha1.FieldViolation,
 		func() error { _, err := p.ImageID(ctx, "image", p.want.Image); return err },
 	}
 	if p.want.ServerGroup != "" {
-		lookups = append(lookups, func() error { _, err := p.ServerGroupID(ctx, "serverGroup", p.want.ServerGroup); return err })
+		lookups = append(lookups, func() error { _, err := p.ServerGroupID(ctx, p.want.ServerGroupField, p.want.ServerGroup); return err })
 	}
 	if p.want.FloatingIPPool != "" {
 		lookups = append(lookups, func() error { _, err := p.ExternalNetworkID(ctx, "floatingIpPool", p.want.FloatingIPPool); return err })
@@ -118,50 +117,55 @@ func (p planner) port(ctx context.Context, index int) (portPlan, error) {
 	return planned, err
 }
 
-// findNetwork finds the network and the subnets of a port.
+// findNetwork finds the network and the subnets of a port. Where the spec names the network, it
+// comes first: subnets are looked for within it.
 func (p planner) findNetwork(ctx context.Context, planned *portPlan) error {
-	for i, fixed := range planned.want.FixedIPs {
+	want := planned.want
+	if want.Network != "" {
+		var err error
+		if planned.network, err = p.NetworkID(ctx, want.NetworkField, want.Network); err != nil {
+			return err
+		}
+	}
+	for i, fixed := range want.FixedIPs {
 		ip := ports.IP{IPAddress: fixed.IPAddress}
 		if fixed.Subnet != "" {
-			subnet, err := p.Subnet(ctx, fmt.Sprintf("%sfixedIPs[%d].subnet", planned.want.At, i), fixed.Subnet)
+			subnet, err := p.subnet(ctx, planned, fmt.Sprintf("%sfixedIPs[%d].subnet", want.At, i), fixed.Subnet)
 			if err != nil {
 				return err
 			}
-			ip.SubnetID, planned.network = subnet.ID, cmp.Or(planned.network, subnet.NetworkID)
+			ip.SubnetID = subnet
 		}
 		planned.fixedIPs = append(planned.fixedIPs, ip)
 	}
-	if planned.want.Subnet != "" {
-		subnet, err := p.Subnet(ctx, planned.want.SubnetField, planned.want.Subnet)
+	if want.Subnet != "" {
+		subnet, err := p.subnet(ctx, planned, want.SubnetField, want.Subnet)
 		if err != nil {
 			return err
 		}
-		planned.network = subnet.NetworkID
-		if len(planned.fixedIPs) == 0 {
-			planned.fixedIPs = []ports.IP{{SubnetID: subnet.ID}}
-		}
+		planned.fixedIPs = []ports.IP{{SubnetID: subnet}}
 	}
-	if planned.want.Network == "" && planned.network != "" {
+	if planned.network != "" {
 		return nil
 	}
-	network, err := p.networkID(ctx, planned.want.NetworkField, planned.want.Network)
-	if err != nil {
-		return err
-	}
-	if planned.network != "" && planned.network != network {
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-			"The subnet "+planned.want.Subnet+" is not in the network "+planned.want.Network+".", sdk.WithField(planned.want.SubnetField, "Name a subnet of that network."))
-	}
-	planned.network = network
-	return nil
+	var err error
+	planned.network, err = p.DefaultNetworkID(ctx, want.NetworkField)
+	return err
 }
 
-// networkID returns the id of a network; without a name that of the only one there is.
-func (p planner) networkID(ctx context.Context, field, name string) (string, error) {
-	if name == "" {
-		return p.DefaultNetworkID(ctx, field)
+// subnet returns the id of a subnet of the port's network; where that is not known yet, it is the
+// subnet's.
+func (p planner) subnet(ctx context.Context, planned *portPlan, field, name string) (string, error) {
+	subnet, err := p.Subnet(ctx, field, name, planned.network)
+	if err != nil {
+		return "", err
 	}
-	return p.NetworkID(ctx, field, name)
+	if planned.network != "" && planned.network != subnet.NetworkID {
+		return "", sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
+			"The subnet "+name+" is not in the port's network.", sdk.WithField(field, "Name a subnet of the same network."))
+	}
+	planned.network = subnet.NetworkID
+	return subnet.ID, nil
 }
 
 // body is what Nova is asked for.
@@ -225,7 +229,7 @@ func (p planner) server(ctx context.Context) (body, error) {
 	if p.want.ServerGroup == "" {
 		return b, nil
 	}
-	group, err := p.ServerGroupID(ctx, "serverGroup", p.want.ServerGroup)
+	group, err := p.ServerGroupID(ctx, p.want.ServerGroupField, p.want.ServerGroup)
 	if err != nil {
 		return body{}, err
 	}

@@ -17,7 +17,9 @@ type server struct {
 	Created     time.Time `json:"created"`
 	Updated     time.Time `json:"updated"`
 	// Launched is when the server first ran, or ran anew; nil before. Nova never clears it.
-	Launched  *string              `json:"OS-SRV-USG:launched_at"`
+	Launched *string `json:"OS-SRV-USG:launched_at"`
+	// HostID tells hosts apart; empty before the scheduler has found one.
+	HostID    string               `json:"hostId"`
 	Metadata  map[string]string    `json:"metadata"`
 	Tags      []string             `json:"tags"`
 	Zone      string               `json:"OS-EXT-AZ:availability_zone"`

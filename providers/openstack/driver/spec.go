@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -60,7 +61,19 @@ func (d *Driver) ValidateProviderSpec(
 		return nil, err
 	}
 	answer.Violations, err = planner{machineScope: machineScope{Session: opened}, want: want}.missing(ctx)
-	return answer, err
+	return answer, nameVersionField(want, err)
+}
+
+// nameVersionField returns the error of a Nova that is too old for a spec as one of the field that
+// asks for more; other errors as they are.
+func nameVersionField(want spec.Spec, err error) error {
+	if !session.IsVersionUnknown(err) || want.VersionField == "" {
+		return err
+	}
+	message := status.Convert(err).Message()
+	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
+		"This Nova is too old for "+want.VersionField+", which needs microversion "+want.ComputeAPIVersion+": "+message,
+		sdk.WithField(want.VersionField, "Leave it out. "+message))
 }
 
 // violations are the fields that an error names as not there (yet); none where it is another one.
@@ -99,20 +112,27 @@ func (d *Driver) GetInstanceTemplate(
 	}
 	flavor, err := opened.Flavor(ctx, "flavor", want.Flavor)
 	if err != nil {
+		return nil, nameVersionField(want, err)
+	}
+	// Without its image no server is made, but the flavor's size is what was asked for.
+	image, err := opened.ImageNamed(ctx, "image", want.Image)
+	if err != nil && status.Code(err) != codes.FailedPrecondition {
 		return nil, err
 	}
-	return &driverv1alpha1.GetInstanceTemplateResponse{Template: template(opened, want, flavor)}, nil
+	return &driverv1alpha1.GetInstanceTemplateResponse{Template: template(opened, want, flavor, image)}, nil
 }
 
-// template describes a server of a flavor. The architecture is Nova's default: it does not tell
-// before an image is booted.
-func template(in *session.Session, want spec.Spec, flavor session.Flavor) *driverv1alpha1.InstanceTemplate {
+// architectures are Kubernetes' words for those of Glance.
+var architectures = map[string]string{"aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x"}
+
+// template describes a server of a flavor. The architecture is the image's, else amd64.
+func template(in *session.Session, want spec.Spec, flavor session.Flavor, image session.Image) *driverv1alpha1.InstanceTemplate {
 	disk := flavor.DiskGB
 	if want.RootDisk != nil {
 		disk = want.RootDisk.SizeGB
 	}
 	t := &driverv1alpha1.InstanceTemplate{
-		InstanceType: flavor.Name, Architecture: "amd64", OperatingSystem: "linux", Ttl: durationpb.New(templateTTL),
+		InstanceType: flavor.Name, Architecture: cmp.Or(architectures[image.Architecture], "amd64"), OperatingSystem: "linux", Ttl: durationpb.New(templateTTL),
 		Capacity: map[string]string{"cpu": strconv.Itoa(flavor.VCPUs), "memory": strconv.Itoa(flavor.RAMMiB) + "Mi", "pods": "110"},
 		Labels:   map[string]string{"node.kubernetes.io/instance-type": flavor.Name, "topology.kubernetes.io/region": in.Region},
 	}

@@ -1,10 +1,12 @@
 package driver
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
 
 // The statuses of servers that the driver tells apart:
@@ -34,6 +36,27 @@ func (s server) leaving(now time.Time) bool {
 // hasRun says whether the server ever ran. Nova sets launched_at when a server is spawned, rescued,
 // resized or restored, and never clears it.
 func (s server) hasRun() bool { return s.Launched != nil && *s.Launched != "" }
+
+// isVM says whether there is, or was, a VM. Nova takes a server before its scheduler looks for a
+// host. One that gets none for want of room or quota is a request that was refused, only later: the
+// next create asks again, with the same ports.
+func (s server) isVM() bool {
+	switch {
+	case s.HostID != "" || s.hasRun():
+		return true
+	case s.Status == statusBuild:
+		return false
+	}
+	return s.refusal() == 0
+}
+
+// refusal is the error that a server in ERROR stands for which never had a host; 0 for others.
+func (s server) refusal() driverv1alpha1.ErrorReason {
+	if s.Status != statusError || s.HostID != "" || s.hasRun() {
+		return 0
+	}
+	return s.Fault.cause()
+}
 
 // states are the statuses in which a server is neither on its way nor gone. Whatever does not run
 // the machine's own system but could do so again is STOPPED: only a health check replaces it.
@@ -92,14 +115,23 @@ func (s server) state() (state driverv1alpha1.MachineState, reason, message stri
 	return state, "", ""
 }
 
-// faultOfQuota is the code of a fault: Nova took the server, and saw only when it came to build it
-// that others had used up the quota.
-const faultOfQuota = 413
+// cause is the error that Nova would have answered, had it known at once: that of a quota or of
+// missing capacity; 0 for other faults.
+func (f fault) cause() driverv1alpha1.ErrorReason {
+	// Nova took the server, and saw only when it came to build it that others had used up the quota.
+	if f.Code == http.StatusRequestEntityTooLarge {
+		return driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED
+	}
+	return session.ReasonOfFault(f.Message)
+}
 
 // reason is the kind of the failure.
 func (f fault) reason() string {
-	if f.Code == faultOfQuota {
+	switch f.cause() {
+	case driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED:
 		return "QuotaExceeded"
+	case driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE:
+		return "CapacityUnavailable"
 	}
 	return "ServerError"
 }

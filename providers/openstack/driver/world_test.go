@@ -123,10 +123,13 @@ func (w *world) settled(name string, more map[string]any) (*driverv1alpha1.Machi
 	}
 }
 
-// created creates a machine, which must succeed, if need be after a wait.
+// created creates a machine, which must succeed, if need be after a wait, and looks at it.
 func (w *world) created(name string, more map[string]any) *driverv1alpha1.Machine {
 	w.Helper()
 	m, err := w.settled(name, more)
+	if err == nil && m.GetProviderId() == "" {
+		m, err = w.GetMachineStatus(w.Context(), &driverv1alpha1.GetMachineStatusRequest{Meta: meta(), Machine: ref(name), Provider: w.provider(more)})
+	}
 	if err != nil {
 		w.Fatalf("create %s: %v", name, err)
 	}

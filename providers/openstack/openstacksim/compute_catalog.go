@@ -129,9 +129,9 @@ func listZones(c *Cloud, _ *turn) (reply, error) {
 // listKeypairs implements GET /os-keypairs: nobody has any.
 func listKeypairs(*Cloud, *turn) (reply, error) { return ok(object{"keypairs": []object{}}) }
 
-func novaVersion(t *turn) object {
+func novaVersion(c *Cloud, t *turn) object {
 	return object{
-		"id": "v2.1", "status": "CURRENT", "version": mostVersion.String(), "min_version": leastVersion.String(), "updated": "2013-07-23T11:33:21Z",
+		"id": "v2.1", "status": "CURRENT", "version": c.maxVersion().String(), "min_version": leastVersion.String(), "updated": "2013-07-23T11:33:21Z",
 		"links": []object{
 			{"rel": "self", "href": t.base() + "/compute/v2.1/"},
 			{"rel": "describedby", "type": "text/html", "href": "http://docs.openstack.org/"},
@@ -141,8 +141,8 @@ func novaVersion(t *turn) object {
 }
 
 // listNovaVersions implements GET / of Nova.
-func listNovaVersions(_ *Cloud, t *turn) (reply, error) {
-	newer := novaVersion(t)
+func listNovaVersions(c *Cloud, t *turn) (reply, error) {
+	newer := novaVersion(c, t)
 	delete(newer, "media-types")
 	newer["links"] = []object{{"rel": "self", "href": t.base() + "/compute/v2.1/"}}
 	older := object{
@@ -153,4 +153,6 @@ func listNovaVersions(_ *Cloud, t *turn) (reply, error) {
 }
 
 // showNovaVersion implements GET /v2.1/.
-func showNovaVersion(_ *Cloud, t *turn) (reply, error) { return ok(object{"version": novaVersion(t)}) }
+func showNovaVersion(c *Cloud, t *turn) (reply, error) {
+	return ok(object{"version": novaVersion(c, t)})
+}

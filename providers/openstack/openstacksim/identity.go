@@ -266,7 +266,7 @@ func (c *Cloud) admit(t *turn) error {
 	t.scope = known
 	switch t.route.service {
 	case nova:
-		return t.speak()
+		return t.speak(c.maxVersion())
 	case cinder:
 		return t.speakOfVolumes()
 	}

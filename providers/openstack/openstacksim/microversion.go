@@ -45,8 +45,8 @@ const (
 var versionForm = regexp.MustCompile(`^([1-9]\d*)\.([1-9]\d*|0)$`)
 
 // readMicroversion returns what the headers of a request ask for, and how it is to be repeated; the
-// least where they ask for none.
-func readMicroversion(h http.Header) (version microversion, repeated string, err error) {
+// least where they ask for none. most is the highest that Nova speaks.
+func readMicroversion(h http.Header, most microversion) (version microversion, repeated string, err error) {
 	wanted := h.Get(legacyVersionHeader)
 	for _, one := range h.Values(versionHeader) {
 		for part := range strings.SplitSeq(one, ",") {
@@ -59,7 +59,7 @@ func readMicroversion(h http.Header) (version microversion, repeated string, err
 	case "":
 		return leastVersion, leastVersion.String(), nil
 	case "latest":
-		return mostVersion, mostVersion.String(), nil
+		return most, most.String(), nil
 	}
 	parts := versionForm.FindStringSubmatch(wanted)
 	if parts == nil {
@@ -67,18 +67,21 @@ func readMicroversion(h http.Header) (version microversion, repeated string, err
 			"API Version String %s is of invalid format. Must be of format MajorNum.MinorNum.", wanted)
 	}
 	minor, err := strconv.Atoi(parts[2])
-	if version = microversion(minor); err != nil || parts[1] != "2" || version < leastVersion || version > mostVersion {
+	if version = microversion(minor); err != nil || parts[1] != "2" || version < leastVersion || version > most {
 		return leastVersion, wanted, refuse(http.StatusNotAcceptable,
-			"Version %s is not supported by the API. Minimum is %s and maximum is %s.", wanted, leastVersion, mostVersion)
+			"Version %s is not supported by the API. Minimum is %s and maximum is %s.", wanted, leastVersion, most)
 	}
 	return version, wanted, nil
 }
 
+// maxVersion is the highest that this Nova speaks.
+func (c *Cloud) maxVersion() microversion { return microversion(c.options.MaxComputeAPIVersion) }
+
 func (v microversion) String() string { return fmt.Sprintf("2.%d", int(v)) }
 
 // speak reads which version a call speaks. The answer repeats it, also where it is not supported.
-func (t *turn) speak() error {
-	version, wanted, err := readMicroversion(t.request.Header)
+func (t *turn) speak(most microversion) error {
+	version, wanted, err := readMicroversion(t.request.Header, most)
 	t.version, t.spoken = version, wanted
 	return err
 }

@@ -32,6 +32,9 @@ type Options struct {
 	// HostsPerZone is how many hosts each zone has, for server groups whose servers must not share
 	// one; 0 stands for one.
 	HostsPerZone int
+	// MaxComputeAPIVersion is the highest microversion of Nova's API, such as 65 for 2.65, as older
+	// releases have one; 0 stands for that of the release Zed.
+	MaxComputeAPIVersion int
 	// WithoutCinder leaves block storage out of the catalog.
 	WithoutCinder bool
 	// LaxPortPolicy lets everybody choose MAC and IP addresses in networks of other projects, as
@@ -53,6 +56,9 @@ func (o Options) withDefaults() Options {
 		o.TokenLifetime = time.Hour
 	}
 	o.HostsPerZone = max(o.HostsPerZone, 1)
+	if o.MaxComputeAPIVersion <= 0 {
+		o.MaxComputeAPIVersion = int(mostVersion)
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

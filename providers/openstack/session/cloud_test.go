@@ -42,15 +42,15 @@ type cloud struct {
 	// tokens are those that services take.
 	tokens map[string]bool
 	issued int
-	// url, project and catalog are what logins tell.
-	url, project string
-	catalog      []any
+	// url, project, catalog and expires are what logins tell.
+	url, project, expires string
+	catalog               []any
 }
 
 func newCloud(t *testing.T) *cloud {
 	c := &cloud{
 		T: t, answers: map[string]http.HandlerFunc{}, requests: map[string]int{}, tokens: map[string]bool{},
-		url: "https://cloud.example.com", project: projectID,
+		url: "https://cloud.example.com", project: projectID, expires: "2036-11-22T11:06:37.000000Z",
 	}
 	c.answers[login] = c.login
 	return c
@@ -119,7 +119,7 @@ func (c *cloud) token() string {
 			catalog = append(catalog, entry(service, "RegionOne", "public", c.url+at))
 		}
 	}
-	token := map[string]any{"catalog": catalog, "expires_at": "2026-11-22T11:06:37.000000Z", "methods": []string{"password"}}
+	token := map[string]any{"catalog": catalog, "expires_at": c.expires, "methods": []string{"password"}}
 	if c.project != "" {
 		token["project"] = map[string]any{"id": c.project, "name": "demo", "domain": map[string]any{"id": "default", "name": "Default"}}
 	}

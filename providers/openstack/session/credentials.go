@@ -108,5 +108,6 @@ func refused(err error, a spec.Account) error {
 func secretsOf(a spec.Account) *redact.Secrets {
 	return redact.Of(&driverv1alpha1.ListMachinesRequest{Provider: &driverv1alpha1.ProviderContext{Secrets: map[string][]byte{
 		"password": []byte(a.Password), "tokenId": []byte(a.Token), "applicationCredentialSecret": []byte(a.ApplicationCredentialSecret),
+		"clientKey": []byte(a.ClientKey),
 	}}})
 }

@@ -100,13 +100,24 @@ func explainAnswer(answer gophercloud.ErrUnexpectedResponseCode) error {
 			options = append(options, sdk.WithRetryAfter(wait))
 		}
 	}
+	if answer.Actual == http.StatusNotAcceptable && reason == driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID {
+		options = append(options, sdk.WithField("computeAPIVersion", message))
+	}
+	return newError(reason, message, options...)
+}
+
+// ExplainFault returns the contract's error for what Nova says only of the server that it has taken:
+// see ReasonOfFault.
+func ExplainFault(reason driverv1alpha1.ErrorReason, message string) error {
+	return newError(reason, stable(message))
+}
+
+// newError is the contract's error for what the cloud has refused; of a quota it says which.
+func newError(reason driverv1alpha1.ErrorReason, message string, options ...sdk.ErrorOption) error {
 	if reason == driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED {
 		for _, subject := range quotasIn(message) {
 			options = append(options, sdk.WithQuota(subject, message))
 		}
-	}
-	if answer.Actual == http.StatusNotAcceptable && reason == driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID {
-		options = append(options, sdk.WithField("computeAPIVersion", message))
 	}
 	return sdk.NewError(reason, message, options...)
 }
@@ -187,6 +198,12 @@ func IsRefused(err error) bool {
 
 // IsBadRequest says whether the cloud answered 400.
 func IsBadRequest(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusBadRequest) }
+
+// IsVersionUnknown says whether Nova does not have the microversion that it was asked for.
+func IsVersionUnknown(err error) bool {
+	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
+	return is && answer.Actual == http.StatusNotAcceptable && readWords(answer.Body).service
+}
 
 // IsConflict says whether the cloud answered 409.
 func IsConflict(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusConflict) }

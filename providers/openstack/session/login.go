@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,20 @@ type projectToken struct {
 	id      string
 	project tokens.Project
 	catalog []tokens.CatalogEntry
+	// expires is until when the token is good; zero where Keystone has not said. halfLife is when
+	// half of the time until then is over.
+	expires, halfLife time.Time
+}
+
+// minLifetime is how long a token has to be good for half of that to mean anything: with less, the
+// clocks differ.
+const minLifetime = time.Minute
+
+// setHalfLife sets when half of the token's life is over.
+func (t *projectToken) setHalfLife(now time.Time) {
+	if left := t.expires.Sub(now); left >= minLifetime {
+		t.halfLife = now.Add(left / 2)
+	}
 }
 
 // login is one credential. It is safe for concurrent use.
@@ -61,7 +76,7 @@ func newLogin(o Options, a spec.Account) (*login, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, err := newTransport(a.CACert, o.MaxConcurrent)
+	connections, err := newTransport(a, o.MaxConcurrent)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +118,25 @@ func (l *login) client(transport http.RoundTripper) *gophercloud.ProviderClient 
 // closeIdle gives back the connections that are not in use.
 func (l *login) closeIdle() { l.pool.CloseIdleConnections() }
 
-// issuedToken returns what the login brought; it logs in where nobody has.
-func (l *login) issuedToken(ctx context.Context) (*projectToken, error) { return l.renew(ctx, nil) }
+// issuedToken returns what the login brought; it logs in where nobody has. After half of a token's
+// life it has a new one asked for, for which nobody waits: a token that ends between two services
+// would break off a create.
+func (l *login) issuedToken(ctx context.Context) (*projectToken, error) {
+	token, err := l.renew(ctx, nil)
+	if err == nil && l.isOld(token) {
+		l.mu.Lock()
+		if l.current == token && l.loggingIn == nil && !l.options.Clock().Before(l.until) {
+			l.logIn(ctx, true)
+		}
+		l.mu.Unlock()
+	}
+	return token, err
+}
+
+// isOld says whether it is time for another token. One that the account holds cannot be renewed.
+func (l *login) isOld(token *projectToken) bool {
+	return !token.halfLife.IsZero() && !l.options.Clock().Before(token.halfLife) && l.account.Method() != spec.MethodToken
+}
 
 // renew returns another token than the stale one, which a service has refused, unless there is no
 // use in asking for one: then the same.
@@ -124,17 +156,22 @@ func (l *login) renew(ctx context.Context, stale *projectToken) (*projectToken, 
 	}
 	f := l.loggingIn
 	if f == nil {
-		f = newSharedCall[*projectToken]()
-		l.loggingIn = f
-		renewal := stale != nil
-		f.start(ctx, func(ctx context.Context) (token *projectToken, err error) {
-			err = errPanicked
-			defer func() { l.finished(token, err) }()
-			return l.ask(ctx, renewal)
-		})
+		f = l.logIn(ctx, stale != nil)
 	}
 	l.mu.Unlock()
 	return f.wait(ctx)
+}
+
+// logIn begins to log in. The lock is held.
+func (l *login) logIn(ctx context.Context, renewal bool) *sharedCall[*projectToken] {
+	f := newSharedCall[*projectToken]()
+	l.loggingIn = f
+	f.start(ctx, func(ctx context.Context) (token *projectToken, err error) {
+		err = errPanicked
+		defer func() { l.finished(token, err) }()
+		return l.ask(ctx, renewal)
+	})
+	return f
 }
 
 // finished notes what a login came to. A refusal ends the token from before as well: whoever comes
@@ -183,6 +220,9 @@ func (l *login) ask(ctx context.Context, renewal bool) (*projectToken, error) {
 	} else {
 		token, err = read(tokens.Create(ctx, l.identity, authOptions(l.account)))
 	}
+	if err == nil {
+		token.setHalfLife(l.options.Clock())
+	}
 	if err != nil {
 		return nil, refused(err, l.account)
 	}
@@ -227,7 +267,13 @@ func opens(project *tokens.Project, a spec.Account) bool {
 	if project == nil || a.TrustID != "" {
 		return false
 	}
-	return (a.ProjectID == "" || a.ProjectID == project.ID) && (a.ProjectName == "" || a.ProjectName == project.Name)
+	if a.ProjectID != "" {
+		return a.ProjectID == project.ID
+	}
+	// The domain "default" may stand for one that nobody has named.
+	isDomain := (a.ProjectDomainID == "" || a.ProjectDomainID == "default" || a.ProjectDomainID == project.Domain.ID) &&
+		(a.ProjectDomainName == "" || a.ProjectDomainName == project.Domain.Name)
+	return a.ProjectName == "" || a.ProjectName == project.Name && isDomain
 }
 
 // otherProject returns the error for an application credential whose project is not the one that
@@ -237,6 +283,10 @@ func otherProject(opened tokens.Project, a spec.Account) error {
 	if wanted == "" {
 		field, wanted, got = "projectName", a.ProjectName, opened.Name
 	}
+	if wanted == got {
+		field, got = "projectDomainName", got+" of the domain "+opened.Domain.Name
+		wanted += " of the domain " + cmp.Or(a.ProjectDomainName, a.ProjectDomainID)
+	}
 	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
 		fmt.Sprintf("The application credential opens the project %s, and the one that is named is %s.", got, wanted),
 		sdk.WithField(field, fmt.Sprintf("Leave it out, or give an application credential of the project %s.", wanted)))
@@ -244,6 +294,7 @@ func otherProject(opened tokens.Project, a spec.Account) error {
 
 // issued is Keystone's answer to a login.
 type issued interface {
+	ExtractToken() (*tokens.Token, error)
 	ExtractTokenID() (string, error)
 	ExtractProject() (*tokens.Project, error)
 	ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
@@ -263,6 +314,10 @@ func read(answer issued) (*projectToken, error) {
 		return nil, err
 	}
 	token := &projectToken{id: id, catalog: catalog.Entries}
+	// Keystone's v3 always says how long; who does not is not worth an error.
+	if told, err := answer.ExtractToken(); err == nil {
+		token.expires = told.ExpiresAt
+	}
 	if project != nil {
 		token.project = *project
 	}

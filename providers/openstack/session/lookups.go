@@ -121,11 +121,16 @@ func one[T any](read *T, err error) (T, error) {
 
 // ask looks something up in a directory, through what is remembered.
 func ask[T labelled](ctx context.Context, m *memory[T], d directory[T], field, wanted string) (T, error) {
+	return askFor(ctx, m, d, field, wanted, wanted)
+}
+
+// askFor is ask for what is remembered under a key of its own.
+func askFor[T labelled](ctx context.Context, m *memory[T], d directory[T], field, wanted, key string) (T, error) {
 	if wanted == "" {
 		var none T
 		return none, absent(field, "It names no "+d.kind+".")
 	}
-	found, err := m.get(ctx, wanted, func(ctx context.Context) (T, error) { return d.find(ctx, wanted) })
+	found, err := m.get(ctx, key, func(ctx context.Context) (T, error) { return d.find(ctx, wanted) })
 	return found, lookupError(ctx, err, "look up the "+d.kind, field)
 }
 

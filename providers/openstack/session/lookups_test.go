@@ -124,7 +124,7 @@ func lookupsByKind() map[string]lookup {
 			return s.ExternalNetworkID(t.Context(), "field", name)
 		},
 		"subnet": func(s *session.Session, t *testing.T, name string) (string, error) {
-			n, err := s.Subnet(t.Context(), "field", name)
+			n, err := s.Subnet(t.Context(), "field", name, "")
 			return n.ID + " in " + n.NetworkID, err
 		},
 		"server group": func(s *session.Session, t *testing.T, name string) (string, error) {

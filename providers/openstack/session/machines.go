@@ -62,7 +62,10 @@ type Image struct {
 	MinDiskGB, MinRAMMiB int
 	// SizeBytes is what is stored; 0 where the cloud does not tell.
 	SizeBytes int64
-	status    images.ImageStatus
+	// Architecture is that of the image's machines in Glance's words, such as aarch64; empty where
+	// it says none.
+	Architecture string
+	status       images.ImageStatus
 }
 
 func (i Image) label() thing { return thing{i.ID, i.Name} }
@@ -78,8 +81,19 @@ func (i Image) usable() error {
 func imageOf(i images.Image) Image {
 	return Image{
 		ID: i.ID, Name: i.Name, MinDiskGB: i.MinDiskGigabytes, MinRAMMiB: i.MinRAMMegabytes, SizeBytes: i.SizeBytes,
-		status: i.Status,
+		Architecture: architecture(i.Properties), status: i.Status,
 	}
+}
+
+// architecture reads the property that Nova's scheduler obeys, or the older one:
+// https://docs.openstack.org/glance/latest/admin/useful-image-properties.html.
+func architecture(properties map[string]any) string {
+	for _, name := range []string{"hw_architecture", "architecture"} {
+		if told, _ := properties[name].(string); told != "" {
+			return told
+		}
+	}
+	return ""
 }
 
 // ImageNamed returns the image of a name or an id. Only one that is active is there: others are on

@@ -114,9 +114,14 @@ type Subnet struct{ ID, Name, NetworkID string }
 
 func (n Subnet) label() thing { return thing{n.ID, n.Name} }
 
-// Subnet returns the subnet of a name or an id. DEPENDENCY_NOT_FOUND names the field.
-func (s *Session) Subnet(ctx context.Context, field, nameOrID string) (Subnet, error) {
-	return ask(ctx, s.lookups.subnets, directory[Subnet]{kind: "subnet", byID: s.subnetByID, byName: s.subnetsByName}, field, nameOrID)
+// Subnet returns the subnet of a name or an id. A name is looked for within the network of an id,
+// where one is given: many clouds call a subnet of each network alike. An id is found in whichever
+// network it is. DEPENDENCY_NOT_FOUND names the field.
+func (s *Session) Subnet(ctx context.Context, field, nameOrID, networkID string) (Subnet, error) {
+	return askFor(ctx, s.lookups.subnets, directory[Subnet]{
+		kind: "subnet", byID: s.subnetByID,
+		byName: func(ctx context.Context, name string) ([]Subnet, error) { return s.subnetsByName(ctx, name, networkID) },
+	}, field, nameOrID, networkID+"/"+nameOrID)
 }
 
 func (s *Session) subnetByID(ctx context.Context, id string) (Subnet, error) {
@@ -124,8 +129,8 @@ func (s *Session) subnetByID(ctx context.Context, id string) (Subnet, error) {
 	return subnetOf(found), err
 }
 
-func (s *Session) subnetsByName(ctx context.Context, name string) ([]Subnet, error) {
-	pages, err := subnets.List(s.Network, subnets.ListOpts{Name: name}).AllPages(ctx)
+func (s *Session) subnetsByName(ctx context.Context, name, networkID string) ([]Subnet, error) {
+	pages, err := subnets.List(s.Network, subnets.ListOpts{Name: name, NetworkID: networkID}).AllPages(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,11 @@ type Call struct {
 	Method string
 	// Code is the HTTP status; 0 when there was no whole answer.
 	Code int
-	// Duration is how long it took.
-	Duration time.Duration
+	// Waited is how long it waited for a place among the project's requests, Duration how long it
+	// took from then on.
+	Waited, Duration time.Duration
+	// Repeated says that it was sent again with another token.
+	Repeated bool
 }
 
 // Pool keeps the sessions of a process. It is safe for concurrent use, starts nothing of its own
@@ -87,7 +90,7 @@ func NewPool(o Options) *Pool {
 }
 
 // Open returns the session of an account that speaks this version of Nova's API; empty means
-// spec.DefaultComputeAPIVersion. It logs in where nobody has yet, once for all who ask at the same
+// spec.MinComputeAPIVersion. It logs in where nobody has yet, once for all who ask at the same
 // time. One who stops waiting gets his context's error; the login goes on for the others.
 //
 // The same account and version give the same *Session. It is kept while its project and its
@@ -110,7 +113,7 @@ func (p *Pool) Open(ctx context.Context, a spec.Account, computeAPIVersion strin
 		return nil, err
 	}
 	if computeAPIVersion == "" {
-		computeAPIVersion = spec.DefaultComputeAPIVersion
+		computeAPIVersion = spec.MinComputeAPIVersion
 	}
 	return p.session(l, where, computeAPIVersion)
 }

@@ -27,6 +27,9 @@ func TestApplicationCredentialOfAnotherProject(t *testing.T) {
 		{"its own, by id", spec.Account{ProjectID: projectID}, "", ""},
 		{"its own, by name", spec.Account{ProjectName: "demo", ProjectDomainID: "default"}, "", ""},
 		{"another, by id", spec.Account{ProjectID: "another"}, "The application credential opens the project " + projectID + ", and the one that is named is another.", "projectID"},
+		{"its own, by the names of both", spec.Account{ProjectName: "demo", ProjectDomainName: "Default"}, "", ""},
+		{"one of that name in another domain", spec.Account{ProjectName: "demo", ProjectDomainName: "ops"},
+			"The application credential opens the project demo of the domain Default, and the one that is named is demo of the domain ops.", "projectDomainName"},
 		{"another, by name", spec.Account{ProjectName: "prod", ProjectDomainID: "default"}, "The application credential opens the project demo, and the one that is named is prod.", "projectName"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
@@ -31,19 +33,28 @@ const (
 	maxRedirects = 3
 )
 
-// newTransport returns connections that trust the system's roots and those of a CA bundle (PEM),
-// which may be empty. It keeps that many of them to a host.
+// newTransport returns connections to an account's cloud. They trust the system's roots and the
+// account's CA bundle, and show its client certificate. It keeps that many of them to a host.
 //
 // HTTP/1.1 only: there net/http sends a POST again only when not a byte of it was written. With
 // HTTP/2 it also believes a server that says it has done nothing.
-func newTransport(caCert string, most int) (*http.Transport, error) {
+func newTransport(a spec.Account, most int) (*http.Transport, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
 	}
-	if caCert != "" && !roots.AppendCertsFromPEM([]byte(caCert)) {
+	if a.CACert != "" && !roots.AppendCertsFromPEM([]byte(a.CACert)) {
 		const flaw = "must be a CA bundle: one or more certificates in PEM"
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, "caCert "+flaw, sdk.WithField("caCert", flaw))
+	}
+	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, InsecureSkipVerify: a.Verify == spec.VerifyNone} //nolint:gosec // only where the operator says so, twice
+	if a.ClientCert != "" {
+		pair, err := tls.X509KeyPair([]byte(a.ClientCert), []byte(a.ClientKey))
+		if err != nil {
+			const flaw = "must be a certificate in PEM, and clientKey its private key"
+			return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, "clientCert "+flaw, sdk.WithField("clientCert", flaw))
+		}
+		config.Certificates = []tls.Certificate{pair}
 	}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -52,7 +63,7 @@ func newTransport(caCert string, most int) (*http.Transport, error) {
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: connectTimeout,
-		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:     config,
 		MaxIdleConnsPerHost: most,
 		IdleConnTimeout:     idleConnTimeout,
 		Protocols:           protocols,
@@ -80,6 +91,7 @@ type wire struct {
 
 // RoundTrip implements http.RoundTripper. Its errors are the context's, a verdict or a lost.
 func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
+	came := w.options.Clock()
 	release, err := w.admit(request)
 	if err != nil {
 		if request.Body != nil {
@@ -90,7 +102,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := w.options.Clock()
 	defer release(began)
 	answer, err := w.exchange(request)
-	w.report(request, answer, err, w.options.Clock().Sub(began))
+	w.report(request, answer, err, Call{Waited: began.Sub(came), Duration: w.options.Clock().Sub(began)})
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +145,9 @@ func readWhole(answer *http.Response) error {
 }
 
 // report tells of a request, without its query, which may name what is nobody's business.
-func (w *wire) report(request *http.Request, answer *http.Response, err error, took time.Duration) {
-	call := Call{Service: w.service, Method: request.Method, Duration: took}
+func (w *wire) report(request *http.Request, answer *http.Response, err error, call Call) {
+	call.Service, call.Method = w.service, request.Method
+	call.Repeated, _ = request.Context().Value(repeated{}).(bool)
 	id, failure := "", ""
 	if answer != nil {
 		call.Code, id = answer.StatusCode, answer.Header.Get("X-Openstack-Request-Id")
@@ -145,8 +158,11 @@ func (w *wire) report(request *http.Request, answer *http.Response, err error, t
 	w.options.Observe(call)
 	w.options.Log.LogAttrs(request.Context(), slog.LevelDebug, "asked the cloud",
 		slog.String("service", w.service), slog.String("method", request.Method), slog.String("path", request.URL.Path),
-		slog.Int("status", call.Code), slog.Duration("took", took), slog.String("request_id", id), slog.String("error", failure))
+		slog.Int("status", call.Code), slog.Duration("took", call.Duration), slog.String("request_id", id), slog.String("error", failure))
 }
+
+// repeated is the key of what a request's context says: that it is sent again.
+type repeated struct{}
 
 // authTransport sends requests with the token of a login, which it has renewed when a service does
 // not take it any more.
@@ -183,11 +199,18 @@ func (b *authTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	if renewed == token {
 		return answer, nil
 	}
-	answer, err = b.send(again, renewed)
-	if err == nil && answer.StatusCode == http.StatusUnauthorized {
-		b.login.distrust(renewed)
+	answer, err = b.send(again.WithContext(context.WithValue(again.Context(), repeated{}, true)), renewed)
+	if err != nil || answer.StatusCode != http.StatusUnauthorized {
+		return answer, err
 	}
-	return answer, err
+	b.login.distrust(renewed)
+	if b.login.account.Method() != spec.MethodApplicationCredential {
+		return answer, nil
+	}
+	// Keystone's middleware says no more of a path that no access rule allows.
+	return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, fmt.Sprintf(
+		"The %s service refuses a token that Keystone has just given (401). If the application credential has access rules, one has to allow %s %s.",
+		b.next.service, request.Method, request.URL.Path))}
 }
 
 // token returns a token of the session's own project: another one's token would show an empty

@@ -160,18 +160,20 @@ func phrases() []phrase {
 		locked   = driverv1alpha1.ErrorReason_ERROR_REASON_DELETION_PROTECTED
 		wrong    = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
 	)
-	limits := []int{http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge}
+	refused := []int{http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge}
+	limits := append(slices.Clone(refused), asynchronous)
 	bad, conflict := []int{http.StatusBadRequest}, []int{http.StatusConflict}
+	full := []int{http.StatusConflict, asynchronous}
 	nova := []string{"badRequest"}
 	return []phrase{
-		{nil, limits, "quota exceeded", quota},       // Nova: "Quota exceeded for instances: Requested 1, but already used 2 of 2 instances"
-		{nil, limits, "exceeded for quota", quota},   // Cinder: "VolumeLimitExceeded: Maximum number of volumes allowed (10) exceeded for quota 'volumes'."
-		{nil, limits, "exceeds allowed", quota},      // Cinder: "… Requested volume or snapshot exceeds allowed gigabytes quota. …"
-		{nil, limits, "is over a limit for", quota},  // unified limits: "Project … is over a limit for [Resource servers is over limit of 2 …]"
-		{nil, limits, "maximum number of", quota},    // Nova: "Maximum number of metadata items exceeds 128"
-		{nil, conflict, "no valid host", capacity},   // Nova: "No valid host was found. …"
-		{nil, conflict, "no more ip addr", capacity}, // Neutron's, where Nova hands it on
-		{nil, conflict, " is locked", locked},        // Nova: "Instance … is locked"
+		{nil, limits, "quota exceeded", quota},      // Nova: "Quota exceeded for instances: Requested 1, but already used 2 of 2 instances"
+		{nil, limits, "exceeded for quota", quota},  // Cinder: "VolumeLimitExceeded: Maximum number of volumes allowed (10) exceeded for quota 'volumes'."
+		{nil, limits, "exceeds allowed", quota},     // Cinder: "… Requested volume or snapshot exceeds allowed gigabytes quota. …"
+		{nil, limits, "is over a limit for", quota}, // unified limits: "Project … is over a limit for [Resource servers is over limit of 2 …]"
+		{nil, full, "no valid host", capacity},      // Nova: "No valid host was found. …"
+		{nil, full, "no more ip addr", capacity},    // Neutron's, where Nova hands it on
+		{nil, refused, "maximum number of", quota},  // Nova: "Maximum number of metadata items exceeds 128"
+		{nil, conflict, " is locked", locked},       // Nova: "Instance … is locked"
 		// Nova: "Only volume-backed servers are allowed for flavors with zero disk." It is no
 		// permission that is missing.
 		{nil, []int{http.StatusForbidden}, "only volume-backed servers", wrong},
@@ -187,6 +189,15 @@ func phrases() []phrase {
 		{nova, bad, "failed to get image", absence},
 		{nova, bad, "invalid key_name provided", absence},
 	}
+}
+
+// asynchronous stands for the status of what Nova says of a server that it took and could not make.
+const asynchronous = -1
+
+// ReasonOfFault says whether the words of a server's fault are about a quota or about capacity: then
+// it is the reason that the same words have in an answer. It is 0 for all others.
+func ReasonOfFault(message string) driverv1alpha1.ErrorReason {
+	return reasonOfPhrase(asynchronous, words{message: message})
 }
 
 // reasonOfPhrase says what words mean; 0 for all others.

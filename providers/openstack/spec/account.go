@@ -45,6 +45,11 @@ type Account struct {
 	TrustID string
 	// CACert are PEM certificates by which the cloud's are verified; empty for the system's.
 	CACert string
+	// ClientCert and ClientKey, in PEM, are what the client shows to the cloud's servers; both or
+	// none.
+	ClientCert, ClientKey string
+	// Verify is VerifyNone where the cloud's certificates are not verified, else empty.
+	Verify string
 }
 
 // The interfaces of a service.
@@ -53,6 +58,9 @@ const (
 	InterfaceInternal = "internal"
 	InterfaceAdmin    = "admin"
 )
+
+// VerifyNone has an account's cloud not verified: who is in between can read all.
+const VerifyNone = "none"
 
 // Method is how an account logs in.
 type Method string

@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -14,7 +14,6 @@ import (
 // machine returns all of the Spec but its Account.
 func (f *fields) machine(found *findings) Spec {
 	s := Spec{
-		ComputeAPIVersion:         cmp.Or(f.ComputeAPIVersion, DefaultComputeAPIVersion),
 		AvailabilityZone:          f.AvailabilityZone,
 		Flavor:                    f.Flavor,
 		Image:                     f.Image,
@@ -31,15 +30,17 @@ func (f *fields) machine(found *findings) Spec {
 		InstanceReadyCheckPeriod:  duration("instanceReadyCheckPeriod", f.InstanceReadyCheckPeriod, defaultReadyCheckPeriod, found),
 		InstanceReadyCheckTimeout: duration("instanceReadyCheckTimeout", f.InstanceReadyCheckTimeout, defaultReadyCheckTimeout, found),
 	}
+	s.ServerGroupField = "serverGroup"
+	if f.ServerGroup == "" && f.ServerGroupID != "" {
+		s.ServerGroupField = "serverGroupID"
+	}
+	s.ComputeAPIVersion, s.VersionField = f.computeAPIVersion(found)
 	s.Metadata, s.Tags = f.labels(found)
 	if s.Flavor == "" {
 		found.add("flavor", "must be set: the name or the id of a flavor")
 	}
 	if s.Image == "" {
 		found.add("image", "must be set: the name or the id of an image")
-	}
-	if !validMicroversion(s.ComputeAPIVersion) {
-		found.add("computeAPIVersion", "must be a microversion of Nova's API 2, at least %s, such as %q", MinComputeAPIVersion, DefaultComputeAPIVersion)
 	}
 	if _, has := s.SchedulerHints["group"]; has {
 		found.add("schedulerHints.group", "must not be set: name the group as serverGroup")
@@ -176,15 +177,50 @@ func duration(field, text string, otherwise time.Duration, found *findings) time
 	return d
 }
 
+// volumeTypesAtBoot is Nova's first microversion, of the release Stein, in which volumes that it has
+// made for a server can have a type.
+const volumeTypesAtBoot = 67
+
+// computeAPIVersion returns the microversion that the spec names, or the lowest that it needs, and
+// the field that asks for more than the least.
+func (f *fields) computeAPIVersion(found *findings) (version, field string) {
+	least, _ := minorOf(MinComputeAPIVersion)
+	needed := least
+	need := func(at string, minor int) {
+		if minor > needed {
+			needed, field = minor, at
+		}
+	}
+	if f.RootDiskVolumeType != "" {
+		need("rootDiskVolumeType", volumeTypesAtBoot)
+	}
+	for i, device := range f.AdditionalBlockDevices {
+		if device.Storage.Volume.Type != "" {
+			need(element("additionalBlockDevices", i)+".storage.volume.type", volumeTypesAtBoot)
+		}
+	}
+	const named = "computeAPIVersion"
+	minor, valid := minorOf(f.ComputeAPIVersion)
+	switch {
+	case f.ComputeAPIVersion == "":
+		return fmt.Sprintf("2.%d", needed), field
+	case !valid || minor < least:
+		found.add(named, "must be a microversion of Nova's API 2, at least %s; leave it out for the lowest that the spec needs", MinComputeAPIVersion)
+	case minor < needed:
+		found.add(field, "needs microversion 2.%d of Nova's API, and computeAPIVersion is %s: leave out one of the two", needed, f.ComputeAPIVersion)
+	}
+	return f.ComputeAPIVersion, named
+}
+
 // microversion is how Nova writes the versions of its API 2.
 var microversion = regexp.MustCompile(`^2\.([1-9][0-9]{0,3})$`)
 
-func validMicroversion(text string) bool {
+// minorOf returns the second number of a microversion.
+func minorOf(text string) (minor int, valid bool) {
 	match := microversion.FindStringSubmatch(text)
 	if match == nil {
-		return false
+		return 0, false
 	}
 	minor, err := strconv.Atoi(match[1])
-	least, _ := strconv.Atoi(strings.TrimPrefix(MinComputeAPIVersion, "2."))
-	return err == nil && minor >= least
+	return minor, err == nil
 }

@@ -20,7 +20,9 @@ func TestEnvironmentFrom(t *testing.T) {
 	for name, tc := range map[string]struct {
 		variables variables
 		clouds    string
-		want      Environment
+		// secure and public are secure.yaml and clouds-public.yaml.
+		secure, public string
+		want           Environment
 	}{
 		"nothing": {},
 		"a v3 openrc": {
@@ -84,6 +86,28 @@ func TestEnvironmentFrom(t *testing.T) {
 			clouds: `clouds: {x: {auth_type: v3applicationcredential, auth: {auth_url: "a", application_credential_id: i, application_credential_secret: s}}}`,
 			want:   Environment{Account: Account{IdentityEndpoint: "a", ApplicationCredentialID: "i", ApplicationCredentialSecret: "s"}},
 		},
+		"a password in secure.yaml": {
+			clouds: `clouds: {x: {region_name: r, auth: {auth_url: "a", username: u, user_domain_name: d, project_name: t, project_domain_name: d}}, y: {}}`,
+			secure: `clouds: {x: {auth: {password: 0123}}, y: {auth: {password: other}}}`, variables: variables{"OS_CLOUD": "x"},
+			want: Environment{Account: Account{
+				IdentityEndpoint: "a", Region: "r", Username: "u", Password: "0123", UserDomainName: "d", ProjectName: "t", ProjectDomainName: "d",
+			}},
+		},
+		"a vendor's profile": {
+			clouds: `clouds: {x: {profile: vexxhost, region_name: mine, auth: {application_credential_id: i}}}`,
+			secure: `clouds: {x: {auth: {application_credential_secret: s}}}`,
+			public: `public-clouds: {vexxhost: {region_name: theirs, interface: internal, auth: {auth_url: "` + operatorEndpoint + `"}}}`,
+			want: Environment{Account: Account{
+				IdentityEndpoint: "a", Region: "mine", Interface: "internal", ApplicationCredentialID: "i", ApplicationCredentialSecret: "s",
+			}},
+		},
+		"a client certificate, and no verification, since the operator says so": {
+			clouds: `clouds: {x: {verify: false, cert: c.pem, key: k.pem, auth: {auth_url: "a", application_credential_id: i, application_credential_secret: s}}}`,
+			want: Environment{
+				Account:        Account{IdentityEndpoint: "a", ApplicationCredentialID: "i", ApplicationCredentialSecret: "s", Verify: VerifyNone},
+				ClientCertFile: "c.pem", ClientKeyFile: "k.pem", AllowUnverified: true,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			full := func(text string) string {
@@ -94,7 +118,10 @@ func TestEnvironmentFrom(t *testing.T) {
 			}
 			tc.want.Account.IdentityEndpoint = full(tc.want.Account.IdentityEndpoint)
 			clouds := strings.ReplaceAll(tc.clouds, `"a"`, `"`+operatorEndpoint+`"`)
-			got, err := EnvironmentFrom(func(name string) string { return full(tc.variables[name]) }, []byte(clouds))
+			got, err := EnvironmentFrom(Sources{
+				Getenv: func(name string) string { return full(tc.variables[name]) }, Clouds: []byte(clouds), Secure: []byte(tc.secure), Public: []byte(tc.public),
+				AllowUnverified: tc.want.AllowUnverified,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,6 +137,7 @@ func TestEnvironmentsThatCannotBeUsed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		variables   map[string]string
 		clouds, say string
+		secure      string
 	}{
 		"no such cloud":         {variables: map[string]string{"OS_CLOUD": "three"}, clouds: aCloudsYAML, say: "no cloud of the name"},
 		"no clouds.yaml at all": {variables: map[string]string{"OS_CLOUD": "one"}, say: "no cloud of the name"},
@@ -117,9 +145,10 @@ func TestEnvironmentsThatCannotBeUsed(t *testing.T) {
 		"no clouds":             {clouds: `{}`, say: "OS_CLOUD"},
 		"no auth":               {clouds: `clouds: {x: {region_name: r}}`, say: "auth.auth_url"},
 		"nothing of a cloud":    {clouds: `clouds: {x: }`, say: "auth.auth_url"},
-		"a vendor's profile":    {clouds: `clouds: {x: {profile: vexxhost, auth: {username: u}}}`, say: "profiles"},
+		"a vendor's profile":    {clouds: `clouds: {x: {profile: vexxhost, auth: {username: u}}}`, say: "clouds-public.yaml"},
+		"no login":              {clouds: `clouds: {x: {auth: {auth_url: "` + operatorEndpoint + `", project_name: t}}}`, say: "has no login"},
+		"no secure.yaml":        {clouds: aCloudsYAML, variables: map[string]string{"OS_CLOUD": "one"}, secure: "clouds: [hunter2hunter2", say: "secure.yaml cannot be read at line 1"},
 		"no verification":       {clouds: `clouds: {x: {verify: false, ` + auth + `}}`, say: "cacert"},
-		"client certificates":   {clouds: `clouds: {x: {cert: c.pem, key: k.pem, ` + auth + `}}`, say: "client certificates"},
 		"a scope of the system": {clouds: `clouds: {x: {auth: {auth_url: "` + operatorEndpoint + `", system_scope: all, token: t}}}`, say: "system_scope"},
 		"another way to log in": {clouds: `clouds: {x: {auth_type: v3oidcpassword, ` + auth + `}}`, say: "auth_type"},
 		"an unknown anchor":     {clouds: "clouds:\n  x:\n    auth:\n      password: *hunter2hunter2", say: "cannot be read"},
@@ -132,7 +161,7 @@ func TestEnvironmentsThatCannotBeUsed(t *testing.T) {
 		"no certificates":       {variables: map[string]string{"OS_CACERT": "-----BEGIN RSA PRIVATE KEY-----\naHVudGVyMg==\n-----END RSA PRIVATE KEY-----\n"}, say: "caCert"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := EnvironmentFrom(func(name string) string { return tc.variables[name] }, []byte(tc.clouds))
+			got, err := EnvironmentFrom(Sources{Getenv: func(name string) string { return tc.variables[name] }, Clouds: []byte(tc.clouds), Secure: []byte(tc.secure)})
 			if err == nil || got != (Environment{}) || !strings.Contains(err.Error(), tc.say) {
 				t.Fatalf("%v and %v, want something about %s", err, got.Account.Method(), tc.say)
 			}

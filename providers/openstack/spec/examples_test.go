@@ -90,7 +90,7 @@ func TestExamplesAreRead(t *testing.T) {
 func TestExampleOfCloudsIsRead(t *testing.T) {
 	secret := readManifests(t, "clouds.yaml")[0]
 	getenv := func(name string) string { return map[string]string{"OS_CLOUD": "openstack"}[name] }
-	env, err := EnvironmentFrom(getenv, []byte(secret.StringData["clouds.yaml"]))
+	env, err := EnvironmentFrom(Sources{Getenv: getenv, Clouds: []byte(secret.StringData["clouds.yaml"])})
 	if err != nil || env.Account.Method() != MethodApplicationCredential || env.Account.IdentityEndpoint == "" {
 		t.Errorf("%v, %v", env.Account, err)
 	}

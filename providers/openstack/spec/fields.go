@@ -12,6 +12,8 @@ type accountFields struct {
 	Region                      string `json:"region,omitempty"`
 	Interface                   string `json:"interface,omitempty"`
 	CACert                      string `json:"caCert,omitempty"`
+	ClientCert                  string `json:"clientCert,omitempty"`
+	ClientKey                   string `json:"clientKey,omitempty"`
 	Username                    string `json:"username,omitempty"`
 	UserID                      string `json:"userID,omitempty"`
 	Password                    string `json:"password,omitempty"`
@@ -48,6 +50,7 @@ type fields struct {
 	Ports                     []portFields      `json:"ports,omitempty"`
 	SecurityGroups            []string          `json:"securityGroups,omitempty"`
 	DisablePortSecurity       truth             `json:"disablePortSecurity,omitzero"`
+	PodNetworkCIDRs           []string          `json:"podNetworkCIDRs,omitempty"`
 	FloatingIPPool            string            `json:"floatingIpPool,omitempty"`
 	ServerGroup               string            `json:"serverGroup,omitempty"`
 	ServerGroupID             string            `json:"serverGroupID,omitempty"`
@@ -125,6 +128,8 @@ func (f *fields) secret() map[string]*string {
 		"identityEndpoint":            &f.IdentityEndpoint,
 		"region":                      &f.Region,
 		"caCert":                      &f.CACert,
+		"clientCert":                  &f.ClientCert,
+		"clientKey":                   &f.ClientKey,
 		"username":                    &f.Username,
 		"userID":                      &f.UserID,
 		"password":                    &f.Password,
@@ -152,6 +157,7 @@ func (f *fields) secret() map[string]*string {
 func (f *accountFields) account(found *findings) Account {
 	return Account{
 		IdentityEndpoint: f.IdentityEndpoint, Region: f.Region, Interface: f.Interface, CACert: f.CACert,
+		ClientCert: f.ClientCert, ClientKey: f.ClientKey,
 		DomainName: f.DomainName, DomainID: f.DomainID,
 		UserDomainName: f.UserDomainName, UserDomainID: f.UserDomainID,
 		ProjectDomainName: f.ProjectDomainName, ProjectDomainID: f.ProjectDomainID,

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"cmp"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"net/url"
@@ -18,7 +19,7 @@ const defaultDomainID = "default"
 func (f *fields) resolve(secrets map[string][]byte, env Environment, found *findings) Account {
 	own := f.account(found)
 	own.check(found)
-	bundle := bundled(secrets, !own.hasLogin(), found)
+	bundle := bundled(secrets, !own.hasLogin(), env.AllowUnverified, found)
 	account := Account{
 		IdentityEndpoint: cmp.Or(own.IdentityEndpoint, bundle.IdentityEndpoint),
 		CACert:           cmp.Or(own.CACert, bundle.CACert, env.Account.CACert),
@@ -34,6 +35,9 @@ func (f *fields) resolve(secrets map[string][]byte, env Environment, found *find
 			found.add("identityEndpoint", "is not the one that the credentials in the Secret are for: leave it out, or give credentials in the spec")
 		}
 		account.logIn(bundle, own, bundle)
+		if own.ClientCert != "" || own.ClientKey != "" {
+			account.ClientCert, account.ClientKey = own.ClientCert, own.ClientKey
+		}
 	case env.Account.hasLogin():
 		account.borrow(env.Account, own, bundle, found)
 	default:
@@ -66,6 +70,9 @@ func (a *Account) borrow(env, own, bundle Account, found *findings) {
 	if strings.TrimSpace(a.CACert) != strings.TrimSpace(env.CACert) {
 		found.suspect("caCert", "must not be set for the driver's own credentials: leave it out, or give credentials")
 	}
+	if own.ClientCert != "" || own.ClientKey != "" {
+		found.suspect("clientCert", "must not be set for the driver's own credentials: leave it and clientKey out, or give credentials")
+	}
 	a.IdentityEndpoint, a.CACert = env.IdentityEndpoint, env.CACert
 	a.logIn(env, own, bundle, env)
 	bound := env.withDomains()
@@ -88,6 +95,7 @@ func (a *Account) logIn(by Account, projects ...Account) {
 	a.UserDomainName, a.UserDomainID = by.UserDomainName, by.UserDomainID
 	a.ApplicationCredentialID, a.ApplicationCredentialName = by.ApplicationCredentialID, by.ApplicationCredentialName
 	a.ApplicationCredentialSecret, a.TrustID = by.ApplicationCredentialSecret, by.TrustID
+	a.ClientCert, a.ClientKey, a.Verify = by.ClientCert, by.ClientKey, by.Verify
 	at := slices.IndexFunc(projects, Account.hasProject)
 	if at < 0 {
 		return
@@ -154,6 +162,11 @@ func (a Account) check(found *findings) {
 	}
 	if a.CACert != "" && !validCertificates(a.CACert) {
 		found.add("caCert", "must be certificates in PEM, each from BEGIN CERTIFICATE to END CERTIFICATE")
+	}
+	if (a.ClientCert == "") != (a.ClientKey == "") {
+		found.suspect("clientKey", "must be set beside clientCert, and clientCert beside it")
+	} else if _, err := tls.X509KeyPair([]byte(a.ClientCert), []byte(a.ClientKey)); a.ClientCert != "" && err != nil {
+		found.add("clientCert", "must be a certificate in PEM, and clientKey its private key")
 	}
 	if a.Username != "" && a.UserID != "" {
 		found.add("userID", "is given beside username: keep one of the two")

@@ -3,11 +3,8 @@ package spec
 import "time"
 
 const (
-	// DefaultComputeAPIVersion is Nova's microversion where a spec names none: the first with
-	// volume types for the root disk.
-	DefaultComputeAPIVersion = "2.67"
-	// MinComputeAPIVersion is the least: the first that tags servers at their creation, by which
-	// they are found.
+	// MinComputeAPIVersion is the least microversion of Nova's API, of the release Pike: the first
+	// that tags servers at their creation, by which they are found.
 	MinComputeAPIVersion = "2.52"
 	// ReservedPrefix begins the names of tags and metadata that are the driver's own, in whatever
 	// case.
@@ -29,8 +26,11 @@ const (
 // the cloud; slices and maps are its own and not shared.
 type Spec struct {
 	Account Account
-	// ComputeAPIVersion is Nova's microversion, such as "2.67"; never empty.
+	// ComputeAPIVersion is Nova's microversion: the one that the spec names, else the lowest that
+	// it needs; never empty.
 	ComputeAPIVersion string
+	// VersionField is the field that asks for more than MinComputeAPIVersion; empty where none does.
+	VersionField string
 	// AvailabilityZone is empty for any.
 	AvailabilityZone string
 	// Flavor and Image are names or ids; never empty.
@@ -48,8 +48,8 @@ type Spec struct {
 	// FloatingIPPool is the name or id of an external network; empty for no floating IP. With it, a
 	// port is not foreign.
 	FloatingIPPool string
-	// ServerGroup is a name or id, or empty.
-	ServerGroup string
+	// ServerGroup is a name or id, or empty. ServerGroupField is where it stands.
+	ServerGroup, ServerGroupField string
 	// ConfigDrive is nil where the cloud is to decide.
 	ConfigDrive *bool
 	// Metadata has no key with ReservedPrefix.

@@ -11,9 +11,31 @@ import (
 // ports returns the ports as ports says, else one for each network, else one; and what is wrong
 // with them.
 func (f *fields) ports(found *findings) []Port {
+	all := f.portsWithoutPods(found)
+	var pods []AddressPair
+	for i, cidr := range given(f.PodNetworkCIDRs) {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			found.add(element("podNetworkCIDRs", i), "must be a CIDR, such as 10.244.0.0/16")
+		}
+		pods = append(pods, AddressPair{IPAddress: cidr})
+	}
+	for i := range all {
+		// Without port security every address is allowed.
+		if all[i].ID == "" && !all[i].DisablePortSecurity {
+			all[i].AllowedAddressPairs = append(all[i].AllowedAddressPairs, pods...)
+		}
+	}
+	return all
+}
+
+// portsWithoutPods are the ports as they are without podNetworkCIDRs.
+func (f *fields) portsWithoutPods(found *findings) []Port {
 	disabled := f.DisablePortSecurity.isTrue("disablePortSecurity", found)
 	if len(f.Ports) == 0 {
 		return f.plainPorts(disabled, found)
+	}
+	if len(given(f.Networks)) > 0 {
+		found.add("networks", "cannot be used beside ports: give each network a port of its own there, and leave this out")
 	}
 	var all []Port
 	for i, port := range f.Ports {

@@ -10,8 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// places leaves out where ports stand in their spec, of which TestPortsSayWhereTheyStand says all.
-var places = cmpopts.IgnoreFields(Port{}, "At", "NetworkField", "SubnetField")
+// places leaves out where things stand in their spec. TestPortsSayWhereTheyStand says all of it for
+// ports.
+var places = cmp.Options{
+	cmpopts.IgnoreFields(Port{}, "At", "NetworkField", "SubnetField"), cmpopts.IgnoreFields(Spec{}, "ServerGroupField", "VersionField"),
+}
 
 func TestPorts(t *testing.T) {
 	none := []string{}
@@ -26,10 +29,16 @@ func TestPorts(t *testing.T) {
 		"networks":                   {`{"networks":["a","b","a",""]}`, []Port{{Network: "a"}, {Network: "b"}}},
 		"one network and its subnet": {`{"networks":["a"],"subnet":"s"}`, []Port{{Network: "a", Subnet: "s"}}},
 		"a network before others":    {`{"networks":["a","b"],"network":"b","subnet":"s"}`, []Port{{Network: "b", Subnet: "s"}, {Network: "a"}}},
-		"without port security":      {`{"networks":["a","b"],"disablePortSecurity":"true","securityGroups":["g"]}`, []Port{{Network: "a", DisablePortSecurity: true, SecurityGroups: none}, {Network: "b", DisablePortSecurity: true, SecurityGroups: none}}},
-		"ports go before networks":   {`{"networks":["a","b"],"ports":[{"network":"c"}]}`, []Port{{Network: "c"}}},
-		"a port that says nothing":   {`{"network":"n","subnet":"s","ports":[null,{"trunk":true},{"network":"m"},{"subnet":"t"},{"id":"x"}]}`, []Port{{Network: "n", Subnet: "s"}, {Network: "n", Subnet: "s", Trunk: true}, {Network: "m"}, {Subnet: "t"}, {ID: "x"}}},
-		"an existing port":           {`{"ports":[{"id":"x","network":"","trunk":false,"disablePortSecurity":"false","securityGroups":[],"profile":{}},{"id":"y"}],"disablePortSecurity":true}`, []Port{{ID: "x"}, {ID: "y"}}},
+		"the addresses of pods": {
+			`{"podNetworkCIDRs":["10.244.0.0/16","fd00::/48",""],"ports":[{"network":"a","allowedAddressPairs":[{"ipAddress":"10.0.0.1"}]},{"network":"b","disablePortSecurity":true},{"id":"c"}]}`,
+			[]Port{
+				{Network: "a", AllowedAddressPairs: []AddressPair{{IPAddress: "10.0.0.1"}, {IPAddress: "10.244.0.0/16"}, {IPAddress: "fd00::/48"}}},
+				{Network: "b", DisablePortSecurity: true, SecurityGroups: none}, {ID: "c"},
+			},
+		},
+		"without port security":    {`{"networks":["a","b"],"disablePortSecurity":"true","securityGroups":["g"]}`, []Port{{Network: "a", DisablePortSecurity: true, SecurityGroups: none}, {Network: "b", DisablePortSecurity: true, SecurityGroups: none}}},
+		"a port that says nothing": {`{"network":"n","subnet":"s","ports":[null,{"trunk":true},{"network":"m"},{"subnet":"t"},{"id":"x"}]}`, []Port{{Network: "n", Subnet: "s"}, {Network: "n", Subnet: "s", Trunk: true}, {Network: "m"}, {Subnet: "t"}, {ID: "x"}}},
+		"an existing port":         {`{"ports":[{"id":"x","network":"","trunk":false,"disablePortSecurity":"false","securityGroups":[],"profile":{}},{"id":"y"}],"disablePortSecurity":true}`, []Port{{ID: "x"}, {ID: "y"}}},
 		"addresses": {
 			`{"ports":[{"network":"n","fixedIPs":[{"subnet":"s"},{"ipAddress":"10.0.0.5"},{"subnet":"s6","ipAddress":"2001:db8::5"}]}]}`,
 			[]Port{{Network: "n", FixedIPs: []FixedIP{{Subnet: "s"}, {IPAddress: "10.0.0.5"}, {Subnet: "s6", IPAddress: "2001:db8::5"}}}},
@@ -108,6 +117,8 @@ func TestPortsThatAreWrong(t *testing.T) {
 		networks = append(networks, fmt.Sprintf(`"n%d"`, i))
 	}
 	for name, tc := range map[string]struct{ spec, wrong string }{
+		"pods of no network":             {`{"podNetworkCIDRs":["10.244.0.0"]}`, "podNetworkCIDRs[0]"},
+		"networks beside ports":          {`{"networks":["a","b"],"ports":[{"network":"c"}]}`, "networks"},
 		"too many networks":              {`{"networks":[` + strings.Join(networks, ",") + `]}`, "networks"},
 		"too many with network":          {`{"network":"n","networks":[` + strings.Join(networks[:8], ",") + `]}`, "networks"},
 		"too many ports":                 {`{"ports":[` + strings.Repeat(`{"network":"n"},`, 8) + `{}]}`, "ports"},

@@ -44,7 +44,7 @@ func TestMetaKubesSpecsAreRead(t *testing.T) {
 	}
 	common := func(change func(*Spec)) Spec {
 		s := Spec{
-			Account: account, ComputeAPIVersion: "2.67", AvailabilityZone: "dbl1", Flavor: "m1.micro", FloatingIPPool: "ext-net",
+			Account: account, ComputeAPIVersion: "2.52", AvailabilityZone: "dbl1", Flavor: "m1.micro", FloatingIPPool: "ext-net",
 			Ports:          []Port{{Network: "kubermatic-92r62cx8j6", Subnet: "86db31c3-d5dd-4a88-bc92-ab8a148062c8"}},
 			SecurityGroups: []string{"kubermatic-92r62cx8j6"}, Metadata: map[string]string{"kubermatic-cluster": "92r62cx8j6"},
 			InstanceReadyCheckPeriod: defaultReadyCheckPeriod, InstanceReadyCheckTimeout: defaultReadyCheckTimeout,

@@ -72,6 +72,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	flags.DurationVar(&options.VolumeLatency, "volume-latency", 0, "how long a volume takes to be made")
 	flags.DurationVar(&options.TokenLifetime, "token-lifetime", 0, "how long a token is good; 0: an hour")
 	flags.IntVar(&options.HostsPerZone, "hosts-per-zone", 1, "how many hosts each zone has, for server groups whose servers must not share one")
+	flags.IntVar(&options.MaxComputeAPIVersion, "max-compute-api-version", 0, "the highest microversion of Nova, such as 65 for 2.65, as older releases have one; 0: that of Zed")
 	flags.BoolVar(&options.WithoutCinder, "without-cinder", false, "leave block storage out")
 	flags.BoolVar(&options.LaxPortPolicy, "lax-port-policy", false, "let everybody choose MAC and IP addresses in networks of other projects")
 	flags.Func("regional-ids", "a region whose Nodes have providerIDs that name it, as with OS_CCM_REGIONAL=true; may be repeated", func(s string) error {
