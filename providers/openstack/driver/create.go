@@ -46,7 +46,7 @@ func (c *creation) ensure(ctx context.Context) (made *driverv1alpha1.Machine, er
 		c.attempts.forget(c.Owner)
 		return nil, err
 	}
-	return nil, sdk.AddDetails(err, sdk.WithPartialState("", locationOf(c.Session).encode()))
+	return nil, sdk.AddDetails(err, sdk.WithPartialState("", locationOf(c.Session, !c.want.HasVolumes()).encode()))
 }
 
 // noteOutcome takes in what came of a request that makes something.
@@ -102,6 +102,11 @@ func (c *creation) resume(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	c.exists = c.exists || !found.empty() || len(recent) > 0
 	if len(found.servers) > 0 {
 		return c.returnExisting(ctx, found)
+	}
+	if c.want.HasVolumes() {
+		if found.volumes, err = c.reads.volumes.Get(ctx, c.clusterScope(), c.UID); err != nil {
+			return nil, err
+		}
 	}
 	if len(recent) > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The machine's server has just come.")
@@ -173,14 +178,14 @@ func (c *creation) describeDeleted(gone server) *driverv1alpha1.Machine {
 	return m
 }
 
-// makeMissing makes the ports that are missing, the floating IP and, after all that can fail, the
-// server.
+// makeMissing makes the ports that are missing, the floating IP, the volumes and, after all that can
+// fail, the server.
 func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*driverv1alpha1.Machine, error) {
 	if left := c.attempts.wait(c.known(found.ports), c.epoch()); left > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
 			"The machine's port is there, and a request for its server may still be on its way.", sdk.WithRetryAfter(left))
 	}
-	c.attempts.begin(c.Owner, locationOf(c.Session))
+	c.attempts.begin(c.Owner, locationOf(c.Session, !c.want.HasVolumes()))
 	ports, err := c.makePorts(ctx, found.ports)
 	if err != nil {
 		return nil, err
@@ -188,7 +193,12 @@ func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*dri
 	if err := c.makeFloatingIP(ctx, ports); err != nil {
 		return nil, err
 	}
+	disks, err := c.makeVolumes(ctx, found.volumes)
+	if err != nil {
+		return nil, err
+	}
 	body := c.plan.server
+	body.BlockDevice = c.blockDevices(disks)
 	for _, id := range ports {
 		body.networks = append(body.networks, servers.Network{Port: id})
 	}
@@ -200,6 +210,7 @@ func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*dri
 		return nil, c.explainServer(err)
 	}
 	now := c.nothingOwned(c.Owner)
+	now.withoutVolumes = !c.want.HasVolumes()
 	now.servers = []server{{
 		ID: made.ID, Name: c.ServerName(), Status: statusBuild, Created: c.options.Clock(), Metadata: body.Metadata,
 		Flavor: serverFlavor{Name: body.flavorName}, Zone: c.want.AvailabilityZone,

@@ -20,8 +20,8 @@ type removal struct {
 	now   time.Time
 }
 
-// proceed takes the next step: the servers, and once they are gone what they needed. It returns
-// what is still there, nil when nothing is.
+// proceed takes the next step: the servers, once they are gone the floating IPs and the volumes, and
+// once those are gone the ports. It returns what is still there, nil when nothing is.
 func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	if r.found.empty() {
 		return nil, nil
@@ -38,6 +38,15 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 		if err := done(floatingips.Delete(ctx, r.Network, f.ID).ExtractErr()); err != nil {
 			return nil, err
 		}
+	}
+	for _, v := range r.found.volumes {
+		if err := deleteVolume(ctx, r.machineScope, v); err != nil {
+			return nil, err
+		}
+	}
+	// The ports go last: by them the machine is found while Cinder cannot be asked.
+	if len(r.found.volumes) > 0 {
+		return r.found.deleting(r.Session), nil
 	}
 	for _, p := range r.found.ports {
 		if p.Trunk != nil {

@@ -42,6 +42,7 @@ type reads struct {
 	servers, recent *batch.Reads[clusterScope, []server]
 	ports           *batch.Reads[clusterScope, []port]
 	floatingIPs     *batch.Reads[clusterScope, []floatingIP]
+	volumes         *batch.Reads[clusterScope, []volume]
 }
 
 func newReads(o Options, faults *faults) reads {
@@ -51,6 +52,7 @@ func newReads(o Options, faults *faults) reads {
 		recent:      batch.New(most, wait, changes{o}.recentOf),
 		ports:       batch.New(most, wait, portsOf),
 		floatingIPs: batch.New(most, wait, floatingIPsOf),
+		volumes:     batch.New(most, wait, volumesOf),
 	}
 }
 
@@ -145,7 +147,10 @@ func (d *Driver) find(ctx context.Context, scope machineScope) (*ownedResources,
 	if err = d.findPorts(ctx, scope, found); err != nil || len(found.servers) > 0 {
 		return found, err
 	}
-	found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, scope.clusterScope(), scope.Description())
+	if found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, scope.clusterScope(), scope.Description()); err != nil || scope.withoutVolumes {
+		return found, err
+	}
+	found.volumes, err = d.reads.volumes.Get(ctx, scope.clusterScope(), scope.UID)
 	return found, err
 }
 

@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
@@ -120,6 +123,17 @@ func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster s
 			h.floatingIPs = append(h.floatingIPs, f)
 		}
 	}
+	// While Cinder does not answer, the rest is worth being told: who has a volume has a port, too.
+	volumes, withoutCinder := volumesListed(ctx, in, cluster)
+	if withoutCinder != nil && status.Code(withoutCinder) != codes.Unavailable {
+		return nil, withoutCinder
+	}
+	for _, v := range volumes {
+		if owner, marked := ownership.FromMetadata(v.Metadata); marked && owner.Cluster == cluster {
+			h := of(owner)
+			h.volumes = append(h.volumes, v)
+		}
+	}
 	var all []*driverv1alpha1.Machine
 	for _, uid := range slices.Sorted(maps.Keys(machines)) {
 		h := machines[uid]
@@ -129,6 +143,9 @@ func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster s
 			}
 		}
 		all = append(all, h.machine(in))
+	}
+	if withoutCinder != nil {
+		return all, nil
 	}
 	d.leftovers.listed(clusterScope{Session: in, cluster: cluster}, asked, machines)
 	return all, nil

@@ -123,6 +123,8 @@ type machineScope struct {
 	*session.Session
 	// serverID is the server's, as far as core has been told; else empty.
 	serverID string
+	// withoutVolumes says that no volume was made for the machine.
+	withoutVolumes bool
 }
 
 // machineCall is what every request about one machine has.
@@ -137,11 +139,13 @@ type location struct {
 	// Project is the project's id.
 	Project string `json:"project"`
 	Region  string `json:"region,omitempty"`
+	// WithoutVolumes says that no volume was made for the machine: Cinder need not be asked.
+	WithoutVolumes bool `json:"withoutVolumes,omitempty"`
 }
 
 // locationOf is where a session's machines are made.
-func locationOf(s *session.Session) location {
-	return location{Project: s.ProjectID, Region: s.Region}
+func locationOf(s *session.Session, withoutVolumes bool) location {
+	return location{Project: s.ProjectID, Region: s.Region, WithoutVolumes: withoutVolumes}
 }
 
 // encode is what core is given.
@@ -170,6 +174,7 @@ func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, 
 	if made == (location{}) {
 		made, _ = d.attempts.location(scope.Owner)
 	}
+	scope.withoutVolumes = made.WithoutVolumes
 	return scope, scope.elsewhere(made)
 }
 
@@ -248,8 +253,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	defer release()
 	d.leftovers.lead(scope.Cluster, r.GetMeta().GetLeaderEpoch())
 	defer d.leftovers.noteCreate(scope.Owner)
-	made, err := (&creation{Driver: d, machineScope: scope, want: want, request: r}).ensure(ctx)
-	return made, nameVersionField(want, err)
+	return (&creation{Driver: d, machineScope: scope, want: want, request: r}).ensure(ctx)
 }
 
 // GetMachineStatus implements sdk.Driver.

@@ -26,10 +26,13 @@ type ownedResources struct {
 	servers     []server
 	ports       []port
 	floatingIPs []floatingIP
+	volumes     []volume
+	// withoutVolumes says that none was made for the machine.
+	withoutVolumes bool
 }
 
 func (h *ownedResources) empty() bool {
-	return len(h.servers) == 0 && len(h.ports) == 0 && len(h.floatingIPs) == 0
+	return len(h.servers) == 0 && len(h.ports) == 0 && len(h.floatingIPs) == 0 && len(h.volumes) == 0
 }
 
 // marked is whose the resources say they are.
@@ -56,7 +59,7 @@ func (h *ownedResources) machine(in *session.Session) *driverv1alpha1.Machine {
 	m := &driverv1alpha1.Machine{
 		Ref:            &driverv1alpha1.MachineRef{Namespace: owner.Namespace, Name: owner.Name, Uid: owner.UID},
 		ClusterUid:     owner.Cluster,
-		LastKnownState: locationOf(in).encode(),
+		LastKnownState: locationOf(in, h.hasNoVolumes()).encode(),
 	}
 	if len(h.servers) == 0 {
 		h.describeLeftovers(m)
@@ -64,6 +67,12 @@ func (h *ownedResources) machine(in *session.Session) *driverv1alpha1.Machine {
 	}
 	h.describeServer(m, in.Region)
 	return m
+}
+
+// hasNoVolumes says whether it is certain that no volume was made for the machine: a server that has
+// a host has all of them.
+func (h *ownedResources) hasNoVolumes() bool {
+	return h.withoutVolumes || len(h.servers) > 0 && h.servers[0].HostID != "" && len(h.servers[0].Volumes) == 0
 }
 
 // describeLeftovers fills in what is known of a machine without a server.
@@ -75,10 +84,13 @@ func (h *ownedResources) describeLeftovers(m *driverv1alpha1.Machine) {
 	for _, f := range h.floatingIPs {
 		times = append(times, f.Created)
 	}
+	for _, v := range h.volumes {
+		times = append(times, time.Time(v.Created))
+	}
 	m.CreateTime = timestamppb.New(slices.MinFunc(times, time.Time.Compare))
 	m.State = driverv1alpha1.MachineState_MACHINE_STATE_FAILED
 	m.Reason, m.Message = "ServerMissing",
-		"There is a port or a floating IP, and no server: its creation was not finished, or somebody has deleted it."
+		"There is a port, a floating IP or a volume, and no server: its creation was not finished, or somebody has deleted it."
 }
 
 func (h *ownedResources) describeServer(m *driverv1alpha1.Machine, region string) {

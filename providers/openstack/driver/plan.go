@@ -21,8 +21,10 @@ import (
 
 // plan is what OpenStack is asked for to make a machine.
 type plan struct {
-	server body
-	ports  []portPlan
+	server  body
+	image   string
+	ports   []portPlan
+	volumes []volumePlan
 }
 
 // portPlan is a port as it shall be.
@@ -47,11 +49,15 @@ type planner struct {
 
 // plan looks up all of it; an error names the first field whose object is not there.
 func (p planner) plan(ctx context.Context) (*plan, error) {
-	server, err := p.server(ctx)
+	image, err := p.ImageID(ctx, "image", p.want.Image)
 	if err != nil {
 		return nil, err
 	}
-	found := &plan{server: server}
+	server, err := p.server(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	found := &plan{server: server, image: image, volumes: p.volumes(image)}
 	for i := range p.want.Ports {
 		planned, err := p.port(ctx, i)
 		if err != nil {
@@ -203,12 +209,8 @@ func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
 }
 
 // server looks up what the spec names of the server.
-func (p planner) server(ctx context.Context) (body, error) {
+func (p planner) server(ctx context.Context, image string) (body, error) {
 	flavor, err := p.Flavor(ctx, "flavor", p.want.Flavor)
-	if err != nil {
-		return body{}, err
-	}
-	image, err := p.ImageID(ctx, "image", p.want.Image)
 	if err != nil {
 		return body{}, err
 	}
@@ -219,7 +221,6 @@ func (p planner) server(ctx context.Context) (body, error) {
 			// what it is not.
 			UserData: []byte(base64.StdEncoding.EncodeToString(p.userData)),
 			Metadata: p.metadata(), ConfigDrive: p.want.ConfigDrive, Tags: p.tags(),
-			BlockDevice: blockDevices(p.want, image),
 		},
 		description: p.Description(), flavorName: flavor.Name, hints: maps.Clone(p.want.SchedulerHints),
 	}
@@ -269,28 +270,4 @@ func metadataKey(key string) string {
 // tags are the users' and the marks.
 func (p planner) tags() []string {
 	return append(slices.Clone(p.want.Tags), ownership.ClusterTag(p.Cluster), ownership.MachineTag(p.UID))
-}
-
-// blockDevices are the disks of a server that does not boot from its flavor's disk alone. Nova
-// makes them, and deletes them with the server.
-func blockDevices(want spec.Spec, image string) []servers.BlockDevice {
-	var devices []servers.BlockDevice
-	switch root := want.RootDisk; {
-	case root != nil:
-		devices = append(devices, servers.BlockDevice{
-			SourceType: servers.SourceImage, UUID: image, DestinationType: servers.DestinationVolume, BootIndex: 0,
-			VolumeSize: root.SizeGB, VolumeType: root.VolumeType, DeleteOnTermination: true,
-		})
-	case len(want.Volumes) > 0:
-		devices = append(devices, servers.BlockDevice{
-			SourceType: servers.SourceImage, UUID: image, DestinationType: servers.DestinationLocal, BootIndex: 0, DeleteOnTermination: true,
-		})
-	}
-	for _, volume := range want.Volumes {
-		devices = append(devices, servers.BlockDevice{
-			SourceType: servers.SourceBlank, DestinationType: servers.DestinationVolume, BootIndex: -1, Tag: volume.Name,
-			VolumeSize: volume.SizeGB, VolumeType: volume.VolumeType, DeleteOnTermination: true,
-		})
-	}
-	return devices
 }

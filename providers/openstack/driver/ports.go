@@ -26,7 +26,7 @@ func isOwn(p spec.Port) bool { return p.ID == "" }
 // lets nobody choose it.
 func (c *creation) makeFirstPort(ctx context.Context) ([]port, error) {
 	first := &c.plan.ports[slices.IndexFunc(c.want.Ports, isOwn)]
-	c.attempts.begin(c.Owner, locationOf(c.Session))
+	c.attempts.begin(c.Owner, locationOf(c.Session, !c.want.HasVolumes()))
 	made, err := ports.Create(ctx, c.Network, c.portBody(*first, first.mac)).Extract()
 	c.noteOutcome(err)
 	first.anyMAC = session.IsMACForbidden(err)

@@ -27,6 +27,12 @@ type server struct {
 	Image     serverImage          `json:"image"`
 	Addresses map[string][]address `json:"addresses"`
 	Fault     fault                `json:"fault"`
+	Volumes   []attachedVolume     `json:"os-extended-volumes:volumes_attached"`
+}
+
+// attachedVolume is the id of a volume that a server has.
+type attachedVolume struct {
+	ID string `json:"id"`
 }
 
 type serverFlavor struct {

@@ -61,19 +61,7 @@ func (d *Driver) ValidateProviderSpec(
 		return nil, err
 	}
 	answer.Violations, err = planner{machineScope: machineScope{Session: opened}, want: want}.missing(ctx)
-	return answer, nameVersionField(want, err)
-}
-
-// nameVersionField returns the error of a Nova that is too old for a spec as one of the field that
-// asks for more; other errors as they are.
-func nameVersionField(want spec.Spec, err error) error {
-	if !session.IsVersionUnknown(err) || want.VersionField == "" {
-		return err
-	}
-	message := status.Convert(err).Message()
-	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
-		"This Nova is too old for "+want.VersionField+", which needs microversion "+want.ComputeAPIVersion+": "+message,
-		sdk.WithField(want.VersionField, "Leave it out. "+message))
+	return answer, err
 }
 
 // violations are the fields that an error names as not there (yet); none where it is another one.
@@ -112,7 +100,7 @@ func (d *Driver) GetInstanceTemplate(
 	}
 	flavor, err := opened.Flavor(ctx, "flavor", want.Flavor)
 	if err != nil {
-		return nil, nameVersionField(want, err)
+		return nil, err
 	}
 	// Without its image no server is made, but the flavor's size is what was asked for.
 	image, err := opened.ImageNamed(ctx, "image", want.Image)

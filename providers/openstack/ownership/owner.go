@@ -4,6 +4,7 @@
 //	server       metadata with each mark, two tags, and a description that outlives the server
 //	port         name: the machine; description: the cluster; MAC address: follows from both
 //	floating IP  description: the machine and the cluster
+//	volume       metadata with each mark, and with the disk's name
 //
 // A tag of Neutron would be clearer, but takes a second call, between which and the first a process
 // can die.
@@ -18,13 +19,15 @@ import (
 	"strings"
 )
 
-// The keys of the metadata of servers. Users cannot set keys that begin with Prefix.
+// The keys of the metadata of servers and volumes. Users cannot set keys that begin with Prefix.
 const (
 	Prefix    = "millwright-"
 	Cluster   = Prefix + "cluster"
 	Machine   = Prefix + "machine"
 	Namespace = Prefix + "namespace"
 	Name      = Prefix + "name"
+	// Disk is the key of a volume's metadata that says which of the machine's disks it is.
+	Disk = Prefix + "disk"
 )
 
 const (
@@ -38,12 +41,12 @@ const (
 // Owner is whose a resource is: a machine of a cluster.
 type Owner struct{ Cluster, Namespace, Name, UID string }
 
-// Metadata are the marks as metadata of a server.
+// Metadata are the marks as metadata of a server or a volume.
 func (o Owner) Metadata() map[string]string {
 	return map[string]string{Cluster: o.Cluster, Machine: o.UID, Namespace: o.Namespace, Name: o.Name}
 }
 
-// FromMetadata returns whose a server is; false when the metadata does not say.
+// FromMetadata returns whose a server or a volume is; false when the metadata does not say.
 func FromMetadata(metadata map[string]string) (Owner, bool) {
 	o := Owner{Cluster: metadata[Cluster], Namespace: metadata[Namespace], Name: metadata[Name], UID: metadata[Machine]}
 	return o, o.Cluster != "" && o.UID != "" && o.Namespace != "" && o.Name != ""

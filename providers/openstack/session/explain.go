@@ -199,12 +199,6 @@ func IsRefused(err error) bool {
 // IsBadRequest says whether the cloud answered 400.
 func IsBadRequest(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusBadRequest) }
 
-// IsVersionUnknown says whether Nova does not have the microversion that it was asked for.
-func IsVersionUnknown(err error) bool {
-	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
-	return is && answer.Actual == http.StatusNotAcceptable && readWords(answer.Body).service
-}
-
 // IsConflict says whether the cloud answered 409.
 func IsConflict(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusConflict) }
 

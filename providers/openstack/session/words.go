@@ -159,6 +159,7 @@ func phrases() []phrase {
 		absence  = driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND
 		locked   = driverv1alpha1.ErrorReason_ERROR_REASON_DELETION_PROTECTED
 		wrong    = driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID
+		pending  = driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING
 	)
 	refused := []int{http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge}
 	limits := append(slices.Clone(refused), asynchronous)
@@ -185,7 +186,10 @@ func phrases() []phrase {
 		{nova, bad, "unable to find security_group", absence},      // "… with name or id '…'"
 		{nova, bad, "is not active", absence},                      // "Image … is not active."
 		{nova, bad, "availability zone is not available", absence}, // "The requested availability zone is not available"
-		{nova, bad, "failed to get volume", absence},               // "Block Device Mapping is Invalid: failed to get volume …"
+		// "Invalid volume: Volume … status must be available or downloading to reserve, but the
+		// current status is …": it was seen to be available a moment ago.
+		{nova, bad, "to reserve, but the current status", pending},
+		{nova, bad, "failed to get volume", absence}, // "Block Device Mapping is Invalid: failed to get volume …"
 		{nova, bad, "failed to get image", absence},
 		{nova, bad, "invalid key_name provided", absence},
 	}

@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -14,6 +14,7 @@ import (
 // machine returns all of the Spec but its Account.
 func (f *fields) machine(found *findings) Spec {
 	s := Spec{
+		ComputeAPIVersion:         cmp.Or(f.ComputeAPIVersion, MinComputeAPIVersion),
 		AvailabilityZone:          f.AvailabilityZone,
 		Flavor:                    f.Flavor,
 		Image:                     f.Image,
@@ -34,7 +35,11 @@ func (f *fields) machine(found *findings) Spec {
 	if f.ServerGroup == "" && f.ServerGroupID != "" {
 		s.ServerGroupField = "serverGroupID"
 	}
-	s.ComputeAPIVersion, s.VersionField = f.computeAPIVersion(found)
+	if least, _ := minorOf(MinComputeAPIVersion); s.ComputeAPIVersion != MinComputeAPIVersion {
+		if minor, valid := minorOf(s.ComputeAPIVersion); !valid || minor < least {
+			found.add("computeAPIVersion", "must be a microversion of Nova's API 2, at least %s; leave it out for that one", MinComputeAPIVersion)
+		}
+	}
 	s.Metadata, s.Tags = f.labels(found)
 	if s.Flavor == "" {
 		found.add("flavor", "must be set: the name or the id of a flavor")
@@ -55,23 +60,30 @@ func (f *fields) machine(found *findings) Spec {
 func (f *fields) rootDisk(found *findings) *RootDisk {
 	size := f.RootDiskSizeGB.read("rootDiskSizeGB", 1, found)
 	if size != nil {
-		return &RootDisk{SizeGB: *size, VolumeType: f.RootDiskVolumeType}
+		return &RootDisk{SizeGB: *size, VolumeType: f.RootDiskVolumeType, AvailabilityZone: f.RootDiskAvailabilityZone}
 	}
-	if f.RootDiskVolumeType != "" && !f.RootDiskSizeGB.wrong && f.RootDiskSizeGB.value == nil {
-		found.add("rootDiskVolumeType", "is only for a root disk that is a volume: set rootDiskSizeGB, too, or leave this out")
+	for name, value := range map[string]string{"rootDiskVolumeType": f.RootDiskVolumeType, "rootDiskAvailabilityZone": f.RootDiskAvailabilityZone} {
+		if value != "" && !f.RootDiskSizeGB.wrong && f.RootDiskSizeGB.value == nil {
+			found.add(name, "is only for a root disk that is a volume: set rootDiskSizeGB, too, or leave this out")
+		}
 	}
 	return nil
 }
 
-// volumeStorage is the one kind of storage in Cluster API's terms that outlives no server and needs
-// no flavor made for it.
-const volumeStorage = "Volume"
+// The kinds of storage of a disk, in Cluster API's terms: a volume of Cinder, or the host's own disk.
+const (
+	volumeStorage = "Volume"
+	localStorage  = "Local"
+)
 
 func (f *fields) volumes(found *findings) []Volume {
 	var all []Volume
 	for i, device := range f.AdditionalBlockDevices {
 		at := element("additionalBlockDevices", i)
-		v := Volume{Name: device.Name, VolumeType: device.Storage.Volume.Type}
+		v := Volume{
+			Name: device.Name, VolumeType: device.Storage.Volume.Type, AvailabilityZone: device.Storage.Volume.AvailabilityZone,
+			IsLocal: device.Storage.Type == localStorage,
+		}
 		switch {
 		case v.Name == "":
 			found.add(at+".name", "must be set")
@@ -88,8 +100,11 @@ func (f *fields) volumes(found *findings) []Volume {
 		if device.SizeGiB.value == nil {
 			found.add(at+".sizeGiB", "must be set")
 		}
-		if storage := device.Storage.Type; storage != "" && storage != volumeStorage {
-			found.add(at+".storage.type", "must be %s: a local disk comes with the flavor", volumeStorage)
+		switch storage := device.Storage.Type; {
+		case !slices.Contains([]string{"", volumeStorage, localStorage}, storage):
+			found.add(at+".storage.type", "must be %s or %s", volumeStorage, localStorage)
+		case v.IsLocal && device.Storage.Volume != (volumeFields{}):
+			found.add(at+".storage.volume", "cannot be used, since storage.type is %s: leave one of the two out", localStorage)
 		}
 		all = append(all, v)
 	}
@@ -175,41 +190,6 @@ func duration(field, text string, otherwise time.Duration, found *findings) time
 		found.add(field, "must be a duration above 0, such as 5s or 2m")
 	}
 	return d
-}
-
-// volumeTypesAtBoot is Nova's first microversion, of the release Stein, in which volumes that it has
-// made for a server can have a type.
-const volumeTypesAtBoot = 67
-
-// computeAPIVersion returns the microversion that the spec names, or the lowest that it needs, and
-// the field that asks for more than the least.
-func (f *fields) computeAPIVersion(found *findings) (version, field string) {
-	least, _ := minorOf(MinComputeAPIVersion)
-	needed := least
-	need := func(at string, minor int) {
-		if minor > needed {
-			needed, field = minor, at
-		}
-	}
-	if f.RootDiskVolumeType != "" {
-		need("rootDiskVolumeType", volumeTypesAtBoot)
-	}
-	for i, device := range f.AdditionalBlockDevices {
-		if device.Storage.Volume.Type != "" {
-			need(element("additionalBlockDevices", i)+".storage.volume.type", volumeTypesAtBoot)
-		}
-	}
-	const named = "computeAPIVersion"
-	minor, valid := minorOf(f.ComputeAPIVersion)
-	switch {
-	case f.ComputeAPIVersion == "":
-		return fmt.Sprintf("2.%d", needed), field
-	case !valid || minor < least:
-		found.add(named, "must be a microversion of Nova's API 2, at least %s; leave it out for the lowest that the spec needs", MinComputeAPIVersion)
-	case minor < needed:
-		found.add(field, "needs microversion 2.%d of Nova's API, and computeAPIVersion is %s: leave out one of the two", needed, f.ComputeAPIVersion)
-	}
-	return f.ComputeAPIVersion, named
 }
 
 // microversion is how Nova writes the versions of its API 2.

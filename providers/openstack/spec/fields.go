@@ -43,6 +43,7 @@ type fields struct {
 	Image                     string            `json:"image,omitempty"`
 	RootDiskSizeGB            integer           `json:"rootDiskSizeGB,omitzero"`
 	RootDiskVolumeType        string            `json:"rootDiskVolumeType,omitempty"`
+	RootDiskAvailabilityZone  string            `json:"rootDiskAvailabilityZone,omitempty"`
 	AdditionalBlockDevices    []deviceFields    `json:"additionalBlockDevices,omitempty"`
 	Network                   string            `json:"network,omitempty"`
 	Networks                  []string          `json:"networks,omitempty"`
@@ -99,7 +100,8 @@ type storageFields struct {
 }
 
 type volumeFields struct {
-	Type string `json:"type,omitempty"`
+	Type             string `json:"type,omitempty"`
+	AvailabilityZone string `json:"availabilityZone,omitempty"`
 }
 
 // parse reads the spec and puts the secrets that bear its fields' names in their places. The error

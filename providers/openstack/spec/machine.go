@@ -1,6 +1,9 @@
 package spec
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// MinComputeAPIVersion is the least microversion of Nova's API, of the release Pike: the first
@@ -26,11 +29,9 @@ const (
 // the cloud; slices and maps are its own and not shared.
 type Spec struct {
 	Account Account
-	// ComputeAPIVersion is Nova's microversion: the one that the spec names, else the lowest that
-	// it needs; never empty.
+	// ComputeAPIVersion is Nova's microversion: the one that the spec names, else the least, which
+	// has all that a spec can ask for.
 	ComputeAPIVersion string
-	// VersionField is the field that asks for more than MinComputeAPIVersion; empty where none does.
-	VersionField string
 	// AvailabilityZone is empty for any.
 	AvailabilityZone string
 	// Flavor and Image are names or ids; never empty.
@@ -71,18 +72,25 @@ type Spec struct {
 type RootDisk struct {
 	// SizeGB is at least 1.
 	SizeGB int
-	// VolumeType is empty for the cloud's default.
-	VolumeType string
+	// VolumeType and AvailabilityZone, which is Cinder's, are empty for the cloud's defaults.
+	VolumeType, AvailabilityZone string
 }
 
-// Volume is a disk that is made, attached and deleted with the server.
+// Volume is a disk that comes and goes with the machine.
 type Volume struct {
 	// Name is the machine's own word for it, unique in it, and fit for a tag.
 	Name string
 	// SizeGB is at least 1.
 	SizeGB int
-	// VolumeType is empty for the cloud's default.
-	VolumeType string
+	// VolumeType and AvailabilityZone, which is Cinder's, are empty for the cloud's defaults.
+	VolumeType, AvailabilityZone string
+	// IsLocal: it is on the host's own disk, and no volume.
+	IsLocal bool
+}
+
+// HasVolumes says whether any disk is a volume of Cinder.
+func (s Spec) HasVolumes() bool {
+	return s.RootDisk != nil || slices.ContainsFunc(s.Volumes, func(v Volume) bool { return !v.IsLocal })
 }
 
 // Port is one of the server's network interfaces, in their order.

@@ -1,0 +1,223 @@
+package driver
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
+	"github.com/millwright-dev/millwright/providers/openstack/session"
+)
+
+// onVolumes is a machine with two volumes and a local disk.
+func onVolumes() map[string]any {
+	return map[string]any{"rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "rootDiskAvailabilityZone": "nova", "additionalBlockDevices": []map[string]any{
+		{"name": "data", "sizeGiB": 10, "storage": map[string]any{"volume": map[string]any{"type": "ssd", "availabilityZone": "nova"}}},
+		{"name": "cache", "sizeGiB": 5, "storage": map[string]any{"type": "Local"}},
+	}}
+}
+
+// The driver is killed, or an answer lost, at each call in turn, on the way in and on the way out.
+// There is one of each volume while the machine is there, and none after it.
+func TestVolumesAreMadeAndDeletedOnce(t *testing.T) {
+	for _, effect := range []backendv1alpha1.FaultEffect{backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST, backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR} {
+		for _, operation := range []string{"CreatePort", "CreateVolume", "ListVolumes", "CreateServer", "DeleteServer", "DeleteVolume", "DeletePort"} {
+			t.Run(operation+effect.String(), func(t *testing.T) {
+				w := newWorld(t, openstacksim.Options{VolumeLatency: 20 * time.Millisecond, DeleteLatency: 20 * time.Millisecond})
+				w.inject(&backendv1alpha1.Fault{
+					Match: &backendv1alpha1.FaultMatch{Operation: operation}, Effect: effect, Times: 1,
+					Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
+				})
+				restarted := func() {
+					w.Driver = New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle, PollInterval: 10 * time.Millisecond})
+				}
+				restarted()
+				deadline := time.Now().Add(20 * time.Second)
+				for w.left()["vm"] == 0 {
+					if _, err := w.create("one", onVolumes()); err != nil && status.Code(err) != codes.Aborted {
+						restarted()
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("there are %v", w.left())
+					}
+				}
+				if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1, "volume": 2}, w.left()); diff != "" {
+					t.Errorf("there are (-want +got):\n%s", diff)
+				}
+				restarted()
+				for {
+					left, err := w.delete("one")
+					if err == nil && left == nil {
+						break
+					}
+					if err != nil {
+						restarted()
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("left are %v: %v", w.left(), err)
+					}
+				}
+				if left := w.left(); len(left) > 0 {
+					t.Errorf("left are %v", left)
+				}
+			})
+		}
+	}
+}
+
+// A volume quota that is used up is said so, makes no server, and is over when it is raised.
+func TestAVolumeQuotaEnds(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{Quota: map[string]int64{"volume": 1}})
+	_, err := w.settled("one", onVolumes())
+	w.refused("a machine of two volumes", err, driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED)
+	if !strings.Contains(err.Error(), "Maximum number of volumes allowed (1) exceeded for quota 'volumes'") {
+		t.Errorf("in whose words? %v", err)
+	}
+	if diff := cmp.Diff(map[string]int{"port": 1, "volume": 1}, w.left()); diff != "" {
+		t.Errorf("there are (-want +got):\n%s", diff)
+	}
+	if _, err := w.hooks.SetQuota(t.Context(), &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{"volume": -1}}); err != nil {
+		t.Fatal(err)
+	}
+	w.created("one", onVolumes())
+	w.gone("one")
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// A back end that is full puts a volume in error. That is the create's error, and the volume goes.
+func TestAVolumeThatCannotBeMade(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	if _, err := w.create("one", onVolumes()); err == nil {
+		t.Fatal("the volumes are not made yet")
+	}
+	id := w.rootVolume()
+	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/volumes/detail") {
+			return false
+		}
+		_, _ = io.WriteString(rw, `{"volumes":[{"id":"`+id+`","status":"error","created_at":"2026-01-01T12:00:00.000000","metadata":{"millwright-cluster":"`+clusterUID+
+			`","millwright-machine":"uid-of-one","millwright-namespace":"kube-system","millwright-name":"one","millwright-disk":"root"}}]}`)
+		return true
+	})
+	_, err := w.create("one", onVolumes())
+	end()
+	w.refused("a volume in error", err, driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE)
+	w.created("one", onVolumes())
+	if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1, "volume": 2}, w.left()); diff != "" {
+		t.Errorf("there are (-want +got):\n%s", diff)
+	}
+}
+
+// rootVolume is the id of the only root disk in the project.
+func (w *world) rootVolume() string {
+	w.Helper()
+	pages, err := volumes.List(w.session("").Volume, volumes.ListOpts{Metadata: map[string]string{ownership.Disk: rootDisk}}).AllPages(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	all, err := volumes.ExtractVolumes(pages)
+	if err != nil || len(all) != 1 {
+		w.Fatalf("%d root disks: %v", len(all), err)
+	}
+	return all[0].ID
+}
+
+// Two drivers that ask for a volume at the same time leave one: the younger goes before it is used.
+func TestOfTwoVolumesTheOlderStays(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	if _, err := w.create("one", onVolumes()); err == nil {
+		t.Fatal("the volumes are not made yet")
+	}
+	metadata := ownership.Owner{Cluster: clusterUID, Namespace: "kube-system", Name: "one", UID: "uid-of-one"}.Metadata()
+	metadata[ownership.Disk] = rootDisk
+	image, err := w.session("").ImageID(t.Context(), "image", "tiny-raw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	younger, err := volumes.Create(t.Context(), w.session("").Volume, volumes.CreateOpts{Size: 20, ImageID: image, Metadata: metadata}, nil).Extract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.created("one", onVolumes())
+	if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1, "volume": 2}, w.left()); diff != "" {
+		t.Errorf("there are (-want +got):\n%s", diff)
+	}
+	if err := volumes.Get(t.Context(), w.session("").Volume, younger.ID).Err; !session.IsGone(err) {
+		t.Errorf("the younger volume: %v", err)
+	}
+}
+
+// A volume that nothing else is left of is its machine's: it is listed, and deleted.
+func TestVolumesAloneAreListed(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	if _, err := w.create("one", map[string]any{"rootDiskSizeGB": 1}); err == nil {
+		t.Fatal("the volume is not made yet")
+	}
+	in := w.session("")
+	pages, err := ports.List(in.Network, ports.ListOpts{ProjectID: in.ProjectID, Name: "kube-system/one/uid-of-one"}).AllPages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := ports.ExtractPorts(pages)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the machine's ports: %v, %v", found, err)
+	}
+	if err := ports.Delete(t.Context(), in.Network, found[0].ID).ExtractErr(); err != nil {
+		t.Fatal(err)
+	}
+	listed := w.list()
+	if len(listed) != 1 || listed[0].GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED || listed[0].GetRef().GetName() != "one" || listed[0].GetProviderId() != "" {
+		t.Errorf("listed are %v", listed)
+	}
+	w.gone("one")
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// While Cinder does not answer, machines are listed all the same, and those without volumes go.
+func TestAnOutageOfCinder(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	made := w.created("plain", nil)
+	w.created("onvolumes", onVolumes())
+	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/volume/") {
+			return false
+		}
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	if listed := w.list(); len(listed) != 2 {
+		t.Errorf("listed are %v", listed)
+	}
+	for w.left()["vm"] == 2 {
+		if _, err := w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{
+			Meta: meta(), Machine: ref("plain"), Provider: w.provider(nil), LastKnownState: made.GetLastKnownState(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{
+		Meta: meta(), Machine: ref("plain"), Provider: w.provider(nil), LastKnownState: made.GetLastKnownState(),
+	}); err != nil || left != nil {
+		t.Errorf("a machine without volumes: %v, %v", left, err)
+	}
+	end()
+	w.gone("onvolumes")
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
