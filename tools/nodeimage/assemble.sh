@@ -12,14 +12,17 @@ root=$aside/root
 mkdir "$root"
 tar --numeric-owner --xattrs --xattrs-include='*' -xf "$base" -C "$root"
 cp "$root"/boot/vmlinuz-* "$aside/vmlinuz"
-cp "$root"/boot/initrd.img-* "$aside/initrd.img"
 rm "$root"/boot/*
+"$here/initrd.sh" "$root" "$aside/initrd.img"
 
 # Where user data looks for them: then it downloads nothing.
 install -D -m 0755 "$kubelet" "$root/opt/bin/kubelet"
 install -m 0755 "$aside"/bin/* "$root/usr/local/bin/"
 mkdir -p "$root/opt/cni"
 ln -s /usr/lib/cni "$root/opt/cni/bin"
+
+# It only has cloud-init warn of user data, and is read four times in each boot.
+rm -r "$root"/usr/lib/python3/dist-packages/jsonschema
 
 cp -r --no-preserve=ownership "$here/root/." "$root/"
 # Each VM is a machine of its own.

@@ -31,7 +31,7 @@ hash() { sha256sum | cut -d' ' -f1; }
 
 base=$dir/base-$(echo "$suite $packages" | hash | cut -c1-16).tar
 key=$({
-  cat "$kubelet" "$containerd"/{go.mod,go.sum} "$here/build.sh" "$here/packages"
+  cat "$kubelet" "$containerd"/{go.mod,go.sum} "$here"/{build.sh,assemble.sh,packages}
   cd "$here/root" && find . -type f -print0 | sort -z | xargs -0 sha256sum
   go version
 } | hash)
