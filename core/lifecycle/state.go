@@ -169,7 +169,7 @@ type Node struct {
 	// not vouch for; only with NodeConflicting.
 	HasUnknownID bool
 	Name         string
-	UID      types.UID
+	UID          types.UID
 	// ProviderID is the Node's; empty while it has none.
 	ProviderID string
 	// Synced: everything that core sets on a Node is set, and nothing is left of what it set there

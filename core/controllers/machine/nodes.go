@@ -214,13 +214,8 @@ func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) matc
 	switch {
 	case owner != "" && owner != keyOf(m):
 		return match{conflict: fmt.Sprintf("Node %s is that of Machine %s.", node.Name, owner)}
-	case id != "" && !slices.Contains(ids, id) && !node.CreationTimestamp.Before(&m.CreationTimestamp):
-		return match{unknownID: true, conflict: fmt.Sprintf("Node %s has joined with the providerID %s, and the driver knows its VM by none but %s. "+
-			"Have the kubelet or the cloud controller manager write one of these; the machine waits, and is not replaced.",
-			node.Name, id, strings.Join(ids, ", "))}
 	case id != "" && !slices.Contains(ids, id):
-		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",
-			node.Name, id, ptr.Deref(m.Spec.ProviderID, ""))}
+		return unknownID(m, ids, node)
 	case owner == "" && isControlPlane(node):
 		return match{conflict: fmt.Sprintf("Node %s is a control-plane node, and no Machine's. Annotate it with %s=%s if it is this one's.",
 			node.Name, clusterv1alpha1.NodeMachineAnnotation, keyOf(m))}
@@ -228,6 +223,18 @@ func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) matc
 		return match{conflict: fmt.Sprintf("Node %s has the machine's name or address, and was there before it.", node.Name)}
 	}
 	return match{node: node}
+}
+
+// unknownID is the match of a Node of the Machine's name with a providerID that is none of its VM's.
+// One that was there before the Machine is another VM's; else it is taken for this one's.
+func unknownID(m *clusterv1alpha1.Machine, ids []string, node *corev1.Node) match {
+	if node.CreationTimestamp.Before(&m.CreationTimestamp) {
+		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",
+			node.Name, node.Spec.ProviderID, ptr.Deref(m.Spec.ProviderID, ""))}
+	}
+	return match{unknownID: true, conflict: fmt.Sprintf("Node %s has joined with the providerID %s, and the driver knows its VM by none but %s. "+
+		"Have the kubelet or the cloud controller manager write one of these; the machine waits, and is not replaced.",
+		node.Name, node.Spec.ProviderID, strings.Join(ids, ", "))}
 }
 
 // isControlPlane says whether the Node is one that Machines do not have unless an administrator

@@ -82,71 +82,96 @@ func (l *lists) keep(where clusterScope, now time.Time, machines []*driverv1alph
 // listCluster returns every machine of a cluster that owns anything in a project.
 func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster string) ([]*driverv1alpha1.Machine, error) {
 	asked := d.options.Clock()
-	machines := map[string]*ownedResources{}
-	of := func(owner ownership.Owner) *ownedResources {
-		if machines[owner.UID] == nil {
-			machines[owner.UID] = d.nothingOwned(owner)
-		}
-		return machines[owner.UID]
-	}
-	listed, err := d.faults.servers(ctx, in, url.Values{"tags": {ownership.ClusterTag(cluster)}})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(listed, server.compareAge)
-	for _, s := range listed {
-		if owner, marked := s.owner(); marked && owner.Cluster == cluster {
-			h := of(owner)
-			h.servers = append(h.servers, s)
-		}
-	}
+	found := &inventory{Driver: d, in: in, cluster: cluster, machines: map[string]*ownedResources{}}
 	// As for one machine, what a server needs is asked for after the servers.
-	ports, err := portsListed(ctx, in, url.Values{"description": {ownership.ClusterDescription(cluster)}})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range ports {
-		if owner, ours := ownership.FromPort(cluster, p.Name, p.Description); ours {
-			h := of(owner)
-			h.ports = append(h.ports, p)
-		}
-	}
-	// Neutron finds a description by all of it: a project's floating IPs, which are few, are looked
-	// through.
-	floatingIPs, err := floatingIPsListed(ctx, in, url.Values{})
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range floatingIPs {
-		if owner, ours := ownership.FromDescription(cluster, f.Description); ours {
-			h := of(owner)
-			h.floatingIPs = append(h.floatingIPs, f)
-		}
-	}
-	// While Cinder does not answer, the rest is worth being told: who has a volume has a port, too.
-	volumes, withoutCinder := volumesListed(ctx, in, cluster)
-	if withoutCinder != nil && status.Code(withoutCinder) != codes.Unavailable {
-		return nil, withoutCinder
-	}
-	for _, v := range volumes {
-		if owner, marked := ownership.FromMetadata(v.Metadata); marked && owner.Cluster == cluster {
-			h := of(owner)
-			h.volumes = append(h.volumes, v)
+	for _, list := range []func(context.Context) error{found.servers, found.ports, found.floatingIPs, found.volumes} {
+		if err := list(ctx); err != nil {
+			return nil, err
 		}
 	}
 	var all []*driverv1alpha1.Machine
-	for _, uid := range slices.Sorted(maps.Keys(machines)) {
-		h := machines[uid]
+	for _, uid := range slices.Sorted(maps.Keys(found.machines)) {
+		h := found.machines[uid]
 		if len(h.servers) == 0 {
+			var err error
 			if h.servers, err = serversHiddenFromLists(ctx, machineScope{Owner: h.Owner, Session: in}, h.ports); err != nil {
 				return nil, err
 			}
 		}
 		all = append(all, h.machine(in))
 	}
-	if withoutCinder != nil {
-		return all, nil
+	if !found.withoutVolumes {
+		d.leftovers.listed(clusterScope{Session: in, cluster: cluster}, asked, found.machines)
 	}
-	d.leftovers.listed(clusterScope{Session: in, cluster: cluster}, asked, machines)
 	return all, nil
+}
+
+// inventory is what a cluster owns in a project, by the uids of its machines.
+type inventory struct {
+	*Driver
+	in       *session.Session
+	cluster  string
+	machines map[string]*ownedResources
+	// withoutVolumes says that Cinder did not answer.
+	withoutVolumes bool
+}
+
+// of returns what is known of a machine.
+func (i *inventory) of(owner ownership.Owner) *ownedResources {
+	if i.machines[owner.UID] == nil {
+		i.machines[owner.UID] = i.nothingOwned(owner)
+	}
+	return i.machines[owner.UID]
+}
+
+func (i *inventory) servers(ctx context.Context) error {
+	listed, err := i.faults.servers(ctx, i.in, url.Values{"tags": {ownership.ClusterTag(i.cluster)}})
+	slices.SortFunc(listed, server.compareAge)
+	for _, s := range listed {
+		if owner, marked := s.owner(); marked && owner.Cluster == i.cluster {
+			h := i.of(owner)
+			h.servers = append(h.servers, s)
+		}
+	}
+	return err
+}
+
+func (i *inventory) ports(ctx context.Context) error {
+	listed, err := portsListed(ctx, i.in, url.Values{"description": {ownership.ClusterDescription(i.cluster)}})
+	for _, p := range listed {
+		if owner, ours := ownership.FromPort(i.cluster, p.Name, p.Description); ours {
+			h := i.of(owner)
+			h.ports = append(h.ports, p)
+		}
+	}
+	return err
+}
+
+// floatingIPs looks through those of the project, which are few: Neutron finds a description only by
+// all of it.
+func (i *inventory) floatingIPs(ctx context.Context) error {
+	listed, err := floatingIPsListed(ctx, i.in, url.Values{})
+	for _, f := range listed {
+		if owner, ours := ownership.FromDescription(i.cluster, f.Description); ours {
+			h := i.of(owner)
+			h.floatingIPs = append(h.floatingIPs, f)
+		}
+	}
+	return err
+}
+
+// volumes does without while Cinder does not answer: who has a volume has a port, too, and the rest
+// is worth being told.
+func (i *inventory) volumes(ctx context.Context) error {
+	listed, err := volumesListed(ctx, i.in, i.cluster)
+	for _, v := range listed {
+		if owner, marked := ownership.FromMetadata(v.Metadata); marked && owner.Cluster == i.cluster {
+			h := i.of(owner)
+			h.volumes = append(h.volumes, v)
+		}
+	}
+	if status.Code(err) == codes.Unavailable {
+		i.withoutVolumes, err = true, nil
+	}
+	return err
 }

@@ -55,6 +55,9 @@ type labelled interface{ label() thing }
 type directory[T labelled] struct {
 	// kind is what to call it, such as "image".
 	kind string
+	// within tells apart what has one name in several places; it begins the key under which it is
+	// remembered.
+	within string
 	// byID returns the one of an id.
 	byID func(ctx context.Context, id string) (T, error)
 	// byName returns at least all of a name.
@@ -121,16 +124,11 @@ func one[T any](read *T, err error) (T, error) {
 
 // ask looks something up in a directory, through what is remembered.
 func ask[T labelled](ctx context.Context, m *memory[T], d directory[T], field, wanted string) (T, error) {
-	return askFor(ctx, m, d, field, wanted, wanted)
-}
-
-// askFor is ask for what is remembered under a key of its own.
-func askFor[T labelled](ctx context.Context, m *memory[T], d directory[T], field, wanted, key string) (T, error) {
 	if wanted == "" {
 		var none T
 		return none, absent(field, "It names no "+d.kind+".")
 	}
-	found, err := m.get(ctx, key, func(ctx context.Context) (T, error) { return d.find(ctx, wanted) })
+	found, err := m.get(ctx, d.within+wanted, func(ctx context.Context) (T, error) { return d.find(ctx, wanted) })
 	return found, lookupError(ctx, err, "look up the "+d.kind, field)
 }
 

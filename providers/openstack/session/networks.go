@@ -118,10 +118,10 @@ func (n Subnet) label() thing { return thing{n.ID, n.Name} }
 // where one is given: many clouds call a subnet of each network alike. An id is found in whichever
 // network it is. DEPENDENCY_NOT_FOUND names the field.
 func (s *Session) Subnet(ctx context.Context, field, nameOrID, networkID string) (Subnet, error) {
-	return askFor(ctx, s.lookups.subnets, directory[Subnet]{
-		kind: "subnet", byID: s.subnetByID,
+	return ask(ctx, s.lookups.subnets, directory[Subnet]{
+		kind: "subnet", within: networkID + "/", byID: s.subnetByID,
 		byName: func(ctx context.Context, name string) ([]Subnet, error) { return s.subnetsByName(ctx, name, networkID) },
-	}, field, nameOrID, networkID+"/"+nameOrID)
+	}, field, nameOrID)
 }
 
 func (s *Session) subnetByID(ctx context.Context, id string) (Subnet, error) {

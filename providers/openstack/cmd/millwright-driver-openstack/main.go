@@ -130,6 +130,14 @@ func environment(clouds string, allowUnverified bool) (spec.Environment, error) 
 	if err != nil {
 		return spec.Environment{}, errors.Join(errors.New("the environment's credentials"), err)
 	}
+	if err := readCertificates(&found); err != nil {
+		return spec.Environment{}, err
+	}
+	return found, nil
+}
+
+// readCertificates puts the contents of the files that the environment names into its account.
+func readCertificates(found *spec.Environment) error {
 	for _, file := range []struct {
 		name string
 		into *string
@@ -141,17 +149,18 @@ func environment(clouds string, allowUnverified bool) (spec.Environment, error) 
 		}
 		pem, err := os.ReadFile(file.name)
 		if err != nil {
-			return spec.Environment{}, fmt.Errorf("the environment's certificates: %w", err)
+			return fmt.Errorf("the environment's certificates: %w", err)
 		}
 		*file.into = string(pem)
 	}
 	if found.CACertFile != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(found.Account.CACert)) {
-		return spec.Environment{}, fmt.Errorf("the environment's certificates: %s holds none in PEM", found.CACertFile)
+		return fmt.Errorf("the environment's certificates: %s holds none in PEM", found.CACertFile)
 	}
-	if found.Account.ClientCert != "" || found.Account.ClientKey != "" {
-		if _, err := tls.X509KeyPair([]byte(found.Account.ClientCert), []byte(found.Account.ClientKey)); err != nil {
-			return spec.Environment{}, fmt.Errorf("the environment's client certificate (cert and key, or OS_CERT and OS_KEY): %w", err)
-		}
+	if found.Account.ClientCert == "" && found.Account.ClientKey == "" {
+		return nil
 	}
-	return found, nil
+	if _, err := tls.X509KeyPair([]byte(found.Account.ClientCert), []byte(found.Account.ClientKey)); err != nil {
+		return fmt.Errorf("the environment's client certificate (cert and key, or OS_CERT and OS_KEY): %w", err)
+	}
+	return nil
 }
