@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
@@ -93,25 +96,34 @@ func volumesOf(ctx context.Context, where clusterScope, _ []string) (map[string]
 type volumePlan struct {
 	disk string
 	body volumes.CreateOpts
+	// typeField and zoneField are where its type and its zone stand.
+	typeField, zoneField string
 }
 
 // volumes are those that the spec asks for.
 func (p planner) volumes(image string) []volumePlan {
 	var all []volumePlan
-	add := func(disk string, body volumes.CreateOpts) {
-		body.Name = p.ServerName() + "-" + disk
-		body.Description = p.Description()
-		body.Metadata = p.Metadata()
-		body.Metadata[ownership.Disk] = disk
-		all = append(all, volumePlan{disk, body})
+	add := func(plan volumePlan) {
+		plan.body.Name, plan.body.Description = p.ServerName()+"-"+plan.disk, p.Description()
+		plan.body.Metadata = p.Metadata()
+		plan.body.Metadata[ownership.Disk] = plan.disk
+		all = append(all, plan)
 	}
 	if root := p.want.RootDisk; root != nil {
-		add(rootDisk, volumes.CreateOpts{Size: root.SizeGB, VolumeType: root.VolumeType, AvailabilityZone: root.AvailabilityZone, ImageID: image})
+		add(volumePlan{
+			disk: rootDisk, typeField: "rootDiskVolumeType", zoneField: "rootDiskAvailabilityZone",
+			body: volumes.CreateOpts{Size: root.SizeGB, VolumeType: root.VolumeType, AvailabilityZone: root.AvailabilityZone, ImageID: image},
+		})
 	}
-	for _, v := range p.want.Volumes {
-		if !v.IsLocal {
-			add(v.Name, volumes.CreateOpts{Size: v.SizeGB, VolumeType: v.VolumeType, AvailabilityZone: v.AvailabilityZone})
+	for i, v := range p.want.Volumes {
+		if v.IsLocal {
+			continue
 		}
+		at := fmt.Sprintf("additionalBlockDevices[%d].storage.volume.", i)
+		add(volumePlan{
+			disk: v.Name, typeField: at + "type", zoneField: at + "availabilityZone",
+			body: volumes.CreateOpts{Size: v.SizeGB, VolumeType: v.VolumeType, AvailabilityZone: v.AvailabilityZone},
+		})
 	}
 	return all
 }
@@ -135,7 +147,7 @@ func (c *creation) makeVolumes(ctx context.Context, found []volume) (map[string]
 			_, err := volumes.Create(ctx, c.Volume, plan.body, nil).Extract()
 			c.noteOutcome(err)
 			if err != nil {
-				return nil, c.explain(err)
+				return nil, c.explainVolume(plan, err)
 			}
 			waits = true
 			continue
@@ -163,6 +175,21 @@ func (c *creation) makeVolumes(ctx context.Context, found []volume) (map[string]
 			"The machine's volumes are being made.", sdk.WithRetryAfter(c.options.PollInterval))
 	}
 	return ids, nil
+}
+
+// explainVolume is explain for the request for a volume. It names the field of what is not there.
+func (c *creation) explainVolume(plan volumePlan, err error) error {
+	explained := c.explain(err)
+	said := status.Convert(explained)
+	if said.Code() != codes.FailedPrecondition {
+		return explained
+	}
+	for words, field := range map[string]string{"Volume type": plan.typeField, "Availability zone": plan.zoneField} {
+		if strings.Contains(said.Message(), words) {
+			return sdk.AddDetails(explained, sdk.WithField(field, said.Message()))
+		}
+	}
+	return explained
 }
 
 // volumeField is the first field that asks for a volume.

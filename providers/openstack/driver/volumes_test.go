@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/sdk"
 )
 
 // onVolumes is a machine with two volumes and a local disk.
@@ -219,5 +220,23 @@ func TestAnOutageOfCinder(t *testing.T) {
 	w.gone("onvolumes")
 	if left := w.left(); len(left) > 0 {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// What a volume is to be made with and the cloud has not is an error of its field.
+func TestWhatVolumesAreMadeOfIsNotThere(t *testing.T) {
+	for field, more := range map[string]map[string]any{
+		"rootDiskVolumeType":       {"rootDiskSizeGB": 1, "rootDiskVolumeType": "nothing"},
+		"rootDiskAvailabilityZone": {"rootDiskSizeGB": 1, "rootDiskAvailabilityZone": "nowhere"},
+		"additionalBlockDevices[0].storage.volume.type": {"additionalBlockDevices": []map[string]any{
+			{"name": "data", "sizeGiB": 1, "storage": map[string]any{"volume": map[string]any{"type": "nothing"}}},
+		}},
+	} {
+		w := newWorld(t, openstacksim.Options{})
+		_, err := w.create("one", more)
+		w.refused(field, err, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)
+		if fields := sdk.FieldViolations(err); len(fields) != 1 || fields[0].GetField() != field {
+			t.Errorf("%s: it names %v", field, fields)
+		}
 	}
 }

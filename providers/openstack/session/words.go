@@ -191,6 +191,8 @@ func phrases() []phrase {
 		{nova, bad, "to reserve, but the current status", pending},
 		{nova, bad, "failed to get volume", absence}, // "Block Device Mapping is Invalid: failed to get volume …"
 		{nova, bad, "failed to get image", absence},
+		{nova, bad, "availability zone '", absence},      // Cinder: "Availability zone '…' is invalid."
+		{nova, bad, "invalid image identifier", absence}, // Cinder's of an unknown image
 		{nova, bad, "invalid key_name provided", absence},
 	}
 }
