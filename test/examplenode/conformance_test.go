@@ -33,6 +33,7 @@ func (s *scene) config() conformance.Config {
 		s.Fatal(err)
 	}
 	c.Endpoint, c.State = s.endpoint("driver"), s.TempDir()
+	c.DriverLog, c.DriverFiles = s.logFile("driver"), []string{s.files()}
 	// Its cloud is a folder, which has room for more than clouds of those who copy the config.
 	c.Crowd = 100
 	s.addAccount(c.OtherSecrets["token"].Value)

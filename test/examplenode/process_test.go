@@ -46,6 +46,12 @@ func (s *scene) cloud() string { return filepath.Join(s.dir, "cloud") }
 
 func (s *scene) socket(name string) string { return filepath.Join(s.dir, name+".sock") }
 
+// logFile is where a driver's log is written to.
+func (s *scene) logFile(name string) string { return filepath.Join(s.dir, name+".log") }
+
+// files is the folder of drivers for temporary files.
+func (s *scene) files() string { return filepath.Join(s.dir, "files") }
+
 func (s *scene) endpoint(name string) string { return "unix://" + s.socket(name) }
 
 // process is a driver that runs.
@@ -71,6 +77,14 @@ func (s *scene) start(name string) *process {
 		Cmd:   exec.Command(node, main, "--endpoint", s.endpoint(name), "--cloud", s.cloud(), "--latency", "100"),
 		ended: make(chan struct{}),
 	}
+	if err := os.MkdirAll(s.files(), 0o700); err != nil {
+		s.Fatal(err)
+	}
+	p.Env = append(os.Environ(), "TMPDIR="+s.files())
+	log, err := os.Create(s.logFile(name))
+	if err != nil {
+		s.Fatal(err)
+	}
 	stderr, err := p.StderrPipe()
 	if err != nil {
 		s.Fatal(err)
@@ -86,8 +100,10 @@ func (s *scene) start(name string) *process {
 	serving := make(chan struct{})
 	go func() {
 		defer close(p.ended)
+		defer func() { _ = log.Close() }()
 		for lines, waiting := bufio.NewScanner(stderr), true; lines.Scan(); {
 			p.log.WriteString(lines.Text() + "\n")
+			_, _ = log.WriteString(lines.Text() + "\n") // what is missing there is missing for the harness alone
 			if waiting && strings.Contains(lines.Text(), `"message":"serving"`) {
 				close(serving)
 				waiting = false
