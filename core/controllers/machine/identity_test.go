@@ -157,6 +157,35 @@ func TestAliasIsTakenOver(t *testing.T) {
 	}
 }
 
+// TestTheFormOfIDsIsSwitched: the driver is started anew and writes another form of its ids first.
+// Nothing is replaced, and the Machine keeps the form of its Node.
+func TestTheFormOfIDsIsSwitched(t *testing.T) {
+	b := newBench(t)
+	b.serve()
+	id, alias := idPrefix+b.namespace+"-plain", idPrefix+b.namespace+"-regional"
+	m := b.newMachine("switched")
+	b.hold(m, id, alias)
+	b.startCore()
+	m = b.awaitMachine(m, "a providerID", func(m *clusterv1alpha1.Machine) bool { return m.Spec.ProviderID != nil })
+	node := b.newNode(m)
+	b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning)
+	b.hold(m, alias, id)
+	// What else the driver says of the VM is taken in.
+	b.cloud.change(func() { b.cloud.vms[*m.Spec.MachineUID].State = driverv1alpha1.MachineState_MACHINE_STATE_STOPPED })
+	b.awaitReason(m, clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonInstanceStopped)
+	b.hold(m, alias, id)
+	b.awaitReason(m, clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonInstanceRunning)
+	m = b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning)
+	if m.Status.Phase != clusterv1alpha1.MachinePhaseRunning || *m.Spec.ProviderID != id || m.Status.NodeRef.Name != node.Name {
+		t.Errorf("spec %s, status %+v", *m.Spec.ProviderID, m.Status)
+	}
+	if creates, vms := b.cloud.count(); creates != 1 || vms != 1 { // the first create found the VM
+		t.Errorf("%d creates, %d VMs", creates, vms)
+	}
+	b.remove(m)
+	b.awaitGone(m)
+}
+
 // TestOneUIDTwice: of two Machines with one machineUID the first keeps it, and the other goes
 // without a call.
 func TestOneUIDTwice(t *testing.T) {
