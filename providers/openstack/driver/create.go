@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 	"google.golang.org/grpc/codes"
@@ -203,7 +204,7 @@ func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*dri
 		body.networks = append(body.networks, servers.Network{Port: id})
 	}
 	c.attempts.note(ports, c.epoch(), true)
-	made, err := servers.Create(ctx, c.Compute, body, body.hints).Extract()
+	made, err := servers.Create(ctx, c.Compute, c.withKeyPair(body), body.hints).Extract()
 	c.noteOutcome(err)
 	if err != nil {
 		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
@@ -216,6 +217,14 @@ func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*dri
 		Flavor: serverFlavor{Name: body.flavorName}, Zone: c.want.AvailabilityZone,
 	}}
 	return now.machine(c.Session), nil
+}
+
+// withKeyPair names the key pair, where the spec does.
+func (c *creation) withKeyPair(b body) servers.CreateOptsBuilder {
+	if c.want.KeyPair == "" {
+		return b
+	}
+	return keypairs.CreateOptsExt{CreateOptsBuilder: b, KeyName: c.want.KeyPair}
 }
 
 // epoch is the leader's who asks.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -258,6 +260,37 @@ func TestLeftoversAreListedAndDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What users of Cluster API give a port and a server arrives: tags of ports after their creation, also
+// of a port whose create was broken off before them.
+func TestTagsOfPortsAndKeyPairs(t *testing.T) {
+	world := openstacksim.DefaultWorld()
+	world.KeyPairs = []string{"ours"}
+	w := newWorld(t, openstacksim.Options{World: world})
+	more := map[string]any{"network": "", "sshKeyName": "ours", "ports": []map[string]any{{"network": "demo-net", "tags": []string{"billing", "team-a"}}}}
+	w.inject(&backendv1alpha1.Fault{
+		Match: &backendv1alpha1.FaultMatch{Operation: "ReplacePortTags"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Times: 1,
+		Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
+	})
+	_, err := w.create("one", more)
+	w.refused("a create whose port gets no tags", err, driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL)
+	m := w.created("one", more)
+	in := w.session("")
+	pages, err := ports.List(in.Network, ports.ListOpts{ProjectID: in.ProjectID, Tags: "billing,team-a"}).AllPages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := ports.ExtractPorts(pages); err != nil || len(found) != 1 || found[0].Name != "kube-system/one/uid-of-one" {
+		t.Errorf("ports with the tags: %v, %v", found, err)
+	}
+	server, err := servers.Get(t.Context(), in.Compute, serverIDOf(&driverv1alpha1.DeleteMachineRequest{ProviderId: m.GetProviderId()})).Extract()
+	if err != nil || server.KeyName != "ours" {
+		t.Errorf("the server is %+v, %v", server, err)
+	}
+	_, err = w.create("two", map[string]any{"sshKeyName": "theirs"})
+	w.refused("a key pair that there is not", err, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)
+	w.gone("one")
 }
 
 // list returns all machines of the cluster, page by page.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsbinding"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsecurity"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
@@ -61,7 +62,7 @@ func (c *creation) makePorts(ctx context.Context, found []port) ([]string, error
 			continue
 		}
 		ids = append(ids, left[have].ID)
-		if err := c.makeTrunk(ctx, plan, left[have]); err != nil {
+		if err := c.complete(ctx, plan, left[have]); err != nil {
 			return nil, err
 		}
 		left = slices.Delete(left, have, have+1)
@@ -100,7 +101,7 @@ func (c *creation) makePort(ctx context.Context, p portPlan, others []string) (*
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	return made, c.makeTrunk(ctx, p, port{ID: made.ID})
+	return made, c.complete(ctx, p, port{ID: made.ID})
 }
 
 // explainTakenMAC says who has the machine's address: another call for it, which has been faster,
@@ -138,7 +139,7 @@ func (c *creation) makePortWithoutMAC(ctx context.Context, p portPlan, others []
 		return other.ID != made.ID && !slices.Contains(others, other.ID) && c.fits(p, other)
 	}
 	if !slices.ContainsFunc(all, rival) {
-		return made, c.makeTrunk(ctx, p, port{ID: made.ID})
+		return made, c.complete(ctx, p, port{ID: made.ID})
 	}
 	if err := ports.Delete(ctx, c.Network, made.ID).ExtractErr(); err != nil && !session.IsGone(err) {
 		return nil, session.Explain(err)
@@ -150,6 +151,10 @@ func (c *creation) makePortWithoutMAC(ctx context.Context, p portPlan, others []
 func (c *creation) portBody(p portPlan, mac string) ports.CreateOptsBuilder {
 	plain := ports.CreateOpts{
 		NetworkID: p.network, Name: c.PortName(), Description: ownership.ClusterDescription(c.Cluster), MACAddress: mac,
+	}
+	plain.PropagateUplinkStatus = p.want.PropagateUplinkStatus
+	if len(p.want.ValueSpecs) > 0 {
+		plain.ValueSpecs = &p.want.ValueSpecs
 	}
 	if len(p.fixedIPs) > 0 {
 		plain.FixedIPs = p.fixedIPs
@@ -164,10 +169,20 @@ func (c *creation) portBody(p portPlan, mac string) ports.CreateOptsBuilder {
 	if p.want.DisablePortSecurity {
 		body = portsecurity.PortCreateOptsExt{CreateOptsBuilder: body, PortSecurityEnabled: new(false)}
 	}
-	if p.want.VNICType == "" && len(p.want.Profile) == 0 {
+	if p.want.VNICType == "" && p.want.HostID == "" && len(p.want.Profile) == 0 {
 		return body
 	}
-	return portsbinding.CreateOptsExt{CreateOptsBuilder: body, VNICType: p.want.VNICType, Profile: p.want.Profile}
+	return portsbinding.CreateOptsExt{CreateOptsBuilder: body, VNICType: p.want.VNICType, HostID: p.want.HostID, Profile: p.want.Profile}
+}
+
+// complete gives a port what Neutron does not take at its creation: tags, and a trunk.
+func (c *creation) complete(ctx context.Context, p portPlan, have port) error {
+	if slices.ContainsFunc(p.want.Tags, func(tag string) bool { return !slices.Contains(have.Tags, tag) }) {
+		if _, err := attributestags.ReplaceAll(ctx, c.Network, "ports", have.ID, attributestags.ReplaceAllOpts{Tags: p.want.Tags}).Extract(); err != nil {
+			return c.explain(err)
+		}
+	}
+	return c.makeTrunk(ctx, p, have)
 }
 
 // makeTrunk makes the port the parent of a trunk, where the spec wants one and it is none yet.

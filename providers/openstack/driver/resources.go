@@ -68,6 +68,7 @@ type port struct {
 	MAC         string        `json:"mac_address"`
 	DeviceID    string        `json:"device_id"`
 	Created     time.Time     `json:"created_at"`
+	Tags        []string      `json:"tags"`
 	Trunk       *trunkDetails `json:"trunk_details"`
 }
 

@@ -126,8 +126,17 @@ func listZones(c *Cloud, _ *turn) (reply, error) {
 	return ok(object{"availabilityZoneInfo": zones})
 }
 
-// listKeypairs implements GET /os-keypairs: nobody has any.
-func listKeypairs(*Cloud, *turn) (reply, error) { return ok(object{"keypairs": []object{}}) }
+// listKeypairs implements GET /os-keypairs.
+func listKeypairs(c *Cloud, _ *turn) (reply, error) {
+	pairs := []object{}
+	for _, name := range c.options.World.KeyPairs {
+		pairs = append(pairs, object{"keypair": object{"name": name, "fingerprint": keyFingerprint, "public_key": "ssh-ed25519 AAAA"}})
+	}
+	return ok(object{"keypairs": pairs})
+}
+
+// keyFingerprint is that of every key pair.
+const keyFingerprint = "00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff"
 
 func novaVersion(c *Cloud, t *turn) object {
 	return object{

@@ -129,7 +129,7 @@ func (c *Cloud) resolve(t *turn, r *serverRequest, s *server) error {
 	if !slices.Contains(c.options.World.Zones, s.Zone) {
 		return refuse(http.StatusBadRequest, "The requested availability zone is not available")
 	}
-	if r.KeyName != "" {
+	if r.KeyName != "" && !slices.Contains(c.options.World.KeyPairs, r.KeyName) {
 		return refuse(http.StatusBadRequest, "Invalid key_name provided.")
 	}
 	if err := c.resolveGroups(t, r, s); err != nil {

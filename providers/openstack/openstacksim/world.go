@@ -24,6 +24,8 @@ type World struct {
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
 	ServerGroups   []ServerGroup   `json:"serverGroups,omitempty"`
 	VolumeTypes    []string        `json:"volumeTypes,omitempty"`
+	// KeyPairs are the names of those that each user has.
+	KeyPairs []string `json:"keyPairs,omitempty"`
 }
 
 // Password is that of every user, as in the recipe for the real services.

@@ -18,6 +18,7 @@ func (f *fields) machine(found *findings) Spec {
 		AvailabilityZone:          f.AvailabilityZone,
 		Flavor:                    f.Flavor,
 		Image:                     f.Image,
+		KeyPair:                   f.SSHKeyName,
 		RootDisk:                  f.rootDisk(found),
 		Volumes:                   f.volumes(found),
 		Ports:                     f.ports(found),

@@ -41,6 +41,7 @@ type fields struct {
 	AvailabilityZone          string            `json:"availabilityZone,omitempty"`
 	Flavor                    string            `json:"flavor,omitempty"`
 	Image                     string            `json:"image,omitempty"`
+	SSHKeyName                string            `json:"sshKeyName,omitempty"`
 	RootDiskSizeGB            integer           `json:"rootDiskSizeGB,omitzero"`
 	RootDiskVolumeType        string            `json:"rootDiskVolumeType,omitempty"`
 	RootDiskAvailabilityZone  string            `json:"rootDiskAvailabilityZone,omitempty"`
@@ -76,6 +77,16 @@ type portFields struct {
 	VNICType            string          `json:"vnicType,omitempty"`
 	Profile             map[string]any  `json:"profile,omitempty"`
 	Trunk               truth           `json:"trunk,omitzero"`
+	Tags                []string        `json:"tags,omitempty"`
+	HostID              string          `json:"hostID,omitempty"`
+	PropagateUplink     truth           `json:"propagateUplinkStatus,omitzero"`
+	ValueSpecs          []valueFields   `json:"valueSpecs,omitempty"`
+}
+
+type valueFields struct {
+	Name  string `json:"name,omitempty"`
+	Key   string `json:"key,omitempty"`
+	Value string `json:"value,omitempty"`
 }
 
 type fixedIPFields struct {

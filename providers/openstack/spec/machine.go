@@ -36,6 +36,8 @@ type Spec struct {
 	AvailabilityZone string
 	// Flavor and Image are names or ids; never empty.
 	Flavor, Image string
+	// KeyPair is the name of a key pair of the user whose credentials are used; empty for none.
+	KeyPair string
 	// RootDisk is nil for the flavor's own disk.
 	RootDisk *RootDisk
 	// Volumes are disks beside the root disk.
@@ -115,6 +117,14 @@ type Port struct {
 	Profile map[string]any
 	// Trunk: the port is to be the parent of a trunk.
 	Trunk bool
+	// Tags holds each once.
+	Tags []string
+	// HostID is Neutron's binding:host_id; empty where Nova chooses.
+	HostID string
+	// PropagateUplinkStatus is nil for the cloud's default.
+	PropagateUplinkStatus *bool
+	// ValueSpecs are attributes that extensions of the cloud's have.
+	ValueSpecs map[string]string
 	// At is what the names of the port's own fields begin with, such as "ports[1]."; empty for one
 	// that is not of the field ports.
 	At string

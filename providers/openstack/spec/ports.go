@@ -116,6 +116,8 @@ func (f *portFields) read(at string, disabled bool, found *findings) Port {
 	if p.FixedIPs != nil {
 		p.Subnet = ""
 	}
+	p.HostID, p.PropagateUplinkStatus = f.HostID, f.PropagateUplink.read(at+".propagateUplinkStatus", found)
+	p.Tags, p.ValueSpecs = f.tags(at, found), f.valueSpecs(at, found)
 	p.DisablePortSecurity = disabled
 	if own := f.DisablePortSecurity.read(at+".disablePortSecurity", found); own != nil {
 		p.DisablePortSecurity = *own
@@ -161,6 +163,10 @@ func (f *portFields) checkForeign(at string, found *findings) {
 		{"vnicType", f.VNICType != ""},
 		{"profile", len(f.Profile) > 0},
 		{"trunk", f.Trunk.wrong || f.Trunk.isTrue("", &quiet)},
+		{"tags", len(given(f.Tags)) > 0},
+		{"hostID", f.HostID != ""},
+		{"propagateUplinkStatus", f.PropagateUplink.wrong || f.PropagateUplink.isTrue("", &quiet)},
+		{"valueSpecs", len(f.ValueSpecs) > 0},
 	} {
 		if field.set {
 			found.add(at+"."+field.name, "must not be set beside id: a port that exists already is used as it is")
@@ -194,6 +200,40 @@ func (f *portFields) addressPairs(at string, found *findings) []AddressPair {
 			found.add(at+".macAddress", "must be a MAC address of six bytes, such as 52:54:00:12:34:56")
 		}
 		all = append(all, AddressPair(pair))
+	}
+	return all
+}
+
+func (f *portFields) tags(at string, found *findings) []string {
+	var all []string
+	for i, tag := range f.Tags {
+		switch {
+		case tag == "" || slices.Contains(all, tag):
+			continue
+		case !validTag(tag):
+			found.add(element(at+".tags", i), "must be at most %d characters long, without '/' and ','", maxTagLength)
+		}
+		all = append(all, tag)
+	}
+	return all
+}
+
+// valueSpecs reads Cluster API's list; a name is only there to tell its entries apart.
+func (f *portFields) valueSpecs(at string, found *findings) map[string]string {
+	var all map[string]string
+	for i, spec := range f.ValueSpecs {
+		at := element(at+".valueSpecs", i)
+		_, has := all[spec.Key]
+		switch {
+		case spec.Key == "":
+			found.add(at+".key", "must be set")
+		case has:
+			found.add(at+".key", "is the key of another before it: keys must differ")
+		}
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[spec.Key] = spec.Value
 	}
 	return all
 }

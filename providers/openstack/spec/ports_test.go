@@ -29,6 +29,10 @@ func TestPorts(t *testing.T) {
 		"networks":                   {`{"networks":["a","b","a",""]}`, []Port{{Network: "a"}, {Network: "b"}}},
 		"one network and its subnet": {`{"networks":["a"],"subnet":"s"}`, []Port{{Network: "a", Subnet: "s"}}},
 		"a network before others":    {`{"networks":["a","b"],"network":"b","subnet":"s"}`, []Port{{Network: "b", Subnet: "s"}, {Network: "a"}}},
+		"all that Cluster API has": {
+			`{"ports":[{"network":"a","tags":["x","","x","y"],"hostID":"h","propagateUplinkStatus":"true","valueSpecs":[{"name":"n","key":"k","value":"v"}]}]}`,
+			[]Port{{Network: "a", Tags: []string{"x", "y"}, HostID: "h", PropagateUplinkStatus: new(true), ValueSpecs: map[string]string{"k": "v"}}},
+		},
 		"the addresses of pods": {
 			`{"podNetworkCIDRs":["10.244.0.0/16","fd00::/48",""],"ports":[{"network":"a","allowedAddressPairs":[{"ipAddress":"10.0.0.1"}]},{"network":"b","disablePortSecurity":true},{"id":"c"}]}`,
 			[]Port{
@@ -117,6 +121,10 @@ func TestPortsThatAreWrong(t *testing.T) {
 		networks = append(networks, fmt.Sprintf(`"n%d"`, i))
 	}
 	for name, tc := range map[string]struct{ spec, wrong string }{
+		"a tag with a comma":             {`{"ports":[{"network":"a","tags":["b","c,d"]}]}`, "ports[0].tags[1]"},
+		"a value of no key":              {`{"ports":[{"network":"a","valueSpecs":[{"value":"v"}]}]}`, "ports[0].valueSpecs[0].key"},
+		"two values of one key":          {`{"ports":[{"network":"a","valueSpecs":[{"key":"k"},{"key":"k"}]}]}`, "ports[0].valueSpecs[1].key"},
+		"tags of a port of others":       {`{"ports":[{"id":"a","tags":["b"]}]}`, "ports[0].tags"},
 		"pods of no network":             {`{"podNetworkCIDRs":["10.244.0.0"]}`, "podNetworkCIDRs[0]"},
 		"networks beside ports":          {`{"networks":["a","b"],"ports":[{"network":"c"}]}`, "networks"},
 		"too many networks":              {`{"networks":[` + strings.Join(networks, ",") + `]}`, "networks"},
