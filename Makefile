@@ -220,6 +220,7 @@ test-openstack: build racing ## Bring them up, run the tests that need them, end
 	@$(OPENSTACK) test/openstack/up.sh
 	@export MILLWRIGHT_OPENSTACK='$(OPENSTACK_DIR)/environment.json'; code=0; \
 	  $(GOTEST) -count=1 -p 1 -timeout 100m ./providers/openstack/openstacksim/apicases ./providers/openstack/cmd/... ./test/openstack/... || code=$$?; \
+	  $(GOTEST) -count=1 -timeout 20m -run RealServices ./providers/openstack/driver || code=$$?; \
 	  $(GOTEST) -count=1 -timeout 100m -run OpenStack ./test/e2e || code=$$?; \
 	  $(BIN)/chaos -cloud openstack -upstream "$$MILLWRIGHT_OPENSTACK" -rounds 20 -slow 4 || code=$$?; \
 	  $(if $(KEEP),,$(OPENSTACK) test/openstack/down.sh || code=$$?;) exit $$code
