@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -53,9 +54,7 @@ func onRealServices(t *testing.T, more map[string]any) *realServices {
 		"identityEndpoint": services.IdentityEndpoint, "region": services.Region, "domainName": "Default", "username": services.Member,
 		"projectName": services.Member, "flavor": "m1.tiny", "image": "tiny-raw", "network": services.Member + "-net",
 	}
-	for name, value := range more {
-		fields[name] = value
-	}
+	maps.Copy(fields, more)
 	r := &realServices{T: t, owner: ownership.Owner{Cluster: "real-" + uuid.NewString(), Namespace: "default", Name: "real", UID: uuid.NewString()}}
 	r.provider = &driverv1alpha1.ProviderContext{Secrets: map[string][]byte{"password": []byte(services.Password)}}
 	if r.provider.ProviderSpec, err = json.Marshal(fields); err != nil {
@@ -96,12 +95,16 @@ func (r *realServices) status() (*driverv1alpha1.Machine, error) {
 // await asks until check is content.
 func (r *realServices) await(what string, check func() (done bool, seen any)) {
 	r.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(3 * time.Minute); ; {
 		done, seen := check()
 		if done {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			r.Fatalf("waited in vain for %s: %v", what, seen)
 		}
 	}
