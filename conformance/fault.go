@@ -372,13 +372,19 @@ func terminated(ctx context.Context, t *trial) {
 	t.exactlyOne(ctx, m, "after SIGTERM")
 }
 
+// needEffect ends the check where the cloud's hooks cannot have things misbehave like that.
+func (t *trial) needEffect(ctx context.Context, effect backendv1alpha1.FaultEffect) *backendv1alpha1.GetBackendInfoResponse {
+	info := t.cloud.info(ctx)
+	if !slices.Contains(info.GetEffects(), effect) {
+		t.notRun("the cloud's hooks do not support " + effect.String())
+	}
+	return info
+}
+
 // stale does something with a machine that is made while one of the cloud's lists is behind, for
 // each of them.
 func (t *trial) stale(ctx context.Context, do func(m *machine, operation string)) {
-	info := t.cloud.info(ctx)
-	if !slices.Contains(info.GetEffects(), backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE) {
-		t.notRun("the cloud's hooks cannot have a list be behind: let them support FAULT_EFFECT_STALE")
-	}
+	info := t.needEffect(ctx, backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE)
 	for _, operation := range reads(info) {
 		_, err := t.backend.InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: &backendv1alpha1.Fault{
 			Match: &backendv1alpha1.FaultMatch{Operation: operation}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE,
