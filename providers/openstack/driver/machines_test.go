@@ -70,6 +70,7 @@ func TestCallsOfManyMachines(t *testing.T) {
 	}{
 		{"without floating IP", nil, 4, 3},
 		{"with floating IP", map[string]any{"floatingIpPool": "ext-net"}, 5, 4},
+		{"on a volume", map[string]any{"rootDiskSizeGB": 20}, 5, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, openstacksim.Options{})
@@ -89,7 +90,7 @@ func TestCallsOfManyMachines(t *testing.T) {
 				t.Logf("%s: %.2f calls for each of %d machines", what, float64(calls)/machines, machines)
 				return calls
 			}
-			if got := of("create", func(name string) { _, err := w.create(name, c.spec); check(t, err) }); got > c.up*machines {
+			if got := of("create", func(name string) { _, err := w.settled(name, c.spec); check(t, err) }); got > c.up*machines {
 				t.Errorf("%d machines were made by %d calls, more than %d each: %v", machines, got, c.up, w.calls())
 			}
 			if got := of("delete", w.gone); got > c.down*machines {
