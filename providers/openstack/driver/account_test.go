@@ -79,7 +79,7 @@ func TestACreateThatMadeNothing(t *testing.T) {
 	w.created("portless", map[string]any{"username": "alt", "projectName": "alt", "network": "alt-net"})
 
 	w.full("CreateServer")
-	_, err = w.create("guest", map[string]any{"ports": []map[string]any{{"id": w.port()}}})
+	_, err = w.settled("guest", map[string]any{"ports": []map[string]any{{"id": w.port()}}})
 	w.refused("a create whose server was refused, on a port of the spec's", err, quotaExceeded)
 	if got := handed(err); got != "" {
 		t.Errorf("it hands over %q", got)

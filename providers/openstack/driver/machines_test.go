@@ -74,6 +74,7 @@ func TestCallsOfManyMachines(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, openstacksim.Options{})
+			w.Driver = New(session.NewPool(session.Options{}), Options{Version: "test"})
 			const machines = 100
 			var names []string
 			for i := range machines {

@@ -41,7 +41,7 @@ func TestVolumesAreMadeAndDeletedOnce(t *testing.T) {
 					Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
 				})
 				restarted := func() {
-					w.Driver = New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle, PollInterval: 10 * time.Millisecond})
+					w.Driver = New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle, PollInterval: poll / 10})
 				}
 				restarted()
 				deadline := time.Now().Add(20 * time.Second)

@@ -64,7 +64,7 @@ func newWorld(t *testing.T, o openstacksim.Options) *world {
 	})
 	return &world{
 		T: t, identityEndpoint: apis.URL + "/v3", hooks: backendv1alpha1.NewBackendServiceClient(conn),
-		Driver: New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle}), before: &before,
+		Driver: New(session.NewPool(session.Options{}), Options{Version: "test", CreateSettle: settle, PollInterval: poll}), before: &before,
 	}
 }
 
@@ -110,8 +110,13 @@ func (w *world) delete(name string) (*driverv1alpha1.Machine, error) {
 	return w.DeleteMachine(w.Context(), &driverv1alpha1.DeleteMachineRequest{Meta: meta(), Machine: ref(name), Provider: w.provider(nil)})
 }
 
-// settle is how long a request may be on its way here.
-const settle = 100 * time.Millisecond
+// settle is how long a request may be on its way here. What was asked for is known for ten times as
+// long, in which a call has to end also where all tests run at once. poll has reads wait for one
+// another for a tenth of it.
+const (
+	settle = 300 * time.Millisecond
+	poll   = 500 * time.Millisecond
+)
 
 // settled creates a machine, if need be after a wait.
 func (w *world) settled(name string, more map[string]any) (*driverv1alpha1.Machine, error) {
