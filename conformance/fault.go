@@ -373,7 +373,7 @@ func terminated(ctx context.Context, t *trial) {
 }
 
 // needEffect ends the check where the cloud's hooks cannot have things misbehave like that.
-func (t *trial) needEffect(ctx context.Context, effect backendv1alpha1.FaultEffect) *backendv1alpha1.GetBackendInfoResponse {
+func needEffect(ctx context.Context, t *trial, effect backendv1alpha1.FaultEffect) *backendv1alpha1.GetBackendInfoResponse {
 	info := t.cloud.info(ctx)
 	if !slices.Contains(info.GetEffects(), effect) {
 		t.notRun("the cloud's hooks do not support " + effect.String())
@@ -384,7 +384,7 @@ func (t *trial) needEffect(ctx context.Context, effect backendv1alpha1.FaultEffe
 // stale does something with a machine that is made while one of the cloud's lists is behind, for
 // each of them.
 func (t *trial) stale(ctx context.Context, do func(m *machine, operation string)) {
-	info := t.needEffect(ctx, backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE)
+	info := needEffect(ctx, t, backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE)
 	for _, operation := range reads(info) {
 		_, err := t.backend.InjectFault(ctx, &backendv1alpha1.InjectFaultRequest{Fault: &backendv1alpha1.Fault{
 			Match: &backendv1alpha1.FaultMatch{Operation: operation}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_STALE,

@@ -106,7 +106,7 @@ func statusReadOnly(ctx context.Context, t *trial) {
 const accepted = 5 * time.Second
 
 func statusNoWait(ctx context.Context, t *trial) {
-	t.needEffect(ctx, backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS)
+	needEffect(ctx, t, backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS)
 	m := t.machine()
 	t.cloud.inject(ctx, m, &backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_BOOT_NEVER_ENDS})
 	timed := func(what string, call func(context.Context) (*driverv1alpha1.Machine, error)) {

@@ -165,8 +165,8 @@ type Node struct {
 	Match NodeMatch
 	// Conflict says, for people, why no Node can be taken; only with NodeConflicting.
 	Conflict string
-	// HasUnknownID: the Node of the machine's name has joined with a providerID that the driver does
-	// not vouch for; only with NodeConflicting.
+	// HasUnknownID: the Node of the machine's name has joined with a providerID that the driver
+	// does not vouch for; only with NodeConflicting.
 	HasUnknownID bool
 	Name         string
 	UID          types.UID

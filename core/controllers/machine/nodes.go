@@ -35,8 +35,8 @@ type match struct {
 	node *corev1.Node
 	// conflict says, for people, why none can be taken.
 	conflict string
-	// unknownID says that the one which has joined since the Machine was made, under its name, has a
-	// providerID that the driver does not vouch for. Another Machine would join like that, too.
+	// unknownID says that the one which has joined since the Machine was made, under its name, has
+	// a providerID that the driver does not vouch for. Another Machine would join like that, too.
 	unknownID bool
 }
 
@@ -225,8 +225,8 @@ func choose(m *clusterv1alpha1.Machine, ids []string, found []*corev1.Node) matc
 	return match{node: node}
 }
 
-// unknownID is the match of a Node of the Machine's name with a providerID that is none of its VM's.
-// One that was there before the Machine is another VM's; else it is taken for this one's.
+// unknownID is the match of a Node of the Machine's name with a providerID that is none of its
+// VM's. One that was there before the Machine is another VM's; else it is taken for this one's.
 func unknownID(m *clusterv1alpha1.Machine, ids []string, node *corev1.Node) match {
 	if node.CreationTimestamp.Before(&m.CreationTimestamp) {
 		return match{conflict: fmt.Sprintf("Node %s has the providerID %s, the machine has %s. Delete the Node if its VM is gone.",

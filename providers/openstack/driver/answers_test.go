@@ -192,7 +192,8 @@ func (w *world) session(computeAPIVersion string) *session.Session {
 	return in
 }
 
-// Nothing that a spec can ask for needs a newer Nova; a microversion that is named is refused by name.
+// Nothing that a spec can ask for needs a newer Nova; a microversion that is named is refused by
+// name.
 func TestOldNovas(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{MaxComputeAPIVersion: 60})
 	w.created("plain", map[string]any{"rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "floatingIpPool": "ext-net", "availabilityZone": "nova"})

@@ -179,8 +179,8 @@ func (c *creation) describeDeleted(gone server) *driverv1alpha1.Machine {
 	return m
 }
 
-// makeMissing makes the ports that are missing, the floating IP, the volumes and, after all that can
-// fail, the server.
+// makeMissing makes the ports that are missing, the floating IP, the volumes and, after all that
+// can fail, the server.
 func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*driverv1alpha1.Machine, error) {
 	if left := c.attempts.wait(c.known(found.ports), c.epoch()); left > 0 {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
@@ -194,17 +194,17 @@ func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*dri
 	if err := c.makeFloatingIP(ctx, ports); err != nil {
 		return nil, err
 	}
-	disks, err := c.makeVolumes(ctx, found.volumes)
+	volumes, err := disks{c}.make(ctx, found.volumes)
 	if err != nil {
 		return nil, err
 	}
 	body := c.plan.server
-	body.BlockDevice = c.blockDevices(disks)
+	body.BlockDevice = disks{c}.blockDevices(volumes)
 	for _, id := range ports {
 		body.networks = append(body.networks, servers.Network{Port: id})
 	}
 	c.attempts.note(ports, c.epoch(), true)
-	made, err := servers.Create(ctx, c.Compute, c.withKeyPair(body), body.hints).Extract()
+	made, err := servers.Create(ctx, c.Compute, withKeyPair(body, c.want.KeyPair), body.hints).Extract()
 	c.noteOutcome(err)
 	if err != nil {
 		c.attempts.note(ports, c.epoch(), !session.IsRefused(err))
@@ -219,12 +219,12 @@ func (c *creation) makeMissing(ctx context.Context, found *ownedResources) (*dri
 	return now.machine(c.Session), nil
 }
 
-// withKeyPair names the key pair, where the spec does.
-func (c *creation) withKeyPair(b body) servers.CreateOptsBuilder {
-	if c.want.KeyPair == "" {
+// withKeyPair names the key pair, where there is one.
+func withKeyPair(b body, name string) servers.CreateOptsBuilder {
+	if name == "" {
 		return b
 	}
-	return keypairs.CreateOptsExt{CreateOptsBuilder: b, KeyName: c.want.KeyPair}
+	return keypairs.CreateOptsExt{CreateOptsBuilder: b, KeyName: name}
 }
 
 // epoch is the leader's who asks.

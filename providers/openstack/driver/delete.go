@@ -20,8 +20,8 @@ type removal struct {
 	now   time.Time
 }
 
-// proceed takes the next step: the servers, once they are gone the floating IPs and the volumes, and
-// once those are gone the ports. It returns what is still there, nil when nothing is.
+// proceed takes the next step: the servers, once they are gone the floating IPs and the volumes,
+// and once those are gone the ports. It returns what is still there, nil when nothing is.
 func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	if r.found.empty() {
 		return nil, nil

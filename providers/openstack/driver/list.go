@@ -147,8 +147,8 @@ func (i *inventory) ports(ctx context.Context) error {
 	return err
 }
 
-// floatingIPs looks through those of the project, which are few: Neutron finds a description only by
-// all of it.
+// floatingIPs looks through those of the project, which are few: Neutron finds a description only
+// by all of it.
 func (i *inventory) floatingIPs(ctx context.Context) error {
 	listed, err := floatingIPsListed(ctx, i.in, url.Values{})
 	for _, f := range listed {

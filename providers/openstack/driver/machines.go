@@ -56,8 +56,8 @@ type Options struct {
 	// Who asks about a machine waits a tenth of it for others, and they ask together.
 	PollInterval time.Duration
 	// Regional says that a machine's provider_id names the region, openstack://REGION/ID, as a
-	// cloud controller manager with OS_CCM_REGIONAL=true writes it. Otherwise it is openstack:///ID.
-	// Either form is known of a Node.
+	// cloud controller manager with OS_CCM_REGIONAL=true writes it. Otherwise it is
+	// openstack:///ID. Either form is known of a Node.
 	Regional bool
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
@@ -212,8 +212,8 @@ func serverIDOf(r machineCall) string {
 	return id
 }
 
-// providerIDs returns the forms of a server's provider_id, the one to write down first. The one that
-// names the region is none of them where a region cannot stand in it.
+// providerIDs returns the forms of a server's provider_id, the one to write down first. The one
+// that names the region is none of them where a region cannot stand in it.
 func providerIDs(region, id string, regional bool) []string {
 	all := []string{providerIDPrefix + id, kubermaticPrefix + id}
 	if region == "" || strings.ContainsFunc(region, func(r rune) bool { return r == '/' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {

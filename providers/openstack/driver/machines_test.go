@@ -264,8 +264,8 @@ func TestLeftoversAreListedAndDeleted(t *testing.T) {
 	}
 }
 
-// What users of Cluster API give a port and a server arrives: tags of ports after their creation, also
-// of a port whose create was broken off before them.
+// What users of Cluster API give a port and a server arrives: tags of ports after their creation,
+// also of a port whose create was broken off before them.
 func TestTagsOfPortsAndKeyPairs(t *testing.T) {
 	world := openstacksim.DefaultWorld()
 	world.KeyPairs = []string{"ours"}

@@ -69,8 +69,8 @@ func (h *ownedResources) machine(in *session.Session) *driverv1alpha1.Machine {
 	return m
 }
 
-// hasNoVolumes says whether it is certain that no volume was made for the machine: a server that has
-// a host has all of them.
+// hasNoVolumes says whether it is certain that no volume was made for the machine: a server that
+// has a host has all of them.
 func (h *ownedResources) hasNoVolumes() bool {
 	return h.withoutVolumes || len(h.servers) > 0 && h.servers[0].HostID != "" && len(h.servers[0].Volumes) == 0
 }

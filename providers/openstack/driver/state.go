@@ -118,7 +118,8 @@ func (s server) state() (state driverv1alpha1.MachineState, reason, message stri
 // cause is the error that Nova would have answered, had it known at once: that of a quota or of
 // missing capacity; 0 for other faults.
 func (f fault) cause() driverv1alpha1.ErrorReason {
-	// Nova took the server, and saw only when it came to build it that others had used up the quota.
+	// Nova took the server, and saw only when it came to build it that others had used up the
+	// quota.
 	if f.Code == http.StatusRequestEntityTooLarge {
 		return driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED
 	}

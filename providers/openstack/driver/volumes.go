@@ -69,7 +69,8 @@ func (t *cinderTime) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// volumesListed lists the volumes of a cluster in the project; none where there is no block storage.
+// volumesListed lists the volumes of a cluster in the project; none where there is no block
+// storage.
 func volumesListed(ctx context.Context, in *session.Session, cluster string) ([]volume, error) {
 	if in.Volume == nil {
 		return nil, nil
@@ -128,32 +129,35 @@ func (p planner) volumes(image string) []volumePlan {
 	return all
 }
 
-// makeVolumes returns the ids of the volumes for the server by disk. It makes those that are missing,
+// disks are those of a machine that is made.
+type disks struct{ *creation }
+
+// make returns the ids of the volumes for the server by disk. It makes those that are missing,
 // and waits in no call: until all can be attached, it returns OPERATION_PENDING. What was just made
 // is looked at again before it is used, so that of two that were asked for at the same time the
 // older one counts. The younger goes.
-func (c *creation) makeVolumes(ctx context.Context, found []volume) (map[string]string, error) {
-	if len(c.plan.volumes) == 0 {
+func (d disks) make(ctx context.Context, found []volume) (map[string]string, error) {
+	if len(d.plan.volumes) == 0 {
 		return nil, nil
 	}
-	if c.Volume == nil {
+	if d.Volume == nil {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-			"The catalog has no block storage service, which the machine's disks need.", sdk.WithField(c.volumeField(), "The cloud has no Cinder."))
+			"The catalog has no block storage service, which the machine's disks need.", sdk.WithField(d.field(), "The cloud has no Cinder."))
 	}
 	ids, waits := map[string]string{}, false
-	for _, plan := range c.plan.volumes {
+	for _, plan := range d.plan.volumes {
 		have := slices.DeleteFunc(slices.Clone(found), func(v volume) bool { return v.disk() != plan.disk })
 		if len(have) == 0 {
-			_, err := volumes.Create(ctx, c.Volume, plan.body, nil).Extract()
-			c.noteOutcome(err)
+			_, err := volumes.Create(ctx, d.Volume, plan.body, nil).Extract()
+			d.noteOutcome(err)
 			if err != nil {
-				return nil, c.explainVolume(plan, err)
+				return nil, d.explain(plan, err)
 			}
 			waits = true
 			continue
 		}
 		for _, younger := range have[1:] {
-			if err := deleteVolume(ctx, c.machineScope, younger); err != nil {
+			if err := deleteVolume(ctx, d.machineScope, younger); err != nil {
 				return nil, err
 			}
 		}
@@ -161,7 +165,7 @@ func (c *creation) makeVolumes(ctx context.Context, found []volume) (map[string]
 		case first.Status == volumeAvailable:
 			ids[plan.disk] = first.ID
 		case first.isFree():
-			if err := deleteVolume(ctx, c.machineScope, first); err != nil {
+			if err := deleteVolume(ctx, d.machineScope, first); err != nil {
 				return nil, err
 			}
 			return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE,
@@ -172,14 +176,15 @@ func (c *creation) makeVolumes(ctx context.Context, found []volume) (map[string]
 	}
 	if waits {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
-			"The machine's volumes are being made.", sdk.WithRetryAfter(c.options.PollInterval))
+			"The machine's volumes are being made.", sdk.WithRetryAfter(d.options.PollInterval))
 	}
 	return ids, nil
 }
 
-// explainVolume is explain for the request for a volume. It names the field of what is not there.
-func (c *creation) explainVolume(plan volumePlan, err error) error {
-	explained := c.explain(err)
+// explain is creation.explain for the request for a volume. It names the field of what is not
+// there.
+func (d disks) explain(plan volumePlan, err error) error {
+	explained := d.creation.explain(err)
 	said := status.Convert(explained)
 	if said.Code() != codes.FailedPrecondition {
 		return explained
@@ -192,9 +197,9 @@ func (c *creation) explainVolume(plan volumePlan, err error) error {
 	return explained
 }
 
-// volumeField is the first field that asks for a volume.
-func (c *creation) volumeField() string {
-	if c.want.RootDisk != nil {
+// field is the first field that asks for a volume.
+func (d disks) field() string {
+	if d.want.RootDisk != nil {
 		return "rootDiskSizeGB"
 	}
 	return "additionalBlockDevices"
@@ -215,18 +220,18 @@ func deleteVolume(ctx context.Context, in machineScope, v volume) error {
 
 // blockDevices are the disks of a server that has others than its flavor's. The volumes outlive it:
 // the driver deletes them, once.
-func (c *creation) blockDevices(ids map[string]string) []servers.BlockDevice {
-	if c.want.RootDisk == nil && len(c.want.Volumes) == 0 {
+func (d disks) blockDevices(ids map[string]string) []servers.BlockDevice {
+	if d.want.RootDisk == nil && len(d.want.Volumes) == 0 {
 		return nil
 	}
 	root := servers.BlockDevice{
-		SourceType: servers.SourceImage, UUID: c.plan.image, DestinationType: servers.DestinationLocal, DeleteOnTermination: true,
+		SourceType: servers.SourceImage, UUID: d.plan.image, DestinationType: servers.DestinationLocal, DeleteOnTermination: true,
 	}
 	if id := ids[rootDisk]; id != "" {
 		root = servers.BlockDevice{SourceType: servers.SourceVolume, UUID: id, DestinationType: servers.DestinationVolume}
 	}
 	devices := []servers.BlockDevice{root}
-	for _, v := range c.want.Volumes {
+	for _, v := range d.want.Volumes {
 		device := servers.BlockDevice{SourceType: servers.SourceVolume, UUID: ids[v.Name], DestinationType: servers.DestinationVolume, BootIndex: -1, Tag: v.Name}
 		if v.IsLocal {
 			device = servers.BlockDevice{

@@ -106,8 +106,8 @@ func explainAnswer(answer gophercloud.ErrUnexpectedResponseCode) error {
 	return newError(reason, message, options...)
 }
 
-// ExplainFault returns the contract's error for what Nova says only of the server that it has taken:
-// see ReasonOfFault.
+// ExplainFault returns the contract's error for what Nova says only of the server that it has
+// taken: see ReasonOfFault.
 func ExplainFault(reason driverv1alpha1.ErrorReason, message string) error {
 	return newError(reason, stable(message))
 }

@@ -200,8 +200,8 @@ func phrases() []phrase {
 // asynchronous stands for the status of what Nova says of a server that it took and could not make.
 const asynchronous = -1
 
-// ReasonOfFault says whether the words of a server's fault are about a quota or about capacity: then
-// it is the reason that the same words have in an answer. It is 0 for all others.
+// ReasonOfFault says whether the words of a server's fault are about a quota or about capacity:
+// then it is the reason that the same words have in an answer. It is 0 for all others.
 func ReasonOfFault(message string) driverv1alpha1.ErrorReason {
 	return reasonOfPhrase(asynchronous, words{message: message})
 }

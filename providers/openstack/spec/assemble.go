@@ -71,7 +71,8 @@ func (f *fields) rootDisk(found *findings) *RootDisk {
 	return nil
 }
 
-// The kinds of storage of a disk, in Cluster API's terms: a volume of Cinder, or the host's own disk.
+// The kinds of storage of a disk, in Cluster API's terms: a volume of Cinder, or the host's own
+// disk.
 const (
 	volumeStorage = "Volume"
 	localStorage  = "Local"

@@ -16,9 +16,9 @@ import (
 type Environment struct {
 	// Account may hold any part of an account; Read says what of it is used when.
 	Account Account
-	// CACertFile, ClientCertFile and ClientKeyFile name the files that variables or clouds.yaml have
-	// for the CA bundle and for a client certificate. This package reads no files: whoever does puts
-	// the contents into Account.
+	// CACertFile, ClientCertFile and ClientKeyFile name the files that variables or clouds.yaml
+	// have for the CA bundle and for a client certificate. This package reads no files: whoever
+	// does puts the contents into Account.
 	CACertFile, ClientCertFile, ClientKeyFile string
 	// AllowUnverified lets a clouds.yaml say verify: false, in Secrets too.
 	AllowUnverified bool

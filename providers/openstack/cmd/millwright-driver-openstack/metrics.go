@@ -54,8 +54,8 @@ func (m *cloudMetrics) observe(c session.Call) {
 // readHeaderTimeout bounds how long a scraper may take to ask.
 const readHeaderTimeout = 5 * time.Second
 
-// serveMetrics serves /metrics in plain HTTP at a loopback address until ctx ends. Any other address
-// is refused: there is nobody to check who asks.
+// serveMetrics serves /metrics in plain HTTP at a loopback address until ctx ends. Any other
+// address is refused: there is nobody to check who asks.
 func serveMetrics(ctx context.Context, address string, from prometheus.Gatherer) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
