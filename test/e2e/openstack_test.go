@@ -347,8 +347,9 @@ func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 	}
 }
 
-// callsPerList is what a list of up to a thousand machines costs: servers, ports and floating IPs.
-const callsPerList = 3
+// callsPerList is what a list of up to a thousand machines costs: servers, ports, floating IPs and
+// volumes.
+const callsPerList = 4
 
 // asked counts the calls of the cloud's own API, by operation, until an instant.
 type asked struct {
