@@ -17,6 +17,7 @@ require (
 	github.com/millwright-dev/millwright/conformance v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/proto v0.0.0
 	github.com/millwright-dev/millwright/sdk v0.0.0
+	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000
 	github.com/prometheus/client_golang v1.25.0
 	golang.org/x/sync v0.23.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
@@ -42,7 +43,6 @@ require (
 	github.com/invopop/jsonschema v0.14.0 // indirect
 	github.com/mattn/go-colorable v0.1.12 // indirect
 	github.com/mattn/go-isatty v0.0.17 // indirect
-	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/oklog/run v1.1.0 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect

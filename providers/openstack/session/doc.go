@@ -4,6 +4,7 @@
 //   - A [Pool] logs in once for a credential, however many ask at once. A refused login is
 //     remembered for a minute, and answered in Keystone's own words meanwhile: a wrong password is
 //     tried at most once a minute.
+//   - A token is renewed at half of its life, for which nobody waits.
 //   - A token that a service does not take any more is renewed once, for all who wait, and the
 //     request sent again: a 401 has done nothing. Nothing else is ever sent twice, by this package
 //     or below it.

@@ -196,20 +196,19 @@ func (b *authTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	if renewed == token {
-		return answer, nil
+	if renewed != token {
+		answer, err = b.send(again.WithContext(context.WithValue(again.Context(), repeated{}, true)), renewed)
+		if err != nil || answer.StatusCode != http.StatusUnauthorized {
+			return answer, err
+		}
+		b.login.distrust(renewed)
 	}
-	answer, err = b.send(again.WithContext(context.WithValue(again.Context(), repeated{}, true)), renewed)
-	if err != nil || answer.StatusCode != http.StatusUnauthorized {
-		return answer, err
-	}
-	b.login.distrust(renewed)
 	if b.login.account.Method() != spec.MethodApplicationCredential {
 		return answer, nil
 	}
 	// Keystone's middleware says no more of a path that no access rule allows.
 	return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, fmt.Sprintf(
-		"The %s service refuses a token that Keystone has just given (401). If the application credential has access rules, one has to allow %s %s.",
+		"The %s service refuses a new token, too (401). If the application credential has access rules, one has to allow %s %s.",
 		b.next.service, request.Method, request.URL.Path))}
 }
 

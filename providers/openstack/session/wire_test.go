@@ -149,6 +149,23 @@ func TestAServiceThatTakesNoToken(t *testing.T) {
 	c.expectCount(login, 3)
 }
 
+// A path that no access rule of an application credential allows is named, each time anew.
+func TestAMissingAccessRuleIsNamed(t *testing.T) {
+	c := newCloud(t)
+	c.on(listServers, say(401, expiredBody))
+	account := c.account()
+	account.Username, account.UserDomainID, account.Password, account.ProjectName, account.ProjectDomainID = "", "", "", "", ""
+	account.ApplicationCredentialID, account.ApplicationCredentialSecret = "a", "s"
+	s, err := c.pool(newClock()).Open(t.Context(), account, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		expect(t, list(t.Context(), s), "CREDENTIALS_INVALID", "If the application credential has access rules, one has to allow GET /compute/v2.1/servers.")
+	}
+	c.expectCount(login, 2)
+}
+
 func TestWhatWasNotAskedIsRefused(t *testing.T) {
 	post := func(ctx context.Context, s *session.Session) error {
 		_, err := s.Compute.Post(ctx, s.Compute.ServiceURL("servers"), map[string]string{"name": "x"}, nil, nil) //nolint:bodyclose // gophercloud has read and closed it
