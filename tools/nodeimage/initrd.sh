@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes an initrd that mounts a virtio disk with ext4, and no more. Debian's, which
-# looks for whatever a machine may have, costs a VM without KVM 15 seconds of its boot.
+# looks for whatever a machine may have, costs a VM without KVM 10 seconds of its boot.
 #
 #   initrd.sh ROOT FILE    ROOT is Debian unpacked, with busybox-static and a kernel's modules
 set -euo pipefail

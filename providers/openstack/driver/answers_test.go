@@ -64,10 +64,7 @@ func TestAServerBehindAProxyThatRefuses(t *testing.T) {
 	_, err = w.create("one", nil)
 	w.refused("the next create", err, driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
 	end()
-	w.gone("one")
-	if left := w.left(); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	w.leavesNothing("one")
 }
 
 // A Neutron without routers has no floating IPs, and does not know the path either.
@@ -86,10 +83,7 @@ func TestANeutronWithoutRouters(t *testing.T) {
 	if listed := w.list(); len(listed) != 1 {
 		t.Errorf("listed are %v", listed)
 	}
-	w.gone("one")
-	if left := w.left(); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	w.leavesNothing("one")
 }
 
 // A server that has come since the list of its machine's was asked for is waited for: another one
@@ -164,10 +158,7 @@ func TestNoRoomIsARefusedCreate(t *testing.T) {
 	if calls := w.calls(); calls["DeletePort"] != 1 || calls["CreateFloatingIP"] != 2 {
 		t.Errorf("each try cost more than a server: %v", calls)
 	}
-	w.gone("two")
-	if left := w.left(); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	w.leavesNothing("two")
 }
 
 // apart makes a server group whose servers share no host.
@@ -202,10 +193,7 @@ func TestOldNovas(t *testing.T) {
 	if fields := sdk.FieldViolations(err); len(fields) != 1 || fields[0].GetField() != "computeAPIVersion" || !strings.Contains(err.Error(), "maximum is 2.60") {
 		t.Errorf("it says %v", err)
 	}
-	w.gone("plain")
-	if left := w.left(); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	w.leavesNothing("plain")
 }
 
 // Subnets of one name in several networks are told apart by their network.

@@ -46,7 +46,9 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 	}
 	// The ports go last: by them the machine is found while Cinder cannot be asked.
 	if len(r.found.volumes) > 0 {
-		return r.found.deleting(r.Session), nil
+		left := r.found.deleting(r.Session)
+		left.Message = r.found.volumes[0].left()
+		return left, nil
 	}
 	for _, p := range r.found.ports {
 		if p.Trunk != nil {

@@ -52,10 +52,7 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 			if diff := cmp.Diff(c.want, w.left()); diff != "" {
 				t.Errorf("it is made of (-want +got):\n%s", diff)
 			}
-			w.gone("one")
-			if left := w.left(); len(left) > 0 {
-				t.Errorf("left are %v", left)
-			}
+			w.leavesNothing("one")
 		})
 	}
 }
@@ -134,10 +131,7 @@ func TestLostAnswers(t *testing.T) {
 			if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1, "floatingip": 1}, w.left()); diff != "" {
 				t.Errorf("there are (-want +got):\n%s", diff)
 			}
-			w.gone("one")
-			if left := w.left(); len(left) > 0 {
-				t.Errorf("left are %v", left)
-			}
+			w.leavesNothing("one")
 		})
 	}
 }
@@ -256,10 +250,7 @@ func TestLeftoversAreListedAndDeleted(t *testing.T) {
 				listed[0].GetRef().GetName() != "one" {
 				t.Errorf("listed are %v", listed)
 			}
-			w.gone("one")
-			if left := w.left(); len(left) > 0 {
-				t.Errorf("left are %v", left)
-			}
+			w.leavesNothing("one")
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
@@ -42,12 +43,8 @@ func onRealServices(t *testing.T, more map[string]any) *realServices {
 	if file == "" {
 		t.Skip("no real services: MILLWRIGHT_OPENSTACK is not set, see make test-openstack")
 	}
-	raw, err := os.ReadFile(file)
+	services, err := openstacksim.ReadUpstream(file)
 	if err != nil {
-		t.Fatal(err)
-	}
-	var services struct{ IdentityEndpoint, Region, Member, Password string }
-	if err := json.Unmarshal(raw, &services); err != nil {
 		t.Fatal(err)
 	}
 	fields := map[string]any{

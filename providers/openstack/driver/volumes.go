@@ -48,6 +48,11 @@ func (v volume) isFree() bool {
 	return v.Status == volumeAvailable || strings.HasPrefix(v.Status, volumeError)
 }
 
+// left says, in Cinder's word for it, what is still to be waited for.
+func (v volume) left() string {
+	return "The volume " + v.ID + " is to go; Cinder said that it was " + v.Status + "."
+}
+
 func (v volume) compareAge(other volume) int {
 	if c := time.Time(v.Created).Compare(time.Time(other.Created)); c != 0 {
 		return c
@@ -211,11 +216,7 @@ func deleteVolume(ctx context.Context, in machineScope, v volume) error {
 	if !v.isFree() {
 		return nil
 	}
-	err := volumes.Delete(ctx, in.Volume, v.ID, volumes.DeleteOpts{}).ExtractErr()
-	if session.IsBadRequest(err) {
-		return nil // its status has changed since
-	}
-	return done(err)
+	return done(volumes.Delete(ctx, in.Volume, v.ID, volumes.DeleteOpts{}).ExtractErr())
 }
 
 // blockDevices are the disks of a server that has others than its flavor's. The volumes outlive it:

@@ -92,10 +92,7 @@ func TestAVolumeQuotaEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.created("one", onVolumes())
-	w.gone("one")
-	if left := w.left(); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	w.leavesNothing("one")
 }
 
 // A back end that is full puts a volume in error. That is the create's error, and the volume goes.
@@ -183,10 +180,7 @@ func TestVolumesAloneAreListed(t *testing.T) {
 	if len(listed) != 1 || listed[0].GetState() != driverv1alpha1.MachineState_MACHINE_STATE_FAILED || listed[0].GetRef().GetName() != "one" || listed[0].GetProviderId() != "" {
 		t.Errorf("listed are %v", listed)
 	}
-	w.gone("one")
-	if left := w.left(); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	w.leavesNothing("one")
 }
 
 // While Cinder does not answer, machines are listed all the same, and those without volumes go.
@@ -217,10 +211,7 @@ func TestAnOutageOfCinder(t *testing.T) {
 		t.Errorf("a machine without volumes: %v, %v", left, err)
 	}
 	end()
-	w.gone("onvolumes")
-	if left := w.left(); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	w.leavesNothing("onvolumes")
 }
 
 // What a volume is to be made with and the cloud has not is an error of its field.
@@ -239,4 +230,31 @@ func TestWhatVolumesAreMadeOfIsNotThere(t *testing.T) {
 			t.Errorf("%s: it names %v", field, fields)
 		}
 	}
+}
+
+// A volume that Cinder does not delete keeps its machine, and says why in Cinder's words.
+func TestAVolumeThatStays(t *testing.T) {
+	const words = "Invalid volume: Volume status must be available or error or error_restoring or error_extending or error_managing and must not be " +
+		"migrating, attached, belong to a group, have snapshots, awaiting a transfer, or be disassociated from snapshots after volume transfer."
+	w := newWorld(t, openstacksim.Options{})
+	w.created("one", map[string]any{"rootDiskSizeGB": 1})
+	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodDelete || !strings.HasPrefix(r.URL.Path, "/volume/") {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(rw, `{"badRequest": {"code": 400, "message": "`+words+`"}}`)
+		return true
+	})
+	m, err := w.delete("one")
+	for m != nil && err == nil {
+		m, err = w.delete("one")
+	}
+	w.refused("a delete whose volume stays", err, driverv1alpha1.ErrorReason_ERROR_REASON_DELETION_PROTECTED)
+	if !strings.Contains(err.Error(), words) {
+		t.Errorf("in whose words? %v", err)
+	}
+	end()
+	w.leavesNothing("one")
 }

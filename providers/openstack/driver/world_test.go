@@ -158,6 +158,15 @@ func (w *world) gone(name string) {
 	}
 }
 
+// leavesNothing deletes a machine, the last of the project, and looks whether anything is left.
+func (w *world) leavesNothing(name string) {
+	w.Helper()
+	w.gone(name)
+	if left := w.left(); len(left) > 0 {
+		w.Errorf("left are %v", left)
+	}
+}
+
 // left counts what the project of the cluster has by kind.
 func (w *world) left() map[string]int {
 	w.Helper()

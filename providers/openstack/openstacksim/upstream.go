@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,20 @@ type Upstream struct {
 	Administrator string `json:"administrator"`
 	Member        string `json:"member"`
 	Password      string `json:"password"`
+}
+
+// ReadUpstream returns the real services that a file names. What else the file holds is somebody
+// else's.
+func ReadUpstream(path string) (*Upstream, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	named := &Upstream{}
+	if err := json.Unmarshal(raw, named); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return named, nil
 }
 
 const (

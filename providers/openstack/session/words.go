@@ -189,8 +189,8 @@ func phrases() []phrase {
 		// "Invalid volume: Volume … status must be available or downloading to reserve, but the
 		// current status is …": it was seen to be available a moment ago.
 		{nova, bad, "to reserve, but the current status", pending},
-		// Cinder, of one that has snapshots, say: "Invalid volume: Volume status must be available or
-		// error … and must not be migrating, attached, belong to a group, have snapshots, …"
+		// Cinder, of one that has snapshots, say: "Invalid volume: Volume status must be available
+		// or error … and must not be migrating, attached, belong to a group, have snapshots, …"
 		{nova, bad, "volume status must be available or error", locked},
 		{nova, bad, "failed to get volume", absence}, // "Block Device Mapping is Invalid: failed to get volume …"
 		{nova, bad, "failed to get image", absence},

@@ -36,10 +36,9 @@ func (f *fields) machine(found *findings) Spec {
 	if f.ServerGroup == "" && f.ServerGroupID != "" {
 		s.ServerGroupField = "serverGroupID"
 	}
-	if least, _ := minorOf(MinComputeAPIVersion); s.ComputeAPIVersion != MinComputeAPIVersion {
-		if minor, valid := minorOf(s.ComputeAPIVersion); !valid || minor < least {
-			found.add("computeAPIVersion", "must be a microversion of Nova's API 2, at least %s; leave it out for that one", MinComputeAPIVersion)
-		}
+	least, _ := minorOf(MinComputeAPIVersion)
+	if minor, valid := minorOf(s.ComputeAPIVersion); !valid || minor < least {
+		found.add("computeAPIVersion", "must be a microversion of Nova's API 2, at least %s; leave it out for that one", MinComputeAPIVersion)
 	}
 	s.Metadata, s.Tags = f.labels(found)
 	if s.Flavor == "" {

@@ -33,12 +33,8 @@ func TestConformanceOnRealServices(t *testing.T) {
 	if file == "" {
 		t.Skip("no real services: MILLWRIGHT_OPENSTACK is not set, see make test-openstack")
 	}
-	raw, err := os.ReadFile(file)
+	services, err := openstacksim.ReadUpstream(file)
 	if err != nil {
-		t.Fatal(err)
-	}
-	services := &openstacksim.Upstream{}
-	if err := json.Unmarshal(raw, services); err != nil {
 		t.Fatal(err)
 	}
 	s := simulate(t, openstacksim.Options{Upstream: services})

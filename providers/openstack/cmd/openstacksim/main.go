@@ -98,7 +98,10 @@ func serve(ctx context.Context, at places, options openstacksim.Options) error {
 	if options.World, err = readWorld(at); err != nil {
 		return err
 	}
-	if options.Upstream, err = readUpstream(at.upstream); err != nil {
+	if at.upstream != "" {
+		options.Upstream, err = openstacksim.ReadUpstream(at.upstream)
+	}
+	if err != nil {
 		return err
 	}
 	var hooks net.Listener
@@ -189,23 +192,6 @@ func readWorld(at places) (openstacksim.World, error) {
 		return more, nil
 	}
 	return openstacksim.DefaultWorld().With(more), nil
-}
-
-// readUpstream returns the real services that a file names; nil where no file is named. What else
-// the file holds is somebody else's.
-func readUpstream(path string) (*openstacksim.Upstream, error) {
-	if path == "" {
-		return nil, nil //nolint:nilnil // without a file there are none
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	upstream := &openstacksim.Upstream{}
-	if err := json.Unmarshal(raw, upstream); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return upstream, nil
 }
 
 // parseRange reads a duration, or two with a dash between them.
