@@ -53,6 +53,7 @@ drivers: {openstack: {resources: {requests: {cpu: 500m, memory: 256Mi}, limits: 
 		overlay, values string
 	}{
 		"openstack":                  {overlay: filepath.Join(deployDir, "openstack")},
+		"a network policy":           {overlay: overlayWith(t, "openstack/network-policy"), values: "networkPolicy: {enabled: true}"},
 		"openstack with clouds.yaml": {overlay: overlayWith(t, "openstack/clouds"), values: "drivers: {openstack: {cloudsSecret: millwright-openstack}}"},
 		"10,000 machines":            {overlay: overlayWith(t, "sizes/10000"), values: sizes},
 		"two clusters":               {overlay: overlayWith(t, "two-clusters/manager"), values: "workload: {kubeconfigSecret: millwright-workload}"},
@@ -61,7 +62,6 @@ drivers: {openstack: {resources: {requests: {cpu: 500m, memory: 256Mi}, limits: 
 		"the webhook":                {overlay: overlayWith(t, "webhook"), values: "webhook: {enabled: true, certificate: secret, caBundle: aGk=}"},
 		"fake": {overlay: fake, values: `
 replicas: 1
-networkPolicy: {enabled: false}
 drivers: {openstack: {enabled: false}, fake: {enabled: true}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,6 +204,7 @@ drivers:
 allowEndpoints: ["*.example.com"]
 credentialNamespaces: [team]
 podMonitor: {enabled: true}
+networkPolicy: {enabled: true}
 `, "--skip-tests")
 	manager := objects(t, manifest)["Deployment/"+u.namespace+"/millwright-manager"]
 	pod := nested(t, manager, "spec", "template", "spec")

@@ -26,7 +26,6 @@ func TestOPS5_TheChartTakesOverWhatKustomizeInstalled(t *testing.T) {
 
 	values := `
 replicas: 1
-networkPolicy: {enabled: false}
 drivers: {openstack: {enabled: false}, fake: {enabled: true}}`
 	helm := exec.CommandContext(t.Context(), filepath.Join(binDir, "tools", "helm"), "upgrade", "--install", "millwright", filepath.Join(deployDir, "charts/millwright"),
 		"--namespace=millwright-system", "--take-ownership", "--force-conflicts", "--set=images.tag=v0.1.0", "--values=-")

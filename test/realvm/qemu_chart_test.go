@@ -44,7 +44,6 @@ const (
 // API server by its address. A driver is a sidecar, and another one is called by mTLS.
 const chartValues = `
 images: {tag: ` + chartVersion + `, pullPolicy: Never}
-networkPolicy: {enabled: false}
 nodeSelector: {pool: infra}
 manager:
   args: [--settled-interval=15s, --settle-period=10s]
