@@ -81,6 +81,7 @@ bin/openstacksim -listen 127.0.0.1:0 > $WORK/openstack.json &`},
 		{own: `export OS_AUTH_URL=$(jq -r .identityEndpoint $WORK/openstack.json) OS_USERNAME=demo OS_PASSWORD=secret OS_PROJECT_NAME=demo
 export OS_USER_DOMAIN_NAME=Default OS_PROJECT_DOMAIN_NAME=Default OS_REGION_NAME=RegionOne
 neutron=$(openstack catalog show neutron -f json | jq -r '[.endpoints[] | select(.interface == "public")][0].url')`},
+		do("docs/quickstart-openstack.md", "openstack application credential"),
 		do("docs/openstack.md", "openstack --os-compute-api-version", "NEUTRON", "$neutron"),
 	}},
 	"a laptop": {isLong: true, steps: []step{
