@@ -1,12 +1,15 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -51,12 +54,16 @@ func TestACreateThatFailedHalfWay(t *testing.T) {
 	if got := handed(err); got != demo {
 		t.Errorf("it hands over %q, want %q", got, demo)
 	}
-	_, err = w.create("half", other)
+	_, err = w.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{
+		Meta: meta(), Machine: ref("half"), Provider: w.provider(other), LastKnownState: []byte(demo),
+	})
 	w.refused("a create of the rest in another project", err, accountChanged)
 	if got := handed(err); got != demo {
 		t.Errorf("it hands over %q, want %q", got, demo)
 	}
-	_, err = w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{Meta: meta(), Machine: ref("half"), Provider: w.provider(other)})
+	_, err = w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{
+		Meta: meta(), Machine: ref("half"), Provider: w.provider(other), LastKnownState: []byte(demo),
+	})
 	w.refused("a delete in another project", err, accountChanged)
 
 	later := New(w.sessions, w.options)
@@ -127,4 +134,24 @@ func (w *world) port() string {
 	}
 	w.Fatal("there is no port")
 	return ""
+}
+
+// A create ends before its caller stops waiting, and says where the machine is.
+func TestACreateThatTakesTooLong(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	demo := string(w.created("whole", nil).GetLastKnownState())
+	w.inject(&backendv1alpha1.Fault{
+		Match: &backendv1alpha1.FaultMatch{Operation: "CreateServer"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_LATENCY, Times: 1,
+		Latency: &backendv1alpha1.FaultLatency{Min: durationpb.New(time.Minute)},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	_, err := w.CreateMachine(ctx, &driverv1alpha1.CreateMachineRequest{Meta: meta(), Machine: ref("slow"), Provider: w.provider(nil)})
+	if ctx.Err() != nil {
+		t.Error("nobody waits for its answer any more")
+	}
+	w.refused("a create whose server takes a minute", err, driverv1alpha1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN)
+	if got := handed(err); got != demo {
+		t.Errorf("it hands over %q, want %q", got, demo)
+	}
 }

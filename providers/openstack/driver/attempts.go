@@ -4,8 +4,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
 // attempts are the requests for servers that this process has sent, by the ports that they named.
@@ -20,14 +18,6 @@ type attempts struct {
 
 	mu   sync.Mutex
 	last map[string]attempt
-	// begun are the machines of which this process has asked for something.
-	begun map[ownership.Owner]beginning
-}
-
-// beginning is where something of a machine was asked for, and when last.
-type beginning struct {
-	where location
-	at    time.Time
 }
 
 // attempt is a request for a server, or that there was none so far.
@@ -41,34 +31,6 @@ type attempt struct {
 // remembered is for how many times as long as a request may be on its way an attempt is known. One
 // that is forgotten only costs a wait.
 const remembered = 10
-
-// location returns where this process may have made something of a machine, and whether, as far as
-// it remembers.
-func (a *attempts) location(o ownership.Owner) (where location, known bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	begun, known := a.begun[identity(o)]
-	return begun.where, known && a.clock().Sub(begun.at) <= remembered*a.settle
-}
-
-// begin notes that something is about to be made of a machine.
-func (a *attempts) begin(o ownership.Owner, where location) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.clock()
-	maps.DeleteFunc(a.begun, func(_ ownership.Owner, old beginning) bool { return now.Sub(old.at) > remembered*a.settle })
-	if a.begun == nil {
-		a.begun = map[ownership.Owner]beginning{}
-	}
-	a.begun[identity(o)] = beginning{where, now}
-}
-
-// forget notes that what was about to be made was refused.
-func (a *attempts) forget(o ownership.Owner) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.begun, identity(o))
-}
 
 // wait returns how long a request for a server on any of these ports may still be on its way.
 func (a *attempts) wait(ports []string, epoch int64) time.Duration {

@@ -32,31 +32,31 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 		}
 	}
 	if len(r.found.servers) > 0 {
-		return r.found.deleting(r.Session), nil
+		return r.found.deleting(r.cloud), nil
 	}
 	for _, f := range r.found.floatingIPs {
-		if err := done(floatingips.Delete(ctx, r.Network, f.ID).ExtractErr()); err != nil {
+		if err := done(floatingips.Delete(ctx, r.cloud.Network, f.ID).ExtractErr()); err != nil {
 			return nil, err
 		}
 	}
 	for _, v := range r.found.volumes {
-		if err := deleteVolume(ctx, r.machineScope, v); err != nil {
+		if err := deleteVolume(ctx, r.cloud, v); err != nil {
 			return nil, err
 		}
 	}
 	// The ports go last: by them the machine is found while Cinder cannot be asked.
 	if len(r.found.volumes) > 0 {
-		left := r.found.deleting(r.Session)
+		left := r.found.deleting(r.cloud)
 		left.Message = r.found.volumes[0].left()
 		return left, nil
 	}
 	for _, p := range r.found.ports {
 		if p.Trunk != nil {
-			if err := done(trunks.Delete(ctx, r.Network, p.Trunk.ID).ExtractErr()); err != nil {
+			if err := done(trunks.Delete(ctx, r.cloud.Network, p.Trunk.ID).ExtractErr()); err != nil {
 				return nil, err
 			}
 		}
-		if err := done(ports.Delete(ctx, r.Network, p.ID).ExtractErr()); err != nil {
+		if err := done(ports.Delete(ctx, r.cloud.Network, p.ID).ExtractErr()); err != nil {
 			return nil, err
 		}
 	}
@@ -68,12 +68,12 @@ func (r *removal) proceed(ctx context.Context) (*driverv1alpha1.Machine, error) 
 // restore it, is deleted for good.
 func (r *removal) server(ctx context.Context, s server) error {
 	if s.Status == statusSoftDeleted {
-		return done(servers.ForceDelete(ctx, r.Compute, s.ID).ExtractErr())
+		return done(servers.ForceDelete(ctx, r.cloud.Compute, s.ID).ExtractErr())
 	}
 	if s.leaving(r.now) {
 		return nil
 	}
-	return done(servers.Delete(ctx, r.Compute, s.ID).ExtractErr())
+	return done(servers.Delete(ctx, r.cloud.Compute, s.ID).ExtractErr())
 }
 
 // done explains the error of a deletion; what is gone is deleted.

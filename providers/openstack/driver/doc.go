@@ -7,9 +7,8 @@
 //   - Everything is found by marks that it carries from its birth (package ownership), whatever the
 //     request knows of ids.
 //   - The port comes first. Its MAC address follows from the machine's uid, and Neutron holds
-//     (network, MAC address) unique: of all the drivers that ask for it, one gets it. A driver that
-//     has not been asked for the machine before asks for the port without looking. A server is made
-//     only on that port. It is asked for again only once an earlier request must have been
+//     (network, MAC address) unique: of all the drivers that ask for it, one gets it. A server is
+//     made only on that port. It is asked for again only once an earlier request must have been
 //     answered: two requests at the same time take the port from one another. Where the network is
 //     another project's, nobody may choose the address. Then who has made a port looks again, and
 //     deletes it where there is another.
@@ -26,4 +25,8 @@
 //
 // Reads for machines that are asked for at the same time go together (package batch). So a hundred
 // machines cost a few lists.
+//
+// creation.lookAndMake in create.go is the list of what OpenStack is asked to make a machine, in
+// order. Resources have a file each: servers.go, ports.go, floatingips.go, volumes.go. What a spec
+// names is looked up by package session.
 package driver

@@ -92,17 +92,22 @@ func (r *leftovers) note(ended map[ownership.Owner]time.Time, o ownership.Owner)
 func (r *leftovers) of(scope machineScope) *ownedResources {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last, key := r.lists[scope.clusterScope()], identity(scope.Owner)
-	left, listed := last.machines[scope.UID]
+	last, key := r.lists[scope.clusterScope()], identity(scope.owner)
+	left, listed := last.machines[scope.owner.UID]
 	asked := last.asked
 	deleted, known := r.deleted[key]
 	switch {
 	case !listed || !known || r.clock().Sub(asked) > leftoverLife, !asked.After(deleted):
 		return nil
-	case asked.Sub(r.started) < r.settle, asked.Sub(r.terms[scope.Cluster].began) < r.settle, asked.Sub(r.created[key]) < r.settle:
+	case asked.Sub(r.started) < r.settle, asked.Sub(r.terms[scope.owner.Cluster].began) < r.settle, asked.Sub(r.created[key]) < r.settle:
 		return nil
 	}
 	mine := *left
-	mine.Owner = scope.Owner
+	mine.Owner = scope.owner
 	return &mine
+}
+
+// identity is what stays of an owner, whatever it is called.
+func identity(o ownership.Owner) ownership.Owner {
+	return ownership.Owner{Cluster: o.Cluster, UID: o.UID}
 }

@@ -115,7 +115,7 @@ func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 			if test.newLeader > 0 {
 				r.lead(test.newLeaderOf, 2) // the same leader again begins nothing
 			}
-			if found := r.of(machineScope{Owner: owner}); (found != nil) != test.want {
+			if found := r.of(machineScope{owner: owner}); (found != nil) != test.want {
 				t.Errorf("found %v", found)
 			}
 		})

@@ -28,7 +28,7 @@ func (d *Driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachine
 	if err != nil {
 		return nil, err
 	}
-	where := clusterScope{Session: opened, cluster: r.GetMeta().GetClusterUid()}
+	where := clusterScope{cloud: opened, cluster: r.GetMeta().GetClusterUid()}
 	all, known := d.lists.of(where, d.options.Clock())
 	if r.GetPageToken() == "" || !known {
 		if all, err = d.listCluster(ctx, opened, where.cluster); err != nil {
@@ -94,14 +94,14 @@ func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster s
 		h := found.machines[uid]
 		if len(h.servers) == 0 {
 			var err error
-			if h.servers, err = serversHiddenFromLists(ctx, machineScope{Owner: h.Owner, Session: in}, h.ports); err != nil {
+			if h.servers, err = serversHiddenFromLists(ctx, machineScope{owner: h.Owner, cloud: in}, h.ports); err != nil {
 				return nil, err
 			}
 		}
 		all = append(all, h.machine(in))
 	}
 	if !found.withoutVolumes {
-		d.leftovers.listed(clusterScope{Session: in, cluster: cluster}, asked, found.machines)
+		d.leftovers.listed(clusterScope{cloud: in, cluster: cluster}, asked, found.machines)
 	}
 	return all, nil
 }

@@ -183,24 +183,6 @@ func TestTombstonesOfMany(t *testing.T) {
 	}
 }
 
-// Who was refused a port knows that there is none, and does not look for it the next time.
-func TestARefusedPortIsNotLookedFor(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
-	w.inject(&backendv1alpha1.Fault{
-		Match:  &backendv1alpha1.FaultMatch{Operation: "CreatePort"},
-		Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Times: 1,
-		Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_QUOTA},
-	})
-	_, err := w.create("one", nil)
-	w.refused("a create", err, driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED)
-	if _, err := w.create("one", nil); err != nil {
-		t.Fatal(err)
-	}
-	if calls := w.calls(); calls["ListPorts"] != 0 || calls["ListServers"] != 2 || calls["CreatePort"] != 2 {
-		t.Errorf("it asked for %v", calls)
-	}
-}
-
 // A process that knows nothing finds a server that has been there for long by its port.
 func TestOldServersAreFound(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})

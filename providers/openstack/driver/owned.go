@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -130,19 +129,4 @@ func isBusy(state driverv1alpha1.MachineState) bool {
 		return true
 	}
 	return false
-}
-
-// addresses returns the server's addresses, those of one network after the other.
-func (s server) addresses() []*driverv1alpha1.MachineAddress {
-	all := []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_HOSTNAME, Address: s.Name}}
-	for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
-		for _, a := range s.Addresses[network] {
-			kind := driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP
-			if a.Kind == "floating" {
-				kind = driverv1alpha1.AddressType_ADDRESS_TYPE_EXTERNAL_IP
-			}
-			all = append(all, &driverv1alpha1.MachineAddress{Type: kind, Address: a.IP})
-		}
-	}
-	return all
 }

@@ -60,7 +60,7 @@ func (d *Driver) ValidateProviderSpec(
 	if err != nil {
 		return nil, err
 	}
-	answer.Violations, err = planner{machineScope: machineScope{Session: opened}, want: want}.missing(ctx)
+	answer.Violations, err = planner{cloud: opened, want: want}.missing(ctx)
 	return answer, err
 }
 

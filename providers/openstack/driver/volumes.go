@@ -17,6 +17,7 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
@@ -86,7 +87,7 @@ func volumesListed(ctx context.Context, in *session.Session, cluster string) ([]
 
 // volumesOf returns the volumes of machines by uid, the oldest first.
 func volumesOf(ctx context.Context, where clusterScope, _ []string) (map[string][]volume, error) {
-	found, err := volumesListed(ctx, where.Session, where.cluster)
+	found, err := volumesListed(ctx, where.cloud, where.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +111,8 @@ type volumePlan struct {
 func (p planner) volumes(image string) []volumePlan {
 	var all []volumePlan
 	add := func(plan volumePlan) {
-		plan.body.Name, plan.body.Description = p.ServerName()+"-"+plan.disk, p.Description()
-		plan.body.Metadata = p.Metadata()
+		plan.body.Name, plan.body.Description = p.owner.ServerName()+"-"+plan.disk, p.owner.Description()
+		plan.body.Metadata = p.owner.Metadata()
 		plan.body.Metadata[ownership.Disk] = plan.disk
 		all = append(all, plan)
 	}
@@ -134,35 +135,32 @@ func (p planner) volumes(image string) []volumePlan {
 	return all
 }
 
-// disks are those of a machine that is made.
-type disks struct{ *creation }
-
-// make returns the ids of the volumes for the server by disk. It makes those that are missing,
-// and waits in no call: until all can be attached, it returns OPERATION_PENDING. What was just made
-// is looked at again before it is used, so that of two that were asked for at the same time the
-// older one counts. The younger goes.
-func (d disks) make(ctx context.Context, found []volume) (map[string]string, error) {
-	if len(d.plan.volumes) == 0 {
+// makeVolumes returns the ids of the volumes for the server by disk. It makes those that are
+// missing, and waits in no call: until all can be attached, it returns OPERATION_PENDING. What was
+// just made is looked at again before it is used, so that of two that were asked for at the same
+// time the older one counts. The younger goes.
+func (c *creation) makeVolumes(ctx context.Context, planned []volumePlan, found []volume) (map[string]string, error) {
+	if len(planned) == 0 {
 		return nil, nil
 	}
-	if d.Volume == nil {
+	if c.cloud.Volume == nil {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-			"The catalog has no block storage service, which the machine's disks need.", sdk.WithField(d.field(), "The cloud has no Cinder."))
+			"The catalog has no block storage service, which the machine's disks need.", sdk.WithField(volumeField(c.want), "The cloud has no Cinder."))
 	}
 	ids, waits := map[string]string{}, false
-	for _, plan := range d.plan.volumes {
+	for _, plan := range planned {
 		have := slices.DeleteFunc(slices.Clone(found), func(v volume) bool { return v.disk() != plan.disk })
 		if len(have) == 0 {
-			_, err := volumes.Create(ctx, d.Volume, plan.body, nil).Extract()
-			d.noteOutcome(err)
+			_, err := volumes.Create(ctx, c.cloud.Volume, plan.body, nil).Extract()
+			c.noteOutcome(err)
 			if err != nil {
-				return nil, d.explain(plan, err)
+				return nil, c.explainVolume(plan, err)
 			}
 			waits = true
 			continue
 		}
 		for _, younger := range have[1:] {
-			if err := deleteVolume(ctx, d.machineScope, younger); err != nil {
+			if err := deleteVolume(ctx, c.cloud, younger); err != nil {
 				return nil, err
 			}
 		}
@@ -170,7 +168,7 @@ func (d disks) make(ctx context.Context, found []volume) (map[string]string, err
 		case first.Status == volumeAvailable:
 			ids[plan.disk] = first.ID
 		case first.isFree():
-			if err := deleteVolume(ctx, d.machineScope, first); err != nil {
+			if err := deleteVolume(ctx, c.cloud, first); err != nil {
 				return nil, err
 			}
 			return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE,
@@ -181,15 +179,14 @@ func (d disks) make(ctx context.Context, found []volume) (map[string]string, err
 	}
 	if waits {
 		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING,
-			"The machine's volumes are being made.", sdk.WithRetryAfter(d.options.PollInterval))
+			"The machine's volumes are being made.", sdk.WithRetryAfter(c.driver.options.PollInterval))
 	}
 	return ids, nil
 }
 
-// explain is creation.explain for the request for a volume. It names the field of what is not
-// there.
-func (d disks) explain(plan volumePlan, err error) error {
-	explained := d.creation.explain(err)
+// explainVolume is explain for the request for a volume. It names the field of what is not there.
+func (c *creation) explainVolume(plan volumePlan, err error) error {
+	explained := c.explain(err)
 	said := status.Convert(explained)
 	if said.Code() != codes.FailedPrecondition {
 		return explained
@@ -202,9 +199,9 @@ func (d disks) explain(plan volumePlan, err error) error {
 	return explained
 }
 
-// field is the first field that asks for a volume.
-func (d disks) field() string {
-	if d.want.RootDisk != nil {
+// volumeField is the first field that asks for a volume.
+func volumeField(want spec.Spec) string {
+	if want.RootDisk != nil {
 		return "rootDiskSizeGB"
 	}
 	return "additionalBlockDevices"
@@ -212,7 +209,7 @@ func (d disks) field() string {
 
 // deleteVolume asks Cinder to delete a volume, if it can go now. One that is still attached, or is
 // being made or deleted, stays to be asked for again.
-func deleteVolume(ctx context.Context, in machineScope, v volume) error {
+func deleteVolume(ctx context.Context, in *session.Session, v volume) error {
 	if !v.isFree() {
 		return nil
 	}
@@ -221,18 +218,18 @@ func deleteVolume(ctx context.Context, in machineScope, v volume) error {
 
 // blockDevices are the disks of a server that has others than its flavor's. The volumes outlive it:
 // the driver deletes them, once.
-func (d disks) blockDevices(ids map[string]string) []servers.BlockDevice {
-	if d.want.RootDisk == nil && len(d.want.Volumes) == 0 {
+func blockDevices(want spec.Spec, image string, ids map[string]string) []servers.BlockDevice {
+	if want.RootDisk == nil && len(want.Volumes) == 0 {
 		return nil
 	}
 	root := servers.BlockDevice{
-		SourceType: servers.SourceImage, UUID: d.plan.image, DestinationType: servers.DestinationLocal, DeleteOnTermination: true,
+		SourceType: servers.SourceImage, UUID: image, DestinationType: servers.DestinationLocal, DeleteOnTermination: true,
 	}
 	if id := ids[rootDisk]; id != "" {
 		root = servers.BlockDevice{SourceType: servers.SourceVolume, UUID: id, DestinationType: servers.DestinationVolume}
 	}
 	devices := []servers.BlockDevice{root}
-	for _, v := range d.want.Volumes {
+	for _, v := range want.Volumes {
 		device := servers.BlockDevice{SourceType: servers.SourceVolume, UUID: ids[v.Name], DestinationType: servers.DestinationVolume, BootIndex: -1, Tag: v.Name}
 		if v.IsLocal {
 			device = servers.BlockDevice{

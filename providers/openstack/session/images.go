@@ -4,56 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servergroups"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 )
-
-// Flavor is a size of servers.
-type Flavor struct {
-	ID, Name string
-	VCPUs    int
-	RAMMiB   int
-	// DiskGB is the root disk's, 0 where that is as large as the image or a volume.
-	DiskGB int
-	// EphemeralGB is the second disk's.
-	EphemeralGB int
-	// ExtraSpecs are the operator's, such as the architecture; nil below microversion 2.61 or where
-	// policy hides them. Nobody may change it.
-	ExtraSpecs map[string]string
-}
-
-func (f Flavor) label() thing { return thing{f.ID, f.Name} }
-
-// Flavor returns the flavor of a name or an id. DEPENDENCY_NOT_FOUND names the field.
-func (s *Session) Flavor(ctx context.Context, field, nameOrID string) (Flavor, error) {
-	return ask(ctx, s.lookups.flavors, directory[Flavor]{kind: "flavor", byID: s.flavorByID, byName: s.allFlavors}, field, nameOrID)
-}
-
-func (s *Session) flavorByID(ctx context.Context, id string) (Flavor, error) {
-	found, err := one(flavors.Get(ctx, s.Compute, id).Extract())
-	return flavorOf(found), err
-}
-
-// allFlavors returns them all: Nova filters by no name, and an id can be any word.
-func (s *Session) allFlavors(ctx context.Context, _ string) ([]Flavor, error) {
-	pages, err := flavors.ListDetail(s.Compute, nil).AllPages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := flavors.ExtractFlavors(pages)
-	var all []Flavor
-	for _, one := range found {
-		all = append(all, flavorOf(one))
-	}
-	return all, err
-}
-
-func flavorOf(f flavors.Flavor) Flavor {
-	return Flavor{
-		ID: f.ID, Name: f.Name, VCPUs: f.VCPUs, RAMMiB: f.RAM, DiskGB: f.Disk, EphemeralGB: f.Ephemeral, ExtraSpecs: f.ExtraSpecs,
-	}
-}
 
 // Image is what servers boot from.
 type Image struct {
@@ -141,31 +93,4 @@ func (s *Session) imagesByName(ctx context.Context, name string) ([]Image, error
 		return active, nil
 	}
 	return nil, flaw
-}
-
-// ServerGroupID returns the id of a server group of a name or an id. DEPENDENCY_NOT_FOUND names the
-// field.
-func (s *Session) ServerGroupID(ctx context.Context, field, nameOrID string) (string, error) {
-	groups := directory[thing]{kind: "server group", byID: s.serverGroupByID, byName: s.allServerGroups}
-	found, err := ask(ctx, s.lookups.serverGroups, groups, field, nameOrID)
-	return found.ID, err
-}
-
-func (s *Session) serverGroupByID(ctx context.Context, id string) (thing, error) {
-	found, err := one(servergroups.Get(ctx, s.Compute, id).Extract())
-	return thing{found.ID, found.Name}, err
-}
-
-// allServerGroups returns them all: Nova filters by no name.
-func (s *Session) allServerGroups(ctx context.Context, _ string) ([]thing, error) {
-	pages, err := servergroups.List(s.Compute, nil).AllPages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := servergroups.ExtractServerGroups(pages)
-	var all []thing
-	for _, one := range found {
-		all = append(all, thing{one.ID, one.Name})
-	}
-	return all, err
 }
