@@ -194,7 +194,7 @@ node-image: controlplane ## Build the image of a Node, for VMs of QEMU: Debian 1
 .PHONY: test-qemu
 test-qemu: build racing node-image $(TOOLS)/helm ## Roll, kill and break real VMs of QEMU, boot what users bring, and install the chart, as root: half an hour. RUN=… chooses tests.
 	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 tools/kubelet-1.35
-	@$(MAKE) images PLATFORMS=linux/amd64 VERSION=v0.0.0-test RELEASE=$(BIN)/test-release
+	@$(MAKE) images PLATFORMS=linux/amd64 VERSION=v0.0.0-test RELEASE=$(BIN)/test-release IMAGES='./cmd/millwright-manager ./providers/fake/cmd/millwright-driver-fake'
 	@$(GOTEST) -count=1 -timeout 60m -run '$(or $(RUN),TestQEMU)' ./test/realvm
 
 ##@ Real OpenStack

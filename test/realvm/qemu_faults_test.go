@@ -102,7 +102,7 @@ const fullDisk = `
     - path: /etc/systemd/system/millwright-bootstrap.service.d/fill.conf
       content: |
         [Service]
-        ExecStartPre=-/usr/bin/fallocate --length 8G /fill
+        ExecStartPre=-/bin/sh -c 'for size in 8G 4G 2G 1G 512M 256M 128M 64M 32M 16M 8M 4M 2M 1M; do fallocate --length $size /fill-$size; done'
         ExecStartPre=-/usr/bin/dd if=/dev/zero of=/fill-rest bs=1M oflag=append conv=notrunc
 `
 

@@ -30,7 +30,7 @@ cp -r --no-preserve=ownership "$here/root/." "$root/"
 rm -f "$root/etc/hostname"
 for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
   e2scrub_all.timer e2scrub_reap.service fstrim.timer getty@tty1.service systemd-binfmt.service \
-  systemd-update-utmp.service systemd-update-utmp-runlevel.service cloud-init-hotplugd.socket; do
+  systemd-update-utmp.service systemd-update-utmp-runlevel.service cloud-init-hotplugd.socket cloud-config.service; do
   ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done
 enable() { mkdir -p "$root/etc/systemd/system/$1.wants" && ln -sf "$2" "$root/etc/systemd/system/$1.wants/"; }
