@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 )
 
 // apiCase is a call and what the real service answers to it.
@@ -133,21 +136,21 @@ func TestMicroversions(t *testing.T) {
 		spoken              string
 		has, hasNot         string
 	}{
-		{"none", versionHeader, "", 200, "2.1", `"flavor":{"id"`, `"tags"`},
-		{"old header", legacyVersionHeader, "2.26", 200, "2.26", `"tags"`, `"original_name"`},
-		{"flavor within", versionHeader, "compute 2.47", 200, "2.47", `"original_name":"m1.tiny"`, `"trusted_image_certificates"`},
-		{"groups", versionHeader, "compute 2.71", 200, "2.71", `"server_groups"`, `"locked_reason"`},
-		{"latest", versionHeader, "compute latest", 200, "2.93", `"OS-EXT-SRV-ATTR:hostname"`, "nonsense"},
-		{"of another service", versionHeader, "volume 3.60", 200, "2.1", `"id"`, `"tags"`},
-		{"too new", versionHeader, "compute 2.999", 406, "2.999", "Version 2.999 is not supported by the API. Minimum is 2.1 and maximum is 2.93.", "server"},
-		{"nonsense", versionHeader, "compute nonsense", 400, "", "API Version String nonsense is of invalid format. Must be of format MajorNum.MinorNum.", "server"},
+		{"none", api.VersionHeader, "", 200, "2.1", `"flavor":{"id"`, `"tags"`},
+		{"old header", api.LegacyVersionHeader, "2.26", 200, "2.26", `"tags"`, `"original_name"`},
+		{"flavor within", api.VersionHeader, "compute 2.47", 200, "2.47", `"original_name":"m1.tiny"`, `"trusted_image_certificates"`},
+		{"groups", api.VersionHeader, "compute 2.71", 200, "2.71", `"server_groups"`, `"locked_reason"`},
+		{"latest", api.VersionHeader, "compute latest", 200, "2.93", `"OS-EXT-SRV-ATTR:hostname"`, "nonsense"},
+		{"of another service", api.VersionHeader, "volume 3.60", 200, "2.1", `"id"`, `"tags"`},
+		{"too new", api.VersionHeader, "compute 2.999", 406, "2.999", "Version 2.999 is not supported by the API. Minimum is 2.1 and maximum is 2.93.", "server"},
+		{"nonsense", api.VersionHeader, "compute nonsense", 400, "", "API Version String nonsense is of invalid format. Must be of format MajorNum.MinorNum.", "server"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := w.call("GET", "/compute/v2.1/servers/"+server, "", versionHeader, "", test.header, test.value)
+			got := w.call("GET", "/compute/v2.1/servers/"+server, "", api.VersionHeader, "", test.header, test.value)
 			if got.status != test.status || !strings.Contains(got.raw, test.has) || strings.Contains(got.raw, test.hasNot) {
 				t.Errorf("%d %s", got.status, got.raw)
 			}
-			if spoken := got.header.Get(legacyVersionHeader); spoken != test.spoken {
+			if spoken := got.header.Get(api.LegacyVersionHeader); spoken != test.spoken {
 				t.Errorf("the answer speaks %q", spoken)
 			}
 		})
@@ -176,7 +179,7 @@ func TestNeutronRefuses(t *testing.T) {
 		{"unknown attribute", on + `, "nonsense": 1`, 400, "Unrecognized attribute(s) 'nonsense'"},
 		{"kind of interface", on + `, "binding:vnic_type": "nonsense"`, 400, "Invalid input for binding:vnic_type. Reason: nonsense is not in valid_values."},
 		{"profile", on + `, "binding:profile": {"a": "b"}`, 403, "(rule:create_port and rule:create_port:binding:profile) is disallowed by policy"},
-		{"groups without security", on + `, "port_security_enabled": false, "security_groups": ["` + namedID("security group", w.cloud.projectID("demo")+"/metakube-mmxfcmgjkx") + `"]`, 400, "PortSecurityAndIPRequiredForSecurityGroups"},
+		{"groups without security", on + `, "port_security_enabled": false, "security_groups": ["` + state.NamedID("security group", w.cloud.keystone.ProjectID("demo")+"/metakube-mmxfcmgjkx") + `"]`, 400, "PortSecurityAndIPRequiredForSecurityGroups"},
 		{"address outside", on + `, "fixed_ips": [{"ip_address": "192.0.2.1"}]`, 400, "InvalidIpForNetwork"},
 		{"MAC in another project's network", shared + `, "mac_address": "0a:00:00:00:00:01"`, 403, "(rule:create_port and rule:create_port:mac_address) is disallowed by policy"},
 		{"address in another project's network", shared + `, "fixed_ips": [{"ip_address": "10.64.0.9"}]`, 403, "rule:create_port:fixed_ips:ip_address"},
@@ -232,7 +235,7 @@ func TestKeystone(t *testing.T) {
 	const path = "/v3/auth/tokens"
 	w.check([]apiCase{
 		{"by name", "POST", path, login(password(demo), project(`"name": "demo", "domain": {"name": "Default"}`)), 201, `"type":"volumev3"`},
-		{"by ids", "POST", path, login(password(`"id": "`+hexID("user", "demo")+`", "password": "secret"`), project(`"id": "`+w.cloud.projectID("demo")+`"`)), 201, `"catalog"`},
+		{"by ids", "POST", path, login(password(`"id": "`+state.HexID("user", "demo")+`", "password": "secret"`), project(`"id": "`+w.cloud.keystone.ProjectID("demo")+`"`)), 201, `"catalog"`},
 		{"without scope", "POST", path, login(password(demo), ""), 201, `"methods":["password"]`},
 		{"wrong password", "POST", path, login(password(`"name": "demo", "domain": {"id": "default"}, "password": "x"`), ""), 401, refused},
 		{"unknown user", "POST", path, login(password(`"name": "x", "domain": {"id": "default"}, "password": "secret"`), ""), 401, refused},
@@ -241,8 +244,8 @@ func TestKeystone(t *testing.T) {
 		{"another project", "POST", path, login(password(demo), project(`"name": "alt", "domain": {"id": "default"}`)), 401, refused},
 		{"nothing", "POST", path, `{}`, 400, "Expecting to find auth in request body."},
 		{"credential", "POST", path, login(`{"methods": ["application_credential"], "application_credential": {"name": "demo", "secret": "secret", "user": {"name": "demo", "domain": {"name": "Default"}}}}`, ""), 201, `"catalog"`},
-		{"credential by id", "POST", path, login(`{"methods": ["application_credential"], "application_credential": {"id": "`+hexID("application credential", "demo")+`", "secret": "secret"}}`, ""), 201, `"catalog"`},
-		{"secret of a credential", "POST", path, login(`{"methods": ["application_credential"], "application_credential": {"id": "`+hexID("application credential", "demo")+`", "secret": "x"}}`, ""), 401, refused},
+		{"credential by id", "POST", path, login(`{"methods": ["application_credential"], "application_credential": {"id": "`+state.HexID("application credential", "demo")+`", "secret": "secret"}}`, ""), 201, `"catalog"`},
+		{"secret of a credential", "POST", path, login(`{"methods": ["application_credential"], "application_credential": {"id": "`+state.HexID("application credential", "demo")+`", "secret": "x"}}`, ""), 401, refused},
 		{"unknown credential", "POST", path, login(`{"methods": ["application_credential"], "application_credential": {"id": "nonsense", "secret": "x"}}`, ""), 404, "Could not find Application Credential: nonsense."},
 		{"unknown token", "POST", path, login(`{"methods": ["token"], "token": {"id": "nonsense"}}`, ""), 404, "Could not recognize Fernet token"},
 		{"versions", "GET", "/", "", 300, `"id":"v3.14"`},

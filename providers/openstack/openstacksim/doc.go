@@ -17,8 +17,22 @@
 // asked they are asked, the same faults strike on the way, and the hooks tell what an administrator
 // sees of the project. Whatever is tried on the simulator can so be tried on them.
 //
-// All services share one port and tell each other apart by the path:
+// Each service has a folder, and all share one port:
 //
-//	/v3          Keystone      /networking  Neutron      /volume/v3/PROJECT  Cinder
-//	/compute/v2.1  Nova        /image       Glance
+//	identity  Keystone  /v3                 users, tokens, application credentials, the catalog
+//	compute   Nova      /compute/v2.1       servers, flavors, server groups
+//	network   Neutron   /networking         networks, ports, floating IPs, routers, trunks
+//	volume    Cinder    /volume/v3/PROJECT  volumes and their types
+//	image     Glance    /image              images
+//
+// In each of them service.go has what the service holds, and routes.go the calls that it serves.
+// Beside them is what they have in common:
+//
+//	api       how they are called: a call, its route, its reply; errors, pages, microversions
+//	state     what they keep: records, inventories, owners, quotas, the journal
+//	apicases  what the real services answer, held against this cloud and against them
+//
+// This package puts them together. cloud.go opens a cloud, serve.go takes a call from its arrival
+// to its answer, seed.go makes the world, and journal.go reads and writes the whole. hooks.go and
+// vms.go serve the hooks; the files that begin with upstream stand before real services.
 package openstacksim

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
@@ -102,14 +103,14 @@ func TestCredentialsStrikeTheRepeatedCallToo(t *testing.T) {
 
 func TestAnswerLost(t *testing.T) {
 	w := open(t, Options{})
-	w.inject(&backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST, Match: &backendv1alpha1.FaultMatch{Operation: opCreatePort}, Times: 1})
+	w.inject(&backendv1alpha1.Fault{Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST, Match: &backendv1alpha1.FaultMatch{Operation: api.CreatePort}, Times: 1})
 	if _, err := w.createPort("a"); !errors.Is(err, io.EOF) {
 		t.Errorf("the call: %v", err)
 	}
 	if _, err := w.createPort("a"); !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 		t.Errorf("the call again: %v", err)
 	}
-	calls := w.calls(opCreatePort, "a")
+	calls := w.calls(api.CreatePort, "a")
 	if len(calls) != 2 || !calls[0].GetDone() || calls[0].GetProgress() != testcloud.Abandoned || len(calls[0].GetFaultIds()) != 1 || calls[1].GetDone() {
 		t.Errorf("the ledger: %v", calls)
 	}
@@ -128,7 +129,7 @@ func TestHoldOutlivesItsCaller(t *testing.T) {
 	for _, point := range []backendv1alpha1.FaultPoint{testcloud.BeforeEffect, testcloud.AfterEffect} {
 		w := open(t, Options{})
 		w.inject(&backendv1alpha1.Fault{
-			Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: point, Match: &backendv1alpha1.FaultMatch{Operation: opCreatePort, MachineUid: "a"},
+			Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_HOLD, Point: point, Match: &backendv1alpha1.FaultMatch{Operation: api.CreatePort, MachineUid: "a"},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -140,15 +141,15 @@ func TestHoldOutlivesItsCaller(t *testing.T) {
 			ended <- err
 		}()
 		w.eventually("the call is held", func() bool {
-			return w.last(opCreatePort) != nil && w.last(opCreatePort).Done == (point == testcloud.AfterEffect)
+			return w.last(api.CreatePort) != nil && w.last(api.CreatePort).Done == (point == testcloud.AfterEffect)
 		})
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: the caller: %v", point, err)
 		}
-		w.eventually("the caller is known to have gone", func() bool { return w.last(opCreatePort).Progress == testcloud.Abandoned })
+		w.eventually("the caller is known to have gone", func() bool { return w.last(api.CreatePort).Progress == testcloud.Abandoned })
 		w.removeFaults()
-		w.eventually("the call takes effect", func() bool { return w.last(opCreatePort).Done && !w.last(opCreatePort).Answered.IsZero() })
+		w.eventually("the call takes effect", func() bool { return w.last(api.CreatePort).Done && !w.last(api.CreatePort).Answered.IsZero() })
 		if n := w.left("a"); n != 1 {
 			t.Errorf("%v: %d ports", point, n)
 		}

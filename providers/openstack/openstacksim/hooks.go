@@ -3,7 +3,6 @@ package openstacksim
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,16 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/network"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
-)
-
-// The kinds of resources, as quotas and hooks name them.
-const (
-	kindVM         = "vm"
-	kindPort       = "port"
-	kindFloatingIP = "floatingip"
-	kindVolume     = "volume"
-	kindTrunk      = "trunk"
 )
 
 // hooks serves the hooks of tests.
@@ -35,7 +27,7 @@ func newHooks(c *Cloud) *hooks { return &hooks{Hooks: testcloud.Hooks{Front: c.f
 // GetBackendInfo implements the service.
 func (h *hooks) GetBackendInfo(context.Context, *backendv1alpha1.GetBackendInfoRequest) (*backendv1alpha1.GetBackendInfoResponse, error) {
 	return &backendv1alpha1.GetBackendInfoResponse{
-		Name: "openstack", Operations: driverOperations(), CreateOperations: createOperations, DeleteOperations: deleteOperations,
+		Name: "openstack", Operations: driverOperations(h.cloud.routes), CreateOperations: createOperations, DeleteOperations: deleteOperations,
 		Effects: h.cloud.effects(),
 	}, nil
 }
@@ -51,12 +43,12 @@ func (h *hooks) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsRequest) 
 }
 
 func (h *hooks) vms(r *backendv1alpha1.ListVMsRequest) (found []*backendv1alpha1.VM, more bool) {
-	return testcloud.Page(h.cloud.history.After(r.GetAfterRevision()), r.GetMaxResults(), func(ch testcloud.Change) (*backendv1alpha1.VM, int) {
-		s := h.cloud.servers[ch.Key]
+	return testcloud.Page(h.cloud.nova.Servers.History.After(r.GetAfterRevision()), r.GetMaxResults(), func(ch testcloud.Change) (*backendv1alpha1.VM, int) {
+		s := h.cloud.nova.Servers.All[ch.Key]
 		if s.Revision != ch.Revision || !testcloud.Matches(r.GetClusterUid(), s.Owner.Cluster) {
 			return nil, 0
 		}
-		return h.cloud.vm(s), len(s.userData)
+		return h.vm(s), len(s.UserData)
 	})
 }
 
@@ -65,7 +57,7 @@ func (h *hooks) ListResources(_ context.Context, r *backendv1alpha1.ListResource
 	h.cloud.front.Lock()
 	defer h.cloud.front.Unlock()
 	answer := &backendv1alpha1.ListResourcesResponse{}
-	h.cloud.each(func(kind string, b *record, o owner) {
+	h.each(func(kind string, b *state.Record, o state.Owner) {
 		if testcloud.Matches(r.GetClusterUid(), o.Cluster) && testcloud.Matches(r.GetMachineUid(), o.Machine) {
 			answer.Resources = append(answer.Resources, &backendv1alpha1.Resource{
 				Kind: kind, Id: b.ID, Name: b.Name, ClusterUid: o.Cluster, MachineUid: o.Machine, CreateTime: timestamppb.New(b.Created),
@@ -76,35 +68,35 @@ func (h *hooks) ListResources(_ context.Context, r *backendv1alpha1.ListResource
 }
 
 // each calls visit with everything that was made and exists.
-func (c *Cloud) each(visit func(kind string, b *record, o owner)) {
-	for _, p := range c.ports.ordered {
+func (h *hooks) each(visit func(kind string, b *state.Record, o state.Owner)) {
+	for _, p := range h.cloud.neutron.Ports.Ordered {
 		if !strings.HasPrefix(p.DeviceOwner, "network:") {
-			visit(kindPort, p.base(), c.ownerOfPort(p))
+			visit(state.KindPort, p.Base(), h.ownerOfPort(p))
 		}
 	}
-	for _, s := range c.alive.ordered {
-		visit(kindVM, s.base(), s.Owner)
+	for _, s := range h.cloud.nova.Servers.Alive.Ordered {
+		visit(state.KindVM, s.Base(), s.Owner)
 	}
-	for _, f := range c.floatingIPs.ordered {
-		visit(kindFloatingIP, f.base(), f.Owner)
+	for _, f := range h.cloud.neutron.FloatingIPs.Ordered {
+		visit(state.KindFloatingIP, f.Base(), f.Owner)
 	}
-	for _, v := range c.volumes.ordered {
-		visit(kindVolume, v.base(), v.Owner)
+	for _, v := range h.cloud.cinder.Volumes.Ordered {
+		visit(state.KindVolume, v.Base(), v.Owner)
 	}
-	for _, k := range c.trunks.ordered {
-		visit(kindTrunk, k.base(), k.Owner)
+	for _, k := range h.cloud.neutron.Trunks.Ordered {
+		visit(state.KindTrunk, k.Base(), k.Owner)
 	}
 }
 
 // ownerOfPort is whose a port is: its own marks say so, or, where Nova made it, its server's.
-func (c *Cloud) ownerOfPort(p *port) owner {
-	if p.Owner != (owner{}) || p.Name != "" {
+func (h *hooks) ownerOfPort(p *network.Port) state.Owner {
+	if p.Owner != (state.Owner{}) || p.Name != "" {
 		return p.Owner
 	}
-	if s := c.alive.byID[p.DeviceID]; s != nil {
+	if s := h.cloud.nova.Servers.Alive.ByID[p.DeviceID]; s != nil {
 		return s.Owner
 	}
-	return owner{}
+	return state.Owner{}
 }
 
 // GetTotals implements the service.
@@ -112,17 +104,17 @@ func (h *hooks) GetTotals(_ context.Context, r *backendv1alpha1.GetTotalsRequest
 	h.cloud.front.Lock()
 	defer h.cloud.front.Unlock()
 	cluster := r.GetClusterUid()
-	answer := &backendv1alpha1.GetTotalsResponse{Calls: h.cloud.front.Ledger.Counts(cluster), VmsPeak: h.cloud.peak[cluster]}
-	for _, s := range h.cloud.servers {
+	answer := &backendv1alpha1.GetTotalsResponse{Calls: h.cloud.front.Ledger.Counts(cluster), VmsPeak: h.cloud.nova.Servers.Peak[cluster]}
+	for _, s := range h.cloud.nova.Servers.All {
 		if !testcloud.Matches(cluster, s.Owner.Cluster) {
 			continue
 		}
 		answer.VmsCreated++
-		if s.gone() {
+		if s.Gone() {
 			answer.VmsDeleted++
 		}
 	}
-	h.cloud.each(func(_ string, _ *record, o owner) {
+	h.each(func(_ string, _ *state.Record, o state.Owner) {
 		if testcloud.Matches(cluster, o.Cluster) {
 			answer.ResourcesLeft++
 		}
@@ -135,11 +127,10 @@ func (h *hooks) SetQuota(_ context.Context, r *backendv1alpha1.SetQuotaRequest) 
 	h.cloud.front.Lock()
 	defer h.cloud.front.Unlock()
 	for kind := range r.GetLimits() {
-		if !slices.Contains(quotaKinds, kind) {
-			return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("limits: no kind of resource is called %q; there are %q", kind, quotaKinds))
+		if !slices.Contains(state.QuotaKinds(), kind) {
+			return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("limits: no kind of resource is called %q; there are %q", kind, state.QuotaKinds()))
 		}
 	}
-	maps.Copy(h.cloud.quota, r.GetLimits())
-	h.cloud.saveQuota()
-	return &backendv1alpha1.SetQuotaResponse{}, h.cloud.flush()
+	h.cloud.store.Quotas.SetForAll(r.GetLimits())
+	return &backendv1alpha1.SetQuotaResponse{}, h.cloud.store.Journal.Flush()
 }

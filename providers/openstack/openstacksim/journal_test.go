@@ -10,6 +10,9 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/compute"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 )
 
 // seen is what tests can see of a cloud.
@@ -23,7 +26,9 @@ type seen struct {
 
 func (w *world) see(token string) seen {
 	w.Helper()
-	list := func(path string) string { return w.call("GET", path, "", "X-Auth-Token", token, versionHeader, "").raw }
+	list := func(path string) string {
+		return w.call("GET", path, "", "X-Auth-Token", token, api.VersionHeader, "").raw
+	}
 	s := seen{
 		Servers: list("/compute/v2.1/servers/detail?changes-since=2000-01-01"), Ports: list("/networking/v2.0/ports"),
 		FloatingIPs: list("/networking/v2.0/floatingips"), Volumes: list("/volume/v3/p/volumes/detail"), Trunks: list("/networking/v2.0/trunks"),
@@ -40,10 +45,10 @@ func TestTheJournalOutlivesTheCloud(t *testing.T) {
 	port, _ := w.machine("a")
 	_, gone := w.machine("b")
 	w.call("POST", "/networking/v2.0/floatingips", `{"floatingip": {"floating_network_id": "`+w.externalID()+`", "port_id": "`+port+`", "description": "`+ownerOf("a").Description()+`"}}`)
-	w.call("POST", "/volume/v3/p/volumes", `{"volume": {"size": 1, "name": "v"}}`, versionHeader, "")
+	w.call("POST", "/volume/v3/p/volumes", `{"volume": {"size": 1, "name": "v"}}`, api.VersionHeader, "")
 	w.call("POST", "/compute/v2.1/os-server-groups", `{"server_group": {"name": "g", "policy": "affinity"}}`)
 	w.call("DELETE", "/compute/v2.1/servers/"+gone, "")
-	if _, err := w.hooks.SetQuota(t.Context(), &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{kindVM: 7}}); err != nil {
+	if _, err := w.hooks.SetQuota(t.Context(), &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{state.KindVM: 7}}); err != nil {
 		t.Fatal(err)
 	}
 	token := w.provider.Token()
@@ -68,7 +73,7 @@ func TestTheJournalOutlivesTheCloud(t *testing.T) {
 		if diff := cmp.Diff(before, after, protocmp.Transform(), protocmp.IgnoreFields(&backendv1alpha1.Call{}, "revision")); diff != "" {
 			t.Errorf("after kill -9 (-before +after):\n%s", diff)
 		}
-		if limit := again.cloud.quota[kindVM]; limit != 7 {
+		if limit := again.cloud.store.Quotas.Limit("", state.KindVM); limit != 7 {
 			t.Errorf("the quota is %d", limit)
 		}
 		if err := again.cloud.Close(); err != nil {
@@ -101,14 +106,14 @@ func TestServersGoOnAfterARestart(t *testing.T) {
 	w := open(t, Options{Journal: path, BootLatency: time.Hour})
 	_, id := w.machine("a")
 	again := serve(t, Options{Journal: path})
-	s := again.cloud.alive.byID[id]
-	if s.VMState != vmBuilding || s.Due.IsZero() {
+	s := again.cloud.nova.Servers.Alive.ByID[id]
+	if s.VMState != compute.VMBuilding || s.Due.IsZero() {
 		t.Errorf("after a restart it is %s, due %s", s.VMState, s.Due)
 	}
 	again.provider = w.provider
 	again.advance(id)
 	again.advance(id)
-	if p := again.cloud.ports.byID[s.portIDs()[0]]; s.VMState != vmActive || !p.Active {
+	if p := again.cloud.neutron.Ports.ByID[s.PortIDs()[0]]; s.VMState != compute.VMActive || !p.Active {
 		t.Errorf("it is %s, its port %v", s.VMState, p.Active)
 	}
 }

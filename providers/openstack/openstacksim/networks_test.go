@@ -8,6 +8,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 	gophertrunks "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/trunks"
+
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 )
 
 func TestFloatingIPs(t *testing.T) {
@@ -29,7 +31,7 @@ func TestFloatingIPs(t *testing.T) {
 	if _, err := create(); !gophercloud.ResponseCodeIs(err, 409) || !strings.Contains(err.Error(), "FloatingIPPortAlreadyAssociated") {
 		t.Errorf("second: %v", err)
 	}
-	if n := len(w.cloud.floatingIPs.ordered); n != 1 {
+	if n := len(w.cloud.neutron.FloatingIPs.Ordered); n != 1 {
 		t.Errorf("%d floating IPs", n)
 	}
 	none := ""
@@ -60,7 +62,7 @@ func TestFloatingIPsNeedARouter(t *testing.T) {
 	w.check([]apiCase{
 		{"connect", "PUT", "/networking/v2.0/routers/" + router + "/add_router_interface", `{"subnet_id": "` + subnet + `"}`, 200, subnet},
 		{"with a router", "POST", "/networking/v2.0/floatingips", floating, 201, router},
-		{"port of the router", "DELETE", "/networking/v2.0/ports/" + namedID("router port", router+subnet), "", 409, "ServicePortInUse"},
+		{"port of the router", "DELETE", "/networking/v2.0/ports/" + state.NamedID("router port", router+subnet), "", 409, "ServicePortInUse"},
 		{"router in use", "DELETE", "/networking/v2.0/routers/" + router, "", 409, "RouterInUse"},
 		{"network in use", "DELETE", "/networking/v2.0/networks/" + network, "", 409, "NetworkInUse"},
 		{"subnet in use", "DELETE", "/networking/v2.0/subnets/" + subnet, "", 409, "SubnetInUse"},
@@ -115,7 +117,7 @@ func TestPortsOnASharedNetwork(t *testing.T) {
 		return names
 	}
 	create("owners")
-	owner := w.cloud.projectID("demo")
+	owner := w.cloud.keystone.ProjectID("demo")
 	w.login("alt")
 	create("guests")
 	if got := list(""); !slices.Equal(got, []string{"guests"}) {

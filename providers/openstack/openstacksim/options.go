@@ -3,6 +3,8 @@ package openstacksim
 import (
 	"log/slog"
 	"time"
+
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/compute"
 )
 
 // Options say how the cloud behaves. The zero value is a cloud of DefaultWorld that does everything
@@ -57,7 +59,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.HostsPerZone = max(o.HostsPerZone, 1)
 	if o.MaxComputeAPIVersion <= 0 {
-		o.MaxComputeAPIVersion = int(mostVersion)
+		o.MaxComputeAPIVersion = int(compute.MostVersion)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -15,6 +15,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/identity"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
@@ -245,8 +248,8 @@ func BenchmarkListServers(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	who := c.users[hexID("user", "demo")]
-	c.tokens["t"] = &token{ID: "t", UserID: who.ID, user: who, Scoped: true, Expires: testcloud.Now().AddDate(1, 0, 0)}
+	who := c.keystone.Users[state.HexID("user", "demo")]
+	c.keystone.Tokens["t"] = &identity.Token{ID: "t", UserID: who.ID, User: who, Scoped: true, Expires: testcloud.Now().AddDate(1, 0, 0)}
 	for _, path := range []string{
 		"/compute/v2.1/servers/detail?tags=" + ownership.ClusterTag(cluster),
 		"/compute/v2.1/servers/detail?tags=" + ownership.ClusterTag(cluster) + "&tags-any=" + ownership.MachineTag(uid(7)),
@@ -264,7 +267,7 @@ func (c *Cloud) listOnce(b *testing.B, path string) {
 	b.Helper()
 	request := httptest.NewRequest(http.MethodGet, path, nil)
 	request.Header.Set("X-Auth-Token", "t")
-	request.Header.Set(versionHeader, "compute 2.67")
+	request.Header.Set(api.VersionHeader, "compute 2.67")
 	recorder := httptest.NewRecorder()
 	c.Handler().ServeHTTP(recorder, request)
 	if recorder.Code != http.StatusOK {

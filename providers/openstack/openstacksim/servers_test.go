@@ -12,6 +12,8 @@ import (
 	neutronports "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/compute"
 )
 
 func (w *world) status(id string) string {
@@ -26,7 +28,10 @@ func (w *world) status(id string) string {
 func TestServersTakeTheirTime(t *testing.T) {
 	w := open(t, Options{BindLatency: time.Millisecond, BootLatency: 3 * time.Millisecond, DeleteLatency: 2 * time.Millisecond})
 	port, server := w.machine("a")
-	w.eventually("the server boots", func() bool { s := w.cloud.alive.byID[server]; return s != nil && s.VMState == vmActive })
+	w.eventually("the server boots", func() bool {
+		s := w.cloud.nova.Servers.Alive.ByID[server]
+		return s != nil && s.VMState == compute.VMActive
+	})
 	p, err := neutronports.Get(t.Context(), w.network, port).Extract()
 	if err != nil || p.DeviceID != server || p.Status != "ACTIVE" || p.DeviceOwner != "compute:nova" {
 		t.Errorf("port: %+v, %v", p, err)
@@ -34,7 +39,7 @@ func TestServersTakeTheirTime(t *testing.T) {
 	if err := servers.Delete(t.Context(), w.compute, server).ExtractErr(); err != nil {
 		t.Errorf("delete: %v", err)
 	}
-	w.eventually("the server goes", func() bool { return w.cloud.gone[server] != nil })
+	w.eventually("the server goes", func() bool { return w.cloud.nova.Servers.Gone[server] != nil })
 	if p, err = neutronports.Get(t.Context(), w.network, port).Extract(); err != nil || p.DeviceID != "" {
 		t.Errorf("port: %+v, %v", p, err)
 	}
@@ -66,7 +71,7 @@ func TestDeletingTakesTwoSteps(t *testing.T) {
 func (w *world) advance(id string) {
 	w.cloud.front.Lock()
 	defer w.cloud.front.Unlock()
-	w.cloud.next(w.cloud.alive.byID[id])
+	w.cloud.nova.Advance(w.cloud.nova.Servers.Alive.ByID[id])
 }
 
 func TestTwoServersOnOnePort(t *testing.T) {
@@ -262,7 +267,7 @@ func TestVolumes(t *testing.T) {
 	if v, err = volumes.Get(t.Context(), w.volume, v.ID).Extract(); err != nil || v.Status != "in-use" || v.Attachments[0].ServerID != id || v.VolumeType != "ssd" {
 		t.Errorf("attached: %+v, %v", v, err)
 	}
-	project := "/volume/v3/" + w.cloud.projectID("demo")
+	project := "/volume/v3/" + w.cloud.keystone.ProjectID("demo")
 	for _, one := range []apiCase{
 		{"delete what is attached", "DELETE", "/volumes/" + v.ID, "", 400, "Invalid volume: Volume status must be available or error"},
 		{"by metadata", "GET", "/volumes?metadata=%7B'millwright-machine':'a'%7D", "", 200, v.ID},
@@ -275,12 +280,12 @@ func TestVolumes(t *testing.T) {
 		{"unknown zone", "POST", "/volumes", `{"volume": {"size": 1, "availability_zone": "nowhere"}}`, 400, "Availability zone 'nowhere' is invalid."},
 		{"types", "GET", "/types", "", 200, `"name":"ssd"`},
 	} {
-		got := w.call(one.method, project+one.path, one.body, versionHeader, "")
+		got := w.call(one.method, project+one.path, one.body, api.VersionHeader, "")
 		if got.status != one.status || !strings.Contains(got.raw, one.says) {
 			t.Errorf("%s: %d %s", one.name, got.status, got.raw)
 		}
 	}
-	if got := w.call("GET", project+"/volumes", "", versionHeader, "compute 2.67"); got.status != 400 {
+	if got := w.call("GET", project+"/volumes", "", api.VersionHeader, "compute 2.67"); got.status != 400 {
 		t.Errorf("with Nova's version: %d %s", got.status, got.raw)
 	}
 	if err := servers.Delete(t.Context(), w.compute, id).ExtractErr(); err != nil {
@@ -324,7 +329,7 @@ func TestBootFromVolume(t *testing.T) {
 
 func TestWithoutCinder(t *testing.T) {
 	w := open(t, Options{WithoutCinder: true})
-	if got := w.call("GET", "/volume/v3/p/volumes", "", versionHeader, ""); got.status != 404 {
+	if got := w.call("GET", "/volume/v3/p/volumes", "", api.VersionHeader, ""); got.status != 404 {
 		t.Errorf("volumes: %d", got.status)
 	}
 	for _, test := range []struct {

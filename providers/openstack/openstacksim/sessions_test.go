@@ -10,6 +10,7 @@ import (
 	neutronports "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
@@ -17,7 +18,7 @@ import (
 func (w *world) expire() {
 	w.cloud.front.Lock()
 	defer w.cloud.front.Unlock()
-	for _, one := range w.cloud.tokens {
+	for _, one := range w.cloud.keystone.Tokens {
 		one.Expires = testcloud.Now().Add(-time.Hour)
 	}
 }
@@ -72,7 +73,7 @@ func TestRevokedTokens(t *testing.T) {
 
 func TestTokenLifetime(t *testing.T) {
 	w := open(t, Options{TokenLifetime: time.Minute})
-	for _, one := range w.cloud.tokens {
+	for _, one := range w.cloud.keystone.Tokens {
 		if life := one.Expires.Sub(one.Issued); life < 59*time.Second || life > 61*time.Second {
 			t.Errorf("a token lives for %s", life)
 		}
@@ -81,7 +82,7 @@ func TestTokenLifetime(t *testing.T) {
 
 func TestApplicationCredentials(t *testing.T) {
 	w := open(t, Options{})
-	path := "/v3/users/" + hexID("user", "demo") + "/application_credentials"
+	path := "/v3/users/" + state.HexID("user", "demo") + "/application_credentials"
 	made := w.call("POST", path, `{"application_credential": {"name": "mine", "secret": "s3cret"}}`)
 	one, _ := made.body["application_credential"].(map[string]any)
 	id, _ := one["id"].(string)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
@@ -60,6 +63,10 @@ type upstream struct {
 	// places are where they are, the most specific prefix first.
 	places []place
 	mirror *mirror
+
+	front  *testcloud.Front
+	owners *state.Owners
+	log    *slog.Logger
 }
 
 // place is where a service is: what begins with prefix here begins with root there.
@@ -67,8 +74,9 @@ type place struct{ prefix, root string }
 
 // passed are where this cloud has the services, by their types in the catalog. Each entry also says
 // where in the catalog's address the version begins.
-var passed = map[service]struct{ prefix, version string }{
-	nova: {"/compute", "/v2.1"}, neutron: {"/networking", ""}, glance: {"/image", ""}, cinder: {"/volume", "/v3/"}, keystone: {"", "/v3"},
+var passed = map[api.Service]struct{ prefix, version string }{
+	api.Nova: {"/compute", "/v2.1"}, api.Neutron: {"/networking", ""}, api.Glance: {"/image", ""}, api.Cinder: {"/volume", "/v3/"},
+	api.Keystone: {"", "/v3"},
 }
 
 // reachUpstream logs in and finds the services.
@@ -85,7 +93,7 @@ func reachUpstream(ctx context.Context, o *Upstream) (*upstream, error) {
 	}}
 	for kind, at := range passed {
 		url := o.IdentityEndpoint
-		if kind != keystone {
+		if kind != api.Keystone {
 			url, err = administrator.EndpointLocator(gophercloud.EndpointOpts{
 				Type: string(kind), Region: o.Region, Availability: gophercloud.AvailabilityPublic,
 			})
@@ -128,38 +136,38 @@ func (u *upstream) relay(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	answer.write(w, r)
+	answer.Write(w, r)
 }
 
 // pass asks the service whose call this is. The error says that there was no answer.
-func (u *upstream) pass(r *http.Request, body []byte) (reply, error) {
+func (u *upstream) pass(r *http.Request, body []byte) (api.Reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), upstreamLimit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, r.Method, u.there(r.URL.RequestURI()), bytes.NewReader(body))
 	if err != nil {
-		return reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
+		return api.Reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
 	}
 	request.Header = r.Header.Clone()
 	// What comes back is read here.
 	request.Header.Del("Accept-Encoding")
 	response, err := u.client.Do(request)
 	if err != nil {
-		return reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
+		return api.Reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
-		return reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
+		return api.Reply{}, fmt.Errorf("pass on %s: %w", r.Method, err)
 	}
-	answer := reply{status: response.StatusCode, header: response.Header.Clone(), raw: u.here(raw, "http://"+r.Host)}
+	answer := api.Reply{Status: response.StatusCode, Header: response.Header.Clone(), Raw: u.here(raw, "http://"+r.Host)}
 	for _, hop := range []string{"Connection", "Content-Length", "Transfer-Encoding"} {
-		answer.header.Del(hop)
+		answer.Header.Del(hop)
 	}
-	if location := answer.header.Get("Location"); location != "" {
-		answer.header.Set("Location", string(u.here([]byte(location), "http://"+r.Host)))
+	if location := answer.Header.Get("Location"); location != "" {
+		answer.Header.Set("Location", string(u.here([]byte(location), "http://"+r.Host)))
 	}
-	if answer.status >= http.StatusBadRequest {
-		answer.words = string(raw[:min(len(raw), maxWords)])
+	if answer.Status >= http.StatusBadRequest {
+		answer.Words = string(raw[:min(len(raw), maxWords)])
 	}
 	return answer, nil
 }
@@ -182,61 +190,54 @@ func (u *upstream) here(text []byte, base string) []byte {
 	return text
 }
 
-// passOn has the real service let the call take effect.
-func (c *Cloud) passOn(t *turn) (reply, error) {
-	answer, err := c.upstream.pass(t.request, t.disturbed())
+// takeEffect has the real service let the call take effect.
+func (u *upstream) takeEffect(call *api.Call) (api.Reply, error) {
+	answer, err := u.pass(call.Request, disturbed(call))
 	if err != nil {
-		c.options.Log.Info("a call was not answered", "operation", t.Operation, "error", err)
-		return reply{}, testcloud.ErrBroken
+		u.log.Info("a call was not answered", "operation", call.Operation, "error", err)
+		return api.Reply{}, testcloud.ErrBroken
 	}
-	return answer, c.front.TakeEffect(t.Turn, func() error {
-		if t.request.Method != http.MethodGet && t.route.service != keystone && answer.status < http.StatusBadRequest {
-			c.noteChange(t, answer.raw)
+	return answer, u.front.TakeEffect(call.Turn, func() error {
+		if call.Request.Method != http.MethodGet && call.Route.Service != api.Keystone && answer.Status < http.StatusBadRequest {
+			noteChange(u.owners, call, answer.Raw)
 		}
 		return nil
 	})
 }
 
 // noteChange notes what the call changed, and whose it is.
-func (c *Cloud) noteChange(t *turn, answer []byte) {
+func noteChange(owners *state.Owners, call *api.Call, answer []byte) {
 	var made map[string]struct {
 		ID  string `json:"id"`
 		MAC string `json:"mac_address"`
 	}
-	id, whose := t.Resource, owner{Cluster: t.Cluster(), Machine: t.Machine()}
-	if t.route.creates && json.Unmarshal(answer, &made) == nil {
+	id, whose := call.Resource, state.Owner{Cluster: call.Cluster(), Machine: call.Machine()}
+	if call.Route.Creates && json.Unmarshal(answer, &made) == nil {
 		for _, one := range made {
 			id = one.ID
-			c.ownName(one.MAC, whose)
+			owners.SetName(one.MAC, whose)
 		}
 	}
-	if t.route.operation == opCreateServer {
+	if call.Route.Operation == api.CreateServer {
 		var asked struct{ Server marked }
-		_ = json.Unmarshal(t.body, &asked) // it was accepted
-		c.ownName(asked.Server.Name, whose)
+		_ = json.Unmarshal(call.Body, &asked) // it was accepted
+		owners.SetName(asked.Server.Name, whose)
 	}
-	c.own(id, whose)
-	t.Changed(id)
-}
-
-// ownName remembers whose a name or a MAC address is.
-func (c *Cloud) ownName(name string, o owner) {
-	if name != "" && o != (owner{}) {
-		c.nameOwners[name] = o
-	}
+	owners.Set(id, whose)
+	call.Changed(id)
 }
 
 // disturbed is the body of the call with what the driver of the test cloud's hypervisor reads,
 // where the server is to fail.
-func (t *turn) disturbed() []byte {
-	for _, f := range t.Struck {
+func disturbed(call *api.Call) []byte {
+	for _, f := range call.Struck {
 		if !f.ForVM() {
 			continue
 		}
 		var body map[string]json.RawMessage
 		var server map[string]any
-		if json.Unmarshal(t.body, &body) != nil || json.Unmarshal(body["server"], &server) != nil {
-			return t.body
+		if json.Unmarshal(call.Body, &body) != nil || json.Unmarshal(body["server"], &server) != nil {
+			return call.Body
 		}
 		metadata, _ := server["metadata"].(map[string]any)
 		metadata = maps.Clone(metadata)
@@ -249,5 +250,5 @@ func (t *turn) disturbed() []byte {
 		changed, _ := json.Marshal(body)         // so has this
 		return changed
 	}
-	return t.body
+	return call.Body
 }

@@ -25,6 +25,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/compute"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/network"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
@@ -51,7 +55,7 @@ func projectOf(session *gophercloud.ProviderClient) (string, error) {
 // ListVMs implements the service.
 func (h *upstreamHooks) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsRequest) (*backendv1alpha1.ListVMsResponse, error) {
 	if r.GetWait().AsDuration() == 0 {
-		if err := h.cloud.look(ctx); err != nil {
+		if err := h.look(ctx); err != nil {
 			return nil, unavailable(err)
 		}
 	}
@@ -64,7 +68,7 @@ func (h *upstreamHooks) ListVMs(ctx context.Context, r *backendv1alpha1.ListVMsR
 }
 
 func (h *upstreamHooks) seen(r *backendv1alpha1.ListVMsRequest) (found []*backendv1alpha1.VM, more bool) {
-	return testcloud.Page(h.cloud.history.After(r.GetAfterRevision()), r.GetMaxResults(), func(ch testcloud.Change) (*backendv1alpha1.VM, int) {
+	return testcloud.Page(h.mirror.history.After(r.GetAfterRevision()), r.GetMaxResults(), func(ch testcloud.Change) (*backendv1alpha1.VM, int) {
 		vm := h.mirror.vms[ch.Key]
 		if vm.GetRevision() != ch.Revision || !testcloud.Matches(r.GetClusterUid(), vm.GetClusterUid()) {
 			return nil, 0
@@ -90,12 +94,12 @@ func (h *upstreamHooks) held(ctx context.Context) ([]*backendv1alpha1.Resource, 
 	if err != nil {
 		return nil, err
 	}
-	all, byServer := []*backendv1alpha1.Resource{}, map[string]owner{}
+	all, byServer := []*backendv1alpha1.Resource{}, map[string]state.Owner{}
 	for _, s := range found {
 		byServer[s.ID] = s.owner()
-		all = append(all, told(kindVM, s.ID, s.Name, s.owner(), s.Created))
+		all = append(all, told(state.KindVM, s.ID, s.Name, s.owner(), s.Created))
 	}
-	for _, list := range []func(context.Context, map[string]owner) ([]*backendv1alpha1.Resource, error){
+	for _, list := range []func(context.Context, map[string]state.Owner) ([]*backendv1alpha1.Resource, error){
 		h.heldPorts, h.heldFloatingIPs, h.heldTrunks, h.heldVolumes,
 	} {
 		more, err := list(ctx, byServer)
@@ -107,65 +111,65 @@ func (h *upstreamHooks) held(ctx context.Context) ([]*backendv1alpha1.Resource, 
 	return all, nil
 }
 
-func (h *upstreamHooks) heldPorts(ctx context.Context, byServer map[string]owner) (all []*backendv1alpha1.Resource, err error) {
+func (h *upstreamHooks) heldPorts(ctx context.Context, byServer map[string]state.Owner) (all []*backendv1alpha1.Resource, err error) {
 	pages, err := neutronports.List(h.network, neutronports.ListOpts{ProjectID: h.project}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list ports: %w", err)
 	}
 	found, err := neutronports.ExtractPorts(pages)
 	for _, p := range found {
-		whose := ownerOfText(p.Name, p.Description)
-		if whose == (owner{}) {
+		whose := state.OwnerOfText(p.Name, p.Description)
+		if whose == (state.Owner{}) {
 			whose = byServer[p.DeviceID]
 		}
 		if !strings.HasPrefix(p.DeviceOwner, "network:") {
-			all = append(all, told(kindPort, p.ID, p.Name, whose, p.CreatedAt))
+			all = append(all, told(state.KindPort, p.ID, p.Name, whose, p.CreatedAt))
 		}
 	}
 	return all, err
 }
 
-func (h *upstreamHooks) heldFloatingIPs(ctx context.Context, _ map[string]owner) (all []*backendv1alpha1.Resource, err error) {
+func (h *upstreamHooks) heldFloatingIPs(ctx context.Context, _ map[string]state.Owner) (all []*backendv1alpha1.Resource, err error) {
 	pages, err := floatingips.List(h.network, floatingips.ListOpts{ProjectID: h.project}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)
 	}
 	found, err := floatingips.ExtractFloatingIPs(pages)
 	for _, f := range found {
-		all = append(all, told(kindFloatingIP, f.ID, f.FloatingIP, ownerOfDescription(f.Description), f.CreatedAt))
+		all = append(all, told(state.KindFloatingIP, f.ID, f.FloatingIP, state.OwnerOfDescription(f.Description), f.CreatedAt))
 	}
 	return all, err
 }
 
-func (h *upstreamHooks) heldTrunks(ctx context.Context, _ map[string]owner) (all []*backendv1alpha1.Resource, err error) {
+func (h *upstreamHooks) heldTrunks(ctx context.Context, _ map[string]state.Owner) (all []*backendv1alpha1.Resource, err error) {
 	pages, err := neutrontrunks.List(h.network, neutrontrunks.ListOpts{ProjectID: h.project}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list trunks: %w", err)
 	}
 	found, err := neutrontrunks.ExtractTrunks(pages)
 	for _, k := range found {
-		all = append(all, told(kindTrunk, k.ID, k.Name, ownerOfText(k.Name, k.Description), k.CreatedAt))
+		all = append(all, told(state.KindTrunk, k.ID, k.Name, state.OwnerOfText(k.Name, k.Description), k.CreatedAt))
 	}
 	return all, err
 }
 
-func (h *upstreamHooks) heldVolumes(ctx context.Context, byServer map[string]owner) (all []*backendv1alpha1.Resource, err error) {
+func (h *upstreamHooks) heldVolumes(ctx context.Context, byServer map[string]state.Owner) (all []*backendv1alpha1.Resource, err error) {
 	pages, err := volumes.List(h.volumes, volumes.ListOpts{AllTenants: true, TenantID: h.project}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
 	}
 	found, err := volumes.ExtractVolumes(pages)
 	for _, v := range found {
-		whose := ownerOfMetadata(v.Metadata)
+		whose := state.OwnerOfMetadata(v.Metadata)
 		for _, a := range v.Attachments {
 			whose = cmp.Or(whose, byServer[a.ServerID])
 		}
-		all = append(all, told(kindVolume, v.ID, v.Name, whose, v.CreatedAt))
+		all = append(all, told(state.KindVolume, v.ID, v.Name, whose, v.CreatedAt))
 	}
 	return all, err
 }
 
-func told(kind, id, name string, o owner, created time.Time) *backendv1alpha1.Resource {
+func told(kind, id, name string, o state.Owner, created time.Time) *backendv1alpha1.Resource {
 	return &backendv1alpha1.Resource{
 		Kind: kind, Id: id, Name: name, ClusterUid: o.Cluster, MachineUid: o.Machine, CreateTime: timestamppb.New(created),
 	}
@@ -174,7 +178,7 @@ func told(kind, id, name string, o owner, created time.Time) *backendv1alpha1.Re
 // GetTotals implements the service. VMs that came and went before this cloud was there are not
 // counted.
 func (h *upstreamHooks) GetTotals(ctx context.Context, r *backendv1alpha1.GetTotalsRequest) (*backendv1alpha1.GetTotalsResponse, error) {
-	if err := h.cloud.look(ctx); err != nil {
+	if err := h.look(ctx); err != nil {
 		return nil, unavailable(err)
 	}
 	held, err := h.held(ctx)
@@ -184,7 +188,7 @@ func (h *upstreamHooks) GetTotals(ctx context.Context, r *backendv1alpha1.GetTot
 	h.cloud.front.Lock()
 	defer h.cloud.front.Unlock()
 	cluster := r.GetClusterUid()
-	answer := &backendv1alpha1.GetTotalsResponse{Calls: h.cloud.front.Ledger.Counts(cluster), VmsPeak: h.cloud.peak[cluster]}
+	answer := &backendv1alpha1.GetTotalsResponse{Calls: h.cloud.front.Ledger.Counts(cluster), VmsPeak: h.mirror.peak[cluster]}
 	for _, vm := range h.mirror.vms {
 		if !testcloud.Matches(cluster, vm.GetClusterUid()) {
 			continue
@@ -208,13 +212,13 @@ func (h *upstreamHooks) SetQuota(ctx context.Context, r *backendv1alpha1.SetQuot
 		n := max(int(limit), -1)
 		var err error
 		switch kind {
-		case kindVM:
+		case state.KindVM:
 			err = quotasets.Update(ctx, h.compute, h.project, quotasets.UpdateOpts{Instances: &n, Force: true}).Err
-		case kindPort:
+		case state.KindPort:
 			err = quotas.Update(ctx, h.network, h.project, quotas.UpdateOpts{Port: &n}).Err
-		case kindFloatingIP:
+		case state.KindFloatingIP:
 			err = quotas.Update(ctx, h.network, h.project, quotas.UpdateOpts{FloatingIP: &n}).Err
-		case kindVolume:
+		case state.KindVolume:
 			err = volumequotas.Update(ctx, h.volumes, h.project, volumequotas.UpdateOpts{Volumes: &n}).Err
 		default:
 			err = status.Errorf(codes.InvalidArgument, "limits: the quota of %q cannot be set", kind)
@@ -276,7 +280,7 @@ func (h *upstreamHooks) await(ctx context.Context, id string, wanted backendv1al
 	ctx, cancel := context.WithTimeout(ctx, changeLimit)
 	defer cancel()
 	err = gophercloud.WaitFor(ctx, func(ctx context.Context) (bool, error) {
-		if err := h.cloud.look(ctx); err != nil {
+		if err := h.look(ctx); err != nil {
 			return false, err
 		}
 		h.cloud.front.Lock()
@@ -297,14 +301,15 @@ func (h *upstreamHooks) await(ctx context.Context, id string, wanted backendv1al
 // creation is now.
 func (h *upstreamHooks) CreateForeignVM(ctx context.Context, r *backendv1alpha1.CreateForeignVMRequest) (*backendv1alpha1.CreateForeignVMResponse, error) {
 	wanted := r.GetVm()
-	s, p := &server{record: record{Name: wanted.GetName()}, Metadata: cloneMap(wanted.GetTags())}, &port{record: record{Name: wanted.GetName()}}
+	named := state.Record{Name: wanted.GetName()}
+	s, p := &compute.Server{Record: named, Metadata: api.Clone(wanted.GetTags())}, &network.Port{Record: named}
 	s.Description = s.Name
 	mark(s, p, wanted)
-	network, flavor, image, err := h.ordinary(ctx)
+	networkID, flavor, image, err := h.ordinary(ctx)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	port, err := neutronports.Create(ctx, h.member.network, neutronports.CreateOpts{NetworkID: network, Name: p.Name, Description: p.Description, MACAddress: p.MAC}).Extract()
+	port, err := neutronports.Create(ctx, h.member.network, neutronports.CreateOpts{NetworkID: networkID, Name: p.Name, Description: p.Description, MACAddress: p.MAC}).Extract()
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("make a port: %w", err))
 	}

@@ -3,6 +3,7 @@ package openstacksim
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 const (
@@ -43,6 +46,13 @@ type mirror struct {
 	// numbers of them by id.
 	vms     []*backendv1alpha1.VM
 	numbers map[string]int64
+	// history has the changes of VMs, by number; peak is the most that there were at once of a
+	// cluster, and of all under "".
+	history testcloud.History
+	peak    map[string]int64
+
+	front  *testcloud.Front
+	owners *state.Owners
 }
 
 // reach makes the cloud stand before real services.
@@ -50,13 +60,15 @@ func (c *Cloud) reach(o *Upstream) (err error) {
 	if c.upstream, err = reachUpstream(context.Background(), o); err != nil {
 		return fmt.Errorf("reach the real services: %w", err)
 	}
-	c.routes()
-	go c.keepLooking()
+	c.upstream.front, c.upstream.owners, c.upstream.log = c.front, c.store.Owners, c.options.Log
+	c.upstream.mirror.front, c.upstream.mirror.owners = c.front, c.store.Owners
+	c.serve()
+	go c.upstream.mirror.keepLooking(c.options.Log)
 	return nil
 }
 
 func newMirror(ctx context.Context, o *Upstream, administrator *gophercloud.ProviderClient) (*mirror, error) {
-	m := &mirror{region: o.Region, numbers: map[string]int64{}, looked: time.Now()}
+	m := &mirror{region: o.Region, numbers: map[string]int64{}, peak: map[string]int64{}, looked: time.Now()}
 	member, err := o.logIn(ctx, o.Member)
 	if err != nil {
 		return nil, err
@@ -82,26 +94,25 @@ func newMirror(ctx context.Context, o *Upstream, administrator *gophercloud.Prov
 }
 
 // keepLooking looks at the servers until the cloud is closed.
-func (c *Cloud) keepLooking() {
+func (m *mirror) keepLooking(log *slog.Logger) {
 	tick := time.NewTicker(mirrorInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-c.front.Closed():
+		case <-m.front.Closed():
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), upstreamLimit)
-		if err := c.look(ctx); err != nil {
-			c.options.Log.Info("the servers could not be looked at", "error", err)
+		if err := m.look(ctx); err != nil {
+			log.Info("the servers could not be looked at", "error", err)
 		}
 		cancel()
 	}
 }
 
 // look takes note of what has become of the servers.
-func (c *Cloud) look(ctx context.Context) error {
-	m := c.upstream.mirror
+func (m *mirror) look(ctx context.Context) error {
 	m.looking.Lock()
 	defer m.looking.Unlock()
 	began := time.Now()
@@ -114,18 +125,18 @@ func (c *Cloud) look(ctx context.Context) error {
 		return err
 	}
 	m.looked = began
-	c.front.Lock()
-	defer c.front.Unlock()
+	m.front.Lock()
+	defer m.front.Unlock()
 	seen := map[string]bool{}
 	for _, s := range slices.Concat(changed, alive) {
 		seen[s.ID] = true
-		c.see(s.vm(m.region))
+		m.see(s.vm(m.region))
 	}
 	for id, number := range m.numbers {
 		if vm := m.vms[number]; !seen[id] && vm.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
 			vm = proto.CloneOf(vm)
 			vm.State, vm.UserData = backendv1alpha1.VMState_VM_STATE_GONE, nil
-			c.see(vm)
+			m.see(vm)
 		}
 	}
 	return nil
@@ -144,8 +155,7 @@ func (m *mirror) list(ctx context.Context, o servers.ListOpts) ([]realServer, er
 
 // see takes note of a VM as it is now. One that is gone stays gone: lists do not tell the same at
 // one time.
-func (c *Cloud) see(vm *backendv1alpha1.VM) {
-	m := c.upstream.mirror
+func (m *mirror) see(vm *backendv1alpha1.VM) {
 	number, known := m.numbers[vm.GetId()]
 	if known {
 		before := m.vms[number]
@@ -159,17 +169,17 @@ func (c *Cloud) see(vm *backendv1alpha1.VM) {
 		m.numbers[vm.GetId()] = number
 		m.vms = append(m.vms, vm)
 	}
-	c.own(vm.GetId(), owner{Cluster: vm.GetClusterUid(), Machine: vm.GetMachineUid()})
-	vm.Revision = c.history.Note(number)
+	m.owners.Set(vm.GetId(), state.Owner{Cluster: vm.GetClusterUid(), Machine: vm.GetMachineUid()})
+	vm.Revision = m.history.Note(number)
 	m.vms[number] = vm
-	c.notePeak(vm.GetClusterUid())
-	c.front.Wake()
+	m.notePeak(vm.GetClusterUid())
+	m.front.Wake()
 }
 
 // notePeak keeps the most VMs that were there at once, of the cluster and of all.
-func (c *Cloud) notePeak(cluster string) {
+func (m *mirror) notePeak(cluster string) {
 	count := map[string]int64{}
-	for _, vm := range c.upstream.mirror.vms {
+	for _, vm := range m.vms {
 		if vm.GetState() != backendv1alpha1.VMState_VM_STATE_GONE {
 			count[""]++
 			if vm.GetClusterUid() != "" {
@@ -178,6 +188,6 @@ func (c *Cloud) notePeak(cluster string) {
 		}
 	}
 	for _, of := range []string{"", cluster} {
-		c.peak[of] = max(c.peak[of], count[of])
+		m.peak[of] = max(m.peak[of], count[of])
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/compute"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 )
 
 // realServer is what the real Nova shows an administrator of a server.
@@ -40,14 +42,14 @@ type realServer struct {
 
 // vm is the server as tests see it, in a region.
 func (r *realServer) vm(region string) *backendv1alpha1.VM {
-	s := &server{Launched: r.launched(), VMState: r.VMState, TaskState: r.TaskState, Metadata: r.Metadata, Tags: r.Tags, userData: r.UserData}
+	s := &compute.Server{Launched: r.launched(), VMState: r.VMState, TaskState: r.TaskState, Metadata: r.Metadata, Tags: r.Tags, UserData: r.UserData}
 	if r.Status == "DELETED" {
-		s.VMState, s.TaskState, s.userData = vmDeleted, "", ""
+		s.VMState, s.TaskState, s.UserData = compute.VMDeleted, "", ""
 	}
 	whose := r.owner()
 	return &backendv1alpha1.VM{
 		Id: r.ID, ProviderId: Options{}.providerID("", r.ID), Name: r.Name, ClusterUid: whose.Cluster, MachineUid: whose.Machine,
-		State: s.hooked(), UserData: s.guestData(), Tags: s.othersTags(), Addresses: r.vmAddresses(),
+		State: s.HookState(), UserData: s.GuestData(), Tags: s.OthersTags(), Addresses: r.vmAddresses(),
 		CreateTime: timestamppb.New(r.Created), InstanceType: r.Flavor.Name, Region: region, Zone: r.Zone,
 	}
 }
@@ -61,11 +63,11 @@ func (r *realServer) launched() time.Time {
 }
 
 // owner is whose the server is. Of one that is gone, only its description tells.
-func (r *realServer) owner() owner {
-	if o := ownerOfMetadata(r.Metadata); o != (owner{}) {
+func (r *realServer) owner() state.Owner {
+	if o := state.OwnerOfMetadata(r.Metadata); o != (state.Owner{}) {
 		return o
 	}
-	return ownerOfDescription(r.Description)
+	return state.OwnerOfDescription(r.Description)
 }
 
 func (r *realServer) vmAddresses() []*backendv1alpha1.VMAddress {

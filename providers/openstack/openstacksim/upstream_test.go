@@ -6,6 +6,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 )
 
 // openBefore returns a cloud that stands before another one, with one who is logged in to it. The
@@ -28,14 +30,14 @@ func TestFaultsBeforeAnotherCloud(t *testing.T) {
 			Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_QUOTA, Message: words},
 		})
 	}
-	inject(backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, opCreatePort)
+	inject(backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, api.CreatePort)
 	if _, err := w.createPort("a"); err == nil {
 		t.Error("a port was made that was to be refused")
 	}
 	if n := len(behind.held("a")); n != 0 {
 		t.Errorf("%d things were made by a call that was refused", n)
 	}
-	inject(backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST, opCreatePort)
+	inject(backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST, api.CreatePort)
 	if _, err := w.createPort("a"); err == nil {
 		t.Error("an answer arrived that was to be lost")
 	}
@@ -54,7 +56,7 @@ func TestFaultsBeforeAnotherCloud(t *testing.T) {
 	if got, err := servers.Get(t.Context(), w.compute, s.ID).Extract(); err != nil || got.Metadata["test-fault-words"] != words {
 		t.Errorf("a server that is to fail: %v, %v", got, err)
 	}
-	calls, err := w.hooks.ListCalls(t.Context(), &backendv1alpha1.ListCallsRequest{MachineUid: "a", Operation: opCreatePort})
+	calls, err := w.hooks.ListCalls(t.Context(), &backendv1alpha1.ListCallsRequest{MachineUid: "a", Operation: api.CreatePort})
 	if err != nil || len(calls.GetCalls()) != 2 || calls.GetCalls()[0].GetDone() || !calls.GetCalls()[1].GetDone() {
 		t.Errorf("the ledger: %v, %v", calls, err)
 	}
@@ -77,7 +79,7 @@ func (w *world) held(uid string) []*backendv1alpha1.Resource {
 func TestChangesBeforeAnotherCloud(t *testing.T) {
 	behind := serve(t, Options{})
 	w := openBefore(t, behind)
-	if _, err := w.hooks.SetQuota(t.Context(), &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{kindVM: 1}}); err != nil {
+	if _, err := w.hooks.SetQuota(t.Context(), &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{state.KindVM: 1}}); err != nil {
 		t.Fatalf("set the quota: %v", err)
 	}
 	wanted := &backendv1alpha1.VM{Name: "stray", ClusterUid: cluster, MachineUid: "a", Tags: map[string]string{"colour": "red"}}

@@ -17,6 +17,8 @@ import (
 	neutronports "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
+	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
 )
 
@@ -118,7 +120,7 @@ func (w *world) try(ctx context.Context, method, path, body string, headers ...s
 	if w.provider != nil {
 		request.Header.Set("X-Auth-Token", w.provider.Token())
 	}
-	request.Header.Set(versionHeader, "compute 2.67")
+	request.Header.Set(api.VersionHeader, "compute 2.67")
 	for n := 0; n+1 < len(headers); n += 2 {
 		request.Header.Set(headers[n], headers[n+1])
 	}
@@ -137,12 +139,14 @@ func (w *world) try(ctx context.Context, method, path, body string, headers ...s
 }
 
 // the ids of what the default world has.
-func flavorID(name string) string   { return namedID("flavor", "/"+name) }
-func imageID(w *world) string       { return namedID("image", w.cloud.projectID("admin")+"/tiny-raw") }
+func flavorID(name string) string { return state.NamedID("flavor", "/"+name) }
+func imageID(w *world) string {
+	return state.NamedID("image", w.cloud.keystone.ProjectID("admin")+"/tiny-raw")
+}
 func networkID(w *world) string     { return w.given("demo", "demo-net") }
 func (w *world) externalID() string { return w.given("admin", "ext-net") }
 func (w *world) given(project, name string) string {
-	return namedID("network", w.cloud.projectID(project)+"/"+name)
+	return state.NamedID("network", w.cloud.keystone.ProjectID(project)+"/"+name)
 }
 
 const cluster = "c1"
