@@ -32,8 +32,9 @@
 //
 // What it has for drivers that want it: [ReadProvider] reads a cloudProviderSpec with its secrets,
 // as strictly as the contract wants it, [SchemaOf] makes the schema of the same struct, [Page] cuts
-// a list into pages. [Locks] keep calls for one machine apart, [CloudTransport] limits and counts
-// calls to the cloud. The contract's messages are here under their own names, such as [Machine].
+// a list into pages. [Locks] keep calls for one machine apart, [Clients] keeps one client of the
+// cloud for each account, [CloudTransport] limits and counts calls to the cloud. The contract's
+// messages are here under their own names, such as [Machine].
 //
 // It does not retry or remember anything about machines for a driver: two drivers can serve one
 // cloud, so only the cloud's own state is evidence.
