@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/millwright-dev/millwright/proto/contract"
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/qemu/vm"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
 // CreateMachine implements sdk.Driver. A VM that has begun is answered as it is. What a create has
 // left that died before is made anew.
-func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachineRequest) (*driverv1alpha1.Machine, error) {
+func (d *Driver) CreateMachine(ctx context.Context, r *sdk.CreateMachineRequest) (*sdk.Machine, error) {
 	want, err := d.readSpec(r.GetProvider().GetProviderSpec())
 	if err != nil {
 		return nil, err
@@ -33,7 +32,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 	}
 	if found.Record != nil && found.Phase != vm.Leftover {
 		if !found.Deleting.IsZero() {
-			return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The VM is being deleted.")
+			return nil, sdk.NewError(sdk.ReasonOperationPending, "The VM is being deleted.")
 		}
 		if err := found.Spec.Conflict(want); err != nil {
 			return nil, err
@@ -55,7 +54,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 }
 
 // GetMachineStatus implements sdk.Driver.
-func (d *Driver) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
+func (d *Driver) GetMachineStatus(_ context.Context, r *sdk.GetMachineStatusRequest) (*sdk.Machine, error) {
 	found, err := d.existing(r, r.GetProviderId())
 	if err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (d *Driver) GetMachineStatus(_ context.Context, r *driverv1alpha1.GetMachin
 
 // DeleteMachine implements sdk.Driver. It asks the VM's system to shut down, kills the VM when that
 // takes too long, and removes all it had once its process has ended: each in a call of its own.
-func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.Machine, error) {
+func (d *Driver) DeleteMachine(ctx context.Context, r *sdk.DeleteMachineRequest) (*sdk.Machine, error) {
 	end, err := d.store.Begin(ctx)
 	if err != nil {
 		return nil, explain(err)
@@ -85,7 +84,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 }
 
 // shutDown has a VM end. It does not wait for that.
-func (d *Driver) shutDown(ctx context.Context, v vm.VM) (*driverv1alpha1.Machine, error) {
+func (d *Driver) shutDown(ctx context.Context, v vm.VM) (*sdk.Machine, error) {
 	first := v.Deleting.IsZero()
 	if first {
 		v.Deleting = time.Now()
@@ -106,12 +105,12 @@ func (d *Driver) shutDown(ctx context.Context, v vm.VM) (*driverv1alpha1.Machine
 }
 
 // ListMachines implements sdk.Lister.
-func (d *Driver) ListMachines(_ context.Context, r *driverv1alpha1.ListMachinesRequest) (*driverv1alpha1.ListMachinesResponse, error) {
+func (d *Driver) ListMachines(_ context.Context, r *sdk.ListMachinesRequest) (*sdk.ListMachinesResponse, error) {
 	vms, err := d.store.VMs()
 	if err != nil {
 		return nil, explain(err)
 	}
-	var all []*driverv1alpha1.Machine
+	var all []*sdk.Machine
 	for _, v := range vms {
 		if v.ClusterUID == r.GetMeta().GetClusterUid() {
 			all = append(all, d.describe(v))
@@ -121,7 +120,7 @@ func (d *Driver) ListMachines(_ context.Context, r *driverv1alpha1.ListMachinesR
 }
 
 // GetConsoleOutput implements sdk.ConsoleReader.
-func (d *Driver) GetConsoleOutput(_ context.Context, r *driverv1alpha1.GetConsoleOutputRequest) ([]byte, error) {
+func (d *Driver) GetConsoleOutput(_ context.Context, r *sdk.GetConsoleOutputRequest) ([]byte, error) {
 	found, err := d.existing(r, r.GetProviderId())
 	if err != nil {
 		return nil, err
@@ -132,15 +131,15 @@ func (d *Driver) GetConsoleOutput(_ context.Context, r *driverv1alpha1.GetConsol
 
 // machineRequest is any request about a machine.
 type machineRequest interface {
-	GetMeta() *driverv1alpha1.RequestMeta
-	GetMachine() *driverv1alpha1.MachineRef
+	GetMeta() *sdk.RequestMeta
+	GetMachine() *sdk.MachineRef
 }
 
 // Errors about a uid of which this host has nothing for the cluster that asks.
 var (
-	errNoUID = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID,
+	errNoUID = sdk.NewError(sdk.ReasonSpecInvalid,
 		"The machine's uid must consist of at most 63 letters, digits and dashes.", sdk.WithField("machine.uid", "is no UUID"))
-	errOtherCluster = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN, "The uid belongs to a machine of another cluster.")
+	errOtherCluster = sdk.NewError(sdk.ReasonNameTaken, "The uid belongs to a machine of another cluster.")
 )
 
 func isForeign(err error) bool { return errors.Is(err, errNoUID) || errors.Is(err, errOtherCluster) }
@@ -149,7 +148,7 @@ func isForeign(err error) bool { return errors.Is(err, errNoUID) || errors.Is(er
 // isForeign says that nothing of it can be this machine's. providerID is the VM that core knows.
 func (d *Driver) find(r machineRequest, providerID string) (vm.VM, error) {
 	if providerID != "" && !strings.HasPrefix(providerID, d.prefix()) {
-		return vm.VM{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_ACCOUNT_CHANGED,
+		return vm.VM{}, sdk.NewError(sdk.ReasonAccountChanged,
 			"The VM is one of another host, or the driver was given another state directory: this one is "+d.prefix()+".")
 	}
 	if !vm.IsUID(r.GetMachine().GetUid()) {
@@ -163,8 +162,7 @@ func (d *Driver) find(r machineRequest, providerID string) (vm.VM, error) {
 		return vm.VM{}, errOtherCluster
 	}
 	if found.Namespace != r.GetMachine().GetNamespace() || found.Name != r.GetMachine().GetName() {
-		return vm.VM{}, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_NAME_TAKEN,
-			"The uid belongs to the machine "+found.Namespace+"/"+found.Name+".")
+		return vm.VM{}, sdk.NewError(sdk.ReasonNameTaken, "The uid belongs to the machine "+found.Namespace+"/"+found.Name+".")
 	}
 	return found, nil
 }
@@ -173,7 +171,7 @@ func (d *Driver) find(r machineRequest, providerID string) (vm.VM, error) {
 func (d *Driver) existing(r machineRequest, providerID string) (vm.VM, error) {
 	found, err := d.find(r, providerID)
 	if isForeign(err) || err == nil && found.Record == nil {
-		err = sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_MACHINE_NOT_FOUND, "This host has no VM of this machine.")
+		err = sdk.NewError(sdk.ReasonMachineNotFound, "This host has no VM of this machine.")
 	}
 	return found, err
 }
@@ -183,11 +181,11 @@ func (d *Driver) existing(r machineRequest, providerID string) (vm.VM, error) {
 func explain(err error) error {
 	switch {
 	case errors.Is(err, vm.ErrBusy):
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, err.Error())
+		return sdk.NewError(sdk.ReasonOperationPending, err.Error())
 	case errors.Is(err, fs.ErrPermission):
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PERMISSION_MISSING, err.Error())
+		return sdk.NewError(sdk.ReasonPermissionMissing, err.Error())
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CAPACITY_UNAVAILABLE, err.Error())
+		return sdk.NewError(sdk.ReasonCapacityUnavailable, err.Error())
 	}
 	return err
 }

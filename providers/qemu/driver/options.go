@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/millwright-dev/millwright/proto/contract"
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/qemu/vm"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -66,7 +65,7 @@ const (
 func (d *Driver) Info() sdk.Info {
 	return sdk.Info{
 		Name: d.options.Name, Version: d.options.Version, ProviderIDPrefix: d.prefix(), NoCloudController: true,
-		Limits: &driverv1alpha1.Limits{
+		Limits: &sdk.Limits{
 			// The seed would have room for more user data than core sends.
 			MaxConcurrentRequests: maxRequests, MaxUserDataBytes: contract.DefaultMaxUserDataBytes, CreateSettle: durationpb.New(createSettle),
 		},

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"time"
 
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/qemu/spec"
 	"github.com/millwright-dev/millwright/providers/qemu/vm"
 	"github.com/millwright-dev/millwright/sdk"
@@ -14,7 +13,7 @@ import (
 
 // reserve returns the record of a new VM. Memory, an address and ports are the VM's as soon as it
 // is written: the caller has its turn of Store.Begin until then.
-func (d *Driver) reserve(r *driverv1alpha1.CreateMachineRequest, want spec.Machine) (*vm.Record, error) {
+func (d *Driver) reserve(r *sdk.CreateMachineRequest, want spec.Machine) (*vm.Record, error) {
 	vms, err := d.store.VMs()
 	if err != nil {
 		return nil, explain(err)
@@ -60,5 +59,5 @@ func freeAddress(bridge vm.Bridge, taken map[netip.Addr]bool) (netip.Addr, error
 }
 
 func quotaExceeded(of, words string) error {
-	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, words, sdk.WithQuota(of, words))
+	return sdk.NewError(sdk.ReasonQuotaExceeded, words, sdk.WithQuota(of, words))
 }

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strconv"
 
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/qemu/spec"
 	"github.com/millwright-dev/millwright/sdk"
 )
@@ -33,49 +32,41 @@ func (d *Driver) readSpec(raw []byte) (spec.Machine, error) {
 	if err := d.findPrograms(); err != nil {
 		missing.Add(true, "cloudProviderSpec", "needs QEMU: "+err.Error())
 	}
-	return m, missing.Refuse(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)
+	return m, missing.Refuse(sdk.ReasonDependencyNotFound)
 }
 
 // GetProviderSpecSchema implements sdk.SpecSchema.
-func (d *Driver) GetProviderSpecSchema(
-	context.Context, *driverv1alpha1.GetProviderSpecSchemaRequest,
-) (*driverv1alpha1.GetProviderSpecSchemaResponse, error) {
-	return &driverv1alpha1.GetProviderSpecSchemaResponse{JsonSchema: spec.Schema}, nil
+func (d *Driver) GetProviderSpecSchema(context.Context, *sdk.GetProviderSpecSchemaRequest) (*sdk.GetProviderSpecSchemaResponse, error) {
+	return sdk.SchemaOf[spec.Machine]()
 }
 
 // DefaultProviderSpec implements sdk.SpecDefaulter.
-func (d *Driver) DefaultProviderSpec(
-	_ context.Context, r *driverv1alpha1.DefaultProviderSpecRequest,
-) (*driverv1alpha1.DefaultProviderSpecResponse, error) {
+func (d *Driver) DefaultProviderSpec(_ context.Context, r *sdk.DefaultProviderSpecRequest) (*sdk.DefaultProviderSpecResponse, error) {
 	filled, err := spec.Default(r.GetProvider().GetProviderSpec())
 	if err != nil {
 		return nil, err
 	}
-	return &driverv1alpha1.DefaultProviderSpecResponse{ProviderSpec: filled}, nil
+	return &sdk.DefaultProviderSpecResponse{ProviderSpec: filled}, nil
 }
 
 // ValidateProviderSpec implements sdk.SpecValidator. Online it looks at this host: whether the
 // files are there, and QEMU, and whether there is ever room.
-func (d *Driver) ValidateProviderSpec(
-	_ context.Context, r *driverv1alpha1.ValidateProviderSpecRequest,
-) (*driverv1alpha1.ValidateProviderSpecResponse, error) {
+func (d *Driver) ValidateProviderSpec(_ context.Context, r *sdk.ValidateProviderSpecRequest) (*sdk.ValidateProviderSpecResponse, error) {
 	read := spec.Read
 	if r.GetOnline() {
 		read = d.readSpec
 	}
 	_, err := read(r.GetProvider().GetProviderSpec())
-	return &driverv1alpha1.ValidateProviderSpecResponse{Violations: sdk.FieldViolations(err)}, nil
+	return &sdk.ValidateProviderSpecResponse{Violations: sdk.FieldViolations(err)}, nil
 }
 
 // GetInstanceTemplate implements sdk.InstanceTemplater.
-func (d *Driver) GetInstanceTemplate(
-	_ context.Context, r *driverv1alpha1.GetInstanceTemplateRequest,
-) (*driverv1alpha1.GetInstanceTemplateResponse, error) {
+func (d *Driver) GetInstanceTemplate(_ context.Context, r *sdk.GetInstanceTemplateRequest) (*sdk.GetInstanceTemplateResponse, error) {
 	m, err := spec.Read(r.GetProvider().GetProviderSpec())
 	if err != nil {
 		return nil, err
 	}
-	return &driverv1alpha1.GetInstanceTemplateResponse{Template: &driverv1alpha1.InstanceTemplate{
+	return &sdk.GetInstanceTemplateResponse{Template: &sdk.InstanceTemplate{
 		Capacity:     map[string]string{"cpu": strconv.Itoa(m.CPUs), "memory": fmt.Sprintf("%dMi", m.MemoryMiB()), "pods": "110"},
 		Architecture: runtime.GOARCH, OperatingSystem: "linux",
 	}}, nil

@@ -4,7 +4,6 @@ package spec
 
 import (
 	"cmp"
-	_ "embed" // for the schema
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -14,14 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
 )
-
-// Schema is the JSON Schema of [Machine].
-//
-//go:embed schema.json
-var Schema []byte
 
 // Network types.
 const (
@@ -31,30 +24,29 @@ const (
 	BridgeNetwork = "bridge"
 )
 
-// Machine is a cloudProviderSpec. A VM keeps all of it.
+// Machine is a cloudProviderSpec. A VM keeps all of it. Its tags are also its schema.
 type Machine struct {
-	// Image, Kernel and Initrd are paths below the driver's folder of images.
-	Image           string  `json:"image"`
-	Kernel          string  `json:"kernel,omitempty"`
-	Initrd          string  `json:"initrd,omitempty"`
-	KernelArguments string  `json:"kernelArguments,omitempty"`
-	CPUs            int     `json:"cpus,omitempty"`
-	Memory          string  `json:"memory,omitempty"`
-	Disk            string  `json:"disk,omitempty"`
+	Image           string  `json:"image" jsonschema:"minLength=1" jsonschema_description:"The disk image that the VM's disk begins as: a path below the driver's --image-dir. qcow2 or raw."`
+	Kernel          string  `json:"kernel,omitempty" jsonschema:"minLength=1" jsonschema_description:"Boot this kernel instead of the image's boot loader: a path below --image-dir."`
+	Initrd          string  `json:"initrd,omitempty" jsonschema:"minLength=1" jsonschema_description:"The initial RAM disk of that kernel: a path below --image-dir."`
+	KernelArguments string  `json:"kernelArguments,omitempty" jsonschema:"minLength=1" jsonschema_description:"The command line of that kernel, such as root=/dev/vda rw console=ttyS0."`
+	CPUs            int     `json:"cpus,omitempty" jsonschema:"minimum=1,maximum=255,default=2" jsonschema_description:"Virtual CPUs."`
+	Memory          string  `json:"memory,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,8}(Mi|Gi)$,default=2Gi" jsonschema_description:"Memory of the VM."`
+	Disk            string  `json:"disk,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,8}(Mi|Gi)$" jsonschema_description:"Size of the VM's disk, at least that of the image, which is the default."`
 	Network         Network `json:"network,omitzero"`
-	ForwardedPorts  []Port  `json:"forwardedPorts,omitempty"`
+	ForwardedPorts  []Port  `json:"forwardedPorts,omitempty" jsonschema_description:"Ports of the host's loopback that lead to the VM. For the network user."`
 }
 
 // Network says how a VM reaches others.
 type Network struct {
-	Type string `json:"type,omitempty"`
+	Type string `json:"type,omitempty" jsonschema:"enum=user,enum=bridge,default=user" jsonschema_description:"user: each VM has a network of its own behind QEMU; it reaches others, and nobody reaches it. bridge: an address of its own on the bridge that the driver was given."`
 }
 
 // Port is a port of the host's loopback that leads to one of a VM.
 type Port struct {
-	HostPort  int    `json:"hostPort"`
-	GuestPort int    `json:"guestPort"`
-	Protocol  string `json:"protocol,omitempty"`
+	HostPort  int    `json:"hostPort" jsonschema:"minimum=1,maximum=65535"`
+	GuestPort int    `json:"guestPort" jsonschema:"minimum=1,maximum=65535"`
+	Protocol  string `json:"protocol,omitempty" jsonschema:"enum=tcp,enum=udp,default=tcp"`
 }
 
 // Host names the host's side of a forwarded port, as tcp/8080.
@@ -85,7 +77,7 @@ func Read(raw []byte) (Machine, error) {
 	for i, port := range m.ForwardedPorts {
 		m.ForwardedPorts[i].Protocol = cmp.Or(port.Protocol, "tcp")
 	}
-	return m, m.flaws().Refuse(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
+	return m, m.flaws().Refuse(sdk.ReasonSpecInvalid)
 }
 
 // The bounds of what QEMU is asked for.
@@ -133,7 +125,7 @@ func (m Machine) Conflict(wanted Machine) error {
 		// As text: a list that is empty is the same as none.
 		found.Add(fmt.Sprint(have.Field(i)) != fmt.Sprint(want.Field(i)), name, "cannot be changed on a VM")
 	}
-	return found.Refuse(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_CONFLICT)
+	return found.Refuse(sdk.ReasonSpecConflict)
 }
 
 // MemoryMiB is the VM's memory in MiB.
@@ -181,7 +173,7 @@ func (f *Flaws) Add(wrong bool, field, description string) {
 }
 
 // Refuse returns an error that names each of the fields, nil where there is none.
-func (f *Flaws) Refuse(reason driverv1alpha1.ErrorReason) error {
+func (f *Flaws) Refuse(reason sdk.ErrorReason) error {
 	if len(f.words) == 0 {
 		return nil
 	}
