@@ -2,16 +2,10 @@ package conformance
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -47,6 +41,14 @@ func accessChecks() []Check {
 		{
 			ID: "access/expired-certificate", Level: Must, Musts: []int{39}, run: expiredCertificate,
 			Rule: "A driver on TCP refuses certificates that have expired.",
+		},
+		{
+			ID: "access/new-certificate", Level: Should, run: newCertificate,
+			Rule: "A driver on TCP whose certificate is replaced while it runs shows new connections the new one.",
+		},
+		{
+			ID: "access/replaced-ca", Level: Should, run: replacedCA,
+			Rule: "A driver on TCP whose CA is replaced while it runs takes new connections of the new one's clients, and refuses those of the old one's.",
 		},
 	}
 }
@@ -101,17 +103,22 @@ func (r remote) showing(shown tls.Certificate) (credentials.TransportCredentials
 	return credentials.NewTLS(config), nil
 }
 
-// mustNotServe notes a breach where the driver takes a call of this client.
-func (r remote) mustNotServe(ctx context.Context, t *trial, client string, creds credentials.TransportCredentials) {
+// ask makes one call on a connection of its own.
+func (r remote) ask(ctx context.Context, creds credentials.TransportCredentials) error {
 	conn, err := grpc.NewClient("passthrough:///"+r.address, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())
 	if err != nil {
-		t.fatalf("connect: %v", err)
+		return err
 	}
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, contract.DefaultIdentityDeadline)
 	defer cancel()
 	_, err = handshakev1.NewHandshakeServiceClient(conn).GetPluginInfo(ctx, pluginInfoRequest())
-	switch status.Code(err) {
+	return err
+}
+
+// mustNotServe notes a breach where the driver takes a call of this client.
+func (r remote) mustNotServe(ctx context.Context, t *trial, client string, creds credentials.TransportCredentials) {
+	switch status.Code(r.ask(ctx, creds)) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Unauthenticated, codes.PermissionDenied:
 		return
 	}
@@ -158,32 +165,4 @@ func expiredCertificate(ctx context.Context, t *trial) {
 		t.notRun("expiredCertificate: it has not expired")
 	}
 	r.mustRefuse(ctx, t, "whose certificate has expired", shown)
-}
-
-func load(folder string) (tls.Certificate, error) {
-	return tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
-}
-
-// forged is like the certificate in a folder, but for its key and that of the CA which seems to
-// have issued it.
-func forged(folder string) (tls.Certificate, error) {
-	good, err := load(folder)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	issuer := &x509.Certificate{RawSubject: good.Leaf.RawIssuer, SubjectKeyId: good.Leaf.AuthorityKeyId}
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: good.Leaf.Subject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		DNSNames: good.Leaf.DNSNames, IPAddresses: good.Leaf.IPAddresses, URIs: good.Leaf.URIs,
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, leaf, issuer, key.Public(), key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, nil
 }

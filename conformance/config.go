@@ -75,6 +75,10 @@ type Config struct {
 	// ExpiredCertificate is a folder with tls.crt and tls.key: a certificate of core's, of the CA
 	// that a driver on TCP trusts, that has expired.
 	ExpiredCertificate string `json:"expiredCertificate,omitempty"`
+	// DriverCertificates is the folder with tls.crt, tls.key and ca.crt that a driver on TCP reads.
+	// The harness replaces these for a while and puts them back. Without it certificates that are
+	// replaced while the driver runs are not tried.
+	DriverCertificates string `json:"driverCertificates,omitempty"`
 	// Output gets what a driver writes that the harness has started; nil: nobody.
 	Output io.Writer `json:"-"`
 }

@@ -29,6 +29,14 @@ func execChecks() []Check {
 			ID: "exec/read-only-root", Level: Should, Launch: true, run: execReadOnlyRoot,
 			Rule: "A driver that core starts needs to write nowhere but to TMPDIR, and to the folders that it was given.",
 		},
+		{
+			ID: "exec/stale-socket", Level: Should, Launch: true, run: staleSocket,
+			Rule: "A socket that a driver which was killed has left does not keep the next one from serving there.",
+		},
+		{
+			ID: "exec/live-socket", Level: Should, Launch: true, run: liveSocket,
+			Rule: "A driver that is to serve on a socket which another process serves ends with an error, and leaves the socket to that one.",
+		},
 	}
 }
 

@@ -22,27 +22,55 @@ func ofAccess() []Mutant {
 		{Name: "asking-for-no-certificate", Check: "access/no-certificate", TCP: asking(tls.NoClientCert, 0), mutate: unchanged},
 		{Name: "taking-any-certificate", Check: "access/foreign-certificate", TCP: asking(tls.RequireAnyClientCert, 0), mutate: unchanged},
 		{Name: "behind-the-times", Check: "access/expired-certificate", TCP: asking(tls.RequireAndVerifyClientCert, 30*time.Minute), mutate: unchanged},
+		{Name: "keeping-its-certificate", Check: "access/new-certificate", TCP: asking(tls.RequireAndVerifyClientCert, 0), mutate: unchanged},
+		{Name: "keeping-its-ca", Check: "access/replaced-ca", TCP: asking(tls.RequireAndVerifyClientCert, 0), mutate: unchanged},
+		{Name: "adding-cas", Check: "access/replaced-ca", TCP: addingCAs, mutate: unchanged},
 	}
 }
 
-// asking asks clients for what want says, by a clock that is behind.
+// asking asks clients for what want says, by a clock that is behind. It reads its files once.
 func asking(want tls.ClientAuthType, behind time.Duration) func(folder string) (credentials.TransportCredentials, error) {
 	return func(folder string) (credentials.TransportCredentials, error) {
-		own, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+		config, err := secured(folder, nil)
 		if err != nil {
-			return nil, fmt.Errorf("read the certificate: %w", err)
+			return nil, err
 		}
-		ca, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
-		if err != nil {
-			return nil, fmt.Errorf("read the CA: %w", err)
-		}
-		trusted := x509.NewCertPool()
-		trusted.AppendCertsFromPEM(ca)
-		return credentials.NewTLS(&tls.Config{
-			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, ClientAuth: want, ClientCAs: trusted,
-			Time: func() time.Time { return time.Now().Add(-behind) },
-		}), nil
+		config.ClientAuth, config.Time = want, func() time.Time { return time.Now().Add(-behind) }
+		return credentials.NewTLS(config), nil
 	}
+}
+
+// addingCAs reads its files for each connection, and trusts the first CA for ever.
+func addingCAs(folder string) (credentials.TransportCredentials, error) {
+	first, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("read the CA: %w", err)
+	}
+	config, err := secured(folder, nil)
+	if err != nil {
+		return nil, err
+	}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return secured(folder, first) }
+	return credentials.NewTLS(config), nil
+}
+
+// secured reads the files of a folder. It trusts more CAs beside those in them.
+func secured(folder string, more []byte) (*tls.Config, error) {
+	own, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	ca, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("read the CA: %w", err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(ca)
+	trusted.AppendCertsFromPEM(more)
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
+		NextProtos: []string{"h2"},
+	}, nil
 }
 
 // inTheClear lets the client choose whether to speak TLS.

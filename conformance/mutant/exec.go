@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"net"
 	"os"
 )
 
@@ -17,5 +18,18 @@ func ofExec() []Mutant {
 			}
 			return nil
 		})},
+		{Name: "kept-out-by-a-dead-socket", Check: "exec/stale-socket", Launch: true, Listen: onFreePath, mutate: unchanged},
+		{Name: "taking-any-socket", Check: "exec/live-socket", Launch: true, Listen: onAnyPath, mutate: unchanged},
 	}
+}
+
+// onFreePath listens where there is no file yet.
+func onFreePath(path string) (net.Listener, error) { return net.Listen("unix", path) }
+
+// onAnyPath takes away what is there, whoever uses it.
+func onAnyPath(path string) (net.Listener, error) {
+	if err := os.RemoveAll(path); err != nil {
+		return nil, err
+	}
+	return onFreePath(path)
 }

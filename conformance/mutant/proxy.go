@@ -3,6 +3,7 @@ package mutant
 import (
 	"context"
 	"io/fs"
+	"net"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -31,6 +32,9 @@ type Mutant struct {
 	// TCP is how it secures TCP with the tls.crt, tls.key and ca.crt in a folder; nil: it is not on
 	// TCP.
 	TCP func(folder string) (credentials.TransportCredentials, error)
+	// Listen is how a process of its own listens on the unix socket at a path, where it is told to
+	// serve on one; nil: it does not.
+	Listen func(path string) (net.Listener, error)
 
 	// mutate returns what answers in place of next. It is called once per server, and may keep
 	// state.

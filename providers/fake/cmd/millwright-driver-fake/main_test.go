@@ -47,9 +47,10 @@ const otherKey = "other"
 type scene struct {
 	*testing.T
 	dir string
-	// expired is a folder with a certificate of core's that has expired, once a driver is on TCP.
-	expired string
-	hooks   backendv1alpha1.BackendServiceClient
+	// expired is a folder with a certificate of core's that has expired, and driverTLS that with
+	// the driver's own, once a driver is on TCP.
+	expired, driverTLS string
+	hooks              backendv1alpha1.BackendServiceClient
 }
 
 func newScene(t *testing.T) *scene {
