@@ -148,7 +148,8 @@ func numbers(musts []int) string {
 	return strings.Join(all, " ")
 }
 
-// listMusts prints each rule of the contract, and which checks try it, or why none does.
+// listMusts prints each rule of the contract with what it is about, and which checks try it, or why
+// none does.
 func listMusts(out io.Writer) error {
 	for _, m := range protofiles.Musts() {
 		var by []string
@@ -161,7 +162,7 @@ func listMusts(out io.Writer) error {
 		if why := conformance.Untried()[m.Number]; why != "" {
 			tried = "not tried: " + why
 		}
-		if _, err := fmt.Fprintf(out, "M%-4d %s\n      %s\n", m.Number, tried, m.Sentence); err != nil {
+		if _, err := fmt.Fprintf(out, "M%-4d %s\n      %s: %s\n", m.Number, tried, m.Subject, m.Sentence); err != nil {
 			return err
 		}
 	}

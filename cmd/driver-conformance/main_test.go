@@ -120,6 +120,7 @@ func TestExitCodes(t *testing.T) {
 		{"the checks", []string{"list"}, 0, "identity/name"},
 		{"the mutants", []string{"list", "--mutants"}, 0, "identity/name"},
 		{"the rules", []string{"list", "--musts"}, 0, "M42   create/again"},
+		{"what the rules are about", []string{"list", "--musts"}, 0, "\n      CreateMachineRequest.user_data: MUST [M93] reach it"},
 		{"a cleanup of no run", []string{"cleanup", "--config", config}, 2, `required flag(s) "run-id" not set`},
 		{"a cleanup of a run that was not", []string{"cleanup", "--config", config, "--endpoint", good, "--run-id", "x"}, 2, `there is no journal of the run "x"`},
 	} {
