@@ -254,7 +254,7 @@ func (c *creation) checkConflict(ctx context.Context, have server) error {
 		differs("flavor", have.Flavor.Name)
 	}
 	// Another image can have the name by now.
-	if _, err := uuid.Parse(c.want.Image); err == nil && have.Image.ID != "" && have.Image.ID != c.want.Image {
+	if _, err := uuid.Parse(string(c.want.Image)); err == nil && have.Image.ID != "" && have.Image.ID != string(c.want.Image) {
 		differs("image", have.Image.ID)
 	}
 	// An administrator may name a host in it, "zone:host".

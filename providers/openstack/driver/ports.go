@@ -131,14 +131,14 @@ func (p planner) findNetwork(ctx context.Context, planned *portPlan) error {
 
 // subnet returns the id of a subnet of the port's network; where that is not known yet, it is the
 // subnet's.
-func (p planner) subnet(ctx context.Context, planned *portPlan, field, name string) (string, error) {
-	subnet, err := p.cloud.Subnet(ctx, field, name, planned.network)
+func (p planner) subnet(ctx context.Context, planned *portPlan, field string, wanted spec.Reference) (string, error) {
+	subnet, err := p.cloud.Subnet(ctx, field, wanted, planned.network)
 	if err != nil {
 		return "", err
 	}
 	if planned.network != "" && planned.network != subnet.NetworkID {
 		return "", sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND,
-			"The subnet "+name+" is not in the port's network.", sdk.WithField(field, "Name a subnet of the same network."))
+			"The subnet "+subnet.Name+" is not in the port's network.", sdk.WithField(field, "Name a subnet of the same network."))
 	}
 	planned.network = subnet.NetworkID
 	return subnet.ID, nil

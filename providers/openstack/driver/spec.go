@@ -103,7 +103,7 @@ func (d *Driver) GetInstanceTemplate(
 		return nil, err
 	}
 	// Without its image no server is made, but the flavor's size is what was asked for.
-	image, err := opened.ImageNamed(ctx, "image", want.Image)
+	image, err := opened.FindImage(ctx, "image", want.Image)
 	if err != nil && status.Code(err) != codes.FailedPrecondition {
 		return nil, err
 	}

@@ -75,8 +75,9 @@ func (c *Cloud) restore(e state.Entry) error {
 
 // restoreItems takes in all items but servers.
 func (c *Cloud) restoreItems(items []state.Item) error {
+	kinds := c.journaled()
 	for _, i := range items {
-		for _, kind := range c.journaled() {
+		for _, kind := range kinds {
 			if kind.Kind() != i.Kind {
 				continue
 			}

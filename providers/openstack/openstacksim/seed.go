@@ -24,9 +24,10 @@ func (c *Cloud) seed(w World) error {
 		})
 	}
 	for _, i := range w.Images {
+		record := c.store.GivenRecord("image", i.ID, i.Name, c.keystone.ProjectID("admin"))
+		record.Tags = i.Tags
 		c.glance.Images.Put(&image.Image{
-			Record: c.store.GivenRecord("image", i.ID, i.Name, c.keystone.ProjectID("admin")), Status: cmp.Or(i.Status, "active"),
-			MinDisk: i.MinDisk, MinRAM: i.MinRAM, Properties: i.Properties,
+			Record: record, Status: cmp.Or(i.Status, "active"), MinDisk: i.MinDisk, MinRAM: i.MinRAM, Properties: i.Properties,
 		})
 	}
 	for _, n := range w.Networks {

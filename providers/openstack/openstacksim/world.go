@@ -57,6 +57,7 @@ type Image struct {
 	MinDisk    int               `json:"minDisk,omitempty"`
 	MinRAM     int               `json:"minRAM,omitempty"`
 	Status     string            `json:"status,omitempty"`
+	Tags       []string          `json:"tags,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
 }
 

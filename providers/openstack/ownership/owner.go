@@ -88,6 +88,11 @@ func FromDescription(cluster, description string) (Owner, bool) {
 	return Owner{Cluster: cluster, Namespace: uid, Name: uid, UID: uid}, ours && uid != ""
 }
 
+// IsMarked says whether a description is that of a floating IP or a server of any machine.
+func IsMarked(description string) bool {
+	return strings.HasPrefix(description, "machine ") && strings.Contains(description, " of millwright cluster ")
+}
+
 // shortened keeps two identifiers and the words around them within a description.
 func shortened(id string) string {
 	const most = 100

@@ -202,6 +202,9 @@ func IsBadRequest(err error) bool { return gophercloud.ResponseCodeIs(err, http.
 // IsConflict says whether the cloud answered 409.
 func IsConflict(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusConflict) }
 
+// IsChanged says whether Neutron refused a change because somebody else's came first (If-Match).
+func IsChanged(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) }
+
 // IsPortInUse says whether Nova refused a server because another one has the port of that id.
 func IsPortInUse(err error, id string) bool {
 	answer, is := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)

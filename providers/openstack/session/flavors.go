@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
 // Flavor is a size of servers.
@@ -24,7 +26,7 @@ func (f Flavor) label() thing { return thing{f.ID, f.Name} }
 
 // Flavor returns the flavor of a name or an id. DEPENDENCY_NOT_FOUND names the field.
 func (s *Session) Flavor(ctx context.Context, field, nameOrID string) (Flavor, error) {
-	return ask(ctx, s.lookups.flavors, directory[Flavor]{kind: "flavor", byID: s.flavorByID, byName: s.allFlavors}, field, nameOrID)
+	return ask(ctx, s.lookups.flavors, directory[Flavor]{kind: "flavor", byID: s.flavorByID, list: s.allFlavors}, field, spec.Reference(nameOrID))
 }
 
 func (s *Session) flavorByID(ctx context.Context, id string) (Flavor, error) {
@@ -33,7 +35,7 @@ func (s *Session) flavorByID(ctx context.Context, id string) (Flavor, error) {
 }
 
 // allFlavors returns them all: Nova filters by no name, and an id can be any word.
-func (s *Session) allFlavors(ctx context.Context, _ string) ([]Flavor, error) {
+func (s *Session) allFlavors(ctx context.Context, _ spec.Filter) ([]Flavor, error) {
 	pages, err := flavors.ListDetail(s.Compute, nil).AllPages(ctx)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
 // Image is what servers boot from.
@@ -48,15 +50,15 @@ func architecture(properties map[string]any) string {
 	return ""
 }
 
-// ImageNamed returns the image of a name or an id. Only one that is active is there: others are on
-// their way, or withdrawn. DEPENDENCY_NOT_FOUND names the field.
-func (s *Session) ImageNamed(ctx context.Context, field, nameOrID string) (Image, error) {
-	return ask(ctx, s.lookups.images, directory[Image]{kind: "image", byID: s.imageByID, byName: s.imagesByName}, field, nameOrID)
+// FindImage returns the image that is meant. Only one that is active is there: others are on their
+// way, or withdrawn. DEPENDENCY_NOT_FOUND names the field.
+func (s *Session) FindImage(ctx context.Context, field string, wanted spec.Reference) (Image, error) {
+	return ask(ctx, s.lookups.images, directory[Image]{kind: "image", byID: s.imageByID, list: s.activeImages}, field, wanted)
 }
 
-// ImageID is ImageNamed's id.
-func (s *Session) ImageID(ctx context.Context, field, nameOrID string) (string, error) {
-	found, err := s.ImageNamed(ctx, field, nameOrID)
+// ImageID is FindImage's id.
+func (s *Session) ImageID(ctx context.Context, field string, wanted spec.Reference) (string, error) {
+	found, err := s.FindImage(ctx, field, wanted)
 	return found.ID, err
 }
 
@@ -69,9 +71,9 @@ func (s *Session) imageByID(ctx context.Context, id string) (Image, error) {
 	return image, image.usable()
 }
 
-// imagesByName returns those that are active, or why there is none.
-func (s *Session) imagesByName(ctx context.Context, name string) ([]Image, error) {
-	pages, err := images.List(s.Image, images.ListOpts{Name: name}).AllPages(ctx)
+// activeImages returns those that are active, or why there is none.
+func (s *Session) activeImages(ctx context.Context, by spec.Filter) ([]Image, error) {
+	pages, err := images.List(s.Image, images.ListOpts{Name: by.Name, Tags: by.Tags}).AllPages(ctx)
 	if err != nil {
 		return nil, err
 	}

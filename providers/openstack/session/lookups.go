@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
 // lookups is what a session remembers of what specs name.
@@ -60,46 +62,50 @@ type directory[T labelled] struct {
 	within string
 	// byID returns the one of an id.
 	byID func(ctx context.Context, id string) (T, error)
-	// byName returns at least all of a name.
-	byName func(ctx context.Context, name string) ([]T, error)
+	// list returns at least all that a filter is for.
+	list func(ctx context.Context, by spec.Filter) ([]T, error)
 }
 
-// find returns the thing of an id or a name. What looks like an id is one, unless there is nothing
-// of it.
-func (d directory[T]) find(ctx context.Context, wanted string) (T, error) {
-	if isID.MatchString(wanted) {
-		found, err := d.byID(ctx, wanted)
+// find returns the thing that is meant. What looks like an id is one, unless there is nothing of
+// it.
+func (d directory[T]) find(ctx context.Context, wanted spec.Reference) (T, error) {
+	if isID.MatchString(string(wanted)) {
+		found, err := d.byID(ctx, string(wanted))
 		if !isNotFound(err) {
 			return found, err
 		}
 	}
-	all, err := d.byName(ctx, wanted)
+	all, err := d.list(ctx, wanted.Filter())
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return pick(d.kind, wanted, all)
+	return pick(d.kind, wanted.Filter(), all)
 }
 
 // isID matches what OpenStack makes as an id. Flavors may have others.
 var isID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// pick returns the one of a list that has an id, or else a name.
-func pick[T labelled](kind, wanted string, all []T) (T, error) {
+// pick returns the one of a list that has an id, or else a name, or the only one where any will do.
+func pick[T labelled](kind string, wanted spec.Filter, all []T) (T, error) {
 	var none T
 	for _, one := range all {
-		if one.label().ID == wanted {
+		if one.label().ID == wanted.Name {
 			return one, nil
 		}
 	}
-	matches := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return one.label().Name != wanted })
+	matches := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return wanted.Name != "" && one.label().Name != wanted.Name })
 	switch len(matches) {
 	case 0:
-		return none, &unfound{fmt.Sprintf("There is no %s %q that the project can see.", kind, wanted)}
+		return none, &unfound{fmt.Sprintf("There is no %s %s that the project can see.", kind, wanted)}
 	case 1:
 		return matches[0], nil
 	}
-	return none, &unfound{fmt.Sprintf("There are %d %ss called %q: give the id of one.", len(matches), kind, wanted)}
+	called := ""
+	if wanted.Name != "" {
+		called = "called "
+	}
+	return none, &unfound{fmt.Sprintf("There are %d %ss %s%s: give the id of one.", len(matches), kind, called, wanted)}
 }
 
 // unfound says in words why a lookup has found nothing. Whose field it was the one who asked knows.
@@ -123,12 +129,12 @@ func one[T any](read *T, err error) (T, error) {
 }
 
 // ask looks something up in a directory, through what is remembered.
-func ask[T labelled](ctx context.Context, m *memory[T], d directory[T], field, wanted string) (T, error) {
+func ask[T labelled](ctx context.Context, m *memory[T], d directory[T], field string, wanted spec.Reference) (T, error) {
 	if wanted == "" {
 		var none T
 		return none, absent(field, "It names no "+d.kind+".")
 	}
-	found, err := m.get(ctx, d.within+wanted, func(ctx context.Context) (T, error) { return d.find(ctx, wanted) })
+	found, err := m.get(ctx, d.within+string(wanted), func(ctx context.Context) (T, error) { return d.find(ctx, wanted) })
 	return found, lookupError(ctx, err, "look up the "+d.kind, field)
 }
 

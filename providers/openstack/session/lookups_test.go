@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/millwright-dev/millwright/providers/openstack/session"
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
 const (
@@ -63,9 +64,22 @@ func (c *cloud) collection(path, plural, singular string, all ...object) {
 	}
 }
 
+// matches filters as the services do: Neutron has a list of tags, Glance a tag for each.
 func matches(one object, query url.Values) bool {
+	tags := query["tag"]
+	if query.Has("tags") {
+		tags = strings.Split(query.Get("tags"), ",")
+	}
+	of, _ := one["tags"].([]string)
+	if slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(of, tag) }) {
+		return false
+	}
 	for name := range query {
-		if value, has := one[name]; has && fmt.Sprint(value) != query.Get(name) {
+		value, has := one[name]
+		if !has && name == "description" {
+			value, has = "", true
+		}
+		if has && name != "tags" && fmt.Sprint(value) != query.Get(name) {
 			return false
 		}
 	}
@@ -83,24 +97,24 @@ func furnish(c *cloud) {
 		object{"id": id1, "name": "apart"}, object{"id": id2, "name": "twice"}, object{"id": id3, "name": "twice"},
 	)
 	c.collection("/image/v2/images", "images", "",
-		object{"id": id1, "name": "ubuntu", "status": "active", "min_disk": 10, "min_ram": 512, "size": 123},
-		object{"id": id2, "name": "ubuntu", "status": "queued", "size": nil},
-		object{"id": id3, "name": "twice", "status": "active", "size": 1},
+		object{"id": id1, "name": "ubuntu", "status": "active", "min_disk": 10, "min_ram": 512, "size": 123, "tags": []string{"golden", "noble"}},
+		object{"id": id2, "name": "ubuntu", "status": "queued", "size": nil, "tags": []string{"golden"}},
+		object{"id": id3, "name": "twice", "status": "active", "size": 1, "tags": []string{"noble"}},
 		object{"id": "4", "name": "twice", "status": "active", "size": 1},
 		object{"id": "5", "name": "withdrawn", "status": "deactivated", "size": 1},
 	)
 	c.collection("/network/v2.0/networks", "networks", "network",
-		object{"id": id1, "name": "net", "project_id": projectID, "router:external": false, "shared": false},
+		object{"id": id1, "name": "net", "project_id": projectID, "router:external": false, "shared": false, "description": "of workers", "tags": []string{"workers"}},
 		object{"id": id2, "name": "ext", "project_id": "admin", "router:external": true, "shared": false},
 		object{"id": id3, "name": "twice", "project_id": "other", "router:external": false, "shared": true},
 		object{"id": "4", "name": "twice", "project_id": "other", "router:external": false, "shared": true},
 	)
 	c.collection("/network/v2.0/subnets", "subnets", "subnet",
-		object{"id": id1, "name": "sub", "network_id": id3}, object{"id": id2, "name": "twice", "network_id": id3}, object{"id": id3, "name": "twice", "network_id": id1},
+		object{"id": id1, "name": "sub", "network_id": id3, "description": "first"}, object{"id": id2, "name": "twice", "network_id": id3}, object{"id": id3, "name": "twice", "network_id": id1},
 	)
 	c.collection("/network/v2.0/security-groups", "security_groups", "security_group",
-		object{"id": id1, "name": "default", "project_id": projectID}, object{"id": id2, "name": "ssh", "project_id": projectID},
-		object{"id": id3, "name": "shared", "project_id": "other"}, object{"id": "4", "name": "default", "project_id": "other"},
+		object{"id": id1, "name": "default", "project_id": projectID}, object{"id": id2, "name": "ssh", "project_id": projectID, "tags": []string{"open"}},
+		object{"id": id3, "name": "shared", "project_id": "other", "tags": []string{"open", "wide"}}, object{"id": "4", "name": "default", "project_id": "other"},
 		object{"id": "5", "name": "twice", "project_id": projectID}, object{"id": "6", "name": "twice", "project_id": projectID},
 	)
 }
@@ -115,23 +129,23 @@ func lookupsByKind() map[string]lookup {
 			return f.ID, err
 		},
 		"image": func(s *session.Session, t *testing.T, name string) (string, error) {
-			return s.ImageID(t.Context(), "field", name)
+			return s.ImageID(t.Context(), "field", spec.Reference(name))
 		},
 		"network": func(s *session.Session, t *testing.T, name string) (string, error) {
-			return s.NetworkID(t.Context(), "field", name)
+			return s.NetworkID(t.Context(), "field", spec.Reference(name))
 		},
 		"external network": func(s *session.Session, t *testing.T, name string) (string, error) {
 			return s.ExternalNetworkID(t.Context(), "field", name)
 		},
 		"subnet": func(s *session.Session, t *testing.T, name string) (string, error) {
-			n, err := s.Subnet(t.Context(), "field", name, "")
+			n, err := s.Subnet(t.Context(), "field", spec.Reference(name), "")
 			return n.ID + " in " + n.NetworkID, err
 		},
 		"server group": func(s *session.Session, t *testing.T, name string) (string, error) {
 			return s.ServerGroupID(t.Context(), "field", name)
 		},
 		"security group": func(s *session.Session, t *testing.T, name string) (string, error) {
-			ids, err := s.SecurityGroupIDs(t.Context(), "field", []string{name})
+			ids, err := s.SecurityGroupIDs(t.Context(), "field", []spec.Reference{spec.Reference(name)})
 			return strings.Join(ids, " "), err
 		},
 	}
@@ -158,6 +172,15 @@ func TestLookups(t *testing.T) {
 		{"security group", id2, id2},
 		{"security group", "shared", id3},
 		{"security group", id3, id3},
+		{"image", `{"tags":["golden"]}`, id1},
+		{"image", `{"tags":["golden","noble"]}`, id1},
+		{"image", `{"name":"twice","tags":["noble"]}`, id3},
+		{"network", `{"tags":["workers"]}`, id1},
+		{"network", `{"description":"of workers"}`, id1},
+		{"network", `{"name":"net","description":"of workers","tags":["workers"]}`, id1},
+		{"subnet", `{"description":"first"}`, id1 + " in " + id3},
+		{"security group", `{"tags":["open","wide"]}`, id3},
+		{"security group", `{"name":"ssh","tags":["open"]}`, id2},
 	} {
 		t.Run(test.kind+" "+test.name, func(t *testing.T) {
 			c, now := newCloud(t), newClock()
@@ -208,6 +231,10 @@ func TestLookupsThatFindNothing(t *testing.T) {
 		{"server group", unknown, `There is no server group`},
 		{"security group", "nothing", `There is no security group "nothing"`},
 		{"security group", "twice", `There are 2 security groups called "twice"`},
+		{"image", `{"tags":["noble"]}`, "There are 2 images with the tags noble: give the id of one."},
+		{"network", `{"name":"net","tags":["a","b"]}`, `There is no network "net" with the tags a, b that the project can see.`},
+		{"network", `{"description":"x"}`, `There is no network with the description "x"`},
+		{"security group", `{"tags":["open"]}`, "There are 2 security groups with the tags open"},
 		{"flavor", "", "It names no flavor."},
 		{"network", "", "It names no network."},
 	} {
@@ -337,7 +364,7 @@ func TestSecurityGroupsShareOneList(t *testing.T) {
 	c := newCloud(t)
 	furnish(c)
 	s := c.open(newClock())
-	got, err := s.SecurityGroupIDs(t.Context(), "securityGroups", []string{"ssh", id1, "default", "ssh"})
+	got, err := s.SecurityGroupIDs(t.Context(), "securityGroups", []spec.Reference{"ssh", id1, "default", "ssh"})
 	if diff := cmp.Diff([]string{id2, id1}, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -345,7 +372,7 @@ func TestSecurityGroupsShareOneList(t *testing.T) {
 		t.Error(got, err)
 	}
 	c.expectCount(groups, 1)
-	_, err = s.SecurityGroupIDs(t.Context(), "securityGroups", []string{"ssh", "nothing"})
+	_, err = s.SecurityGroupIDs(t.Context(), "securityGroups", []spec.Reference{"ssh", "nothing"})
 	expect(t, err, "DEPENDENCY_NOT_FOUND", "nothing")
 	expectFields(t, err, "securityGroups[1]")
 }
@@ -353,7 +380,7 @@ func TestSecurityGroupsShareOneList(t *testing.T) {
 func TestImageDetails(t *testing.T) {
 	c := newCloud(t)
 	furnish(c)
-	got, err := c.open(newClock()).ImageNamed(t.Context(), "image", "ubuntu")
+	got, err := c.open(newClock()).FindImage(t.Context(), "image", "ubuntu")
 	if err != nil || got.ID != id1 || got.MinDiskGB != 10 || got.MinRAMMiB != 512 || got.SizeBytes != 123 {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
 // network is what matters of one.
@@ -22,14 +24,17 @@ type network struct {
 
 func (n network) label() thing { return thing{n.ID, n.Name} }
 
-// NetworkID returns the id of a network of a name or an id. DEPENDENCY_NOT_FOUND names the field.
-func (s *Session) NetworkID(ctx context.Context, field, nameOrID string) (string, error) {
+// tagsQuery is how Neutron is asked for what has all tags of a filter.
+func tagsQuery(by spec.Filter) string { return strings.Join(by.Tags, ",") }
+
+// NetworkID returns the id of the network that is meant. DEPENDENCY_NOT_FOUND names the field.
+func (s *Session) NetworkID(ctx context.Context, field string, wanted spec.Reference) (string, error) {
 	found, err := ask(ctx, s.lookups.networks, directory[network]{
 		kind: "network", byID: s.networkByID,
-		byName: func(ctx context.Context, name string) ([]network, error) {
-			return s.listNetworks(ctx, networks.ListOpts{Name: name})
+		list: func(ctx context.Context, by spec.Filter) ([]network, error) {
+			return s.listNetworks(ctx, networks.ListOpts{Name: by.Name, Description: by.Description, Tags: tagsQuery(by)})
 		},
-	}, field, nameOrID)
+	}, field, wanted)
 	return found.ID, err
 }
 
@@ -45,10 +50,10 @@ func (s *Session) ExternalNetworkID(ctx context.Context, field, nameOrID string)
 			}
 			return found, err
 		},
-		byName: func(ctx context.Context, name string) ([]network, error) {
-			return s.listNetworks(ctx, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{Name: name}, External: new(true)})
+		list: func(ctx context.Context, by spec.Filter) ([]network, error) {
+			return s.listNetworks(ctx, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{Name: by.Name}, External: new(true)})
 		},
-	}, field, nameOrID)
+	}, field, spec.Reference(nameOrID))
 	return found.ID, err
 }
 
@@ -113,14 +118,14 @@ type Subnet struct{ ID, Name, NetworkID string }
 
 func (n Subnet) label() thing { return thing{n.ID, n.Name} }
 
-// Subnet returns the subnet of a name or an id. A name is looked for within the network of an id,
-// where one is given: many clouds call a subnet of each network alike. An id is found in whichever
+// Subnet returns the subnet that is meant. It is looked for within the network of an id, where one
+// is given: many clouds call a subnet of each network alike. One of an id is found in whichever
 // network it is. DEPENDENCY_NOT_FOUND names the field.
-func (s *Session) Subnet(ctx context.Context, field, nameOrID, networkID string) (Subnet, error) {
+func (s *Session) Subnet(ctx context.Context, field string, wanted spec.Reference, networkID string) (Subnet, error) {
 	return ask(ctx, s.lookups.subnets, directory[Subnet]{
 		kind: "subnet", within: networkID + "/", byID: s.subnetByID,
-		byName: func(ctx context.Context, name string) ([]Subnet, error) { return s.subnetsByName(ctx, name, networkID) },
-	}, field, nameOrID)
+		list: func(ctx context.Context, by spec.Filter) ([]Subnet, error) { return s.listSubnets(ctx, by, networkID) },
+	}, field, wanted)
 }
 
 func (s *Session) subnetByID(ctx context.Context, id string) (Subnet, error) {
@@ -128,8 +133,10 @@ func (s *Session) subnetByID(ctx context.Context, id string) (Subnet, error) {
 	return subnetOf(found), err
 }
 
-func (s *Session) subnetsByName(ctx context.Context, name, networkID string) ([]Subnet, error) {
-	pages, err := subnets.List(s.Network, subnets.ListOpts{Name: name, NetworkID: networkID}).AllPages(ctx)
+func (s *Session) listSubnets(ctx context.Context, by spec.Filter, networkID string) ([]Subnet, error) {
+	pages, err := subnets.List(s.Network, subnets.ListOpts{
+		Name: by.Name, Description: by.Description, Tags: tagsQuery(by), NetworkID: networkID,
+	}).AllPages(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,16 @@ import (
 	"slices"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
+
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
-// SecurityGroupIDs returns the ids of security groups of names or ids, in the same order, each
-// once. One list of the project's groups serves all. DEPENDENCY_NOT_FOUND names field[i] of the
-// first that is not there.
-func (s *Session) SecurityGroupIDs(ctx context.Context, field string, namesOrIDs []string) ([]string, error) {
+// SecurityGroupIDs returns the ids of the security groups that are meant, in the same order, each
+// once. One list of the project's groups serves all that are named. DEPENDENCY_NOT_FOUND names
+// field[i] of the first that is not there.
+func (s *Session) SecurityGroupIDs(ctx context.Context, field string, references []spec.Reference) ([]string, error) {
 	var ids []string
-	for i, wanted := range namesOrIDs {
+	for i, wanted := range references {
 		id, err := s.securityGroupID(ctx, fmt.Sprintf("%s[%d]", field, i), wanted)
 		if err != nil {
 			return nil, err
@@ -27,16 +29,18 @@ func (s *Session) SecurityGroupIDs(ctx context.Context, field string, namesOrIDs
 
 // securityGroupID looks among the project's groups first: that they are called "default" in each
 // project confuses only administrators, who see those of all. Groups that are shared with the
-// project are asked for one by one.
-func (s *Session) securityGroupID(ctx context.Context, field, wanted string) (string, error) {
-	own, err := s.lookups.securityGroups.get(ctx, s.ProjectID, s.ownSecurityGroups)
-	if err != nil {
-		return "", lookupError(ctx, err, "look up the security groups", field)
+// project, and those that a filter is for, are asked for one by one.
+func (s *Session) securityGroupID(ctx context.Context, field string, wanted spec.Reference) (string, error) {
+	if by := wanted.Filter(); by.Description == "" && len(by.Tags) == 0 {
+		own, err := s.lookups.securityGroups.get(ctx, s.ProjectID, s.ownSecurityGroups)
+		if err != nil {
+			return "", lookupError(ctx, err, "look up the security groups", field)
+		}
+		if found, err := pick("security group", by, own); err == nil {
+			return found.ID, nil
+		}
 	}
-	if found, err := pick("security group", wanted, own); err == nil {
-		return found.ID, nil
-	}
-	others := directory[thing]{kind: "security group", byID: s.securityGroupByID, byName: s.securityGroupsByName}
+	others := directory[thing]{kind: "security group", byID: s.securityGroupByID, list: s.securityGroupsBy}
 	found, err := ask(ctx, s.lookups.otherGroups, others, field, wanted)
 	return found.ID, err
 }
@@ -45,8 +49,8 @@ func (s *Session) ownSecurityGroups(ctx context.Context) ([]thing, error) {
 	return s.listSecurityGroups(ctx, groups.ListOpts{ProjectID: s.ProjectID})
 }
 
-func (s *Session) securityGroupsByName(ctx context.Context, name string) ([]thing, error) {
-	return s.listSecurityGroups(ctx, groups.ListOpts{Name: name})
+func (s *Session) securityGroupsBy(ctx context.Context, by spec.Filter) ([]thing, error) {
+	return s.listSecurityGroups(ctx, groups.ListOpts{Name: by.Name, Description: by.Description, Tags: tagsQuery(by)})
 }
 
 func (s *Session) listSecurityGroups(ctx context.Context, by groups.ListOpts) ([]thing, error) {

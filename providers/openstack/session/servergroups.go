@@ -4,13 +4,15 @@ import (
 	"context"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servergroups"
+
+	"github.com/millwright-dev/millwright/providers/openstack/spec"
 )
 
 // ServerGroupID returns the id of a server group of a name or an id. DEPENDENCY_NOT_FOUND names the
 // field.
 func (s *Session) ServerGroupID(ctx context.Context, field, nameOrID string) (string, error) {
-	groups := directory[thing]{kind: "server group", byID: s.serverGroupByID, byName: s.allServerGroups}
-	found, err := ask(ctx, s.lookups.serverGroups, groups, field, nameOrID)
+	groups := directory[thing]{kind: "server group", byID: s.serverGroupByID, list: s.allServerGroups}
+	found, err := ask(ctx, s.lookups.serverGroups, groups, field, spec.Reference(nameOrID))
 	return found.ID, err
 }
 
@@ -20,7 +22,7 @@ func (s *Session) serverGroupByID(ctx context.Context, id string) (thing, error)
 }
 
 // allServerGroups returns them all: Nova filters by no name.
-func (s *Session) allServerGroups(ctx context.Context, _ string) ([]thing, error) {
+func (s *Session) allServerGroups(ctx context.Context, _ spec.Filter) ([]thing, error) {
 	pages, err := servergroups.List(s.Compute, nil).AllPages(ctx)
 	if err != nil {
 		return nil, err

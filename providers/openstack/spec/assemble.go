@@ -24,6 +24,8 @@ func (f *fields) machine(found *findings) Spec {
 		Ports:                     f.ports(found),
 		SecurityGroups:            given(f.SecurityGroups),
 		FloatingIPPool:            f.FloatingIPPool,
+		FloatingIPReuse:           f.FloatingIPReuse.isTrue("floatingIpReuse", found),
+		FloatingIPs:               given(f.FloatingIPs),
 		ServerGroup:               found.alias("serverGroup", f.ServerGroup, "serverGroupID", f.ServerGroupID),
 		ConfigDrive:               f.ConfigDrive.read("configDrive", found),
 		SchedulerHints:            f.SchedulerHints,
@@ -41,6 +43,7 @@ func (f *fields) machine(found *findings) Spec {
 		found.add("computeAPIVersion", "must be a microversion of Nova's API 2, at least %s; leave it out for that one", MinComputeAPIVersion)
 	}
 	s.Metadata, s.Tags = f.labels(found)
+	f.checkReferences(found)
 	if s.Flavor == "" {
 		found.add("flavor", "must be set: the name or the id of a flavor")
 	}
@@ -50,11 +53,40 @@ func (f *fields) machine(found *findings) Spec {
 	if _, has := s.SchedulerHints["group"]; has {
 		found.add("schedulerHints.group", "must not be set: name the group as serverGroup")
 	}
-	if s.FloatingIPPool != "" && !slices.ContainsFunc(s.Ports, func(p Port) bool { return p.ID == "" }) {
-		found.add("floatingIpPool", "cannot be used: all ports exist already and are not touched; give one of them a floating IP yourself, "+
-			"or add a port without id")
-	}
+	s.checkFloatingIPs(found)
 	return s
+}
+
+func (s Spec) checkFloatingIPs(found *findings) {
+	own := slices.ContainsFunc(s.Ports, func(p Port) bool { return p.ID == "" })
+	for field, isSet := range map[string]bool{"floatingIpPool": s.FloatingIPPool != "", "floatingIPs": len(s.FloatingIPs) > 0} {
+		if isSet && !own {
+			found.add(field, "cannot be used: all ports exist already and are not touched; give one of them a floating IP yourself, or add a port without id")
+		}
+	}
+	if s.FloatingIPPool != "" && len(s.FloatingIPs) > 0 {
+		found.add("floatingIPs", "cannot be used beside floatingIpPool: leave one of the two out")
+	}
+	if s.FloatingIPReuse && s.FloatingIPPool == "" {
+		found.add("floatingIpReuse", "is only for floatingIpPool: set that, too, or leave this out")
+	}
+	for i, address := range s.FloatingIPs {
+		if !validAddress(address) {
+			found.add(element("floatingIPs", i), "must be an IP address")
+		}
+	}
+}
+
+// checkReferences notes what is wrong with the references that stand above the ports.
+func (f *fields) checkReferences(found *findings) {
+	f.Image.check("image", found)
+	if f.Image.Filter().Description != "" {
+		found.add("image.description", "must not be set: images have none")
+	}
+	f.Network.check("network", found)
+	f.Subnet.check("subnet", found)
+	checkReferences("networks", f.Networks, found)
+	checkReferences("securityGroups", f.SecurityGroups, found)
 }
 
 func (f *fields) rootDisk(found *findings) *RootDisk {
@@ -172,8 +204,8 @@ func validTag(tag string) bool {
 }
 
 // given are the elements of a list that are not empty; nil for none.
-func given(list []string) []string {
-	var all []string
+func given[T ~string](list []T) []T {
+	var all []T
 	for _, one := range list {
 		if one != "" {
 			all = append(all, one)

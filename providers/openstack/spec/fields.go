@@ -40,20 +40,22 @@ type fields struct {
 	ComputeAPIVersion         string            `json:"computeAPIVersion,omitempty"`
 	AvailabilityZone          string            `json:"availabilityZone,omitempty"`
 	Flavor                    string            `json:"flavor,omitempty"`
-	Image                     string            `json:"image,omitempty"`
+	Image                     Reference         `json:"image,omitempty"`
 	SSHKeyName                string            `json:"sshKeyName,omitempty"`
 	RootDiskSizeGB            integer           `json:"rootDiskSizeGB,omitzero"`
 	RootDiskVolumeType        string            `json:"rootDiskVolumeType,omitempty"`
 	RootDiskAvailabilityZone  string            `json:"rootDiskAvailabilityZone,omitempty"`
 	AdditionalBlockDevices    []deviceFields    `json:"additionalBlockDevices,omitempty"`
-	Network                   string            `json:"network,omitempty"`
-	Networks                  []string          `json:"networks,omitempty"`
-	Subnet                    string            `json:"subnet,omitempty"`
+	Network                   Reference         `json:"network,omitempty"`
+	Networks                  []Reference       `json:"networks,omitempty"`
+	Subnet                    Reference         `json:"subnet,omitempty"`
 	Ports                     []portFields      `json:"ports,omitempty"`
-	SecurityGroups            []string          `json:"securityGroups,omitempty"`
+	SecurityGroups            []Reference       `json:"securityGroups,omitempty"`
 	DisablePortSecurity       truth             `json:"disablePortSecurity,omitzero"`
 	PodNetworkCIDRs           []string          `json:"podNetworkCIDRs,omitempty"`
 	FloatingIPPool            string            `json:"floatingIpPool,omitempty"`
+	FloatingIPReuse           truth             `json:"floatingIpReuse,omitzero"`
+	FloatingIPs               []string          `json:"floatingIPs,omitempty"`
 	ServerGroup               string            `json:"serverGroup,omitempty"`
 	ServerGroupID             string            `json:"serverGroupID,omitempty"`
 	SchedulerHints            map[string]any    `json:"schedulerHints,omitempty"`
@@ -68,10 +70,10 @@ type fields struct {
 
 type portFields struct {
 	ID                  string          `json:"id,omitempty"`
-	Network             string          `json:"network,omitempty"`
-	Subnet              string          `json:"subnet,omitempty"`
+	Network             Reference       `json:"network,omitempty"`
+	Subnet              Reference       `json:"subnet,omitempty"`
 	FixedIPs            []fixedIPFields `json:"fixedIPs,omitempty"`
-	SecurityGroups      []string        `json:"securityGroups,omitempty"`
+	SecurityGroups      []Reference     `json:"securityGroups,omitempty"`
 	DisablePortSecurity truth           `json:"disablePortSecurity,omitzero"`
 	AllowedAddressPairs []pairFields    `json:"allowedAddressPairs,omitempty"`
 	VNICType            string          `json:"vnicType,omitempty"`
@@ -90,8 +92,8 @@ type valueFields struct {
 }
 
 type fixedIPFields struct {
-	Subnet    string `json:"subnet,omitempty"`
-	IPAddress string `json:"ipAddress,omitempty"`
+	Subnet    Reference `json:"subnet,omitempty"`
+	IPAddress string    `json:"ipAddress,omitempty"`
 }
 
 type pairFields struct {

@@ -34,8 +34,10 @@ type Spec struct {
 	ComputeAPIVersion string
 	// AvailabilityZone is empty for any.
 	AvailabilityZone string
-	// Flavor and Image are names or ids; never empty.
-	Flavor, Image string
+	// Flavor is a name or an id; never empty.
+	Flavor string
+	// Image is never empty.
+	Image Reference
 	// KeyPair is the name of a key pair of the user whose credentials are used; empty for none.
 	KeyPair string
 	// RootDisk is nil for the flavor's own disk.
@@ -45,12 +47,17 @@ type Spec struct {
 	// Ports has at least one and at most MaxPorts: those of the field ports, one for each; else
 	// those of network, networks and subnet.
 	Ports []Port
-	// SecurityGroups are the names or ids of those of each port that has none of its own; empty for
-	// the project's default.
-	SecurityGroups []string
-	// FloatingIPPool is the name or id of an external network; empty for no floating IP. With it, a
-	// port is not foreign.
+	// SecurityGroups are those of each port that has none of its own; empty for the project's
+	// default.
+	SecurityGroups []Reference
+	// FloatingIPPool is the name or id of an external network that a floating IP is made in; empty
+	// for none. With it, or with FloatingIPs, a port is not foreign.
 	FloatingIPPool string
+	// FloatingIPReuse: one that the project has in the pool and that is free goes before a new one.
+	FloatingIPReuse bool
+	// FloatingIPs are addresses of floating IPs of the project, of which a free one is borrowed;
+	// then FloatingIPPool is empty.
+	FloatingIPs []string
 	// ServerGroup is a name or id, or empty. ServerGroupField is where it stands.
 	ServerGroup, ServerGroupField string
 	// ConfigDrive is nil where the cloud is to decide.
@@ -100,14 +107,14 @@ type Port struct {
 	// ID is an existing port's, somebody else's: it is attached as it is and never changed or
 	// deleted, and all below is empty.
 	ID string
-	// Network and Subnet are names or ids. Either can be empty: the subnet has one network, and the
-	// cloud has an only network or there is an error.
-	Network, Subnet string
+	// Network or Subnet can be empty: the subnet has one network, and the cloud has an only network
+	// or there is an error.
+	Network, Subnet Reference
 	// FixedIPs is empty where the cloud is to choose, in Subnet if there is one. With it Subnet is
 	// empty.
 	FixedIPs []FixedIP
-	// SecurityGroups are names or ids; nil for those of the Spec, and empty but not nil for none.
-	SecurityGroups []string
+	// SecurityGroups is nil for those of the Spec, and empty but not nil for none.
+	SecurityGroups []Reference
 	// DisablePortSecurity: then SecurityGroups is empty and not nil.
 	DisablePortSecurity bool
 	AllowedAddressPairs []AddressPair
@@ -134,8 +141,8 @@ type Port struct {
 
 // FixedIP is an address of a port. At least one field is set.
 type FixedIP struct {
-	// Subnet is a name or id; empty for whichever holds the address.
-	Subnet string
+	// Subnet is empty for whichever holds the address.
+	Subnet Reference
 	// IPAddress is empty for any in the subnet.
 	IPAddress string
 }

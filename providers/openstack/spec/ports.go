@@ -40,6 +40,7 @@ func (f *fields) portsWithoutPods(found *findings) []Port {
 	var all []Port
 	for i, port := range f.Ports {
 		at := element("ports", i)
+		port.checkReferences(at, found)
 		inherits := port.nowhere()
 		if inherits {
 			port.Network, port.Subnet = f.Network, f.Subnet
@@ -67,7 +68,7 @@ func (f *fields) portsWithoutPods(found *findings) []Port {
 // network comes first where both are given. The subnet belongs to network, or to the only one of
 // networks.
 func (f *fields) plainPorts(disabled bool, found *findings) []Port {
-	networks := given([]string{f.Network})
+	networks := given([]Reference{f.Network})
 	names := []string{"network"}[:len(networks)]
 	for i, network := range f.Networks {
 		if network != "" && !slices.Contains(networks, network) {
@@ -75,7 +76,7 @@ func (f *fields) plainPorts(disabled bool, found *findings) []Port {
 		}
 	}
 	if len(networks) == 0 {
-		networks, names = []string{""}, []string{"network"}
+		networks, names = []Reference{""}, []string{"network"}
 	}
 	if len(networks) > 1 && f.Subnet != "" && f.Network == "" {
 		found.add("subnet", "does not say in which of the networks: name that one as network, or use ports")
@@ -90,7 +91,7 @@ func (f *fields) plainPorts(disabled bool, found *findings) []Port {
 			p.Subnet = f.Subnet
 		}
 		if disabled {
-			p.SecurityGroups = []string{}
+			p.SecurityGroups = []Reference{}
 		}
 		all = append(all, p)
 	}
@@ -101,6 +102,16 @@ func (f *fields) plainPorts(disabled bool, found *findings) []Port {
 func (f *portFields) nowhere() bool {
 	return f.ID == "" && f.Network == "" && f.Subnet == "" &&
 		!slices.ContainsFunc(f.FixedIPs, func(ip fixedIPFields) bool { return ip.Subnet != "" })
+}
+
+// checkReferences notes what is wrong with the port's references.
+func (f *portFields) checkReferences(at string, found *findings) {
+	f.Network.check(at+".network", found)
+	f.Subnet.check(at+".subnet", found)
+	checkReferences(at+".securityGroups", f.SecurityGroups, found)
+	for i, ip := range f.FixedIPs {
+		ip.Subnet.check(element(at+".fixedIPs", i)+".subnet", found)
+	}
 }
 
 // read returns the port; disabled is what its port security is where it does not say.
@@ -123,7 +134,7 @@ func (f *portFields) read(at string, disabled bool, found *findings) Port {
 		p.DisablePortSecurity = *own
 	}
 	if f.SecurityGroups != nil {
-		p.SecurityGroups = append([]string{}, given(f.SecurityGroups)...)
+		p.SecurityGroups = append([]Reference{}, given(f.SecurityGroups)...)
 	}
 	if p.DisablePortSecurity {
 		if len(p.SecurityGroups) > 0 {
@@ -132,7 +143,7 @@ func (f *portFields) read(at string, disabled bool, found *findings) Port {
 		if len(p.AllowedAddressPairs) > 0 {
 			found.add(at+".allowedAddressPairs", "cannot be used, since port security is disabled, by which every address is allowed: leave them out")
 		}
-		p.SecurityGroups = []string{}
+		p.SecurityGroups = []Reference{}
 	}
 	if !slices.Contains(vnicTypes(), p.VNICType) {
 		found.add(at+".vnicType", "must be one of %s", strings.Join(vnicTypes()[1:], ", "))

@@ -17,7 +17,7 @@ var places = cmp.Options{
 }
 
 func TestPorts(t *testing.T) {
-	none := []string{}
+	none := []Reference{}
 	for name, tc := range map[string]struct {
 		spec string
 		want []Port
@@ -56,7 +56,11 @@ func TestPorts(t *testing.T) {
 		},
 		"security": {
 			`{"securityGroups":["g"],"disablePortSecurity":true,"ports":[{"network":"a"},{"network":"b","disablePortSecurity":false,"securityGroups":["h",""]},{"network":"c","disablePortSecurity":"false"},{"network":"d","disablePortSecurity":false,"securityGroups":[]}]}`,
-			[]Port{{Network: "a", DisablePortSecurity: true, SecurityGroups: none}, {Network: "b", SecurityGroups: []string{"h"}}, {Network: "c"}, {Network: "d", SecurityGroups: none}},
+			[]Port{{Network: "a", DisablePortSecurity: true, SecurityGroups: none}, {Network: "b", SecurityGroups: []Reference{"h"}}, {Network: "c"}, {Network: "d", SecurityGroups: none}},
+		},
+		"what a filter is for": {
+			`{"network":{"tags":["b","a"]},"securityGroups":[{"description":"d"},"g"],"ports":[{"subnet":{"name":"s","tags":[]}},{"securityGroups":[{"tags":["t"]}]}]}`,
+			[]Port{{Subnet: `{"name":"s"}`}, {Network: `{"tags":["a","b"]}`, SecurityGroups: []Reference{`{"tags":["t"]}`}}},
 		},
 		"pairs": {
 			`{"ports":[{"network":"n","allowedAddressPairs":[{"ipAddress":"10.0.0.0/8"},{"ipAddress":"::1","macAddress":"52:54:00:12:34:56"}]}]}`,

@@ -13,6 +13,7 @@ import (
 
 // node is what the tests look at of a JSON Schema.
 type node struct {
+	Ref                  string          `json:"$ref"`
 	Type                 any             `json:"type"`
 	Description          string          `json:"description"`
 	WriteOnly            bool            `json:"writeOnly"`
@@ -43,6 +44,12 @@ func compare(t *testing.T, path string, n node, of reflect.Type) {
 	t.Helper()
 	if n.Description == "" && !strings.HasSuffix(path, "[]") {
 		t.Errorf("%s: has no description", path)
+	}
+	if (n.Ref == "#/$defs/reference") != (of == reflect.TypeFor[Reference]()) {
+		t.Errorf("%s: the schema says %q, the struct %v", path, n.Ref, of)
+	}
+	if n.Ref != "" {
+		return
 	}
 	// All is optional, but for the whole, and for what is said where something required is missing.
 	if types, _ := n.Type.([]any); path != "cloudProviderSpec" && !slices.Contains(types, any("null")) {

@@ -46,7 +46,7 @@ func TestMetaKubesSpecsAreRead(t *testing.T) {
 		s := Spec{
 			Account: account, ComputeAPIVersion: "2.52", AvailabilityZone: "dbl1", Flavor: "m1.micro", FloatingIPPool: "ext-net",
 			Ports:          []Port{{Network: "kubermatic-92r62cx8j6", Subnet: "86db31c3-d5dd-4a88-bc92-ab8a148062c8"}},
-			SecurityGroups: []string{"kubermatic-92r62cx8j6"}, Metadata: map[string]string{"kubermatic-cluster": "92r62cx8j6"},
+			SecurityGroups: []Reference{"kubermatic-92r62cx8j6"}, Metadata: map[string]string{"kubermatic-cluster": "92r62cx8j6"},
 			InstanceReadyCheckPeriod: defaultReadyCheckPeriod, InstanceReadyCheckTimeout: defaultReadyCheckTimeout,
 		}
 		change(&s)
@@ -61,7 +61,7 @@ func TestMetaKubesSpecsAreRead(t *testing.T) {
 		"the newest page": {metakubeNew, common(func(s *Spec) {
 			s.Flavor, s.Image, s.ServerGroup = "m1.small", "Ubuntu Noble 24.04 (2024-08-01)", "fe9dcd44-f08a-492a-9e64-4e38e1d51573"
 			s.Ports = []Port{{Network: "metakube-mmxfcmgjkx", Subnet: "2969ae04-a429-4c1b-83e3-2f76fc3a342a"}}
-			s.SecurityGroups, s.Metadata = []string{"metakube-mmxfcmgjkx"}, map[string]string{}
+			s.SecurityGroups, s.Metadata = []Reference{"metakube-mmxfcmgjkx"}, map[string]string{}
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestKubermaticsExampleIsRead(t *testing.T) {
 			Username: "user", Password: "pass word", UserDomainName: "Default", ProjectName: "t", ProjectDomainName: "Default",
 		},
 		ComputeAPIVersion: "2.67", Flavor: "m1.small", Image: "Ubuntu 18.04 amd64", RootDisk: &RootDisk{SizeGB: 20}, Ports: []Port{{}},
-		SecurityGroups: []string{"external-ssh"}, FloatingIPPool: "ext-net", ConfigDrive: &drive, Metadata: map[string]string{"tagKey": "tagValue"},
+		SecurityGroups: []Reference{"external-ssh"}, FloatingIPPool: "ext-net", ConfigDrive: &drive, Metadata: map[string]string{"tagKey": "tagValue"},
 		InstanceReadyCheckPeriod: 2e9, InstanceReadyCheckTimeout: 240e9,
 	}
 	if diff := cmp.Diff(want, got, places); diff != "" {

@@ -28,7 +28,7 @@ func (i *Image) view() api.Object {
 		"id": i.ID, "name": i.Name, "status": i.Status, "visibility": "public", "protected": false, "os_hidden": false, "owner": i.Project,
 		"container_format": "bare", "disk_format": "raw", "checksum": Checksum, "os_hash_algo": "sha512",
 		"os_hash_value": strings.Repeat("0", 128), "size": Size, "virtual_size": Size,
-		"min_disk": i.MinDisk, "min_ram": i.MinRAM, "tags": []string{}, "created_at": i.Created.Format(api.TimeForm), "updated_at": i.Updated.Format(api.TimeForm),
+		"min_disk": i.MinDisk, "min_ram": i.MinRAM, "tags": append([]string{}, i.Tags...), "created_at": i.Created.Format(api.TimeForm), "updated_at": i.Updated.Format(api.TimeForm),
 		"self": "/v2/images/" + i.ID, "file": "/v2/images/" + i.ID + "/file", "schema": "/v2/schemas/image",
 	}
 	for name, value := range i.Properties {
@@ -98,6 +98,9 @@ func imagesPath(query url.Values) string {
 
 // wanted says whether a list that is asked for by the query has the image.
 func (i *Image) wanted(query url.Values) bool {
+	if slices.ContainsFunc(query["tag"], func(tag string) bool { return !slices.Contains(i.Tags, tag) }) {
+		return false
+	}
 	view := i.view()
 	for name := range query {
 		if slices.Contains([]string{"limit", "marker", "sort", "sort_key", "sort_dir", "member_status", "tag"}, name) {

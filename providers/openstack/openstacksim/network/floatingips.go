@@ -3,6 +3,8 @@ package network
 import (
 	"maps"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
@@ -170,10 +172,22 @@ func dissociate(neutron *Neutron, f *FloatingIP) {
 	neutron.FloatingIPs.Put(f)
 }
 
+// checkRevision refuses a change of another revision than the one that If-Match names.
+func checkRevision(call *api.Call, revision int) error {
+	wanted, named := strings.CutPrefix(call.Request.Header.Get("If-Match"), "revision_number=")
+	if !named || wanted == strconv.Itoa(revision) {
+		return nil
+	}
+	return refuseAs(http.StatusPreconditionFailed, "RevisionNumberConstraintFailed", "Constrained to %s, but current revision is %d", wanted, revision)
+}
+
 // updateFloatingIP implements PUT /v2.0/floatingips/{id}.
 func updateFloatingIP(neutron *Neutron, call *api.Call) (api.Reply, error) {
 	f, err := floatingIPs.find(neutron, call, call.Path("id"))
 	if err != nil {
+		return api.Reply{}, err
+	}
+	if err := checkRevision(call, f.Revised); err != nil {
 		return api.Reply{}, err
 	}
 	a, err := readAttributes(call, "floatingip", floatingIPAttributes)
@@ -186,6 +200,9 @@ func updateFloatingIP(neutron *Neutron, call *api.Call) (api.Reply, error) {
 			return api.Reply{}, err
 		}
 		*f = changed
+		if f.Port != "" {
+			f.Revised++ // it is up a moment later
+		}
 	}
 	if a.has("description") {
 		f.Description = a.text("description")

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
+	"github.com/millwright-dev/millwright/sdk/testcloud"
 )
 
 // The attributes by which things of Neutron are found.
@@ -250,10 +252,29 @@ func (k collection[T]) find(neutron *Neutron, call *api.Call, id string) (T, err
 	return item, nil
 }
 
+// replaceTags implements PUT of the tags of a thing.
+func (k collection[T]) replaceTags(neutron *Neutron, call *api.Call) (api.Reply, error) {
+	item, err := k.find(neutron, call, call.Path("id"))
+	if err != nil {
+		return api.Reply{}, refuseAs(http.StatusNotFound, "TagResourceNotFound", "Resource %s %s could not be found.", k.many, call.Path("id"))
+	}
+	var body struct {
+		Tags []string `json:"tags"`
+	}
+	if err := json.Unmarshal(call.Body, &body); err != nil {
+		return api.Reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid tags body")
+	}
+	record := item.Base()
+	record.Tags, record.Updated = slices.Sorted(slices.Values(body.Tags)), testcloud.Now()
+	k.inventory(neutron).Put(item)
+	call.Changed(record.ID)
+	return api.OK(api.Object{"tags": body.Tags})
+}
+
 // neutronView is what everything of Neutron shows.
 func neutronView(r *state.Record, revision int) api.Object {
 	return api.Object{
-		"id": r.ID, "name": r.Name, "tenant_id": r.Project, "project_id": r.Project, "description": r.Description, "tags": []string{},
+		"id": r.ID, "name": r.Name, "tenant_id": r.Project, "project_id": r.Project, "description": r.Description, "tags": append([]string{}, r.Tags...),
 		"created_at": r.Created.Format(api.TimeForm), "updated_at": r.Updated.Format(api.TimeForm), "revision_number": revision,
 	}
 }

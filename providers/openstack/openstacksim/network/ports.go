@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/api"
@@ -28,7 +27,6 @@ type Port struct {
 	VNIC    string          `json:"vnic,omitempty"`
 	Profile json.RawMessage `json:"profile,omitempty"`
 	Down    bool            `json:"down,omitempty"`
-	Tags    []string        `json:"tags,omitempty"`
 	Revised int             `json:"revised,omitempty"`
 	Owner   state.Owner     `json:"owner,omitzero"`
 }
@@ -100,7 +98,7 @@ func portView(neutron *Neutron, call *api.Call, p *Port) api.Object {
 	maps.Copy(view, api.Object{
 		"network_id": p.Network, "mac_address": p.MAC, "admin_state_up": !p.Down, "status": p.Status(), "device_id": p.DeviceID, "device_owner": p.DeviceOwner,
 		"fixed_ips": ips, "port_security_enabled": p.Secure, "security_groups": append([]string{}, p.Groups...), "binding:vnic_type": p.vnic(),
-		"allowed_address_pairs": pairs, "extra_dhcp_opts": []api.Object{}, "tags": append([]string{}, p.Tags...),
+		"allowed_address_pairs": pairs, "extra_dhcp_opts": []api.Object{},
 	})
 	if call.Admin() {
 		view["binding:host_id"], view["binding:vif_type"], view["binding:vif_details"] = p.host(), "unbound", api.Object{}
@@ -225,22 +223,4 @@ func updatePort(neutron *Neutron, call *api.Call) (api.Reply, error) {
 	neutron.TouchPort(p)
 	call.Changed(p.ID)
 	return api.OK(api.Object{"port": portView(neutron, call, p)})
-}
-
-// replacePortTags implements PUT /v2.0/ports/{id}/tags.
-func replacePortTags(neutron *Neutron, call *api.Call) (api.Reply, error) {
-	p, err := ports.find(neutron, call, call.Path("id"))
-	if err != nil {
-		return api.Reply{}, refuseAs(http.StatusNotFound, "TagResourceNotFound", "Resource ports %s could not be found.", call.Path("id"))
-	}
-	var body struct {
-		Tags []string `json:"tags"`
-	}
-	if err := json.Unmarshal(call.Body, &body); err != nil {
-		return api.Reply{}, refuseAs(http.StatusBadRequest, "HTTPBadRequest", "Invalid tags body")
-	}
-	p.Tags = slices.Sorted(slices.Values(body.Tags))
-	neutron.TouchPort(p)
-	call.Changed(p.ID)
-	return api.OK(api.Object{"tags": body.Tags})
 }

@@ -184,6 +184,11 @@ func getSubnet(neutron *Neutron, call *api.Call) (api.Reply, error) {
 	return subnetsOf(neutron).get(neutron, call)
 }
 
+// replaceSubnetTags implements PUT /v2.0/subnets/{id}/tags.
+func replaceSubnetTags(neutron *Neutron, call *api.Call) (api.Reply, error) {
+	return subnetsOf(neutron).replaceTags(neutron, call)
+}
+
 func subnetsOf(neutron *Neutron) collection[*Subnet] {
 	k := subnets
 	k.visible = func(call *api.Call, s *Subnet) bool { return seesSubnet(neutron, call, s) }

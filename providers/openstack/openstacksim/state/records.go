@@ -10,6 +10,7 @@ type Record struct {
 	Project     string    `json:"project"`
 	Name        string    `json:"name,omitempty"`
 	Description string    `json:"description,omitempty"`
+	Tags        []string  `json:"tags,omitempty"`
 	Created     time.Time `json:"created"`
 	Updated     time.Time `json:"updated"`
 	// Given says that it belongs to the world as it was at the beginning.
