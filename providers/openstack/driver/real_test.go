@@ -29,6 +29,7 @@ import (
 type realServices struct {
 	*testing.T
 	*Driver
+	services *openstacksim.Upstream
 	in       *session.Session
 	owner    ownership.Owner
 	provider *driverv1alpha1.ProviderContext
@@ -47,16 +48,9 @@ func onRealServices(t *testing.T, more map[string]any) *realServices {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := map[string]any{
-		"identityEndpoint": services.IdentityEndpoint, "region": services.Region, "domainName": "Default", "username": services.Member,
-		"projectName": services.Member, "flavor": "m1.tiny", "image": "tiny-raw", "network": services.Member + "-net",
-	}
-	maps.Copy(fields, more)
-	r := &realServices{T: t, owner: ownership.Owner{Cluster: "real-" + uuid.NewString(), Namespace: "default", Name: "real", UID: uuid.NewString()}}
+	r := &realServices{T: t, services: services, owner: ownership.Owner{Cluster: "real-" + uuid.NewString(), Namespace: "default", Name: "real", UID: uuid.NewString()}}
 	r.provider = &driverv1alpha1.ProviderContext{Secrets: map[string][]byte{"password": []byte(services.Password)}}
-	if r.provider.ProviderSpec, err = json.Marshal(fields); err != nil {
-		t.Fatal(err)
-	}
+	r.respecify(more)
 	r.restart()
 	account, err := spec.ReadAccount(r.provider.GetProviderSpec(), r.provider.GetSecrets(), spec.Environment{})
 	if err != nil {
@@ -66,6 +60,21 @@ func onRealServices(t *testing.T, more map[string]any) *realServices {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// respecify has the machine's spec be the least one, changed by these fields.
+func (r *realServices) respecify(more map[string]any) {
+	r.Helper()
+	fields := map[string]any{
+		"identityEndpoint": r.services.IdentityEndpoint, "region": r.services.Region, "domainName": "Default", "username": r.services.Member,
+		"projectName": r.services.Member, "flavor": "m1.tiny", "image": "tiny-raw", "network": r.services.Member + "-net",
+	}
+	maps.Copy(fields, more)
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.provider.ProviderSpec = raw
 }
 
 // restart is a driver that remembers nothing.

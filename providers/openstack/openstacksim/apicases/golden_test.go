@@ -134,5 +134,5 @@ func TestGolden(t *testing.T) {
 
 func allCases() []apiCase {
 	return slices.Concat(identityCases(), catalogCases(), serverCases(), refusedServerCases(), stateCases(), listCases(),
-		portCases(), refusedPortCases(), floatingIPCases(), trunkCases(), groupCases(), quotaCases(), volumeCases())
+		portCases(), refusedPortCases(), floatingIPCases(), trunkCases(), groupCases(), quotaCases(), volumeCases(), referenceCases())
 }

@@ -70,6 +70,11 @@ func withToken(token string) option { return func(q *request) { q.token = &token
 // element of a list; * is the sorted names of an object.
 func only(paths ...string) option { return func(q *request) { q.only = paths } }
 
+// ifMatch has a change only be made to what is as it was.
+func ifMatch(value string) option {
+	return func(q *request) { q.header = map[string]string{"If-Match": value} }
+}
+
 func quiet() option { return func(q *request) { q.quiet = true } }
 
 // answer is what a request got.
@@ -89,6 +94,16 @@ func (a answer) text(path string) string {
 		a.run.Fatalf("the answer has no text at %s: %d %s", path, a.status, a.raw)
 	}
 	return text
+}
+
+// number is the whole number at a path of the answer's body; the case ends if there is none.
+func (a answer) number(path string) string {
+	a.run.Helper()
+	number, ok := pick(a.body, path).(json.Number)
+	if !ok {
+		a.run.Fatalf("the answer has no number at %s: %d %s", path, a.status, a.raw)
+	}
+	return number.String()
 }
 
 // names gives the text at a path a name, and returns it.
