@@ -83,7 +83,7 @@ func TestQEMUSickMachinesAreReplaced(t *testing.T) {
 		sick[m.Name] = ail.condition
 		shared.mustKubectl(t, hand(ail.name, m.Status.NodeRef.Name, ail.command), "apply", "-f", "-")
 		if ail.name == "kernel-panic" {
-			shared.makePolite(t, m)
+			shared.lowerPriority(t, m)
 		}
 	}
 	for name, condition := range sick {
@@ -119,9 +119,9 @@ func TestQEMUSickMachinesAreReplaced(t *testing.T) {
 	}
 }
 
-// makePolite has a VM run only when nobody else wants to: a kernel that has panicked spins, and
+// lowerPriority has a VM run only when nobody else wants to. A kernel that has panicked spins, and
 // would take a core from those that boot.
-func (f *fixture) makePolite(t *testing.T, m *clusterv1alpha1.Machine) {
+func (f *fixture) lowerPriority(t *testing.T, m *clusterv1alpha1.Machine) {
 	t.Helper()
 	pid, err := f.processOf(*m.Spec.MachineUID)
 	if err != nil {

@@ -66,8 +66,7 @@ func (c *creation) lookAndMake(ctx context.Context) (*driverv1alpha1.Machine, er
 	if len(found.servers) > 0 {
 		return c.returnExisting(ctx, found)
 	}
-	// GET servers?changes-since: only now. A server that comes or goes in between is in one of the
-	// two lists.
+	// GET servers?changes-since: only now. A server whose port has gone meanwhile is in this list.
 	if made, err := c.findRecent(ctx); made != nil || err != nil {
 		return made, err
 	}
