@@ -111,6 +111,27 @@ func TestAServerThatHasJustCome(t *testing.T) {
 	}
 }
 
+// A list of ports that stays behind hides no machine: Nova knows its server.
+func TestAPortThatNoListShows(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	made := w.created("one", nil)
+	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/ports") {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"ports": []}`)
+		return true
+	})
+	if m, err := w.create("one", nil); err != nil || m.GetProviderId() != made.GetProviderId() {
+		t.Errorf("the machine is %v, %v, want that of %s", m, err, made.GetProviderId())
+	}
+	end()
+	if left := w.left()["vm"]; left != 1 {
+		t.Errorf("there are %d servers, want 1", left)
+	}
+}
+
 // A port of the spec's that another server has is named: it may have it for ever.
 func TestAPortOfTheSpecsThatIsTaken(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})

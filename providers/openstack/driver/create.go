@@ -62,13 +62,16 @@ func (c *creation) lookAndMake(ctx context.Context) (*driverv1alpha1.Machine, er
 	if err != nil {
 		return nil, err
 	}
-	c.exists = !found.empty()
-	if len(found.servers) > 0 {
+	if c.exists = !found.empty(); len(found.servers) > 0 {
 		return c.returnExisting(ctx, found)
 	}
 	// GET servers?changes-since: only now. A server whose port has gone meanwhile is in this list.
-	if made, err := c.findRecent(ctx); made != nil || err != nil {
-		return made, err
+	recent, err := c.driver.reads.recent.Get(ctx, c.clusterScope(), recentKey(c.owner))
+	if err != nil {
+		return nil, err
+	}
+	if len(recent) > 0 {
+		return c.returnRecent(ctx, recent)
 	}
 	// GET flavors, images, networks and more: each once in ten minutes.
 	plan, err := planner{
@@ -113,18 +116,21 @@ func (c *creation) find(ctx context.Context) (*ownedResources, error) {
 	return found, c.driver.findRest(ctx, c.machineScope, found)
 }
 
-// findRecent looks for a server of the machine that has come or gone a moment ago. It returns the
-// machine of one that is gone; one that has come is an error, for it is in the next list.
-func (c *creation) findRecent(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	recent, err := c.driver.reads.recent.Get(ctx, c.clusterScope(), recentKey(c.owner))
-	if len(recent) == 0 || err != nil {
-		return nil, err
-	}
-	if at := slices.IndexFunc(recent, func(s server) bool { return s.Status == statusDeleted }); at >= 0 {
-		return c.describeDeleted(recent[at]), nil
+// returnRecent returns the machine whose server has come or gone a moment ago, where no list of
+// ports shows it.
+func (c *creation) returnRecent(ctx context.Context, recent []server) (*driverv1alpha1.Machine, error) {
+	if !slices.ContainsFunc(recent, func(s server) bool { return s.Status != statusDeleted }) {
+		return c.describeDeleted(recent[0]), nil
 	}
 	c.exists = true
-	return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The machine's server has just come.")
+	found, err := c.driver.find(ctx, c.machineScope)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.servers) == 0 {
+		return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING, "The machine's server has just come.")
+	}
+	return c.returnExisting(ctx, found)
 }
 
 // makeServer asks for the server, on these ports and with these volumes by disk.
