@@ -102,14 +102,11 @@ func TestQEMUTheChartIsInstalledOnANode(t *testing.T) {
 	shared.helm(t, values, "install", "millwright", deployDir+"/charts/millwright", "--values=-", "--set=replicas=1")
 	shared.awaitManager(t)
 	same("after it was installed again")
-	shared.mustKubectl(t, "", "delete", "machinedeployment", "made", "--wait=false")
-	eventually(t, "the VM to be gone", func(context.Context) error {
-		vms, err := os.ReadDir(filepath.Join(shared.dir, remoteState, "machines"))
-		if err == nil && len(vms) > 0 {
-			err = fmt.Errorf("the VMs are %v", vms)
-		}
-		return err
-	})
+	shared.mustKubectl(t, "", "delete", "machinedeployment", "made", "--timeout="+waitLimit.String())
+	shared.mustKubectl(t, "", "wait", "machines", "--selector=pool=made", "--for=delete", "--timeout="+waitLimit.String())
+	if vms, err := os.ReadDir(filepath.Join(shared.dir, remoteState, "machines")); err != nil || len(vms) > 0 {
+		t.Errorf("after its Machine was deleted, the VMs are %v (%v), want none", vms, err)
+	}
 }
 
 // importImages has containerd of a Node take the images of `make images`.
