@@ -203,6 +203,7 @@ func (d *Driver) begin(traced context.Context, do mutation) bool {
 	}
 	record := d.calls[m.UID]
 	record.underWay, record.outcome = true, nil
+	d.poller.CallBegan(m.UID)
 	ctx := trace.ContextWithSpanContext(s.Mutations, trace.SpanContextFromContext(traced))
 	s.Go(func() { d.finish(m, d.send(ctx, s, do)) })
 	return true
@@ -253,6 +254,7 @@ func (d *Driver) finish(m wire.Machine, outcome instance.Outcome) {
 	d.recordOutcome(m, outcome)
 	record := d.calls[m.UID]
 	record.underWay = false
+	d.poller.CallEnded(m.UID)
 	if !record.dropped {
 		d.poller.Record(m.UID, outcome)
 		pause := d.cfg.Polling.Interval

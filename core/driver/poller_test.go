@@ -176,6 +176,54 @@ func TestAMachineThatAListDoesNotShowIsAskedFor(t *testing.T) {
 	r.observed(t, lost, func(o instance.Observation) bool { return o.Looks == 2 })
 }
 
+// A machine that is gone from a list before its delete is answered is not asked for: the answer
+// says as much.
+func TestAMachineIsNotAskedForBesideItsDelete(t *testing.T) {
+	all := machines(8)
+	f := newFakeDriver()
+	c := newCloud(f, all)
+	going := all[0]
+	gone, answer := make(chan struct{}), make(chan struct{})
+	f.remove = func(ctx context.Context, _ *driverv1alpha1.DeleteMachineRequest) (*driverv1alpha1.DeleteMachineResponse, error) {
+		c.mu.Lock()
+		delete(c.states, going.UID)
+		c.mu.Unlock()
+		close(gone)
+		select {
+		case <-answer:
+			return nil, says(codes.Unavailable, "CLOUD_UNAVAILABLE", "the cloud is away")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	path := socketPath(t)
+	f.serve(t, path)
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := start(t, Config{Clock: clock}, path)
+	r.awaitReady(t)
+	for _, m := range all {
+		r.Track(m, instance.PollPending)
+	}
+	if err := r.StartDelete(t.Context(), going); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	clock.Step(time.Second)
+	r.observed(t, all[1], inState(instance.Creating))
+	c.set(all[1].UID, driverv1alpha1.MachineState_MACHINE_STATE_RUNNING)
+	clock.Step(time.Second)
+	r.observed(t, all[1], inState(instance.Running))
+	if asked := c.drain(); asked["list"] != 2 || len(asked) != 1 {
+		t.Errorf("while the delete is under way, asked are %v, want two lists", asked)
+	}
+	close(answer)
+	if outcome := r.outcome(t, going); outcome.Failure == nil {
+		t.Fatalf("outcome %+v, want a failure", outcome)
+	}
+	clock.Step(time.Second)
+	r.observed(t, going, func(o instance.Observation) bool { return o.Failure != nil && o.Failure.Class == instance.NotFound })
+}
+
 // A fleet of two is small, and a server that somebody deleted by hand is noticed within a settled
 // interval.
 func TestServerOfAFleetOfTwoDeletedByHandIsNoticed(t *testing.T) {

@@ -120,6 +120,20 @@ func (p *Poller) recordPoll(m wire.Machine, l poll) {
 	}
 }
 
+// CallBegan notes that a call that makes or deletes uid's VM is under way.
+func (p *Poller) CallBegan(uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.schedule.calls[uid] = struct{}{}
+}
+
+// CallEnded undoes CallBegan.
+func (p *Poller) CallEnded(uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.schedule.calls, uid)
+}
+
 // Record takes over how a mutation of uid ended, which is a poll, too.
 func (p *Poller) Record(uid string, o instance.Outcome) {
 	p.mu.Lock()

@@ -21,6 +21,8 @@ type schedule struct {
 	// set waiting names those with machines that are due and not in flight.
 	accounts map[uint64]*listing
 	waiting  map[uint64]struct{}
+	// calls are the uids with a call under way that makes or deletes the VM.
+	calls map[string]struct{}
 	// calm is when a list may begin beside one that is under way in another account: that one may
 	// well hold this account's machines too, but an account that hangs must not hold up the others.
 	calm time.Time
@@ -66,7 +68,7 @@ type batch struct {
 func newSchedule(polling Polling) *schedule {
 	return &schedule{
 		polling: polling, machines: map[string]*tracked{},
-		accounts: map[uint64]*listing{}, waiting: map[uint64]struct{}{},
+		accounts: map[uint64]*listing{}, waiting: map[uint64]struct{}{}, calls: map[string]struct{}{},
 	}
 }
 
@@ -216,7 +218,8 @@ func (s *schedule) restAfter(l poll) time.Duration {
 }
 
 // unlisted returns the due machines of an account that a complete list did not show, and marks them
-// as being polled: each is asked for by its uid before its absence is believed.
+// as being polled: each is asked for by its uid before its absence is believed. Of a machine with a
+// call under way, the call's answer tells as much.
 func (s *schedule) unlisted(a uint64, shown map[string]struct{}, now time.Time) []wire.Machine {
 	var unlisted []wire.Machine
 	for _, uid := range s.dueOf(a, now) {
@@ -224,6 +227,11 @@ func (s *schedule) unlisted(a uint64, shown map[string]struct{}, now time.Time) 
 			continue
 		}
 		m := s.machines[uid]
+		if _, calling := s.calls[uid]; calling {
+			m.due = now.Add(s.polling.Interval)
+			s.enqueue(m)
+			continue
+		}
 		s.dequeue(m)
 		m.inFlight = true
 		unlisted = append(unlisted, m.machine)

@@ -155,6 +155,7 @@ func TestQueueHoldsWhatIsNeitherDueNorInFlight(t *testing.T) {
 				w.track(pick(), rapid.SampledFrom([]instance.PollInterval{instance.PollPending, instance.PollSettled}).Draw(t, "pace"), now, time.Time{})
 			},
 			"untrack": func(*rapid.T) { w.untrack(pick().UID) },
+			"call":    func(*rapid.T) { w.calls[pick().UID] = struct{}{} },
 			"found":   func(*rapid.T) { w.recordPoll(pick().UID, result()) },
 			"lost":    func(*rapid.T) { w.recordLost(pick().UID, now) },
 			"endList": func(*rapid.T) { w.endList(pick().Account(), now) },
