@@ -192,7 +192,7 @@ func TestLIFE3_ForgeriesAreRefusedByName(t *testing.T) {
 		"a request older than its token":   {given(first(), func(s *sample) { s.facts.Token.CreatedAt = now }), RuleTokenYounger},
 		"a token that is used up":          {given(first(), func(s *sample) { s.facts.Requests = 4 }), RuleTokenUsedUp},
 		"one of many that are older":       {given(first(), func(s *sample) { s.facts.Requests, s.facts.Younger, s.facts.Older = 4, true, true }), RuleTokenUsedUp},
-		"a token whose Machine is gone":    {given(first(), func(s *sample) { s.facts.Machine = nil }), RuleMachineGone},
+		"a token whose Machine is gone":    {given(first(), func(s *sample) { s.facts.Machine, s.facts.SubjectIsMachines = nil, false }), RuleMachineGone},
 		"the token of a machine that goes": {given(first(), func(s *sample) { s.facts.Machine.Deleting = true }), RuleMachineDeleting},
 		"a client with a DNS name":         {given(first(), func(s *sample) { s.content.DNSNames = []string{"worker-1"} }), RuleSubjectAltNames},
 		"a client with an IP address":      {given(renewal(), addresses("192.0.2.1")), RuleSubjectAltNames},
@@ -296,6 +296,7 @@ func TestLIFE3_KubeletsGetTheirCertificates(t *testing.T) {
 	for name, s := range map[string]*sample{
 		"the first":                first(),
 		"the third with its token": given(first(), func(s *sample) { s.facts.Requests, s.facts.Older, s.facts.Younger = 3, true, true }),
+		"the youngest of three":    given(first(), func(s *sample) { s.facts.Requests, s.facts.Older = 3, true }),
 		"in the token's second":    given(first(), func(s *sample) { s.facts.Token.CreatedAt = now.Add(-time.Second) }),
 		"with an RSA key": given(first(), func(s *sample) {
 			s.key = strong
