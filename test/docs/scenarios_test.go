@@ -116,8 +116,8 @@ sed -n '/^apiVersion: cluster.k8s.io/,/^\x60\x60\x60/p' $repository/docs/writing
 	"a demonstration": {isLong: true, steps: []step{do(readme, "make demo")}},
 	// A thousand machines take ten minutes each time.
 	"a benchmark": {isLong: true, steps: []step{
-		{own: "export N=200 IDLE=10s"},
-		do("docs/benchmarks.md", "make bench", "N=5000", "N=300", "bin/bench-5000", "$WORK/bench", "PROFILES=prof", "PROFILES=$WORK/prof"),
+		{own: "export N=100 IDLE=10s"},
+		do("docs/benchmarks.md", "make bench", "N=5000", "N=150", "bin/bench-5000", "$WORK/bench", "PROFILES=prof", "PROFILES=$WORK/prof"),
 	}},
 	"chaos": {isLong: true, steps: []step{
 		do("docs/chaos.md", "make chaos", "ROUNDS=300", "ROUNDS=2", "ROUNDS=100", "ROUNDS=2", "ROUNDS=200", "ROUNDS=2", "ROUNDS=41", "ROUNDS=2", "/tmp/mwc", "$WORK/c"),
