@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/cmd/uninstall"
@@ -22,7 +23,7 @@ func uninstallCommand(where *cluster) *cobra.Command {
 			"afterwards, as it was installed. It can be interrupted, and run again.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, namespace, err := where.connectToManager(clusterv1alpha1.AddToScheme, coordinationv1.AddToScheme)
+			c, namespace, err := where.connectToManager(clusterv1alpha1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme)
 			if err != nil {
 				return err
 			}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,9 @@ var (
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"},
 	}
 )
+
+// namespacePolicy refuses to delete a namespace with KeptLabel.
+const namespacePolicy = "millwright-namespace-deletion"
 
 // deleteCRD deletes the CRD of a kind of which there is no object, and returns when it is gone.
 func (u Uninstall) deleteCRD(ctx context.Context, kind string) error {
@@ -104,6 +109,34 @@ func (u Uninstall) releasePolicies(ctx context.Context) error {
 		for i := range policies.Items {
 			if err := u.releasePolicy(ctx, kind, &policies.Items[i]); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("delete %s %s: %w", kind.Kind, policies.Items[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// awaitRelease returns when the API server lets what is kept be deleted: it may go by a policy for
+// some seconds after the policy is gone.
+func (u Uninstall) awaitRelease(ctx context.Context) error {
+	kept := &corev1.NamespaceList{}
+	if err := u.Client.List(ctx, kept, client.MatchingLabels{clusterv1alpha1.KeptLabel: "true"}); err != nil {
+		return fmt.Errorf("list namespaces: %w", err)
+	}
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for i := range kept.Items {
+		for {
+			err := u.Client.Delete(ctx, &kept.Items[i], client.DryRunAll)
+			if client.IgnoreNotFound(err) == nil {
+				break
+			}
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), namespacePolicy) {
+				return fmt.Errorf("try to delete namespace %s: %w", kept.Items[i].Name, err)
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return fmt.Errorf("%w: %w", ctx.Err(), err)
 			}
 		}
 	}

@@ -78,6 +78,9 @@ func (u Uninstall) Run(ctx context.Context) error {
 	if err := u.releasePolicies(ctx); err != nil {
 		return err
 	}
+	if err := u.awaitRelease(ctx); err != nil {
+		return err
+	}
 	u.say("The CRDs are gone, and no Machine was left. Remove the manager as it was installed, then what is left:\n" +
 		"  helm uninstall RELEASE, or kubectl delete -k deploy/OVERLAY\n  kubectl delete -k deploy/crds --ignore-not-found")
 	return nil
