@@ -43,8 +43,9 @@ func TestQEMUAConditionTellsWhyAVMDoesNotJoin(t *testing.T) {
 	t.Run("faults", func(t *testing.T) {
 		for name, fault := range faults {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				// Before the others go on: the Clusters have objects in common, which only one can make.
 				shared.mustKubectl(t, offer.cluster(name, fault.endpoint)+fault.bootstrap, "apply", "-f", "-")
+				t.Parallel()
 				// Several boot at once: with a CPU each they are faster than with two.
 				small := strings.ReplaceAll(machine(name, fault.kubelet), "cpus: 2", "cpus: 1")
 				shared.mustKubectl(t, small, "apply", "-f", "-")
