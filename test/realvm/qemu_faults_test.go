@@ -43,7 +43,7 @@ func TestQEMUAConditionTellsWhyAVMDoesNotJoin(t *testing.T) {
 	t.Run("faults", func(t *testing.T) {
 		for name, fault := range faults {
 			t.Run(name, func(t *testing.T) {
-				// Before the others go on: the Clusters have objects in common, which only one can make.
+				// Not in parallel: Clusters have objects in common.
 				shared.mustKubectl(t, offer.cluster(name, fault.endpoint)+fault.bootstrap, "apply", "-f", "-")
 				t.Parallel()
 				// Several boot at once: with a CPU each they are faster than with two.
