@@ -26,24 +26,33 @@ spec:
   selector: {matchLabels: {app: web}}
 `
 
+// One fleet is rolled, and then its machines fall ill: to boot others would take minutes more.
+func TestQEMUAFleetIsRolledAndHealed(t *testing.T) {
+	offer := serveArtifacts(t)
+	shared.mustKubectl(t, offer.cluster("mirrored", ""), "apply", "-f", "-")
+	if t.Run("RollsUnderABudget", testRollsUnderABudget) {
+		t.Run("SickMachinesAreReplaced", testSickMachinesAreReplaced)
+	}
+	shared.mustKubectl(t, "", "delete", "machinedeployment/fleet", "machinehealthcheck/fleet", "--ignore-not-found", "--wait=false")
+	shared.awaitGone(t)
+}
+
 // A deployment grows from nothing to two VMs, as a cluster-autoscaler has it. They are rolled from
 // a kubelet that they have downloaded to the one that their image brings. The process of one is
 // killed as that begins: it is replaced, and an application's budget is kept all the time.
-func TestQEMUVMsRollUnderABudgetAndAreReplaced(t *testing.T) {
+func testRollsUnderABudget(t *testing.T) {
 	shared.showTrouble(t)
-	offer := serveArtifacts(t)
-	shared.mustKubectl(t, offer.cluster("mirrored", ""), "apply", "-f", "-")
-	shared.scaleFromZero(t, machineDeployment("rolled", oldKubelet, 0, "mirrored"), "rolled", 2)
-	shared.mustKubectl(t, application("web", "rolled", 2)+"---"+budget, "apply", "-f", "-")
-	shared.awaitVersion(t, "rolled", oldKubelet, 2)
+	shared.scaleFromZero(t, machineDeployment("fleet", oldKubelet, 0, "mirrored"), "fleet", 2)
+	shared.mustKubectl(t, application("web", "fleet", 2)+"---"+budget, "apply", "-f", "-")
+	shared.awaitVersion(t, "fleet", oldKubelet, 2)
 	shared.mustKubectl(t, "", "wait", "--for=condition=Available", "--timeout=5m", "deployment/web")
 
 	ctx, stop := context.WithCancel(t.Context())
 	lowest := shared.watchBudget(ctx, t)
-	killed := shared.killOne(t, "rolled")
-	shared.mustKubectl(t, "", "patch", "machinedeployment", "rolled", "--type=merge",
+	killed := shared.killOne(t, "fleet")
+	shared.mustKubectl(t, "", "patch", "machinedeployment", "fleet", "--type=merge",
 		"--patch", fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, newKubelet))
-	shared.awaitVersion(t, "rolled", newKubelet, 2)
+	shared.awaitVersion(t, "fleet", newKubelet, 2)
 	if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(killed), killed); !apierrors.IsNotFound(err) {
 		t.Errorf("the one that was killed is still there: %v", err)
 	}
@@ -52,8 +61,7 @@ func TestQEMUVMsRollUnderABudgetAndAreReplaced(t *testing.T) {
 	if least := <-lowest; least < 1 {
 		t.Errorf("at least %d pods of the application were healthy, its budget wants 1", least)
 	}
-	shared.mustKubectl(t, "", "delete", "deployment/web", "poddisruptionbudget/web", "machinedeployment/rolled", "--wait=false")
-	shared.awaitGone(t)
+	shared.mustKubectl(t, "", "delete", "deployment/web", "poddisruptionbudget/web", "--wait=false")
 }
 
 // killOne kills the process of one of a MachineDeployment's VMs, and returns its Machine.
