@@ -136,7 +136,7 @@ e2e-openstack:
 
 .PHONY: docs-test
 docs-test: $(E2E_NEEDS) ## Run every command of the documentation; `make test` leaves out those that take long. Needs the openstack client (Debian: python3-openstackclient).
-	@$(GOTEST) -count=1 -timeout 60m ./test/docs
+	@$(GOTEST) -count=1 -timeout 100m ./test/docs
 
 .PHONY: site
 site: ## Make a site of the documentation in bin/site; needs MkDocs (Debian: mkdocs).

@@ -83,8 +83,9 @@ func commandsOf(t *testing.T, page, first string) string {
 	return ""
 }
 
-// patience is how long the commands of one reader may take.
-const patience = 20 * time.Minute
+// patience is how long the commands of one reader may take. To compile a release for every platform
+// from nothing takes 20 minutes on two cores.
+const patience = 40 * time.Minute
 
 // follow runs commands in a folder and returns what they print. Whatever they leave running is
 // ended.
