@@ -84,7 +84,7 @@ func commandsOf(t *testing.T, page, first string) string {
 }
 
 // patience is how long the commands of one reader may take. To compile a release for every platform
-// from nothing takes 20 minutes on two cores.
+// from nothing can take more than 20 minutes on two busy cores.
 const patience = 40 * time.Minute
 
 // follow runs commands in a folder and returns what they print. Whatever they leave running is

@@ -21,8 +21,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// replaceAll grows a set to three machines, and lets all of them be replaced at once.
-const replaceAll = `{"spec":{"replicas":3,"strategy":{"remediation":{"maxInFlight":3}}}}`
+// threeAtOnce grows a set to three machines, and lets all of them be replaced at once.
+const threeAtOnce = `{"spec":{"replicas":3,"strategy":{"remediation":{"maxInFlight":3}}}}`
 
 const healthCheck = `
 apiVersion: cluster.k8s.io/v1alpha1
@@ -68,7 +68,7 @@ func testSickMachinesAreReplaced(t *testing.T) {
 		// A kernel that is not told to reboot hangs.
 		{"kernel-panic", "echo 0 > /host/proc/sys/kernel/panic; echo c > /host/proc/sysrq-trigger", "The condition Ready of the Node has been Unknown"},
 	}
-	shared.mustKubectl(t, "", "patch", "machinedeployment", "fleet", "--type=merge", "--patch", replaceAll)
+	shared.mustKubectl(t, "", "patch", "machinedeployment", "fleet", "--type=merge", "--patch", threeAtOnce)
 	shared.mustKubectl(t, healthCheck, "apply", "-f", "-")
 	shared.awaitVersion(t, "fleet", newKubelet, len(ails))
 	machines := &clusterv1alpha1.MachineList{}
