@@ -92,7 +92,7 @@ bench: build ## Measure it beside the floor: N=1000 machines, JSON in OUT=bin/be
 
 .PHONY: test
 test: ## Run every check and every test, from nothing, with the race detector.
-	@for step in build lint verify standalone unit e2e; do echo "== make $$step"; $(MAKE) $$step; done
+	@for step in build lint verify standalone unit e2e; do echo "== make $$step"; SECONDS=0; $(MAKE) $$step; echo "== make $$step took $$SECONDS s"; done
 
 .PHONY: unit
 unit: build ## Run the tests of packages; some start an API server.
