@@ -24,8 +24,12 @@ func TestSAFE5_ShortCampaign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rounds := 8
+	if testing.Short() {
+		rounds = 5
+	}
 	_, err = arena.Run(t.Context(), arena.Options{
-		Cloud: clouds.Fake(), BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: 8,
+		Cloud: clouds.Fake(), BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, Seed: 1, Rounds: rounds,
 		Plan: plan.Options{
 			Window: time.Second, ControlPlane: true, Strays: true, Team: true, Claims: true, Outages: true,
 			Hooks: true, Sickness: true, Volumes: true,

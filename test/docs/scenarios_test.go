@@ -93,7 +93,7 @@ neutron=$(openstack catalog show neutron -f json | jq -r '[.endpoints[] | select
 	}},
 	"a driver for another cloud": {steps: []step{
 		do(driverGuide, "go build -o bin/"),
-		{own: "repository=$PWD; cd $WORK; export GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 XDG_CACHE_HOME=$WORK"},
+		{own: "repository=$PWD; cd $WORK; export GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 GOCACHE=$(go env GOCACHE) XDG_CACHE_HOME=$WORK"},
 		do(driverGuide, "millwright driver init", "unix:///tmp/", "unix://$WORK/"),
 		{own: `fakecloud --listen unix://$WORK/cloud.sock --http 127.0.0.1:8180 --account default=default.key 2>cloud.log &
 sed -n '/^apiVersion: cluster.k8s.io/,/^\x60\x60\x60/p' $repository/docs/writing-a-driver.md | sed '$d' > machine.yaml`},
