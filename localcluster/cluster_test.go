@@ -131,6 +131,9 @@ func TestKilledStarterLeavesNothing(t *testing.T) {
 }
 
 func TestTwoSideBySide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long; the tests of two clusters start two as well")
+	}
 	first := startCluster(t, Options{})
 	second := startCluster(t, Options{})
 	if first.RESTConfig().Host == second.RESTConfig().Host {

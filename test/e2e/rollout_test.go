@@ -130,6 +130,9 @@ func (u *user) running() int {
 
 // Scaling down in the middle of a rollout, and up again.
 func TestROL1_ScaledInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long, and the controller's own test has it")
+	}
 	u := newUser(t)
 	u.apply(deployment("moving", 4, nil))
 	u.awaitRunning(4)
