@@ -97,6 +97,10 @@ func TestADeploymentWithoutASizeGetsOne(t *testing.T) {
 		}, want: 6},
 		{name: "its newest set is empty", observed: 1, sets: []clusterv1alpha1.MachineSet{annotatedSet("old", 1, "1", "9", "9"), annotatedSet("new", 0, "2", "6", "9")}, want: 9},
 		{name: "its sets do not say", observed: 1, sets: []clusterv1alpha1.MachineSet{annotatedSet("old", 1, "1", "many", "9")}, want: 0},
+		{name: "its set has no revision", observed: 1, sets: []clusterv1alpha1.MachineSet{annotatedSet("old", 1, "", "6", "9")}, want: 6},
+		{name: "of two of one revision the first counts", observed: 1, sets: []clusterv1alpha1.MachineSet{
+			annotatedSet("a", 1, "1", "6", "9"), annotatedSet("b", 1, "1", "8", "9"),
+		}, want: 6},
 		{name: "it has no set", observed: 1, minimum: "3", want: 0},
 	} {
 		md := &clusterv1alpha1.MachineDeployment{Status: clusterv1alpha1.MachineDeploymentStatus{ObservedGeneration: tc.observed}}
@@ -138,6 +142,7 @@ func TestTheSetOfATemplateIsFound(t *testing.T) {
 		{name: "there is none", sets: []clusterv1alpha1.MachineSet{made("old", "1", "1.35.0")}},
 		{name: "there is one", sets: []clusterv1alpha1.MachineSet{made("old", "2", "1.35.0"), made("new", "1", "1.36.0")}, want: "new"},
 		{name: "of several the newest counts", sets: []clusterv1alpha1.MachineSet{made("a", "1", "1.36.0"), made("b", "3", "1.36.0"), made("c", "2", "1.36.0")}, want: "b"},
+		{name: "of two of one revision the first counts", sets: []clusterv1alpha1.MachineSet{made("a", "1", "1.36.0"), made("b", "1", "1.36.0")}, want: "a"},
 		{name: "one of before the restart is old", after: epoch, sets: []clusterv1alpha1.MachineSet{made("a", "1", "1.36.0")}},
 		{name: "one of after the restart is not", after: epoch, sets: []clusterv1alpha1.MachineSet{made("a", "1", "1.36.0", madeAt(second))}, want: "a"},
 		{name: "one that was made for the restart is not", after: second, sets: []clusterv1alpha1.MachineSet{made("a", "1", "1.36.0", madeFor(second))}, want: "a"},

@@ -58,6 +58,21 @@ func TestShrinkTakesWhatCostsLeast(t *testing.T) {
 	}
 }
 
+// Shares that are rounded up do not add up to more than there may be.
+func TestGrowKeepsWithinTheRoom(t *testing.T) {
+	old := func(name string) Set {
+		return Set{Name: name, Desired: 2, Present: 2, Observed: true, PlannedFor: Size{4, 4}, Machines: machines(0, 2, 0, 0)}
+	}
+	s := State{Replicas: 5, Sets: []Set{old("a"), old("b"), {Name: "new", New: true}}}
+	got := map[string]int32{}
+	for _, c := range s.resize() {
+		got[c.set.Name] = c.to
+	}
+	if diff := cmp.Diff(map[string]int32{"a": 3, "b": 2, "new": 0}, got); diff != "" {
+		t.Errorf("sizes (-want +got):\n%s", diff)
+	}
+}
+
 // A set that is all there is, is refilled to the last machine, whatever the floor; empty old sets
 // do not count.
 func TestAPausedSetOnItsOwnIsRefilled(t *testing.T) {
