@@ -24,7 +24,7 @@ import (
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 )
 
-// namespaceRounds is how often a namespace is deleted.
+// namespaceRounds is how often a namespace is deleted; with -short it is once.
 var namespaceRounds = flag.Int("namespace-rounds", 3, "how many namespaces are deleted while the leader is killed")
 
 // copiesNamespace holds the copies of credentials.

@@ -140,7 +140,7 @@ func TestSAFE8_API4_NoSecretLeavesBeforeTheRulesHavePassed(t *testing.T) {
 	for name, args := range map[string][]string{"by default": nil, "with a list": {"--allow-endpoint=" + allowedEndpoints}} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && args == nil {
-				t.Skip("it is long, and a list is what operators give")
+				t.Skip("it is long, and the other takes the same path")
 			}
 			u := newRecordedUser(t, args...)
 			u.mayReadSecrets()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// each is how many histories each property is tried on, unless -rapid.checks says otherwise; few is
-// how many with -short.
+// each is how many histories each property is tried on, unless -rapid.checks says otherwise. With
+// -short few is set, of which rapid tries a fifth.
 const (
 	each = "10000"
 	few  = "1000"
