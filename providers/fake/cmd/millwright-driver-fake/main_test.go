@@ -94,8 +94,12 @@ func (s *scene) connect(name string) *grpc.ClientConn {
 	s.Helper()
 	conn, err := grpc.NewClient(s.endpoint(name),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
-		// The process may not be up yet: try again soon.
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}}))
+		// The process may not be up yet: try again soon. A connection gets longer than that to come
+		// up: without a limit of its own, gRPC closes it when the next attempt is due.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
+			MinConnectTimeout: 20 * time.Second,
+		}))
 	if err != nil {
 		s.Fatalf("connect: %v", err)
 	}
