@@ -78,6 +78,10 @@ func (c *cloud) awaitFault(ctx context.Context, m *machine, wanted func(*backend
 	}
 }
 
+// ended says whether the cloud is done with a call. A call whose caller has gone can still take
+// effect.
+func ended(c *backendv1alpha1.Call) bool { return c.GetAnswerTime() != nil }
+
 // hold begins what begin does, and returns when the cloud holds the operation at the point. wait
 // returns when it has ended, and how.
 func (c *cloud) hold(ctx context.Context, m *machine, at place, begin func(context.Context) error) (wait func() error) {

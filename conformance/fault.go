@@ -98,7 +98,7 @@ func (t *trial) killAt(ctx context.Context, m *machine, at place, begin func(con
 	// The connection may not have noticed yet.
 	_ = t.driver.Close()
 	t.cloud.removeFaults(ctx)
-	t.cloud.awaitFault(ctx, m, func(c *backendv1alpha1.Call) bool { return c.GetAnswerTime() != nil })
+	t.cloud.awaitFault(ctx, m, ended)
 	if err := t.reach(ctx); err != nil {
 		t.fatalf("after a kill: %v", err)
 	}

@@ -67,12 +67,3 @@ func settleIsTrue(ctx context.Context, t *trial) {
 		t.watch(ctx)
 	}
 }
-
-// ended says whether a call of the cloud gets no further.
-func ended(c *backendv1alpha1.Call) bool {
-	switch c.GetProgress() {
-	case backendv1alpha1.CallProgress_CALL_PROGRESS_ANSWERED, backendv1alpha1.CallProgress_CALL_PROGRESS_ABANDONED:
-		return true
-	}
-	return false
-}

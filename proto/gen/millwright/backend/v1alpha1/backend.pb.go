@@ -1076,7 +1076,8 @@ type Call struct {
 	FaultIds    []string               `protobuf:"bytes,10,rep,name=fault_ids,json=faultIds,proto3" json:"fault_ids,omitempty"`
 	ReceiveTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=receive_time,json=receiveTime,proto3" json:"receive_time,omitempty"`
 	DoneTime    *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=done_time,json=doneTime,proto3" json:"done_time,omitempty"`
-	AnswerTime  *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=answer_time,json=answerTime,proto3" json:"answer_time,omitempty"`
+	// When the cloud was done with it, also where nobody waited for the answer any more.
+	AnswerTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=answer_time,json=answerTime,proto3" json:"answer_time,omitempty"`
 	// Grows with every change of any call.
 	Revision      int64 `protobuf:"varint,14,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
