@@ -19,8 +19,8 @@ type realPort struct {
 	portsecurity.PortSecurityExt
 }
 
-// portsListed are the machine's.
-func (r *realServices) portsListed() []realPort {
+// machinePorts are the machine's.
+func (r *realServices) machinePorts() []realPort {
 	r.Helper()
 	pages, err := ports.List(r.in.Network, ports.ListOpts{Name: r.owner.PortName()}).AllPages(r.Context())
 	if err != nil {
@@ -62,7 +62,7 @@ func TestAdministratorsPortOnRealServices(t *testing.T) {
 	if _, err := r.create(); status.Code(err) != codes.Aborted {
 		t.Fatalf("its volume is being made: %v", err)
 	}
-	if found := r.portsListed(); len(found) != 1 || found[0].HostID != host || found[0].PortSecurityEnabled {
+	if found := r.machinePorts(); len(found) != 1 || found[0].HostID != host || found[0].PortSecurityEnabled {
 		t.Errorf("the ports are %+v, want one on %s without port security", found, host)
 	}
 	if _, err := r.settled(); err != nil {
@@ -75,7 +75,8 @@ func TestAdministratorsPortOnRealServices(t *testing.T) {
 // Whether a port shows its uplink's state is for an extension that not every Neutron has: true
 // unless a port says otherwise. Without it the user gets Neutron's own words.
 func TestUplinkOnRealServices(t *testing.T) {
-	r := onRealServices(t, map[string]any{"network": "", "ports": []map[string]any{{"network": "demo-net", "propagateUplinkStatus": false}}})
+	r := onRealServices(t, nil)
+	r.respecify(map[string]any{"network": "", "ports": []map[string]any{{"network": r.services.Member + "-net", "propagateUplinkStatus": false}}})
 	var extension map[string]any
 	_, err := r.in.Network.Get(t.Context(), r.in.Network.ServiceURL("extensions", "uplink-status-propagation"), &extension, nil) //nolint:bodyclose // gophercloud closes it
 	if err != nil {
@@ -88,7 +89,7 @@ func TestUplinkOnRealServices(t *testing.T) {
 	if _, err := r.settled(); err != nil {
 		t.Fatal(err)
 	}
-	if found := r.portsListed(); len(found) != 1 || found[0].PropagateUplinkStatus {
+	if found := r.machinePorts(); len(found) != 1 || found[0].PropagateUplinkStatus {
 		t.Errorf("the ports are %+v", found)
 	}
 	r.remove()
