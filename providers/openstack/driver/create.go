@@ -57,7 +57,8 @@ func answerInTime(ctx context.Context) (context.Context, context.CancelFunc) {
 // lookAndMake asks OpenStack, in this order, what there is of the machine, what its spec names, and
 // for what is missing. All that can fail comes before the server.
 func (c *creation) lookAndMake(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	// GET ports by their marks; with one, servers, floatingips and volumes, too.
+	// GET ports by their marks, unless a list has just shown nothing; with one, servers, floatingips
+	// and volumes, too.
 	found, err := c.find(ctx)
 	if err != nil {
 		return nil, err
@@ -102,18 +103,24 @@ func (c *creation) lookAndMake(ctx context.Context) (*driverv1alpha1.Machine, er
 	return c.makeServer(ctx, plan, ports, volumes)
 }
 
-// find returns what there is of the machine. Nearly always that is nothing, and one list says so: a
-// server has the machine's port. A server whose port somebody has deleted by hand is not found.
+// find returns what there is of the machine. Nearly always that is nothing: the last list of all
+// machines says so, or one list of ports, since a server has the machine's port. A server whose port
+// somebody has deleted by hand is not found.
 func (c *creation) find(ctx context.Context) (*ownedResources, error) {
-	ports, err := c.driver.reads.ports.Get(ctx, c.clusterScope(), c.owner.PortName())
-	if err != nil {
+	found, hasOwnPort := c.driver.nothingOwned(c.owner), slices.ContainsFunc(c.want.Ports, isOwn)
+	if hasOwnPort && c.driver.lastLists.showNothingOf(c.machineScope) {
+		return found, nil
+	}
+	var err error
+	if found.ports, err = c.driver.reads.ports.Get(ctx, c.clusterScope(), c.owner.PortName()); err != nil {
 		return nil, err
 	}
-	if len(ports) > 0 || !slices.ContainsFunc(c.want.Ports, isOwn) {
-		return c.driver.find(ctx, c.machineScope)
+	if len(found.ports) > 0 || !hasOwnPort {
+		if found.servers, err = c.driver.reads.servers.Get(ctx, c.clusterScope(), c.owner.UID); err != nil || len(found.servers) > 0 {
+			return found, err
+		}
 	}
-	found := c.driver.nothingOwned(c.owner)
-	return found, c.driver.findRest(ctx, c.machineScope, found)
+	return found, c.driver.findWithoutServer(ctx, c.machineScope, found)
 }
 
 // returnRecent returns the machine whose server has come or gone a moment ago, where no list of

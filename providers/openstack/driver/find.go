@@ -66,14 +66,15 @@ func (d *Driver) find(ctx context.Context, scope machineScope) (*ownedResources,
 	if found.ports, err = d.reads.ports.Get(ctx, where, scope.owner.PortName()); err != nil {
 		return found, err
 	}
-	if found.servers, err = serversHiddenFromLists(ctx, scope, found.ports); err != nil || len(found.servers) > 0 {
-		return found, err
-	}
-	return found, d.findRest(ctx, scope, found)
+	return found, d.findWithoutServer(ctx, scope, found)
 }
 
-// findRest adds floating IPs and volumes.
-func (d *Driver) findRest(ctx context.Context, scope machineScope, found *ownedResources) (err error) {
+// findWithoutServer adds what there is of a machine whose ports are known, and whose server no list
+// shows.
+func (d *Driver) findWithoutServer(ctx context.Context, scope machineScope, found *ownedResources) (err error) {
+	if found.servers, err = serversHiddenFromLists(ctx, scope, found.ports); err != nil || len(found.servers) > 0 {
+		return err
+	}
 	where := scope.clusterScope()
 	if !scope.withoutFloatingIP {
 		if found.floatingIPs, err = d.reads.floatingIPs.Get(ctx, where, scope.owner.Description()); err != nil {

@@ -101,7 +101,7 @@ func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster s
 		all = append(all, h.machine(in))
 	}
 	if !found.withoutVolumes {
-		d.leftovers.listed(clusterScope{cloud: in, cluster: cluster}, asked, found.machines)
+		d.lastLists.listed(clusterScope{cloud: in, cluster: cluster}, asked, found.machines)
 	}
 	return all, nil
 }

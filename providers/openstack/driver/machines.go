@@ -58,7 +58,7 @@ type Driver struct {
 	inFlight  sdk.Locks
 	attempts  attempts
 	lists     lists
-	leftovers *leftovers
+	lastLists *lastLists
 }
 
 var (
@@ -84,7 +84,7 @@ func New(sessions *session.Pool, o Options) *Driver {
 	said := &faults{clock: o.Clock}
 	return &Driver{
 		options: o, sessions: sessions, faults: said, reads: newReads(o, said),
-		attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, leftovers: newLeftovers(o),
+		attempts: attempts{settle: o.CreateSettle, clock: o.Clock}, lastLists: newLastLists(o),
 	}
 }
 
@@ -118,8 +118,13 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		return nil, err
 	}
 	defer release()
-	d.leftovers.lead(scope.owner.Cluster, r.GetMeta().GetLeaderEpoch())
-	defer d.leftovers.noteCreate(scope.owner)
+	done, err := scope.cloud.StartChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	d.lastLists.lead(scope.owner.Cluster, r.GetMeta().GetLeaderEpoch())
+	defer d.lastLists.noteCreate(scope.owner)
 	scope.withoutFloatingIP, scope.withoutVolumes = want.FloatingIPPool == "", !want.HasVolumes()
 	return (&creation{driver: d, machineScope: scope, want: want, request: r, epoch: r.GetMeta().GetLeaderEpoch()}).run(ctx)
 }
@@ -144,9 +149,14 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, err
 	}
 	defer release()
-	d.leftovers.lead(scope.owner.Cluster, r.GetMeta().GetLeaderEpoch())
-	defer d.leftovers.noteDelete(scope.owner)
-	found := d.leftovers.of(scope)
+	done, err := scope.cloud.StartChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	d.lastLists.lead(scope.owner.Cluster, r.GetMeta().GetLeaderEpoch())
+	defer d.lastLists.noteDelete(scope.owner)
+	found := d.lastLists.leftoversOf(scope)
 	if found == nil {
 		if found, err = d.find(ctx, scope); err != nil {
 			return nil, err

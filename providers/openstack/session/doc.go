@@ -10,10 +10,10 @@
 //     or below it.
 //   - Every request has a timeout of its own, and is read to its end within that. What got no whole
 //     answer is OUTCOME_UNKNOWN.
-//   - A project has at most so many reads under way, and so many writes to each service: fewer to
-//     one that answers slowly. Where a service asks to wait (Retry-After), nobody waits: until then
-//     all calls of that project to that service are answered RATE_LIMITED at once, without asking
-//     the cloud.
+//   - A project has at most so many reads under way, and so many machines that are created or
+//     deleted: fewer where services answer slowly. Where a service asks to wait (Retry-After),
+//     nobody waits: until then all calls of that project to that service are answered RATE_LIMITED
+//     at once, without asking the cloud.
 //   - Flavors, images, networks and groups are looked up once in ten minutes. What was not found is
 //     not remembered.
 //   - [Explain] turns what a cloud answered into the contract's error, in the cloud's own words.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"sync"
@@ -15,12 +14,9 @@ import (
 // clock that is wrong.
 const maxPause = 10 * time.Minute
 
-// slowAnswer is the part of a request's timeout after which an answer is a slow one. With twice as
-// many writes under way, which one more after each answer can lead to, it still comes in time.
-const slowAnswer = 3
-
 // project is what all sessions of a project share, whichever credential they use.
 type project struct {
+	changes  *changeLimiter
 	services map[string]*bounds
 	// used is when a session was last opened. The pool guards it.
 	used time.Time
@@ -28,21 +24,21 @@ type project struct {
 
 func newProject(o Options) *project {
 	reads := make(chan struct{}, o.MaxConcurrent)
-	p := &project{services: map[string]*bounds{}}
+	p := &project{changes: newChangeLimiter(o), services: map[string]*bounds{}}
 	for _, service := range []string{serviceCompute, serviceNetwork, serviceImage, serviceVolume} {
-		p.services[service] = &bounds{reads: reads, writes: newWriteLimiter(o.MaxConcurrent, o.RequestTimeout/slowAnswer)}
+		p.services[service] = &bounds{reads: reads, changes: p.changes}
 	}
 	return p
 }
 
 // bounds are what the requests of a project to one service keep within. Reads do not wait for
-// writes: without the list of all machines nobody would hear what has come of them.
+// changes: without the list of all machines nobody would hear what has come of them.
 type bounds struct {
-	// reads has a place for each read that may be under way, to any service. It and writes are nil
+	// reads has a place for each read that may be under way, to any service. It and changes are nil
 	// where there is no bound.
-	reads  chan struct{}
-	writes *writeLimiter
-	pause  pause
+	reads   chan struct{}
+	changes *changeLimiter
+	pause   pause
 }
 
 // pause is the time for which a service does not want to be asked.
@@ -95,59 +91,28 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return max(0, min(at.Sub(now), maxPause))
 }
 
-// admit waits for a place, and returns what gives it back, which is told when the request was sent.
-// It fails at once while the service wants a pause.
-func (w *wire) admit(request *http.Request) (release func(sent time.Time), err error) {
+// admit has a read wait for a place, and returns what gives it back. It fails at once while the
+// service wants a pause.
+func (w *wire) admit(request *http.Request) (release func(), err error) {
+	release = func() {}
 	if err := w.paused(); err != nil {
 		return nil, err
 	}
-	if release, err = w.acquire(request); err != nil {
-		return nil, err
+	if w.reads == nil || !isRead(request) {
+		return release, nil
+	}
+	select {
+	case w.reads <- struct{}{}:
+		release = func() { <-w.reads }
+	case <-request.Context().Done():
+		return nil, request.Context().Err()
 	}
 	// Those who were let in before may have been told to wait.
 	if err := w.paused(); err != nil {
-		release(time.Time{})
+		release()
 		return nil, err
 	}
 	return release, nil
-}
-
-// acquire waits for a place among the reads, or among the writes.
-func (w *wire) acquire(request *http.Request) (release func(sent time.Time), err error) {
-	switch {
-	case w.writes == nil:
-		return func(time.Time) {}, nil
-	case isRead(request):
-		return w.acquireRead(request.Context())
-	}
-	return w.acquireWrite(request.Context())
-}
-
-func (w *wire) acquireRead(ctx context.Context) (release func(sent time.Time), err error) {
-	select {
-	case w.reads <- struct{}{}:
-		return func(time.Time) { <-w.reads }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// acquireWrite waits for half the time that the caller has: what is left is for the answer.
-func (w *wire) acquireWrite(ctx context.Context) (release func(sent time.Time), err error) {
-	patient := ctx
-	if end, ends := ctx.Deadline(); ends {
-		var cancel context.CancelFunc
-		patient, cancel = context.WithTimeout(ctx, time.Until(end)/2)
-		defer cancel()
-	}
-	switch {
-	case w.writes.acquire(patient):
-		return func(sent time.Time) { w.writes.release(sent, w.options.Clock()) }, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return nil, &verdict{sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
-		"The cloud's "+w.service+" service answers slowly, and other requests wait for it already.", sdk.WithRetryAfter(w.writes.slow))}
 }
 
 // isRead says whether a request changes nothing.

@@ -14,8 +14,8 @@ const (
 	// defaultRequestTimeout is how long a request may take. Creating a server takes Nova a second
 	// or two; a loaded Neutron ten.
 	defaultRequestTimeout = 30 * time.Second
-	// defaultMaxConcurrent is how many reads of a project, and how many writes to a service, are
-	// under way at most.
+	// defaultMaxConcurrent is how many reads of a project are under way at most, and half of how
+	// many of its machines are created and deleted.
 	defaultMaxConcurrent = 16
 	// idleAfter is how long a session is kept that nobody opens.
 	idleAfter = time.Hour
@@ -26,9 +26,9 @@ type Options struct {
 	// RequestTimeout bounds each request with its whole answer; 0 means 30 s. gophercloud itself
 	// has no timeout.
 	RequestTimeout time.Duration
-	// MaxConcurrent is how many reads of one project, and how many writes to each of its services,
-	// are under way at most; 0 means 16. Further ones wait for a place. Of writes there are fewer
-	// to a service that answers slowly.
+	// MaxConcurrent is how many reads of one project are under way at most, and half of how many of
+	// its machines are created and deleted; 0 means 16. Further ones wait for a place. Machines are
+	// fewer where services answer slowly.
 	MaxConcurrent int
 	// UserAgent is put before gophercloud's own; empty adds nothing.
 	UserAgent string
@@ -37,6 +37,9 @@ type Options struct {
 	// Observe is told of each request that was sent; nil tells nobody. It must return quickly and
 	// may be called concurrently.
 	Observe func(Call)
+	// ObserveWait is told how long each creation or deletion of a machine has waited for others of
+	// its project, also one that was then refused; nil tells nobody. The same rules hold for it.
+	ObserveWait func(time.Duration)
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
 	// Transport sends all requests instead of connections of the pool's own, which then know of no
@@ -52,8 +55,8 @@ type Call struct {
 	Method string
 	// Code is the HTTP status; 0 when there was no whole answer.
 	Code int
-	// Waited is how long it waited for a place among the project's requests, Duration how long it
-	// took from then on.
+	// Waited is how long it waited for a place among the project's reads, Duration how long it took
+	// from then on.
 	Waited, Duration time.Duration
 	// Repeated says that it was sent again with another token.
 	Repeated bool
@@ -82,6 +85,9 @@ func NewPool(o Options) *Pool {
 	}
 	if o.Observe == nil {
 		o.Observe = func(Call) {}
+	}
+	if o.ObserveWait == nil {
+		o.ObserveWait = func(time.Duration) {}
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now

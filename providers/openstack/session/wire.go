@@ -99,10 +99,14 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	defer release()
 	began := w.options.Clock()
-	defer release(began)
 	answer, err := w.exchange(request)
-	w.report(request, answer, err, Call{Waited: began.Sub(came), Duration: w.options.Clock().Sub(began)})
+	ended := w.options.Clock()
+	w.report(request, answer, err, Call{Waited: began.Sub(came), Duration: ended.Sub(began)})
+	if w.changes != nil && !isRead(request) {
+		w.changes.learn(began, ended)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,8 @@ func run(ctx context.Context, s settings) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	options.Observe, s.serve.Metrics = newCloudMetrics(registry).observe, registry
+	requests := newCloudMetrics(registry)
+	options.Observe, options.ObserveWait, s.serve.Metrics = requests.observe, requests.observeWait, registry
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error { return serveMetrics(ctx, s.metrics, registry) })
 	both.Go(func() error { return sdk.Serve(ctx, driver.New(session.NewPool(options), s.driver), s.serve) })

@@ -18,6 +18,7 @@ import (
 // cloudMetrics are those of the requests to OpenStack.
 type cloudMetrics struct {
 	requests, waits *prometheus.HistogramVec
+	changeWaits     prometheus.Histogram
 	repeated        *prometheus.CounterVec
 }
 
@@ -30,15 +31,20 @@ func newCloudMetrics(registry prometheus.Registerer) *cloudMetrics {
 		}, []string{"service", "method", "code"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "millwright_openstack_limiter_wait_seconds",
-			Help:    "How long requests to OpenStack waited for a place among those of their project, by service.",
+			Help:    "How long requests to OpenStack waited for a place among the reads of their project, by service.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 4, 7),
 		}, []string{"service"}),
+		changeWaits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "millwright_openstack_machine_wait_seconds",
+			Help:    "How long creations and deletions of machines waited for others of their project.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 4, 7),
+		}),
 		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_openstack_repeated_requests_total",
 			Help: "Requests to OpenStack that were sent again with a new token, by service.",
 		}, []string{"service"}),
 	}
-	registry.MustRegister(m.requests, m.waits, m.repeated)
+	registry.MustRegister(m.requests, m.waits, m.changeWaits, m.repeated)
 	return m
 }
 
@@ -50,6 +56,9 @@ func (m *cloudMetrics) observe(c session.Call) {
 		m.repeated.WithLabelValues(c.Service).Inc()
 	}
 }
+
+// observeWait counts a creation or deletion of a machine.
+func (m *cloudMetrics) observeWait(waited time.Duration) { m.changeWaits.Observe(waited.Seconds()) }
 
 // readHeaderTimeout bounds how long a scraper may take to ask.
 const readHeaderTimeout = 5 * time.Second

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
@@ -33,9 +34,7 @@ func TestDeleteGoesByTheList(t *testing.T) {
 			t.Fatal("the server stays")
 		}
 	}
-	if _, err := w.ListMachines(t.Context(), &driverv1alpha1.ListMachinesRequest{Meta: meta(), Provider: w.provider(nil), PageSize: 100}); err != nil {
-		t.Fatal(err)
-	}
+	w.list()
 	before := w.calls()
 	if m, err := w.delete("one"); err != nil || m != nil {
 		t.Fatalf("the rest: %v, %v", m, err)
@@ -70,7 +69,7 @@ func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 		"a delete, a list, a delete":               {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", want: true},
 		"nobody has deleted it before":             {listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c"},
 		"the list was asked for before the delete": {listAsked: 1 * time.Second, deleteEnded: 2 * time.Second, asked: 3 * time.Second, listOf: "c"},
-		"the list is old":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3*time.Second + leftoverLife, listOf: "c"},
+		"the list is old":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3*time.Second + lastListLife, listOf: "c"},
 		"the list is another cluster's":            {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "d"},
 		"it has a server":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", hasServer: true},
 		"a create can still be on its way": {
@@ -95,7 +94,7 @@ func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			started := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			base, now := started.Add(time.Hour), started
-			r := newLeftovers(Options{CreateSettle: settle, Clock: func() time.Time { return now }})
+			r := newLastLists(Options{CreateSettle: settle, Clock: func() time.Time { return now }})
 			at := func(when time.Duration, do func()) {
 				if when > 0 {
 					now = base.Add(when)
@@ -115,8 +114,89 @@ func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 			if test.newLeader > 0 {
 				r.lead(test.newLeaderOf, 2) // the same leader again begins nothing
 			}
-			if found := r.of(machineScope{owner: owner}); (found != nil) != test.want {
+			if found := r.leftoversOf(machineScope{owner: owner}); (found != nil) != test.want {
 				t.Errorf("found %v", found)
+			}
+		})
+	}
+}
+
+// A machine that a list has not shown is made without being looked for.
+func TestCreateGoesByTheList(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	w.list()
+	before := w.calls()
+	w.created("one", nil)
+	if after := w.calls(); after["ListPorts"] != before["ListPorts"] {
+		t.Errorf("it asked for %v, before that for %v", after, before)
+	}
+	if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1}, w.left()); diff != "" {
+		t.Errorf("there are (-want +got):\n%s", diff)
+	}
+}
+
+// What another process has made of a machine since the list is found.
+func TestCreateAfterAListThatIsOld(t *testing.T) {
+	for name, more := range map[string]map[string]any{"own network": nil, "network of another project": {"network": "shared"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Second})
+			w.list()
+			w.inject(&backendv1alpha1.Fault{
+				Match: &backendv1alpha1.FaultMatch{Operation: "CreateServer"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Times: 1,
+				Error: &backendv1alpha1.FaultError{Name: backendv1alpha1.NamedError_NAMED_ERROR_INTERNAL},
+			})
+			other := w.another(Options{CreateSettle: time.Second})
+			_, err := other.create("one", more)
+			other.refused("a create that the cloud fails", err, driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL)
+			_, err = w.create("one", more)
+			w.refused("a create while there is a port", err, driverv1alpha1.ErrorReason_ERROR_REASON_OPERATION_PENDING)
+			w.created("one", more)
+			if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1}, w.left()); diff != "" {
+				t.Errorf("there are (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAListShowsNothing(t *testing.T) {
+	const settle = time.Minute
+	owner := ownership.Owner{Cluster: "c", Namespace: "n", Name: "m", UID: "u"}
+	other := ownership.Owner{Cluster: "c", UID: "v"}
+	for name, test := range map[string]struct {
+		created, deleted *ownership.Owner
+		shows            *ownedResources
+		listOf           string
+		age              time.Duration
+		want             bool
+	}{
+		"nothing":                     {listOf: "c", want: true},
+		"others were worked on":       {listOf: "c", created: &other, deleted: &other, want: true},
+		"it was created":              {listOf: "c", created: &owner},
+		"it was deleted":              {listOf: "c", deleted: &owner},
+		"there is a port":             {listOf: "c", shows: &ownedResources{ports: []port{{ID: "p"}}}},
+		"there is a server":           {listOf: "c", shows: &ownedResources{servers: []server{{ID: "s"}}}},
+		"there is a volume":           {listOf: "c", shows: &ownedResources{volumes: []volume{{ID: "v"}}}},
+		"the list is another's":       {listOf: "d"},
+		"the list is not yet too old": {listOf: "c", age: lastListLife, want: true},
+		"the list is too old":         {listOf: "c", age: lastListLife + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+			r := newLastLists(Options{CreateSettle: settle, Clock: func() time.Time { return now }})
+			if test.created != nil {
+				r.noteCreate(*test.created)
+			}
+			if test.deleted != nil {
+				r.noteDelete(*test.deleted)
+			}
+			shown := map[string]*ownedResources{}
+			if test.shows != nil {
+				shown["u"] = test.shows
+			}
+			r.listed(clusterScope{cluster: test.listOf}, now, shown)
+			now = now.Add(test.age)
+			if got := r.showNothingOf(machineScope{owner: owner}); got != test.want {
+				t.Errorf("shows nothing: %t", got)
 			}
 		})
 	}

@@ -1,0 +1,141 @@
+package driver
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/millwright-dev/millwright/providers/openstack/ownership"
+)
+
+// lastListLife is how long a list counts. Of a slow cloud a list takes many seconds, and core asks
+// for one as soon as the last has ended, if the cloud lets it.
+const lastListLife = time.Minute
+
+// lastLists are what the last list of each cluster has shown of machines that have no server.
+// Without them, each machine that is created would cost a list of ports, since a slow cloud makes
+// servers one by one; and each that is deleted three lists, since servers go one by one.
+//
+// A list is older than a question for one machine, so it counts only where nothing can have come
+// since, or where what has come is noticed otherwise.
+type lastLists struct {
+	settle time.Duration
+	clock  func() time.Time
+	// started is when the process did: what another has asked for before settles, too.
+	started time.Time
+
+	mu sync.Mutex
+	// terms are the clusters' leaders: what an earlier one has asked for, of another process too,
+	// settles as well.
+	terms map[string]term
+	lists map[clusterScope]lastList
+	// created and deleted are when calls for machines have ended.
+	created, deleted map[ownership.Owner]time.Time
+}
+
+// term is who leads a cluster, and since when this process has known.
+type term struct {
+	epoch int64
+	began time.Time
+}
+
+// lastList is what a list has shown.
+type lastList struct {
+	asked time.Time
+	// machines has the uid of each machine, and what there is of those that have ports and no
+	// server.
+	machines map[string]*ownedResources
+}
+
+func newLastLists(o Options) *lastLists {
+	return &lastLists{
+		settle: o.CreateSettle, clock: o.Clock, started: o.Clock(), terms: map[string]term{},
+		lists: map[clusterScope]lastList{}, created: map[ownership.Owner]time.Time{}, deleted: map[ownership.Owner]time.Time{},
+	}
+}
+
+// lead notes by whom a cluster is led.
+func (r *lastLists) lead(cluster string, epoch int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.terms[cluster].epoch != epoch {
+		r.terms[cluster] = term{epoch, r.clock()}
+	}
+}
+
+// listed takes in a list that was asked for at a time.
+func (r *lastLists) listed(where clusterScope, asked time.Time, machines map[string]*ownedResources) {
+	shown := make(map[string]*ownedResources, len(machines))
+	for uid, h := range machines {
+		shown[uid] = nil
+		if len(h.servers) == 0 && len(h.ports) > 0 {
+			shown[uid] = h
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock()
+	maps.DeleteFunc(r.lists, func(_ clusterScope, one lastList) bool { return now.Sub(one.asked) > lastListLife })
+	r.lists[where] = lastList{asked, shown}
+}
+
+// noteCreate notes the end of a call for a machine's creation, whatever came of it.
+func (r *lastLists) noteCreate(o ownership.Owner) { r.note(r.created, o) }
+
+// noteDelete notes the end of a call for a machine's deletion.
+func (r *lastLists) noteDelete(o ownership.Owner) { r.note(r.deleted, o) }
+
+func (r *lastLists) note(ended map[ownership.Owner]time.Time, o ownership.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock()
+	maps.DeleteFunc(ended, func(_ ownership.Owner, at time.Time) bool { return now.Sub(at) > remembered*r.settle })
+	ended[identity(o)] = now
+}
+
+// showNothingOf says that a list has shown nothing of a machine that this process was never asked
+// to create or delete. Another process may have made its port since: then Neutron refuses a second
+// one with the machine's address.
+func (r *lastLists) showNothingOf(scope machineScope) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.last(scope)
+	_, shown := last.machines[scope.owner.UID]
+	key := identity(scope.owner)
+	return known && !shown && r.created[key].IsZero() && r.deleted[key].IsZero()
+}
+
+// leftoversOf returns what a list has shown to be left of a machine that is being deleted, its
+// ports and no server; nil where one has to ask. Before the list, this process has ended a call for
+// the machine's deletion. And within the time that a create may take to settle, nobody has ended a
+// call for its creation: neither this process nor another one, for an earlier leader.
+func (r *lastLists) leftoversOf(scope machineScope) *ownedResources {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, _ := r.last(scope)
+	left, key := last.machines[scope.owner.UID], identity(scope.owner)
+	deleted, known := r.deleted[key]
+	switch {
+	case left == nil || !known || !last.asked.After(deleted):
+		return nil
+	case last.asked.Sub(r.started) < r.settle, last.asked.Sub(r.terms[scope.owner.Cluster].began) < r.settle, last.asked.Sub(r.created[key]) < r.settle:
+		return nil
+	}
+	mine := *left
+	mine.Owner = scope.owner
+	return &mine
+}
+
+// last returns the last list of a machine's cluster, if it counts. The lock is held.
+func (r *lastLists) last(scope machineScope) (lastList, bool) {
+	last, known := r.lists[scope.clusterScope()]
+	if !known || r.clock().Sub(last.asked) > lastListLife {
+		return lastList{}, false
+	}
+	return last, true
+}
+
+// identity is what stays of an owner, whatever it is called.
+func identity(o ownership.Owner) ownership.Owner {
+	return ownership.Owner{Cluster: o.Cluster, UID: o.UID}
+}

@@ -1,0 +1,144 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/sdk"
+)
+
+const (
+	// firstChanges is how many machines are created or deleted at once before the services have
+	// shown how fast they answer.
+	firstChanges = 4
+	// slowAnswer is the part of a request's timeout after which an answer is a slow one. With twice
+	// as many writes under way, to which growth can lead, it still comes in time.
+	slowAnswer = 3
+	// changePatience is the part of a caller's time for which a change waits. The rest is for the
+	// requests.
+	changePatience = 3
+)
+
+// changeLimiter is what creations and deletions of machines in a project go through, in the order
+// in which they come. How many are under way at once follows the services: half as many after a
+// write whose answer was slow, one more after one that was not while others wait. A service with
+// one worker would answer sixteen writes one after another, the last of them after their timeout.
+// What those asked for would be made all the same.
+//
+// A change waits before its first request, so that what it has read is not lost if it is refused.
+//
+// Source of the rule: additive increase, multiplicative decrease, as of RFC 5681.
+type changeLimiter struct {
+	// most is how many there are at most; slow is how long an answer takes that is slow.
+	most    int
+	slow    time.Duration
+	clock   func() time.Time
+	observe func(waited time.Duration)
+
+	mu sync.Mutex
+	// limit is how many may be under way now, underWay how many are.
+	limit, underWay int
+	waiting         []chan struct{}
+	// shrunk is when limit was last halved. Slow answers to what was sent before tell nothing new.
+	shrunk time.Time
+}
+
+// newChangeLimiter returns a limiter for twice as many changes as there may be reads: each writes
+// to Neutron and Nova in turn.
+func newChangeLimiter(o Options) *changeLimiter {
+	most := 2 * o.MaxConcurrent
+	return &changeLimiter{
+		most: most, slow: o.RequestTimeout / slowAnswer, clock: o.Clock, observe: o.ObserveWait, limit: min(firstChanges, most),
+	}
+}
+
+// StartChange waits until one more machine may be created or deleted, for at most a third of the
+// time that the caller has. It returns what has to be called at the end. Its error is RATE_LIMITED,
+// or the context's.
+func (s *Session) StartChange(ctx context.Context) (done func(), err error) {
+	patient := ctx
+	if end, ends := ctx.Deadline(); ends {
+		var cancel context.CancelFunc
+		patient, cancel = context.WithTimeout(ctx, time.Until(end)/changePatience)
+		defer cancel()
+	}
+	came := s.changes.clock()
+	admitted := s.changes.acquire(patient)
+	s.changes.observe(s.changes.clock().Sub(came))
+	switch {
+	case admitted:
+		return s.changes.release, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
+		"The cloud answers slowly, and other machines wait for it already.", sdk.WithRetryAfter(s.changes.slow))
+}
+
+// acquire waits for a place until ctx ends, and says whether there was one.
+func (l *changeLimiter) acquire(ctx context.Context) bool {
+	turn, mine := l.queue()
+	if mine {
+		return true
+	}
+	select {
+	case <-turn:
+		return true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(l.waiting, turn)
+	if at < 0 {
+		return true // the turn came in the same moment
+	}
+	l.waiting = slices.Delete(l.waiting, at, at+1)
+	return false
+}
+
+// queue takes a place if one is free, or else returns what is closed when the turn has come.
+func (l *changeLimiter) queue() (turn chan struct{}, mine bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.underWay < l.limit {
+		l.underWay++
+		return nil, true
+	}
+	turn = make(chan struct{})
+	l.waiting = append(l.waiting, turn)
+	return turn, false
+}
+
+// release gives a place back.
+func (l *changeLimiter) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.underWay--
+	l.admit()
+}
+
+// learn takes in when a write was sent and answered.
+func (l *changeLimiter) learn(sent, answered time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch took := answered.Sub(sent); {
+	case took < l.slow && len(l.waiting) > 0:
+		l.limit = min(l.limit+1, l.most)
+	case took >= l.slow && sent.After(l.shrunk):
+		l.limit = max(1, l.limit/2)
+		l.shrunk = answered
+	}
+	l.admit()
+}
+
+// admit gives the places that are free to those who wait. The lock is held.
+func (l *changeLimiter) admit() {
+	for len(l.waiting) > 0 && l.underWay < l.limit {
+		close(l.waiting[0])
+		l.waiting = l.waiting[1:]
+		l.underWay++
+	}
+}
