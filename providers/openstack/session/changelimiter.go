@@ -5,9 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
-	"github.com/millwright-dev/millwright/sdk"
 )
 
 const (
@@ -17,9 +14,6 @@ const (
 	// slowAnswer is the part of a request's timeout after which an answer is a slow one. With twice
 	// as many writes under way, to which growth can lead, it still comes in time.
 	slowAnswer = 3
-	// changePatience is the part of a caller's time for which a change waits. The rest is for the
-	// requests.
-	changePatience = 3
 )
 
 // changeLimiter is what creations and deletions of machines in a project go through, in the order
@@ -53,29 +47,6 @@ func newChangeLimiter(o Options) *changeLimiter {
 	return &changeLimiter{
 		most: most, slow: o.RequestTimeout / slowAnswer, clock: o.Clock, observe: o.ObserveWait, limit: min(firstChanges, most),
 	}
-}
-
-// StartChange waits until one more machine may be created or deleted, for at most a third of the
-// time that the caller has. It returns what has to be called at the end. Its error is RATE_LIMITED,
-// or the context's.
-func (s *Session) StartChange(ctx context.Context) (done func(), err error) {
-	patient := ctx
-	if end, ends := ctx.Deadline(); ends {
-		var cancel context.CancelFunc
-		patient, cancel = context.WithTimeout(ctx, time.Until(end)/changePatience)
-		defer cancel()
-	}
-	came := s.changes.clock()
-	admitted := s.changes.acquire(patient)
-	s.changes.observe(s.changes.clock().Sub(came))
-	switch {
-	case admitted:
-		return s.changes.release, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
-		"The cloud answers slowly, and other machines wait for it already.", sdk.WithRetryAfter(s.changes.slow))
 }
 
 // acquire waits for a place until ctx ends, and says whether there was one.

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/spec"
+	"github.com/millwright-dev/millwright/sdk"
 )
 
 const (
@@ -17,6 +19,9 @@ const (
 	// defaultMaxConcurrent is how many reads of a project are under way at most, and half of how
 	// many of its machines are created and deleted.
 	defaultMaxConcurrent = 16
+	// changePatience is the part of a caller's time for which a creation or deletion waits. The rest
+	// is for the requests.
+	changePatience = 3
 	// idleAfter is how long a session is kept that nobody opens.
 	idleAfter = time.Hour
 )
@@ -122,6 +127,29 @@ func (p *Pool) Open(ctx context.Context, a spec.Account, computeAPIVersion strin
 		computeAPIVersion = spec.MinComputeAPIVersion
 	}
 	return p.session(l, where, computeAPIVersion)
+}
+
+// StartChange waits until one more machine may be created or deleted, for at most a third of the
+// time that the caller has. It returns what has to be called at the end. Its error is RATE_LIMITED,
+// or the context's.
+func (s *Session) StartChange(ctx context.Context) (done func(), err error) {
+	patient := ctx
+	if end, ends := ctx.Deadline(); ends {
+		var cancel context.CancelFunc
+		patient, cancel = context.WithTimeout(ctx, time.Until(end)/changePatience)
+		defer cancel()
+	}
+	came := s.changes.clock()
+	admitted := s.changes.acquire(patient)
+	s.changes.observe(s.changes.clock().Sub(came))
+	switch {
+	case admitted:
+		return s.changes.release, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
+		"The cloud answers slowly, and other machines wait for it already.", sdk.WithRetryAfter(s.changes.slow))
 }
 
 // login returns the login of an account, a new one if need be. It asks nobody.
