@@ -23,7 +23,7 @@ start_apis() {
   service glance-api glance.cmd.api --config-file "$configs/glance.conf"
   local neutron=(--config-file "$configs/neutron.conf")
   if [ "$compute" = libvirt ]; then neutron+=(--config-file "$configs/neutron-linuxbridge.conf"); fi
-  spawn neutron-server neutron-server "${neutron[@]}"
+  spawn neutron-server env PYTHONPATH="$source_dir/python" neutron-server "${neutron[@]}"
   service nova-api nova.cmd.api --config-file "$configs/nova.conf"
   service cinder-api cinder.cmd.api --config-file "$configs/cinder.conf"
 }
