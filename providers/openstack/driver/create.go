@@ -149,6 +149,7 @@ func (c *creation) makeServer(ctx context.Context, p *plan, ports []string, volu
 	}
 	attempts := &c.driver.attempts
 	attempts.note(ports, c.epoch, true)
+	asked := c.driver.options.Clock()
 	made, err := servers.Create(ctx, c.cloud.Compute, withKeyPair(body, c.want.KeyPair), body.hints).Extract()
 	c.noteOutcome(err)
 	if err != nil {
@@ -157,6 +158,8 @@ func (c *creation) makeServer(ctx context.Context, p *plan, ports []string, volu
 	}
 	now := c.driver.nothingOwned(c.owner)
 	now.withoutVolumes = !c.want.HasVolumes()
+	// A Nova that is slow to take a request is no faster to carry it out.
+	now.poll = max(now.poll, c.driver.options.Clock().Sub(asked))
 	now.servers = []server{{
 		ID: made.ID, Name: c.owner.ServerName(), Status: statusBuild, Created: c.driver.options.Clock(), Metadata: body.Metadata,
 		Flavor: serverFlavor{Name: body.flavorName}, Zone: c.want.AvailabilityZone,
