@@ -17,14 +17,15 @@ const (
 )
 
 // changeLimiter is what creations and deletions of machines in a project go through, in the order
-// in which they come. How many are under way at once follows the services: half as many after a
-// write whose answer was slow, one more after one that was not while others wait. A service with
+// in which they come. How many are under way at once follows the services. Until the first answer
+// that is slow it is one more after each answer to a write while others wait; from then on one more
+// after as many quick answers as may be under way, and half as many after a slow one. A service with
 // one worker would answer sixteen writes one after another, the last of them after their timeout.
 // What those asked for would be made all the same.
 //
 // A change waits before its first request, so that what it has read is not lost if it is refused.
 //
-// Source of the rule: additive increase, multiplicative decrease, as of RFC 5681.
+// Source of the rule: slow start, additive increase and multiplicative decrease, as of RFC 5681.
 type changeLimiter struct {
 	// most is how many there are at most; slow is how long an answer takes that is slow.
 	most    int
@@ -35,7 +36,9 @@ type changeLimiter struct {
 	mu sync.Mutex
 	// limit is how many may be under way now, underWay how many are.
 	limit, underWay int
-	waiting         []chan struct{}
+	// quick counts the answers that were not slow since limit last changed.
+	quick   int
+	waiting []chan struct{}
 	// shrunk is when limit was last halved. Slow answers to what was sent before tell nothing new.
 	shrunk time.Time
 }
@@ -97,9 +100,12 @@ func (l *changeLimiter) learn(sent, answered time.Time) {
 	defer l.mu.Unlock()
 	switch took := answered.Sub(sent); {
 	case took < l.slow && len(l.waiting) > 0:
-		l.limit = min(l.limit+1, l.most)
+		l.quick++
+		if l.shrunk.IsZero() || l.quick >= l.limit {
+			l.limit, l.quick = min(l.limit+1, l.most), 0
+		}
 	case took >= l.slow && sent.After(l.shrunk):
-		l.limit = max(1, l.limit/2)
+		l.limit, l.quick = max(1, l.limit/2), 0
 		l.shrunk = answered
 	}
 	l.admit()

@@ -107,7 +107,7 @@ func TestChangesAreMoreAgainOnceTheServiceIsFaster(t *testing.T) {
 		s.createPorts(20)
 		s.each.Store(int64(time.Millisecond))
 		s.most.Store(0)
-		s.createPorts(100)
+		s.createPorts(700)
 		if most := s.most.Load(); most != 32 {
 			t.Errorf("%d writes at once, want 32", most)
 		}
