@@ -57,8 +57,8 @@ func answerInTime(ctx context.Context) (context.Context, context.CancelFunc) {
 // lookAndMake asks OpenStack, in this order, what there is of the machine, what its spec names, and
 // for what is missing. All that can fail comes before the server.
 func (c *creation) lookAndMake(ctx context.Context) (*driverv1alpha1.Machine, error) {
-	// GET ports by their marks, unless a list has just shown nothing; with one, servers, floatingips
-	// and volumes, too.
+	// GET ports by their marks, unless a list has just shown nothing; with one, servers,
+	// floatingips and volumes, too.
 	found, err := c.find(ctx)
 	if err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (c *creation) lookAndMake(ctx context.Context) (*driverv1alpha1.Machine, er
 }
 
 // find returns what there is of the machine. Nearly always that is nothing: the last list of all
-// machines says so, or one list of ports, since a server has the machine's port. A server whose port
-// somebody has deleted by hand is not found.
+// machines says so, or one list of ports, since a server has the machine's port. A server whose
+// port somebody has deleted by hand is not found.
 func (c *creation) find(ctx context.Context) (*ownedResources, error) {
 	found, hasOwnPort := c.driver.nothingOwned(c.owner), slices.ContainsFunc(c.want.Ports, isOwn)
 	if hasOwnPort && c.driver.lastLists.showNothingOf(c.machineScope) {

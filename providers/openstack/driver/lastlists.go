@@ -88,21 +88,20 @@ func (r *lastLists) noteDelete(o ownership.Owner) { r.note(r.deleted, o) }
 func (r *lastLists) note(ended map[ownership.Owner]time.Time, o ownership.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.clock()
-	maps.DeleteFunc(ended, func(_ ownership.Owner, at time.Time) bool { return now.Sub(at) > remembered*r.settle })
+	now, known := r.clock(), max(remembered*r.settle, lastListLife)
+	maps.DeleteFunc(ended, func(_ ownership.Owner, at time.Time) bool { return now.Sub(at) > known })
 	ended[identity(o)] = now
 }
 
-// showNothingOf says that a list has shown nothing of a machine that this process was never asked
-// to create or delete. Another process may have made its port since: then Neutron refuses a second
-// one with the machine's address.
+// showNothingOf says that a list has shown nothing of a machine that this process has not worked on
+// before. What another process has asked for, for an earlier leader, has settled before the list.
 func (r *lastLists) showNothingOf(scope machineScope) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, known := r.last(scope)
 	_, shown := last.machines[scope.owner.UID]
 	key := identity(scope.owner)
-	return known && !shown && r.created[key].IsZero() && r.deleted[key].IsZero()
+	return known && !shown && r.created[key].IsZero() && r.deleted[key].IsZero() && r.othersHaveSettled(scope.owner.Cluster, last)
 }
 
 // leftoversOf returns what a list has shown to be left of a machine that is being deleted, its
@@ -118,12 +117,18 @@ func (r *lastLists) leftoversOf(scope machineScope) *ownedResources {
 	switch {
 	case left == nil || !known || !last.asked.After(deleted):
 		return nil
-	case last.asked.Sub(r.started) < r.settle, last.asked.Sub(r.terms[scope.owner.Cluster].began) < r.settle, last.asked.Sub(r.created[key]) < r.settle:
+	case last.asked.Sub(r.created[key]) < r.settle, !r.othersHaveSettled(scope.owner.Cluster, last):
 		return nil
 	}
 	mine := *left
 	mine.Owner = scope.owner
 	return &mine
+}
+
+// othersHaveSettled says whether what other processes may have asked for, before this one started
+// or for an earlier leader, had settled before a list. The lock is held.
+func (r *lastLists) othersHaveSettled(cluster string, before lastList) bool {
+	return before.asked.Sub(r.started) >= r.settle && before.asked.Sub(r.terms[cluster].began) >= r.settle
 }
 
 // last returns the last list of a machine's cluster, if it counts. The lock is held.

@@ -12,20 +12,25 @@ import (
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
-	"github.com/millwright-dev/millwright/providers/openstack/session"
 )
+
+// later returns another driver of the world's cloud, and what puts its clock forward by how long a
+// create may take to settle there.
+func (w *world) later(settle time.Duration) (another *world, later func()) {
+	var ahead atomic.Int64
+	another = w.another(Options{
+		Version: "test", CreateSettle: settle, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	})
+	return another, func() { ahead.Store(int64(settle)) }
+}
 
 // What a list has shown to be left of a machine goes without being asked for again.
 func TestDeleteGoesByTheList(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
-	var ahead atomic.Int64 // of the driver's clock
-	w.Driver = New(session.NewPool(session.Options{}), Options{
-		Version: "test", CreateSettle: settle, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
-	})
+	w, later := newWorld(t, openstacksim.Options{}).later(settle)
 	spec := map[string]any{"floatingIpPool": "ext-net"}
 	w.created("one", spec)
 	w.created("other", spec)
-	ahead.Store(int64(settle)) // the creates have settled
+	later() // the creates have settled
 	if m, err := w.delete("one"); err != nil || m == nil {
 		t.Fatalf("the server goes first: %v, %v", m, err)
 	}
@@ -123,7 +128,8 @@ func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 
 // A machine that a list has not shown is made without being looked for.
 func TestCreateGoesByTheList(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{})
+	w, later := newWorld(t, openstacksim.Options{}).later(settle)
+	later()
 	w.list()
 	before := w.calls()
 	w.created("one", nil)
@@ -139,7 +145,8 @@ func TestCreateGoesByTheList(t *testing.T) {
 func TestCreateAfterAListThatIsOld(t *testing.T) {
 	for name, more := range map[string]map[string]any{"own network": nil, "network of another project": {"network": "shared"}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Second})
+			w, later := newWorld(t, openstacksim.Options{}).later(time.Second)
+			later()
 			w.list()
 			w.inject(&backendv1alpha1.Fault{
 				Match: &backendv1alpha1.FaultMatch{Operation: "CreateServer"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Times: 1,
@@ -166,19 +173,26 @@ func TestAListShowsNothing(t *testing.T) {
 		created, deleted *ownership.Owner
 		shows            *ownedResources
 		listOf           string
-		age              time.Duration
-		want             bool
+		// sooner is by how much the list came before others had settled.
+		sooner time.Duration
+		// led says that the first leader came when the process had been there for long.
+		led  bool
+		age  time.Duration
+		want bool
 	}{
-		"nothing":                     {listOf: "c", want: true},
-		"others were worked on":       {listOf: "c", created: &other, deleted: &other, want: true},
-		"it was created":              {listOf: "c", created: &owner},
-		"it was deleted":              {listOf: "c", deleted: &owner},
-		"there is a port":             {listOf: "c", shows: &ownedResources{ports: []port{{ID: "p"}}}},
-		"there is a server":           {listOf: "c", shows: &ownedResources{servers: []server{{ID: "s"}}}},
-		"there is a volume":           {listOf: "c", shows: &ownedResources{volumes: []volume{{ID: "v"}}}},
-		"the list is another's":       {listOf: "d"},
-		"the list is not yet too old": {listOf: "c", age: lastListLife, want: true},
-		"the list is too old":         {listOf: "c", age: lastListLife + 1},
+		"nothing":                               {listOf: "c", want: true},
+		"others were worked on":                 {listOf: "c", created: &other, deleted: &other, want: true},
+		"it was created":                        {listOf: "c", created: &owner},
+		"it was deleted":                        {listOf: "c", deleted: &owner},
+		"there is a port":                       {listOf: "c", shows: &ownedResources{ports: []port{{ID: "p"}}}},
+		"there is a server":                     {listOf: "c", shows: &ownedResources{servers: []server{{ID: "s"}}}},
+		"there is a volume":                     {listOf: "c", shows: &ownedResources{volumes: []volume{{ID: "v"}}}},
+		"the list is another's":                 {listOf: "d"},
+		"the list is not yet too old":           {listOf: "c", age: lastListLife, want: true},
+		"the list is too old":                   {listOf: "c", age: lastListLife + 1},
+		"another process may have just made it": {listOf: "c", sooner: 1},
+		"another process may have just made it for an earlier leader": {listOf: "c", led: true, sooner: 1},
+		"what an earlier leader asked for has settled":                {listOf: "c", led: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -193,6 +207,11 @@ func TestAListShowsNothing(t *testing.T) {
 			if test.shows != nil {
 				shown["u"] = test.shows
 			}
+			if test.led {
+				now = now.Add(time.Hour)
+				r.lead("c", 2)
+			}
+			now = now.Add(settle - test.sooner)
 			r.listed(clusterScope{cluster: test.listOf}, now, shown)
 			now = now.Add(test.age)
 			if got := r.showNothingOf(machineScope{owner: owner}); got != test.want {

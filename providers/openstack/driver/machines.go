@@ -118,11 +118,11 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		return nil, err
 	}
 	defer release()
-	done, err := scope.cloud.StartChange(ctx)
+	ctx, end, err := d.sessions.StartChange(ctx, scope.cloud, want.HasVolumes())
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer end()
 	d.lastLists.lead(scope.owner.Cluster, r.GetMeta().GetLeaderEpoch())
 	defer d.lastLists.noteCreate(scope.owner)
 	scope.withoutFloatingIP, scope.withoutVolumes = want.FloatingIPPool == "", !want.HasVolumes()
@@ -149,11 +149,11 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, err
 	}
 	defer release()
-	done, err := scope.cloud.StartChange(ctx)
+	ctx, end, err := d.sessions.StartChange(ctx, scope.cloud, !scope.withoutVolumes)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer end()
 	d.lastLists.lead(scope.owner.Cluster, r.GetMeta().GetLeaderEpoch())
 	defer d.lastLists.noteDelete(scope.owner)
 	found := d.lastLists.leftoversOf(scope)

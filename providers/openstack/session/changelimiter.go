@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -18,10 +19,10 @@ const (
 
 // changeLimiter is what creations and deletions of machines in a project go through, in the order
 // in which they come. How many are under way at once follows the services. Until the first answer
-// that is slow it is one more after each answer to a write while others wait; from then on one more
-// after as many quick answers as may be under way, and half as many after a slow one. A service with
-// one worker would answer sixteen writes one after another, the last of them after their timeout.
-// What those asked for would be made all the same.
+// that is slow it is one more after each machine with quick answers, while others wait; from then
+// on one more after as many such machines as may be under way, and half as many after a slow
+// answer. A service with one worker would answer thirty writes one after another, the last of them
+// after their timeout. What those asked for would be made all the same.
 //
 // A change waits before its first request, so that what it has read is not lost if it is refused.
 //
@@ -36,10 +37,10 @@ type changeLimiter struct {
 	mu sync.Mutex
 	// limit is how many may be under way now, underWay how many are.
 	limit, underWay int
-	// quick counts the answers that were not slow since limit last changed.
+	// quick counts the machines with quick answers since limit last changed.
 	quick   int
 	waiting []chan struct{}
-	// shrunk is when limit was last halved. Slow answers to what was sent before tell nothing new.
+	// shrunk is when limit was last halved. What began before tells nothing new.
 	shrunk time.Time
 }
 
@@ -50,6 +51,60 @@ func newChangeLimiter(o Options) *changeLimiter {
 	return &changeLimiter{
 		most: most, slow: o.RequestTimeout / slowAnswer, clock: o.Clock, observe: o.ObserveWait, limit: min(firstChanges, most),
 	}
+}
+
+// change is a creation or deletion that is under way: the context of its requests has it.
+type change struct {
+	limiter *changeLimiter
+	began   time.Time
+
+	mu sync.Mutex
+	// quick says that a write was answered, slow that an answer was slow.
+	quick, slow bool
+}
+
+// changeKey is the key of a change in a context.
+type changeKey struct{}
+
+// changeOf returns the change that a request is for; nil for none.
+func changeOf(ctx context.Context) *change {
+	of, _ := ctx.Value(changeKey{}).(*change)
+	return of
+}
+
+// start waits until one more machine may be changed, and returns the context of its requests; false
+// if ctx ends before.
+func (l *changeLimiter) start(ctx, patient context.Context) (context.Context, *change, bool) {
+	came := l.clock()
+	admitted := l.acquire(patient)
+	now := l.clock()
+	l.observe(now.Sub(came))
+	if !admitted {
+		return ctx, nil, false
+	}
+	mine := &change{limiter: l, began: now}
+	return context.WithValue(ctx, changeKey{}, mine), mine, true
+}
+
+// answered takes in how long a write has taken. One without an answer, or with one that it was not
+// carried out for want of time, is slow or tells nothing.
+func (c *change) answered(sent, ended time.Time, answer *http.Response) {
+	isSlow := ended.Sub(sent) >= c.limiter.slow
+	c.mu.Lock()
+	c.slow = c.slow || isSlow
+	c.quick = c.quick || answer != nil && answer.StatusCode < http.StatusInternalServerError && !asksToWait(answer.StatusCode)
+	c.mu.Unlock()
+	if isSlow {
+		c.limiter.shrink(sent, ended)
+	}
+}
+
+// end gives the change's place back.
+func (c *change) end() {
+	c.mu.Lock()
+	quick := c.quick && !c.slow
+	c.mu.Unlock()
+	c.limiter.release(c.began, quick)
 }
 
 // acquire waits for a place until ctx ends, and says whether there was one.
@@ -86,33 +141,27 @@ func (l *changeLimiter) queue() (turn chan struct{}, mine bool) {
 	return turn, false
 }
 
-// release gives a place back.
-func (l *changeLimiter) release() {
+// shrink halves the limit after a slow answer.
+func (l *changeLimiter) shrink(sent, answered time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sent.After(l.shrunk) {
+		l.limit, l.quick, l.shrunk = max(1, l.limit/2), 0, answered
+	}
+}
+
+// release gives a place back, and lets the limit grow after a machine with quick answers. Then it
+// gives the places that are free to those who wait.
+func (l *changeLimiter) release(began time.Time, quick bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.underWay--
-	l.admit()
-}
-
-// learn takes in when a write was sent and answered.
-func (l *changeLimiter) learn(sent, answered time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch took := answered.Sub(sent); {
-	case took < l.slow && len(l.waiting) > 0:
+	if quick && began.After(l.shrunk) && len(l.waiting) > 0 {
 		l.quick++
 		if l.shrunk.IsZero() || l.quick >= l.limit {
 			l.limit, l.quick = min(l.limit+1, l.most), 0
 		}
-	case took >= l.slow && sent.After(l.shrunk):
-		l.limit, l.quick = max(1, l.limit/2), 0
-		l.shrunk = answered
 	}
-	l.admit()
-}
-
-// admit gives the places that are free to those who wait. The lock is held.
-func (l *changeLimiter) admit() {
 	for len(l.waiting) > 0 && l.underWay < l.limit {
 		close(l.waiting[0])
 		l.waiting = l.waiting[1:]

@@ -21,6 +21,7 @@ import (
 type slowCloud struct {
 	*cloud
 	*session.Session
+	pool *session.Pool
 	// each is how long one takes, in nanoseconds.
 	each atomic.Int64
 	// under is how many are under way, most how many have been at once.
@@ -45,9 +46,9 @@ func newSlowCloud(t *testing.T, each time.Duration) *slowCloud {
 		say(201, `{"port": {"id": "p"}}`)(w, r)
 	})
 	s.on(listServers, say(200, `{"servers": []}`))
-	pool := session.NewPool(session.Options{Transport: s.cloud})
+	s.pool = session.NewPool(session.Options{Transport: s.cloud})
 	var err error
-	if s.Session, err = pool.Open(t.Context(), s.account(), ""); err != nil {
+	if s.Session, err = s.pool.Open(t.Context(), s.account(), ""); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -55,11 +56,11 @@ func newSlowCloud(t *testing.T, each time.Duration) *slowCloud {
 
 // createPort makes a port for a machine.
 func (s *slowCloud) createPort(ctx context.Context) error {
-	done, err := s.StartChange(ctx)
+	ctx, end, err := s.pool.StartChange(ctx, s.Session, false)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer end()
 	return ports.Create(ctx, s.Network, ports.CreateOpts{NetworkID: "n"}).Err
 }
 
@@ -181,5 +182,74 @@ func TestWhoGivesUpTakesNoPlace(t *testing.T) {
 		s.createPorts(10)
 		all.Wait()
 		s.expectCount(createPort, 14)
+	})
+}
+
+// A service that refuses for want of time does not ask for more.
+func TestRefusalsAreNoQuickAnswers(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlowCloud(t, time.Millisecond)
+				var under, most atomic.Int32
+				s.on(createPort, func(w http.ResponseWriter, r *http.Request) {
+					if n := under.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+					<-time.After(time.Millisecond)
+					under.Add(-1)
+					say(status, "")(w, r)
+				})
+				var all sync.WaitGroup
+				for range 100 {
+					all.Go(func() {
+						if s.createPort(t.Context()) == nil {
+							t.Error("it is no error")
+						}
+					})
+				}
+				all.Wait()
+				if most.Load() != 4 {
+					t.Errorf("%d writes at once, want 4", most.Load())
+				}
+			})
+		})
+	}
+}
+
+// What is written for no machine in particular, such as the question for a console, neither waits
+// nor counts.
+func TestOtherWritesDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowCloud(t, 20*time.Second)
+		if err := ports.Create(t.Context(), s.Network, ports.CreateOpts{NetworkID: "n"}).Err; err != nil {
+			t.Fatal(err)
+		}
+		s.each.Store(int64(time.Millisecond))
+		s.createPorts(100)
+		if most := s.most.Load(); most != 32 {
+			t.Errorf("%d writes at once, want 32", most)
+		}
+	})
+}
+
+func TestMachinesWithVolumesHaveALineOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowCloud(t, time.Second)
+		var ends []func()
+		for _, withVolumes := range []bool{true, true, true, true, false} {
+			_, end, err := s.pool.StartChange(t.Context(), s.Session, withVolumes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, end)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _, err := s.pool.StartChange(ctx, s.Session, true)
+		expect(t, err, "RATE_LIMITED")
+		for _, end := range ends {
+			end()
+		}
 	})
 }

@@ -16,17 +16,18 @@ const maxPause = 10 * time.Minute
 
 // project is what all sessions of a project share, whichever credential they use.
 type project struct {
-	changes  *changeLimiter
-	services map[string]*bounds
+	// changes is the line of machines without volumes, volumeChanges of those with.
+	changes, volumeChanges *changeLimiter
+	services               map[string]*bounds
 	// used is when a session was last opened. The pool guards it.
 	used time.Time
 }
 
 func newProject(o Options) *project {
 	reads := make(chan struct{}, o.MaxConcurrent)
-	p := &project{changes: newChangeLimiter(o), services: map[string]*bounds{}}
+	p := &project{changes: newChangeLimiter(o), volumeChanges: newChangeLimiter(o), services: map[string]*bounds{}}
 	for _, service := range []string{serviceCompute, serviceNetwork, serviceImage, serviceVolume} {
-		p.services[service] = &bounds{reads: reads, changes: p.changes}
+		p.services[service] = &bounds{reads: reads}
 	}
 	return p
 }
@@ -34,11 +35,10 @@ func newProject(o Options) *project {
 // bounds are what the requests of a project to one service keep within. Reads do not wait for
 // changes: without the list of all machines nobody would hear what has come of them.
 type bounds struct {
-	// reads has a place for each read that may be under way, to any service. It and changes are nil
-	// where there is no bound.
-	reads   chan struct{}
-	changes *changeLimiter
-	pause   pause
+	// reads has a place for each read that may be under way, to any service; nil where there is no
+	// bound.
+	reads chan struct{}
+	pause pause
 }
 
 // pause is the time for which a service does not want to be asked.

@@ -76,7 +76,7 @@ func newLogin(o Options, a spec.Account) (*login, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, err := newTransport(a, o.MaxConcurrent)
+	connections, err := newTransport(a, 3*o.MaxConcurrent) // reads, and twice as many changes
 	if err != nil {
 		return nil, err
 	}

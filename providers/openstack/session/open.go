@@ -27,12 +27,16 @@ type Session struct {
 
 	where   places
 	lookups lookups
-	changes *changeLimiter
+	// changes is the line of machines without volumes, volumeChanges of those with.
+	changes, volumeChanges *changeLimiter
 }
 
 // newSession makes the clients. It asks nobody.
 func newSession(l *login, where places, shared *project, version string) (*Session, error) {
-	s := &Session{ProjectID: where.project, Region: where.region, where: where, lookups: newLookups(l.options.Clock), changes: shared.changes}
+	s := &Session{
+		ProjectID: where.project, Region: where.region, where: where, lookups: newLookups(l.options.Clock),
+		changes: shared.changes, volumeChanges: shared.volumeChanges,
+	}
 	for _, one := range []struct {
 		service, at string
 		make        func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)

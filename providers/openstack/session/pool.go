@@ -19,8 +19,8 @@ const (
 	// defaultMaxConcurrent is how many reads of a project are under way at most, and half of how
 	// many of its machines are created and deleted.
 	defaultMaxConcurrent = 16
-	// changePatience is the part of a caller's time for which a creation or deletion waits. The rest
-	// is for the requests.
+	// changePatience is the part of a caller's time for which a creation or deletion waits. The
+	// rest is for the requests.
 	changePatience = 3
 	// idleAfter is how long a session is kept that nobody opens.
 	idleAfter = time.Hour
@@ -129,27 +129,30 @@ func (p *Pool) Open(ctx context.Context, a spec.Account, computeAPIVersion strin
 	return p.session(l, where, computeAPIVersion)
 }
 
-// StartChange waits until one more machine may be created or deleted, for at most a third of the
-// time that the caller has. It returns what has to be called at the end. Its error is RATE_LIMITED,
-// or the context's.
-func (s *Session) StartChange(ctx context.Context) (done func(), err error) {
+// StartChange waits until one more machine of a project may be created or deleted, for at most a
+// third of the time that the caller has. It returns the context of the requests for it, and what
+// has to be called at the end. Its error is RATE_LIMITED, or the context's. Machines with volumes
+// have a line of their own: a Cinder that hangs holds up no others.
+func (p *Pool) StartChange(ctx context.Context, in *Session, withVolumes bool) (requests context.Context, end func(), err error) {
+	line := in.changes
+	if withVolumes {
+		line = in.volumeChanges
+	}
 	patient := ctx
-	if end, ends := ctx.Deadline(); ends {
+	if deadline, has := ctx.Deadline(); has {
 		var cancel context.CancelFunc
-		patient, cancel = context.WithTimeout(ctx, time.Until(end)/changePatience)
+		patient, cancel = context.WithTimeout(ctx, time.Until(deadline)/changePatience)
 		defer cancel()
 	}
-	came := s.changes.clock()
-	admitted := s.changes.acquire(patient)
-	s.changes.observe(s.changes.clock().Sub(came))
+	requests, mine, admitted := line.start(ctx, patient)
 	switch {
 	case admitted:
-		return s.changes.release, nil
+		return requests, mine.end, nil
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
-	return nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
-		"The cloud answers slowly, and other machines wait for it already.", sdk.WithRetryAfter(s.changes.slow))
+	return nil, nil, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_RATE_LIMITED,
+		"The cloud answers slowly, and other machines wait for it already.", sdk.WithRetryAfter(line.slow))
 }
 
 // login returns the login of an account, a new one if need be. It asks nobody.

@@ -104,8 +104,8 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := w.exchange(request)
 	ended := w.options.Clock()
 	w.report(request, answer, err, Call{Waited: began.Sub(came), Duration: ended.Sub(began)})
-	if w.changes != nil && !isRead(request) {
-		w.changes.learn(began, ended)
+	if mine := changeOf(request.Context()); mine != nil && !isRead(request) {
+		mine.answered(began, ended, answer)
 	}
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func newCloudMetrics(registry prometheus.Registerer) *cloudMetrics {
 		}, []string{"service", "method", "code"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "millwright_openstack_limiter_wait_seconds",
-			Help:    "How long requests to OpenStack waited for a place among the reads of their project, by service.",
+			Help:    "How long reads of OpenStack waited for others of their project, by service.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 4, 7),
 		}, []string{"service"}),
 		changeWaits: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -51,7 +51,9 @@ func newCloudMetrics(registry prometheus.Registerer) *cloudMetrics {
 // observe counts a request.
 func (m *cloudMetrics) observe(c session.Call) {
 	m.requests.WithLabelValues(c.Service, c.Method, strconv.Itoa(c.Code)).Observe(c.Duration.Seconds())
-	m.waits.WithLabelValues(c.Service).Observe(c.Waited.Seconds())
+	if c.Method == http.MethodGet {
+		m.waits.WithLabelValues(c.Service).Observe(c.Waited.Seconds())
+	}
 	if c.Repeated {
 		m.repeated.WithLabelValues(c.Service).Inc()
 	}
