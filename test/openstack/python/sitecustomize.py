@@ -1,8 +1,8 @@
-"""Gives each green thread of a service room for its calls.
+"""Gives each GreenThread of a service room for its calls.
 
 CPython 3.11 keeps Python's frames in chunks of 16 KiB. A call that crosses the end of a chunk maps the next one, and its
 return unmaps it. Nova and Neutron answer requests in stacks that are deeper than that, and did so up to 2,000 times a
-second: it was more than half of nova-api's CPU time. A green thread's first frame is now so large that CPython takes a
+second: it was more than half of nova-api's CPU time. A GreenThread's first frame is now so large that CPython takes a
 chunk of 128 KiB for it, of which half is left for what it calls."""
 import functools
 import os
