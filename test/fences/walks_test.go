@@ -37,7 +37,11 @@ func TestWalksAreShortAndExist(t *testing.T) {
 		if title == "" || !walkStep.MatchString(line) {
 			return
 		}
-		for _, match := range walkFile.FindAllStringSubmatch(line, -1) {
+		matches := walkFile.FindAllStringSubmatch(line, -1)
+		if len(matches) == 0 {
+			t.Errorf("docs/architecture.md:%d: the step names no file with its functions", n)
+		}
+		for _, match := range matches {
 			files[match[1]] = true
 			if len(files) == most+1 {
 				t.Errorf("docs/architecture.md:%d: %q opens more than %d files", n, title, most)

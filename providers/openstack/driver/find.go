@@ -59,6 +59,7 @@ func (d *Driver) nothingOwned(owner ownership.Owner) *ownedResources {
 // server is gone, nobody needs to know.
 func (d *Driver) find(ctx context.Context, scope machineScope) (*ownedResources, error) {
 	found, where := d.nothingOwned(scope.owner), scope.clusterScope()
+	found.withoutVolumes = scope.withoutVolumes
 	var err error
 	if found.servers, err = d.reads.servers.Get(ctx, where, scope.owner.UID); err != nil || len(found.servers) > 0 {
 		return found, err

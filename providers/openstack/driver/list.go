@@ -29,6 +29,7 @@ func (d *Driver) ListMachines(ctx context.Context, r *driverv1alpha1.ListMachine
 		return nil, err
 	}
 	where := clusterScope{cloud: opened, cluster: r.GetMeta().GetClusterUid()}
+	d.lastLists.lead(where.cluster, r.GetMeta().GetLeaderEpoch())
 	all, known := d.lists.of(where, d.options.Clock())
 	if r.GetPageToken() == "" || !known {
 		if all, err = d.listCluster(ctx, opened, where.cluster); err != nil {

@@ -118,7 +118,7 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMach
 		return nil, err
 	}
 	defer release()
-	ctx, end, err := d.sessions.StartChange(ctx, scope.cloud, want.HasVolumes())
+	ctx, end, err := session.StartChange(ctx, scope.cloud, want.HasVolumes())
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 		return nil, err
 	}
 	defer release()
-	ctx, end, err := d.sessions.StartChange(ctx, scope.cloud, !scope.withoutVolumes)
+	ctx, end, err := session.StartChange(ctx, scope.cloud, !scope.withoutVolumes)
 	if err != nil {
 		return nil, err
 	}

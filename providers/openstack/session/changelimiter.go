@@ -17,14 +17,17 @@ const (
 	slowAnswer = 3
 )
 
-// changeLimiter is what creations and deletions of machines in a project go through, in the order
-// in which they come. How many are under way at once follows the services. Until the first answer
-// that is slow it is one more after each machine with quick answers, while others wait; from then
-// on one more after as many such machines as may be under way, and half as many after a slow
-// answer. A service with one worker would answer thirty writes one after another, the last of them
-// after their timeout. What those asked for would be made all the same.
+// changeLimiter is what calls that create or delete machines of a project go through, in the order
+// in which they come. How many are under way at once follows the services:
 //
-// A change waits before its first request, so that what it has read is not lost if it is refused.
+//   - One more after each call with quick answers, while others wait.
+//   - Half as many after a slow answer. Calls that began before then count no more.
+//   - From then on one more only after as many such calls as may be under way.
+//
+// A service with one worker would answer thirty writes one after another, the last of them after
+// their timeout. What those asked for would be made all the same.
+//
+// A call waits before its first request, so that what it has read is not lost if it is refused.
 //
 // Source of the rule: slow start, additive increase and multiplicative decrease, as of RFC 5681.
 type changeLimiter struct {
@@ -37,7 +40,7 @@ type changeLimiter struct {
 	mu sync.Mutex
 	// limit is how many may be under way now, underWay how many are.
 	limit, underWay int
-	// quick counts the machines with quick answers since limit last changed.
+	// quick counts the calls with quick answers since limit last changed.
 	quick   int
 	waiting []chan struct{}
 	// shrunk is when limit was last halved. What began before tells nothing new.
@@ -59,8 +62,9 @@ type change struct {
 	began   time.Time
 
 	mu sync.Mutex
-	// quick says that a write was answered, slow that an answer was slow.
-	quick, slow bool
+	// answers says that a write was answered, bad that one was not, or slowly, or refused because
+	// the service has too much to do.
+	answers, bad bool
 }
 
 // changeKey is the key of a change in a context.
@@ -73,7 +77,7 @@ func changeOf(ctx context.Context) *change {
 }
 
 // start waits until one more machine may be changed, and returns the context of its requests; false
-// if ctx ends before.
+// if patient, a part of ctx, ends before.
 func (l *changeLimiter) start(ctx, patient context.Context) (context.Context, *change, bool) {
 	came := l.clock()
 	admitted := l.acquire(patient)
@@ -86,23 +90,22 @@ func (l *changeLimiter) start(ctx, patient context.Context) (context.Context, *c
 	return context.WithValue(ctx, changeKey{}, mine), mine, true
 }
 
-// answered takes in how long a write has taken. One without an answer, or with one that it was not
-// carried out for want of time, is slow or tells nothing.
+// answered takes in how long a write has taken, and its answer; nil for none.
 func (c *change) answered(sent, ended time.Time, answer *http.Response) {
 	isSlow := ended.Sub(sent) >= c.limiter.slow
+	isGood := answer != nil && answer.StatusCode < http.StatusInternalServerError && !asksToWait(answer.StatusCode)
 	c.mu.Lock()
-	c.slow = c.slow || isSlow
-	c.quick = c.quick || answer != nil && answer.StatusCode < http.StatusInternalServerError && !asksToWait(answer.StatusCode)
+	c.answers, c.bad = true, c.bad || isSlow || !isGood
 	c.mu.Unlock()
 	if isSlow {
-		c.limiter.shrink(sent, ended)
+		c.limiter.shrink(c.began, ended)
 	}
 }
 
 // end gives the change's place back.
 func (c *change) end() {
 	c.mu.Lock()
-	quick := c.quick && !c.slow
+	quick := c.answers && !c.bad
 	c.mu.Unlock()
 	c.limiter.release(c.began, quick)
 }
@@ -141,11 +144,11 @@ func (l *changeLimiter) queue() (turn chan struct{}, mine bool) {
 	return turn, false
 }
 
-// shrink halves the limit after a slow answer.
-func (l *changeLimiter) shrink(sent, answered time.Time) {
+// shrink halves the limit after a slow answer to a change that began at a time.
+func (l *changeLimiter) shrink(began, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if sent.After(l.shrunk) {
+	if began.After(l.shrunk) {
 		l.limit, l.quick, l.shrunk = max(1, l.limit/2), 0, answered
 	}
 }

@@ -76,7 +76,7 @@ func newLogin(o Options, a spec.Account) (*login, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, err := newTransport(a, 3*o.MaxConcurrent) // reads, and twice as many changes
+	connections, err := newTransport(a, 3*o.MaxConcurrent) // reads, and twice as many creates and deletes
 	if err != nil {
 		return nil, err
 	}

@@ -27,16 +27,12 @@ type Session struct {
 
 	where   places
 	lookups lookups
-	// changes is the line of machines without volumes, volumeChanges of those with.
-	changes, volumeChanges *changeLimiter
+	shared  *project
 }
 
 // newSession makes the clients. It asks nobody.
 func newSession(l *login, where places, shared *project, version string) (*Session, error) {
-	s := &Session{
-		ProjectID: where.project, Region: where.region, where: where, lookups: newLookups(l.options.Clock),
-		changes: shared.changes, volumeChanges: shared.volumeChanges,
-	}
+	s := &Session{ProjectID: where.project, Region: where.region, where: where, lookups: newLookups(l.options.Clock), shared: shared}
 	for _, one := range []struct {
 		service, at string
 		make        func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)

@@ -17,7 +17,7 @@ const (
 	// or two; a loaded Neutron ten.
 	defaultRequestTimeout = 30 * time.Second
 	// defaultMaxConcurrent is how many reads of a project are under way at most, and half of how
-	// many of its machines are created and deleted.
+	// many calls that create or delete machines of it are: with volumes, and without.
 	defaultMaxConcurrent = 16
 	// changePatience is the part of a caller's time for which a creation or deletion waits. The
 	// rest is for the requests.
@@ -31,9 +31,9 @@ type Options struct {
 	// RequestTimeout bounds each request with its whole answer; 0 means 30 s. gophercloud itself
 	// has no timeout.
 	RequestTimeout time.Duration
-	// MaxConcurrent is how many reads of one project are under way at most, and half of how many of
-	// its machines are created and deleted; 0 means 16. Further ones wait for a place. Machines are
-	// fewer where services answer slowly.
+	// MaxConcurrent is how many reads of one project are under way at most; 0 means 16. Twice as
+	// many calls may create or delete machines with volumes, and as many those without. Further
+	// ones wait for a place. Such calls are fewer where services answer slowly.
 	MaxConcurrent int
 	// UserAgent is put before gophercloud's own; empty adds nothing.
 	UserAgent string
@@ -133,10 +133,10 @@ func (p *Pool) Open(ctx context.Context, a spec.Account, computeAPIVersion strin
 // third of the time that the caller has. It returns the context of the requests for it, and what
 // has to be called at the end. Its error is RATE_LIMITED, or the context's. Machines with volumes
 // have a line of their own: a Cinder that hangs holds up no others.
-func (p *Pool) StartChange(ctx context.Context, in *Session, withVolumes bool) (requests context.Context, end func(), err error) {
-	line := in.changes
+func StartChange(ctx context.Context, in *Session, withVolumes bool) (requests context.Context, end func(), err error) {
+	line := in.shared.changes
 	if withVolumes {
-		line = in.volumeChanges
+		line = in.shared.volumeChanges
 	}
 	patient := ctx
 	if deadline, has := ctx.Deadline(); has {

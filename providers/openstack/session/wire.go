@@ -104,7 +104,8 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := w.exchange(request)
 	ended := w.options.Clock()
 	w.report(request, answer, err, Call{Waited: began.Sub(came), Duration: ended.Sub(began)})
-	if mine := changeOf(request.Context()); mine != nil && !isRead(request) {
+	// A login is for all who wait for it.
+	if mine := changeOf(request.Context()); mine != nil && !isRead(request) && w.service != serviceIdentity {
 		mine.answered(began, ended, answer)
 	}
 	if err != nil {
