@@ -141,6 +141,28 @@ func TestCreateGoesByTheList(t *testing.T) {
 	}
 }
 
+// A leader's term begins with its first list, long before its first create.
+func TestATermBeginsWithAList(t *testing.T) {
+	w, later := newWorld(t, openstacksim.Options{}).later(settle)
+	led := meta()
+	led.LeaderEpoch = 7
+	list := func() {
+		if _, err := w.ListMachines(t.Context(), &driverv1alpha1.ListMachinesRequest{Meta: led, Provider: w.provider(nil)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list()
+	later()
+	list()
+	before := w.calls()
+	if _, err := w.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{Meta: led, Machine: ref("one"), Provider: w.provider(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	if after := w.calls(); after["ListPorts"] != before["ListPorts"] {
+		t.Errorf("it asked for %v, before that for %v", after, before)
+	}
+}
+
 // What another process has made of a machine since the list is found.
 func TestCreateAfterAListThatIsOld(t *testing.T) {
 	for name, more := range map[string]map[string]any{"own network": nil, "network of another project": {"network": "shared"}} {
