@@ -12,9 +12,9 @@ import (
 // for one as soon as the last has ended, if the cloud lets it.
 const lastListLife = time.Minute
 
-// lastLists are what the last list of each cluster has shown of machines that have no server.
-// Without them, each machine that is created would cost a list of ports, since a slow cloud makes
-// servers one by one; and each that is deleted three lists, since servers go one by one.
+// lastLists are what the last list of each cluster has shown. Without them, each machine that is
+// created would cost a list of ports, since a slow cloud makes servers one by one; and each that is
+// deleted four lists, since servers go one by one.
 //
 // A list is older than a question for one machine, so it counts only where nothing can have come
 // since, or where what has come is noticed otherwise.
@@ -42,8 +42,7 @@ type term struct {
 // lastList is what a list has shown.
 type lastList struct {
 	asked time.Time
-	// machines has the uid of each machine, and what there is of those that have ports and no
-	// server.
+	// machines is what there is of each machine, by uid.
 	machines map[string]*ownedResources
 }
 
@@ -65,18 +64,11 @@ func (r *lastLists) lead(cluster string, epoch int64) {
 
 // listed takes in a list that was asked for at a time.
 func (r *lastLists) listed(where clusterScope, asked time.Time, machines map[string]*ownedResources) {
-	shown := make(map[string]*ownedResources, len(machines))
-	for uid, h := range machines {
-		shown[uid] = nil
-		if len(h.servers) == 0 && len(h.ports) > 0 {
-			shown[uid] = h
-		}
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock()
 	maps.DeleteFunc(r.lists, func(_ clusterScope, one lastList) bool { return now.Sub(one.asked) > lastListLife })
-	r.lists[where] = lastList{asked, shown}
+	r.lists[where] = lastList{asked, machines}
 }
 
 // noteCreate notes the end of a call for a machine's creation, whatever came of it.
@@ -104,23 +96,27 @@ func (r *lastLists) showNothingOf(scope machineScope) bool {
 	return known && !shown && r.created[key].IsZero() && r.deleted[key].IsZero() && r.othersHaveSettled(scope.owner.Cluster, last)
 }
 
-// leftoversOf returns what a list has shown to be left of a machine that is being deleted, its
-// ports and no server; nil where one has to ask. Before the list, this process has ended a call for
-// the machine's deletion. And within the time that a create may take to settle, nobody has ended a
-// call for its creation: neither this process nor another one, for an earlier leader.
-func (r *lastLists) leftoversOf(scope machineScope) *ownedResources {
+// shownOf returns what a list has shown of a machine that is to be deleted, if that is what goes
+// next; nil where one has to ask. The list was asked for after the last call for the machine's
+// deletion had ended.
+//
+// A server can go whatever else there is: the next call looks again. Ports go last, so nobody may
+// have ended a call for the machine's creation within the time that a create may take to settle,
+// neither this process nor another one, and this process has ended a call for its deletion.
+func (r *lastLists) shownOf(scope machineScope) *ownedResources {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, _ := r.last(scope)
-	left, key := last.machines[scope.owner.UID], identity(scope.owner)
+	shown, key := last.machines[scope.owner.UID], identity(scope.owner)
 	deleted, known := r.deleted[key]
 	switch {
-	case left == nil || !known || !last.asked.After(deleted):
+	case shown == nil || !last.asked.After(deleted):
 		return nil
-	case last.asked.Sub(r.created[key]) < r.settle, !r.othersHaveSettled(scope.owner.Cluster, last):
+	case len(shown.servers) > 0:
+	case len(shown.ports) == 0 || !known || last.asked.Sub(r.created[key]) < r.settle || !r.othersHaveSettled(scope.owner.Cluster, last):
 		return nil
 	}
-	mine := *left
+	mine := *shown
 	mine.Owner = scope.owner
 	return &mine
 }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"maps"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,15 +23,36 @@ func (w *world) later(settle time.Duration) (another *world, later func()) {
 	return another, func() { ahead.Store(int64(settle)) }
 }
 
-// What a list has shown to be left of a machine goes without being asked for again.
+// askedSince returns what tells which calls came since it was last called, and how many.
+func (w *world) askedSince() func() map[string]int64 {
+	before := w.calls()
+	return func() map[string]int64 {
+		now, more := w.calls(), map[string]int64{}
+		for operation, n := range now {
+			if n > before[operation] {
+				more[operation] = n - before[operation]
+			}
+		}
+		before = now
+		return more
+	}
+}
+
+// What a list has shown of a machine goes without being asked for again.
 func TestDeleteGoesByTheList(t *testing.T) {
 	w, later := newWorld(t, openstacksim.Options{}).later(settle)
 	spec := map[string]any{"floatingIpPool": "ext-net"}
 	w.created("one", spec)
 	w.created("other", spec)
 	later() // the creates have settled
+	asked := w.askedSince()
+	w.list()
+	asked()
 	if m, err := w.delete("one"); err != nil || m == nil {
 		t.Fatalf("the server goes first: %v, %v", m, err)
+	}
+	if diff := cmp.Diff(map[string]int64{"DeleteServer": 1}, asked()); diff != "" {
+		t.Errorf("for the server it asked for (-want +got):\n%s", diff)
 	}
 	for deadline := time.Now().Add(10 * time.Second); w.left()["vm"] > 1; {
 		if time.Now().After(deadline) {
@@ -40,14 +60,12 @@ func TestDeleteGoesByTheList(t *testing.T) {
 		}
 	}
 	w.list()
-	before := w.calls()
+	asked()
 	if m, err := w.delete("one"); err != nil || m != nil {
 		t.Fatalf("the rest: %v, %v", m, err)
 	}
-	after := w.calls()
-	maps.DeleteFunc(after, func(operation string, n int64) bool { return before[operation] == n })
-	if n := len(after); n != 2 || after["DeletePort"] != before["DeletePort"]+1 || after["DeleteFloatingIP"] != before["DeleteFloatingIP"]+1 {
-		t.Errorf("it asked for %v, before that for %v", after, before)
+	if diff := cmp.Diff(map[string]int64{"DeletePort": 1, "DeleteFloatingIP": 1}, asked()); diff != "" {
+		t.Errorf("for the rest it asked for (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{"vm": 1, "port": 1, "floatingip": 1}, w.left()); diff != "" {
 		t.Errorf("left are (-want +got):\n%s", diff)
@@ -76,7 +94,10 @@ func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 		"the list was asked for before the delete": {listAsked: 1 * time.Second, deleteEnded: 2 * time.Second, asked: 3 * time.Second, listOf: "c"},
 		"the list is old":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3*time.Second + lastListLife, listOf: "c"},
 		"the list is another cluster's":            {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "d"},
-		"it has a server":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", hasServer: true},
+		"it has a server":                          {deleteEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", hasServer: true, want: true},
+		"its server was not deleted before":        {listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", hasServer: true, want: true},
+		"its server was deleted after the list":    {listAsked: 1 * time.Second, deleteEnded: 2 * time.Second, asked: 3 * time.Second, listOf: "c", hasServer: true},
+		"its server has just been created":         {createEnded: 1 * time.Second, listAsked: 2 * time.Second, asked: 3 * time.Second, listOf: "c", hasServer: true, want: true},
 		"a create can still be on its way": {
 			createEnded: 1 * time.Second, deleteEnded: settle - 1*time.Second, listAsked: settle, asked: settle, listOf: "c",
 		},
@@ -119,7 +140,7 @@ func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
 			if test.newLeader > 0 {
 				r.lead(test.newLeaderOf, 2) // the same leader again begins nothing
 			}
-			if found := r.leftoversOf(machineScope{owner: owner}); (found != nil) != test.want {
+			if found := r.shownOf(machineScope{owner: owner}); (found != nil) != test.want {
 				t.Errorf("found %v", found)
 			}
 		})

@@ -156,7 +156,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driverv1alpha1.DeleteMach
 	defer end()
 	d.lastLists.lead(scope.owner.Cluster, r.GetMeta().GetLeaderEpoch())
 	defer d.lastLists.noteDelete(scope.owner)
-	found := d.lastLists.leftoversOf(scope)
+	found := d.lastLists.shownOf(scope)
 	if found == nil {
 		if found, err = d.find(ctx, scope); err != nil {
 			return nil, err
