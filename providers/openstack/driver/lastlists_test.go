@@ -72,7 +72,7 @@ func TestDeleteGoesByTheList(t *testing.T) {
 	}
 }
 
-func TestLeftoversCountWhereNothingCanHaveCome(t *testing.T) {
+func TestAListShowsWhatGoesNext(t *testing.T) {
 	const settle = time.Minute
 	owner := ownership.Owner{Cluster: "c", Namespace: "n", Name: "m", UID: "u"}
 	// Times are since an hour after the process started; 0 means never.
