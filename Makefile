@@ -158,8 +158,8 @@ features: $(E2E_NEEDS) ## Run the tests of whole processes, the long ones whole,
 	@go run ./test/cmd/features docs/features.md $(BIN)/results/*.json
 
 .PHONY: mutation
-mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do their tests notice?
-	@$(TOOLS)/mutate core $(patsubst core/%,%,$(PURE))
+mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do their tests notice? ONLY=a package or file below core.
+	@$(TOOLS)/mutate core $(or $(ONLY),$(patsubst core/%,%,$(PURE)))
 
 .PHONY: properties
 properties: ## Try the properties of the pure packages on CHECKS=50000 new histories each.

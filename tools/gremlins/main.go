@@ -2,8 +2,9 @@
 // which of these mutants their tests do not notice. It runs gremlins and judges what gremlins
 // reports:
 //
-//	mutate MODULE PACKAGE...
+//	mutate MODULE PACKAGE[/FILE.go]...
 //
+// With a file it breaks that file of the package alone: a large package takes hours.
 // A mutant that survives has to stand in MODULE/survivors.txt, with the reason why no test could
 // tell it from the original. It fails when one is not listed, when one is listed that does not
 // survive, and when fewer than 90 % are killed.
@@ -30,7 +31,7 @@ func main() {
 		os.Exit(coverage(os.Args[1:]))
 	}
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: mutate MODULE PACKAGE...")
+		fmt.Fprintln(os.Stderr, "usage: mutate MODULE PACKAGE[/FILE.go]...")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
@@ -65,7 +66,7 @@ func run(module string, packages []string) error {
 		errs = append(errs, judge(name, found, equivalent))
 	}
 	for line := range equivalent {
-		if slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(line, p+"/") }) {
+		if slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(line, p+"/") || strings.HasPrefix(line, p+" ") }) {
 			errs = append(errs, fmt.Errorf("survivors.txt: does not survive any more: %s", line))
 		}
 	}
@@ -138,8 +139,16 @@ func coverage(args []string) int {
 // mutant is one change of the sources.
 type mutant struct{ what, status string }
 
+// unleash runs gremlins on a package of the module, or on one file of it.
 func unleash(module, name, dir string) ([]mutant, error) {
 	report := filepath.Join(dir, filepath.Base(name)+".json")
+	others, err := othersThan(module, name)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(name, ".go") {
+		name = filepath.Dir(name)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -147,6 +156,7 @@ func unleash(module, name, dir string) ([]mutant, error) {
 	gremlins := filepath.Join(filepath.Dir(self), "gremlins")
 	command := exec.Command(gremlins, "unleash", "./"+name, "--silent", "--workers=1", "--timeout-coefficient=6",
 		"--invert-logical", "--invert-loopctrl", "--invert-assignments", "--output="+report)
+	command.Args = append(command.Args, others...)
 	command.Dir, command.Stdout, command.Stderr = module, os.Stderr, os.Stderr
 	if err := command.Run(); err != nil {
 		return nil, err
@@ -182,6 +192,28 @@ func unleash(module, name, dir string) ([]mutant, error) {
 		}
 	}
 	return found, nil
+}
+
+// othersThan are the arguments that keep gremlins from all files of a package but the one that name
+// is of; none, where name is a package.
+func othersThan(module, name string) ([]string, error) {
+	if !strings.HasSuffix(name, ".go") {
+		return nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(module, name)); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(module, filepath.Dir(name), "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var arguments []string
+	for _, file := range files {
+		if base := filepath.Base(file); base != filepath.Base(name) {
+			arguments = append(arguments, "--exclude-files=(^|/)"+regexp.QuoteMeta(base)+"$")
+		}
+	}
+	return arguments, nil
 }
 
 // judge prints the score of a package. A mutant under which the tests do not end counts as killed:
