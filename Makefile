@@ -148,8 +148,8 @@ site: ## Make a site of the documentation in bin/site; needs MkDocs (Debian: mkd
 	@mkdocs build --quiet --strict --config-file tools/site/mkdocs.yml
 
 .PHONY: chaos
-chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, FORGETFUL=1 a cloud without memory, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
-	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(FORGETFUL),-forgetful) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
+chaos: build racing ## Kill it, ROUNDS=… times, and judge. CLOUD=openstack chooses the cloud, LAYOUT=two-clusters where the Nodes are, FORGETFUL=2s a cloud without memory and how late its creates may land, SEED=… repeats a campaign, PLANTED=all proves that bugs are found.
+	@exec $(BIN)/chaos $(if $(CLOUD),-cloud '$(CLOUD)') $(if $(LAYOUT),-layout '$(LAYOUT)') $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(SEED),-seed $(SEED)) $(if $(SLOW),-slow $(SLOW)) $(if $(FORGETFUL),-forgetful $(FORGETFUL)) $(if $(DIR),-dir '$(DIR)') $(if $(PLANTED),-planted $(PLANTED))
 
 .PHONY: features
 features: $(E2E_NEEDS) ## Run the tests of whole processes, the long ones whole, and show which test shows which behaviour; ID=LIFE: of those alone.

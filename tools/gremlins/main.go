@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,6 +163,9 @@ func unleash(module, name, dir string) ([]mutant, error) {
 		return nil, err
 	}
 	raw, err := os.ReadFile(report)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // it reports nothing where it found nothing to mutate
+	}
 	if err != nil {
 		return nil, err
 	}

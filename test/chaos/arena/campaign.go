@@ -35,9 +35,9 @@ type Options struct {
 	// Slowness is how many times longer things take on this machine than on one that does nothing
 	// else; 0 is once.
 	Slowness int
-	// Forgetful has the fake cloud forget a VM together with its client token, and its driver not
-	// declare how late a create may land.
-	Forgetful bool
+	// Forgetful, if it is not 0, has the fake cloud forget a VM together with its client token, and
+	// its driver not declare how late a create may land: core takes it for Forgetful.
+	Forgetful time.Duration
 	// Out gets each plan before it is carried out, and the verdict.
 	Out io.Writer
 	// Log gets what the processes' supervisor has to say; nil discards it.
@@ -85,8 +85,12 @@ func (a *arena) report(round int, violations []judge.Violation, err error) error
 	for _, v := range violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}
-	fmt.Fprintf(a.options.Out, "chaos failed in round %d:\n%slogs and the audit log: %s/logs\nreplay: make chaos CLOUD=%s LAYOUT=%s SEED=%d ROUNDS=%d\n",
-		round, b.String(), a.options.Dir, a.options.Cloud.Name(), cmp.Or(a.options.Layout, stack.OneCluster), a.options.Seed, round)
+	forgetful := ""
+	if a.options.Forgetful > 0 {
+		forgetful = " FORGETFUL=" + a.options.Forgetful.String()
+	}
+	fmt.Fprintf(a.options.Out, "chaos failed in round %d:\n%slogs and the audit log: %s/logs\nreplay: make chaos CLOUD=%s LAYOUT=%s SEED=%d ROUNDS=%d%s\n",
+		round, b.String(), a.options.Dir, a.options.Cloud.Name(), cmp.Or(a.options.Layout, stack.OneCluster), a.options.Seed, round, forgetful)
 	return ErrViolated
 }
 

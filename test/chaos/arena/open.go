@@ -58,9 +58,6 @@ type arena struct {
 // strayAge is the least that the manager takes: a create may take as long.
 const strayAge = 8 * time.Second
 
-// forgetfulSettle is how long a create may land late where the driver does not declare it.
-const forgetfulSettle = 2 * time.Second
-
 // managerArgs are flags of the manager: whatever takes minutes by default takes seconds here. Of so
 // few Machines any number may fail.
 func (o Options) managerArgs() []string {
@@ -68,8 +65,8 @@ func (o Options) managerArgs() []string {
 		"-v=4", "--settled-interval=2s", "--orphan-interval=1s", "--orphan-age=" + strayAge.String(), "--max-unhealthy=100%",
 		"--settle-period=2s", "--credential-retry=2s",
 	}
-	if o.Forgetful {
-		args = append(args, "--create-settle="+forgetfulSettle.String())
+	if o.Forgetful > 0 {
+		args = append(args, "--create-settle="+o.Forgetful.String())
 	}
 	for _, limit := range []struct {
 		flag string
@@ -91,7 +88,7 @@ func (o Options) patiently(long time.Duration) time.Duration {
 
 func open(ctx context.Context, o Options) (*arena, error) {
 	a := &arena{options: o, view: newView(), record: &record{}}
-	if o.Forgetful {
+	if o.Forgetful > 0 {
 		o.Cloud.Args = append(slices.Clone(o.Cloud.Args), "--forgetful")
 		o.Cloud.DriverArgs = append(slices.Clone(o.Cloud.DriverArgs), "--undeclared-settle")
 	}

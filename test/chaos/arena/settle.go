@@ -26,7 +26,7 @@ const lookInterval = 50 * time.Millisecond
 // settle waits until everything is as it should be. It returns what is not when time is up; empty
 // if all is well.
 func (a *arena) settle(ctx context.Context, atEnd bool) string {
-	limit := a.options.patiently(settleLimit)
+	limit := a.options.patiently(settleLimit) + a.options.Forgetful
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(lookInterval)

@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.CommandDir, "commands", "bin/race", "where Millwright's executables are")
 	flag.StringVar(&o.DeployDir, "deploy", "deploy", "the repository's deploy folder")
 	flag.StringVar(&o.Dir, "dir", "", "where to write, a short path; empty: a new folder, removed if all is well")
-	flag.BoolVar(&o.Forgetful, "forgetful", false, "with -cloud fake: have the cloud forget VMs that are gone, and the driver not declare how late a create may land")
+	flag.DurationVar(&o.Forgetful, "forgetful", 0, "with -cloud fake: have the cloud forget VMs that are gone, and the driver not declare how late a create may land; core takes it for so long")
 	cloud := flag.String("cloud", clouds.All()[0].Name(), "the test cloud: fake or openstack")
 	layout := flag.String("layout", string(stack.OneCluster), "where the Nodes are: one-cluster or two-clusters")
 	upstream := flag.String("upstream", "", "with -cloud openstack: a file that names real services to run it on, as environment.json of make openstack-up")
@@ -68,7 +68,7 @@ func run(ctx context.Context) error {
 	if o.Layout = stack.Layout(*layout); o.Layout != stack.OneCluster && o.Layout != stack.TwoClusters {
 		return fmt.Errorf("-layout %s: choose %s or %s", *layout, stack.OneCluster, stack.TwoClusters)
 	}
-	if o.Forgetful && o.Cloud.Name() != stack.Fake().Name() {
+	if o.Forgetful != 0 && o.Cloud.Name() != stack.Fake().Name() {
 		return fmt.Errorf("-forgetful is for the fake cloud, and -cloud is %s", *cloud)
 	}
 	if *upstream != "" {
