@@ -197,7 +197,11 @@ func TestLIFE9_WhatIsSaidOfVolumesEnds(t *testing.T) {
 		given func(*State)
 		want  string
 	}{
-		"they are detached":              {all(waiting, attached(""), deleteSent), "True Detached"},
+		"none was attached": {all(going, attached(""), deleteSent), " "},
+		"they are detached": {all(waiting, attached(""), deleteSent), "True Detached"},
+		"they were, before it was said": {
+			all(going, attached("pv-a"), waitedFor(drainDebounce-time.Second), attached(""), deleteSent), "True Detached",
+		},
 		"another process sees that":      {all(waiting, restarted, attached(""), deleteSent), "True Detached"},
 		"the VM is gone":                 {all(waiting, missing(missesUntilGone), deleteSent), " "},
 		"it stays until there is a look": {all(waiting, notLooked), "False WaitingForVolumes"},
