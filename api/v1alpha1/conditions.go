@@ -330,9 +330,12 @@ const (
 	// replaces it. Where nobody knows of a VM, the driver is asked first whether there is one.
 	ReasonTokenMissing = "TokenMissing"
 	// ReasonNodeConflict (False): more than one Node, or one that is another
-	// Machine's, fits this machine. Or its Node has a providerID that the driver does
-	// not know: then the machine waits, and is not replaced.
+	// Machine's, fits this machine.
 	ReasonNodeConflict = "NodeConflict"
+	// ReasonProviderIDUnknown (False): the machine's Node has joined with a providerID that the
+	// driver does not know its VM by. The machine waits, and is not replaced: its replacement
+	// would join with such an ID, too.
+	ReasonProviderIDUnknown = "ProviderIDUnknown"
 )
 
 // ReasonKubeletVersionDiffers (False), of the condition KubeletVersionMatches: the message

@@ -39,15 +39,24 @@ func decideNode(s State, d decision) (decision, bool) {
 	case NodeFound:
 		return decideJoined(s, d)
 	case NodeConflicting:
-		d.nodeName, d.nodeReason = "", clusterv1alpha1.ReasonNodeConflict
-		// A replacement would join with an unknown providerID again, and be replaced for ever.
-		if !s.isRunning() && !s.Node.HasUnknownID {
-			d, _ = checkStartup(s, d, false)
-		}
-		return d, true
+		return decideConflict(s, d)
 	case NodeNone:
 	}
 	return awaitNode(s, d)
+}
+
+// decideConflict: there is a Node, and it cannot be taken. One with an unknown providerID is waited
+// for without a limit: a replacement would join with such an ID again, and be replaced for ever.
+func decideConflict(s State, d decision) (decision, bool) {
+	d.nodeName, d.nodeReason = "", clusterv1alpha1.ReasonNodeConflict
+	if s.Node.HasUnknownID {
+		d.nodeReason = clusterv1alpha1.ReasonProviderIDUnknown
+		return d, true
+	}
+	if !s.isRunning() {
+		d, _ = checkStartup(s, d, false)
+	}
+	return d, true
 }
 
 // decideNodeless: a machine that never has a Node becomes Running once its VM runs.
@@ -205,7 +214,7 @@ func describeNodeReady(s State, d decision) metav1.Condition {
 		return c
 	case clusterv1alpha1.ReasonNoNode:
 		return nodeNotNeeded()
-	case clusterv1alpha1.ReasonNodeConflict:
+	case clusterv1alpha1.ReasonNodeConflict, clusterv1alpha1.ReasonProviderIDUnknown:
 		return nodeNotReady(d.nodeReason, s.Node.Conflict)
 	case clusterv1alpha1.ReasonWaitingForNode:
 		return nodeNotReady(d.nodeReason, notRegistered+joinProgressNote(s)+startupClockNote(s))

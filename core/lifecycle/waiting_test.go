@@ -46,7 +46,7 @@ func TestWaiting(t *testing.T) {
 			given: all(provisioned, startup(time.Minute), func(s *State) {
 				s.Node = Node{Match: NodeConflicting, HasUnknownID: true, Conflict: "which one"}
 			}, waited(time.Hour)),
-			condition: "NodeReady False NodeConflict", message: "which one", phase: clusterv1alpha1.MachinePhaseProvisioned, poll: instance.PollSettled,
+			condition: "NodeReady False ProviderIDUnknown", message: "which one", phase: clusterv1alpha1.MachinePhaseProvisioned, poll: instance.PollSettled,
 		},
 		"one whose VM does not come up in time says what failed it": {
 			given: all(intended, startup(time.Minute), func(s *State) { s.Machine.ProviderID = "cloud:///1" },

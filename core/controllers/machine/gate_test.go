@@ -138,7 +138,7 @@ func TestLIFE4_LateCloudControllers(t *testing.T) {
 		reason string
 	}{
 		"it sets the machine's":       {sets: "m", reason: clusterv1alpha1.ReasonNodeReady},
-		"it sets another":             {sets: "other", reason: clusterv1alpha1.ReasonNodeConflict},
+		"it sets another":             {sets: "other", reason: clusterv1alpha1.ReasonProviderIDUnknown},
 		"it sets none":                {reason: clusterv1alpha1.ReasonNodeReady},
 		"there is none by the driver": {alone: true, reason: clusterv1alpha1.ReasonNodeReady},
 	} {

@@ -132,6 +132,7 @@ var warnings = map[string]bool{
 	clusterv1alpha1.ReasonDataLoss:                     true,
 	clusterv1alpha1.ReasonNodeMissing:                  true,
 	clusterv1alpha1.ReasonNodeConflict:                 true,
+	clusterv1alpha1.ReasonProviderIDUnknown:            true,
 	clusterv1alpha1.ReasonJoinTimeout:                  true,
 	clusterv1alpha1.ReasonTokenMissing:                 true,
 	clusterv1alpha1.ReasonBlockedByPodDisruptionBudget: true,

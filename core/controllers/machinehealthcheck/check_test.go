@@ -230,7 +230,8 @@ func TestLIFE11_CheckThatCannotBeReadSaysSo(t *testing.T) {
 
 // A Machine whose Node has registered is not replaced for want of one, though nothing has told the
 // Machine of it yet: watches may lag behind for longer than the timeout. One whose controller has
-// seen the Node and cannot take it is.
+// seen the Node and cannot take it is, but for a Node with an unknown providerID: the next one
+// would have such an ID, too.
 func TestLIFE11_ANodeThatIsThereIsNotMissed(t *testing.T) {
 	f := newFleet(t, Options{}, "late", "lost")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
@@ -253,8 +254,13 @@ func TestLIFE11_ANodeThatIsThereIsNotMissed(t *testing.T) {
 	})
 	f.awaitMachine("lost", clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation)
 	f.awaitMachine("late", "", "")
-	change("late", func(m *clusterv1alpha1.Machine) {
-		apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady).Reason = clusterv1alpha1.ReasonNodeConflict
-	})
+	nodeReady := func(reason string) func(*clusterv1alpha1.Machine) {
+		return func(m *clusterv1alpha1.Machine) {
+			apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady).Reason = reason
+		}
+	}
+	change("late", nodeReady(clusterv1alpha1.ReasonNodeConflict))
 	f.awaitMachine("late", clusterv1alpha1.ReasonNodeStartupTimeout, clusterv1alpha1.ReasonWaitingForRemediation)
+	change("lost", nodeReady(clusterv1alpha1.ReasonProviderIDUnknown))
+	f.awaitMachine("lost", "", "")
 }

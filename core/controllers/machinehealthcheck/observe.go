@@ -108,6 +108,7 @@ func defaultCheck(timeout time.Duration) healthcheck.Check {
 func factsOf(m *clusterv1alpha1.Machine) healthcheck.Machine {
 	signs := health.SignsOf(m)
 	isNodeReady := apimeta.IsStatusConditionTrue(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady)
+	hasUnknownNode := nodeReason(m) == clusterv1alpha1.ReasonProviderIDUnknown // its replacement would have such a one, too
 	templated := slices.Contains(ownership.ReadManaged(m).Annotations, clusterv1alpha1.RemediateMachineAnnotation)
 	facts := healthcheck.Machine{
 		Name: m.Name, UID: string(m.UID), Labels: m.Labels,
@@ -116,7 +117,7 @@ func factsOf(m *clusterv1alpha1.Machine) healthcheck.Machine {
 		Blind:    signs.DriverAway || health.InstanceReason(m) == clusterv1alpha1.ReasonDataLoss,
 		CameUp:   signs.CameUp,
 		NotReady: !isNodeReady,
-		HasNode:  m.Status.NodeRef != nil || isNodeReady,
+		HasNode:  m.Status.NodeRef != nil || isNodeReady || hasUnknownNode,
 		Found:    apimeta.IsStatusConditionFalse(m.Status.Conditions, clusterv1alpha1.ConditionHealthCheckSucceeded),
 		HasSet:   ownership.ControllerOf(m, clusterv1alpha1.MachineSetKind) != nil,
 		// A template that asks for it is not obeyed: each replacement would be replaced at once.

@@ -104,7 +104,8 @@ func (r *reconciler) confirm(ctx context.Context, m *clusterv1alpha1.Machine, f 
 	}
 	node := &corev1.Node{}
 	if f.Reason == clusterv1alpha1.ReasonNodeStartupTimeout {
-		if isNodeConflicting(m) {
+		// Then the Machine's controller has seen a Node, and cannot take it.
+		if nodeReason(m) == clusterv1alpha1.ReasonNodeConflict {
 			return true, nil
 		}
 		// Most Nodes have the Machine's name. One that is found by other signs is not asked for.
@@ -122,10 +123,12 @@ func (r *reconciler) confirm(ctx context.Context, m *clusterv1alpha1.Machine, f 
 	}), nil
 }
 
-// isNodeConflicting says whether the Machine's controller has seen a Node, and cannot take it.
-func isNodeConflicting(m *clusterv1alpha1.Machine) bool {
-	c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady)
-	return c != nil && c.Reason == clusterv1alpha1.ReasonNodeConflict
+// nodeReason is the reason of the Machine's condition NodeReady; empty where it has none.
+func nodeReason(m *clusterv1alpha1.Machine) string {
+	if c := apimeta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionNodeReady); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // show writes what was found of a Machine into its conditions, if it is news.
