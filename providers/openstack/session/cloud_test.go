@@ -42,15 +42,15 @@ type cloud struct {
 	// tokens are those that services take.
 	tokens map[string]bool
 	issued int
-	// url, project, catalog and expires are what logins tell.
-	url, project, expires string
-	catalog               []any
+	// url, project, the id of its domain, catalog and expires are what logins tell.
+	url, project, domain, expires string
+	catalog                       []any
 }
 
 func newCloud(t *testing.T) *cloud {
 	c := &cloud{
 		T: t, answers: map[string]http.HandlerFunc{}, requests: map[string]int{}, tokens: map[string]bool{},
-		url: "https://cloud.example.com", project: projectID, expires: "2036-11-22T11:06:37.000000Z",
+		url: "https://cloud.example.com", project: projectID, domain: "default", expires: "2036-11-22T11:06:37.000000Z",
 	}
 	c.answers[login] = c.login
 	return c
@@ -121,7 +121,7 @@ func (c *cloud) token() string {
 	}
 	token := map[string]any{"catalog": catalog, "expires_at": c.expires, "methods": []string{"password"}}
 	if c.project != "" {
-		token["project"] = map[string]any{"id": c.project, "name": "demo", "domain": map[string]any{"id": "default", "name": "Default"}}
+		token["project"] = map[string]any{"id": c.project, "name": "demo", "domain": map[string]any{"id": c.domain, "name": "Default"}}
 	}
 	raw, err := json.Marshal(map[string]any{"token": token})
 	if err != nil {

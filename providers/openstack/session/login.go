@@ -270,8 +270,9 @@ func opens(project *tokens.Project, a spec.Account) bool {
 	if a.ProjectID != "" {
 		return a.ProjectID == project.ID
 	}
-	// The domain "default" may stand for one that nobody has named.
-	isDomain := (a.ProjectDomainID == "" || a.ProjectDomainID == "default" || a.ProjectDomainID == project.Domain.ID) &&
+	// Of a token, the domain "default" may stand for one that nobody has named.
+	isAny := a.ProjectDomainID == "" || a.ProjectDomainID == "default" && a.Method() == spec.MethodToken
+	isDomain := (isAny || a.ProjectDomainID == project.Domain.ID) &&
 		(a.ProjectDomainName == "" || a.ProjectDomainName == project.Domain.Name)
 	return a.ProjectName == "" || a.ProjectName == project.Name && isDomain
 }
@@ -284,8 +285,13 @@ func otherProject(opened tokens.Project, a spec.Account) error {
 		field, wanted, got = "projectName", a.ProjectName, opened.Name
 	}
 	if wanted == got {
-		field, got = "projectDomainName", got+" of the domain "+opened.Domain.Name
-		wanted += " of the domain " + cmp.Or(a.ProjectDomainName, a.ProjectDomainID)
+		domain := opened.Domain.Name
+		field = "projectDomainName"
+		if a.ProjectDomainID != "" {
+			field, domain = "projectDomainID", opened.Domain.ID
+		}
+		got += " of the domain " + domain
+		wanted += " of the domain " + cmp.Or(a.ProjectDomainID, a.ProjectDomainName)
 	}
 	return sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID,
 		fmt.Sprintf("The application credential opens the project %s, and the one that is named is %s.", got, wanted),

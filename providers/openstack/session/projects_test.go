@@ -18,6 +18,20 @@ func TestLoginWithoutAProjectIsRefused(t *testing.T) {
 	c.expectCount(login, 1)
 }
 
+// The domain "default" is compared where somebody has named it.
+func TestApplicationCredentialOfAnotherDomain(t *testing.T) {
+	c := newCloud(t)
+	c.domain = "other"
+	account := spec.Account{IdentityEndpoint: c.url + "/identity/v3", ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", ProjectName: "demo"}
+	if _, err := c.pool(newClock()).Open(t.Context(), account, ""); err != nil {
+		t.Error(err)
+	}
+	account.ProjectDomainID = "default"
+	_, err := c.pool(newClock()).Open(t.Context(), account, "")
+	expect(t, err, "CREDENTIALS_INVALID", "opens the project demo of the domain other, and the one that is named is demo of the domain default")
+	expectFields(t, err, "projectDomainID")
+}
+
 func TestApplicationCredentialOfAnotherProject(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -30,6 +44,8 @@ func TestApplicationCredentialOfAnotherProject(t *testing.T) {
 		{"its own, by the names of both", spec.Account{ProjectName: "demo", ProjectDomainName: "Default"}, "", ""},
 		{"one of that name in another domain", spec.Account{ProjectName: "demo", ProjectDomainName: "ops"},
 			"The application credential opens the project demo of the domain Default, and the one that is named is demo of the domain ops.", "projectDomainName"},
+		{"one of that name in another domain, by its id", spec.Account{ProjectName: "demo", ProjectDomainID: "other"},
+			"The application credential opens the project demo of the domain default, and the one that is named is demo of the domain other.", "projectDomainID"},
 		{"another, by name", spec.Account{ProjectName: "prod", ProjectDomainID: "default"}, "The application credential opens the project demo, and the one that is named is prod.", "projectName"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

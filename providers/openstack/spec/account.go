@@ -16,7 +16,8 @@ import (
 // An account that Read returns is complete and normal, so that one login is one account however it
 // was written down. DomainName and DomainID are empty: they have become the domains of user and
 // project. A name is empty where there is an id. A domain is there exactly with the name that it
-// qualifies. Where nothing else is known, it is the one with the id "default". Interface is set.
+// qualifies. Where nothing else is known, it is the one with the id "default"; that of the project
+// of an application credential is empty then. Interface is set.
 type Account struct {
 	// IdentityEndpoint is Keystone's URL, with or without its version, and with no slash at its
 	// end.

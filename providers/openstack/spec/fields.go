@@ -168,6 +168,19 @@ func (f *fields) secret() map[string]*string {
 	}
 }
 
+// projectField is the field that names the project, the first of those that do.
+func (f *accountFields) projectField() string {
+	switch {
+	case f.ProjectID != "":
+		return "projectID"
+	case f.TenantID != "":
+		return "tenantID"
+	case f.TenantName != "" && f.ProjectName == "":
+		return "tenantName"
+	}
+	return "projectName"
+}
+
 // account is what these fields say of the account, as it is written.
 func (f *accountFields) account(found *findings) Account {
 	return Account{

@@ -39,7 +39,7 @@ func (f *fields) resolve(secrets map[string][]byte, env Environment, found *find
 			account.ClientCert, account.ClientKey = own.ClientCert, own.ClientKey
 		}
 	case env.Account.hasLogin():
-		account.borrow(env.Account, own, bundle, found)
+		account.borrow(env.Account, own, bundle, f.projectField(), found)
 	default:
 		found.suspect("username", "no credentials are given: set username and password, applicationCredentialID and "+
 			"applicationCredentialSecret, or tokenId, here or in a Secret, or give them to the driver")
@@ -59,8 +59,8 @@ func (f *fields) resolve(secrets map[string][]byte, env Environment, found *find
 }
 
 // borrow takes the credentials of the environment, if they may be sent where the spec and its
-// Secrets want to go.
-func (a *Account) borrow(env, own, bundle Account, found *findings) {
+// Secrets want to go. projectField is the field by which the spec names the project.
+func (a *Account) borrow(env, own, bundle Account, projectField string, found *findings) {
 	if a.IdentityEndpoint != "" && !sameEndpoint(a.IdentityEndpoint, env.IdentityEndpoint) {
 		if validEndpoint(a.IdentityEndpoint) {
 			found.suspect("identityEndpoint", "is not the one that the driver's own credentials are for: leave it out, or give credentials for it")
@@ -79,12 +79,8 @@ func (a *Account) borrow(env, own, bundle Account, found *findings) {
 	if env.Method() != MethodApplicationCredential || !a.hasProject() {
 		return
 	}
-	field := "projectID"
-	if a.ProjectID == "" {
-		field = "projectName"
-	}
 	if a.ProjectID != bound.ProjectID || a.ProjectName != bound.ProjectName {
-		found.suspect(field, "cannot be chosen: the driver's own credentials are an application credential, which belongs to one project; leave it out")
+		found.suspect(projectField, "cannot be chosen: the driver's own credentials are an application credential, which belongs to one project; leave it out")
 	}
 }
 
@@ -134,7 +130,10 @@ func (a Account) normal() Account {
 		a.ProjectDomainName, a.ProjectDomainID = a.UserDomainName, a.UserDomainID
 	}
 	a.UserDomainName, a.UserDomainID = domainOf(a.Username, a.UserDomainName, a.UserDomainID)
-	a.ProjectDomainName, a.ProjectDomainID = domainOf(a.ProjectName, a.ProjectDomainName, a.ProjectDomainID)
+	// An application credential has its project: only a domain that somebody has named is compared.
+	if isNamed := a.ProjectDomainName != "" || a.ProjectDomainID != ""; isNamed || a.Method() != MethodApplicationCredential {
+		a.ProjectDomainName, a.ProjectDomainID = domainOf(a.ProjectName, a.ProjectDomainName, a.ProjectDomainID)
+	}
 	return a
 }
 

@@ -64,8 +64,17 @@ func TestOperatorsCredentialsStayWithTheirAddress(t *testing.T) {
 		"an application credential": {spec: `{}`, env: appCredential, want: Account{
 			IdentityEndpoint: operatorEndpoint, Interface: InterfacePublic, ApplicationCredentialID: "id", ApplicationCredentialSecret: operatorPassword, ProjectID: "p1",
 		}},
+		"one of the spec names its project": {
+			spec: `{"identityEndpoint":"` + operatorEndpoint + `","applicationCredentialID":"i","applicationCredentialSecret":"s","projectName":"p"}`, want: Account{
+				IdentityEndpoint: operatorEndpoint, Interface: InterfacePublic, ApplicationCredentialID: "i", ApplicationCredentialSecret: "s", ProjectName: "p",
+			}},
+		"and its domain": {
+			spec: `{"identityEndpoint":"` + operatorEndpoint + `","applicationCredentialID":"i","applicationCredentialSecret":"s","projectName":"p","domainID":"default"}`, want: Account{
+				IdentityEndpoint: operatorEndpoint, Interface: InterfacePublic, ApplicationCredentialID: "i", ApplicationCredentialSecret: "s",
+				ProjectName: "p", ProjectDomainID: "default",
+			}},
 		"and another project":         {spec: `{"projectID":"p2"}`, env: appCredential, wrong: "projectID"},
-		"and another project by name": {spec: `{"tenantName":"p2"}`, env: appCredential, wrong: "projectName"},
+		"and another project by name": {spec: `{"tenantName":"p2"}`, env: appCredential, wrong: "tenantName"},
 		"and its own project": {spec: `{"projectID":"p1"}`, env: appCredential, want: Account{
 			IdentityEndpoint: operatorEndpoint, Interface: InterfacePublic, ApplicationCredentialID: "id", ApplicationCredentialSecret: operatorPassword, ProjectID: "p1",
 		}},
