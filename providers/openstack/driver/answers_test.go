@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -207,14 +208,20 @@ func (w *world) session(computeAPIVersion string) *session.Session {
 // Nothing that a spec can ask for needs a newer Nova; a microversion that is named is refused by
 // name.
 func TestOldNovas(t *testing.T) {
-	w := newWorld(t, openstacksim.Options{MaxComputeAPIVersion: 60})
-	w.created("plain", map[string]any{"rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "floatingIpPool": "ext-net", "availabilityZone": "nova"})
-	_, err := w.create("newer", map[string]any{"computeAPIVersion": "2.79"})
-	w.refused("a microversion that it does not have", err, driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
-	if fields := sdk.FieldViolations(err); len(fields) != 1 || fields[0].GetField() != "computeAPIVersion" || !strings.Contains(err.Error(), "maximum is 2.60") {
-		t.Errorf("it says %v", err)
+	refused := func(w *world, name string, more map[string]any, says string) {
+		_, err := w.create(name, more)
+		w.refused("a microversion that it does not have", err, driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
+		if fields := sdk.FieldViolations(err); len(fields) != 1 || fields[0].GetField() != "computeAPIVersion" || !strings.Contains(err.Error(), says) {
+			t.Errorf("it says %v", err)
+		}
 	}
-	w.leavesNothing("plain")
+	for _, newest := range []int{52, 60, 65} {
+		w := newWorld(t, openstacksim.Options{MaxComputeAPIVersion: newest})
+		w.created("plain", map[string]any{"rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "floatingIpPool": "ext-net", "availabilityZone": "nova"})
+		refused(w, "newer", map[string]any{"computeAPIVersion": "2.79"}, fmt.Sprintf("maximum is 2.%d", newest))
+		w.leavesNothing("plain")
+	}
+	refused(newWorld(t, openstacksim.Options{MaxComputeAPIVersion: 42}), "too old", nil, "maximum is 2.42")
 }
 
 // Subnets of one name in several networks are told apart by their network.
