@@ -17,9 +17,6 @@ type Flavor struct {
 	DiskGB int
 	// EphemeralGB is the second disk's.
 	EphemeralGB int
-	// ExtraSpecs are the operator's, such as the architecture; nil below microversion 2.61 or where
-	// policy hides them. Nobody may change it.
-	ExtraSpecs map[string]string
 }
 
 func (f Flavor) label() thing { return thing{f.ID, f.Name} }
@@ -49,7 +46,5 @@ func (s *Session) allFlavors(ctx context.Context, _ spec.Filter) ([]Flavor, erro
 }
 
 func flavorOf(f flavors.Flavor) Flavor {
-	return Flavor{
-		ID: f.ID, Name: f.Name, VCPUs: f.VCPUs, RAMMiB: f.RAM, DiskGB: f.Disk, EphemeralGB: f.Ephemeral, ExtraSpecs: f.ExtraSpecs,
-	}
+	return Flavor{ID: f.ID, Name: f.Name, VCPUs: f.VCPUs, RAMMiB: f.RAM, DiskGB: f.Disk, EphemeralGB: f.Ephemeral}
 }

@@ -12,10 +12,6 @@ import (
 // Image is what servers boot from.
 type Image struct {
 	ID, Name string
-	// MinDiskGB and MinRAMMiB are the least that a flavor must have; 0 for no demand.
-	MinDiskGB, MinRAMMiB int
-	// SizeBytes is what is stored; 0 where the cloud does not tell.
-	SizeBytes int64
 	// Architecture is that of the image's machines in Glance's words, such as aarch64; empty where
 	// it says none.
 	Architecture string
@@ -33,10 +29,7 @@ func (i Image) usable() error {
 }
 
 func imageOf(i images.Image) Image {
-	return Image{
-		ID: i.ID, Name: i.Name, MinDiskGB: i.MinDiskGigabytes, MinRAMMiB: i.MinRAMMegabytes, SizeBytes: i.SizeBytes,
-		Architecture: architecture(i.Properties), status: i.Status,
-	}
+	return Image{ID: i.ID, Name: i.Name, Architecture: architecture(i.Properties), status: i.Status}
 }
 
 // architecture reads the property that Nova's scheduler obeys, or the older one:

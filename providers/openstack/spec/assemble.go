@@ -14,26 +14,23 @@ import (
 // machine returns all of the Spec but its Account.
 func (f *fields) machine(found *findings) Spec {
 	s := Spec{
-		ComputeAPIVersion:         cmp.Or(f.ComputeAPIVersion, MinComputeAPIVersion),
-		AvailabilityZone:          f.AvailabilityZone,
-		Flavor:                    f.Flavor,
-		Image:                     f.Image,
-		KeyPair:                   f.SSHKeyName,
-		RootDisk:                  f.rootDisk(found),
-		Volumes:                   f.volumes(found),
-		Ports:                     f.ports(found),
-		SecurityGroups:            given(f.SecurityGroups),
-		FloatingIPPool:            f.FloatingIPPool,
-		FloatingIPReuse:           f.FloatingIPReuse.isTrue("floatingIpReuse", found),
-		FloatingIPs:               given(f.FloatingIPs),
-		ServerGroup:               found.alias("serverGroup", f.ServerGroup, "serverGroupID", f.ServerGroupID),
-		ConfigDrive:               f.ConfigDrive.read("configDrive", found),
-		SchedulerHints:            f.SchedulerHints,
-		TrustDevicePath:           f.TrustDevicePath.isTrue("trustDevicePath", found),
-		NodeVolumeAttachLimit:     f.NodeVolumeAttachLimit.read("nodeVolumeAttachLimit", 0, found),
-		InstanceReadyCheckPeriod:  duration("instanceReadyCheckPeriod", f.InstanceReadyCheckPeriod, defaultReadyCheckPeriod, found),
-		InstanceReadyCheckTimeout: duration("instanceReadyCheckTimeout", f.InstanceReadyCheckTimeout, defaultReadyCheckTimeout, found),
+		ComputeAPIVersion: cmp.Or(f.ComputeAPIVersion, MinComputeAPIVersion),
+		AvailabilityZone:  f.AvailabilityZone,
+		Flavor:            f.Flavor,
+		Image:             f.Image,
+		KeyPair:           f.SSHKeyName,
+		RootDisk:          f.rootDisk(found),
+		Volumes:           f.volumes(found),
+		Ports:             f.ports(found),
+		SecurityGroups:    given(f.SecurityGroups),
+		FloatingIPPool:    f.FloatingIPPool,
+		FloatingIPReuse:   f.FloatingIPReuse.isTrue("floatingIpReuse", found),
+		FloatingIPs:       given(f.FloatingIPs),
+		ServerGroup:       found.alias("serverGroup", f.ServerGroup, "serverGroupID", f.ServerGroupID),
+		ConfigDrive:       f.ConfigDrive.read("configDrive", found),
+		SchedulerHints:    f.SchedulerHints,
 	}
+	f.checkUnused(found)
 	s.ServerGroupField = "serverGroup"
 	if f.ServerGroup == "" && f.ServerGroupID != "" {
 		s.ServerGroupField = "serverGroupID"
@@ -214,15 +211,17 @@ func given[T ~string](list []T) []T {
 	return all
 }
 
-func duration(field, text string, otherwise time.Duration, found *findings) time.Duration {
-	if text == "" {
-		return otherwise
+// checkUnused reads the fields of machine-controller that change nothing here.
+func (f *fields) checkUnused(found *findings) {
+	f.TrustDevicePath.isTrue("trustDevicePath", found)
+	f.NodeVolumeAttachLimit.read("nodeVolumeAttachLimit", 0, found)
+	for field, text := range map[string]string{
+		"instanceReadyCheckPeriod": f.InstanceReadyCheckPeriod, "instanceReadyCheckTimeout": f.InstanceReadyCheckTimeout,
+	} {
+		if d, err := time.ParseDuration(text); text != "" && (err != nil || d <= 0) {
+			found.add(field, "must be a duration above 0, such as 5s or 2m")
+		}
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		found.add(field, "must be a duration above 0, such as 5s or 2m")
-	}
-	return d
 }
 
 // microversion is how Nova writes the versions of its API 2.

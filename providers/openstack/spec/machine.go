@@ -1,9 +1,6 @@
 package spec
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 const (
 	// MinComputeAPIVersion is the least microversion of Nova's API, of the release Pike: the first
@@ -17,12 +14,6 @@ const (
 	// MaxTags is how many tags a spec can give; Nova has room for 50, and the driver and core need
 	// some.
 	MaxTags = 40
-)
-
-// Kubermatic's defaults for how it waits.
-const (
-	defaultReadyCheckPeriod  = 5 * time.Second
-	defaultReadyCheckTimeout = 120 * time.Second
 )
 
 // Spec is what a machine is to be. One that Read returned is valid as far as can be told without
@@ -68,13 +59,6 @@ type Spec struct {
 	Tags []string
 	// SchedulerHints goes to Nova as it is. It holds no "group".
 	SchedulerHints map[string]any
-	// TrustDevicePath is for the node's cloud configuration.
-	TrustDevicePath bool
-	// NodeVolumeAttachLimit is for the node's cloud configuration; nil for none.
-	NodeVolumeAttachLimit *int
-	// InstanceReadyCheckPeriod and InstanceReadyCheckTimeout say how often and for how long to look
-	// whether a server is up.
-	InstanceReadyCheckPeriod, InstanceReadyCheckTimeout time.Duration
 }
 
 // RootDisk is a volume that the server boots from, made from its image.

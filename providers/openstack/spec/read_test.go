@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -15,7 +14,6 @@ import (
 func least(change ...func(*Spec)) Spec {
 	s := Spec{
 		Account: operated(), ComputeAPIVersion: MinComputeAPIVersion, Flavor: "m1.small", Image: "noble", Ports: []Port{{}}, Metadata: map[string]string{},
-		InstanceReadyCheckPeriod: 5 * time.Second, InstanceReadyCheckTimeout: 2 * time.Minute,
 	}
 	for _, c := range change {
 		c(&s)
@@ -24,7 +22,7 @@ func least(change ...func(*Spec)) Spec {
 }
 
 func TestRead(t *testing.T) {
-	yes, no, limit := true, false, 25
+	yes, no := true, false
 	for name, tc := range map[string]struct {
 		spec string
 		want Spec
@@ -36,16 +34,15 @@ func TestRead(t *testing.T) {
 			  "schedulerHints":{"different_host":["a","b"],"build_near_host_ip":"10.0.0.1"}}`,
 			least(func(s *Spec) {
 				s.AvailabilityZone, s.ComputeAPIVersion, s.FloatingIPPool, s.ServerGroup = "z", "2.90", "ext", "g"
-				s.ConfigDrive, s.TrustDevicePath, s.NodeVolumeAttachLimit = &yes, true, &limit
+				s.ConfigDrive = &yes
 				s.RootDisk = &RootDisk{SizeGB: 50, VolumeType: "ssd"}
-				s.InstanceReadyCheckPeriod, s.InstanceReadyCheckTimeout = time.Second, 90*time.Minute
 				s.SchedulerHints = map[string]any{"different_host": []any{"a", "b"}, "build_near_host_ip": "10.0.0.1"}
 			}),
 		},
 		"as strings": {
 			`{"configDrive":"false","trustDevicePath":"True","nodeVolumeAttachLimit":"25","rootDiskSizeGB":"50"}`,
 			least(func(s *Spec) {
-				s.ConfigDrive, s.TrustDevicePath, s.NodeVolumeAttachLimit, s.RootDisk = &no, true, &limit, &RootDisk{SizeGB: 50}
+				s.ConfigDrive, s.RootDisk = &no, &RootDisk{SizeGB: 50}
 			}),
 		},
 		"empty strings and nulls": {

@@ -47,7 +47,6 @@ func TestMetaKubesSpecsAreRead(t *testing.T) {
 			Account: account, ComputeAPIVersion: "2.52", AvailabilityZone: "dbl1", Flavor: "m1.micro", FloatingIPPool: "ext-net",
 			Ports:          []Port{{Network: "kubermatic-92r62cx8j6", Subnet: "86db31c3-d5dd-4a88-bc92-ab8a148062c8"}},
 			SecurityGroups: []Reference{"kubermatic-92r62cx8j6"}, Metadata: map[string]string{"kubermatic-cluster": "92r62cx8j6"},
-			InstanceReadyCheckPeriod: defaultReadyCheckPeriod, InstanceReadyCheckTimeout: defaultReadyCheckTimeout,
 		}
 		change(&s)
 		return s
@@ -105,7 +104,6 @@ func TestKubermaticsExampleIsRead(t *testing.T) {
 		},
 		ComputeAPIVersion: "2.67", Flavor: "m1.small", Image: "Ubuntu 18.04 amd64", RootDisk: &RootDisk{SizeGB: 20}, Ports: []Port{{}},
 		SecurityGroups: []Reference{"external-ssh"}, FloatingIPPool: "ext-net", ConfigDrive: &drive, Metadata: map[string]string{"tagKey": "tagValue"},
-		InstanceReadyCheckPeriod: 2e9, InstanceReadyCheckTimeout: 240e9,
 	}
 	if diff := cmp.Diff(want, got, places); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
