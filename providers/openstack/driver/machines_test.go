@@ -31,7 +31,7 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 		{"in a subnet", map[string]any{"network": "", "subnet": "demo-subnet"}, map[string]int{"vm": 1, "port": 1}},
 		{"with a floating IP", map[string]any{"floatingIpPool": "ext-net"}, map[string]int{"vm": 1, "port": 1, "floatingip": 1}},
 		{"with a root disk", map[string]any{"rootDiskSizeGB": 20}, map[string]int{"vm": 1, "port": 1, "volume": 1}},
-		{"with disks of each kind", map[string]any{"rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "rootDiskAvailabilityZone": "nova", "additionalBlockDevices": []map[string]any{
+		{"with disks of each kind", map[string]any{"flavor": "m1.ephemeral", "rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "rootDiskAvailabilityZone": "nova", "additionalBlockDevices": []map[string]any{
 			{"name": "data", "sizeGiB": 10, "storage": map[string]any{"volume": map[string]any{"type": "ssd"}}},
 			{"name": "cache", "sizeGiB": 5, "storage": map[string]any{"type": "Local"}},
 		}}, map[string]int{"vm": 1, "port": 1, "volume": 2}},

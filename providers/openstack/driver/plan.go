@@ -52,7 +52,7 @@ func (p planner) plan(ctx context.Context) (*plan, error) {
 // missing looks up all that a spec names, and returns what is not there.
 func (p planner) missing(ctx context.Context) ([]*driverv1alpha1.FieldViolation, error) {
 	lookups := []func() error{
-		func() error { _, err := p.cloud.Flavor(ctx, "flavor", p.want.Flavor); return err },
+		func() error { _, err := p.flavor(ctx); return err },
 		func() error { _, err := p.cloud.ImageID(ctx, "image", p.want.Image); return err },
 	}
 	if p.want.ServerGroup != "" {

@@ -162,7 +162,10 @@ func TestFieldsOnRealServices(t *testing.T) {
 		"network": "", "sshKeyName": "millwright-test", "podNetworkCIDRs": []string{"10.244.0.0/16"},
 		"ports":          []map[string]any{{"network": "demo-net", "subnet": "demo-subnet", "tags": []string{"billing", "team-a"}}},
 		"rootDiskSizeGB": 2, "rootDiskVolumeType": "ssd", "rootDiskAvailabilityZone": "nova",
-		"additionalBlockDevices": []map[string]any{{"name": "data", "sizeGiB": 1, "storage": map[string]any{"volume": map[string]any{"type": "ssd", "availabilityZone": "nova"}}}},
+		"flavor": "m1.ephemeral", "additionalBlockDevices": []map[string]any{
+			{"name": "data", "sizeGiB": 1, "storage": map[string]any{"volume": map[string]any{"type": "ssd", "availabilityZone": "nova"}}},
+			{"name": "cache", "sizeGiB": 8, "storage": map[string]any{"type": "Local"}},
+		},
 	})
 	_ = keypairs.Delete(t.Context(), r.in.Compute, "millwright-test", nil).ExtractErr() // of a run that was broken off
 	if err := keypairs.Create(t.Context(), r.in.Compute, keypairs.CreateOpts{Name: "millwright-test"}).Err; err != nil {

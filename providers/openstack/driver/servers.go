@@ -251,9 +251,29 @@ func withKeyPair(b body, name string) servers.CreateOptsBuilder {
 	return keypairs.CreateOptsExt{CreateOptsBuilder: b, KeyName: name}
 }
 
+// flavor looks it up. Its ephemeral disk has to hold the local ones: Nova refuses a server else.
+func (p planner) flavor(ctx context.Context) (session.Flavor, error) {
+	flavor, err := p.cloud.Flavor(ctx, "flavor", p.want.Flavor)
+	if err != nil {
+		return flavor, err
+	}
+	local := 0
+	for i, v := range p.want.Volumes {
+		if v.IsLocal {
+			local += v.SizeGB
+		}
+		if local > flavor.EphemeralGB {
+			message := fmt.Sprintf("Local disks of %d GiB do not fit into the %d GiB of ephemeral disk that the flavor %s has.", local, flavor.EphemeralGB, flavor.Name)
+			return flavor, sdk.NewError(driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID, message,
+				sdk.WithField(fmt.Sprintf("additionalBlockDevices[%d].sizeGiB", i), message))
+		}
+	}
+	return flavor, nil
+}
+
 // server looks up what the spec names of the server.
 func (p planner) server(ctx context.Context, image string) (body, error) {
-	flavor, err := p.cloud.Flavor(ctx, "flavor", p.want.Flavor)
+	flavor, err := p.flavor(ctx)
 	if err != nil {
 		return body{}, err
 	}

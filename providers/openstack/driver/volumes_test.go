@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -23,10 +24,27 @@ import (
 
 // onVolumes is a machine with two volumes and a local disk.
 func onVolumes() map[string]any {
-	return map[string]any{"rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "rootDiskAvailabilityZone": "nova", "additionalBlockDevices": []map[string]any{
+	return map[string]any{"flavor": "m1.ephemeral", "rootDiskSizeGB": 20, "rootDiskVolumeType": "ssd", "rootDiskAvailabilityZone": "nova", "additionalBlockDevices": []map[string]any{
 		{"name": "data", "sizeGiB": 10, "storage": map[string]any{"volume": map[string]any{"type": "ssd", "availabilityZone": "nova"}}},
 		{"name": "cache", "sizeGiB": 5, "storage": map[string]any{"type": "Local"}},
 	}}
+}
+
+// Local disks that the flavor has no room for are refused before anything is made.
+func TestLocalDisksHaveToFitTheFlavor(t *testing.T) {
+	w := newWorld(t, openstacksim.Options{})
+	local := func(size int) map[string]any {
+		return map[string]any{"name": fmt.Sprintf("d%d", size), "sizeGiB": size, "storage": map[string]any{"type": "Local"}}
+	}
+	more := map[string]any{"flavor": "m1.ephemeral", "additionalBlockDevices": []map[string]any{local(5), local(4)}}
+	_, err := w.create("one", more)
+	w.refused("9 GiB for the flavor's 8", err, driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
+	if fields := sdk.FieldViolations(err); len(fields) != 1 || fields[0].GetField() != "additionalBlockDevices[1].sizeGiB" {
+		t.Errorf("it says %v", err)
+	}
+	w.leavesNothing("one")
+	more["additionalBlockDevices"] = []map[string]any{local(5), local(3)}
+	w.created("two", more)
 }
 
 // The driver is killed, or an answer lost, at each call in turn, on the way in and on the way out.

@@ -20,7 +20,7 @@ func (c *Cloud) seed(w World) error {
 	}
 	for _, f := range w.Flavors {
 		c.nova.Flavors.Put(&compute.Flavor{
-			Record: c.store.GivenRecord("flavor", f.ID, f.Name, ""), VCPUs: f.VCPUs, RAM: f.RAM, Disk: f.Disk, Specs: api.OrEmpty(f.ExtraSpecs),
+			Record: c.store.GivenRecord("flavor", f.ID, f.Name, ""), VCPUs: f.VCPUs, RAM: f.RAM, Disk: f.Disk, Ephemeral: f.Ephemeral, Specs: api.OrEmpty(f.ExtraSpecs),
 		})
 	}
 	for _, i := range w.Images {

@@ -47,6 +47,7 @@ type Flavor struct {
 	VCPUs      int               `json:"vcpus"`
 	RAM        int               `json:"ram"`
 	Disk       int               `json:"disk"`
+	Ephemeral  int               `json:"OS-FLV-EXT-DATA:ephemeral,omitempty"`
 	ExtraSpecs map[string]string `json:"extraSpecs,omitempty"`
 }
 
@@ -141,7 +142,7 @@ func DefaultWorld() World {
 			{Name: "m1.tiny", VCPUs: 1, RAM: 512, Disk: 1}, {Name: "m1.small", VCPUs: 1, RAM: 2048, Disk: 20},
 			{Name: "m1.medium", VCPUs: 2, RAM: 4096, Disk: 40}, {Name: "m1.large", VCPUs: 4, RAM: 8192, Disk: 80},
 			{Name: "m1.huge", VCPUs: 2000, RAM: 8192, Disk: 80}, {Name: "m1.nodisk", VCPUs: 1, RAM: 512},
-			{Name: "m1.micro", VCPUs: 1, RAM: 1024, Disk: 10},
+			{Name: "m1.micro", VCPUs: 1, RAM: 1024, Disk: 10}, {Name: "m1.ephemeral", VCPUs: 1, RAM: 512, Disk: 1, Ephemeral: 8},
 		},
 		Images: []Image{
 			{Name: "tiny-raw"},

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -55,6 +56,9 @@ func attachRequested(nova *Nova, call *api.Call, r *serverRequest, s *Server) er
 		return withoutCinder(r, s)
 	}
 	if err := checkVolumes(nova, call, r); err != nil {
+		return err
+	}
+	if err := checkEphemeral(s.Flavor, r.Disks); err != nil {
 		return err
 	}
 	for n, d := range r.Disks {
@@ -115,6 +119,21 @@ func checkVolumes(nova *Nova, call *api.Call, r *serverRequest) error {
 		if _, known := nova.cinder.TypeNamed(d.Type); !known {
 			return api.Refuse(http.StatusBadRequest, "Volume type %s could not be found.", d.Type)
 		}
+	}
+	return nil
+}
+
+// checkEphemeral says whether the flavor has room for the blank disks on the host.
+func checkEphemeral(f ServerFlavor, disks []diskRequest) error {
+	size := 0
+	for _, d := range disks {
+		if d.Source == "blank" && d.Destination == "local" {
+			size += cmp.Or(int(d.Size), f.Ephemeral)
+		}
+	}
+	if size > f.Ephemeral {
+		return api.Refuse(http.StatusBadRequest, "Ephemeral disks requested are larger than the instance type allows. "+
+			"If no size is given in one block device mapping, flavor ephemeral size will be used.")
 	}
 	return nil
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/millwright-dev/millwright/providers/openstack/openstacksim/state"
 )
 
-// Flavor is a size of servers; RAM is in MiB, Disk in GiB.
+// Flavor is a size of servers; RAM is in MiB, Disk and Ephemeral, for the server's other disks on
+// the host, are in GiB.
 type Flavor struct {
 	state.Record
-	VCPUs, RAM, Disk int
-	Specs            map[string]string
+	VCPUs, RAM, Disk, Ephemeral int
+	Specs                       map[string]string
 }
 
 // Keys implements state.Resource: flavors are found by id alone.
@@ -20,7 +21,7 @@ func (f *Flavor) Keys() []state.Key { return nil }
 
 func (f *Flavor) view(call *api.Call) api.Object {
 	view := api.Object{
-		"id": f.ID, "name": f.Name, "ram": f.RAM, "disk": f.Disk, "vcpus": f.VCPUs, "swap": "", "OS-FLV-EXT-DATA:ephemeral": 0,
+		"id": f.ID, "name": f.Name, "ram": f.RAM, "disk": f.Disk, "vcpus": f.VCPUs, "swap": "", "OS-FLV-EXT-DATA:ephemeral": f.Ephemeral,
 		"OS-FLV-DISABLED:disabled": false, "os-flavor-access:is_public": true, "rxtx_factor": json.RawMessage("1.0"), "links": novaLinks(call, "flavors", f.ID),
 	}
 	if call.Version >= flavorDescription {

@@ -84,17 +84,19 @@ type Server struct {
 
 // ServerFlavor is the flavor as it was when the server was made.
 type ServerFlavor struct {
-	ID    string            `json:"id"`
-	Name  string            `json:"name"`
-	VCPUs int               `json:"vcpus"`
-	RAM   int               `json:"ram"`
-	Disk  int               `json:"disk"`
-	Specs map[string]string `json:"specs,omitempty"`
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	VCPUs int    `json:"vcpus"`
+	RAM   int    `json:"ram"`
+	Disk  int    `json:"disk"`
+	// Ephemeral is in GiB.
+	Ephemeral int               `json:"ephemeral,omitempty"`
+	Specs     map[string]string `json:"specs,omitempty"`
 }
 
 // FlavorOf returns a flavor as it is now.
 func FlavorOf(f *Flavor) ServerFlavor {
-	return ServerFlavor{ID: f.ID, Name: f.Name, VCPUs: f.VCPUs, RAM: f.RAM, Disk: f.Disk, Specs: f.Specs}
+	return ServerFlavor{ID: f.ID, Name: f.Name, VCPUs: f.VCPUs, RAM: f.RAM, Disk: f.Disk, Ephemeral: f.Ephemeral, Specs: f.Specs}
 }
 
 // NetworkInterface is one that a server was asked for with: by a port, or by a network in which

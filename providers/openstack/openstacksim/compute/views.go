@@ -89,7 +89,7 @@ func (s *Server) flavorView(call *api.Call) api.Object {
 		return api.Object{"id": f.ID, "links": []api.Object{{"rel": "bookmark", "href": call.Base() + "/compute/flavors/" + f.ID}}}
 	}
 	return api.Object{
-		"vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "ephemeral": 0, "swap": 0, "original_name": f.Name, "extra_specs": api.OrEmpty(f.Specs),
+		"vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "ephemeral": f.Ephemeral, "swap": 0, "original_name": f.Name, "extra_specs": api.OrEmpty(f.Specs),
 	}
 }
 
