@@ -1,10 +1,13 @@
 package conformance
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,7 +83,7 @@ func (r *Report) Count(l Level, o Outcome) int {
 type Verdict string
 
 // The verdicts. Only Conforms says that the driver keeps to the contract: a profile was asked for,
-// each of its MUSTs was tried, and none is broken.
+// each of its MUSTs was tried, and none is broken. One that is waived was not.
 const (
 	Conforms    Verdict = "conforms"
 	Breaks      Verdict = "does not conform"
@@ -101,31 +104,59 @@ func (r *Report) Verdict() Verdict {
 		return Interrupted
 	case r.Count(Must, Failed) > 0:
 		return Breaks
-	case r.Profile == "" || passed == 0 || passed+r.Count(Must, Waived) < apply:
+	case r.Profile == "" || passed == 0 || passed < apply:
 		return NoBreach
 	}
 	return Conforms
 }
 
-// Tried counts the contract's numbered MUSTs of which a check that tries them has passed, or
-// failed.
-func (r *Report) Tried() int {
-	tried := map[int]bool{}
+// NotTried returns the numbers of the contract's MUSTs of which no check has passed or failed, and
+// why.
+func (r *Report) NotTried() map[int]string {
+	why := map[int]string{}
+	for _, must := range protofiles.Musts() {
+		why[must.Number] = cmp.Or(untried[must.Number], "its checks were not asked for")
+	}
+	for _, one := range r.Results {
+		for _, must := range one.Musts {
+			why[must] = fmt.Sprintf("%s %s: %s", one.ID, one.Outcome, one.Reason)
+		}
+	}
 	for _, one := range r.Results {
 		if one.Outcome == Passed || one.Outcome == Failed {
 			for _, must := range one.Musts {
-				tried[must] = true
+				delete(why, must)
 			}
 		}
 	}
-	return len(tried)
+	return why
 }
 
-// WriteJSON writes the report as it is.
+// WriteJSON writes the report, its verdict, and the MUSTs that were not tried.
 func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return e.Encode(struct {
+		*Report
+		Verdict  Verdict        `json:"verdict"`
+		NotTried map[int]string `json:"notTried"`
+	}{r, r.Verdict(), r.NotTried()})
+}
+
+// writeNotTried writes the MUSTs that were not tried, a line for each reason.
+func writeNotTried(out io.Writer, why map[int]string) {
+	rules := map[string]string{}
+	var reasons []string
+	for _, must := range slices.Sorted(maps.Keys(why)) {
+		reason := why[must]
+		if rules[reason] == "" {
+			reasons = append(reasons, reason)
+		}
+		rules[reason] += fmt.Sprintf(" M%d", must)
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(out, "not tried:%s: %s\n", rules[reason], reason)
+	}
 }
 
 // WriteText writes, for people, what is wrong, what was not tried and why, the sums, and the
@@ -149,6 +180,8 @@ func (r *Report) WriteText(w io.Writer) error {
 			}
 		}
 	}
+	why := r.NotTried()
+	writeNotTried(&out, why)
 	for _, l := range []Level{Must, Should} {
 		fmt.Fprintf(&out, "%s checks: %d passed, %d failed, %d waived, %d not run, %d not applicable\n", l,
 			r.Count(l, Passed), r.Count(l, Failed), r.Count(l, Waived), r.Count(l, NotRun), r.Count(l, NotApplicable))
@@ -157,8 +190,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Profile != "" {
 		verdict += fmt.Sprintf(", profile %s", r.Profile)
 	}
-	fmt.Fprintf(&out, "%s %s: %s; %d of %d MUSTs tried, on %s, in %s\n", r.Driver, r.Version, verdict,
-		r.Tried(), len(protofiles.Musts()), r.Transport, r.Duration.Round(time.Millisecond))
+	all := len(protofiles.Musts())
+	fmt.Fprintf(&out, "%s %s: %s; %d of %d MUSTs tried, %d not, on %s, in %s\n", r.Driver, r.Version, verdict,
+		all-len(why), all, len(why), r.Transport, r.Duration.Round(time.Millisecond))
 	_, err := io.WriteString(w, out.String())
 	return err
 }
