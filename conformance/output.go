@@ -75,8 +75,8 @@ func forms(secret string) map[string]string {
 	return all
 }
 
-// live has a machine with the canaries live its whole life, and one fail. meanwhile is called when
-// the VM runs.
+// live has a machine with the canaries live its whole life, and two fail, one for its credentials.
+// meanwhile is called when the VM runs.
 func (t *trial) live(ctx context.Context, c canaries, meanwhile func()) {
 	m := t.machine()
 	m.userData = []byte("#cloud-config\n# " + c.userData)
@@ -91,8 +91,37 @@ func (t *trial) live(ctx context.Context, c canaries, meanwhile func()) {
 	if _, err := failing.create(ctx); err == nil {
 		t.errorf("a create without a spec was accepted")
 	}
+	if len(t.badSecrets) > 0 {
+		refused := t.machine()
+		refused.secrets = t.badSecrets
+		if _, err := refused.create(ctx); err == nil {
+			t.errorf("a create with badSecrets was accepted")
+		}
+	}
 	meanwhile()
 	m.gone(ctx)
+}
+
+// leastCredential is how long, in bytes, a value of the config's secrets is at least to be looked
+// for: a short one comes up by chance, or is a name.
+const leastCredential = 8
+
+// credentialsIn says which of the secrets that the config gives a text holds, and how.
+func (t *trial) credentialsIn(text []byte) []string {
+	var found []string
+	for field, secrets := range map[string]map[string][]byte{"secrets": t.secrets, "badSecrets": t.badSecrets} {
+		for name, value := range secrets {
+			if len(value) < leastCredential {
+				continue
+			}
+			for how, form := range forms(string(value)) {
+				if bytes.Contains(text, []byte(form)) {
+					found = append(found, fmt.Sprintf("%s.%s, %s", field, name, how))
+				}
+			}
+		}
+	}
+	return found
 }
 
 // noSecretsInOutput looks for the secrets of a machine's whole life, and of one that fails, in what
@@ -110,7 +139,7 @@ func noSecretsInOutput(ctx context.Context, t *trial) {
 			t.fatalf("driverLog: %v", err)
 		}
 	}
-	for _, what := range c.in(wrote) {
+	for _, what := range append(c.in(wrote), t.credentialsIn(wrote)...) {
 		t.errorf("the driver has written %s", what)
 	}
 }

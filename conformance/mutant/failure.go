@@ -26,6 +26,13 @@ func ofFailures() []Mutant {
 		{Name: "telling-in-base64", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
 			fmt.Fprintln(os.Stderr, base64.StdEncoding.EncodeToString(append([]byte("user_data="), r.GetUserData()...)))
 		})},
+		{Name: "telling-credentials", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
+			for name, value := range r.GetProvider().GetSecrets() {
+				if name != "millwrightConformance" {
+					fmt.Fprintf(os.Stderr, "log in with %s=%x\n", name, value)
+				}
+			}
+		})},
 		{Name: "keeping-requests", Check: "failure/no-secrets-on-disk", Launch: true, mutate: asked(func(r *createReq) {
 			// What it kept or why not, the check sees.
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "request-"+r.GetMachine().GetUid()), r.GetUserData(), 0o600)
