@@ -47,7 +47,7 @@ func createChecks() []Check {
 		},
 		{
 			ID: "create/uid-of-another", Level: Must, Musts: []int{73}, run: createUIDOfAnother,
-			Rule: "A uid that comes back under another namespace or name is answered NAME_TAKEN.",
+			Rule: "A uid that comes back under another namespace or name, in whatever call, is answered NAME_TAKEN.",
 		},
 		{
 			ID: "create/conflict", Level: Must, Musts: []int{44}, run: createConflict,
@@ -207,10 +207,17 @@ func createUIDOfAnother(ctx context.Context, t *trial) {
 		"name":      {Namespace: m.ref.GetNamespace(), Name: m.ref.GetName() + "-x", Uid: m.ref.GetUid()},
 		"namespace": {Namespace: m.ref.GetNamespace() + "-x", Name: m.ref.GetName(), Uid: m.ref.GetUid()},
 	} {
-		r := m.createRequest()
-		r.Machine = ref
-		_, err := t.machines.CreateMachine(ctx, r)
+		other := *m
+		other.ref = ref
+		_, err := t.machines.CreateMachine(ctx, other.createRequest())
 		t.expect("a create of the uid under another "+what, err, nameTaken)
+		_, err = other.get(ctx)
+		t.expect("a status of the uid under another "+what, err, nameTaken)
+		_, err = other.remove(ctx)
+		t.expect("a delete of the uid under another "+what, err, nameTaken)
+	}
+	if now, err := m.get(ctx); err != nil || now.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_RUNNING {
+		t.errorf("the machine is %s after that (%v)", now.GetState(), err)
 	}
 }
 

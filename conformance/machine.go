@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -125,6 +126,9 @@ func (m *machine) remember(answer *driverv1alpha1.Machine) *driverv1alpha1.Machi
 func (m *machine) rememberPartial(err error) {
 	for _, detail := range status.Convert(err).Details() {
 		partial, _ := detail.(*driverv1alpha1.PartialState)
+		if n := len(partial.GetLastKnownState()); n > contract.MaxPartialStateBytes {
+			m.t.errorf("a PartialState has a last_known_state of %d bytes, at most %d are allowed", n, contract.MaxPartialStateBytes)
+		}
 		m.providerID = cmp.Or(m.providerID, partial.GetProviderId())
 		if state := partial.GetLastKnownState(); state != nil {
 			m.state = state

@@ -35,6 +35,7 @@ func ofCreate() []Mutant {
 		{Name: "reviving", Check: "create/after-delete", mutate: reviving},
 		{Name: "adopting-by-name", Check: "create/same-name", mutate: adoptingByName},
 		{Name: "blind-to-names", Check: "create/uid-of-another", mutate: blindToNames},
+		{Name: "deleting-by-uid-alone", Check: "create/uid-of-another", mutate: deletingByUIDAlone},
 		{Name: "blind-to-specs", Check: "create/conflict", mutate: blindToSpecs},
 		{Name: "caching-credentials", Check: "create/secret-rotated", mutate: cachingCredentials},
 		{Name: "leaving-another", Check: "create/marked", mutate: leavingAnother},
@@ -162,6 +163,24 @@ func blindToNames(next handler) handler {
 		}
 		return answer, err
 	})(next)
+}
+
+// deletingByUIDAlone deletes the VM of a uid, whatever the machine is called.
+func deletingByUIDAlone(next handler) handler {
+	var refs sync.Map
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		switch r := request.(type) {
+		case *createReq:
+			refs.LoadOrStore(r.GetMachine().GetUid(), proto.CloneOf(r.GetMachine()))
+		case *driverv1alpha1.DeleteMachineRequest:
+			if made, is := refs.Load(r.GetMachine().GetUid()); is {
+				asked := proto.CloneOf(r)
+				asked.Machine = made.(*driverv1alpha1.MachineRef)
+				request = asked
+			}
+		}
+		return next(ctx, method, request)
+	}
 }
 
 // blindToSpecs does not look whether the VM is as the spec has it.

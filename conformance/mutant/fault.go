@@ -26,6 +26,13 @@ func ofFaults() []Mutant {
 		{Name: "deleting-from-memory", Check: "fault/killed-delete", Launch: true, mutate: deletingFromMemory},
 		{Name: "retrying-under-a-new-key", Check: "fault/lost-answer", mutate: retryingUnderANewKey},
 		{Name: "deleting-what-it-answered", Check: "fault/failed-half-way", mutate: deletingWhatItAnswered},
+		{Name: "handing-over-too-much", Check: "fault/failed-half-way", mutate: failed(func(s *status.Status) error {
+			with, err := s.WithDetails(&driverv1alpha1.PartialState{LastKnownState: make([]byte, contract.MaxPartialStateBytes+1)})
+			if err != nil {
+				return err
+			}
+			return with.Err()
+		})},
 		{Name: "forgetting-the-account", Check: "fault/account-changed", mutate: withoutPartialState},
 		{Name: "obstinate-when-cancelled", Check: "fault/cancelled", mutate: obstinate},
 		{Name: "obstinate-after-its-time", Check: "fault/deadline", mutate: obstinate},

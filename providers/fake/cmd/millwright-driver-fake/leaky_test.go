@@ -25,23 +25,30 @@ func (l *leaky) CreateMachine(ctx context.Context, r *driverv1alpha1.CreateMachi
 	return l.Driver.CreateMachine(ctx, r)
 }
 
+// serveDriver serves a driver at the endpoint of a name until the test ends.
+func (s *scene) serveDriver(name string, d sdk.Driver) {
+	s.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	served, ready := make(chan error, 1), make(chan struct{})
+	go func() {
+		served <- sdk.Serve(ctx, d, sdk.Options{
+			Endpoint: s.endpoint(name), Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+		})
+	}()
+	s.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			s.Error(err)
+		}
+	})
+	<-ready
+}
+
 // What a driver makes without tags is found, since the whole cloud is looked at.
 func TestALeakIsFound(t *testing.T) {
 	s := newScene(t)
 	cloud := fakecloudv1alpha1.NewCloudServiceClient(s.connect("cloud"))
-	ctx, stop := context.WithCancel(context.Background())
-	served, ready := make(chan error, 1), make(chan struct{})
-	go func() {
-		options := sdk.Options{Endpoint: s.endpoint("leaky"), Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }}
-		served <- sdk.Serve(ctx, &leaky{driver.New("leaky", cloud), cloud}, options)
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	<-ready
+	s.serveDriver("leaky", &leaky{driver.New("leaky", cloud), cloud})
 	c := s.config()
 	c.Endpoint, c.Focus = s.endpoint("leaky"), []string{"create", "delete"}
 	report, err := conformance.Execute(t.Context(), c, conformance.Observer{})
