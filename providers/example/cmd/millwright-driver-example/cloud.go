@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,14 +80,15 @@ func (c client) call(ctx context.Context, method, path string, body any) (*answe
 	defer response.Body.Close()
 	var a answer
 	raw, err = io.ReadAll(response.Body)
-	if err == nil {
+	if err == nil && response.StatusCode != http.StatusNoContent {
 		err = json.Unmarshal(raw, &a)
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		a.Message = cmp.Or(a.Message, response.Status) // a proxy before the cloud writes no JSON
+		return nil, explain(method, response, a)
 	}
 	if err != nil {
 		return nil, unknown(ctx, err)
-	}
-	if response.StatusCode >= http.StatusBadRequest {
-		return nil, explain(method, response, a)
 	}
 	return &a, nil
 }
@@ -101,12 +103,14 @@ func unknown(ctx context.Context, err error) error {
 
 // explain puts an error of the cloud into the contract's terms, in the cloud's own words.
 func explain(method string, response *http.Response, a answer) error {
-	if response.StatusCode == http.StatusNotFound && method == http.MethodDelete {
+	if method == http.MethodDelete && a.Code == "NO_SUCH_RESOURCE" { // and not any 404
 		return errGone
 	}
 	switch response.StatusCode {
 	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return sdk.NewUnknownOutcome(a.Message) // it may have done what it was asked, or do it yet
+	case http.StatusUnauthorized:
+		return sdk.NewError(sdk.ReasonCredentialsInvalid, a.Message)
 	case http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 does not say when
 		return sdk.NewError(sdk.ReasonRateLimited, a.Message, sdk.WithRetryAfter(time.Duration(seconds)*time.Second))
@@ -121,7 +125,6 @@ func explain(method string, response *http.Response, a answer) error {
 // reasons are those of the cloud's error codes.
 var reasons = map[string]sdk.ErrorReason{
 	"BAD_REQUEST":        sdk.ReasonSpecInvalid,
-	"UNAUTHORIZED":       sdk.ReasonCredentialsInvalid,
 	"FORBIDDEN":          sdk.ReasonPermissionMissing,
 	"NO_SUCH_DEPENDENCY": sdk.ReasonDependencyNotFound,
 	"TOKEN_MISMATCH":     sdk.ReasonSpecConflict,

@@ -13,10 +13,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/millwright-dev/millwright/conformance"
 	"github.com/millwright-dev/millwright/conformance/faultproxy"
 	"github.com/millwright-dev/millwright/conformance/mutant"
+	"github.com/millwright-dev/millwright/proto/contract"
 	"github.com/millwright-dev/millwright/sdk"
 )
 
@@ -100,5 +102,25 @@ func TestBrokenDriversAreCaughtBehindAFaultProxy(t *testing.T) {
 			}
 			t.Logf("caught: %+v", report.Results)
 		})
+	}
+}
+
+// A proxy before the cloud answers in no JSON: its status counts.
+func TestAnswersOfAProxy(t *testing.T) {
+	for code, want := range map[int]sdk.ErrorReason{
+		http.StatusTooManyRequests: sdk.ReasonRateLimited, http.StatusUnauthorized: sdk.ReasonCredentialsInvalid,
+		http.StatusNotFound: sdk.ReasonProviderInternal, http.StatusBadGateway: sdk.ReasonOutcomeUnknown, http.StatusNoContent: 0,
+	} {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			if code != http.StatusNoContent {
+				_, _ = w.Write([]byte("<html>no"))
+			}
+		}))
+		t.Cleanup(proxy.Close)
+		_, err := client{http: http.DefaultClient, endpoint: proxy.URL}.call(t.Context(), http.MethodDelete, "/v1/vms/x", nil)
+		if got := contract.ParseReason(contract.ErrorInfo(status.Convert(err)).GetReason()); got != want {
+			t.Errorf("%d is %s, want %s (%v)", code, got, want, err)
+		}
 	}
 }
