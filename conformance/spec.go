@@ -246,17 +246,20 @@ func specTemplate(ctx context.Context, t *trial) {
 	if err != nil {
 		t.fatalf("GetInstanceTemplate: %v", err)
 	}
-	capacity, allocatable := answer.GetTemplate().GetCapacity(), answer.GetTemplate().GetAllocatable()
+	capacity := answer.GetTemplate().GetCapacity()
 	for _, resource := range []string{"cpu", "memory"} {
 		if capacity[resource] == "" {
 			t.errorf("the capacity says nothing of %s", resource)
 		}
 	}
-	for of, quantities := range map[string]map[string]string{"capacity": capacity, "allocatable": allocatable} {
-		for resource, value := range quantities {
-			if !quantity.MatchString(value) {
-				t.errorf("%s: %s is %q, which is no Kubernetes quantity such as 4 or 16Gi", of, resource, value)
-			}
+	for resource, value := range capacity {
+		if !quantity.MatchString(value) {
+			t.errorf("capacity: %s is %q, which is no Kubernetes quantity such as 4 or 16Gi", resource, value)
+		}
+	}
+	for _, taint := range answer.GetTemplate().GetTaints() {
+		if taint.GetEffect() == driverv1alpha1.TaintEffect_TAINT_EFFECT_UNSPECIFIED {
+			t.errorf("the taint %s has no effect", taint.GetKey())
 		}
 	}
 }

@@ -247,7 +247,7 @@ func (s *server) register(ctx context.Context, creds credentials.TransportCreden
 		grpc.ChainUnaryInterceptor(tracing.Server(s.traces), g.intercept),
 		grpc.ChainStreamInterceptor(endingWith(ctx)),
 	}, more...)...)
-	register(grpcServer, s.id, s.driver)
+	register(grpcServer, s.id, s.driver, s.options.Log)
 	return grpcServer
 }
 

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
@@ -48,8 +49,8 @@ func identityOf(d Driver) (identity, error) {
 }
 
 // register serves a driver on s.
-func register(s grpc.ServiceRegistrar, id identity, d Driver) {
-	handshakev1.RegisterHandshakeServiceServer(s, &handshakeService{identity: id})
+func register(s grpc.ServiceRegistrar, id identity, d Driver, log *slog.Logger) {
+	handshakev1.RegisterHandshakeServiceServer(s, &handshakeService{identity: id, log: log})
 	driverv1alpha1.RegisterIdentityServiceServer(s, &identityService{identity: id, driver: d})
 	driverv1alpha1.RegisterMachineServiceServer(s, &machineService{driver: d})
 	driverv1alpha1.RegisterProviderSpecServiceServer(s, &specService{driver: d})
@@ -58,12 +59,14 @@ func register(s grpc.ServiceRegistrar, id identity, d Driver) {
 type handshakeService struct {
 	handshakev1.UnimplementedHandshakeServiceServer
 	identity identity
+	log      *slog.Logger
 }
 
-func (s *handshakeService) GetPluginInfo(_ context.Context, r *handshakev1.GetPluginInfoRequest) (*handshakev1.GetPluginInfoResponse, error) {
+func (s *handshakeService) GetPluginInfo(ctx context.Context, r *handshakev1.GetPluginInfoRequest) (*handshakev1.GetPluginInfoResponse, error) {
 	if err := contract.CheckRevision(r.GetContractRevision()); err != nil {
 		return nil, NewError(driverv1alpha1.ErrorReason_ERROR_REASON_PROVIDER_INTERNAL, fmt.Sprintf("core %s cannot use this driver: %s", r.GetCoreVersion(), err))
 	}
+	s.log.InfoContext(ctx, "core asks for the driver", "core", shorten(r.GetCoreVersion(), maxDetailText), "revision", r.GetContractRevision())
 	return s.identity.plugin, nil
 }
 

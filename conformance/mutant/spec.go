@@ -52,6 +52,9 @@ func ofSpecs() []Mutant {
 		})},
 		{Name: "asking-the-cloud", Check: "spec/offline", mutate: askingTheCloud},
 		{Name: "without-memory", Check: "spec/template", mutate: answered(func(a *templateAnswer) { delete(a.GetTemplate().GetCapacity(), "memory") })},
+		{Name: "tainting-without-effect", Check: "spec/template", mutate: answered(func(a *templateAnswer) {
+			a.Template.Taints = append(a.GetTemplate().GetTaints(), &driverv1alpha1.Taint{Key: "example.com/x"})
+		})},
 		{Name: "measuring-in-words", Check: "spec/template", mutate: answered(func(a *templateAnswer) { a.Template.Capacity["memory"] = "4 GB" })},
 	}
 }

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type Capabilities struct {
 	// VendorVersion is for people: on one line, and short.
 	VendorVersion string
+	// Manifest is what else the driver tells people of itself, at most maxFacts of it, each short.
+	Manifest map[string]string
 	// Features that core knows; others are left out.
 	Features []driverv1alpha1.Feature
 	// MaxUserDataBytes is never 0.
@@ -46,18 +49,27 @@ func (c Capabilities) CanReadConsole() bool {
 	return c.Has(driverv1alpha1.Feature_FEATURE_CONSOLE)
 }
 
+// maxFacts bounds a driver's manifest: it is logged with each connection.
+const maxFacts = 10
+
 // capabilitiesOf reads what a driver said; nil of one that was never reached. What this version of
 // core does not know is left out.
 func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha1.GetCapabilitiesResponse, cfg Config) Capabilities {
 	limits := said.GetLimits()
 	caps := Capabilities{
 		VendorVersion:         wire.Bounded(info.GetVendorVersion(), wire.MaxReason),
+		Manifest:              map[string]string{},
 		MaxUserDataBytes:      limits.GetMaxUserDataBytes(),
 		CreateSettle:          cfg.CreateSettle,
 		Tags:                  limits.GetTags(),
 		ProviderIDPrefix:      said.GetProviderIdPrefix(),
 		NoCloudController:     said.GetNoCloudController(),
 		MaxConcurrentRequests: int(limits.GetMaxConcurrentRequests()),
+	}
+	for _, fact := range slices.Sorted(maps.Keys(info.GetManifest())) {
+		if len(caps.Manifest) < maxFacts {
+			caps.Manifest[wire.Bounded(fact, wire.MaxReason)] = wire.Bounded(info.GetManifest()[fact], wire.MaxReason)
+		}
 	}
 	if limits.GetCreateSettle() != nil {
 		caps.CreateSettle = limits.GetCreateSettle().AsDuration()

@@ -227,7 +227,7 @@ func (c *Connection) serve(ctx context.Context, s *Session) {
 
 // attach makes a session the current one. It is not ready before its first probe.
 func (c *Connection) attach(s *Session) {
-	c.cfg.Log.Info("driver connected", "version", s.Capabilities.VendorVersion, "features", s.Capabilities.Features)
+	c.cfg.Log.Info("driver connected", "version", s.Capabilities.VendorVersion, "features", s.Capabilities.Features, "manifest", s.Capabilities.Manifest)
 	c.mu.Lock()
 	c.session, c.last = s, s
 	c.mu.Unlock()

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/session"
@@ -83,9 +81,6 @@ func violations(err error) []*driverv1alpha1.FieldViolation {
 	return found
 }
 
-// templateTTL is how long a flavor is believed to stay as it is.
-const templateTTL = time.Hour
-
 // GetInstanceTemplate implements sdk.InstanceTemplater: what the flavor offers.
 func (d *Driver) GetInstanceTemplate(
 	ctx context.Context, r *driverv1alpha1.GetInstanceTemplateRequest,
@@ -120,7 +115,7 @@ func template(in *session.Session, want spec.Spec, flavor session.Flavor, image 
 		disk = want.RootDisk.SizeGB
 	}
 	t := &driverv1alpha1.InstanceTemplate{
-		InstanceType: flavor.Name, Architecture: cmp.Or(architectures[image.Architecture], "amd64"), OperatingSystem: "linux", Ttl: durationpb.New(templateTTL),
+		InstanceType: flavor.Name, Architecture: cmp.Or(architectures[image.Architecture], "amd64"), OperatingSystem: "linux",
 		Capacity: map[string]string{"cpu": strconv.Itoa(flavor.VCPUs), "memory": strconv.Itoa(flavor.RAMMiB) + "Mi", "pods": "110"},
 		Labels:   map[string]string{"node.kubernetes.io/instance-type": flavor.Name, "topology.kubernetes.io/region": in.Region},
 	}

@@ -9,7 +9,6 @@ package driverv1alpha1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -536,18 +535,14 @@ type InstanceTemplate struct {
 	InstanceType string                 `protobuf:"bytes,1,opt,name=instance_type,json=instanceType,proto3" json:"instance_type,omitempty"`
 	// MUST [M120] hold cpu and memory.
 	Capacity map[string]string `protobuf:"bytes,2,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Empty where the driver does not know what a kubelet sets aside.
-	Allocatable map[string]string `protobuf:"bytes,3,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Labels      map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Taints      []*Taint          `protobuf:"bytes,5,rep,name=taints,proto3" json:"taints,omitempty"`
+	Labels   map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Taints   []*Taint          `protobuf:"bytes,5,rep,name=taints,proto3" json:"taints,omitempty"`
 	// As in the label kubernetes.io/arch.
 	Architecture string `protobuf:"bytes,6,opt,name=architecture,proto3" json:"architecture,omitempty"`
 	// As in the label kubernetes.io/os.
 	OperatingSystem string `protobuf:"bytes,7,opt,name=operating_system,json=operatingSystem,proto3" json:"operating_system,omitempty"`
-	// How long core may keep this; 0 means until reconnect.
-	Ttl           *durationpb.Duration `protobuf:"bytes,8,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *InstanceTemplate) Reset() {
@@ -594,13 +589,6 @@ func (x *InstanceTemplate) GetCapacity() map[string]string {
 	return nil
 }
 
-func (x *InstanceTemplate) GetAllocatable() map[string]string {
-	if x != nil {
-		return x.Allocatable
-	}
-	return nil
-}
-
 func (x *InstanceTemplate) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
@@ -627,13 +615,6 @@ func (x *InstanceTemplate) GetOperatingSystem() string {
 		return x.OperatingSystem
 	}
 	return ""
-}
-
-func (x *InstanceTemplate) GetTtl() *durationpb.Duration {
-	if x != nil {
-		return x.Ttl
-	}
-	return nil
 }
 
 // Taint is as in corev1.Taint.
@@ -702,7 +683,7 @@ var File_millwright_driver_v1alpha1_provider_spec_proto protoreflect.FileDescrip
 
 const file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc = "" +
 	"\n" +
-	".millwright/driver/v1alpha1/provider_spec.proto\x12\x1amillwright.driver.v1alpha1\x1a\x1egoogle/protobuf/duration.proto\x1a(millwright/driver/v1alpha1/machine.proto\"\x1e\n" +
+	".millwright/driver/v1alpha1/provider_spec.proto\x12\x1amillwright.driver.v1alpha1\x1a(millwright/driver/v1alpha1/machine.proto\"\x1e\n" +
 	"\x1cGetProviderSpecSchemaRequest\"O\n" +
 	"\x1dGetProviderSpecSchemaResponse\x12\x1f\n" +
 	"\vjson_schema\x18\x01 \x01(\fR\n" +
@@ -727,25 +708,20 @@ const file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc = "" +
 	"\x04meta\x18\x01 \x01(\v2'.millwright.driver.v1alpha1.RequestMetaR\x04meta\x12G\n" +
 	"\bprovider\x18\x02 \x01(\v2+.millwright.driver.v1alpha1.ProviderContextR\bprovider\"g\n" +
 	"\x1bGetInstanceTemplateResponse\x12H\n" +
-	"\btemplate\x18\x01 \x01(\v2,.millwright.driver.v1alpha1.InstanceTemplateR\btemplate\"\xb1\x05\n" +
+	"\btemplate\x18\x01 \x01(\v2,.millwright.driver.v1alpha1.InstanceTemplateR\btemplate\"\x81\x04\n" +
 	"\x10InstanceTemplate\x12#\n" +
 	"\rinstance_type\x18\x01 \x01(\tR\finstanceType\x12V\n" +
-	"\bcapacity\x18\x02 \x03(\v2:.millwright.driver.v1alpha1.InstanceTemplate.CapacityEntryR\bcapacity\x12_\n" +
-	"\vallocatable\x18\x03 \x03(\v2=.millwright.driver.v1alpha1.InstanceTemplate.AllocatableEntryR\vallocatable\x12P\n" +
+	"\bcapacity\x18\x02 \x03(\v2:.millwright.driver.v1alpha1.InstanceTemplate.CapacityEntryR\bcapacity\x12P\n" +
 	"\x06labels\x18\x04 \x03(\v28.millwright.driver.v1alpha1.InstanceTemplate.LabelsEntryR\x06labels\x129\n" +
 	"\x06taints\x18\x05 \x03(\v2!.millwright.driver.v1alpha1.TaintR\x06taints\x12\"\n" +
 	"\farchitecture\x18\x06 \x01(\tR\farchitecture\x12)\n" +
-	"\x10operating_system\x18\a \x01(\tR\x0foperatingSystem\x12+\n" +
-	"\x03ttl\x18\b \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x1a;\n" +
+	"\x10operating_system\x18\a \x01(\tR\x0foperatingSystem\x1a;\n" +
 	"\rCapacityEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
-	"\x10AllocatableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"v\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04J\x04\b\b\x10\tR\vallocatableR\x03ttl\"v\n" +
 	"\x05Taint\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12?\n" +
@@ -774,7 +750,7 @@ func file_millwright_driver_v1alpha1_provider_spec_proto_rawDescGZIP() []byte {
 }
 
 var file_millwright_driver_v1alpha1_provider_spec_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_millwright_driver_v1alpha1_provider_spec_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_millwright_driver_v1alpha1_provider_spec_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_millwright_driver_v1alpha1_provider_spec_proto_goTypes = []any{
 	(TaintEffect)(0),                      // 0: millwright.driver.v1alpha1.TaintEffect
 	(*GetProviderSpecSchemaRequest)(nil),  // 1: millwright.driver.v1alpha1.GetProviderSpecSchemaRequest
@@ -789,40 +765,36 @@ var file_millwright_driver_v1alpha1_provider_spec_proto_goTypes = []any{
 	(*InstanceTemplate)(nil),              // 10: millwright.driver.v1alpha1.InstanceTemplate
 	(*Taint)(nil),                         // 11: millwright.driver.v1alpha1.Taint
 	nil,                                   // 12: millwright.driver.v1alpha1.InstanceTemplate.CapacityEntry
-	nil,                                   // 13: millwright.driver.v1alpha1.InstanceTemplate.AllocatableEntry
-	nil,                                   // 14: millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
-	(*RequestMeta)(nil),                   // 15: millwright.driver.v1alpha1.RequestMeta
-	(*ProviderContext)(nil),               // 16: millwright.driver.v1alpha1.ProviderContext
-	(*durationpb.Duration)(nil),           // 17: google.protobuf.Duration
+	nil,                                   // 13: millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
+	(*RequestMeta)(nil),                   // 14: millwright.driver.v1alpha1.RequestMeta
+	(*ProviderContext)(nil),               // 15: millwright.driver.v1alpha1.ProviderContext
 }
 var file_millwright_driver_v1alpha1_provider_spec_proto_depIdxs = []int32{
-	15, // 0: millwright.driver.v1alpha1.DefaultProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	16, // 1: millwright.driver.v1alpha1.DefaultProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
-	15, // 2: millwright.driver.v1alpha1.ValidateProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	16, // 3: millwright.driver.v1alpha1.ValidateProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	14, // 0: millwright.driver.v1alpha1.DefaultProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	15, // 1: millwright.driver.v1alpha1.DefaultProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	14, // 2: millwright.driver.v1alpha1.ValidateProviderSpecRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	15, // 3: millwright.driver.v1alpha1.ValidateProviderSpecRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
 	7,  // 4: millwright.driver.v1alpha1.ValidateProviderSpecResponse.violations:type_name -> millwright.driver.v1alpha1.FieldViolation
-	15, // 5: millwright.driver.v1alpha1.GetInstanceTemplateRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
-	16, // 6: millwright.driver.v1alpha1.GetInstanceTemplateRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
+	14, // 5: millwright.driver.v1alpha1.GetInstanceTemplateRequest.meta:type_name -> millwright.driver.v1alpha1.RequestMeta
+	15, // 6: millwright.driver.v1alpha1.GetInstanceTemplateRequest.provider:type_name -> millwright.driver.v1alpha1.ProviderContext
 	10, // 7: millwright.driver.v1alpha1.GetInstanceTemplateResponse.template:type_name -> millwright.driver.v1alpha1.InstanceTemplate
 	12, // 8: millwright.driver.v1alpha1.InstanceTemplate.capacity:type_name -> millwright.driver.v1alpha1.InstanceTemplate.CapacityEntry
-	13, // 9: millwright.driver.v1alpha1.InstanceTemplate.allocatable:type_name -> millwright.driver.v1alpha1.InstanceTemplate.AllocatableEntry
-	14, // 10: millwright.driver.v1alpha1.InstanceTemplate.labels:type_name -> millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
-	11, // 11: millwright.driver.v1alpha1.InstanceTemplate.taints:type_name -> millwright.driver.v1alpha1.Taint
-	17, // 12: millwright.driver.v1alpha1.InstanceTemplate.ttl:type_name -> google.protobuf.Duration
-	0,  // 13: millwright.driver.v1alpha1.Taint.effect:type_name -> millwright.driver.v1alpha1.TaintEffect
-	1,  // 14: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:input_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaRequest
-	3,  // 15: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:input_type -> millwright.driver.v1alpha1.DefaultProviderSpecRequest
-	5,  // 16: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:input_type -> millwright.driver.v1alpha1.ValidateProviderSpecRequest
-	8,  // 17: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:input_type -> millwright.driver.v1alpha1.GetInstanceTemplateRequest
-	2,  // 18: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:output_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaResponse
-	4,  // 19: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:output_type -> millwright.driver.v1alpha1.DefaultProviderSpecResponse
-	6,  // 20: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:output_type -> millwright.driver.v1alpha1.ValidateProviderSpecResponse
-	9,  // 21: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:output_type -> millwright.driver.v1alpha1.GetInstanceTemplateResponse
-	18, // [18:22] is the sub-list for method output_type
-	14, // [14:18] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	13, // 9: millwright.driver.v1alpha1.InstanceTemplate.labels:type_name -> millwright.driver.v1alpha1.InstanceTemplate.LabelsEntry
+	11, // 10: millwright.driver.v1alpha1.InstanceTemplate.taints:type_name -> millwright.driver.v1alpha1.Taint
+	0,  // 11: millwright.driver.v1alpha1.Taint.effect:type_name -> millwright.driver.v1alpha1.TaintEffect
+	1,  // 12: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:input_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaRequest
+	3,  // 13: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:input_type -> millwright.driver.v1alpha1.DefaultProviderSpecRequest
+	5,  // 14: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:input_type -> millwright.driver.v1alpha1.ValidateProviderSpecRequest
+	8,  // 15: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:input_type -> millwright.driver.v1alpha1.GetInstanceTemplateRequest
+	2,  // 16: millwright.driver.v1alpha1.ProviderSpecService.GetProviderSpecSchema:output_type -> millwright.driver.v1alpha1.GetProviderSpecSchemaResponse
+	4,  // 17: millwright.driver.v1alpha1.ProviderSpecService.DefaultProviderSpec:output_type -> millwright.driver.v1alpha1.DefaultProviderSpecResponse
+	6,  // 18: millwright.driver.v1alpha1.ProviderSpecService.ValidateProviderSpec:output_type -> millwright.driver.v1alpha1.ValidateProviderSpecResponse
+	9,  // 19: millwright.driver.v1alpha1.ProviderSpecService.GetInstanceTemplate:output_type -> millwright.driver.v1alpha1.GetInstanceTemplateResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_millwright_driver_v1alpha1_provider_spec_proto_init() }
@@ -837,7 +809,7 @@ func file_millwright_driver_v1alpha1_provider_spec_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc), len(file_millwright_driver_v1alpha1_provider_spec_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -92,7 +92,7 @@ type GetPluginInfoResponse struct {
 	// The packages of the contract that the driver serves, e.g. "millwright.driver.v1alpha1".
 	// MUST [M7] name at least one. Every service that the package requires MUST [M8] be served.
 	ApiPackages []string `protobuf:"bytes,3,rep,name=api_packages,json=apiPackages,proto3" json:"api_packages,omitempty"`
-	// Free facts for people and inventories, such as a commit or a home page. MUST NOT [M9] hold
+	// Free facts for people, such as a commit or a home page; core logs them. MUST NOT [M9] hold
 	// secrets.
 	Manifest map[string]string `protobuf:"bytes,4,rep,name=manifest,proto3" json:"manifest,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The revision of the packages above that the driver was built with. It grows by one when
