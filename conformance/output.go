@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -106,18 +107,16 @@ func (t *trial) live(ctx context.Context, c canaries, meanwhile func()) {
 // for: a short one comes up by chance, or is a name.
 const leastCredential = 8
 
-// credentialsIn says which of the secrets that the config gives a text holds, and how.
-func (t *trial) credentialsIn(text []byte) []string {
+// credentialsIn says which secrets of a field of the config a text holds, and how.
+func credentialsIn(text []byte, field string, secrets map[string][]byte) []string {
 	var found []string
-	for field, secrets := range map[string]map[string][]byte{"secrets": t.secrets, "badSecrets": t.badSecrets} {
-		for name, value := range secrets {
-			if len(value) < leastCredential {
-				continue
-			}
-			for how, form := range forms(string(value)) {
-				if bytes.Contains(text, []byte(form)) {
-					found = append(found, fmt.Sprintf("%s.%s, %s", field, name, how))
-				}
+	for name, value := range secrets {
+		if len(value) < leastCredential {
+			continue
+		}
+		for how, form := range forms(string(value)) {
+			if bytes.Contains(text, []byte(form)) {
+				found = append(found, fmt.Sprintf("%s.%s, %s", field, name, how))
 			}
 		}
 	}
@@ -139,7 +138,7 @@ func noSecretsInOutput(ctx context.Context, t *trial) {
 			t.fatalf("driverLog: %v", err)
 		}
 	}
-	for _, what := range append(c.in(wrote), t.credentialsIn(wrote)...) {
+	for _, what := range slices.Concat(c.in(wrote), credentialsIn(wrote, "secrets", t.secrets), credentialsIn(wrote, "badSecrets", t.badSecrets)) {
 		t.errorf("the driver has written %s", what)
 	}
 }
