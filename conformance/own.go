@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -102,11 +103,17 @@ func loadOwn(ctx context.Context, path string) ([]OwnCheck, error) {
 	for i := range checks {
 		id := checks[i].ID
 		checks[i].Run = func(ctx context.Context, o *OwnTrial) {
-			if strings.HasPrefix(o.t.config.Endpoint, "exec:") {
-				o.t.notRun("nobody else can call a driver that the harness has started: serve it on a socket")
+			endpoint := o.t.config.Endpoint
+			if strings.HasPrefix(endpoint, "exec:") {
+				// Nobody else can call a driver that the harness has started: another serves on a socket.
+				folder := o.t.folder()
+				defer func() { _ = os.RemoveAll(folder) }()
+				served := firstSidecar(ctx, o.t, folder)
+				defer served.kill()
+				endpoint = "unix://" + served.path
 			}
 			var answer ownAnswer
-			request := ownRequest{Endpoint: o.t.config.Endpoint, ClusterUID: o.t.clusterUID, ProviderSpec: o.t.config.ProviderSpec, Secrets: o.t.secrets}
+			request := ownRequest{Endpoint: endpoint, ClusterUID: o.t.clusterUID, ProviderSpec: o.t.config.ProviderSpec, Secrets: o.t.secrets}
 			if err := execOwn(ctx, request, &answer, path, "run", id); err != nil {
 				o.t.fatalf("%v", err)
 			}
