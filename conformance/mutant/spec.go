@@ -50,7 +50,9 @@ func ofSpecs() []Mutant {
 				v.Field = "spec"
 			}
 		})},
-		{Name: "asking-the-cloud", Check: "spec/offline", mutate: askingTheCloud},
+		{Name: "validating-in-the-cloud", Check: "spec/offline", mutate: askingTheCloud[*validateReq]},
+		{Name: "defaulting-in-the-cloud", Check: "spec/offline-default", mutate: askingTheCloud[*driverv1alpha1.DefaultProviderSpecRequest]},
+		{Name: "schema-of-the-cloud", Check: "spec/offline-schema", mutate: askingTheCloud[*driverv1alpha1.GetProviderSpecSchemaRequest]},
 		{Name: "without-memory", Check: "spec/template", mutate: answered(func(a *templateAnswer) { delete(a.GetTemplate().GetCapacity(), "memory") })},
 		{Name: "tainting-without-effect", Check: "spec/template", mutate: answered(func(a *templateAnswer) {
 			a.Template.Taints = append(a.GetTemplate().GetTaints(), &driverv1alpha1.Taint{Key: "example.com/x"})
@@ -59,13 +61,15 @@ func ofSpecs() []Mutant {
 	}
 }
 
-// askingTheCloud looks into the cloud when it validates.
-func askingTheCloud(next handler) handler {
+// askingTheCloud looks into the cloud at requests of a type.
+func askingTheCloud[T proto.Message](next handler) handler {
 	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
-		if r, ok := request.(*validateReq); ok {
-			list := &listReq{Meta: r.GetMeta(), Provider: r.GetProvider()}
+		if _, ok := request.(T); ok {
 			// Whatever it answers, the cloud was called.
-			_, _ = next(ctx, driverv1alpha1.MachineService_ListMachines_FullMethodName, list)
+			_, _ = next(ctx, driverv1alpha1.MachineService_ListMachines_FullMethodName, &listReq{
+				Meta:     &driverv1alpha1.RequestMeta{RequestId: "r", ClusterUid: "c"},
+				Provider: &driverv1alpha1.ProviderContext{ProviderSpec: []byte(`{"flavor":"small","image":"ubuntu-24.04"}`)},
+			})
 		}
 		return next(ctx, method, request)
 	}
