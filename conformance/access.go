@@ -50,6 +50,41 @@ func accessChecks() []Check {
 			ID: "access/replaced-ca", Level: Should, run: replacedCA,
 			Rule: "A driver on TCP whose CA is replaced while it runs takes new connections of the new one's clients, and refuses those of the old one's.",
 		},
+		{
+			ID: "access/connections", Level: Should, run: connections,
+			Rule: "A driver on a socket takes further connections beside the first, and after some that broke off in the middle of a call.",
+		},
+	}
+}
+
+// connections makes some beside that of the run, one after the other, each broken off in a call.
+func connections(ctx context.Context, t *trial) {
+	if strings.HasPrefix(t.config.Endpoint, "exec:") {
+		t.notApplicable("only the harness that has started the driver is connected with it")
+	}
+	first := *t.target
+	for range 3 {
+		other := first
+		other.driver = nil
+		reaching, stop := context.WithTimeout(ctx, refusalLimit)
+		err := other.reach(reaching)
+		stop()
+		if err != nil {
+			t.errorf("a connection beside another: %v", err)
+			return
+		}
+		t.target = &other
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			_, _ = t.machine().get(unjudged(ctx)) // it is broken off
+		}()
+		_ = other.driver.Close()
+		<-asked
+	}
+	t.target = &first
+	if _, err := t.handshake.GetPluginInfo(ctx, pluginInfoRequest()); err != nil {
+		t.errorf("the first connection, after others that broke off: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ func failureChecks() []Check {
 		},
 		{
 			ID: "failure/spec-too-large", Level: Must, Musts: []int{41}, run: specTooLarge,
-			Rule: "A provider_spec of more than 512 KiB is REQUEST_TOO_LARGE.",
+			Rule: "A provider_spec of up to 512 KiB is taken; a larger one is REQUEST_TOO_LARGE.",
 		},
 		{
 			ID: "failure/bad-credentials", Level: Must, Musts: []int{52}, run: badCredentials,
@@ -167,6 +168,13 @@ func specTooLarge(ctx context.Context, t *trial) {
 	m.spec = with(t.config.ProviderSpec, noField, strings.Repeat("x", contract.MaxProviderSpecBytes))
 	_, err := m.create(ctx)
 	t.expect("a create with a spec that is too large", err, driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE)
+	largest := t.machine()
+	blanks := contract.MaxProviderSpecBytes - len(t.config.ProviderSpec)
+	largest.spec = append(bytes.Clone(t.config.ProviderSpec), bytes.Repeat([]byte(" "), blanks)...)
+	if _, err := largest.create(ctx); err != nil {
+		t.errorf("a create with a spec of 512 KiB, blanks for the most part: %v", err)
+	}
+	largest.gone(ctx)
 }
 
 func badCredentials(ctx context.Context, t *trial) {

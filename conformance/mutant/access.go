@@ -24,7 +24,27 @@ func ofAccess() []Mutant {
 		{Name: "behind-the-times", Check: "access/expired-certificate", TCP: asking(tls.RequireAndVerifyClientCert, 30*time.Minute), mutate: unchanged},
 		{Name: "keeping-its-certificate", Check: "access/new-certificate", TCP: asking(tls.RequireAndVerifyClientCert, 0), mutate: unchanged},
 		{Name: "keeping-its-ca", Check: "access/replaced-ca", TCP: asking(tls.RequireAndVerifyClientCert, 0), mutate: unchanged},
+		{Name: "taking-one-connection", Check: "access/connections", Accept: firstAlone, mutate: unchanged},
 		{Name: "adding-cas", Check: "access/replaced-ca", TCP: addingCAs, mutate: unchanged},
+	}
+}
+
+// firstAlone accepts the first connection, and closes all others.
+func firstAlone(listener net.Listener) net.Listener { return &takingOne{Listener: listener} }
+
+type takingOne struct {
+	net.Listener
+	taken bool
+}
+
+func (l *takingOne) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || !l.taken {
+			l.taken = true
+			return conn, err
+		}
+		_ = conn.Close()
 	}
 }
 

@@ -54,6 +54,12 @@ func ofFailures() []Mutant {
 			return bare(s, func(detail any) bool { _, is := detail.(*errdetails.BadRequest); return is })
 		})},
 		{Name: "taking-any-size", Check: "failure/spec-too-large", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE, specInvalid)},
+		{Name: "refusing-the-largest", Check: "failure/spec-too-large", mutate: refused(func(r *createReq) error {
+			if len(r.GetProvider().GetProviderSpec()) >= contract.MaxProviderSpecBytes {
+				return fail(driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE, "too large")
+			}
+			return nil
+		})},
 		{Name: "gone-without-credentials", Check: "failure/bad-credentials", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, notFound)},
 		{Name: "telling-request-ids", Check: "failure/stable-message", mutate: tellingRequestIDs},
 		{Name: "leaking-user-data", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return tail(string(r.GetUserData())) })},

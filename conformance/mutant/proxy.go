@@ -32,6 +32,8 @@ type Mutant struct {
 	// TCP is how it secures TCP with the tls.crt, tls.key and ca.crt in a folder; nil: it is not on
 	// TCP.
 	TCP func(folder string) (credentials.TransportCredentials, error)
+	// Accept changes what its unix socket accepts; nil: nothing.
+	Accept func(net.Listener) net.Listener
 	// Listen is how a process of its own listens on the unix socket at a path, where it is told to
 	// serve on one; nil: it does not.
 	Listen func(path string) (net.Listener, error)

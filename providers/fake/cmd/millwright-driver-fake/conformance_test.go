@@ -213,6 +213,9 @@ func (s *scene) mutate(m mutant.Mutant) string {
 			s.Fatal(err)
 		}
 	}
+	if m.Accept != nil {
+		listener = m.Accept(listener)
+	}
 	s.serveMutant(mutant.NewServer(m, s.connect("driver")), listener)
 	return s.endpoint(m.Name)
 }
