@@ -83,7 +83,7 @@ func (l *lists) keep(where clusterScope, now time.Time, machines []*driverv1alph
 // listCluster returns every machine of a cluster that owns anything in a project.
 func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster string) ([]*driverv1alpha1.Machine, error) {
 	asked := d.options.Clock()
-	found := &inventory{Driver: d, in: in, cluster: cluster, machines: map[string]*ownedResources{}}
+	found := &inventory{driver: d, in: in, cluster: cluster, machines: map[string]*ownedResources{}}
 	// As for one machine, what a server needs is asked for after the servers.
 	for _, list := range []func(context.Context) error{found.servers, found.ports, found.floatingIPs, found.volumes} {
 		if err := list(ctx); err != nil {
@@ -109,7 +109,7 @@ func (d *Driver) listCluster(ctx context.Context, in *session.Session, cluster s
 
 // inventory is what a cluster owns in a project, by the uids of its machines.
 type inventory struct {
-	*Driver
+	driver   *Driver
 	in       *session.Session
 	cluster  string
 	machines map[string]*ownedResources
@@ -120,13 +120,13 @@ type inventory struct {
 // of returns what is known of a machine.
 func (i *inventory) of(owner ownership.Owner) *ownedResources {
 	if i.machines[owner.UID] == nil {
-		i.machines[owner.UID] = i.nothingOwned(owner)
+		i.machines[owner.UID] = i.driver.nothingOwned(owner)
 	}
 	return i.machines[owner.UID]
 }
 
 func (i *inventory) servers(ctx context.Context) error {
-	listed, err := i.faults.servers(ctx, i.in, url.Values{"tags": {ownership.ClusterTag(i.cluster)}})
+	listed, err := i.driver.faults.servers(ctx, i.in, url.Values{"tags": {ownership.ClusterTag(i.cluster)}})
 	slices.SortFunc(listed, server.compareAge)
 	for _, s := range listed {
 		if owner, marked := s.owner(); marked && owner.Cluster == i.cluster {
