@@ -14,9 +14,12 @@ const featureList = driverv1alpha1.Feature_FEATURE_LIST
 func listChecks() []Check {
 	return []Check{
 		{
-			ID: "list/complete", Level: Must, Musts: []int{58, 72}, Feature: featureList, run: listComplete,
-			Rule: "ListMachines holds every uid of this cluster that owns any resource, and says of each what GetMachineStatus says. " +
-				"One that is listed by its uid alone goes by that ref.",
+			ID: "list/complete", Level: Must, Musts: []int{58}, Feature: featureList, run: listComplete,
+			Rule: "ListMachines holds every uid of this cluster that owns any resource, and says of each what GetMachineStatus says.",
+		},
+		{
+			ID: "list/nameless", Level: Must, Musts: []int{72}, Feature: featureList, run: listNameless,
+			Rule: "A machine that is listed by its uid in the place of namespace and name is deleted by that ref.",
 		},
 		{
 			ID: "list/scope", Level: Must, Musts: []int{59}, Feature: featureList, run: listScope,
@@ -104,20 +107,31 @@ func listComplete(ctx context.Context, t *trial) {
 	if got.GetProviderId() != want.GetProviderId() || got.GetState() != want.GetState() {
 		t.errorf("the list says %v, the status %v", got, want)
 	}
-	switch listed := got.GetRef(); {
-	case listed.GetNamespace() == m.ref.GetNamespace() && listed.GetName() == m.ref.GetName():
-	case listed.GetNamespace() == m.ref.GetUid() && listed.GetName() == m.ref.GetUid():
-		// The driver stores a digest of both: core deletes by what is listed.
-		nameless := *m
-		nameless.ref = listed
-		nameless.gone(ctx)
-	default:
-		t.errorf("the list names it %s/%s, which is neither its namespace and name nor its uid twice", listed.GetNamespace(), listed.GetName())
+	if ref := got.GetRef(); !isNameless(ref) && (ref.GetNamespace() != m.ref.GetNamespace() || ref.GetName() != m.ref.GetName()) {
+		t.errorf("the list names it %s/%s, which is neither its namespace and name nor its uid twice", ref.GetNamespace(), ref.GetName())
 	}
 	m.gone(ctx)
 	if _, there := t.mustList(ctx, t.clusterUID)[m.ref.GetUid()]; there {
 		t.errorf("the machine is in the list after it was deleted")
 	}
+}
+
+// isNameless says whether a driver that stores a digest of namespace and name has listed the ref.
+func isNameless(r *driverv1alpha1.MachineRef) bool {
+	return r.GetNamespace() == r.GetUid() && r.GetName() == r.GetUid()
+}
+
+// listNameless deletes by what is listed, as core does with what no Machine names any more.
+func listNameless(ctx context.Context, t *trial) {
+	m := t.machine()
+	m.running(ctx)
+	listed := t.mustList(ctx, t.clusterUID)[m.ref.GetUid()]
+	if !isNameless(listed.GetRef()) {
+		t.notApplicable("the driver lists namespace and name")
+	}
+	nameless := *m
+	nameless.ref, nameless.providerID, nameless.state = listed.GetRef(), listed.GetProviderId(), listed.GetLastKnownState()
+	nameless.gone(ctx)
 }
 
 func listScope(ctx context.Context, t *trial) {

@@ -105,7 +105,8 @@ func loadOwn(ctx context.Context, path string) ([]OwnCheck, error) {
 		checks[i].Run = func(ctx context.Context, o *OwnTrial) {
 			endpoint := o.t.config.Endpoint
 			if strings.HasPrefix(endpoint, "exec:") {
-				// Nobody else can call a driver that the harness has started: another serves on a socket.
+				// Nobody else can call a driver that the harness has started: another serves on a
+				// socket.
 				folder := o.t.folder()
 				defer func() { _ = os.RemoveAll(folder) }()
 				served := firstSidecar(ctx, o.t, folder)

@@ -114,8 +114,12 @@ func (r *Report) Verdict() Verdict {
 // why.
 func (r *Report) NotTried() map[int]string {
 	why := map[int]string{}
+	others := "its checks were not asked for"
+	if r.Interrupted {
+		others = "the run was interrupted"
+	}
 	for _, must := range protofiles.Musts() {
-		why[must.Number] = cmp.Or(untried[must.Number], "its checks were not asked for")
+		why[must.Number] = cmp.Or(untried[must.Number], others)
 	}
 	for _, one := range r.Results {
 		for _, must := range one.Musts {

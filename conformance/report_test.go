@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,6 +79,26 @@ saw v1: does not conform, profile basic; 2 of `+rules+` MUSTs tried, `+strconv.I
 </testsuite>
 `, junit.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatWasNotTriedStandsInTheJSON(t *testing.T) {
+	r := &Report{Interrupted: true, Results: []Result{
+		{Level: Must, Musts: []int{71}, Outcome: Passed}, {ID: "spec/schema", Level: Must, Musts: []int{71, 112}, Outcome: NotApplicable, Reason: "no feature"},
+	}}
+	var written strings.Builder
+	if err := r.WriteJSON(&written); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Verdict  Verdict
+		NotTried map[int]string
+	}
+	if err := json.Unmarshal([]byte(written.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Verdict != Interrupted || got.NotTried[71] != "" || got.NotTried[112] != "spec/schema not applicable: no feature" || got.NotTried[1] != "the run was interrupted" {
+		t.Errorf("it says %+v", got)
 	}
 }
 

@@ -333,8 +333,8 @@ const (
 	// Machine's, fits this machine.
 	ReasonNodeConflict = "NodeConflict"
 	// ReasonProviderIDUnknown (False): the machine's Node has joined with a providerID that the
-	// driver does not know its VM by. The machine waits, and is not replaced: its replacement
-	// would join with such an ID, too.
+	// driver does not know its VM by. The machine waits, and no timeout of a join replaces it:
+	// its replacement would join with such an ID, too.
 	ReasonProviderIDUnknown = "ProviderIDUnknown"
 )
 

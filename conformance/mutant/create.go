@@ -35,7 +35,8 @@ func ofCreate() []Mutant {
 		{Name: "reviving", Check: "create/after-delete", mutate: reviving},
 		{Name: "adopting-by-name", Check: "create/same-name", mutate: adoptingByName},
 		{Name: "blind-to-names", Check: "create/uid-of-another", mutate: blindToNames},
-		{Name: "deleting-by-uid-alone", Check: "create/uid-of-another", mutate: deletingByUIDAlone},
+		{Name: "deleting-by-uid-alone", Check: "create/uid-of-another", mutate: byUIDAlone(func(r *driverv1alpha1.DeleteMachineRequest, ref *driverv1alpha1.MachineRef) { r.Machine = ref })},
+		{Name: "telling-by-uid-alone", Check: "create/uid-of-another", mutate: byUIDAlone(func(r *driverv1alpha1.GetMachineStatusRequest, ref *driverv1alpha1.MachineRef) { r.Machine = ref })},
 		{Name: "blind-to-specs", Check: "create/conflict", mutate: blindToSpecs},
 		{Name: "caching-credentials", Check: "create/secret-rotated", mutate: cachingCredentials},
 		{Name: "leaving-another", Check: "create/marked", mutate: leavingAnother},
@@ -165,21 +166,25 @@ func blindToNames(next handler) handler {
 	})(next)
 }
 
-// deletingByUIDAlone deletes the VM of a uid, whatever the machine is called.
-func deletingByUIDAlone(next handler) handler {
-	var refs sync.Map
-	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
-		switch r := request.(type) {
-		case *createReq:
-			refs.LoadOrStore(r.GetMachine().GetUid(), proto.CloneOf(r.GetMachine()))
-		case *driverv1alpha1.DeleteMachineRequest:
-			if made, is := refs.Load(r.GetMachine().GetUid()); is {
-				asked := proto.CloneOf(r)
-				asked.Machine = made.(*driverv1alpha1.MachineRef)
-				request = asked
+// byUIDAlone has requests of a type go to the VM of a uid, whatever the machine is called. rename
+// gives a request the ref that the VM was made with.
+func byUIDAlone[T interface {
+	proto.Message
+	GetMachine() *driverv1alpha1.MachineRef
+}](rename func(T, *driverv1alpha1.MachineRef)) func(handler) handler {
+	return func(next handler) handler {
+		var refs sync.Map
+		return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+			if r, is := request.(*createReq); is {
+				refs.LoadOrStore(r.GetMachine().GetUid(), proto.CloneOf(r.GetMachine()))
 			}
+			if r, is := request.(T); is {
+				if made, known := refs.Load(r.GetMachine().GetUid()); known {
+					rename(r, made.(*driverv1alpha1.MachineRef))
+				}
+			}
+			return next(ctx, method, request)
 		}
-		return next(ctx, method, request)
 	}
 }
 

@@ -19,6 +19,11 @@ func ofLists() []Mutant {
 				a.Machines = a.GetMachines()[:n-1]
 			}
 		})},
+		{Name: "listing-uids-alone", Check: "list/nameless", mutate: answered(func(a *page) {
+			for _, m := range a.GetMachines() {
+				m.Ref.Namespace, m.Ref.Name = m.GetRef().GetUid(), m.GetRef().GetUid()
+			}
+		})},
 		{Name: "listing-all-clusters", Check: "list/scope", mutate: listingAllClusters},
 		{Name: "ignoring-page-size", Check: "list/pages", mutate: asked(func(r *listReq) { r.PageSize = 0 })},
 		{Name: "losing-between-pages", Check: "list/pages", mutate: losingBetweenPages},

@@ -246,7 +246,7 @@ func judge(name string, found []mutant, equivalent map[string]int) error {
 	score := float64(killed) / float64(total)
 	fmt.Printf("%-12s %3d mutants, %3d killed (%d of them by a test that does not end), %2d survive: %.1f %%\n",
 		name, total, killed, counts["TIMED OUT"], total-killed, 100*score)
-	if score < least {
+	if isPackage := !strings.HasSuffix(name, ".go"); isPackage && score < least {
 		errs = append(errs, fmt.Errorf("%s: %.1f %% of the mutants are killed, at least %.0f %% have to be", name, 100*score, 100*least))
 	}
 	return errors.Join(errs...)

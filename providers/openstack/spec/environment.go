@@ -247,7 +247,7 @@ func (a Account) withDefaultDomain(id string) Account {
 	if id != "" && a.UserDomainName == "" && a.UserDomainID == "" {
 		a.UserDomainID = id
 	}
-	if id != "" && a.ProjectDomainName == "" && a.ProjectDomainID == "" {
+	if id != "" && a.ProjectDomainName == "" && a.ProjectDomainID == "" && a.Method() != MethodApplicationCredential {
 		a.ProjectDomainID = id
 	}
 	return a

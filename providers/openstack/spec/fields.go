@@ -168,17 +168,20 @@ func (f *fields) secret() map[string]*string {
 	}
 }
 
-// projectField is the field that names the project, the first of those that do.
+// projectField is the field that names the project, the first of those that do; empty where none
+// does.
 func (f *accountFields) projectField() string {
 	switch {
 	case f.ProjectID != "":
 		return "projectID"
 	case f.TenantID != "":
 		return "tenantID"
-	case f.TenantName != "" && f.ProjectName == "":
+	case f.ProjectName != "":
+		return "projectName"
+	case f.TenantName != "":
 		return "tenantName"
 	}
-	return "projectName"
+	return ""
 }
 
 // account is what these fields say of the account, as it is written.

@@ -59,7 +59,7 @@ func (f *fields) resolve(secrets map[string][]byte, env Environment, found *find
 }
 
 // borrow takes the credentials of the environment, if they may be sent where the spec and its
-// Secrets want to go. projectField is the field by which the spec names the project.
+// Secrets want to go. projectField is the one by which the spec names the project.
 func (a *Account) borrow(env, own, bundle Account, projectField string, found *findings) {
 	if a.IdentityEndpoint != "" && !sameEndpoint(a.IdentityEndpoint, env.IdentityEndpoint) {
 		if validEndpoint(a.IdentityEndpoint) {
@@ -79,8 +79,12 @@ func (a *Account) borrow(env, own, bundle Account, projectField string, found *f
 	if env.Method() != MethodApplicationCredential || !a.hasProject() {
 		return
 	}
+	field := "projectID"
+	if a.ProjectID == "" {
+		field = "projectName"
+	}
 	if a.ProjectID != bound.ProjectID || a.ProjectName != bound.ProjectName {
-		found.suspect(projectField, "cannot be chosen: the driver's own credentials are an application credential, which belongs to one project; leave it out")
+		found.suspect(cmp.Or(projectField, field), "cannot be chosen: the driver's own credentials are an application credential, which belongs to one project; leave it out")
 	}
 }
 
@@ -126,12 +130,13 @@ func (a Account) normal() Account {
 	if a.ProjectID != "" {
 		a.ProjectName = ""
 	}
-	if a.ProjectDomainName == "" && a.ProjectDomainID == "" {
+	// An application credential has its project: only a domain that is named with it is compared.
+	isOpen := a.ProjectDomainName == "" && a.ProjectDomainID == "" && a.Method() == MethodApplicationCredential
+	if a.ProjectDomainName == "" && a.ProjectDomainID == "" && !isOpen {
 		a.ProjectDomainName, a.ProjectDomainID = a.UserDomainName, a.UserDomainID
 	}
 	a.UserDomainName, a.UserDomainID = domainOf(a.Username, a.UserDomainName, a.UserDomainID)
-	// An application credential has its project: only a domain that somebody has named is compared.
-	if isNamed := a.ProjectDomainName != "" || a.ProjectDomainID != ""; isNamed || a.Method() != MethodApplicationCredential {
+	if !isOpen {
 		a.ProjectDomainName, a.ProjectDomainID = domainOf(a.ProjectName, a.ProjectDomainName, a.ProjectDomainID)
 	}
 	return a

@@ -68,6 +68,12 @@ func TestOperatorsCredentialsStayWithTheirAddress(t *testing.T) {
 			spec: `{"identityEndpoint":"` + operatorEndpoint + `","applicationCredentialID":"i","applicationCredentialSecret":"s","projectName":"p"}`, want: Account{
 				IdentityEndpoint: operatorEndpoint, Interface: InterfacePublic, ApplicationCredentialID: "i", ApplicationCredentialSecret: "s", ProjectName: "p",
 			}},
+		"and its user's domain": {
+			spec: `{"identityEndpoint":"` + operatorEndpoint + `","applicationCredentialID":"i","applicationCredentialSecret":"s","projectName":"p","userDomainID":"default"}`,
+			want: Account{
+				IdentityEndpoint: operatorEndpoint, Interface: InterfacePublic, ApplicationCredentialID: "i", ApplicationCredentialSecret: "s", ProjectName: "p",
+			},
+		},
 		"and its domain": {
 			spec: `{"identityEndpoint":"` + operatorEndpoint + `","applicationCredentialID":"i","applicationCredentialSecret":"s","projectName":"p","domainID":"default"}`, want: Account{
 				IdentityEndpoint: operatorEndpoint, Interface: InterfacePublic, ApplicationCredentialID: "i", ApplicationCredentialSecret: "s",

@@ -59,7 +59,7 @@ type client struct {
 	endpoint, token string
 }
 
-// errGone is a 404 of what was to be deleted.
+// errGone says that what was to be deleted does not exist.
 var errGone = errors.New("it does not exist")
 
 // call makes one call, and retries nothing.
@@ -80,7 +80,7 @@ func (c client) call(ctx context.Context, method, path string, body any) (*answe
 	defer response.Body.Close()
 	var a answer
 	raw, err = io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusNoContent {
+	if err == nil {
 		err = json.Unmarshal(raw, &a)
 	}
 	if response.StatusCode >= http.StatusBadRequest {

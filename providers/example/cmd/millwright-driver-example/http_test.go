@@ -109,13 +109,11 @@ func TestBrokenDriversAreCaughtBehindAFaultProxy(t *testing.T) {
 func TestAnswersOfAProxy(t *testing.T) {
 	for code, want := range map[int]sdk.ErrorReason{
 		http.StatusTooManyRequests: sdk.ReasonRateLimited, http.StatusUnauthorized: sdk.ReasonCredentialsInvalid,
-		http.StatusNotFound: sdk.ReasonProviderInternal, http.StatusBadGateway: sdk.ReasonOutcomeUnknown, http.StatusNoContent: 0,
+		http.StatusNotFound: sdk.ReasonProviderInternal, http.StatusBadGateway: sdk.ReasonOutcomeUnknown,
 	} {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(code)
-			if code != http.StatusNoContent {
-				_, _ = w.Write([]byte("<html>no"))
-			}
+			_, _ = w.Write([]byte("<html>no"))
 		}))
 		t.Cleanup(proxy.Close)
 		_, err := client{http: http.DefaultClient, endpoint: proxy.URL}.call(t.Context(), http.MethodDelete, "/v1/vms/x", nil)

@@ -68,7 +68,10 @@ func run(ctx context.Context) error {
 	if o.Layout = stack.Layout(*layout); o.Layout != stack.OneCluster && o.Layout != stack.TwoClusters {
 		return fmt.Errorf("-layout %s: choose %s or %s", *layout, stack.OneCluster, stack.TwoClusters)
 	}
-	if o.Forgetful != 0 && o.Cloud.Name() != stack.Fake().Name() {
+	if o.Forgetful < 0 {
+		return fmt.Errorf("-forgetful %s: give a time above 0, such as 2s", o.Forgetful)
+	}
+	if o.Forgetful > 0 && o.Cloud.Name() != stack.Fake().Name() {
 		return fmt.Errorf("-forgetful is for the fake cloud, and -cloud is %s", *cloud)
 	}
 	if *upstream != "" {
