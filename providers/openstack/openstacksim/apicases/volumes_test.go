@@ -13,6 +13,7 @@ func volumeCases() []apiCase {
 		{name: "volume: refused", do: refusedVolumes},
 		{name: "volume: a server boots from it", do: bootFromVolume},
 		{name: "volume: a server boots from one that Nova makes", do: bootFromImageVolume},
+		{name: "volume: disks on a server's host", do: localDisks},
 		{name: "volume: servers refused for their volumes", do: refusedVolumesOfServers},
 		{name: "volume: types", do: volumeTypes},
 	}
@@ -123,6 +124,24 @@ func refusedVolumesOfServers(r *run) {
 	r.call(http.MethodPost, compute, "/servers", r.bootFrom(device(object{"uuid": unknown})))
 	r.call(http.MethodPost, compute, "/servers", r.bootFrom(device(object{"volume_size": "nonsense"})))
 	r.call(http.MethodPost, compute, "/servers", r.bootFrom(object{"boot_index": 0, "source_type": "image", "destination_type": "volume", "uuid": r.image()}))
+}
+
+// localDisks are of blank ones on the host, which a flavor has room for or not.
+func localDisks(r *run) {
+	body := func(sizes ...int) object {
+		devices := list{object{"boot_index": 0, "uuid": r.image(), "source_type": "image", "destination_type": "local", "delete_on_termination": true}}
+		for _, size := range sizes {
+			devices = append(devices, object{
+				"boot_index": -1, "source_type": "blank", "destination_type": "local", "volume_size": size, "delete_on_termination": true,
+			})
+		}
+		return r.vm("vm", object{"flavorRef": r.flavor("m1.ephemeral"), "block_device_mapping_v2": devices})
+	}
+	server := r.boot("server", body(5, 3))
+	r.settle(server, "ACTIVE")
+	r.call(http.MethodDelete, compute, "/servers/"+server, nil)
+	r.gone(server)
+	r.call(http.MethodPost, compute, "/servers", body(5, 4))
 }
 
 func volumeTypes(r *run) {
