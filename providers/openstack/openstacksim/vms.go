@@ -33,10 +33,15 @@ func (o Options) providerID(region, id string) string {
 // serverID is the id in a providerID of either form, and in itself.
 func serverID(providerID string) string { return providerID[strings.LastIndex(providerID, "/")+1:] }
 
-// vm is the server as tests see it.
+// vm is the server as tests see it. One that is gone and never ran is only the machine's that its
+// description names: the driver takes another one back, for which there was no host.
 func (h *hooks) vm(s *compute.Server) *backendv1alpha1.VM {
+	owner := s.Owner
+	if s.Gone() && s.Launched.IsZero() {
+		owner = state.OwnerOfDescription(s.Description)
+	}
 	return &backendv1alpha1.VM{
-		Id: s.ID, ProviderId: h.cloud.options.providerID(h.regionOf(s), s.ID), Name: s.Name, ClusterUid: s.Owner.Cluster, MachineUid: s.Owner.Machine,
+		Id: s.ID, ProviderId: h.cloud.options.providerID(h.regionOf(s), s.ID), Name: s.Name, ClusterUid: owner.Cluster, MachineUid: owner.Machine,
 		State: s.HookState(), UserData: s.GuestData(), Tags: s.OthersTags(), Addresses: h.cloud.nova.Addresses(s),
 		CreateTime: timestamppb.New(s.Created), DeleteTime: testcloud.Stamp(s.Terminated),
 		InstanceType: s.Flavor.Name, Region: h.regionOf(s), Zone: s.Zone, Revision: s.Revision,

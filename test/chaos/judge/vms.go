@@ -27,6 +27,12 @@ func (j *Judge) judgeVMs(h History) {
 			byUID[uid] = m
 		}
 	}
+	for _, v := range h.VMs {
+		// A server for which there was no host is taken back by its driver, and is nobody's then.
+		if isGone := v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE; isGone && v.GetClusterUid() == "" {
+			delete(j.vms, v.GetId())
+		}
+	}
 	ever := map[string]string{}
 	for id, v := range j.vms {
 		ever[v.GetMachineUid()] = id
