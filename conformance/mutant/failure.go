@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -20,23 +21,6 @@ import (
 
 func ofFailures() []Mutant {
 	all := []Mutant{
-		{Name: "telling-all", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
-			fmt.Fprintf(os.Stderr, "asked for %v\n", r)
-		})},
-		{Name: "telling-in-base64", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
-			fmt.Fprintln(os.Stderr, base64.StdEncoding.EncodeToString(append([]byte("user_data="), r.GetUserData()...)))
-		})},
-		{Name: "telling-credentials", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
-			for name, value := range r.GetProvider().GetSecrets() {
-				if name != "millwrightConformance" {
-					fmt.Fprintf(os.Stderr, "log in with %s=%x\n", name, value)
-				}
-			}
-		})},
-		{Name: "keeping-requests", Check: "failure/no-secrets-on-disk", Launch: true, mutate: asked(func(r *createReq) {
-			// What it kept or why not, the check sees.
-			_ = os.WriteFile(filepath.Join(os.TempDir(), "request-"+r.GetMachine().GetUid()), r.GetUserData(), 0o600)
-		})},
 		{Name: "filling-in", Check: "failure/missing-fields", mutate: asked(func(r *createReq) {
 			if r.GetMachine() != nil && r.GetMachine().GetName() == "" {
 				r.Machine.Name = "nameless"
@@ -62,8 +46,6 @@ func ofFailures() []Mutant {
 		})},
 		{Name: "gone-without-credentials", Check: "failure/bad-credentials", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, notFound)},
 		{Name: "telling-request-ids", Check: "failure/stable-message", mutate: tellingRequestIDs},
-		{Name: "leaking-user-data", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return tail(string(r.GetUserData())) })},
-		{Name: "leaking-secrets", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return string(r.GetProvider().GetSecrets()["millwrightConformance"]) })},
 		{Name: "never-saying-when", Check: "failure/retry-after", mutate: failed(func(s *status.Status) error {
 			return bare(s, func(detail any) bool { _, is := detail.(*errdetails.RetryInfo); return is })
 		})},
@@ -90,7 +72,32 @@ func ofFailures() []Mutant {
 			return status.FromProto(p).Err()
 		})},
 	}
-	return append(all, mistaken()...)
+	return slices.Concat(all, telling(), mistaken())
+}
+
+// telling are mutants that do not keep secrets and user data to themselves.
+func telling() []Mutant {
+	return []Mutant{
+		{Name: "telling-all", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
+			fmt.Fprintf(os.Stderr, "asked for %v\n", r)
+		})},
+		{Name: "telling-in-base64", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
+			fmt.Fprintln(os.Stderr, base64.StdEncoding.EncodeToString(append([]byte("user_data="), r.GetUserData()...)))
+		})},
+		{Name: "telling-credentials", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
+			for name, value := range r.GetProvider().GetSecrets() {
+				if name != "millwrightConformance" {
+					fmt.Fprintf(os.Stderr, "log in with %s=%x\n", name, value)
+				}
+			}
+		})},
+		{Name: "keeping-requests", Check: "failure/no-secrets-on-disk", Launch: true, mutate: asked(func(r *createReq) {
+			// What it kept or why not, the check sees.
+			_ = os.WriteFile(filepath.Join(os.TempDir(), "request-"+r.GetMachine().GetUid()), r.GetUserData(), 0o600)
+		})},
+		{Name: "leaking-user-data", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return tail(string(r.GetUserData())) })},
+		{Name: "leaking-secrets", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return string(r.GetProvider().GetSecrets()["millwrightConformance"]) })},
+	}
 }
 
 // mistaken are mutants that take one error of the cloud for another.
