@@ -27,12 +27,7 @@ func (j *Judge) judgeVMs(h History) {
 			byUID[uid] = m
 		}
 	}
-	for _, v := range h.VMs {
-		// A server for which there was no host is taken back by its driver, and is nobody's then.
-		if isGone := v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE; isGone && v.GetClusterUid() == "" {
-			delete(j.vms, v.GetId())
-		}
-	}
+	j.forgetTakenBack(h)
 	ever := map[string]string{}
 	for id, v := range j.vms {
 		ever[v.GetMachineUid()] = id
@@ -63,6 +58,16 @@ func (j *Judge) judgeVMs(h History) {
 		}
 	}
 	j.judgeOutlived(byUID)
+}
+
+// forgetTakenBack forgets servers for which there was no host: their driver takes them back, and
+// they are nobody's then.
+func (j *Judge) forgetTakenBack(h History) {
+	for _, v := range h.VMs {
+		if v.GetState() == backendv1alpha1.VMState_VM_STATE_GONE && v.GetClusterUid() == "" {
+			delete(j.vms, v.GetId())
+		}
+	}
 }
 
 // judgeOutlived looks at VMs that have not changed, but whose Machines may have gone.

@@ -68,11 +68,8 @@ func run(ctx context.Context) error {
 	if o.Layout = stack.Layout(*layout); o.Layout != stack.OneCluster && o.Layout != stack.TwoClusters {
 		return fmt.Errorf("-layout %s: choose %s or %s", *layout, stack.OneCluster, stack.TwoClusters)
 	}
-	if o.Forgetful < 0 {
-		return fmt.Errorf("-forgetful %s: give a time above 0, such as 2s", o.Forgetful)
-	}
-	if o.Forgetful > 0 && o.Cloud.Name() != stack.Fake().Name() {
-		return fmt.Errorf("-forgetful is for the fake cloud, and -cloud is %s", *cloud)
+	if err := checkForgetful(o); err != nil {
+		return err
 	}
 	if *upstream != "" {
 		if o.Cloud.Name() != stack.OpenStack().Name() {
@@ -97,6 +94,16 @@ func run(ctx context.Context) error {
 		if err := campaign(o.Dir, func(dir string) error { return hunt(ctx, o, b, dir) }); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func checkForgetful(o arena.Options) error {
+	switch {
+	case o.Forgetful < 0:
+		return fmt.Errorf("-forgetful %s: give a time above 0, such as 2s", o.Forgetful)
+	case o.Forgetful > 0 && o.Cloud.Name() != stack.Fake().Name():
+		return fmt.Errorf("-forgetful is for the fake cloud, and -cloud is %s", o.Cloud.Name())
 	}
 	return nil
 }
