@@ -8,7 +8,7 @@
 #   up.sh install       installs packages, no more
 #
 #   OPENSTACK_DIR               where state, logs and clouds.yaml go   .dev/openstack
-#   OPENSTACK_PROXY             bin/faultproxy: users' requests go through it   none
+#   OPENSTACK_PROXY             bin/fault-proxy: users' requests go through it   none
 #   OPENSTACK_TOKEN_EXPIRATION  how long a token is good, in seconds   3600
 #   OPENSTACK_PORT_OFFSET       added to every port                    0
 #   OPENSTACK_COMPUTE           fake, or libvirt: servers boot         fake
