@@ -50,10 +50,17 @@ func newCanaries() canaries {
 func (c canaries) in(text []byte) []string {
 	var found []string
 	for what, value := range map[string]string{"a secret": c.secret, "user data": c.userData} {
-		for how, form := range forms(value) {
-			if bytes.Contains(text, []byte(form)) {
-				found = append(found, fmt.Sprintf("%s, %s", what, how))
-			}
+		found = append(found, waysIn(text, what, value)...)
+	}
+	return found
+}
+
+// waysIn says in which forms a text holds a secret, which it calls what.
+func waysIn(text []byte, what, secret string) []string {
+	var found []string
+	for how, form := range forms(secret) {
+		if bytes.Contains(text, []byte(form)) {
+			found = append(found, what+", "+how)
 		}
 	}
 	return found
@@ -114,11 +121,7 @@ func credentialsIn(text []byte, field string, secrets, others map[string][]byte)
 		if other, is := others[name]; len(value) < leastCredential || is && bytes.Equal(value, other) {
 			continue
 		}
-		for how, form := range forms(string(value)) {
-			if bytes.Contains(text, []byte(form)) {
-				found = append(found, fmt.Sprintf("%s.%s, %s", field, name, how))
-			}
-		}
+		found = append(found, waysIn(text, field+"."+name, string(value))...)
 	}
 	return found
 }
