@@ -13,6 +13,7 @@ replace (
 
 require (
 	github.com/millwright-dev/millwright/conformance v0.0.0-00010101000000-000000000000
+	github.com/millwright-dev/millwright/proto v0.0.0
 	github.com/millwright-dev/millwright/providers/fake v0.0.0-00010101000000-000000000000
 	github.com/millwright-dev/millwright/sdk v0.0.0
 	golang.org/x/time v0.16.0
@@ -38,7 +39,6 @@ require (
 	github.com/invopop/jsonschema v0.14.0 // indirect
 	github.com/mattn/go-colorable v0.1.12 // indirect
 	github.com/mattn/go-isatty v0.0.17 // indirect
-	github.com/millwright-dev/millwright/proto v0.0.0 // indirect
 	github.com/millwright-dev/millwright/transport v0.0.0-00010101000000-000000000000 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/oklog/run v1.1.0 // indirect
