@@ -77,7 +77,8 @@ func run(module string, packages []string) error {
 // prepare makes what gremlins needs in dir. gremlins copies a module elsewhere, so its siblings are
 // named by absolute paths. The tests must not be answered from a cache: the time that they take
 // bounds the time of each mutant's. They are the short ones: a mutant that is noticed in one of
-// thousands of histories only lacks a test.
+// thousands of histories only lacks a test. The first that fails ends them, and nobody reads the
+// shortest history in which it does.
 func prepare(module, dir string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		raw, err := os.ReadFile(filepath.Join(module, name))
@@ -98,8 +99,8 @@ func prepare(module, dir string) error {
 		return err
 	}
 	for name, value := range map[string]string{
-		"GOWORK": "off", "GOFLAGS": "-count=1 -short -vet=off -ldflags=-w -modfile=" + filepath.Join(dir, "go.mod"),
-		realGo: real, "PATH": dir + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"GOWORK": "off", "GOFLAGS": "-count=1 -short -failfast -vet=off -ldflags=-w -modfile=" + filepath.Join(dir, "go.mod"),
+		"RAPID_SHRINKTIME": "1ms", "RAPID_NOFAILFILE": "true", realGo: real, "PATH": dir + string(os.PathListSeparator) + os.Getenv("PATH"),
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return err
