@@ -16,7 +16,7 @@ func TestStatusEqual(t *testing.T) {
 			Phase: clusterv1alpha1.MachinePhaseRunning, Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "MachineReady"}},
 			NodeRef: &corev1.ObjectReference{Name: "node", UID: "1"}, Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "192.0.2.1"}},
 			LastOperation: &clusterv1alpha1.LastOperation{Type: opCreate, State: "Succeeded", LastUpdateTime: metav1.NewTime(epoch)}, LastKnownState: []byte("x"),
-			FailureReason: new("Failed"), FailureMessage: new("words"),
+			FailureReason: new("Failed"), FailureMessage: new("words"), NodeInfo: &clusterv1alpha1.NodeInfo{KernelVersion: "6.1"},
 		}
 	}
 	for name, c := range map[string]struct {
@@ -33,6 +33,8 @@ func TestStatusEqual(t *testing.T) {
 		"the time of a condition":    {func(s *Status) { s.Conditions[0].LastTransitionTime = metav1.NewTime(epoch) }, true},
 		"the Node":                   {func(s *Status) { s.NodeRef = nil }, false},
 		"the Node's uid":             {func(s *Status) { s.NodeRef = &corev1.ObjectReference{Name: "node", UID: "2"} }, false},
+		"what runs on the Node":      {func(s *Status) { s.NodeInfo = &clusterv1alpha1.NodeInfo{KernelVersion: "6.12"} }, false},
+		"no word of what runs there": {func(s *Status) { s.NodeInfo = nil }, true},
 		"an address":                 {func(s *Status) { s.Addresses = nil }, false},
 		"the operation":              {func(s *Status) { s.LastOperation.State = "Failed" }, false},
 		"no operation":               {func(s *Status) { s.LastOperation = nil }, false},
