@@ -146,7 +146,7 @@ func describeLostToken(d decision) string {
 // had come to its end. What is left of one that died half-way is none.
 func isAbsent(s State) bool {
 	v, last := s.view(), s.Memory.Last
-	if s.Machine.ProviderID != "" || !v.polled || last != nil && !v.at.After(last.Ended) || v.at.Before(settledAt(s)) {
+	if s.Machine.ProviderID != "" || last != nil && !v.at.After(last.Ended) || v.at.Before(settledAt(s)) {
 		return false
 	}
 	return v.isMissing() || v.isLeftover()

@@ -98,6 +98,84 @@ func TestTokenIsReadWhileItsVMIsAwaited(t *testing.T) {
 	}
 }
 
+// TestAVMMayJoinForOneReasonAlone: any of them is enough.
+func TestAVMMayJoinForOneReasonAlone(t *testing.T) {
+	refused := func(s *State) {
+		intended(s)
+		s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Quota}}
+	}
+	for name, c := range map[string]struct {
+		given func(*State)
+		may   bool
+	}{
+		"a create that was refused":            {refused, false},
+		"a VM that is known":                   {all(refused, func(s *State) { s.Machine.ProviderID = "cloud:///1" }), true},
+		"a create without an answer":           {all(refused, func(s *State) { s.Memory.MaybeCreated = true }), true},
+		"a create that is under way":           {all(refused, func(s *State) { s.Memory.Attempted = instance.Create }), true},
+		"a delete that is under way":           {all(refused, func(s *State) { s.Memory.Attempted = instance.Delete }), false},
+		"a create that another process begins": {intended, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mayJoin(given(c.given)); got != c.may {
+				t.Errorf("may join: %t", got)
+			}
+		})
+	}
+}
+
+// TestNoVMIsThereOnceEveryCreateIsOver: what was seen before proves nothing.
+func TestNoVMIsThereOnceEveryCreateIsOver(t *testing.T) {
+	endedAt := func(ago time.Duration) func(*State) {
+		return func(s *State) {
+			s.Memory.Last = &instance.Outcome{Operation: instance.Create, Ended: s.Now.Add(-ago), Failure: &instance.Failure{Class: instance.Quota}}
+		}
+	}
+	gone := missing(missesUntilGone)
+	for name, c := range map[string]struct {
+		given  func(*State)
+		absent bool
+	}{
+		"a machine that nobody has asked for":      {func(*State) {}, false},
+		"one that the driver does not find":        {gone, true},
+		"that was not found once":                  {missing(missesUntilGone - 1), false},
+		"that was not found after its create":      {all(gone, endedAt(time.Nanosecond)), true},
+		"that was not found as its create ended":   {all(gone, endedAt(0)), false},
+		"one whose VM is known":                    {all(gone, func(s *State) { s.Machine.ProviderID = "cloud:///1" }), false},
+		"one that may have a VM soon":              {all(gone, func(s *State) { s.Memory.UncertainAt = s.Now.Add(time.Nanosecond - settle) }), false},
+		"one that would have its VM by now":        {all(gone, func(s *State) { s.Memory.UncertainAt = s.Now.Add(-settle) }), true},
+		"one of which a create left something":     {seen(instance.Instance{State: instance.Failed}), true},
+		"one whose VM runs":                        {seen(instance.Instance{State: instance.Running, ProviderID: "cloud:///1"}), false},
+		"one whose create failed, not asked since": {endedAt(time.Second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isAbsent(given(c.given)); got != c.absent {
+				t.Errorf("absent: %t", got)
+			}
+		})
+	}
+}
+
+// TestTokenIsDeletedWithItsMachine: unless the token of that name is another's.
+func TestTokenIsDeletedWithItsMachine(t *testing.T) {
+	there := func(s *State) { s.Token = Token{Known: true, RenewAt: s.Now.Add(time.Hour)} }
+	for name, c := range map[string]struct {
+		given func(*State)
+		want  Action
+	}{
+		"a token that is there":       {there, DeleteToken},
+		"none":                        {func(*State) {}, Nothing},
+		"of a machine without a uid":  {all(there, func(s *State) { s.Machine.UID = "" }), Nothing},
+		"of a uid that is another's":  {all(there, func(s *State) { s.Machine.UIDTaken = "another has it" }), Nothing},
+		"of a machine without a Node": {all(there, func(s *State) { s.Machine.Nodeless = true }), Nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := decideTokenOver(given(c.given), decision{}); got.Do != c.want {
+				t.Errorf("does %q", got.Do)
+			}
+		})
+	}
+}
+
 // TestLIFE3_LostTokens shows what becomes of machines whose token somebody has deleted.
 func TestLIFE3_LostTokens(t *testing.T) {
 	const waiting, gone = "NodeReady False WaitingForNode", "NodeReady False TokenMissing"
