@@ -46,6 +46,9 @@ func (a *arena) settle(ctx context.Context, atEnd bool) string {
 		if good == 0 && time.Now().After(long) {
 			long = long.Add(longWait)
 			fmt.Fprintf(a.options.Out, "           still waiting: %v\n", wrong)
+			if err := a.endVolumeWaits(ctx); err != nil {
+				return err.Error()
+			}
 		}
 	}
 	return ""

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -93,6 +95,29 @@ func (a *arena) deleteWithVolumes(ctx context.Context, s plan.Step) error {
 	}
 	m := machines[s.Number%len(machines)]
 	return a.users.deleteMachine(ctx, &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}})
+}
+
+// endVolumeWaits ends waits that have no end: a machine that waits for volumes for ever, and whose
+// drain has timed out, may have a kubelet that is gone. Nobody unmounts its pods' volumes then.
+func (a *arena) endVolumeWaits(ctx context.Context) error {
+	for _, m := range a.view.machinesOf(plan.Deployments()[1]) {
+		drained := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionDrained)
+		detached := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionVolumesDetached)
+		isEndless := drained != nil && drained.Reason == clusterv1alpha1.ReasonDrainTimedOut &&
+			detached != nil && detached.Reason == clusterv1alpha1.ReasonWaitingForVolumes
+		if !isEndless {
+			continue
+		}
+		err := a.users.insist(ctx, func(ctx context.Context) error {
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`,
+				clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation))
+			return client.IgnoreNotFound(a.users.client.Patch(ctx, m.DeepCopy(), patch))
+		})
+		if err != nil {
+			return fmt.Errorf("let machine %s go with its volumes: %w", m.Name, err)
+		}
+	}
+	return nil
 }
 
 // podWithVolume is a pod on the Node of a Machine. Its label says what a drain does with it.

@@ -72,9 +72,9 @@ func (m *machine) noteVolumes(o *clusterv1alpha1.Machine, c Change) {
 // attached too late to be known when the deletion began does not count, nor what pods use that
 // stay. That pods are left when a drain has timed out is no excuse: their volumes are waited for,
 // too. Nor is a Node that does not answer: no round lasts until it counts as unreachable, unless
-// somebody has changed its VM.
+// somebody has changed its VM. A Machine that a user lets go with its volumes is not judged.
 func (d deletion) judgeVolumes() {
-	if d.isForgotten() || d.isOutOfReach() {
+	if _, isLetGo := d.Annotations[clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation]; isLetGo || d.isForgotten() || d.isOutOfReach() {
 		return
 	}
 	known, isOver := d.judge.acts.viewFrom(d.begun(), d.judge.options.Patience), d.hasDetachTimedOut()

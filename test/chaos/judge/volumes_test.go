@@ -134,6 +134,14 @@ func TestVolumesThatMayBeLost(t *testing.T) {
 			h.timeOut("a", detachTimeout/2)
 			h.deleteVM("a", time.Second)
 		},
+		"a user lets it go with its volumes": func(h *historyBuilder) {
+			h.attach("a", "p")
+			h.editMachine("a", func(m *clusterv1alpha1.Machine) {
+				m.Annotations = map[string]string{clusterv1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation: ""}
+			})
+			h.drain("a", "p")
+			h.deleteVM("a", time.Second)
+		},
 		"somebody else has changed the VM": func(h *historyBuilder) {
 			h.attach("a", "p")
 			h.Acts = append(h.Acts, Act{At: h.now, Until: h.now, Do: Changed, Target: "a"})
