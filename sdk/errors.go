@@ -66,10 +66,14 @@ func WithQuota(subject, description string) ErrorOption {
 }
 
 // WithPartialState hands over what must survive a call that failed half-way (PartialState). Either
-// may be empty. A state of more than contract.MaxPartialStateBytes is left out: the driver has to
-// find its resources by uid all the same.
+// may be empty. Left out are a state of more than contract.MaxPartialStateBytes, a provider id of
+// more than 512 bytes, and a state that holds a secret of the call: an account that may come as one
+// is handed over as a hash. The driver finds its resources by uid all the same.
 func WithPartialState(providerID string, state []byte) ErrorOption {
-	partial := &driverv1alpha1.PartialState{ProviderId: shorten(providerID, maxDetailText)}
+	partial := &driverv1alpha1.PartialState{}
+	if len(providerID) <= maxDetailText {
+		partial.ProviderId = providerID
+	}
 	if len(state) <= contract.MaxPartialStateBytes {
 		partial.LastKnownState = bytes.Clone(state)
 	}

@@ -44,8 +44,8 @@ func (s *Secrets) Status(of *status.Status) *status.Status {
 
 // Detail takes the secrets out of the texts of an error detail, in place, and says whether it may
 // stay. What core acts on stays: an ErrorInfo's domain and, where it is the contract's, its reason,
-// and a PartialState's provider_id. A last_known_state that holds a secret is left out; losing it
-// breaks nothing.
+// and a PartialState's provider_id. A last_known_state that holds a secret is left out: a driver
+// hands over the hash of an account that may come as one.
 func (s *Secrets) Detail(detail proto.Message) (stays bool) {
 	if s == nil || len(s.all) == 0 {
 		return true

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,12 +42,27 @@ func handed(err error) string {
 	return ""
 }
 
+// handedOver is what an error says of where a machine is. It does not hold the project's id, which
+// may have come as a secret.
+func (w *world) handedOver(m *driverv1alpha1.Machine) string {
+	w.Helper()
+	var where location
+	if err := json.Unmarshal(m.GetLastKnownState(), &where); err != nil || where.Project == "" {
+		w.Fatalf("the state %s: %v", m.GetLastKnownState(), err)
+	}
+	state := string(where.handedOver())
+	if strings.Contains(state, where.Project) {
+		w.Errorf("an error would hold the project's id: %s", state)
+	}
+	return state
+}
+
 // A create that failed half-way says where: another project is not asked for the rest, and does not
 // look as if there was nothing.
 func TestACreateThatFailedHalfWay(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
 	other := map[string]any{"username": "alt", "projectName": "alt", "network": "alt-net"}
-	demo := string(w.created("whole", nil).GetLastKnownState())
+	demo := w.handedOver(w.created("whole", nil))
 
 	w.full("CreateServer")
 	_, err := w.create("half", nil)
@@ -65,10 +81,19 @@ func TestACreateThatFailedHalfWay(t *testing.T) {
 		Meta: meta(), Machine: ref("half"), Provider: w.provider(other), LastKnownState: []byte(demo),
 	})
 	w.refused("a delete in another project", err, accountChanged)
+	_, err = w.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{
+		Meta: meta(), Machine: ref("half"), Provider: w.provider(nil), LastKnownState: []byte(demo),
+	})
+	if err != nil {
+		t.Errorf("a create of the rest in the same project: %v", err)
+	}
 
+	w.full("CreateServer")
+	_, err = w.create("other half", nil)
+	w.refused("another create whose server was refused", err, quotaExceeded)
 	later := New(w.sessions, w.options)
 	w.full("CreateServer")
-	_, err = later.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{Meta: meta(), Machine: ref("half"), Provider: w.provider(nil)})
+	_, err = later.CreateMachine(t.Context(), &driverv1alpha1.CreateMachineRequest{Meta: meta(), Machine: ref("other half"), Provider: w.provider(nil)})
 	if got := handed(err); got != demo {
 		t.Errorf("a process that has found the port says %v, and hands over %q, want %q", err, got, demo)
 	}
@@ -139,7 +164,7 @@ func (w *world) port() string {
 // A create ends before its caller stops waiting, and says where the machine is.
 func TestACreateThatTakesTooLong(t *testing.T) {
 	w := newWorld(t, openstacksim.Options{})
-	demo := string(w.created("whole", nil).GetLastKnownState())
+	demo := w.handedOver(w.created("whole", nil))
 	w.inject(&backendv1alpha1.Fault{
 		Match: &backendv1alpha1.FaultMatch{Operation: "CreateServer"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_LATENCY, Times: 1,
 		Latency: &backendv1alpha1.FaultLatency{Min: durationpb.New(time.Minute)},

@@ -41,7 +41,7 @@ func (c *creation) run(ctx context.Context) (*driverv1alpha1.Machine, error) {
 	if inTime.Err() != nil && ctx.Err() == nil {
 		err = sdk.NewUnknownOutcome("The cloud has not answered in time.")
 	}
-	return nil, sdk.AddDetails(err, sdk.WithPartialState("", locationOf(c.cloud, !c.want.HasVolumes()).encode()))
+	return nil, sdk.AddDetails(err, sdk.WithPartialState("", locationOf(c.cloud, !c.want.HasVolumes()).handedOver()))
 }
 
 // answerInTime returns a context that ends before a call does. A caller who no longer waits is not

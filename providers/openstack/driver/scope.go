@@ -2,7 +2,10 @@ package driver
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/providers/openstack/ownership"
@@ -46,7 +49,7 @@ type statusCall interface {
 
 // location is where a machine is made: its last known state, which core keeps for this driver.
 type location struct {
-	// Project is the project's id.
+	// Project is the project's id, or its hash.
 	Project string `json:"project"`
 	Region  string `json:"region,omitempty"`
 	// WithoutVolumes says that no volume was made for the machine: Cinder need not be asked.
@@ -62,6 +65,26 @@ func locationOf(s *session.Session, withoutVolumes bool) location {
 func (p location) encode() []byte {
 	state, _ := json.Marshal(p) // strings cannot fail
 	return state
+}
+
+// handedOver is encode for an error, with the project as a hash. A state that holds a secret is left
+// out of errors, and the project's id may have come as one.
+func (p location) handedOver() []byte {
+	p.Project = hashOf(p.Project)
+	return p.encode()
+}
+
+// projectHash begins the hash of a project's id.
+const projectHash = "sha256:"
+
+func hashOf(project string) string {
+	sum := sha256.Sum256([]byte(project))
+	return projectHash + hex.EncodeToString(sum[:])
+}
+
+// isIn says whether a project is where the machine was made, as far as the state tells.
+func (p location) isIn(project string) bool {
+	return p.Project == "" || p.Project == project || p.Project == hashOf(project)
 }
 
 // open returns the scope of a call. A project that is not the machine's is an error: there,
@@ -90,8 +113,12 @@ func (d *Driver) open(ctx context.Context, r machineCall, account spec.Account, 
 func (s machineScope) elsewhere(made location) error {
 	var message string
 	switch {
-	case made.Project != "" && made.Project != s.cloud.ProjectID:
-		message = "The credentials open the project " + s.cloud.ProjectID + ", the machine was made in " + made.Project + "."
+	case !made.isIn(s.cloud.ProjectID):
+		where := made.Project
+		if strings.HasPrefix(where, projectHash) {
+			where = "another"
+		}
+		message = "The credentials open the project " + s.cloud.ProjectID + ", the machine was made in " + where + "."
 	case made.Region != "" && made.Region != s.cloud.Region:
 		message = "The credentials open the region " + s.cloud.Region + ", the machine was made in " + made.Region + "."
 	default:

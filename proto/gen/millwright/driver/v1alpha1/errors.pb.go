@@ -167,7 +167,8 @@ func (ErrorReason) EnumDescriptor() ([]byte, []int) {
 // driver needs to tell.
 type PartialState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// MUST NOT [M128] exceed 2 KiB here.
+	// MUST NOT [M128] exceed 2 KiB here. Core leaves out a state that holds a secret of the call: an
+	// account that can come as one is handed over as a hash.
 	LastKnownState []byte `protobuf:"bytes,1,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
 	// As Machine.provider_id; core ignores one that breaks its rules.
 	ProviderId    string `protobuf:"bytes,2,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
