@@ -40,7 +40,6 @@ func (g *guard) intercept(ctx context.Context, request any, info *grpc.UnaryServ
 	}
 	begin, secrets, names := time.Now(), g.told.Of(request), namesIn(request)
 	answer, err := g.call(ctx, request, handler, secrets)
-	setLegacyTypes(answer)
 	answer = secrets.Answer(answer)
 	if err != nil {
 		answer, err = nil, outcome(ctx, g.domain, err, secrets).Err()
@@ -67,7 +66,8 @@ func (g *guard) call(ctx context.Context, request any, handler grpc.UnaryHandler
 	if err := g.fence.admit(request); err != nil {
 		return nil, err
 	}
-	return handler(ctx, request)
+	answer, err = handler(ctx, request)
+	return withLegacyTypes(answer), err
 }
 
 // check returns an error when the request's shape is wrong.

@@ -183,6 +183,7 @@ func TestAProbeTellsNoSecretOfEarlierCalls(t *testing.T) {
 func TestADriversOwnMachinesAreNotChanged(t *testing.T) {
 	kept := running(goodMeta(), goodRef())
 	kept.Message = canary
+	kept.Addresses = []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_HOSTNAME, Address: "n"}, nil}
 	driver := &sawmill{get: func(context.Context, *driverv1alpha1.GetMachineStatusRequest) (*driverv1alpha1.Machine, error) {
 		return kept, nil
 	}}
@@ -191,5 +192,8 @@ func TestADriversOwnMachinesAreNotChanged(t *testing.T) {
 	answer, err := driverv1alpha1.NewMachineServiceClient(serve(t, driver, sdk.Options{}).dial(t)).GetMachineStatus(t.Context(), request)
 	if err != nil || answer.GetMachine().GetMessage() != "[redacted]" || kept.GetMessage() != canary {
 		t.Errorf("%v, %v; the driver's own machine says %q", answer, err, kept.GetMessage())
+	}
+	if own := kept.GetAddresses()[0].GetLegacyType(); own != "" || kept.GetAddresses()[1] != nil { //nolint:staticcheck // that is what is looked at
+		t.Errorf("the driver's own addresses say %q", own)
 	}
 }
