@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -20,7 +21,7 @@ func ReadProvider(provider *driverv1alpha1.ProviderContext, into any) error {
 // nothing else: status, delete and list depend on what names the account alone. It is not strict.
 func ReadAccount(provider *driverv1alpha1.ProviderContext, into any) error {
 	if err := json.Unmarshal(withSecrets(provider, reflect.TypeOf(into)), into); err != nil {
-		return specInvalid([]flaw{{wholeSpec, "has a value that cannot be read"}})
+		return unreadable(err)
 	}
 	return nil
 }
@@ -28,8 +29,13 @@ func ReadAccount(provider *driverv1alpha1.ProviderContext, into any) error {
 // withSecrets returns the spec with the secrets in their places; as it is where it is no object.
 func withSecrets(provider *driverv1alpha1.ProviderContext, t reflect.Type) []byte {
 	raw := provider.GetProviderSpec()
+	if len(provider.GetSecrets()) == 0 || !json.Valid(raw) {
+		return raw
+	}
 	var value any
-	if err := json.Unmarshal(raw, &value); err != nil || len(provider.GetSecrets()) == 0 {
+	numbers := json.NewDecoder(bytes.NewReader(raw))
+	numbers.UseNumber() // a float64 does not hold each integer
+	if err := numbers.Decode(&value); err != nil {
 		return raw
 	}
 	for name, secret := range provider.GetSecrets() {

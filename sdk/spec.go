@@ -34,13 +34,18 @@ func ReadSpec(raw []byte, into any) error {
 		return specInvalid(r.flaws)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		path := ""
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			path = wrong.Field
-		}
-		return specInvalid([]flaw{{cmp.Or(path, wholeSpec), "has a value that cannot be read"}})
+		return unreadable(err)
 	}
 	return nil
+}
+
+// unreadable names the field of an error of json.Unmarshal, where it tells.
+func unreadable(err error) error {
+	path := ""
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		path = wrong.Field
+	}
+	return specInvalid([]flaw{{cmp.Or(path, wholeSpec), "has a value that cannot be read"}})
 }
 
 // flaw is what is wrong with a field. It does not hold the field's value, which may be a secret in
