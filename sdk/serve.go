@@ -48,6 +48,8 @@ const (
 	minPingInterval = 5 * time.Second
 	// defaultConnectionAge is how long somebody whose certificate was revoked can stay connected.
 	defaultConnectionAge = 30 * time.Minute
+	// connectionGrace is longer than core waits for any call, unless it is told to.
+	connectionGrace = 2 * time.Minute
 )
 
 // Options are how a driver is served. The zero value is good.
@@ -65,7 +67,8 @@ type Options struct {
 	// StopTimeout bounds how long calls under way may take to end once ctx has; 0 means 25 s.
 	StopTimeout time.Duration
 	// MaxConnectionAge is how long a connection over TCP lasts: then core connects anew, and shows
-	// its certificate again. 0 means 30 min. Calls under way end before it is closed.
+	// its certificate again. 0 means 30 min. Calls under way have two minutes to end before it is
+	// closed.
 	MaxConnectionAge time.Duration
 	// Metrics takes millwright_driver_call_duration_seconds, by method and code; nil counts
 	// nothing. The driver serves its registry itself, on loopback or where callers are checked.
@@ -156,7 +159,7 @@ func (s *server) listen(ctx context.Context) error {
 	var options []grpc.ServerOption
 	if listener.Addr().Network() == "tcp" {
 		options = append(options, grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionAge: cmp.Or(s.options.MaxConnectionAge, defaultConnectionAge), MaxConnectionAgeGrace: s.options.StopTimeout,
+			MaxConnectionAge: cmp.Or(s.options.MaxConnectionAge, defaultConnectionAge), MaxConnectionAgeGrace: connectionGrace,
 		}))
 	}
 	grpcServer := s.register(ctx, creds, options...)
