@@ -38,7 +38,8 @@ type keptClient[C any] struct {
 
 // Get returns the account's client, which open makes if there is none. account is all that open
 // goes by: the secrets and where they are sent, such as endpoint, user and password, always in the
-// same order.
+// same order. The context that open gets ends with its caller's call: a client that keeps one needs
+// context.WithoutCancel.
 //
 // Callers for the same account wait for one open, and share its client or its error. An error is
 // not kept: the next caller opens again. So does one who waited for an open that panicked, or that
