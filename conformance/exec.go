@@ -3,14 +3,11 @@ package conformance
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -40,17 +37,12 @@ func execChecks() []Check {
 	}
 }
 
-// command is how the driver is started.
-func (c Config) command() launch.Command {
-	// The config was checked.
-	path, query, _ := strings.Cut(strings.TrimPrefix(c.Endpoint, "exec://"), "?")
-	values, _ := url.ParseQuery(query)
-	command := launch.Command{Path: path, Args: values["arg"]}
-	for _, name := range values["env"] {
-		command.Env = append(command.Env, name+"="+os.Getenv(name))
-	}
-	if sum := values.Get("sha256"); sum != "" {
-		command.SHA256, _ = hex.DecodeString(sum)
+// commandOf is how the driver is started: as core starts it, which gives it the variables of proxies
+// and CAs, too.
+func commandOf(t *trial) launch.Command {
+	command, err := transport.Command(t.config.Endpoint)
+	if err != nil {
+		t.fatalf("%v", err)
 	}
 	return command
 }
@@ -58,7 +50,7 @@ func (c Config) command() launch.Command {
 // startAnother starts one more process of the driver, otherwise than the first, and has the check
 // call that one until restore is called.
 func (t *trial) startAnother(ctx context.Context, change func(*launch.Command)) (restore func()) {
-	command := t.config.command()
+	command := commandOf(t)
 	change(&command)
 	process, err := launch.Start(ctx, command, launch.Log{Logger: t.log})
 	if err != nil {
@@ -100,7 +92,7 @@ const refusalLimit = 5 * time.Second
 func execHandshake(ctx context.Context, t *trial) {
 	ctx, cancel := context.WithTimeout(ctx, refusalLimit)
 	defer cancel()
-	c := t.config.command()
+	c := commandOf(t)
 	command := exec.CommandContext(ctx, c.Path, c.Args...)
 	command.Env, command.WaitDelay = append([]string{}, c.Env...), time.Second
 	wrote, err := command.CombinedOutput()

@@ -26,7 +26,7 @@ type sidecar struct {
 // startSidecar starts the driver as somebody else than core does. Its socket, always the same, and
 // its temporary files lie in a folder. The caller kills it.
 func startSidecar(ctx context.Context, t *trial, folder string) *sidecar {
-	c := t.config.command()
+	c := commandOf(t)
 	keepIn(&c, folder)
 	s := &sidecar{t: t, path: filepath.Join(folder, "driver.sock"), command: exec.CommandContext(ctx, c.Path, c.Args...), ended: make(chan struct{})}
 	s.command.Env = append(c.Env, endpointVariable+"=unix://"+s.path)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,5 +192,34 @@ func TestAKilledDriverIsStartedLater(t *testing.T) {
 	}
 	if waits == 0 {
 		t.Error("a driver that ends at once is started without a pause")
+	}
+}
+
+// TestADriverIsStartedWithWhatItNeeds: with its own variables, and with those by which this process
+// reaches its cloud.
+func TestADriverIsStartedWithWhatItNeeds(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://proxy.example:3128")
+	t.Setenv("SAWMILL_REGION", "north")
+	command, err := Command("exec:///opt/driver?arg=--a&env=SAWMILL_REGION")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"HTTPS_PROXY=http://proxy.example:3128", "SAWMILL_REGION=north"} {
+		if !slices.Contains(command.Env, want) {
+			t.Errorf("%v lacks %s", command.Env, want)
+		}
+	}
+	if command.Path != "/opt/driver" || !slices.Equal(command.Args, []string{"--a"}) {
+		t.Errorf("it starts %s %v", command.Path, command.Args)
+	}
+	for endpoint, want := range map[string]string{
+		"unix:///run/driver.sock":     "starts no driver",
+		"exec://driver":               "three slashes",
+		"exec:///driver?env=NOT_SET":  "NOT_SET",
+		"exec:///driver?sha256=short": "checksum",
+	} {
+		if _, err := Command(endpoint); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", endpoint, err)
+		}
 	}
 }

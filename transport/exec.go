@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,34 +43,53 @@ type process struct {
 	next time.Time
 }
 
-// parseExec reads /PATH[?arg=ARG][&env=NAME][&sha256=HEX]; arg and env may be repeated.
+// parseExec is Command for what stands behind exec://.
 func parseExec(rest string, o Options) (Transport, error) {
-	path, query, err := splitQuery(rest, "arg", "env", "sha256")
+	command, err := parseCommand(rest)
 	if err != nil {
 		return nil, err
 	}
-	if !filepath.IsAbs(path) {
-		return nil, errors.New("write the executable as exec:///absolute/path, with three slashes")
+	return &process{command: command, log: launch.Log{Logger: o.Log, Clean: o.Clean}, eager: o.Eager}, nil
+}
+
+// Command returns how the driver of an endpoint of the form
+// exec:///PATH[?arg=ARG][&env=NAME][&sha256=HEX] is started, with the variables that it is to have.
+func Command(endpoint string) (launch.Command, error) {
+	rest, is := strings.CutPrefix(endpoint, "exec://")
+	if !is {
+		return launch.Command{}, fmt.Errorf("the endpoint %q starts no driver: write exec:///absolute/path", endpoint)
 	}
-	p := &process{command: launch.Command{Path: path, Args: query["arg"]}, log: launch.Log{Logger: o.Log, Clean: o.Clean}, eager: o.Eager}
+	return parseCommand(rest)
+}
+
+// parseCommand reads /PATH[?arg=ARG][&env=NAME][&sha256=HEX]; arg and env may be repeated.
+func parseCommand(rest string) (launch.Command, error) {
+	path, query, err := splitQuery(rest, "arg", "env", "sha256")
+	if err != nil {
+		return launch.Command{}, err
+	}
+	if !filepath.IsAbs(path) {
+		return launch.Command{}, errors.New("write the executable as exec:///absolute/path, with three slashes")
+	}
+	command := launch.Command{Path: path, Args: query["arg"]}
 	for _, name := range passedOn {
 		if value, set := os.LookupEnv(name); set {
-			p.command.Env = append(p.command.Env, name+"="+value)
+			command.Env = append(command.Env, name+"="+value)
 		}
 	}
 	for _, name := range query["env"] {
 		value, set := os.LookupEnv(name)
 		if !set {
-			return nil, fmt.Errorf("env: the variable %q, which the driver is to have, is not set", name)
+			return launch.Command{}, fmt.Errorf("env: the variable %q, which the driver is to have, is not set", name)
 		}
-		p.command.Env = append(p.command.Env, name+"="+value)
+		command.Env = append(command.Env, name+"="+value)
 	}
 	if sum := query.Get("sha256"); sum != "" {
-		if p.command.SHA256, err = hex.DecodeString(sum); err != nil || len(p.command.SHA256) != 32 {
-			return nil, fmt.Errorf("sha256: %q is not a SHA-256 checksum in hexadecimal", sum)
+		if command.SHA256, err = hex.DecodeString(sum); err != nil || len(command.SHA256) != 32 {
+			return launch.Command{}, fmt.Errorf("sha256: %q is not a SHA-256 checksum in hexadecimal", sum)
 		}
 	}
-	return p, nil
+	return command, nil
 }
 
 // Open implements Transport: it starts the driver. Closing the wire stops it.
