@@ -24,6 +24,8 @@ import (
 type target struct {
 	way    transport.Transport
 	driver *transport.Conn
+	// since is when the connection was made.
+	since time.Time
 	// hooks is the connection to the cloud's hooks; nil where it serves none.
 	hooks *grpc.ClientConn
 	// wrote is what the driver has written, if the harness has started it: log writes there.
@@ -70,14 +72,20 @@ func connect(ctx context.Context, c Config) (*target, error) {
 	return t, nil
 }
 
-// comeBack is how long a driver may take to be there, or there again.
-const comeBack = 30 * time.Second
+const (
+	// comeBack is how long a driver may take to be there, or there again.
+	comeBack = 30 * time.Second
+	// connectionLife is after how long a check begins on a new connection. The SDK's drivers close
+	// one over TCP after 27 minutes at the earliest: no check takes what is left.
+	connectionLife = 10 * time.Minute
+)
 
-// reach connects as core does, unless the connection is there. It waits for a driver that is not
-// there yet.
+// reach connects as core does, unless the connection is there and young. It waits for a driver that
+// is not there yet. One that was started for its connection is not started again for its age.
 func (t *target) reach(ctx context.Context) error {
 	if t.driver != nil {
-		if t.driver.GetState() == connectivity.Ready {
+		isYoung := t.driver.Process() != nil || time.Since(t.since) < connectionLife
+		if isYoung && t.driver.GetState() == connectivity.Ready {
 			return nil
 		}
 		_ = t.driver.Close()
@@ -101,7 +109,7 @@ func (t *target) reach(ctx context.Context) error {
 
 // use has calls made on a connection.
 func (t *target) use(conn *transport.Conn) {
-	t.driver = conn
+	t.driver, t.since = conn, time.Now()
 	t.handshake, t.health = handshakev1.NewHandshakeServiceClient(conn), healthv1.NewHealthClient(conn)
 	t.identity, t.machines = driverv1alpha1.NewIdentityServiceClient(conn), driverv1alpha1.NewMachineServiceClient(conn)
 	t.specs = driverv1alpha1.NewProviderSpecServiceClient(conn)
