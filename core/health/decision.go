@@ -171,13 +171,13 @@ func (s State) settled(failed []Machine) (uids []string, wait time.Duration) {
 			uids = append(uids, m.UID)
 			continue
 		}
-		wait = sooner(wait, left)
+		wait = Earlier(wait, left)
 	}
 	return uids, wait
 }
 
-// sooner is the shorter of two times, of which 0 means never.
-func sooner(a, b time.Duration) time.Duration {
+// Earlier is the shorter of two delays; 0 means never.
+func Earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
@@ -194,7 +194,7 @@ func (s State) inFlight() (n int, grown time.Duration) {
 			continue
 		}
 		n++
-		grown = sooner(grown, left)
+		grown = Earlier(grown, left)
 	}
 	return n, grown
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/requeue"
+	"github.com/millwright-dev/millwright/core/health"
 )
 
 const (
@@ -96,7 +96,7 @@ func (s *State) examine(c *Check, m *Machine, next Memory) diagnosis {
 		if isBlind {
 			left = max(left, blindRecheck)
 		}
-		d.left = requeue.Earlier(d.left, max(left, recheck))
+		d.left = health.Earlier(d.left, max(left, recheck))
 	}
 	return d
 }

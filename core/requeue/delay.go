@@ -27,14 +27,6 @@ func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longestRetry)
 }
 
-// Earlier is the shorter of two delays; 0 means never.
-func Earlier(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
-}
-
 // Result is what a reconcile returns: an error is retried with backoff, else the object comes again
 // after that delay; 0 means never.
 func Result(after time.Duration, err error) (ctrl.Result, error) {

@@ -30,7 +30,7 @@ type rule struct {
 var pure = []string{
 	"core/rollout", "core/scale", "core/lifecycle", "core/health", "core/orphan", "core/instance", "core/providerspec",
 	"core/foreign", "core/annotations", "core/machinetemplate", "core/driver/limiter",
-	"core/bootstrap/token", "core/bootstrap/csr", "core/forecast",
+	"core/bootstrap/token", "core/bootstrap/csr", "core/healthcheck", "core/forecast",
 }
 
 var kubernetes = []string{"k8s.io", "sigs.k8s.io"}

@@ -21,6 +21,7 @@ import (
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
+	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/ownership"
@@ -100,7 +101,7 @@ func (s *machineScope) waitFor(step lifecycle.Step) ctrl.Result {
 	after := s.recheckAfter()
 	for _, due := range []time.Time{step.RequeueAt, s.rollout.pending} {
 		if !due.IsZero() {
-			after = requeue.Earlier(max(due.Sub(s.state.Now), time.Millisecond), after)
+			after = health.Earlier(max(due.Sub(s.state.Now), time.Millisecond), after)
 		}
 	}
 	return ctrl.Result{RequeueAfter: after}

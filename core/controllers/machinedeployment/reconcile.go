@@ -237,13 +237,13 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	s.New, s.Machines = set == o.current, make([]rollout.Machine, 0, len(machines.Items))
 	if !s.New && o.isGrowing(set, s.Desired) {
 		s.Observed = false
-		o.next = requeue.Earlier(o.next, surge.Expiry)
+		o.next = health.Earlier(o.next, surge.Expiry)
 	}
 	minReady := time.Duration(o.md.Spec.MinReadySeconds) * time.Second
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		available, left := health.IsAvailable(m, minReady, o.now)
-		o.next = requeue.Earlier(o.next, left)
+		o.next = health.Earlier(o.next, left)
 		o.counts.add(m, s.New, available)
 		if m.DeletionTimestamp.IsZero() {
 			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: annotations.IsMarkedForDeletion(m)})
@@ -251,7 +251,7 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	}
 	unseen, left := o.account.UnseenMachines(set.UID, machines.Items)
 	s.Present = int32(len(machines.Items) + unseen)
-	o.next = requeue.Earlier(o.next, left)
+	o.next = health.Earlier(o.next, left)
 	return s, nil
 }
 

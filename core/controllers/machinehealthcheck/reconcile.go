@@ -52,7 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	verdict.Again = requeue.Earlier(verdict.Again, again)
+	verdict.Again = health.Earlier(verdict.Again, again)
 	var errs []error
 	for i := range o.machines {
 		errs = append(errs, r.show(ctx, &o.machines[i], verdict.Findings[string(o.machines[i].UID)]))

@@ -5,7 +5,6 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/health"
-	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
@@ -48,7 +47,7 @@ func newPlan(o *observation) plan {
 			p.update = append(p.update, m)
 		}
 	}
-	p.requeue = requeue.Earlier(o.nextAvailable, p.decision.Health.Again)
+	p.requeue = health.Earlier(o.nextAvailable, p.decision.Health.Again)
 	return p
 }
 

@@ -254,7 +254,7 @@ func (r *reconciler) count(o *observation, machines []clusterv1alpha1.Machine) (
 		var left time.Duration
 		facts.Available, left = health.IsAvailable(m, minReady, o.now)
 		facts.Refused = health.IsSpecRefused(m) && machinetemplate.IsSameVM(m, &o.set.Spec.Template) && !o.isSpecMended(m)
-		next = requeue.Earlier(next, left)
+		next = health.Earlier(next, left)
 		counted = append(counted, facts)
 	}
 	return counted, next

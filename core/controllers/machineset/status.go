@@ -32,30 +32,30 @@ func (r *reconciler) report(ctx context.Context, o *observation, p *plan, done *
 	if done.isShort {
 		// What takes the room may be the record of a Machine that never came about, and no event
 		// tells when that expires.
-		again = requeue.Earlier(again, surge.Expiry)
+		again = health.Earlier(again, surge.Expiry)
 	}
 	if p.isHalted() && !r.health.hold(o.set) {
 		again = requeue.Soon
 	}
 	if !o.memory.names.LostSince().IsZero() {
-		again = requeue.Earlier(again, settleAfter)
+		again = health.Earlier(again, settleAfter)
 	}
 	if !o.memory.pending.IsSettled() && failure == nil {
 		// The cache shows in a moment what was just done. Until then nothing certain can be
 		// reported.
-		return ctrl.Result{RequeueAfter: requeue.Earlier(again, lookUpAfter)}, nil
+		return ctrl.Result{RequeueAfter: health.Earlier(again, lookUpAfter)}, nil
 	}
 	changed := o.set.DeepCopy()
 	changed.Status = *newStatus(o, p, done)
 	if wait, isDue := isStatusDue(&o.set.Status, &changed.Status, o.memory.reported, r.clock.Now()); !isDue {
-		return requeue.Result(requeue.Earlier(again, wait), failure)
+		return requeue.Result(health.Earlier(again, wait), failure)
 	}
 	// Only what has changed is written, and only if nobody else has changed the set: nextIndex must
 	// never fall.
 	patch := client.MergeFromWithOptions(o.set, client.MergeFromWithOptimisticLock{})
 	switch err := r.client.Status().Patch(ctx, changed, patch); {
 	case apierrors.IsConflict(err):
-		return requeue.Result(requeue.Earlier(again, requeue.Soon), failure)
+		return requeue.Result(health.Earlier(again, requeue.Soon), failure)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, fmt.Errorf("write the status: %w", client.IgnoreNotFound(err)))
 	}
