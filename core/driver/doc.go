@@ -15,7 +15,7 @@
 // the request to its outcome, is in mutation.go. Who is polled, and who is woken, is in
 // serve.go. A console is read in console.go.
 //
-// What holds for every call (CONTRACT.md, rules 4, 8, 9, 10):
+// What holds for every call:
 //   - at most one mutation per uid is under way, and at most limits.max_concurrent_requests per
 //     driver. Identity calls do not count: they must answer even under load;
 //   - a call has a deadline, and no mutation's deadline reaches beyond the leader's Lease;

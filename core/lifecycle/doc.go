@@ -19,7 +19,7 @@
 // there is nothing to do. See Step for what is written when. Calling Next twice with the same
 // state gives the same step.
 //
-// What holds over every history (CONTRACT.md, rules 1 to 5 and 8; the tests generate them):
+// What holds over every history (the tests generate them):
 //
 //   - Identity. A providerID counts once the driver has given it for the machine's uid; before, the
 //     machine has no Node and no create.

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-dev/millwright/core/driverstatus"
 )
 
-// The leader's Lease, unless the operator chose otherwise. Source: rule 8 of the driver contract
-// (60 s, renewed within 40 s).
+// The leader's Lease, unless the operator chose otherwise. Source: docs/adr/0004 (60 s, renewed
+// within 40 s).
 const (
 	DefaultLeaseDuration = 60 * time.Second
 	DefaultRenewDeadline = 40 * time.Second
