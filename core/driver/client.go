@@ -15,8 +15,9 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// Driver is the client of one driver. Its methods return at once, whether the driver is there or
-// not, and are safe for use by several goroutines.
+// Driver is the client of one driver. Its methods are safe for use by several goroutines. They
+// return at once, whether the driver is there or not. Only ListOwned and CheckSpec wait for its
+// answers.
 type Driver struct {
 	name       string
 	cfg        Config

@@ -3,13 +3,15 @@
 //
 //	connection  how a driver is reached: handshake, capabilities, probes, connecting anew
 //	limiter     which machines may call now: concurrency and circuit breakers
-//	poller      the shared watch on the VMs' status
+//	poller      polls of the VMs' status, one by one or by lists
 //	wire        requests, and how answers and failures are read
 //
-// Nothing here blocks on a cloud. A reconcile starts a call and goes on. When the call ends,
-// when an observation changes or when the driver comes back, Drivers.Events wakes the machine's
-// reconcile. The reconcile then asks Collect and Observed. Nothing here retries a mutation:
-// retries belong to the controllers' queues.
+// A machine's reconcile does not wait for a driver: it starts a call and goes on. When the call
+// ends, when an observation changes or when the driver comes back, Drivers.Events wakes the
+// machine's reconcile. The reconcile then asks Collect and Observed. ListOwned, CheckSpec and
+// InstanceTemplate do wait for the driver's answers: the controller of Machines calls none of
+// them. Nothing here retries a mutation: lifecycle decides when the next one may start
+// (Memory.RetryAt).
 //
 // Read three files first. What a Driver is made of is in client.go. A create or delete, from
 // the request to its outcome, is in mutation.go. Who is polled, and who is woken, is in
@@ -27,5 +29,6 @@
 //   - the connection carries calls only after the handshake on that very connection: a reconnect is
 //     a new driver until it has said who it is.
 //
-// The gRPC status of a call is read in one place, wire/classify.go.
+// Only wire/classify.go decides by the gRPC status of a call; metrics.go counts its code,
+// connection/redaction.go cleans its text.
 package driver

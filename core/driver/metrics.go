@@ -21,7 +21,7 @@ type metrics struct {
 	up       *prometheus.GaugeVec
 	// connections are counted by whether the handshake succeeded.
 	connections *prometheus.CounterVec
-	// mutations are counted by what they came to, breakers by what closed them.
+	// mutations are counted by what came of them, open breakers by the class that opened them.
 	mutations *prometheus.CounterVec
 	breakers  *prometheus.GaugeVec
 }

@@ -6,8 +6,7 @@ import (
 )
 
 // Class is what core does about a failed call. It follows from the gRPC code and the reason that
-// errors.proto in proto/millwright/driver/v1alpha1 defines. Only core/driver/wire looks at a gRPC
-// code.
+// errors.proto in proto/millwright/driver/v1alpha1 defines: see core/driver/wire.
 type Class string
 
 // The classes of failure.

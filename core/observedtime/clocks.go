@@ -37,9 +37,8 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Clocks run while this process leads, the API server answers and has done so for the settle
-// period, and the driver takes calls. They run on the leader only, so what they count begins when
-// that begins. They are safe for concurrent use.
+// Clocks keep the three clocks of lifecycle.Clock, which says when each runs. They run on the
+// leader only, so what they count begins when that begins. They are safe for concurrent use.
 type Clocks struct {
 	Options
 

@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-dev/millwright/core/providerspec"
 )
 
-// Checked is a spec for which the operator's rules have passed. Check alone makes one. Its
-// method Secrets is the only way to a Secret. The zero value has none.
+// Checked is a spec for which the operator's rules have passed. Check alone makes one. Only its
+// methods read Secrets: Secrets, UserData, Keep and Renew. The zero value reads none.
 type Checked struct {
 	resolver  *Resolver
 	effective Effective

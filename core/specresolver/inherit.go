@@ -33,8 +33,8 @@ type Effective struct {
 	MayExist bool
 }
 
-// Written returns what a machine is made from of whose spec applied was written down; nil for
-// nothing.
+// Written returns e with the provider and the spec that a Machine's status holds. applied is nil
+// where it holds none; then e stays as it is.
 func (e Effective) Written(applied *clusterv1alpha1.AppliedProviderSpec) Effective {
 	if applied != nil {
 		e.Provider, e.Spec = applied.CloudProvider, applied.CloudProviderSpec.Raw

@@ -12,8 +12,8 @@ import (
 // kept is for how long an answer of an API server holds.
 const kept = time.Minute
 
-// keptIncomplete is for how long an IncompleteError holds. What is mended shows soon: a Machine
-// that waits for it is looked at again each 30 s.
+// keptIncomplete is for how long an IncompleteError holds. It is less than the minute after which a
+// Machine that waits for it is looked at again: that look shows what was mended.
 const keptIncomplete = 10 * time.Second
 
 // keptRefused is for how long an answer outlives an API server that refuses to give another. One

@@ -31,9 +31,9 @@ func holderOfUID(ctx context.Context, machines client.Reader, m *clusterv1alpha1
 	return "", nil
 }
 
-// hadUIDBefore says whether of two Machines with one machineUID the other keeps it. What core has
-// hasBegun with is refused nothing; one that the driver does not confirm keeps it from nobody; else
-// the older one has it.
+// hadUIDBefore says whether the other of two Machines with one machineUID keeps it. A Machine that
+// core has begun with keeps it. One that the driver does not confirm gives way. Else the older one
+// keeps it.
 func hadUIDBefore(other, m *clusterv1alpha1.Machine) bool {
 	if hasBegun(m) {
 		return false

@@ -37,7 +37,7 @@ type tracked struct {
 	index    int
 	inFlight bool
 	seen     instance.Observation
-	// last is when a poll last began; zero before the first.
+	// last is when the last poll ended; zero before the first.
 	last time.Time
 	// answer is what the last call for the machine was answered with, and answered when.
 	answer   *instance.Instance

@@ -25,10 +25,10 @@ const (
 )
 
 // Classify turns the error of a call to the driver of that name into what core does about it.
-// No other place looks at codes and details. Only an ErrorInfo of the driver's own domain makes
-// an error the driver's word. Without one the outcome is unknown, UNIMPLEMENTED aside. The
-// argument sent says whether the request may have left core. The result has a reason fit for a
-// condition and a stable, bounded message. err must not be nil.
+// Only an ErrorInfo of the driver's own domain makes an error the driver's word. Without one the
+// outcome is unknown, UNIMPLEMENTED aside. The argument sent says whether the request may have
+// left core. The result has a reason fit for a condition and a stable, bounded message. err must
+// not be nil.
 func Classify(name string, err error, sent bool) *instance.Failure {
 	s := status.Convert(err)
 	details := detailsOf(s, name)

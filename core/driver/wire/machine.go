@@ -1,5 +1,5 @@
 // Package wire turns core's terms into messages of the driver contract, and answers and errors of
-// drivers into core's terms. It is the only place that reads a gRPC status.
+// drivers into core's terms. Nothing else decides by a gRPC status.
 //
 // machine.go has what is asked and what is answered; classify.go says what core makes of an error.
 package wire
