@@ -5,12 +5,14 @@
 // they take time as a value:
 //
 //	rollout          MachineDeployment: what to do with its MachineSets
-//	scale            MachineSet: whom to create, whom to delete
+//	scale            MachineSet: whom to create, whom to delete; rollout/rescale.go says which set
+//	                 of a MachineDeployment gives one up
 //	forecast         in which waves a MachineDeployment gets where it should be, before it goes
-//	health           which Machines have failed, and may one be replaced now
+//	health           which Machines have failed, and which of them may be replaced now;
+//	                 controllers/machineset/healthtracker.go counts the fleet for it
 //	healthcheck      MachineHealthChecks: which Machines they find unhealthy, and have replaced
 //	lifecycle        Machine: the next step, given its spec, VM, Node, pods and the time, and the
-//	                 status that tells of it
+//	                 status that tells of it; join.go has the timeout for its Node
 //	machinetemplate  what of a template needs another VM, and what reaches Machines in place
 //	annotations      what users and autoscalers ask of an object
 //	providerspec     a cloudProviderSpec: layers, references, and its driver's JSON Schema
@@ -21,9 +23,16 @@
 //	driver/limiter   whose turn it is to call a driver: a slot of the driver, and the circuit
 //	                 breaker of an account
 //	bootstrap/token  the bootstrap token of a machine: its id, its Secret, how long it lasts;
-//	                 lifecycle/token.go decides when it is minted and deleted
+//	                 lifecycle/create.go decides when it is minted, lifecycle/token.go when it is
+//	                 extended and deleted
 //	bootstrap/csr    which certificates a machine's kubelet may have: rules.go has the rules of
 //	                 each kind of request, form.go those of all
+//
+// Two more are pure but not fenced, since they encode with libraries that could do more:
+//
+//	bootstrap           user data
+//	bootstrap/template  files and units that operators write as templates, and how values are
+//	                    quoted there
 //
 // The packages that do I/O for them:
 //
@@ -35,11 +44,8 @@
 //	driverstatus  how drivers do, as the manager publishes it
 //	specresolver  a machine's spec with all that it inherits; its secrets, once the operator's
 //	              rules have passed, from their Secrets or from the copies of those
-//	bootstrap     user data
 //	bootstrap/discovery  what user data needs besides the Machine, from flags, its Cluster and the
 //	              cluster of the Nodes
-//	bootstrap/template   files and units that operators write as templates, and how values are
-//	              quoted there
 //	drain         cordon and evict, and which volumes are still attached; lifecycle/drain.go
 //	              and volumes.go show in the conditions Drained and VolumesDetached what is
 //	              waited for

@@ -1,6 +1,7 @@
 // Package token says what a machine's bootstrap token is: its id, the Secret that holds it, and how
 // long it lasts. It is pure. The controller of Machines reads and writes the Secrets;
-// core/lifecycle/token.go decides when.
+// core/lifecycle/create.go decides when one is minted, token.go there when it is extended and
+// deleted.
 //
 // A token is a Secret of type bootstrap.kubernetes.io/token in kube-system of the cluster of the
 // Nodes (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/). Its id follows
