@@ -16,7 +16,7 @@ import (
 // measures are the controller's metrics. None has a series for a single Machine.
 type measures struct {
 	startup, join, drain, deletion prometheus.Histogram
-	failures                       *prometheus.CounterVec
+	warningsTotal                  *prometheus.CounterVec
 }
 
 // durations from a second to two hours.
@@ -35,7 +35,7 @@ func newMeasures(registry prometheus.Registerer) (*measures, error) {
 		join:     lasting("join", "Time from when a Machine's VM ran until the Machine first was Running."),
 		drain:    lasting("drain", "Time that the drain of a Machine's Node took, however it ended, unless it was skipped."),
 		deletion: lasting("deletion", "Time from the deletion of a Machine until nothing of it was left."),
-		failures: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
+		warningsTotal: metrics.Register(all, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_machine_warnings_total",
 			Help: "Things that got in a Machine's way, by the reason in its condition; Other for a driver's own words.",
 		}, []string{"reason"})),
@@ -72,27 +72,27 @@ func (m *measures) recordRelease(machine *clusterv1alpha1.Machine, now time.Time
 	}
 }
 
-// countFailure counts a warning. A reason may be a driver's own word, of which there is no end:
+// countWarning counts a warning. A reason may be a driver's own word, of which there is no end:
 // those count as one.
-func (m *measures) countFailure(reason string) {
+func (m *measures) countWarning(reason string) {
 	if !warnings[reason] {
 		reason = "Other"
 	}
-	m.failures.WithLabelValues(reason).Inc()
+	m.warningsTotal.WithLabelValues(reason).Inc()
 }
 
 // maxNote is how many bytes of an event's note the API server accepts. Source: k8s.io/kubernetes,
 // pkg/apis/core/validation/events.go, NoteLengthLimit.
 const maxNote = 1024
 
-// recordEvents emits a step's events and counts its failures. Their texts are lifecycle's, and
+// recordEvents emits a step's events and counts its warnings. Their texts are lifecycle's, and
 // stable.
 func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
 	for _, e := range step.Events {
 		severity := corev1.EventTypeNormal
 		if e.Warning {
 			severity = corev1.EventTypeWarning
-			r.measures.countFailure(e.Reason)
+			r.measures.countWarning(e.Reason)
 		}
 		action := string(step.Do)
 		if step.Do == lifecycle.Nothing {

@@ -19,12 +19,12 @@ func TestFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reason := range []string{clusterv1alpha1.ReasonQuotaExceeded, "SawBlunt", "SawLost"} {
-		m.countFailure(reason)
+		m.countWarning(reason)
 	}
-	if n := testutil.CollectAndCount(m.failures); n != 2 {
+	if n := testutil.CollectAndCount(m.warningsTotal); n != 2 {
 		t.Errorf("%d series", n)
 	}
-	if n := testutil.ToFloat64(m.failures.WithLabelValues("Other")); n != 2 {
+	if n := testutil.ToFloat64(m.warningsTotal.WithLabelValues("Other")); n != 2 {
 		t.Errorf("%v other warnings, want 2", n)
 	}
 }
