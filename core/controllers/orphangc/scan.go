@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/millwright-dev/millwright/core/driver"
@@ -157,20 +156,20 @@ func (s *scanner) delete(ctx context.Context, a listedAccount, vms []orphan.VM) 
 		m := a.machines[vm.UID]
 		if err := s.driver.StartDelete(ctx, m); err != nil {
 			failed++
-			s.driver.Forget(key(m), m.UID)
+			s.driver.Forget(m.Key(), m.UID)
 			s.log.Info("An orphan cannot be deleted now", "uid", m.UID, "providerID", m.ProviderID, "error", err.Error())
 			continue
 		}
-		s.log.Info("Deleting an orphan", "uid", m.UID, "providerID", m.ProviderID, "machine", key(m), "created", vm.Created)
+		s.log.Info("Deleting an orphan", "uid", m.UID, "providerID", m.ProviderID, "machine", m.Key(), "created", vm.Created)
 		underWay[m.UID] = m
 	}
 	_ = wait.PollUntilContextCancel(ctx, outcomeInterval, true, func(context.Context) (haveEnded bool, err error) {
 		maps.DeleteFunc(underWay, func(uid string, m wire.Machine) bool {
-			outcome, progress := s.driver.Collect(key(m), uid)
+			outcome, progress := s.driver.Collect(m.Key(), uid)
 			if progress == driver.UnderWay {
 				return false
 			}
-			s.driver.Forget(key(m), uid)
+			s.driver.Forget(m.Key(), uid)
 			failed += s.recordEnd(a.account, m, outcome)
 			return true
 		})
@@ -217,9 +216,5 @@ func (s *scanner) recordEvent(m wire.Machine, severity, reason, what string) {
 		vm = "VM " + m.ProviderID
 	}
 	s.events.Eventf(s.Regarding, nil, severity, reason, "CollectOrphans",
-		"%s was made for Machine %s, and no Machine names it. %s", vm, key(m), what)
-}
-
-func key(m wire.Machine) types.NamespacedName {
-	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+		"%s was made for Machine %s, and no Machine names it. %s", vm, m.Key(), what)
 }
