@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
@@ -293,7 +294,7 @@ func wrongFields(class instance.Class, found []instance.Field) *instance.Failure
 	fields := make([]instance.Field, 0, wire.MaxFields)
 	for _, one := range found[:min(len(found), wire.MaxFields)] {
 		fields = append(fields, instance.Field{
-			Path: wire.Bounded(one.Path, wire.MaxReason), Description: wire.Bounded(one.Description, wire.MaxMessage),
+			Path: conditions.OneLine(one.Path, wire.MaxReason), Description: conditions.OneLine(one.Description, wire.MaxMessage),
 		})
 	}
 	return &instance.Failure{

@@ -93,9 +93,6 @@ func (r *reconciler) write(ctx context.Context, object *certificatesv1.Certifica
 	return nil
 }
 
-// maxNote is how long an Event's text may be (k8s.io/api/events/v1, Event.note: 1 KiB).
-const maxNote = 1000
-
 // tell counts a decision, and tells of a refusal: in an Event about the Machine where there is one,
 // else about the request. The Event's action is the rule: those with the same action are one Event.
 func (r *reconciler) tell(object *certificatesv1.CertificateSigningRequest, about client.Object, d csr.Decision) {
@@ -103,10 +100,7 @@ func (r *reconciler) tell(object *certificatesv1.CertificateSigningRequest, abou
 	if d.Verdict != csr.Deny {
 		return
 	}
-	note := fmt.Sprintf("Certificate request %s is denied by rule %s: %s", object.Name, d.Rule, d.Message)
-	if len(note) > maxNote {
-		note = note[:maxNote]
-	}
+	note := conditions.EventNote(fmt.Sprintf("Certificate request %s is denied by rule %s: %s", object.Name, d.Rule, d.Message))
 	if about != nil {
 		r.machineEvents.Eventf(about, nil, corev1.EventTypeWarning, eventRefused, d.Rule, "%s", note)
 		return

@@ -16,7 +16,6 @@ import (
 	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/drain"
 	"github.com/millwright-dev/millwright/core/driver"
-	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/ownership"
@@ -24,6 +23,9 @@ import (
 
 // machineTag is the tag that tells, in the cloud's own console, which Machine a VM is.
 const machineTag = "cluster.k8s.io/machine"
+
+// maxNames is how many bytes of what is waited for a condition names.
+const maxNames = 1024
 
 // apply does what a step says and brings the scope up to date. It returns true when there is
 // nothing more to do now.
@@ -45,7 +47,7 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	case lifecycle.RenewToken, lifecycle.DeleteToken:
 		if err = r.userData.tokens.apply(ctx, s, step.Do); apierrors.IsForbidden(err) {
 			// Nothing follows from that for the machine, so that its status does not tell.
-			r.events.Eventf(s.machine, nil, corev1.EventTypeWarning, "BootstrapTokenForbidden", string(step.Do), "%s", wire.Bounded(err.Error(), maxNote))
+			r.events.Eventf(s.machine, nil, corev1.EventTypeWarning, "BootstrapTokenForbidden", string(step.Do), "%s", conditions.EventNote(err.Error()))
 		}
 	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
@@ -285,7 +287,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	s.state.Drain = &lifecycle.Drain{
 		Done: progress.Done(), Terminating: progress.Terminating(),
 		Blocked: progress.BlockedBy(), Refused: progress.RefusedBy(), Remaining: progress.Remaining(),
-		Next: wire.Bounded(progress.Next, wire.MaxMessage),
+		Next: conditions.OneLine(progress.Next, maxNames),
 	}
 	if drain.Silent(node) {
 		r.Observed.ReadHeartbeat(ctx, node.Name, s.state.Drain)
@@ -299,9 +301,9 @@ func (s *machineScope) checkVolumes(ctx context.Context, drainer *drain.Drainer)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s.state.Volumes = &lifecycle.Volumes{Attached: wire.Bounded(names, wire.MaxMessage)}
+	s.state.Volumes = &lifecycle.Volumes{Attached: conditions.OneLine(names, maxNames)}
 	if err != nil {
-		s.state.Volumes.Error = wire.Bounded(err.Error(), wire.MaxMessage)
+		s.state.Volumes.Error = conditions.OneLine(err.Error(), maxNames)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/driver/wire"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/metrics"
 )
@@ -81,10 +81,6 @@ func (m *measures) countWarning(reason string) {
 	m.warningsTotal.WithLabelValues(reason).Inc()
 }
 
-// maxNote is how many bytes of an event's note the API server accepts. Source: k8s.io/kubernetes,
-// pkg/apis/core/validation/events.go, NoteLengthLimit.
-const maxNote = 1024
-
 // recordEvents emits a step's events and counts its warnings. Their texts are lifecycle's, and
 // stable.
 func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
@@ -98,7 +94,7 @@ func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
 		if step.Do == lifecycle.Nothing {
 			action = "Observe"
 		}
-		r.events.Eventf(s.machine, nil, severity, e.Reason, action, "%s", wire.Bounded(e.Message, maxNote))
+		r.events.Eventf(s.machine, nil, severity, e.Reason, action, "%s", conditions.EventNote(e.Message))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/health"
@@ -212,9 +213,9 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	if !m.DeletionTimestamp.IsZero() {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time
 		record.Forgotten = isForgotten(m)
-		record.PreDrainHooks = wire.Bounded(annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix), wire.MaxMessage)
+		record.PreDrainHooks = conditions.OneLine(annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix), maxNames)
 		record.SkipsDrain, record.SkipsVolumes = annotations.SkipsDrain(m), annotations.SkipsVolumes(m)
-		record.PreTerminateHooks = wire.Bounded(annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix), wire.MaxMessage)
+		record.PreTerminateHooks = conditions.OneLine(annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix), maxNames)
 	}
 	return record
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -37,7 +38,7 @@ func Classify(name string, err error, sent bool) *instance.Failure {
 	if !sent && details.info == nil {
 		failure.Class = instance.Unavailable
 	}
-	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), Bounded(s.Message(), MaxMessage)
+	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), conditions.OneLine(s.Message(), MaxMessage)
 	if details.info == nil {
 		failure.Reason, failure.Message = withoutDriver(s, sent)
 	}
@@ -148,12 +149,12 @@ func (d details) failure() *instance.Failure {
 			break
 		}
 		f.Fields = append(f.Fields, instance.Field{
-			Path:        Bounded(violation.GetField(), MaxReason),
-			Description: Bounded(violation.GetDescription(), MaxMessage),
+			Path:        conditions.OneLine(violation.GetField(), MaxReason),
+			Description: conditions.OneLine(violation.GetDescription(), MaxMessage),
 		})
 	}
 	// An id is written down once and for all: what is not one is dropped, never mended.
-	if id := d.partial.GetProviderId(); Bounded(id, contract.MaxProviderIDBytes) == id {
+	if id := d.partial.GetProviderId(); conditions.OneLine(id, contract.MaxProviderIDBytes) == id {
 		f.ProviderID = id
 	}
 	if state := d.partial.GetLastKnownState(); len(state) <= contract.MaxPartialStateBytes {
@@ -181,7 +182,7 @@ func withoutDriver(s *status.Status, sent bool) (reason, message string) {
 	case codes.Unimplemented:
 		return "", "the driver does not implement this call"
 	}
-	return "", Bounded("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), MaxMessage)
+	return "", conditions.OneLine("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), MaxMessage)
 }
 
 // Reason is an error's reason as a condition has it.
@@ -213,23 +214,6 @@ func conditionReason(reason string) string {
 	return b.String()
 }
 
-// Bounded is text as valid UTF-8 on one line, of at most limit bytes. What does not print, such as
-// a control character or one that turns the direction of writing, becomes a blank: conditions and
-// logs are read in terminals.
-func Bounded(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
-	}
-	return strings.TrimSpace(text)
-}
-
 // BoundedWait is a wait that a driver asks for, between 0 and MaxWait.
 func BoundedWait(wait time.Duration) time.Duration {
 	return min(max(wait, 0), MaxWait)
@@ -251,6 +235,6 @@ func InvalidAnswer(violation string) *instance.Failure {
 	return &instance.Failure{
 		Class:   instance.OutcomeUnknown,
 		Reason:  "InvalidAnswer",
-		Message: Bounded("the driver's answer breaks the contract: "+violation, MaxMessage),
+		Message: conditions.OneLine("the driver's answer breaks the contract: "+violation, MaxMessage),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -73,7 +74,7 @@ func CheckRequest(request any, more ...contract.Violation) *instance.Failure {
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE
 	}
 	return &instance.Failure{
-		Class: instance.SpecInvalid, Reason: Reason(reason), Message: Bounded(violations.Error(), MaxMessage),
+		Class: instance.SpecInvalid, Reason: Reason(reason), Message: conditions.OneLine(violations.Error(), MaxMessage),
 	}
 }
 
@@ -200,7 +201,7 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		NodeName:             m.GetNodeName(),
 		State:                state,
 		Reason:               word(m.GetReason()),
-		Message:              Bounded(m.GetMessage(), MaxMessage),
+		Message:              conditions.OneLine(m.GetMessage(), MaxMessage),
 		PollAfter:            BoundedWait(m.GetOperation().GetPollAfter().AsDuration()),
 		LastKnownState:       m.GetLastKnownState(),
 		DuplicateProviderIDs: m.GetDuplicateProviderIds(),
@@ -212,11 +213,11 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		}
 		kind, known := addressTypes[a.GetType()]
 		if a.GetType() == driverv1alpha1.AddressType_ADDRESS_TYPE_UNSPECIFIED {
-			kind = corev1.NodeAddressType(Bounded(a.GetLegacyType(), MaxReason)) //nolint:staticcheck // drivers of revision 1 set it
+			kind = corev1.NodeAddressType(conditions.OneLine(a.GetLegacyType(), MaxReason)) //nolint:staticcheck // drivers of revision 1 set it
 			known = kind != ""
 		}
 		if known {
-			i.Addresses = append(i.Addresses, corev1.NodeAddress{Type: kind, Address: Bounded(a.GetAddress(), maxAddress)})
+			i.Addresses = append(i.Addresses, corev1.NodeAddress{Type: kind, Address: conditions.OneLine(a.GetAddress(), maxAddress)})
 		}
 	}
 	return i
