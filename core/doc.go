@@ -52,6 +52,7 @@
 //	daemonsets    which critical DaemonSets a Node still waits for
 //	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the
 //	              name of a Machine is used up
+//	apiserver     what versions of objects and errors of the API server tell
 //	machinepages  Machines on the API server itself, a page at a time
 //	surge         what rollouts and replacements may have beyond a deployment's replicas
 //	coexistence   which objects another system's controllers work on: these are left alone

@@ -1,21 +1,18 @@
 package surge
 
 import (
-	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/apiserver"
 )
 
 // Expiry is how long a record counts that the cache does not show. A request whose answer was lost
@@ -164,7 +161,7 @@ func (a *Account) UnseenSize(name, version string) (Size, bool) {
 		return Size{}, false
 	}
 	record, ok := a.sizes[name]
-	if ok && (IsNewer(version, record.before) || a.hasExpired(record.at)) {
+	if ok && (apiserver.IsNewer(version, record.before) || a.hasExpired(record.at)) {
 		delete(a.sizes, name)
 		return Size{}, false
 	}
@@ -184,21 +181,6 @@ func (a *Account) unseenSets(isCached func(name string) bool) int {
 		}
 	}
 	return total
-}
-
-// IsNewer says whether version a is newer than b, both of objects, or lists, of one kind. It is
-// false if one of them cannot be read.
-func IsNewer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
-}
-
-// IsRefused says whether the error is the API server's refusal, so that the request has changed
-// nothing. After any other error nobody knows whether it has.
-func IsRefused(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest &&
-		status.Status().Code < http.StatusInternalServerError
 }
 
 // AloneSpare is how many Machines a set without a MachineDeployment may have beyond its size while

@@ -7,12 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/apiserver"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 )
@@ -97,16 +97,7 @@ func (m *memory) startOver() {
 
 // ahead says whether we have written to the Machine since it was as shown.
 func (m *memory) ahead(shown *clusterv1alpha1.Machine) bool {
-	return behind(shown, m.version) || m.released && controllerutil.ContainsFinalizer(shown, clusterv1alpha1.MachineFinalizer)
-}
-
-// behind says whether a cache's object is older than our last write to it.
-func behind(cached client.Object, version string) bool {
-	if version == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
-	return err == nil && order < 0
+	return apiserver.IsNewer(m.version, shown.ResourceVersion) || m.released && controllerutil.ContainsFinalizer(shown, clusterv1alpha1.MachineFinalizer)
 }
 
 // staleAfter is how long the cache may be behind before the API server itself is asked.

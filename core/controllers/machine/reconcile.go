@@ -19,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
+	"github.com/millwright-dev/millwright/core/apiserver"
 	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
@@ -175,7 +176,7 @@ func (r *reconciler) observeNode(ctx context.Context, s *machineScope) error {
 	}
 	mem := s.memory
 	if written := mem.node; written != nil {
-		if found.node != nil && found.node.UID == written.UID && behind(found.node, written.ResourceVersion) {
+		if found.node != nil && found.node.UID == written.UID && apiserver.IsNewer(written.ResourceVersion, found.node.ResourceVersion) {
 			found.node = written
 		} else {
 			mem.node = nil

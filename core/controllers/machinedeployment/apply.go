@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/apiserver"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
 	"github.com/millwright-dev/millwright/core/surge"
@@ -138,7 +139,7 @@ func (r *reconciler) edit(ctx context.Context, o *observation, e edit) error {
 // recordSize records in the deployment's account that a set was given its size, unless the API
 // server refused.
 func (o *observation) recordSize(set *clusterv1alpha1.MachineSet, before string, err error) {
-	if !surge.IsRefused(err) {
+	if !apiserver.IsRefused(err) {
 		size := surge.Size{Replicas: int(ptr.Deref(set.Spec.Replicas, 0)), Max: int(o.maxReplicas())}
 		o.account.SetSize(set.Name, before, size)
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/apiserver"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/scale"
@@ -172,7 +173,7 @@ func (r *reconciler) post(ctx context.Context, set *clusterv1alpha1.MachineSet, 
 		return outcome{kind: exists, machine: health.MachineOf(m)}
 	case apierrors.IsAlreadyExists(err):
 		return r.lookUpExisting(ctx, set, name)
-	case surge.IsRefused(err):
+	case apiserver.IsRefused(err):
 		r.recorder.metrics.refused.Inc()
 		return outcome{kind: refused, err: fmt.Errorf("create Machine %s: %w", name, err)}
 	default:

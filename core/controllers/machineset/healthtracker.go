@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/apiserver"
 	"github.com/millwright-dev/millwright/core/health"
-	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // healthTracker knows how each Machine of the fleet stands, in all namespaces that the cache shows.
@@ -77,7 +77,7 @@ func (t *healthTracker) record(object client.Object, q queue) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.seen == "" || surge.IsNewer(m.ResourceVersion, t.seen) {
+	if t.seen == "" || apiserver.IsNewer(m.ResourceVersion, t.seen) {
 		t.seen = m.ResourceVersion
 	}
 	was := t.machines[m.UID]

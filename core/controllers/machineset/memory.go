@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/apiserver"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/machinetemplate"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/scale"
-	"github.com/millwright-dev/millwright/core/surge"
 )
 
 // memory is what this process knows of one set and nobody else does. One worker at a time
@@ -68,7 +68,7 @@ func (m *memory) view(cached []scale.Machine) []scale.Machine {
 // says whether the cache shows all that was written to Machines before the set had that
 // generation. A watch keeps the order of writes.
 func (m *memory) shows(seen string, generation int64) bool {
-	return m.floor != "" && m.floorOf == generation && (seen == m.floor || surge.IsNewer(seen, m.floor))
+	return m.floor != "" && m.floorOf == generation && (seen == m.floor || apiserver.IsNewer(seen, m.floor))
 }
 
 // hasWaitedForCache says whether the cache has not shown for that long what this process did.
