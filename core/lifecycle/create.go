@@ -91,10 +91,10 @@ func awaitDriver(s State, d decision) (decision, bool) {
 	return d.instanceIs(clusterv1alpha1.ReasonDriverNotFound), true
 }
 
-// awaitCreateTurn is awaitTurn for a create: that the driver takes no more calls is not written
-// down at once.
+// awaitCreateTurn is awaitTurn for a create: that the machine awaits its turn is not written down at
+// once.
 func awaitCreateTurn(s State, d decision) (decision, bool) {
-	if s.Driver.Throttled {
+	if s.Driver.AwaitsTurn {
 		d = d.debounce("turn", limiterDebounce)
 	}
 	return awaitTurn(s, d)
@@ -195,7 +195,7 @@ func awaitTurn(s State, d decision) (decision, bool) {
 	switch held := s.Driver.Held; {
 	case !s.Driver.Ready:
 		return d.debounce("driver", driverDebounce).instanceIs(clusterv1alpha1.ReasonDriverUnavailable), true
-	case s.Driver.Throttled:
+	case s.Driver.AwaitsTurn:
 		return d, true
 	case held != nil:
 		if held.Class == instance.RateLimited {

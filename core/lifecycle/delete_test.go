@@ -93,7 +93,7 @@ func TestDeparture(t *testing.T) {
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False DriverUnavailable",
 		},
 		"a driver without room for the delete": {
-			given: all(intended, deleting, func(s *State) { s.Driver.Throttled = true }),
+			given: all(intended, deleting, func(s *State) { s.Driver.AwaitsTurn = true }),
 			phase: clusterv1alpha1.MachinePhaseDeleting, condition: "Ready False Deleting",
 		},
 		"deletes of others of the account were refused": {

@@ -60,7 +60,7 @@ func TestNext(t *testing.T) {
 			condition: "InstanceReady False Creating", phase: clusterv1alpha1.MachinePhaseProvisioning,
 		},
 		"the driver has no room: nothing is written": {
-			given: func(s *State) { s.Driver.Throttled = true }, silent: true, requeue: limiterDebounce,
+			given: func(s *State) { s.Driver.AwaitsTurn = true }, silent: true, requeue: limiterDebounce,
 		},
 		"others of the account were refused for want of quota": {
 			given: func(s *State) {

@@ -132,8 +132,9 @@ type Driver struct {
 	// Ready: as far as is known a mutation can be sent now. Unready says why not, for people.
 	Ready   bool
 	Unready string
-	// Throttled: the driver takes no further call now; the machine is woken when its turn has come.
-	Throttled bool
+	// AwaitsTurn: the driver takes no further call now, or is being asked about the spec. The
+	// machine is woken when its turn has come.
+	AwaitsTurn bool
 	// Held is how others of the same account were refused; nil when nothing is held back. No
 	// call is made for this machine before one of theirs succeeds. The machine is woken when
 	// its turn has come.

@@ -310,7 +310,7 @@ func TestTokenIsToldOf(t *testing.T) {
 		given func(*State)
 		want  string
 	}{
-		"before there is a create":          {func(s *State) { s.Driver.Throttled = true }, clusterv1alpha1.ReasonBootstrapRendered},
+		"before there is a create":          {func(s *State) { s.Driver.AwaitsTurn = true }, clusterv1alpha1.ReasonBootstrapRendered},
 		"with the first":                    {func(*State) {}, clusterv1alpha1.ReasonBootstrapTokenCreated},
 		"with the first, and a warning":     {func(s *State) { s.BootstrapWarning = "old" }, clusterv1alpha1.ReasonKubeletTooOld},
 		"after a warning":                   {all(shutOut, bootstrapWas(clusterv1alpha1.ReasonKubeletTooOld)), clusterv1alpha1.ReasonBootstrapTokenCreated},
@@ -326,7 +326,7 @@ func TestTokenIsToldOf(t *testing.T) {
 			s.Now = s.Now.Add(limiterDebounce)
 			s.Token.ReadAt = s.Now
 			got := Next(s).Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason
-			if s.Driver.Throttled {
+			if s.Driver.AwaitsTurn {
 				s.Memory = Next(s).Memory
 				s.Now = s.Now.Add(limiterDebounce)
 				got = Next(s).Status.Condition(clusterv1alpha1.ConditionBootstrapReady).Reason

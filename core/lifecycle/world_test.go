@@ -165,13 +165,13 @@ func (w *world) state() State {
 	s := State{
 		Now: w.now, Machine: w.cache, Memory: w.memory, Clock: w.clock, Token: w.known,
 		Driver: Driver{
-			Ready: !w.away, Unready: "away", Throttled: w.full, CreateSettle: settle, LeadingSince: w.leading,
+			Ready: !w.away, Unready: "away", AwaitsTurn: w.full, CreateSettle: settle, LeadingSince: w.leading,
 			UnderWay: w.call != nil, Outcome: w.outcome, LastPoll: w.look,
 			ConsoleReadable: w.readable && !w.away, ConsoleTimeout: 30 * time.Second, Console: w.console,
 		},
 	}
 	if w.full && w.version%2 == 1 {
-		s.Driver.Throttled = false
+		s.Driver.AwaitsTurn = false
 		s.Driver.Held = &instance.Failure{Class: instance.Quota, Reason: "QuotaExceeded", Message: "of others"}
 	}
 	if w.bare && s.Machine.Status.Phase != clusterv1alpha1.MachinePhaseProvisioned && !s.isRunning() {

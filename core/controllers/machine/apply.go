@@ -254,7 +254,7 @@ func (s *machineScope) notStarted(step lifecycle.Step, err error) error {
 	case errors.Is(err, driver.ErrBusy):
 		known.UnderWay = true
 	case errors.Is(err, driver.ErrThrottled), errors.Is(err, driver.ErrPreparing):
-		known.Throttled = true
+		known.AwaitsTurn = true
 	case failed && failure.Class == instance.Unavailable:
 		known.Ready, known.Unready = false, failure.Message
 	case failed:
