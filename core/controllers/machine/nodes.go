@@ -56,7 +56,7 @@ func (c nodeClient) find(ctx context.Context, m *clusterv1alpha1.Machine, ids []
 		found = append(found, byID...)
 	}
 	if len(found) > 0 {
-		return c.claim(ctx, m, nodeName, choose(m, ids, found)), nil
+		return c.checkNotAwaited(ctx, m, nodeName, choose(m, ids, found)), nil
 	}
 	named := &corev1.Node{}
 	err := c.Get(ctx, client.ObjectKey{Name: nodeName}, named)
@@ -80,10 +80,10 @@ func (c nodeClient) find(ctx context.Context, m *clusterv1alpha1.Machine, ids []
 	return match{}, nil
 }
 
-// claim checks a Node that was found by its providerID, which its kubelet may have written: it is
-// not that of another Machine, which waits for a Node of that name. A Node that the Machine's
-// status names stays.
-func (c nodeClient) claim(ctx context.Context, m *clusterv1alpha1.Machine, nodeName string, found match) match {
+// checkNotAwaited checks a Node that was found by its providerID, which its kubelet may have
+// written. It returns a conflict if another Machine waits for a Node of that name. A Node that the
+// Machine's status names stays.
+func (c nodeClient) checkNotAwaited(ctx context.Context, m *clusterv1alpha1.Machine, nodeName string, found match) match {
 	ref := m.Status.NodeRef
 	if found.node == nil || found.node.Name == nodeName || ref != nil && ref.Name == found.node.Name {
 		return found

@@ -104,13 +104,13 @@ func (r *reconciler) confirmState(ctx context.Context, o *observation) (scale.St
 	if mem.shows(o.seen, generation) {
 		return o.state, r.confirmSet(ctx, o)
 	}
-	if len(o.machines) >= large && mem.floorOf != generation {
+	if len(o.machines) >= large && mem.listedGeneration != generation {
 		// The version of the whole list comes with any part of it.
 		some := &clusterv1alpha1.MachineList{}
 		if err := r.live.List(ctx, some, client.InNamespace(o.set.Namespace), client.Limit(1)); err != nil {
 			return scale.State{}, fmt.Errorf("ask how far the Machines are: %w", err)
 		}
-		mem.floor, mem.floorOf = some.ResourceVersion, generation
+		mem.listedVersion, mem.listedGeneration = some.ResourceVersion, generation
 		return scale.State{}, requeue.ErrStale
 	}
 	confirmed := o.state
@@ -141,7 +141,7 @@ func (r *reconciler) eachLive(ctx context.Context, o *observation, each func(pag
 	if err != nil {
 		return err
 	}
-	o.memory.floor, o.memory.floorOf = version, o.set.Generation
+	o.memory.listedVersion, o.memory.listedGeneration = version, o.set.Generation
 	return nil
 }
 

@@ -24,10 +24,11 @@ type memory struct {
 	uid     types.UID
 	names   *scale.Names
 	pending scale.Pending
-	// floor is a version of all Machines from after the set came to have the generation floorOf:
-	// what was written to them before that is no newer. It is empty before the first.
-	floor   string
-	floorOf int64
+	// listedVersion is the version of a live list of Machines, empty before the first.
+	// listedGeneration is the generation that the set had before that list. What was written to
+	// Machines before the set had it is no newer than the list.
+	listedVersion    string
+	listedGeneration int64
 	// needsConfirmation: the API server is to be asked which Machines there are before any is
 	// created.
 	needsConfirmation bool
@@ -68,7 +69,8 @@ func (m *memory) view(cached []scale.Machine) []scale.Machine {
 // says whether the cache shows all that was written to Machines before the set had that
 // generation. A watch keeps the order of writes.
 func (m *memory) shows(seen string, generation int64) bool {
-	return m.floor != "" && m.floorOf == generation && (seen == m.floor || apiserver.IsNewer(seen, m.floor))
+	return m.listedVersion != "" && m.listedGeneration == generation &&
+		(seen == m.listedVersion || apiserver.IsNewer(seen, m.listedVersion))
 }
 
 // hasWaitedForCache says whether the cache has not shown for that long what this process did.

@@ -6,20 +6,20 @@ import "testing"
 // nothing of them.
 func TestSET1_WhatTheCacheShowsIsToldByMachinesAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
-		floor      string
-		floorOf    int64
-		seen       string
-		generation int64
-		want       bool
+		listedVersion    string
+		listedGeneration int64
+		seen             string
+		generation       int64
+		want             bool
 	}{
 		"nobody has asked yet":              {seen: "1000000", generation: 1},
-		"nor of this generation":            {floor: "5", floorOf: 1, seen: "1000000", generation: 2},
-		"a Machine that was written after":  {floor: "5", floorOf: 2, seen: "6", generation: 2, want: true},
-		"the very last that was before":     {floor: "5", floorOf: 2, seen: "5", generation: 2, want: true},
-		"a Machine that was written before": {floor: "500", floorOf: 2, seen: "6", generation: 2},
-		"no Machine was seen":               {floor: "5", floorOf: 2, generation: 2},
+		"nor of this generation":            {listedVersion: "5", listedGeneration: 1, seen: "1000000", generation: 2},
+		"a Machine that was written after":  {listedVersion: "5", listedGeneration: 2, seen: "6", generation: 2, want: true},
+		"the very last that was before":     {listedVersion: "5", listedGeneration: 2, seen: "5", generation: 2, want: true},
+		"a Machine that was written before": {listedVersion: "500", listedGeneration: 2, seen: "6", generation: 2},
+		"no Machine was seen":               {listedVersion: "5", listedGeneration: 2, generation: 2},
 	} {
-		m := &memory{floor: tc.floor, floorOf: tc.floorOf}
+		m := &memory{listedVersion: tc.listedVersion, listedGeneration: tc.listedGeneration}
 		if got := m.shows(tc.seen, tc.generation); got != tc.want {
 			t.Errorf("%s: got %t", name, got)
 		}
