@@ -91,7 +91,7 @@ func (r Reader) WhyMachine(ctx context.Context, m *clusterv1alpha1.Machine, sets
 }
 
 // WhySet says why another system works on the set; empty if none does. The mark may be on the set,
-// on its MachineDeployment, or on a Machine of any of that one's sets.
+// on its MachineDeployment, or on a Machine of any set of that MachineDeployment.
 func (r Reader) WhySet(ctx context.Context, set *clusterv1alpha1.MachineSet) (why string, err error) {
 	if mark := foreign.Of(set); mark != (foreign.Mark{}) {
 		return describe("It carries the", mark), nil

@@ -72,7 +72,8 @@ func describeAttachments(attachments []storagev1.VolumeAttachment, staying map[s
 }
 
 // describeAttachment names an attachment by its PersistentVolume, and says why it could not be
-// detached so far. A volume of a pod's own, an inline one, has no such name.
+// detached so far. An inline volume, which only a pod describes, has no PersistentVolume: its
+// attachment is named by its own name.
 func describeAttachment(a *storagev1.VolumeAttachment) string {
 	name := "VolumeAttachment " + a.Name
 	if volume := a.Spec.Source.PersistentVolumeName; volume != nil {

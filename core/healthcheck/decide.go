@@ -79,8 +79,8 @@ type Condition struct {
 	Since  time.Time
 }
 
-// Clock is for how long Nodes could be observed, and whether that counts now: while it does not,
-// nobody becomes unhealthy.
+// Clock measures the time in which Nodes could be observed. Reading is how much there was, Runs
+// whether it counts now. No Machine becomes unhealthy while it does not run.
 type Clock struct {
 	Reading time.Duration
 	Runs    bool

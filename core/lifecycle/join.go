@@ -70,7 +70,7 @@ func decideNodeless(s State, d decision) (decision, bool) {
 }
 
 // awaitNode: no Node fits. A Node that was deleted comes back when its kubelet registers again,
-// which takes a VM that runs.
+// which needs a VM that runs.
 func awaitNode(s State, d decision) (decision, bool) {
 	d.nodeReason = clusterv1alpha1.ReasonWaitingForNode
 	if hadNode(s, d) {

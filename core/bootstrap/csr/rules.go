@@ -101,13 +101,13 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Ignore: the request is none of a machine's.
+	// Ignore: the request is not from a machine.
 	Ignore Verdict = "Ignore"
 	// Approve: it keeps to all rules.
 	Approve Verdict = "Approve"
-	// Deny: it breaks one, and will for ever.
+	// Deny: it breaks a rule, and always will.
 	Deny Verdict = "Deny"
-	// Wait: that cannot be told yet.
+	// Wait: whether it keeps to them cannot be told yet.
 	Wait Verdict = "Wait"
 )
 

@@ -26,7 +26,8 @@ const keptRefused = 10 * time.Minute
 // is safe for concurrent use.
 type Answer[T any] struct {
 	mu sync.Mutex
-	// last is nil while there is none, incomplete unless that is why. At most one of them is set.
+	// last is the latest answer, incomplete the error that holds in its place. At most one of them
+	// is set.
 	last       *T
 	incomplete error
 	// asked is when somebody set out to ask for it; asks are how many did.
@@ -41,8 +42,9 @@ type Answer[T any] struct {
 }
 
 // Get returns the answer. Where one is due, ask asks for it, and gets the last one, nil for none.
-// An IncompleteError of ask ends the last answer, and holds for ten seconds itself. So do ten
-// minutes of being refused. Any other error leaves it: an API server that is away says nothing.
+// An IncompleteError of ask ends the last answer, and holds for ten seconds itself. Ten minutes of
+// refusals end the last answer, too. Any other error leaves it: an API server that is away says
+// nothing.
 func (a *Answer[T]) Get(now time.Time, ask func(last *T) (T, error)) (T, error) {
 	last, number, held := a.recall(now)
 	var none T

@@ -39,7 +39,7 @@ type configMaps[T any] struct {
 
 	mu    sync.Mutex
 	known map[dataKey]*known[T]
-	// swept is when was last looked for what nobody asks for.
+	// swept is when unused answers were last looked for.
 	swept time.Time
 }
 

@@ -48,9 +48,9 @@ func progress(all []certificatesv1.CertificateSigningRequest) lifecycle.JoinProg
 	return became
 }
 
-// describeNewest says what became of the newest request; nil for none. A kubelet that is refused
-// asks again each half a minute: what refuses it is told without the request's name, else each were
-// a write of the Machine's status.
+// describeNewest says what became of the newest request; newest is nil where there is none. A
+// kubelet that is refused asks again each half a minute. A refusal is told without the request's
+// name, else each new request would change the Machine's status.
 func describeNewest(newest *certificatesv1.CertificateSigningRequest) lifecycle.JoinProgress {
 	if newest == nil {
 		return lifecycle.JoinProgress{Message: "Its kubelet has requested no certificate"}

@@ -163,7 +163,7 @@ func (c tokenClient) get(ctx context.Context, owner token.Owner) (*corev1.Secret
 	return secret, nil
 }
 
-// tokenOwner is the machine as its token names it.
+// tokenOwner is what the machine's token has to say of whose it is.
 func (s *machineScope) tokenOwner() token.Owner {
 	return token.Owner{UID: s.state.Machine.UID, Machine: s.key()}
 }
