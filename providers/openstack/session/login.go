@@ -76,7 +76,9 @@ func newLogin(o Options, a spec.Account) (*login, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, err := newTransport(a, 3*o.MaxConcurrent) // reads, and twice as many creates and deletes
+	// As many connections are kept as may have calls: those of the reads, and twice as many for
+	// each of the two lines of creates and deletes.
+	connections, err := newTransport(a, 5*o.MaxConcurrent)
 	if err != nil {
 		return nil, err
 	}
