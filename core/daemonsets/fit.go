@@ -24,7 +24,7 @@ func isCritical(set *appsv1.DaemonSet) bool {
 }
 
 // runsOn says whether the DaemonSet controller runs a pod on the Node, now or when the Node's
-// passing taints are gone. Source: NodeShouldRunDaemonPod in pkg/controller/daemon of Kubernetes.
+// transient taints are gone. Source: NodeShouldRunDaemonPod in pkg/controller/daemon of Kubernetes.
 func runsOn(set *appsv1.DaemonSet, node *corev1.Node) bool {
 	spec := &set.Spec.Template.Spec
 	if spec.NodeName != "" && spec.NodeName != node.Name {

@@ -35,7 +35,7 @@ func TestALaterManagersWordsAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRosterNamesItsKey(t *testing.T) {
+func TestWhatCannotBeDecodedNamesItsKey(t *testing.T) {
 	_, err := Decode(map[string]string{"broken": "ready: maybe"})
 	if err == nil || !strings.Contains(err.Error(), `"broken"`) {
 		t.Errorf("Decode() = %v", err)

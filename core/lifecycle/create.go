@@ -91,8 +91,8 @@ func awaitDriver(s State, d decision) (decision, bool) {
 	return d.instanceIs(clusterv1alpha1.ReasonDriverNotFound), true
 }
 
-// awaitCreateTurn is awaitTurn for a create: that the machine awaits its turn is not written down at
-// once.
+// awaitCreateTurn is awaitTurn for a create: that the machine awaits its turn is not written down
+// at once.
 func awaitCreateTurn(s State, d decision) (decision, bool) {
 	if s.Driver.AwaitsTurn {
 		d = d.debounce("turn", limiterDebounce)

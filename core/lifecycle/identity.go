@@ -121,7 +121,7 @@ func awaitAdoption(s State, d decision) (decision, bool) {
 	if waits {
 		return d, true
 	}
-	if _, _, passing := adoptionProgress(s); passing {
+	if _, _, isTransient := adoptionProgress(s); isTransient {
 		d = d.debounce("adoption", driverDebounce)
 	}
 	return d.instanceIs(clusterv1alpha1.ReasonNotAdopted), true
@@ -129,7 +129,7 @@ func awaitAdoption(s State, d decision) (decision, bool) {
 
 // adoptionProgress says how far it is with asking the driver about spec.providerID, and whether
 // that should pass by itself soon.
-func adoptionProgress(s State) (status metav1.ConditionStatus, message string, passing bool) {
+func adoptionProgress(s State) (status metav1.ConditionStatus, message string, isTransient bool) {
 	id, v := s.Machine.ProviderID, s.view()
 	switch {
 	case isAdoptionDenied(v):

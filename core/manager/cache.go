@@ -40,10 +40,10 @@ func slimRequest(object any) (any, error) {
 	return request, nil
 }
 
-// slimNode drops what kubelets report of a Node, but for its addresses, what Machines show of its
+// slimNode drops what kubelets report of a Node. It keeps its addresses, what Machines show of its
 // software, and its conditions: of those but Ready only what health checks look at. Images alone
-// are several KiB. What is written to Nodes are
-// merge patches of other parts.
+// are several KiB. Nothing dropped is missed by a write: Nodes are written by merge patches of
+// other parts.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

@@ -25,7 +25,7 @@ const publishPause = 5 * time.Second
 // addPublisher adds what keeps the drivers' status up to date, as long as this process leads. It
 // needs a namespace to publish in.
 func addPublisher(mgr ctrl.Manager, o Options, drivers *driver.Drivers) error {
-	namespace, log := o.LeaderElection.Namespace, mgr.GetLogger().WithName("roster")
+	namespace, log := o.LeaderElection.Namespace, mgr.GetLogger().WithName("driverstatus")
 	if namespace == "" {
 		return nil
 	}
@@ -41,7 +41,7 @@ func addPublisher(mgr ctrl.Manager, o Options, drivers *driver.Drivers) error {
 			}
 			due = nil
 			if err := publish(ctx, mgr.GetClient(), namespace, drivers); err != nil && ctx.Err() == nil {
-				log.Error(err, "the roster of drivers is not published")
+				log.Error(err, "the status of drivers is not published")
 				due = time.After(0)
 			}
 			select {

@@ -61,8 +61,8 @@ const (
 	tracesGrace = 2 * time.Second
 )
 
-// errDeposed ends a leader that a driver has told of a later one. Exiting cancels its calls.
-var errDeposed = errors.New("a driver has seen a later leader: this process must not go on")
+// errLeadershipLost ends a leader that a driver has told of a later one. Exiting cancels its calls.
+var errLeadershipLost = errors.New("a driver has seen a later leader: this process must not go on")
 
 // Run runs core until ctx ends or leadership is lost; then it returns, and the process has to exit.
 // Errors about options name the flag.
@@ -92,7 +92,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	settings := driverSettings(mgr, o, leader)
-	settings.Tracing, settings.LeadershipLost = traces, func() { stop(errDeposed) }
+	settings.Tracing, settings.LeadershipLost = traces, func() { stop(errLeadershipLost) }
 	workload, err := newWorkload(mgr, o)
 	if err != nil {
 		return err
@@ -106,8 +106,8 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) e
 	if err := mgr.Start(ctx); err != nil {
 		return err
 	}
-	if errors.Is(context.Cause(ctx), errDeposed) {
-		return errDeposed
+	if errors.Is(context.Cause(ctx), errLeadershipLost) {
+		return errLeadershipLost
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func Decide(r Request, f Facts) Decision {
 	if !isMachines(r, f) {
 		return Decision{Verdict: Ignore}
 	}
-	why := judge(r, f)
+	why := brokenRule(r, f)
 	switch {
 	case why == (refusal{}):
 		return Decision{Verdict: Approve}
@@ -136,10 +136,10 @@ func isMachines(r Request, f Facts) bool {
 	return r.IsKubelets() && (slices.Contains(r.groups, token.Group) || f.Machine != nil || f.SubjectIsMachines)
 }
 
-// judge holds a request to the rules of its kind. The form of a Node's request counts once a
-// Machine says that the Node is its own: before, it may be a Node of others that has the name of a
-// Machine.
-func judge(r Request, f Facts) refusal {
+// brokenRule returns the first rule of its kind that a request breaks. The form of a Node's request
+// counts once a Machine says that the Node is its own. Before, it may be a Node of others that has
+// the name of a Machine.
+func brokenRule(r Request, f Facts) refusal {
 	if r.node == "" {
 		return cmp.Or(r.problem, refusal{RuleSubject, "The subject names no Node."})
 	}

@@ -120,9 +120,9 @@ func (u userData) forCreate(ctx context.Context, s *machineScope, step lifecycle
 	}
 	before := s.state.TokenState()
 	token, ready, err := u.tokens.forCreate(ctx, s, step, own.NeedsToken())
-	isNews := (s.state.TokenState() == lifecycle.TokenNotNeeded) != (before == lifecycle.TokenNotNeeded)
-	if err != nil || !ready || isNews {
-		// The status is to say whether there is a token before the create is sent.
+	hasTokenChanged := (s.state.TokenState() == lifecycle.TokenNotNeeded) != (before == lifecycle.TokenNotNeeded)
+	if err != nil || !ready || hasTokenChanged {
+		// The status has to say whether there is a token before the create is sent.
 		return nil, false, err
 	}
 	config.MaxBytes = limit

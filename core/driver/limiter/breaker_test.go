@@ -40,17 +40,17 @@ func names(n int) []string {
 	return all
 }
 
-func TestSAFE7_Gate(t *testing.T) {
+func TestSAFE7_BreakerOpensByTheClassOfTheRefusal(t *testing.T) {
 	refusal := func(class instance.Class, after time.Duration) *instance.Failure {
 		return &instance.Failure{Class: class, Reason: "R", Message: "words", RetryAfter: after, ProviderID: "another's", LastKnownState: []byte("another's")}
 	}
 	cases := map[string]struct {
 		reason   string
 		failures []*instance.Failure
-		// shut is for how long nobody may call after the last of them, room how many may call after
-		// that.
-		shut time.Duration
-		room int
+		// openFor is for how long nobody may call after the last of them, turns how many may call
+		// after that.
+		openFor time.Duration
+		turns   int
 	}{
 		"successes":             {"each lets one more through", []*instance.Failure{nil, nil}, 0, firstWindow + 2},
 		"quota":                 {"five seconds, then one", []*instance.Failure{nil, refusal(instance.Quota, 0)}, 5 * time.Second, 1},
@@ -78,8 +78,8 @@ func TestSAFE7_Gate(t *testing.T) {
 					at = b.until
 				}
 			}
-			if got := max(0, b.until.Sub(at)); b.isOpen(at) != (tc.shut > 0) || tc.shut > 0 && got != tc.shut {
-				t.Errorf("it is shut for %s, want %s: %s", got, tc.shut, tc.reason)
+			if got := max(0, b.until.Sub(at)); b.isOpen(at) != (tc.openFor > 0) || tc.openFor > 0 && got != tc.openFor {
+				t.Errorf("it is open for %s, want %s: %s", got, tc.openFor, tc.reason)
 			}
 			if b.isOpen(at) {
 				turn, held := l.Ask(caller("asks"), creates, at)
@@ -89,14 +89,14 @@ func TestSAFE7_Gate(t *testing.T) {
 				l.Drop(caller("asks"))
 				at = b.until
 			}
-			room := 0
-			for ; room < 100; room++ {
-				if !l.ask(fmt.Sprint("r", room), at) {
+			turns := 0
+			for ; turns < 100; turns++ {
+				if !l.ask(fmt.Sprint("r", turns), at) {
 					break
 				}
 			}
-			if room != tc.room {
-				t.Errorf("%d may call at once, want %d: %s", room, tc.room, tc.reason)
+			if turns != tc.turns {
+				t.Errorf("%d may call at once, want %d: %s", turns, tc.turns, tc.reason)
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func TestSAFE7_ManyRefusalsAtOnceAreOne(t *testing.T) {
 	}
 	l.end(caller("m3"), epoch, later, nil)
 	if b.cause == nil || b.until.Sub(later) != 5*time.Second {
-		t.Errorf("shut for %s by %v, want 5 s", b.until.Sub(later), b.cause)
+		t.Errorf("open for %s by %v, want 5 s", b.until.Sub(later), b.cause)
 	}
 	if diff := cmp.Diff(map[instance.Class]int{instance.Quota: 1}, l.OpenBreakers()); diff != "" {
 		t.Errorf("open breakers (-want +got):\n%s", diff)
@@ -172,7 +172,7 @@ func TestSAFE7_UnusedProbePassesOn(t *testing.T) {
 	}
 	wantNext(t, l, now)
 	if due := l.Due(now); !due.Equal(now.Add(5 * time.Second)) {
-		t.Errorf("while it is shut the next is due at %s", due)
+		t.Errorf("while it is open the next is due at %s", due)
 	}
 	now = b.until
 	wantNext(t, l, now, "a")

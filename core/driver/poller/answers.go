@@ -88,7 +88,7 @@ func (p *Poller) recordList(
 		l.instance, l.failure = reader.Poll(entry.machine, m)
 		p.recordPoll(entry.machine, l)
 	}
-	missing := p.schedule.unlisted(account, shown, l.ended)
+	missing := p.schedule.takeMissing(account, shown, l.ended)
 	p.schedule.endList(account, l.ended.Add(p.schedule.restAfter(l)))
 	return missing
 }

@@ -23,9 +23,9 @@ type schedule struct {
 	waiting  map[uint64]struct{}
 	// calls are the uids with a call under way that makes or deletes the VM.
 	calls map[string]struct{}
-	// calm is when a list may begin beside one that is under way in another account: that one may
-	// well hold this account's machines too, but an account that hangs must not hold up the others.
-	calm time.Time
+	// nextListAt is when a list may begin beside one that is under way in another account. That one
+	// may hold this account's machines too, but an account that hangs must not hold up the others.
+	nextListAt time.Time
 }
 
 type tracked struct {
@@ -184,11 +184,11 @@ func (s *schedule) dueIn(a uint64, now time.Time, canList bool) (batches []batch
 	if byList == nil || l.underWay {
 		return batches, time.Time{}
 	}
-	if after := later(s.calm, l.next); after.After(now) {
+	if after := later(s.nextListAt, l.next); after.After(now) {
 		return batches, after
 	}
 	l.next, l.underWay = now.Add(s.polling.Interval), true
-	s.calm = now.Add(s.polling.Interval)
+	s.nextListAt = now.Add(s.polling.Interval)
 	return append(batches, batch{account: a, list: true, machine: byList.machine}), time.Time{}
 }
 
@@ -202,7 +202,7 @@ func (s *schedule) isListed(l *listing, interval instance.PollInterval) bool {
 // endList opens the account for its next list, which begins after a rest, and all other accounts at
 // once: whom this list showed is not due any more.
 func (s *schedule) endList(a uint64, rested time.Time) {
-	s.calm = time.Time{}
+	s.nextListAt = time.Time{}
 	if l, known := s.accounts[a]; known {
 		l.underWay, l.next = false, later(l.next, rested)
 	}
@@ -217,11 +217,11 @@ func (s *schedule) restAfter(l poll) time.Duration {
 	return min(restPerList*l.ended.Sub(l.began), s.polling.MaxInterval)
 }
 
-// unlisted returns the due machines of an account that a complete list did not show, and marks them
-// as being polled: each is asked for by its uid before its absence is believed. Of a machine with a
-// call under way, the call's answer tells as much.
-func (s *schedule) unlisted(a uint64, shown map[string]struct{}, now time.Time) []wire.Machine {
-	var unlisted []wire.Machine
+// takeMissing returns the due machines of an account that a complete list did not show. It marks
+// them as being polled: each is asked for by its uid before its absence is believed. Of a machine
+// with a call under way, the call's answer tells as much.
+func (s *schedule) takeMissing(a uint64, shown map[string]struct{}, now time.Time) []wire.Machine {
+	var missing []wire.Machine
 	for _, uid := range s.dueOf(a, now) {
 		if _, there := shown[uid]; there {
 			continue
@@ -234,9 +234,9 @@ func (s *schedule) unlisted(a uint64, shown map[string]struct{}, now time.Time) 
 		}
 		s.dequeue(m)
 		m.inFlight = true
-		unlisted = append(unlisted, m.machine)
+		missing = append(missing, m.machine)
 	}
-	return unlisted
+	return missing
 }
 
 // dueOf returns the uids of an account's machines that are due and not in flight, sorted.

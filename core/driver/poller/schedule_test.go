@@ -159,8 +159,8 @@ func TestQueueHoldsWhatIsNeitherDueNorInFlight(t *testing.T) {
 			"found":   func(*rapid.T) { w.recordPoll(pick().UID, result()) },
 			"lost":    func(*rapid.T) { w.recordLost(pick().UID, now) },
 			"endList": func(*rapid.T) { w.endList(pick().Account(), now) },
-			"unlisted": func(*rapid.T) {
-				w.unlisted(pick().Account(), map[string]struct{}{all[0].UID: {}}, now)
+			"missing": func(*rapid.T) {
+				w.takeMissing(pick().Account(), map[string]struct{}{all[0].UID: {}}, now)
 			},
 			"due": func(t *rapid.T) {
 				w.due(now, rapid.Bool().Draw(t, "can list"))
