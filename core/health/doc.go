@@ -15,8 +15,8 @@
 // # The set
 //
 // Failed Machines are replaced a few at a time, the newest first, and the next one only after the
-// one before it has come up: whatever made them fail, a wrong setting of the cluster for instance,
-// may make their replacements fail as well. Where these fail at once, there is a pause between
-// them, twice as long after each until one comes up. It counts from the creation of a Machine that
-// is still there, and Attempts stand in the set's status, so that both outlive the process.
+// one before it has come up. Whatever made them fail may make their replacements fail as well: a
+// wrong setting of the cluster, for instance. Where these fail at once, there is a pause between
+// them, twice as long after each until one comes up. The pause counts from the creation of a
+// Machine that is still there, and Attempts stand in the set's status. So both outlive the process.
 package health

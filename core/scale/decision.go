@@ -135,10 +135,15 @@ func (s State) repair(d *Decision) {
 	}
 }
 
-// Victims returns the Machines in the order in which they go when there are to be fewer: being
-// deleted, marked, unadopted, failed, without a Node, unavailable, not preserved, of lower
-// priority, and then as the policy says. With Order.UnavailableFirst every unavailable one comes
-// before every available one. The order is total: it depends on nothing but the Machines.
+// Victims returns the Machines in the order in which they go when there are to be fewer. What comes
+// first counts most:
+//
+//   - being deleted, marked, unadopted, failed, without a Node, unavailable, not preserved;
+//   - of lower priority;
+//   - as the policy says.
+//
+// With Order.UnavailableFirst every unavailable one comes before every available one. The order is
+// total: it depends on nothing but the Machines.
 func Victims(machines []Machine, o Order) []Machine {
 	sorted := slices.Clone(machines)
 	slices.SortFunc(sorted, func(a, b Machine) int {

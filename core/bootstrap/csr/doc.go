@@ -12,8 +12,8 @@
 // What is not a machine's is left to others. What is, and is wrong for good, is denied. What cannot
 // be judged yet, for the status of the Machine does not name its Node or its addresses, waits.
 //
-// What is taken as true is what the requestor cannot write: the requestor's name and groups, which
-// the API server writes; the Secret of the token; the Machine, and in its status the Node and the
-// addresses that the driver has given. What the kubelet says of itself, as in the addresses of its
-// Node, is not asked.
+// What is taken as true is what the requestor cannot write. The API server writes the requestor's
+// name and groups. The token is in a Secret. The Machine's status names the Node, and the addresses
+// that the driver has given. What the kubelet says of itself, as in the addresses of its Node, is
+// not asked.
 package csr

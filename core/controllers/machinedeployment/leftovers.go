@@ -15,10 +15,10 @@ import (
 // readLeftovers reads the sets of an earlier deployment of this name, but for those that another
 // system works on.
 //
-// Kubernetes' garbage collector deletes the sets of an earlier deployment, unless the deployment
-// was deleted and made again while its watch was interrupted: then it takes the new one for the
-// old, and the sets and their VMs would stay for ever
-// (https://github.com/kubernetes/kubernetes/pull/133565 has the cause).
+// Kubernetes' garbage collector deletes the sets of an earlier deployment in most cases. If the
+// deployment was deleted and made again while the collector's watch was interrupted, it takes the
+// new one for the old. The sets and their VMs would then stay for ever. The cause is in
+// https://github.com/kubernetes/kubernetes/pull/133565.
 func (r *reconciler) readLeftovers(ctx context.Context, md *clusterv1alpha1.MachineDeployment) ([]*clusterv1alpha1.MachineSet, error) {
 	namesakes, err := r.listSets(ctx, md, ownerNameIndex, md.Name)
 	if err != nil {

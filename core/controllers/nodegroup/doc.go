@@ -1,6 +1,6 @@
 // Package nodegroup tells cluster-autoscaler what a machine of a MachineDeployment would offer, so
-// that it can scale it from zero: it writes what the driver says into the annotations that the
-// autoscaler reads, where nobody has written any.
+// that the autoscaler can scale it from zero. It writes what the driver says into the annotations
+// that the autoscaler reads, where nobody has written any.
 //
 // It writes once for each template. An annotation remembers for which, so that another flavor
 // brings other values, and a user's own stay as they are.

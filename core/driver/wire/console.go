@@ -31,9 +31,9 @@ var (
 	number = regexp.MustCompile(`[0-9]+`)
 )
 
-// ConsoleLines returns the last lines that a VM has written to its console, as they may be shown
-// to people: valid UTF-8 without escape sequences and control characters, without empty lines and
-// without the request's secrets, the hidden ones and anything that looks like a bootstrap token.
+// ConsoleLines returns the last lines that a VM has written to its console, as they may be shown to
+// people. They are valid UTF-8 without escape sequences, control characters and empty lines. They
+// hold no secret of the request, no hidden one, and nothing that looks like a bootstrap token.
 // Secrets are taken out before anything is cut off, else a part of one could stay. Of lines that
 // differ in numbers alone there is the last: a service that starts again and again must not push
 // out its cause.

@@ -100,9 +100,9 @@ func (r *lastLists) showNothingOf(scope machineScope) bool {
 // next; nil where one has to ask. The list was asked for after the last call for the machine's
 // deletion had ended.
 //
-// A server can go whatever else there is: the next call looks again. Ports go last, so nobody may
-// have ended a call for the machine's creation within the time that a create may take to settle,
-// neither this process nor another one, and this process has ended a call for its deletion.
+// A server can go whatever else there is: the next call looks again. Ports go last, on two
+// conditions. No process has ended a call for the machine's creation within the time that a create
+// may take to settle. And this process has ended a call for its deletion.
 func (r *lastLists) shownOf(scope machineScope) *ownedResources {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -168,8 +168,8 @@ func commonPrefix(a, b string) string {
 }
 
 // serversHiddenFromLists returns the machine's servers that Nova leaves out of its lists but whose
-// ids are known: those that it has given up for deletion and may still restore, and those in a cell
-// that is down. Both keep their ports; a server that is gone has let go of them.
+// ids are known. They are those that Nova has given up for deletion and may still restore, and
+// those in a cell that is down. Both keep their ports; a server that is gone has let go of them.
 func serversHiddenFromLists(ctx context.Context, scope machineScope, ports []port) ([]server, error) {
 	ids := map[string]bool{}
 	for _, p := range ports {

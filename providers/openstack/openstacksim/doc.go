@@ -13,9 +13,9 @@
 //   - It keeps what OpenStack keeps and nothing better: names are not unique, MAC addresses are
 //     within a network, a port that was made before its server outlives it.
 //
-// With Options.Upstream it is none of this itself, but stands before real services: what it is
-// asked they are asked, the same faults strike on the way, and the hooks tell what an administrator
-// sees of the project. Whatever is tried on the simulator can so be tried on them.
+// With Options.Upstream it is none of this itself, but stands before real services. It passes on to
+// them what it is asked, and the same faults strike on the way. The hooks tell what an
+// administrator sees of the project. So whatever is tried on the simulator can be tried on them.
 //
 // Each service has a folder, and all share one port:
 //

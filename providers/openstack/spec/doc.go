@@ -4,8 +4,8 @@
 // It is pure: it calls no cloud and reads no file, no environment and no clock. What the driver's
 // operator gives comes in as an [Environment]; what core resolved for the call, as secrets.
 //
-// The fields are those of MetaKube and of Kubermatic's machine-controller, under their names, and
-// with what these take: an empty string and null mean that a field is not given, and a number or a
+// The fields are those of MetaKube and of Kubermatic's machine-controller, under their names. They
+// take what these take: an empty string and null mean that a field is not given. A number or a
 // truth value may be a string. From Cluster API come ports, serverMetadata, schedulerHints and
 // additionalBlockDevices. schema.json describes them all.
 //

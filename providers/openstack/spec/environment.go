@@ -276,10 +276,10 @@ func (a Account) only(authType string) (Account, error) {
 	return kept, nil
 }
 
-// bundled returns what Secrets that are given as a whole hold under names that are no field's: OS_*
-// variables, or a clouds.yaml with the name of its entry as cloud and its CA bundle as cacert, as
-// Cluster API keeps them, and a client certificate as cert and key. What cannot be used is wrong
-// only if it is needed.
+// bundled returns what Secrets that are given as a whole hold under names that are no field's.
+// Those are OS_* variables, or a clouds.yaml with the name of its entry as cloud and its CA bundle
+// as cacert, as Cluster API keeps them. A client certificate may be there as cert and key. What
+// cannot be used is wrong only if it is needed.
 func bundled(secrets map[string][]byte, needed, allowUnverified bool, found *findings) Account {
 	get := func(name string) string { return secretText(secrets[name]) }
 	cloudsYAML := secrets["clouds.yaml"]
