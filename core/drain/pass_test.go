@@ -53,9 +53,10 @@ func (s *podServer) serve(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, list)
 }
 
-// TestPass: pods are read from the API server's cache, and once more for certain when nothing seems
-// left. What is refused for one pod keeps nothing from being told of the others.
-func TestPass(t *testing.T) {
+// TestAPassReadsFromTheCacheAndOnceForCertain: pods are read from the API server's cache, and once
+// more for certain when nothing seems left. What is refused for one pod keeps nothing from being
+// told of the others.
+func TestAPassReadsFromTheCacheAndOnceForCertain(t *testing.T) {
 	const cache, certain = "0 spec.nodeName=n", " spec.nodeName=n"
 	for name, c := range map[string]struct {
 		server podServer

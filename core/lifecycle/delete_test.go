@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// TestDeparture shows each decision on a machine that is on its way out.
-func TestDeparture(t *testing.T) {
+// TestNextOnAMachineOnItsWayOut shows each decision on a machine that is on its way out.
+func TestNextOnAMachineOnItsWayOut(t *testing.T) {
 	checkSteps(t, map[string]wantStep{
 		"a machine that was never asked for goes at once": {
 			given: deleting, do: Release, silent: true, requeue: deleteDebounce,

@@ -10,8 +10,9 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// TestOutdated: a status that has not seen its spec is written where nothing else is going to be.
-func TestOutdated(t *testing.T) {
+// TestAStatusThatHasNotSeenItsSpecIsWritten: a status that has not seen its spec is written where
+// nothing else is going to be.
+func TestAStatusThatHasNotSeenItsSpecIsWritten(t *testing.T) {
 	for phase, want := range map[clusterv1alpha1.MachinePhase]bool{
 		clusterv1alpha1.MachinePhasePending: true, clusterv1alpha1.MachinePhaseProvisioning: false,
 		clusterv1alpha1.MachinePhaseProvisioned: false, clusterv1alpha1.MachinePhaseRunning: true,

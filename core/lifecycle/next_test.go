@@ -15,8 +15,8 @@ const (
 	opDelete = clusterv1alpha1.OperationDelete
 )
 
-// TestNext shows each decision once.
-func TestNext(t *testing.T) {
+// TestNextShowsEachDecision shows each decision once.
+func TestNextShowsEachDecision(t *testing.T) {
 	checkSteps(t, map[string]wantStep{
 		"a machine without a uid gets one first": {
 			given: func(s *State) { s.Machine.UID = "" }, do: Identify, silent: true,

@@ -9,8 +9,9 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// TestStatusEqual: two statuses are equal unless a reader could tell them apart.
-func TestStatusEqual(t *testing.T) {
+// TestStatusesAreEqualUnlessAReaderCouldTell: two statuses are equal unless a reader could tell
+// them apart.
+func TestStatusesAreEqualUnlessAReaderCouldTell(t *testing.T) {
 	full := func() Status {
 		return Status{
 			Phase: clusterv1alpha1.MachinePhaseRunning, Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "MachineReady"}},

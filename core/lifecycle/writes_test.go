@@ -11,9 +11,10 @@ import (
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
-// TestWrites: without faults a machine costs at most eight writes until it is Running, its birth
-// included. It costs at most five to be deleted, the order to delete it included.
-func TestWrites(t *testing.T) {
+// TestAMachineCostsFewWritesWithoutFaults: without faults a machine costs at most eight writes
+// until it is Running, its birth included. It costs at most five to be deleted, the order to delete
+// it included.
+func TestAMachineCostsFewWritesWithoutFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(false)
 		always := func() fate { return goes }

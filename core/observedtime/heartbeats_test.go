@@ -19,9 +19,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(controllertest.Run(m)) }
 
-// TestReportingOf: a silent Node is taken at its word only where at least half of the others
-// report.
-func TestReportingOf(t *testing.T) {
+// TestASilentNodeCountsWhereOthersReport: a silent Node is taken at its word only where at least
+// half of the others report.
+func TestASilentNodeCountsWhereOthersReport(t *testing.T) {
 	const reports, notReady, silent, never = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown, corev1.ConditionStatus("")
 	for name, c := range map[string]struct {
 		nodes []corev1.ConditionStatus

@@ -70,9 +70,9 @@ func (b *bench) runningWithPod(change ...func(*clusterv1alpha1.Machine)) (*clust
 	return m, pod, budget
 }
 
-// TestDrain: a budget holds the VM; when it gives way the pod is evicted, and only when the pod has
-// ended does the VM go.
-func TestDrain(t *testing.T) {
+// TestABudgetHoldsTheVM: a budget holds the VM; when it gives way the pod is evicted, and only when
+// the pod has ended does the VM go.
+func TestABudgetHoldsTheVM(t *testing.T) {
 	b := newBench(t)
 	m, pod, budget := b.runningWithPod()
 	b.remove(m)

@@ -103,9 +103,9 @@ func (b *bench) remove(o client.Object) {
 	b.check(server.user.Delete(b.Context(), o))
 }
 
-// TestLife: a machine from its birth to its end, with everything that a user sees of it, in as many
-// writes as it may cost.
-func TestLife(t *testing.T) {
+// TestAMachinesLifeCostsFewWrites: a machine from its birth to its end, with everything that a user
+// sees of it, in as many writes as it may cost.
+func TestAMachinesLifeCostsFewWrites(t *testing.T) {
 	b := newBench(t)
 	b.cloud.slow = true
 	b.serve()

@@ -11,8 +11,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// TestMemories: what is remembered is of one Machine, not of one name.
-func TestMemories(t *testing.T) {
+// TestWhatIsRememberedIsOfOneMachine: what is remembered is of one Machine, not of one name.
+func TestWhatIsRememberedIsOfOneMachine(t *testing.T) {
 	of := func(uid types.UID) *clusterv1alpha1.Machine {
 		return &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: uid}}
 	}
@@ -29,9 +29,9 @@ func TestMemories(t *testing.T) {
 	}
 }
 
-// TestBehind: nothing is decided by a Machine that is older than our last write to it, unless the
-// API server itself has nothing newer.
-func TestBehind(t *testing.T) {
+// TestNothingIsDecidedByAnOlderMachine: nothing is decided by a Machine that is older than our last
+// write to it, unless the API server itself has nothing newer.
+func TestNothingIsDecidedByAnOlderMachine(t *testing.T) {
 	b := newBench(t)
 	m := b.newMachine("a")
 	older, newer := m.DeepCopy(), m.DeepCopy()

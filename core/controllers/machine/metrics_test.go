@@ -12,8 +12,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// TestFailed: a driver's own words make no series of their own.
-func TestFailed(t *testing.T) {
+// TestADriversOwnWordsMakeNoSeries: a driver's own words make no series of their own.
+func TestADriversOwnWordsMakeNoSeries(t *testing.T) {
 	m, err := newMeasures(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 )
 
-// TestDismissedOn: who may ask for a Machine to be deleted now, and who may not.
-func TestDismissedOn(t *testing.T) {
+// TestWhoMayHaveAMachineDeletedNow: who may ask for a Machine to be deleted now, and who may not.
+func TestWhoMayHaveAMachineDeletedNow(t *testing.T) {
 	annotated := func(values ...string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Name: "n", Annotations: map[string]string{}}
 		for i := 0; i+1 < len(values); i += 2 {

@@ -56,8 +56,9 @@ func TestTooMuchUserDataIsNotCreated(t *testing.T) {
 	b.awaitGone(m)
 }
 
-// TestQuota: the cloud's own words stand in the condition, and the machine recovers by itself.
-func TestQuota(t *testing.T) {
+// TestAQuotaIsShownInTheCloudsWords: the cloud's own words stand in the condition, and the machine
+// recovers by itself.
+func TestAQuotaIsShownInTheCloudsWords(t *testing.T) {
 	b := newBench(t)
 	b.cloud.refuse = refusal(codes.ResourceExhausted, "QUOTA_EXCEEDED", "Quota exceeded for cores: 40 of 40",
 		&errdetails.RetryInfo{})
@@ -137,9 +138,9 @@ func TestSpecInvalid(t *testing.T) {
 	}
 }
 
-// TestVMGone: a VM that somebody else deleted is looked for twice, then its machine fails; no other
-// is made for it.
-func TestVMGone(t *testing.T) {
+// TestAVMThatIsGoneFailsItsMachine: a VM that somebody else deleted is looked for twice, then its
+// machine fails; no other is made for it.
+func TestAVMThatIsGoneFailsItsMachine(t *testing.T) {
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -159,8 +160,8 @@ func TestVMGone(t *testing.T) {
 	b.awaitGone(m)
 }
 
-// TestStopped: a VM that is switched off is shown and not replaced.
-func TestStopped(t *testing.T) {
+// TestAStoppedVMIsShownAndNotReplaced: a VM that is switched off is shown and not replaced.
+func TestAStoppedVMIsShownAndNotReplaced(t *testing.T) {
 	b := newBench(t)
 	b.serve()
 	b.startCore()
