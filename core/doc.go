@@ -57,6 +57,7 @@
 //	surge         what rollouts and replacements may have beyond a deployment's replicas
 //	coexistence   which objects another system's controllers work on: these are left alone
 //	conditions    conditions in a status: find, compare, bound, write
+//	messages      how much of a text a condition or an Event holds
 //	observedtime  the clocks that timeouts run by, which stand still in outages
 //	workload      reaches the cluster of the Nodes where that is not the one of the Machines
 //	remediation   which Machines health checks want replaced at this moment

@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -294,7 +294,7 @@ func wrongFields(class instance.Class, found []instance.Field) *instance.Failure
 	fields := make([]instance.Field, 0, wire.MaxFields)
 	for _, one := range found[:min(len(found), wire.MaxFields)] {
 		fields = append(fields, instance.Field{
-			Path: conditions.OneLine(one.Path, wire.MaxReason), Description: conditions.OneLine(one.Description, wire.MaxMessage),
+			Path: messages.OneLine(one.Path, wire.MaxReason), Description: messages.OneLine(one.Description, wire.MaxMessage),
 		})
 	}
 	return &instance.Failure{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/bootstrap/csr"
 	"github.com/millwright-dev/millwright/core/conditions"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/core/requeue"
 )
 
@@ -100,7 +101,7 @@ func (r *reconciler) tell(object *certificatesv1.CertificateSigningRequest, abou
 	if d.Verdict != csr.Deny {
 		return
 	}
-	note := conditions.EventNote(fmt.Sprintf("Certificate request %s is denied by rule %s: %s", object.Name, d.Rule, d.Message))
+	note := messages.EventNote(fmt.Sprintf("Certificate request %s is denied by rule %s: %s", object.Name, d.Rule, d.Message))
 	if about != nil {
 		r.machineEvents.Eventf(about, nil, corev1.EventTypeWarning, eventRefused, d.Rule, "%s", note)
 		return

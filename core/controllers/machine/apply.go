@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/core/ownership"
 )
 
@@ -47,7 +48,7 @@ func (r *reconciler) apply(ctx context.Context, s *machineScope, step lifecycle.
 	case lifecycle.RenewToken, lifecycle.DeleteToken:
 		if err = r.userData.tokens.apply(ctx, s, step.Do); apierrors.IsForbidden(err) {
 			// Nothing follows from that for the machine, so that its status does not tell.
-			r.events.Eventf(s.machine, nil, corev1.EventTypeWarning, "BootstrapTokenForbidden", string(step.Do), "%s", conditions.EventNote(err.Error()))
+			r.events.Eventf(s.machine, nil, corev1.EventTypeWarning, "BootstrapTokenForbidden", string(step.Do), "%s", messages.EventNote(err.Error()))
 		}
 	case lifecycle.RecordProviderID:
 		err = r.recordProviderID(ctx, s, step.ProviderID)
@@ -287,7 +288,7 @@ func (r *reconciler) drainPass(ctx context.Context, s *machineScope) error {
 	s.state.Drain = &lifecycle.Drain{
 		Done: progress.Done(), Terminating: progress.Terminating(),
 		Blocked: progress.BlockedBy(), Refused: progress.RefusedBy(), Remaining: progress.Remaining(),
-		Next: conditions.OneLine(progress.Next, maxNames),
+		Next: messages.OneLine(progress.Next, maxNames),
 	}
 	if drain.Silent(node) {
 		r.Observed.ReadHeartbeat(ctx, node.Name, s.state.Drain)
@@ -301,9 +302,9 @@ func (s *machineScope) checkVolumes(ctx context.Context, drainer *drain.Drainer)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s.state.Volumes = &lifecycle.Volumes{Attached: conditions.OneLine(names, maxNames)}
+	s.state.Volumes = &lifecycle.Volumes{Attached: messages.OneLine(names, maxNames)}
 	if err != nil {
-		s.state.Volumes.Error = conditions.OneLine(err.Error(), maxNames)
+		s.state.Volumes.Error = messages.OneLine(err.Error(), maxNames)
 	}
 	return nil
 }

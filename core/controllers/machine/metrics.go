@@ -8,8 +8,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/core/metrics"
 )
 
@@ -94,7 +94,7 @@ func (r *reconciler) recordEvents(s *machineScope, step lifecycle.Step) {
 		if step.Do == lifecycle.Nothing {
 			action = "Observe"
 		}
-		r.events.Eventf(s.machine, nil, severity, e.Reason, action, "%s", conditions.EventNote(e.Message))
+		r.events.Eventf(s.machine, nil, severity, e.Reason, action, "%s", messages.EventNote(e.Message))
 	}
 }
 

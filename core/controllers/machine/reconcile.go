@@ -20,12 +20,12 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/apiserver"
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/requeue"
 )
@@ -214,9 +214,9 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 	if !m.DeletionTimestamp.IsZero() {
 		record.DeletionTimestamp = m.DeletionTimestamp.Time
 		record.Forgotten = isForgotten(m)
-		record.PreDrainHooks = conditions.OneLine(annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix), maxNames)
+		record.PreDrainHooks = messages.OneLine(annotations.Hooks(m, clusterv1alpha1.PreDrainHookAnnotationPrefix), maxNames)
 		record.SkipsDrain, record.SkipsVolumes = annotations.SkipsDrain(m), annotations.SkipsVolumes(m)
-		record.PreTerminateHooks = conditions.OneLine(annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix), maxNames)
+		record.PreTerminateHooks = messages.OneLine(annotations.Hooks(m, clusterv1alpha1.PreTerminateHookAnnotationPrefix), maxNames)
 	}
 	return record
 }

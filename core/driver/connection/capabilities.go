@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/driver/wire"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	handshakev1 "github.com/millwright-dev/millwright/proto/gen/millwright/handshake/v1"
@@ -58,7 +58,7 @@ const maxFacts = 10
 func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha1.GetCapabilitiesResponse, cfg Config) Capabilities {
 	limits := said.GetLimits()
 	caps := Capabilities{
-		VendorVersion:         conditions.OneLine(info.GetVendorVersion(), wire.MaxReason),
+		VendorVersion:         messages.OneLine(info.GetVendorVersion(), wire.MaxReason),
 		Manifest:              map[string]string{},
 		MaxUserDataBytes:      limits.GetMaxUserDataBytes(),
 		CreateSettle:          cfg.CreateSettle,
@@ -69,7 +69,7 @@ func capabilitiesOf(info *handshakev1.GetPluginInfoResponse, said *driverv1alpha
 	}
 	for _, fact := range slices.Sorted(maps.Keys(info.GetManifest())) {
 		if len(caps.Manifest) < maxFacts {
-			caps.Manifest[conditions.OneLine(fact, wire.MaxReason)] = conditions.OneLine(info.GetManifest()[fact], wire.MaxReason)
+			caps.Manifest[messages.OneLine(fact, wire.MaxReason)] = messages.OneLine(info.GetManifest()[fact], wire.MaxReason)
 		}
 	}
 	if limits.GetCreateSettle() != nil {

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/stats"
 
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/driver/wire"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/core/providerspec"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
@@ -143,11 +143,11 @@ func (s *Session) shakeHands(ctx context.Context) error {
 		return fmt.Errorf("the driver configured as %q calls itself %q: correct its name in --driver, or the address", s.cfg.Name, info.GetName())
 	}
 	if !slices.Contains(info.GetApiPackages(), contract.DriverPackage) {
-		serves := conditions.OneLine(fmt.Sprint(info.GetApiPackages()), wire.MaxMessage)
+		serves := messages.OneLine(fmt.Sprint(info.GetApiPackages()), wire.MaxMessage)
 		return fmt.Errorf("the driver serves %s, core needs %s: upgrade one of them", serves, contract.DriverPackage)
 	}
 	if err := contract.CheckRevision(info.GetContractRevision()); err != nil {
-		return fmt.Errorf("the driver %s %s cannot be used: %w", s.cfg.Name, conditions.OneLine(info.GetVendorVersion(), wire.MaxReason), err)
+		return fmt.Errorf("the driver %s %s cannot be used: %w", s.cfg.Name, messages.OneLine(info.GetVendorVersion(), wire.MaxReason), err)
 	}
 	caps, err := s.identity.GetCapabilities(ctx, &driverv1alpha1.GetCapabilitiesRequest{})
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Session) readSchema(ctx context.Context) error {
 		return fmt.Errorf("the driver's schema: %w", failure)
 	}
 	if s.Schema, err = providerspec.Compile(answer.GetJsonSchema()); err != nil {
-		s.Schema = providerspec.NoSchema(conditions.OneLine("the driver's schema cannot be used: "+err.Error(), wire.MaxMessage))
+		s.Schema = providerspec.NoSchema(messages.OneLine("the driver's schema cannot be used: "+err.Error(), wire.MaxMessage))
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (s *Session) probe(ctx context.Context) string {
 	if answer.GetReason() == "" {
 		return "the driver is not ready and does not say why"
 	}
-	return "the driver is not ready: " + conditions.OneLine(answer.GetReason(), wire.MaxMessage)
+	return "the driver is not ready: " + messages.OneLine(answer.GetReason(), wire.MaxMessage)
 }
 
 // sentHandler notes which requests may have left core. It waits for gRPC to report the

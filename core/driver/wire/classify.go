@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -38,7 +38,7 @@ func Classify(name string, err error, sent bool) *instance.Failure {
 	if !sent && details.info == nil {
 		failure.Class = instance.Unavailable
 	}
-	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), conditions.OneLine(s.Message(), MaxMessage)
+	failure.Reason, failure.Message = conditionReason(details.info.GetReason()), messages.OneLine(s.Message(), MaxMessage)
 	if details.info == nil {
 		failure.Reason, failure.Message = withoutDriver(s, sent)
 	}
@@ -149,12 +149,12 @@ func (d details) failure() *instance.Failure {
 			break
 		}
 		f.Fields = append(f.Fields, instance.Field{
-			Path:        conditions.OneLine(violation.GetField(), MaxReason),
-			Description: conditions.OneLine(violation.GetDescription(), MaxMessage),
+			Path:        messages.OneLine(violation.GetField(), MaxReason),
+			Description: messages.OneLine(violation.GetDescription(), MaxMessage),
 		})
 	}
 	// An id is written down once and for all: what is not one is dropped, never mended.
-	if id := d.partial.GetProviderId(); conditions.OneLine(id, contract.MaxProviderIDBytes) == id {
+	if id := d.partial.GetProviderId(); messages.OneLine(id, contract.MaxProviderIDBytes) == id {
 		f.ProviderID = id
 	}
 	if state := d.partial.GetLastKnownState(); len(state) <= contract.MaxPartialStateBytes {
@@ -182,7 +182,7 @@ func withoutDriver(s *status.Status, sent bool) (reason, message string) {
 	case codes.Unimplemented:
 		return "", "the driver does not implement this call"
 	}
-	return "", conditions.OneLine("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), MaxMessage)
+	return "", messages.OneLine("the driver answered "+s.Code().String()+" without saying why in ErrorInfo: "+s.Message(), MaxMessage)
 }
 
 // Reason is an error's reason as a condition has it.
@@ -235,6 +235,6 @@ func InvalidAnswer(violation string) *instance.Failure {
 	return &instance.Failure{
 		Class:   instance.OutcomeUnknown,
 		Reason:  "InvalidAnswer",
-		Message: conditions.OneLine("the driver's answer breaks the contract: "+violation, MaxMessage),
+		Message: messages.OneLine("the driver's answer breaks the contract: "+violation, MaxMessage),
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millwright-dev/millwright/core/conditions"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/proto/redact"
@@ -53,7 +53,7 @@ func lastLines(lines []string) []string {
 	var last []string
 	seen := map[string]bool{"": true}
 	for _, line := range slices.Backward(lines) {
-		line = conditions.OneLine(line, maxConsoleLine)
+		line = messages.OneLine(line, maxConsoleLine)
 		if kind := number.ReplaceAllString(line, "0"); !seen[kind] && len(last) < MaxConsoleLines {
 			seen[kind] = true
 			last = append(last, line)

@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millwright-dev/millwright/core/conditions"
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/messages"
 	"github.com/millwright-dev/millwright/proto/contract"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -74,7 +74,7 @@ func CheckRequest(request any, more ...contract.Violation) *instance.Failure {
 		reason = driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE
 	}
 	return &instance.Failure{
-		Class: instance.SpecInvalid, Reason: Reason(reason), Message: conditions.OneLine(violations.Error(), MaxMessage),
+		Class: instance.SpecInvalid, Reason: Reason(reason), Message: messages.OneLine(violations.Error(), MaxMessage),
 	}
 }
 
@@ -201,7 +201,7 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		NodeName:             m.GetNodeName(),
 		State:                state,
 		Reason:               word(m.GetReason()),
-		Message:              conditions.OneLine(m.GetMessage(), MaxMessage),
+		Message:              messages.OneLine(m.GetMessage(), MaxMessage),
 		PollAfter:            BoundedWait(m.GetOperation().GetPollAfter().AsDuration()),
 		LastKnownState:       m.GetLastKnownState(),
 		DuplicateProviderIDs: m.GetDuplicateProviderIds(),
@@ -213,11 +213,11 @@ func toInstance(m *driverv1alpha1.Machine, state instance.State) *instance.Insta
 		}
 		kind, known := addressTypes[a.GetType()]
 		if a.GetType() == driverv1alpha1.AddressType_ADDRESS_TYPE_UNSPECIFIED {
-			kind = corev1.NodeAddressType(conditions.OneLine(a.GetLegacyType(), MaxReason)) //nolint:staticcheck // drivers of revision 1 set it
+			kind = corev1.NodeAddressType(messages.OneLine(a.GetLegacyType(), MaxReason)) //nolint:staticcheck // drivers of revision 1 set it
 			known = kind != ""
 		}
 		if known {
-			i.Addresses = append(i.Addresses, corev1.NodeAddress{Type: kind, Address: conditions.OneLine(a.GetAddress(), maxAddress)})
+			i.Addresses = append(i.Addresses, corev1.NodeAddress{Type: kind, Address: messages.OneLine(a.GetAddress(), maxAddress)})
 		}
 	}
 	return i

@@ -1,4 +1,5 @@
-package conditions
+// Package messages bounds the texts of others that conditions and Events repeat. It is pure.
+package messages
 
 import (
 	"strings"
