@@ -51,7 +51,10 @@ func TestAMachineCostsFewWritesWithoutFaults(t *testing.T) {
 		w.writes = 2 // The order to delete it, and the cordon.
 		w.volumes = 1
 		detached := w.now.Add(time.Duration(rapid.IntRange(0, 9).Draw(t, "attached")) * time.Second)
-		for w.api != nil {
+		for step := 0; w.api != nil; step++ {
+			if step > 1000 {
+				t.Fatal("it is still there after 500 s")
+			}
 			if !w.now.Before(detached) {
 				w.volumes = 0
 			}
