@@ -27,9 +27,6 @@ var (
 	deleteOperations = []string{opDeleteVM, opDeleteNIC}
 )
 
-// maxPage is the most that a list returns at once.
-const maxPage = 1000
-
 // api serves the cloud's own API.
 type api struct {
 	fakecloudv1alpha1.UnimplementedCloudServiceServer
@@ -57,7 +54,7 @@ func (a *api) CreateNIC(ctx context.Context, r *fakecloudv1alpha1.CreateNICReque
 func (a *api) ListNICs(ctx context.Context, r *fakecloudv1alpha1.ListNICsRequest) (*fakecloudv1alpha1.ListNICsResponse, error) {
 	answer := &fakecloudv1alpha1.ListNICsResponse{}
 	account, err := a.cloud.do(ctx, request{operation: opListNICs, key: r.GetKey(), tags: r.GetTags()}, func(t *turn) error {
-		q, err := newQuery(t, r)
+		q, err := newQuery(t, r, a.cloud.options.Page)
 		if err != nil {
 			return err
 		}
@@ -109,7 +106,7 @@ func (a *api) CreateVM(ctx context.Context, r *fakecloudv1alpha1.CreateVMRequest
 func (a *api) ListVMs(ctx context.Context, r *fakecloudv1alpha1.ListVMsRequest) (*fakecloudv1alpha1.ListVMsResponse, error) {
 	answer := &fakecloudv1alpha1.ListVMsResponse{}
 	account, err := a.cloud.do(ctx, request{operation: opListVMs, key: r.GetKey(), tags: r.GetTags()}, func(t *turn) error {
-		q, err := newQuery(t, r)
+		q, err := newQuery(t, r, a.cloud.options.Page)
 		if err != nil {
 			return err
 		}
@@ -182,7 +179,7 @@ type paged interface {
 	GetPageToken() string
 }
 
-func newQuery(t *turn, r paged) (query, error) {
+func newQuery(t *turn, r paged, maxPage int) (query, error) {
 	q := query{account: t.account, tags: r.GetTags(), limit: maxPage, until: t.Horizon()}
 	if n := int(r.GetPageSize()); n > 0 && n < maxPage {
 		q.limit = n

@@ -23,7 +23,7 @@ import (
 const maxBody = 1 << 20
 
 // HTTP serves the cloud's own API as JSON over HTTP, as most clouds do: the messages are those of
-// fakecloud.proto, a request's key is its bearer token.
+// cloud.proto, a request's key is its bearer token.
 //
 //	POST   /v1/nics, /v1/vms          makes one
 //	GET    /v1/nics, /v1/vms          lists those with all of the tags in ?tag=KEY=VALUE

@@ -20,6 +20,8 @@ type Options struct {
 	// Quota limits the resources of each account by kind, "vm" and "nic". A kind that is not in it
 	// is not limited. What a hook has set goes before it, also after a restart.
 	Quota map[string]int64
+	// Page is the most NICs or VMs that a list tells of at once, whatever is asked for; 0 means 1000.
+	Page int
 	// Accounts are the names of accounts by the key that opens them. The empty key opens the
 	// account "default", unless it is given here.
 	Accounts map[string]string
@@ -30,6 +32,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// defaultPage is the most that a list returns at once, unless the options say otherwise.
+const defaultPage = 1000
+
 // defaultAccount is what the empty key opens.
 const defaultAccount = "default"
 
@@ -37,6 +42,9 @@ func (o Options) withDefaults() Options {
 	accounts := map[string]string{"": defaultAccount}
 	maps.Copy(accounts, o.Accounts)
 	o.Accounts = accounts
+	if o.Page <= 0 {
+		o.Page = defaultPage
+	}
 	o.MaxCallLatency = max(o.MaxCallLatency, o.MinCallLatency)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

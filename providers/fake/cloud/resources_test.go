@@ -159,6 +159,21 @@ func (w *world) expect(id string, want vmState) {
 	w.Errorf("%s is unknown", id)
 }
 
+func TestPagesAreNoLongerThanTheCloudHasThem(t *testing.T) {
+	w := open(t, Options{Page: 2})
+	for _, uid := range []string{"m1", "m2", "m3"} {
+		w.create(uid)
+	}
+	vms, err := w.api.ListVMs(t.Context(), &fakecloudv1alpha1.ListVMsRequest{PageSize: 1000})
+	if err != nil || len(vms.GetVms()) != 2 || vms.GetNextPageToken() == "" {
+		t.Errorf("a page of the VMs is %v (%v)", vms, err)
+	}
+	nics, err := w.api.ListNICs(t.Context(), &fakecloudv1alpha1.ListNICsRequest{})
+	if err != nil || len(nics.GetNics()) != 2 || nics.GetNextPageToken() == "" {
+		t.Errorf("a page of the NICs is %v (%v)", nics, err)
+	}
+}
+
 func TestListsPageAndFilter(t *testing.T) {
 	w := open(t, Options{})
 	want := make([]string, 0, 25)

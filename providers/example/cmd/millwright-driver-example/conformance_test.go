@@ -42,6 +42,9 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, c)
 }
 
+// cloudPage is how many VMs the cloud tells of at once.
+const cloudPage = 20
+
 // config is what the harness tries the driver with, wherever that is.
 func config(t *testing.T) conformance.Config {
 	t.Helper()
@@ -50,7 +53,7 @@ func config(t *testing.T) conformance.Config {
 		State: t.TempDir(), Output: t.Output(),
 		ProviderSpec: []byte(`{"flavor": "small", "image": "ubuntu-24.04"}`), ConflictingSpec: []byte(`{"flavor": "large", "image": "ubuntu-24.04"}`),
 		Secrets: token("opens default"), BadSecrets: token("opens nothing"), OtherSecrets: token("opens other"),
-		Crowd: 20, CloudPage: 20, Timeouts: conformance.Timeouts{Running: limit, Gone: limit},
+		Crowd: 20, CloudPage: cloudPage, Timeouts: conformance.Timeouts{Running: limit, Gone: limit},
 	}
 }
 
@@ -61,7 +64,7 @@ func token(value string) map[string]conformance.Secret {
 // testCloud returns where a cloud serves its API and its hooks, until the test ends.
 func testCloud(t *testing.T) (api, hooks string) {
 	t.Helper()
-	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{"opens default": "default", "opens other": "other"}})
+	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{"opens default": "default", "opens other": "other"}, Page: cloudPage})
 	if err != nil {
 		t.Fatal(err)
 	}

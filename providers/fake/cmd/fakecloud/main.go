@@ -43,6 +43,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	listen := flags.String("listen", "", "where to serve, as unix:///path (required)")
 	httpListen := flags.String("http", "", "where to serve the cloud's own API as JSON over HTTP, too, as 127.0.0.1:PORT; empty: nowhere")
 	flags.BoolVar(&options.Forgetful, "forgetful", false, "forget the client token of a VM together with the VM")
+	flags.IntVar(&options.Page, "page", 0, "the most NICs or VMs that a list tells of at once (default 1000)")
 	flags.StringVar(&options.Journal, "state", "", "the file that keeps the cloud's state; empty: memory only")
 	flags.DurationVar(&options.BootLatency, "boot-latency", 0, "how long a VM takes to boot")
 	flags.DurationVar(&options.DeleteLatency, "delete-latency", 0, "how long a VM takes to go")

@@ -36,7 +36,7 @@ func (s *scene) config() conformance.Config {
 	return conformance.Config{
 		Endpoint: s.endpoint("driver"), Backend: s.endpoint("cloud"), State: s.TempDir(), DriverLog: s.logPath(),
 		Output: s.Output(), ProviderSpec: []byte(`{"flavor":"small","image":"ubuntu-24.04"}`),
-		ConflictingSpec: []byte(`{"flavor":"large","image":"ubuntu-24.04"}`), CloudPage: 20,
+		ConflictingSpec: []byte(`{"flavor":"large","image":"ubuntu-24.04"}`), CloudPage: cloudPage,
 		BadSecrets:   map[string]conformance.Secret{"key": {Value: "opens nothing"}},
 		OtherSecrets: map[string]conformance.Secret{"key": {Value: otherKey}},
 	}

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 // otherKey opens another account than the default.
 const otherKey = "other"
 
+// cloudPage is how many VMs the cloud tells of at once.
+const cloudPage = 20
+
 // scene is a cloud in this process and a place for a driver's process.
 type scene struct {
 	*testing.T
@@ -61,7 +64,7 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	s := &scene{T: t, dir: dir}
-	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{otherKey: "other"}})
+	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{otherKey: "other"}, Page: cloudPage})
 	if err != nil {
 		t.Fatal(err)
 	}
