@@ -1,19 +1,13 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
@@ -61,98 +55,6 @@ func specChecks() []Check {
 			ID: "spec/template", Level: Must, Musts: []int{119, 120, 121}, Feature: featureTemplate, run: specTemplate,
 			Rule: "GetInstanceTemplate says what a VM of the spec offers: cpu and memory at least, as Kubernetes quantities.",
 		},
-	}
-}
-
-func specSchema(ctx context.Context, t *trial) {
-	answer, err := t.specs.GetProviderSpecSchema(ctx, &driverv1alpha1.GetProviderSpecSchemaRequest{})
-	if err != nil {
-		t.fatalf("GetProviderSpecSchema: %v", err)
-	}
-	var schema map[string]any
-	if err := json.Unmarshal(answer.GetJsonSchema(), &schema); err != nil {
-		t.fatalf("the schema is not a JSON object: %v", err)
-	}
-	compiled(t, answer.GetJsonSchema())
-	if properties, has := schema["properties"].(map[string]any); has {
-		for name := range t.secrets {
-			if field, is := properties[name].(map[string]any); is && field["writeOnly"] != true {
-				t.errorf("the field %s may come from a Secret, and is not marked writeOnly", name)
-			}
-		}
-	}
-	visit("", schema, func(path string, object map[string]any) {
-		if ref, is := object["$ref"].(string); is && !strings.HasPrefix(ref, "#") {
-			t.errorf("the schema refers to %q at %q", ref, path)
-		}
-		if partOfObject.MatchString(path) {
-			return // The object as a whole refuses them: compiled tries it.
-		}
-		if _, has := object["properties"].(map[string]any); has && object["additionalProperties"] != false && object["unevaluatedProperties"] != false {
-			t.errorf("the object at %q accepts unknown properties", path)
-		}
-	})
-}
-
-// compiled holds the schema to the validator that core uses, and the specs of the config to the
-// schema: theirs is right, and with a field more in any object it is wrong.
-func compiled(t *trial, raw []byte) {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.fatalf("the schema: %v", err)
-	}
-	const location = "millwright:///provider-spec"
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{})
-	_ = compiler.AddResource(location, document) // fails for a bad location and for the second one
-	schema, err := compiler.Compile(location)
-	if err != nil {
-		t.fatalf("the schema does not compile: %v", err)
-	}
-	var spec any
-	_ = json.Unmarshal(t.config.ProviderSpec, &spec) // the config was checked
-	if err := schema.Validate(spec); err != nil && !onlyMissing(err) {
-		t.errorf("the schema refuses the spec of the config: %v", err)
-	}
-	visit("", spec, func(path string, object map[string]any) {
-		object[noField] = "x"
-		if schema.Validate(spec) == nil {
-			t.errorf("the schema accepts an unknown field in the spec's object %q", path)
-		}
-		delete(object, noField)
-	})
-}
-
-// onlyMissing says whether nothing but fields that are not there is wrong: they can come from a
-// Secret.
-func onlyMissing(err error) bool {
-	var wrong *jsonschema.ValidationError
-	if !errors.As(err, &wrong) {
-		return false
-	}
-	if len(wrong.Causes) == 0 {
-		_, is := wrong.ErrorKind.(*kind.Required)
-		return is
-	}
-	return !slices.ContainsFunc(wrong.Causes, func(cause *jsonschema.ValidationError) bool { return !onlyMissing(cause) })
-}
-
-// partOfObject is where a schema is one of several for the same object.
-var partOfObject = regexp.MustCompile(`/(allOf|anyOf|oneOf|if|then|else|dependentSchemas)(/|$)`)
-
-// visit calls f for each schema in a schema.
-func visit(path string, schema any, f func(path string, object map[string]any)) {
-	switch s := schema.(type) {
-	case map[string]any:
-		f(path, s)
-		for key, value := range s {
-			visit(path+"/"+key, value, f)
-		}
-	case []any:
-		for _, value := range s {
-			visit(path, value, f)
-		}
 	}
 }
 

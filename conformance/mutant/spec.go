@@ -29,6 +29,12 @@ func ofSpecs() []Mutant {
 			a.JsonSchema = bytes.ReplaceAll(a.GetJsonSchema(), []byte(`"additionalProperties": false`), []byte(`"additionalProperties": true`))
 		})},
 		{Name: "schema-elsewhere", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) { a.JsonSchema = []byte(`{"$ref": "https://example.com/schema.json"}`) })},
+		{Name: "showing-a-secret", Check: "spec/schema", mutate: withField(`"key": {"type": "string"}`)},
+		{Name: "showing-a-nested-secret", Check: "spec/schema", mutate: withField(
+			`"auth": {"type": "object", "additionalProperties": false, "properties": {"password": {"type": "string"}}}`)},
+		{Name: "requiring-what-is-no-secret", Check: "spec/schema", mutate: answered(func(a *schemaAnswer) {
+			a.JsonSchema = bytes.ReplaceAll(a.GetJsonSchema(), []byte(`"required": [`), []byte(`"required": ["zone", `))
+		})},
 		{Name: "defaulting-over", Check: "spec/default", mutate: answered(func(a *defaultAnswer) {
 			a.ProviderSpec = bytes.ReplaceAll(a.GetProviderSpec(), []byte(`"small"`), []byte(`"large"`))
 		})},
@@ -59,6 +65,14 @@ func ofSpecs() []Mutant {
 		})},
 		{Name: "measuring-in-words", Check: "spec/template", mutate: answered(func(a *templateAnswer) { a.Template.Capacity["memory"] = "4 GB" })},
 	}
+}
+
+// withField adds a field to the schema. One of the same name that stands there loses its own.
+func withField(field string) func(handler) handler {
+	return answered(func(a *schemaAnswer) {
+		schema := bytes.ReplaceAll(a.GetJsonSchema(), []byte(`"key": {`), []byte(`"formerKey": {`))
+		a.JsonSchema = bytes.Replace(schema, []byte(`"properties": {`), []byte(`"properties": {`+field+`, `), 1)
+	})
 }
 
 // askingTheCloud looks into the cloud at requests of a type.

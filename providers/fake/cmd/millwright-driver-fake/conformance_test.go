@@ -37,6 +37,8 @@ func (s *scene) config() conformance.Config {
 		Endpoint: s.endpoint("driver"), Backend: s.endpoint("cloud"), State: s.TempDir(), DriverLog: s.logPath(),
 		Output: s.Output(), ProviderSpec: []byte(`{"flavor":"small","image":"ubuntu-24.04"}`),
 		ConflictingSpec: []byte(`{"flavor":"large","image":"ubuntu-24.04"}`), CloudPage: cloudPage,
+		// The driver knows no auth.password: some mutants do.
+		Secrets:      map[string]conformance.Secret{"key": {Value: ownKey}, "auth.password": {Value: "opens nothing else"}},
 		BadSecrets:   map[string]conformance.Secret{"key": {Value: "opens nothing"}},
 		OtherSecrets: map[string]conformance.Secret{"key": {Value: otherKey}},
 	}

@@ -40,8 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// otherKey opens another account than the default.
-const otherKey = "other"
+// ownKey opens the default account, as no key does, otherKey another.
+const (
+	ownKey   = "opens the default"
+	otherKey = "other"
+)
 
 // cloudPage is how many VMs the cloud tells of at once.
 const cloudPage = 20
@@ -64,7 +67,7 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	s := &scene{T: t, dir: dir}
-	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{otherKey: "other"}, Page: cloudPage})
+	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{ownKey: "default", otherKey: "other"}, Page: cloudPage})
 	if err != nil {
 		t.Fatal(err)
 	}
