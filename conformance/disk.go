@@ -25,7 +25,7 @@ func noSecretsOnDisk(ctx context.Context, t *trial) {
 		folders = append(folders, folder)
 		defer t.startAnother(ctx, func(c *launch.Command) { keepIn(c, folder) })()
 	}
-	c := newCanaries()
+	c := newCanaries(t)
 	t.live(ctx, c, func() { c.search(t, folders) })
 	c.search(t, folders)
 }
@@ -46,7 +46,7 @@ func keepIn(c *launch.Command, folder string) {
 	c.Env = append(c.Env, "TMPDIR="+folder)
 }
 
-// search notes a breach for each file that holds a canary, or has it in its name.
+// search notes a breach for each file that holds one of them, or has it in its name.
 func (c canaries) search(t *trial, folders []string) {
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {

@@ -10,7 +10,14 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
+
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
+	"github.com/millwright-dev/millwright/proto/redact"
 )
 
 // record keeps what a driver writes. It is safe for concurrent use.
@@ -38,30 +45,38 @@ func (r *record) all() []byte {
 	return bytes.Clone(r.wrote.Bytes())
 }
 
-// canaries are a secret and user data that must come up nowhere.
-type canaries struct{ secret, userData string }
+// canaries are a secret and user data that must come up nowhere, and the config's credentials, by
+// what they are, which must not either.
+type canaries struct {
+	secret, userData string
+	credentials      map[string][]byte
+}
 
 // newCanaries returns some that were never there before.
-func newCanaries() canaries {
-	return canaries{secret: "canary+of/secrets=" + random(), userData: "canary+of/user-data=" + random()}
+func newCanaries(t *trial) canaries {
+	return canaries{secret: random() + "+a/secret=", userData: random() + "+user/data=", credentials: t.credentials}
 }
 
 // in says which of them a text holds, and how.
 func (c canaries) in(text []byte) []string {
-	var found []string
-	for what, value := range map[string]string{"a secret": c.secret, "user data": c.userData} {
-		found = append(found, waysIn(text, what, value)...)
+	found := append(waysIn(text, "a secret", c.secret), waysIn(text, "user data", c.userData)...)
+	for what, value := range c.credentials {
+		found = append(found, waysIn(text, what, string(value))...)
 	}
 	return found
 }
 
-// waysIn says in which forms a text holds a secret, which it calls what.
+// waysIn says in which forms a text holds a secret, which it calls what. Beside forms of its own
+// it looks for those that core takes out of what people read, cut-off ones among them.
 func waysIn(text []byte, what, secret string) []string {
 	var found []string
 	for how, form := range forms(secret) {
 		if bytes.Contains(text, []byte(form)) {
 			found = append(found, what+", "+how)
 		}
+	}
+	if whole := string(text); len(found) == 0 && (&redact.Secrets{}).And([]byte(secret)).Text(whole) != whole {
+		return []string{what + ", in another form, or in part"}
 	}
 	return found
 }
@@ -113,17 +128,28 @@ func (t *trial) live(ctx context.Context, c canaries, meanwhile func()) {
 // for: a short one comes up by chance.
 const leastCredential = 8
 
-// credentialsIn says which secrets of a field of the config a text holds, and how. What badSecrets
-// and secrets have in common opens nothing: it is a region, or somebody's name, and not looked for.
-func credentialsIn(text []byte, field string, secrets, others map[string][]byte) []string {
-	var found []string
+// differing are the values of secrets that others does not have as well, by what they are. What
+// badSecrets and secrets have in common opens nothing: it is a region, or somebody's name.
+func differing(field string, secrets, others map[string][]byte) map[string][]byte {
+	found := map[string][]byte{}
 	for name, value := range secrets {
-		if other, is := others[name]; len(value) < leastCredential || is && bytes.Equal(value, other) {
-			continue
+		if other, is := others[name]; len(value) >= leastCredential && (!is || !bytes.Equal(value, other)) {
+			found[field+"."+name] = value
 		}
-		found = append(found, waysIn(text, field+"."+name, string(value))...)
 	}
 	return found
+}
+
+// findCredentials notes which secrets of the config are looked for, and which are taken out of the
+// report. Without badSecrets nothing tells a credential from a region: none is looked for.
+func (s *session) findCredentials() {
+	known := differing("secrets", s.secrets, s.badSecrets)
+	maps.Copy(known, differing("badSecrets", s.badSecrets, s.secrets))
+	if len(s.badSecrets) > 0 {
+		s.credentials = maps.Clone(known)
+	}
+	maps.Copy(known, differing("otherSecrets", s.otherSecrets, s.badSecrets))
+	s.untold = (&redact.Secrets{}).And(slices.Collect(maps.Values(known))...)
 }
 
 // output is what the driver has written so far.
@@ -145,18 +171,67 @@ func noSecretsInOutput(ctx context.Context, t *trial) {
 		t.notRun("it has to read what the driver writes: name its log as driverLog, or have it started, by an endpoint exec:///path")
 	}
 	before := output(t)
-	c := newCanaries()
+	c := newCanaries(t)
 	t.live(ctx, c, func() {})
 	wrote := output(t)
 	if len(before) <= len(wrote) { // else the log was begun anew
 		wrote = wrote[len(before):]
 	}
-	found := c.in(wrote)
-	if len(t.badSecrets) > 0 {
-		found = append(found, credentialsIn(wrote, "secrets", t.secrets, t.badSecrets)...)
-		found = append(found, credentialsIn(wrote, "badSecrets", t.badSecrets, t.secrets)...)
-	}
-	for _, what := range found {
+	for _, what := range c.in(wrote) {
 		t.errorf("the driver has written %s", what)
 	}
+}
+
+// noSecretsInAnswers looks for the secrets of a machine's whole life, and of some that fail, in
+// what the driver answers.
+func noSecretsInAnswers(ctx context.Context, t *trial) {
+	c := newCanaries(t)
+	t.heard = func(answer any, err error) {
+		for where, text := range said(answer, err) {
+			for _, what := range c.in(text) {
+				t.errorf("%s holds %s", where, what)
+			}
+		}
+	}
+	t.live(ctx, c, func() {})
+	large := t.machine()
+	large.userData = append(t.noise(t.maxUserData()), c.userData...)
+	large.secrets = map[string][]byte{"millwrightConformance": []byte(c.secret)}
+	if _, err := large.create(ctx); err == nil {
+		t.fatalf("a create with too much user data was accepted")
+	}
+	if len(t.badSecrets) == 0 {
+		return
+	}
+	// Whether they are refused as they have to be, others try.
+	refused := t.machine()
+	refused.secrets = t.badSecrets
+	_, _ = refused.get(ctx)
+	_, _ = refused.remove(ctx)
+	if t.has(featureList) {
+		_, _ = t.machines.ListMachines(ctx, &driverv1alpha1.ListMachinesRequest{Meta: refused.meta(), Provider: refused.provider()})
+	}
+}
+
+// said is what an answer or an error holds beside ids, by what it is.
+func said(answer any, err error) map[string][]byte {
+	texts := map[string][]byte{}
+	if err != nil {
+		texts["an error"], _ = proto.Marshal(status.Convert(err).Proto()) // what has come can go
+		return texts
+	}
+	described := []*driverv1alpha1.Machine{}
+	switch a := answer.(type) {
+	case interface {
+		GetMachine() *driverv1alpha1.Machine
+	}:
+		described = append(described, a.GetMachine())
+	case *driverv1alpha1.ListMachinesResponse:
+		described = a.GetMachines()
+	}
+	for _, m := range described {
+		texts["a last_known_state"] = append(texts["a last_known_state"], m.GetLastKnownState()...)
+		texts["a reason or message"] = append(texts["a reason or message"], m.GetReason()+" "+m.GetMessage()+"\n"...)
+	}
+	return texts
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millwright-dev/millwright/proto/contract"
+	"github.com/millwright-dev/millwright/proto/redact"
 )
 
 // session is what all checks of a run share.
@@ -23,7 +24,11 @@ type session struct {
 	clusterUID string
 	// secrets, badSecrets and otherSecrets are the config's, resolved.
 	secrets, badSecrets, otherSecrets map[string][]byte
-	journal                           *journal
+	// credentials are those of them that the driver must tell nobody, by what they are; untold is
+	// all that the report must not hold.
+	credentials map[string][]byte
+	untold      *redact.Secrets
+	journal     *journal
 	// dice are where random data comes from. Names are drawn elsewhere: they must not repeat.
 	dice *rand.ChaCha8
 }
@@ -131,6 +136,7 @@ func open(ctx context.Context, c Config, runID string) (*session, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	s.findCredentials()
 	var err error
 	if s.target, err = connect(ctx, c); err != nil {
 		return nil, err

@@ -162,6 +162,9 @@ func (t *target) judge(
 	if check == nil || err != nil && ctx.Err() != nil {
 		return err
 	}
+	if check.heard != nil {
+		check.heard(answer, err)
+	}
 	for _, breach := range contract.CheckExchange(contract.Exchange{
 		Driver: t.info.GetName(), ProviderIDPrefix: t.capabilities.GetProviderIdPrefix(), Request: request, Answer: answer, Err: err,
 	}) {

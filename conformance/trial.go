@@ -27,6 +27,8 @@ type trial struct {
 	// inapplicable is why the check is not about this driver.
 	inapplicable string
 	made         []*machine
+	// heard is told of each answer; nil: nobody wants to know.
+	heard func(answer any, err error)
 }
 
 func newTrial(s *session) *trial {
@@ -43,11 +45,12 @@ func trialOf(ctx context.Context) *trial {
 	return t
 }
 
-// errorf notes a breach of the contract. It is safe for concurrent use.
+// errorf notes a breach of the contract, without the config's credentials, which the driver may have
+// told. It is safe for concurrent use.
 func (t *trial) errorf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if breach := fmt.Sprintf(format, args...); !slices.Contains(t.breaches, breach) {
+	if breach := t.untold.Text(fmt.Sprintf(format, args...)); !slices.Contains(t.breaches, breach) {
 		t.breaches = append(t.breaches, breach)
 	}
 }

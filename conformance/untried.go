@@ -6,7 +6,6 @@ import "maps"
 var untried = map[int]string{
 	9:   "nobody but the driver knows what in its manifest is a secret",
 	26:  "nothing from outside makes a driver unready",
-	86:  "a cloud would have to put a secret into its words",
 	99:  "a page of 8 MiB takes thousands of VMs",
 	106: "a VM would have to print something that nothing else holds",
 	114: "nothing tells which fields are addresses",

@@ -91,13 +91,69 @@ func telling() []Mutant {
 				}
 			}
 		})},
+		{Name: "telling-bytes", Check: "failure/no-secrets-in-output", Launch: true, mutate: asked(func(r *createReq) {
+			fmt.Fprintln(os.Stderr, r.GetUserData())
+		})},
+		{Name: "keeping-credentials", Check: "failure/no-secrets-on-disk", Launch: true, mutate: asked(func(r *createReq) {
+			_ = os.WriteFile(filepath.Join(os.TempDir(), "login-"+r.GetMachine().GetUid()), r.GetProvider().GetSecrets()["key"], 0o600)
+		})},
 		{Name: "keeping-requests", Check: "failure/no-secrets-on-disk", Launch: true, mutate: asked(func(r *createReq) {
 			// What it kept or why not, the check sees.
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "request-"+r.GetMachine().GetUid()), r.GetUserData(), 0o600)
 		})},
 		{Name: "leaking-user-data", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return tail(string(r.GetUserData())) })},
 		{Name: "leaking-secrets", Check: "failure/no-secrets", mutate: leaking(func(r *createReq) string { return string(r.GetProvider().GetSecrets()["millwrightConformance"]) })},
+		{Name: "quoting-what-is-refused", Check: "failure/no-secrets", mutate: quoting},
+		{Name: "detailing-what-is-refused", Check: "failure/no-secrets", mutate: detailing},
+		{Name: "handing-over-secrets", Check: "failure/no-secrets", mutate: remarking(func(r *createReq, m *machine) {
+			m.LastKnownState = append(m.GetLastKnownState(), r.GetProvider().GetSecrets()["key"]...)
+		})},
+		{Name: "showing-user-data", Check: "failure/no-secrets", mutate: remarking(func(r *createReq, m *machine) { m.Message = "made of " + string(r.GetUserData()) })},
 	}
+}
+
+// withProvider is a request with secrets.
+type withProvider interface {
+	proto.Message
+	GetProvider() *driverv1alpha1.ProviderContext
+}
+
+// quoting says which key the cloud has refused, where it is asked for a machine.
+func quoting(next handler) handler {
+	return instead(func(r *getReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		if contract.ErrorInfo(status.Convert(err)).GetReason() != contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID) {
+			return answer, err
+		}
+		return nil, fail(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, "the key "+string(r.GetProvider().GetSecrets()["key"])+" was refused")
+	})(next)
+}
+
+// detailing says it in a detail.
+func detailing(next handler) handler {
+	return instead(func(r withProvider, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		s := status.Convert(err)
+		if contract.ErrorInfo(s).GetReason() != contract.ReasonName(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID) {
+			return answer, err
+		}
+		with, unwritten := s.WithDetails(&errdetails.DebugInfo{Detail: fmt.Sprintf("%x", r.GetProvider().GetSecrets()["key"])})
+		if unwritten != nil {
+			return nil, unwritten
+		}
+		return nil, with.Err()
+	})(next)
+}
+
+// remarking adds to the machine in the answer to a create.
+func remarking(add func(*createReq, *machine)) func(handler) handler {
+	return instead(func(r *createReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+		answer, err := next(r)
+		if m := machineOf(answer); err == nil && m != nil {
+			add(r, m)
+		}
+		return answer, err
+	})
 }
 
 // mistaken are mutants that take one error of the cloud for another.

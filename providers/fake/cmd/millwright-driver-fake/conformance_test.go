@@ -38,7 +38,7 @@ func (s *scene) config() conformance.Config {
 		Output: s.Output(), ProviderSpec: []byte(`{"flavor":"small","image":"ubuntu-24.04"}`),
 		ConflictingSpec: []byte(`{"flavor":"large","image":"ubuntu-24.04"}`), CloudPage: cloudPage,
 		// The driver knows no auth.password: some mutants do.
-		Secrets:      map[string]conformance.Secret{"key": {Value: ownKey}, "auth.password": {Value: "opens nothing else"}},
+		Secrets:      map[string]conformance.Secret{"key": {Value: ownKey}, "auth.password": {Value: "letmein-4711"}},
 		BadSecrets:   map[string]conformance.Secret{"key": {Value: "opens nothing"}},
 		OtherSecrets: map[string]conformance.Secret{"key": {Value: otherKey}},
 	}

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 // ownKey opens the default account, as no key does, otherKey another.
 const (
-	ownKey   = "opens the default"
+	ownKey   = "unlocks the default"
 	otherKey = "other"
 )
 
