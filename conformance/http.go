@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millwright-dev/millwright/conformance/faultproxy"
 	"github.com/millwright-dev/millwright/proto/contract"
@@ -25,8 +26,8 @@ func httpChecks() []Check {
 			Rule: "A request that fails with 429 or 5xx makes nothing look gone, and what it has left goes with the machine.",
 		},
 		{
-			ID: "http/truncated", Level: Must, Musts: []int{52, 58}, Tier: Fault, Proxy: true, run: httpTruncated,
-			Rule: "An answer that breaks off in the middle makes nothing look gone, and no list shorter.",
+			ID: "http/truncated", Level: Must, Musts: []int{42, 43, 52, 55, 58}, Tier: Fault, Proxy: true, run: httpTruncated,
+			Rule: "An answer that breaks off in the middle makes nothing look gone, no list shorter, and no second VM; what it is about goes with the machine.",
 		},
 		{
 			ID: "http/no-retry", Level: Must, Musts: []int{32}, Tier: Fault, Proxy: true, run: httpNoRetry,
@@ -57,7 +58,7 @@ func (p proxied) requests(ctx context.Context) []faultproxy.Call {
 	return calls
 }
 
-// proxy asks the fault proxy. Where it does not answer, the check ends.
+// ask asks the fault proxy. Where it does not answer, the check ends.
 func (p proxied) ask(ctx context.Context, method, path string, body []byte, into any) {
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(p.t.config.FaultProxy, "/")+path, bytes.NewReader(body))
 	if err != nil {
@@ -87,7 +88,7 @@ func (p proxied) changes(ctx context.Context, do func()) int {
 func isChange(c faultproxy.Call) bool { return slices.Contains(strings.Split(changing, "|"), c.Method) }
 
 // eachChange has each request of a create, and each of a delete, broken in turn: rule is told how
-// many pass before. after is called when the call of the driver has ended.
+// many pass before. after is called when a call of the driver has failed, or all are done.
 func (p proxied) eachChange(ctx context.Context, rule func(after int) faultproxy.Rule, after func(m *machine, what string)) {
 	first := p.t.machine()
 	creates := p.changes(ctx, func() { first.running(ctx) })
@@ -99,7 +100,7 @@ func (p proxied) eachChange(ctx context.Context, rule func(after int) faultproxy
 		m := p.t.machine()
 		m.intend()
 		p.breaks(ctx, rule(i))
-		_ = m.createOnly(unjudged(ctx))
+		_ = m.createUntilError(unjudged(ctx))
 		p.breaks(ctx)
 		after(m, "create")
 	}
@@ -107,9 +108,25 @@ func (p proxied) eachChange(ctx context.Context, rule func(after int) faultproxy
 		m := p.t.machine()
 		m.running(ctx)
 		p.breaks(ctx, rule(i))
-		_, _ = m.remove(unjudged(ctx))
+		_ = m.removeUntilError(unjudged(ctx))
 		p.breaks(ctx)
 		after(m, "delete")
+	}
+}
+
+// createUntilError asks until the machine is not being made any more, or until the first error: a
+// driver need not make all of the cloud's requests in one call.
+func (m *machine) createUntilError(ctx context.Context) error {
+	for {
+		now, err := m.send(ctx, m.createRequest())
+		if err != nil || now.GetState() != driverv1alpha1.MachineState_MACHINE_STATE_CREATING {
+			return err
+		}
+		select {
+		case <-time.After(min(max(now.GetOperation().GetPollAfter().AsDuration(), shortestPoll), longestPoll)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -164,6 +181,9 @@ func httpFailing(ctx context.Context, t *trial) {
 
 func httpTruncated(ctx context.Context, t *trial) {
 	p := proxied{t}
+	p.eachChange(ctx, func(after int) faultproxy.Rule {
+		return faultproxy.Rule{Method: changing, After: after, Times: 1, Truncate: 1}
+	}, p.recovers(ctx))
 	m := t.machine()
 	m.running(ctx)
 	for _, bytes := range []int{1, 20, 200} {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // contract. Its cloud is one for tests, whose hooks let the harness look into it and have things
 // fail.
 func TestConformance(t *testing.T) {
-	api, hooks := testCloud(t)
+	api, hooks := testCloud(t, 0)
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +61,11 @@ func token(value string) map[string]conformance.Secret {
 	return map[string]conformance.Secret{"token": {Value: value}}
 }
 
-// testCloud returns where a cloud serves its API and its hooks, until the test ends.
-func testCloud(t *testing.T) (api, hooks string) {
+// testCloud returns where a cloud serves its API and its hooks, until the test ends. Its VMs take
+// deleteLatency to go.
+func testCloud(t *testing.T, deleteLatency time.Duration) (api, hooks string) {
 	t.Helper()
-	c, err := cloud.Open(cloud.Options{Accounts: map[string]string{"opens default": "default", "opens other": "other"}, Page: cloudPage})
+	c, err := cloud.Open(cloud.Options{DeleteLatency: deleteLatency, Accounts: map[string]string{"opens default": "default", "opens other": "other"}, Page: cloudPage})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // A driver that reads the first page of its cloud's lists alone is caught: here the example without
 // its loop over pages.
 func TestADriverOfOnePageIsCaught(t *testing.T) {
-	api, hooks := testCloud(t)
+	api, hooks := testCloud(t, 0)
 	c := config(t)
 	c.Endpoint = "exec://" + builtWithout(t, `		query.Set("page_token", page.Next)
 `) + "?" + url.Values{"arg": {"--cloud", api}}.Encode()
