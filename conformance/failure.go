@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/millwright-dev/millwright/proto/contract"
@@ -20,7 +19,7 @@ func failureChecks() []Check {
 	checks := []Check{
 		{
 			ID: "failure/missing-fields", Level: Must, Musts: []int{40, 122, 123, 124}, run: missingFields,
-			Rule: "A request without a field that is required is SPEC_INVALID.",
+			Rule: "A request, of any RPC, without a field that is required is SPEC_INVALID.",
 		},
 		{
 			ID: "failure/bad-json", Level: Must, Musts: []int{40}, run: badJSON,
@@ -33,6 +32,10 @@ func failureChecks() []Check {
 		{
 			ID: "failure/spec-too-large", Level: Must, Musts: []int{41}, run: specTooLarge,
 			Rule: "A provider_spec of up to 512 KiB is taken; a larger one is REQUEST_TOO_LARGE.",
+		},
+		{
+			ID: "failure/request-too-large", Level: Must, Musts: []int{41}, run: requestTooLarge,
+			Rule: "A request, of any RPC, in which only a size is exceeded is REQUEST_TOO_LARGE.",
 		},
 		{
 			ID: "failure/bad-credentials", Level: Must, Musts: []int{52}, run: badCredentials,
@@ -106,25 +109,6 @@ func cloudFails(ctx context.Context, t *trial, which backendv1alpha1.NamedError,
 	m.running(ctx)
 }
 
-func missingFields(ctx context.Context, t *trial) {
-	m := t.machine()
-	m.intend()
-	for what, drop := range map[string]func(*driverv1alpha1.CreateMachineRequest){
-		"meta":                   func(r *driverv1alpha1.CreateMachineRequest) { r.Meta = nil },
-		"meta.cluster_uid":       func(r *driverv1alpha1.CreateMachineRequest) { r.Meta.ClusterUid = "" },
-		"machine":                func(r *driverv1alpha1.CreateMachineRequest) { r.Machine = nil },
-		"machine.uid":            func(r *driverv1alpha1.CreateMachineRequest) { r.Machine.Uid = "" },
-		"machine.name":           func(r *driverv1alpha1.CreateMachineRequest) { r.Machine.Name = "" },
-		"provider":               func(r *driverv1alpha1.CreateMachineRequest) { r.Provider = nil },
-		"provider.provider_spec": func(r *driverv1alpha1.CreateMachineRequest) { r.Provider.ProviderSpec = nil },
-	} {
-		r := proto.CloneOf(m.createRequest())
-		drop(r)
-		_, err := t.machines.CreateMachine(ctx, r)
-		t.expect("a create without "+what, err, specInvalid)
-	}
-}
-
 func badJSON(ctx context.Context, t *trial) {
 	for _, raw := range []string{"{", "[]", `"flavor"`, "null", "{}{}"} {
 		m := t.machine()
@@ -167,7 +151,7 @@ func specTooLarge(ctx context.Context, t *trial) {
 	m := t.machine()
 	m.spec = with(t.config.ProviderSpec, noField, strings.Repeat("x", contract.MaxProviderSpecBytes))
 	_, err := m.create(ctx)
-	t.expect("a create with a spec that is too large", err, driverv1alpha1.ErrorReason_ERROR_REASON_REQUEST_TOO_LARGE)
+	t.expect("a create with a spec that is too large", err, tooLarge)
 	largest := t.machine()
 	blanks := contract.MaxProviderSpecBytes - len(t.config.ProviderSpec)
 	largest.spec = append(bytes.Clone(t.config.ProviderSpec), bytes.Repeat([]byte(" "), blanks)...)

@@ -26,6 +26,30 @@ func ofFailures() []Mutant {
 				r.Machine.Name = "nameless"
 			}
 		})},
+		{Name: "deleting-without-a-uid", Check: "failure/missing-fields", mutate: asked(func(r *deleteReq) {
+			if r.GetMachine() != nil && r.GetMachine().GetUid() == "" {
+				r.Machine.Uid = "none"
+			}
+		})},
+		{Name: "listing-without-a-cluster", Check: "failure/missing-fields", mutate: asked(func(r *listReq) {
+			if r.GetMeta() != nil && r.GetMeta().GetClusterUid() == "" {
+				r.Meta.ClusterUid = "none"
+			}
+		})},
+		{Name: "asked-by-nobody", Check: "failure/missing-fields", mutate: asked(func(r *getReq) {
+			if r.GetMeta() != nil && r.GetMeta().GetRequestId() == "" {
+				r.Meta.RequestId = "none"
+			}
+		})},
+		{Name: "cutting-states", Check: "failure/request-too-large", mutate: asked(func(r *getReq) {
+			r.LastKnownState = r.GetLastKnownState()[:min(len(r.GetLastKnownState()), contract.MaxLastKnownStateBytes)]
+		})},
+		{Name: "refusing-large-specs-as-wrong", Check: "failure/request-too-large", mutate: refused(func(r *deleteReq) error {
+			if len(r.GetProvider().GetProviderSpec()) > contract.MaxProviderSpecBytes {
+				return fail(specInvalid, "too large")
+			}
+			return nil
+		})},
 		{Name: "lenient-about-json", Check: "failure/bad-json", mutate: asked(func(r *createReq) {
 			if !json.Valid(r.GetProvider().GetProviderSpec()) {
 				r.Provider.ProviderSpec = []byte(`{"flavor":"small","image":"ubuntu-24.04"}`)
