@@ -31,6 +31,10 @@ func accessChecks() []Check {
 			Rule: "A driver on TCP refuses plaintext.",
 		},
 		{
+			ID: "access/old-tls", Level: Must, Musts: []int{38}, run: oldTLS,
+			Rule: "A driver on TCP speaks TLS 1.3, and refuses TLS 1.2.",
+		},
+		{
 			ID: "access/no-certificate", Level: Must, Musts: []int{39}, run: noCertificate,
 			Rule: "A driver on TCP refuses clients that show no certificate.",
 		},
@@ -165,6 +169,17 @@ func (r remote) mustRefuse(ctx context.Context, t *trial, client string, shown t
 
 func plaintext(ctx context.Context, t *trial) {
 	t.remote().mustNotServe(ctx, t, "that speaks no TLS", insecure.NewCredentials())
+}
+
+// oldTLS shows a good certificate, by a version of TLS that is too old.
+func oldTLS(ctx context.Context, t *trial) {
+	r := t.remote()
+	config, err := mtls.Client(r.folder, r.peer)
+	if err != nil {
+		t.fatalf("read what stands in tls of the endpoint: %v", err)
+	}
+	config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	r.mustNotServe(ctx, t, "that speaks TLS 1.2", credentials.NewTLS(config))
 }
 
 func noCertificate(ctx context.Context, t *trial) {

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 
-	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 )
 
@@ -38,19 +37,10 @@ func (m *machine) adopt(ctx context.Context, providerID string, formerTags map[s
 	return m.remember(answer.GetMachine()), err
 }
 
-// foreignVM makes a VM as another system would, and returns what the cloud says of it.
-func (c *cloud) foreignVM(ctx context.Context, tags map[string]string) *backendv1alpha1.VM {
-	answer, err := c.backend.CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{Name: "conf-foreign", Tags: tags}})
-	if err != nil {
-		c.t.notApplicable("the cloud's hooks cannot make a VM of another system: " + err.Error())
-	}
-	return answer.GetVm()
-}
-
 func adoptHappy(ctx context.Context, t *trial) {
 	const formerTag = "former-owner"
 	before := t.cloud.all(ctx)
-	vm := t.cloud.foreignVM(ctx, map[string]string{formerTag: "somebody"})
+	vm := t.cloud.foreignVM(ctx, "conf-foreign", map[string]string{formerTag: "somebody"})
 	var resources []string
 	for id, one := range t.cloud.all(ctx) {
 		if _, old := before[id]; !old && one.GetId() != vm.GetId() {
@@ -106,7 +96,7 @@ func adoptMissing(ctx context.Context, t *trial) {
 	if t.backend == nil {
 		return
 	}
-	vm := t.cloud.foreignVM(ctx, nil)
+	vm := t.cloud.foreignVM(ctx, "conf-foreign", nil)
 	_, err = other.adopt(ctx, vm.GetProviderId(), nil, "millwright-conformance-unknown")
 	t.expect("an adoption together with a resource that does not exist", err, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)
 	if _, err := other.get(ctx); err == nil {

@@ -186,3 +186,30 @@ func (c *cloud) changeVM(ctx context.Context, m *machine, change backendv1alpha1
 		c.t.fatalf("the cloud's hooks: change the VM: %v", err)
 	}
 }
+
+// foreignVM makes a VM as another system would, and returns what the cloud says of it.
+func (c *cloud) foreignVM(ctx context.Context, name string, tags map[string]string) *backendv1alpha1.VM {
+	answer, err := c.backend.CreateForeignVM(ctx, &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{Name: name, Tags: tags}})
+	if err != nil {
+		c.t.notApplicable("the cloud's hooks cannot make a VM of another system: " + err.Error())
+	}
+	return answer.GetVm()
+}
+
+// hasResource says whether the cloud has a resource of that id, of whatever kind.
+func (c *cloud) hasResource(ctx context.Context, id string) bool {
+	for _, one := range c.all(ctx) {
+		if one.GetId() == id {
+			return true
+		}
+	}
+	return false
+}
+
+// removeVM has a VM go that the harness has made without the driver.
+func (c *cloud) removeVM(ctx context.Context, vm *backendv1alpha1.VM) {
+	_, err := c.backend.ChangeVM(ctx, &backendv1alpha1.ChangeVMRequest{Id: vm.GetId(), Change: backendv1alpha1.VMChange_VM_CHANGE_DELETE})
+	if err != nil {
+		c.t.fatalf("the cloud's hooks: delete the VM that they made: %v", err)
+	}
+}

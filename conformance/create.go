@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"sync"
 
@@ -46,6 +47,10 @@ func createChecks() []Check {
 			Rule: "CreateMachine does not adopt a VM that does not carry the uid (NAME_TAKEN).",
 		},
 		{
+			ID: "create/unmarked", Level: Must, Musts: []int{46}, Hooks: true, run: createUnmarked,
+			Rule: "CreateMachine does not adopt a VM that carries the machine's name and no uid, nor does DeleteMachine delete it.",
+		},
+		{
 			ID: "create/uid-of-another", Level: Must, Musts: []int{73}, run: createUIDOfAnother,
 			Rule: "A uid that comes back under another namespace or name, in whatever call, is answered NAME_TAKEN.",
 		},
@@ -54,8 +59,12 @@ func createChecks() []Check {
 			Rule: "Where the VM of the uid differs in an immutable field of the spec, the answer is SPEC_CONFLICT.",
 		},
 		{
-			ID: "create/secret-rotated", Level: Must, Musts: []int{45, 75}, run: createSecretRotated,
-			Rule: "Secrets rotate; a driver uses those of each call, and compares none.",
+			ID: "create/not-compared", Level: Must, Musts: []int{45}, run: createNotCompared,
+			Rule: "Neither secrets nor tags are compared: a create with others returns the VM that exists.",
+		},
+		{
+			ID: "create/secret-rotated", Level: Must, Musts: []int{75}, run: createSecretRotated,
+			Rule: "Secrets rotate; a driver uses those of each call.",
 		},
 		{
 			ID: "create/tags", Level: Must, Musts: []int{94}, Hooks: true, run: createTags,
@@ -232,6 +241,45 @@ func createConflict(ctx context.Context, t *trial) {
 	if now, err := m.get(ctx); err != nil || now.GetProviderId() != id {
 		t.errorf("the VM %s is %s after that (%v)", id, now.GetProviderId(), err)
 	}
+}
+
+// createNotCompared creates again with a secret and with tags that were not there before, and then
+// with others.
+func createNotCompared(ctx context.Context, t *trial) {
+	m := t.machine()
+	id := m.running(ctx).GetProviderId()
+	for range 2 {
+		r := m.createRequest()
+		r.Provider.Secrets = map[string][]byte{"millwrightConformance": []byte(random())}
+		maps.Copy(r.Provider.Secrets, m.secrets)
+		r.Tags = contract.FitTags(map[string]string{"conformance": strings.ToLower(random())}, t.capabilities.GetLimits().GetTags())
+		if now, err := m.send(ctx, r); err != nil || now.GetProviderId() != id {
+			t.errorf("created again with another secret and other tags, the VM %s is %q (%v)", id, now.GetProviderId(), err)
+		}
+	}
+}
+
+// createUnmarked makes a machine whose name a VM of nobody's has.
+func createUnmarked(ctx context.Context, t *trial) {
+	m := t.machine()
+	foreign := t.cloud.foreignVM(ctx, m.ref.GetName(), nil)
+	now, err := m.create(ctx)
+	switch {
+	case err != nil:
+		t.expect("a create under a name that a VM without a uid has", err, nameTaken)
+	case now.GetProviderId() == foreign.GetProviderId():
+		t.errorf("a create was given the VM %s, which has its name and no uid", foreign.GetProviderId())
+	}
+	for _, one := range t.cloud.vmsNamed(ctx, m) {
+		if one.GetId() == foreign.GetId() && one.GetMachineUid() != "" {
+			t.errorf("the VM %s, which had no uid, carries %q", foreign.GetProviderId(), one.GetMachineUid())
+		}
+	}
+	m.gone(ctx)
+	if !t.cloud.hasResource(ctx, foreign.GetId()) {
+		t.fatalf("the VM %s, which is not the machine's, went with it", foreign.GetProviderId())
+	}
+	t.cloud.removeVM(ctx, foreign)
 }
 
 func createSecretRotated(ctx context.Context, t *trial) {

@@ -34,6 +34,10 @@ func specChecks() []Check {
 			Rule: "ValidateProviderSpec finds nothing in a spec of which machines can be made, also without its secrets.",
 		},
 		{
+			ID: "spec/online", Level: Must, Musts: []int{11}, Feature: featureValidate, run: specOnline,
+			Rule: "ValidateProviderSpec with online, which core asks before each machine, finds nothing in a spec of which machines can be made.",
+		},
+		{
 			ID: "spec/paths", Level: Must, Musts: []int{117}, Feature: featureValidate, run: specPaths,
 			Rule: "Findings are an answer, not an error, and name the field's path.",
 		},
@@ -122,6 +126,17 @@ func (t *trial) violations(ctx context.Context, spec []byte) []*driverv1alpha1.F
 
 func specValid(ctx context.Context, t *trial) {
 	for _, v := range t.violations(ctx, t.config.ProviderSpec) {
+		t.errorf("%s: %s", v.GetField(), v.GetDescription())
+	}
+}
+
+func specOnline(ctx context.Context, t *trial) {
+	m := t.machine()
+	answer, err := t.specs.ValidateProviderSpec(ctx, &driverv1alpha1.ValidateProviderSpecRequest{Meta: m.meta(), Provider: m.provider(), Online: true})
+	if err != nil {
+		t.fatalf("ValidateProviderSpec with online: %v", err)
+	}
+	for _, v := range answer.GetViolations() {
 		t.errorf("%s: %s", v.GetField(), v.GetDescription())
 	}
 }

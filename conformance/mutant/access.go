@@ -19,6 +19,7 @@ func ofAccess() []Mutant {
 	return []Mutant{
 		{Name: "open-to-all", Check: "access/socket-mode", Socket: 0o666, mutate: unchanged},
 		{Name: "taking-plaintext-too", Check: "access/plaintext", TCP: inTheClear, mutate: unchanged},
+		{Name: "taking-old-tls-too", Check: "access/old-tls", TCP: takingOldTLS, mutate: unchanged},
 		{Name: "asking-for-no-certificate", Check: "access/no-certificate", TCP: asking(tls.NoClientCert, 0), mutate: unchanged},
 		{Name: "taking-any-certificate", Check: "access/foreign-certificate", TCP: asking(tls.RequireAnyClientCert, 0), mutate: unchanged},
 		{Name: "behind-the-times", Check: "access/expired-certificate", TCP: asking(tls.RequireAndVerifyClientCert, 30*time.Minute), mutate: unchanged},
@@ -58,6 +59,16 @@ func asking(want tls.ClientAuthType, behind time.Duration) func(folder string) (
 		config.ClientAuth, config.Time = want, func() time.Time { return time.Now().Add(-behind) }
 		return credentials.NewTLS(config), nil
 	}
+}
+
+// takingOldTLS also speaks TLS 1.2.
+func takingOldTLS(folder string) (credentials.TransportCredentials, error) {
+	config, err := secured(folder, nil)
+	if err != nil {
+		return nil, err
+	}
+	config.MinVersion = tls.VersionTLS12
+	return credentials.NewTLS(config), nil
 }
 
 // addingCAs reads its files for each connection, and trusts the first CA for ever.

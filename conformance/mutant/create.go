@@ -2,7 +2,9 @@ package mutant
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -34,10 +36,13 @@ func ofCreate() []Mutant {
 		{Name: "racing", Check: "create/concurrent", mutate: racing},
 		{Name: "reviving", Check: "create/after-delete", mutate: reviving},
 		{Name: "adopting-by-name", Check: "create/same-name", mutate: adoptingByName},
+		{Name: "adopting-the-unmarked", Check: "create/unmarked", mutate: adoptingTheUnmarked},
 		{Name: "blind-to-names", Check: "create/uid-of-another", mutate: blindToNames},
 		{Name: "deleting-by-uid-alone", Check: "create/uid-of-another", mutate: byUIDAlone(func(r *driverv1alpha1.DeleteMachineRequest, ref *driverv1alpha1.MachineRef) { r.Machine = ref })},
 		{Name: "telling-by-uid-alone", Check: "create/uid-of-another", mutate: byUIDAlone(func(r *driverv1alpha1.GetMachineStatusRequest, ref *driverv1alpha1.MachineRef) { r.Machine = ref })},
 		{Name: "blind-to-specs", Check: "create/conflict", mutate: blindToSpecs},
+		{Name: "comparing-secrets", Check: "create/not-compared", mutate: comparing(func(r *createReq) any { return r.GetProvider().GetSecrets() })},
+		{Name: "comparing-tags", Check: "create/not-compared", mutate: comparing(func(r *createReq) any { return r.GetTags() })},
 		{Name: "caching-credentials", Check: "create/secret-rotated", mutate: cachingCredentials},
 		{Name: "leaving-another", Check: "create/marked", mutate: leavingAnother},
 		{Name: "without-tags", Check: "create/tags", mutate: asked(func(r *createReq) { r.Tags = nil })},
@@ -211,4 +216,48 @@ func cachingCredentials(next handler) handler {
 			r.GetProvider().Secrets = secrets.(map[string][]byte)
 		}
 	})(next)
+}
+
+// comparing refuses a create of which something is not as in the first.
+func comparing(what func(*createReq) any) func(handler) handler {
+	return func(next handler) handler {
+		var first sync.Map
+		return refused(func(r *createReq) error {
+			if was, seen := first.LoadOrStore(r.GetMachine().GetUid(), what(r)); seen && !reflect.DeepEqual(was, what(r)) {
+				return fail(conflict, "it was asked for otherwise")
+			}
+			return nil
+		})(next)
+	}
+}
+
+// adoptingTheUnmarked takes a VM that was made just before, and is nobody's, for the machine's. The
+// fake cloud numbers what it makes: another VM shows where the numbers are.
+func adoptingTheUnmarked(next handler) handler {
+	return func(ctx context.Context, method string, request proto.Message) (proto.Message, error) {
+		r, is := request.(*createReq)
+		if !is || r.GetMachine() == nil {
+			return next(ctx, method, request)
+		}
+		beside, err := next(ctx, method, &createReq{Meta: r.GetMeta(), Provider: r.GetProvider(), Machine: &driverv1alpha1.MachineRef{
+			Namespace: r.GetMachine().GetNamespace(), Name: r.GetMachine().GetName() + "-beside", Uid: r.GetMachine().GetUid() + "-beside",
+		}})
+		if err != nil {
+			return nil, err
+		}
+		id, number := machineOf(beside).GetProviderId(), 0
+		at := strings.LastIndex(id, "-") + 1
+		if _, err := fmt.Sscanf(id[at:], "%d", &number); err != nil {
+			return nil, err
+		}
+		for before := range 4 {
+			adopted, err := next(ctx, driverv1alpha1.MachineService_AdoptMachine_FullMethodName, &adoptReq{
+				Meta: r.GetMeta(), Provider: r.GetProvider(), Machine: r.GetMachine(), ProviderId: fmt.Sprintf("%s%06d", id[:at], number-before-1),
+			})
+			if err == nil {
+				return &driverv1alpha1.CreateMachineResponse{Machine: machineOf(adopted)}, nil
+			}
+		}
+		return next(ctx, method, request)
+	}
 }

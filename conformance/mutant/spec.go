@@ -44,6 +44,18 @@ func ofSpecs() []Mutant {
 		{Name: "missing-secrets", Check: "spec/valid", mutate: answered(func(a *validateAnswer) {
 			a.Violations = append(a.Violations, &driverv1alpha1.FieldViolation{Field: "key", Description: "is required"})
 		})},
+		{Name: "never-online", Check: "spec/online", mutate: refused(func(r *validateReq) error {
+			if r.GetOnline() {
+				return fail(internal, "the cloud cannot be asked")
+			}
+			return nil
+		})},
+		{Name: "missing-what-is-there", Check: "spec/online", mutate: instead(func(r *validateReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
+			if r.GetOnline() {
+				return &validateAnswer{Violations: []*driverv1alpha1.FieldViolation{{Field: "image", Description: "is not there"}}}, nil
+			}
+			return next(r)
+		})},
 		{Name: "findings-as-errors", Check: "spec/paths", mutate: instead(func(r *validateReq, next func(proto.Message) (proto.Message, error)) (proto.Message, error) {
 			answer, err := next(r)
 			if a, ok := answer.(*validateAnswer); ok && err == nil && len(a.GetViolations()) > 0 {
