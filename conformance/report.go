@@ -100,10 +100,10 @@ func (r *Report) Verdict() Verdict {
 		}
 	}
 	switch {
-	case r.Interrupted:
-		return Interrupted
 	case r.Count(Must, Failed) > 0:
 		return Breaks
+	case r.Interrupted:
+		return Interrupted
 	case r.Profile == "" || passed == 0 || passed < apply:
 		return NoBreach
 	}

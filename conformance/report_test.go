@@ -109,17 +109,18 @@ func TestVerdicts(t *testing.T) {
 		report Report
 		want   Verdict
 	}{
-		"all of a profile":           {Report{Profile: ProfileBasic, Results: []Result{passed, passed}}, Conforms},
-		"all that apply":             {Report{Profile: ProfileBasic, Results: []Result{passed, {Level: Must, Outcome: NotApplicable}}}, Conforms},
-		"a SHOULD is broken":         {Report{Profile: ProfileBasic, Results: []Result{passed, {Level: Should, Outcome: Failed}}}, Conforms},
-		"one is waived":              {Report{Profile: ProfileBasic, Results: []Result{passed, waived}}, NoBreach},
-		"all are waived":             {Report{Profile: ProfileBasic, Results: []Result{waived}}, NoBreach},
-		"one is not run":             {Report{Profile: ProfileFault, Results: []Result{passed, notRun}}, NoBreach},
-		"no profile was asked for":   {Report{Results: []Result{passed}}, NoBreach},
-		"nothing was tried":          {Report{Profile: ProfileBasic}, NoBreach},
-		"one is broken":              {Report{Profile: ProfileBasic, Results: []Result{passed, failed}}, Breaks},
-		"one is broken, one not run": {Report{Results: []Result{notRun, failed}}, Breaks},
-		"it was interrupted":         {Report{Profile: ProfileBasic, Interrupted: true, Results: []Result{passed}}, Interrupted},
+		"all of a profile":                        {Report{Profile: ProfileBasic, Results: []Result{passed, passed}}, Conforms},
+		"all that apply":                          {Report{Profile: ProfileBasic, Results: []Result{passed, {Level: Must, Outcome: NotApplicable}}}, Conforms},
+		"a SHOULD is broken":                      {Report{Profile: ProfileBasic, Results: []Result{passed, {Level: Should, Outcome: Failed}}}, Conforms},
+		"one is waived":                           {Report{Profile: ProfileBasic, Results: []Result{passed, waived}}, NoBreach},
+		"all are waived":                          {Report{Profile: ProfileBasic, Results: []Result{waived}}, NoBreach},
+		"one is not run":                          {Report{Profile: ProfileFault, Results: []Result{passed, notRun}}, NoBreach},
+		"no profile was asked for":                {Report{Results: []Result{passed}}, NoBreach},
+		"nothing was tried":                       {Report{Profile: ProfileBasic}, NoBreach},
+		"one is broken":                           {Report{Profile: ProfileBasic, Results: []Result{passed, failed}}, Breaks},
+		"one is broken, one not run":              {Report{Results: []Result{notRun, failed}}, Breaks},
+		"it was interrupted":                      {Report{Profile: ProfileBasic, Interrupted: true, Results: []Result{passed}}, Interrupted},
+		"it was interrupted after one was broken": {Report{Interrupted: true, Results: []Result{failed}}, Breaks},
 	} {
 		if got := tc.report.Verdict(); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -152,5 +154,23 @@ func TestReportsAreWritten(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(junit); err != nil || xml.Unmarshal(raw, &suite) != nil || suite.Failures != 1 {
 		t.Errorf("%s, %v", raw, err)
+	}
+}
+
+// A run that was interrupted says nothing against the driver, unless a MUST was broken before.
+func TestInterruptedRunsBlameNobody(t *testing.T) {
+	broken := conformance.Result{Level: conformance.Must, Outcome: conformance.Failed}
+	for name, tc := range map[string]struct {
+		report conformance.Report
+		left   error
+		want   error
+	}{
+		"interrupted":           {conformance.Report{Interrupted: true}, nil, errNotTriedWhole},
+		"something may be left": {conformance.Report{Interrupted: true}, os.ErrExist, os.ErrExist},
+		"broken before":         {conformance.Report{Interrupted: true, Results: []conformance.Result{broken}}, nil, errBroken},
+	} {
+		if got := verdict(&tc.report, tc.left, io.Discard); !errors.Is(got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
 	}
 }

@@ -22,7 +22,7 @@ func runCommand() *cobra.Command {
 		Short: "Try a driver, and say what it does against the contract",
 		Long: "Try a driver, and say what it does against the contract. It makes real machines, with a cluster uid of its own, and deletes them again.\n" +
 			"Ends with 0 if the driver conforms to the profile that was asked for, 1 if a MUST is broken, 2 if the driver could not be tried, and 3 if no MUST " +
-			"was found broken, and not all of a profile was tried.",
+			"was found broken, and not all of a profile was tried, as in a run that was interrupted.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := f.read()
@@ -65,12 +65,12 @@ func verdict(report *conformance.Report, err error, errs io.Writer) error {
 	switch report.Verdict() {
 	case conformance.Conforms:
 		return err
-	case conformance.NoBreach:
+	case conformance.NoBreach, conformance.Interrupted:
 		if err == nil {
 			err = errNotTriedWhole
 		}
 		return err
-	case conformance.Breaks, conformance.Interrupted:
+	case conformance.Breaks:
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(errs, "driver-conformance:", err)
