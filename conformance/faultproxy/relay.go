@@ -36,9 +36,22 @@ type Proxy struct {
 	calls []*Call
 }
 
-// New returns a proxy without rules. It logs what its relays cannot reach.
+// New returns a proxy without rules. It logs where it listens, and what its relays cannot reach. Like
+// other programs it reaches services through the proxy that HTTPS_PROXY and HTTP_PROXY name.
 func New(log *slog.Logger) *Proxy {
-	return &Proxy{log: log, transport: &http.Transport{DisableKeepAlives: true}}
+	return &Proxy{log: log, transport: transport()}
+}
+
+func transport() http.RoundTripper {
+	usual, is := http.DefaultTransport.(*http.Transport)
+	if !is {
+		usual = &http.Transport{Proxy: http.ProxyFromEnvironment}
+	}
+	own := usual.Clone()
+	own.DisableKeepAlives = true
+	// An answer is passed on as it came, and cut off where a rule says.
+	own.DisableCompression = true
+	return own
 }
 
 // Relay serves the requests that come to port by passing them on to target.

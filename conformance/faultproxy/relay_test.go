@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,6 +138,10 @@ func TestWrongRulesAreRefused(t *testing.T) {
 		"two answers":      `[{"status": 503, "drop": "after"}]`,
 		"two endings":      `[{"truncate": 3, "drop": "after"}]`,
 		"a bad truncate":   `[{"truncate": -1}]`,
+		"a small method":   `[{"method": "get", "status": 503}]`,
+		"a body alone":     `[{"body": "slow down"}]`,
+		"a header alone":   `[{"header": {"Retry-After": "7"}}]`,
+		"a bad number":     `[{"times": -1, "status": 503}]`,
 		"a bad delay":      `[{"delay": "soon"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,3 +202,27 @@ func TestServiceGone(t *testing.T) {
 		t.Errorf("answered %d, want 502", status)
 	}
 }
+
+// TestServicesAreReachedThroughAProxy shows that the proxy which the environment names is asked.
+func TestServicesAreReachedThroughAProxy(t *testing.T) {
+	if os.Getenv(asBehindAProxy) == "" {
+		// The environment is read once in a process.
+		var asked atomic.Int64
+		service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+		defer service.Close()
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		command.Env = append(os.Environ(), asBehindAProxy+"=1", "HTTP_PROXY="+service.URL, "NO_PROXY=", "no_proxy=")
+		if out, err := command.CombinedOutput(); err != nil || asked.Load() != 1 {
+			t.Errorf("the proxy was asked %d times: %v\n%s", asked.Load(), err, out)
+		}
+		return
+	}
+	relay := httptest.NewServer(faultproxy.New(slog.New(slog.DiscardHandler)).Relay("1", address(t, "http://cloud.invalid")))
+	defer relay.Close()
+	// What goes to this machine goes past any proxy.
+	if status, _, _ := (&rig{T: t}).do(http.MethodGet, relay.URL, ""); status != http.StatusOK {
+		t.Errorf("answered %d, want 200", status)
+	}
+}
+
+const asBehindAProxy = "FAULT_PROXY_TEST_BEHIND_A_PROXY"

@@ -71,21 +71,9 @@ type rules struct {
 func (r *rules) set(given []Rule) error {
 	paths := make([]*regexp.Regexp, len(given))
 	for i := range given {
-		path, err := regexp.Compile(given[i].Path)
+		path, err := given[i].check()
 		if err != nil {
 			return fmt.Errorf("rule %d: %w", i, err)
-		}
-		if drop := given[i].Drop; drop != "" && drop != dropBefore && drop != dropAfter {
-			return fmt.Errorf("rule %d: drop is %q, neither before nor after", i, drop)
-		}
-		if given[i].Status != 0 && (given[i].Status < 200 || given[i].Status > 599) {
-			return fmt.Errorf("rule %d: %d is no status", i, given[i].Status)
-		}
-		if n := len(slices.DeleteFunc([]bool{given[i].Drop != "", given[i].Status != 0, given[i].Truncate != 0}, func(is bool) bool { return !is })); n > 1 {
-			return fmt.Errorf("rule %d: %w", i, errBoth)
-		}
-		if given[i].Truncate < 0 {
-			return fmt.Errorf("rule %d: truncate is %d, below 0", i, given[i].Truncate)
 		}
 		paths[i], given[i].Hits = path, 0
 	}
@@ -93,6 +81,34 @@ func (r *rules) set(given []Rule) error {
 	defer r.mu.Unlock()
 	r.given, r.paths = given, paths
 	return nil
+}
+
+// check says what is wrong with a rule, and returns the expression of its path.
+func (r Rule) check() (*regexp.Regexp, error) {
+	path, err := regexp.Compile(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	breaks := slices.DeleteFunc([]bool{r.Drop != "", r.Status != 0, r.Truncate != 0}, func(is bool) bool { return !is })
+	switch {
+	case r.Method != strings.ToUpper(r.Method):
+		return nil, fmt.Errorf("method is %q: methods are written in capitals, as GET|HEAD", r.Method)
+	case r.Drop != "" && r.Drop != dropBefore && r.Drop != dropAfter:
+		return nil, fmt.Errorf("drop is %q, neither before nor after", r.Drop)
+	case r.Status != 0 && (r.Status < 200 || r.Status > 599):
+		return nil, fmt.Errorf("%d is no status", r.Status)
+	case r.Status == 0 && r.Body != "":
+		return nil, errors.New("body is that of an answer: give its status, too")
+	case r.Status == 0 && len(r.Header) > 0:
+		return nil, errors.New("header is that of an answer: give its status, too")
+	case len(breaks) > 1:
+		return nil, errBoth
+	case r.Truncate < 0:
+		return nil, fmt.Errorf("truncate is %d, below 0", r.Truncate)
+	case r.After < 0 || r.Times < 0:
+		return nil, fmt.Errorf("after is %d and times %d: neither is below 0", r.After, r.Times)
+	}
+	return path, nil
 }
 
 var errBoth = errors.New("drop, status and truncate exclude each other")

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,37 +20,61 @@ import (
 func (p *Proxy) Serve(ctx context.Context, control string, relays []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	servers := map[string]http.Handler{control: p.Control()}
+	servers := []server{{control, "control", p.Control()}}
 	for _, relay := range relays {
-		listen, to, _ := strings.Cut(relay, "=")
-		_, port, err := net.SplitHostPort(listen)
-		if !strings.Contains(to, "://") {
-			to = "http://" + to
+		one, err := p.server(relay)
+		if err != nil {
+			return err
 		}
-		target, unread := url.Parse(to)
-		if err != nil || unread != nil || target.Host == "" {
-			return fmt.Errorf("relay %q is not LISTEN=TARGET, such as 127.0.0.1:15000=https://api.example.com:443", relay)
+		if slices.ContainsFunc(servers, one.collides) {
+			return fmt.Errorf("%q is given twice: each relay and -control listen at an address of their own", one.listen)
 		}
-		servers[listen] = p.Relay(port, target)
+		servers = append(servers, one)
 	}
-	for listen, handler := range servers {
-		host, _, err := net.SplitHostPort(listen)
+	for _, one := range servers {
+		host, _, err := net.SplitHostPort(one.listen)
 		if ip := net.ParseIP(host); err != nil || !ip.IsLoopback() {
-			return fmt.Errorf("%q is no address of this machine alone: listen on 127.0.0.1:PORT, since requests hold credentials", listen)
+			return fmt.Errorf("%q is no address of this machine alone: listen on 127.0.0.1:PORT, since requests hold credentials", one.listen)
 		}
-		listener, err := net.Listen("tcp", listen)
+		listener, err := net.Listen("tcp", one.listen)
 		if err != nil {
 			return fmt.Errorf("serve: %w", err)
 		}
-		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-		defer func() { _ = server.Close() }()
-		go func() { stop(server.Serve(listener)) }()
+		p.log.Info("fault proxy listens", "address", listener.Addr().String(), "for", one.what)
+		served := &http.Server{Handler: one.handler, ReadHeaderTimeout: time.Minute}
+		defer func() { _ = served.Close() }()
+		go func() { stop(served.Serve(listener)) }()
 	}
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
+}
+
+// server is what is served at an address; what says so for people.
+type server struct {
+	listen, what string
+	handler      http.Handler
+}
+
+// collides says whether both would listen at the same address. Port 0 is another each time.
+func (s server) collides(other server) bool {
+	return s.listen == other.listen && !strings.HasSuffix(s.listen, ":0")
+}
+
+// server is that of a relay, LISTEN=TARGET.
+func (p *Proxy) server(relay string) (server, error) {
+	listen, to, _ := strings.Cut(relay, "=")
+	_, port, err := net.SplitHostPort(listen)
+	if !strings.Contains(to, "://") {
+		to = "http://" + to
+	}
+	target, unread := url.Parse(to)
+	if err != nil || unread != nil || target.Host == "" {
+		return server{}, fmt.Errorf("relay %q is not LISTEN=TARGET, such as 127.0.0.1:15000=https://api.example.com:443", relay)
+	}
+	return server{listen, target.String(), p.Relay(port, target)}, nil
 }
 
 // Control serves rules and calls, as the package's comment says.

@@ -23,6 +23,8 @@ func TestServe(t *testing.T) {
 		"ends with its context": {control: "127.0.0.1:0", relays: []string{"127.0.0.1:0=127.0.0.1:1"}},
 		"no target":             {control: "127.0.0.1:0", relays: []string{"127.0.0.1:0"}, fails: true},
 		"no port":               {control: "127.0.0.1:0", relays: []string{"localhost=127.0.0.1:1"}, fails: true},
+		"one address twice":     {control: "127.0.0.1:0", relays: []string{"127.0.0.1:15000=127.0.0.1:1", "127.0.0.1:15000=127.0.0.1:2"}, fails: true},
+		"that of control":       {control: "127.0.0.1:15999", relays: []string{"127.0.0.1:15999=127.0.0.1:1"}, fails: true},
 		"a port that is taken":  {control: taken.Addr().String(), fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
