@@ -12,7 +12,7 @@ import (
 // TestTheExampleIsSmall holds the driver to what the guide says of it: nobody copies what takes an
 // evening to read.
 func TestTheExampleIsSmall(t *testing.T) {
-	const most = 490
+	const most = 500
 	lines := 0
 	err := filepath.WalkDir("cmd", func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {

@@ -8,9 +8,9 @@ import { found, hasCode } from './cloud.js';
 /** Has the server listen on unix:///path. It takes over a socket that nobody serves any more, never one that is alive. */
 export async function listen(server: Server, endpoint: string): Promise<void> {
   const path = endpoint.replace(/^unix:\/\//, '');
-  if (path === endpoint || !path.startsWith('/') || Buffer.byteLength(path) > 103) {
+  if (path === endpoint || !path.startsWith('/') || Buffer.byteLength(path) > 99) {
     // There is no plaintext TCP: requests hold credentials.
-    throw new Error('set --endpoint, or MILLWRIGHT_ENDPOINT, to unix:///path, with a path of at most 103 bytes');
+    throw new Error('set --endpoint, or MILLWRIGHT_ENDPOINT, to unix:///path, with a path of at most 99 bytes');
   }
   const left = await found(lstat(path));
   if (left && !left.isSocket()) throw new Error(`${path} is not a socket`);

@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -93,12 +93,19 @@ func (c client) call(ctx context.Context, method, path string, body any) (*answe
 	return &a, nil
 }
 
-// unknown is an answer that did not come, or not whole. Its text would differ from call to call.
+// numbers differ from call to call: ports, times, the ids of streams.
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// unknown is an answer that did not come, or not whole. It says why by the innermost cause: those
+// around it tell of addresses.
 func unknown(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return sdk.NewUnknownOutcome(fmt.Sprintf("The cloud did not answer (%T).", err))
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		err = cause
+	}
+	return sdk.NewUnknownOutcome("The cloud did not answer: " + numbers.ReplaceAllString(err.Error(), "…") + ".")
 }
 
 // explain puts an error of the cloud into the contract's terms, in the cloud's own words.

@@ -206,7 +206,8 @@ func (d *driver) DeleteMachine(ctx context.Context, r *sdk.DeleteMachineRequest)
 	if len(again.vms) > 0 {
 		return going, nil
 	}
-	for _, one := range found.nics {
+	// These are what is left: a NIC that came while we looked is among them.
+	for _, one := range again.nics {
 		if _, err := found.call(ctx, http.MethodDelete, "/v1/nics/"+one.ID, nil); err != nil && !errors.Is(err, errGone) {
 			return nil, err
 		}

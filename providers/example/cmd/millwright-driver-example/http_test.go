@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,5 +128,54 @@ func TestAnswersOfAProxy(t *testing.T) {
 		if got := contract.ParseReason(contract.ErrorInfo(status.Convert(err)).GetReason()); got != want {
 			t.Errorf("%d is %s, want %s (%v)", code, got, want, err)
 		}
+	}
+}
+
+// Why the cloud did not answer is told, in words that stay from call to call.
+func TestWhyTheCloudDidNotAnswer(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	foreign := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(foreign.Close)
+	foreign.Config.ErrorLog = log.New(io.Discard, "", 0)
+	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(cut.Close)
+	for endpoint, want := range map[string]string{
+		gone.URL: "connection refused", foreign.URL: "certificate signed by unknown authority", cut.URL: "EOF",
+	} {
+		for range 2 {
+			_, err := client{http: http.DefaultClient, endpoint: endpoint, token: "opens default"}.call(t.Context(), http.MethodGet, "/v1/vms", nil)
+			if got := status.Convert(err).Message(); !strings.HasSuffix(got, want+".") {
+				t.Errorf("%s: it says %q, want %q", endpoint, got, want)
+			}
+		}
+	}
+}
+
+// A NIC that shows only in the second look is deleted as well, before nothing is said to be left.
+func TestDeleteRemovesWhatTheSecondLookShows(t *testing.T) {
+	looks, deleted := 0, ""
+	tags := `"tags": {"millwright-namespace": "ns", "millwright-name": "m"}`
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{}`
+		switch {
+		case r.Method == http.MethodDelete:
+			deleted += r.URL.Path
+		case r.URL.Path == "/v1/vms":
+			if looks++; looks == 1 {
+				answer = `{"vms": [{"id": "vm", ` + tags + `}]}`
+			}
+		case looks > 1:
+			answer = `{"nics": [{"id": "nic", ` + tags + `}]}`
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(api.Close)
+	d := &driver{endpoint: api.URL, http: http.DefaultClient}
+	left, err := d.DeleteMachine(t.Context(), &sdk.DeleteMachineRequest{
+		Meta: &sdk.RequestMeta{ClusterUid: "c"}, Machine: &sdk.MachineRef{Namespace: "ns", Name: "m", Uid: "u"}, Provider: &sdk.ProviderContext{ProviderSpec: []byte("{}")},
+	})
+	if err != nil || left != nil || deleted != "/v1/vms/vm/v1/nics/nic" {
+		t.Errorf("%v is left (%v), deleted was %s", left, err, deleted)
 	}
 }
