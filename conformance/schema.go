@@ -21,11 +21,11 @@ func specSchema(ctx context.Context, t *trial) {
 	if err != nil {
 		t.fatalf("GetProviderSpecSchema: %v", err)
 	}
-	t.checkSchema(answer.GetJsonSchema())
+	checkSchema(t, answer.GetJsonSchema())
 }
 
 // checkSchema holds a schema to the contract, and the spec and the secrets of the config to it.
-func (t *trial) checkSchema(raw []byte) {
+func checkSchema(t *trial, raw []byte) {
 	var document map[string]any
 	if err := json.Unmarshal(raw, &document); err != nil {
 		t.fatalf("the schema is not a JSON object: %v", err)

@@ -33,7 +33,7 @@ func TestSchemas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tried := newTrial(&session{target: &target{}, config: Config{ProviderSpec: []byte(tc.spec)}, secrets: map[string][]byte{"auth.password": nil, "of a whole Secret": nil}})
-			inGoroutine(func() { tried.checkSchema([]byte(tc.schema)) })
+			inGoroutine(func() { checkSchema(tried, []byte(tc.schema)) })
 			if tc.breach == "" && len(tried.breaches) == 0 {
 				return
 			}

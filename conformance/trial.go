@@ -45,8 +45,8 @@ func trialOf(ctx context.Context) *trial {
 	return t
 }
 
-// errorf notes a breach of the contract, without the config's credentials, which the driver may have
-// told. It is safe for concurrent use.
+// errorf notes a breach of the contract, without the config's credentials: the driver may have told
+// them. It is safe for concurrent use.
 func (t *trial) errorf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

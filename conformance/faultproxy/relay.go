@@ -36,8 +36,8 @@ type Proxy struct {
 	calls []*Call
 }
 
-// New returns a proxy without rules. It logs where it listens, and what its relays cannot reach. Like
-// other programs it reaches services through the proxy that HTTPS_PROXY and HTTP_PROXY name.
+// New returns a proxy without rules. It logs where it listens, and what its relays cannot reach.
+// Like other programs it reaches services through the proxy that HTTPS_PROXY and HTTP_PROXY name.
 func New(log *slog.Logger) *Proxy {
 	return &Proxy{log: log, transport: transport()}
 }

@@ -20,7 +20,8 @@ type Options struct {
 	// Quota limits the resources of each account by kind, "vm" and "nic". A kind that is not in it
 	// is not limited. What a hook has set goes before it, also after a restart.
 	Quota map[string]int64
-	// Page is the most NICs or VMs that a list tells of at once, whatever is asked for; 0 means 1000.
+	// Page is the most NICs or VMs that a list tells of at once, whatever is asked for; 0 means
+	// 1000.
 	Page int
 	// Accounts are the names of accounts by the key that opens them. The empty key opens the
 	// account "default", unless it is given here.
