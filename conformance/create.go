@@ -17,7 +17,7 @@ const (
 )
 
 func createChecks() []Check {
-	return []Check{
+	checks := []Check{
 		{
 			ID: "create/happy", Level: Must, Musts: []int{8, 71, 77, 78, 80, 82, 83, 87, 95}, run: createHappy,
 			Rule: "CreateMachine ensures that a VM exists for the uid; called again it says how far that is, until RUNNING.",
@@ -66,6 +66,13 @@ func createChecks() []Check {
 			ID: "create/secret-rotated", Level: Must, Musts: []int{75}, run: createSecretRotated,
 			Rule: "Secrets rotate; a driver uses those of each call.",
 		},
+	}
+	return append(checks, markChecks()...)
+}
+
+// markChecks are about what the cloud is told of a machine.
+func markChecks() []Check {
+	return []Check{
 		{
 			ID: "create/tags", Level: Must, Musts: []int{94}, Hooks: true, run: createTags,
 			Rule: "The cluster uid, the machine uid and the tags are on the VM from its birth.",
@@ -251,7 +258,7 @@ func createNotCompared(ctx context.Context, t *trial) {
 	for range 2 {
 		r := m.createRequest()
 		r.Provider.Secrets = map[string][]byte{"millwrightConformance": []byte(random())}
-		maps.Copy(r.Provider.Secrets, m.secrets)
+		maps.Copy(r.GetProvider().GetSecrets(), m.secrets)
 		r.Tags = contract.FitTags(map[string]string{"conformance": strings.ToLower(random())}, t.capabilities.GetLimits().GetTags())
 		if now, err := m.send(ctx, r); err != nil || now.GetProviderId() != id {
 			t.errorf("created again with another secret and other tags, the VM %s is %q (%v)", id, now.GetProviderId(), err)

@@ -97,18 +97,24 @@ func (r Rule) check() (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("drop is %q, neither before nor after", r.Drop)
 	case r.Status != 0 && (r.Status < 200 || r.Status > 599):
 		return nil, fmt.Errorf("%d is no status", r.Status)
-	case r.Status == 0 && r.Body != "":
-		return nil, errors.New("body is that of an answer: give its status, too")
-	case r.Status == 0 && len(r.Header) > 0:
-		return nil, errors.New("header is that of an answer: give its status, too")
 	case len(breaks) > 1:
 		return nil, errBoth
-	case r.Truncate < 0:
-		return nil, fmt.Errorf("truncate is %d, below 0", r.Truncate)
-	case r.After < 0 || r.Times < 0:
-		return nil, fmt.Errorf("after is %d and times %d: neither is below 0", r.After, r.Times)
+	case min(r.Truncate, r.After, r.Times) < 0:
+		return nil, fmt.Errorf("truncate is %d, after %d and times %d: none is below 0", r.Truncate, r.After, r.Times)
 	}
-	return path, nil
+	return path, r.checkAnswer()
+}
+
+// checkAnswer says whether the rule has parts of an answer and no status, without which there is
+// none.
+func (r Rule) checkAnswer() error {
+	switch {
+	case r.Status == 0 && r.Body != "":
+		return errors.New("body is that of an answer: give its status, too")
+	case r.Status == 0 && len(r.Header) > 0:
+		return errors.New("header is that of an answer: give its status, too")
+	}
+	return nil
 }
 
 var errBoth = errors.New("drop, status and truncate exclude each other")

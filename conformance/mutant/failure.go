@@ -68,6 +68,13 @@ func ofFailures() []Mutant {
 			}
 			return nil
 		})},
+	}
+	return slices.Concat(all, wording(), telling(), mistaken())
+}
+
+// wording are mutants whose errors are not as the contract has them.
+func wording() []Mutant {
+	return []Mutant{
 		{Name: "gone-without-credentials", Check: "failure/bad-credentials", mutate: as(driverv1alpha1.ErrorReason_ERROR_REASON_CREDENTIALS_INVALID, notFound)},
 		{Name: "telling-request-ids", Check: "failure/stable-message", mutate: tellingRequestIDs},
 		{Name: "never-saying-when", Check: "failure/retry-after", mutate: failed(func(s *status.Status) error {
@@ -96,7 +103,6 @@ func ofFailures() []Mutant {
 			return status.FromProto(p).Err()
 		})},
 	}
-	return slices.Concat(all, telling(), mistaken())
 }
 
 // telling are mutants that do not keep secrets and user data to themselves.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -135,9 +134,10 @@ func TestAnswersOfAProxy(t *testing.T) {
 func TestWhyTheCloudDidNotAnswer(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	foreign := httptest.NewTLSServer(http.NotFoundHandler())
+	foreign := httptest.NewUnstartedServer(http.NotFoundHandler())
+	foreign.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	foreign.StartTLS()
 	t.Cleanup(foreign.Close)
-	foreign.Config.ErrorLog = log.New(io.Discard, "", 0)
 	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	t.Cleanup(cut.Close)
 	for endpoint, want := range map[string]string{
