@@ -37,8 +37,8 @@ func execChecks() []Check {
 	}
 }
 
-// commandOf is how the driver is started: as core starts it, which gives it the variables of proxies
-// and CAs, too.
+// commandOf is how the driver is started: as core starts it, which gives it the variables of
+// proxies and CAs, too.
 func commandOf(t *trial) launch.Command {
 	command, err := transport.Command(t.config.Endpoint)
 	if err != nil {

@@ -67,8 +67,8 @@ func (p location) encode() []byte {
 	return state
 }
 
-// handedOver is encode for an error, with the project as a hash. A state that holds a secret is left
-// out of errors, and the project's id may have come as one.
+// handedOver is encode for an error, with the project as a hash. A state that holds a secret is
+// left out of errors, and the project's id may have come as one.
 func (p location) handedOver() []byte {
 	p.Project = hashOf(p.Project)
 	return p.encode()
