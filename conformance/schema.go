@@ -130,7 +130,7 @@ func eachObject(path []string, value any, f func(path []string, object map[strin
 func (s specSchemas) hasOwnKeys(path []string) bool {
 	return len(path) > 0 && slices.ContainsFunc(s.at(path), func(one *jsonschema.Schema) bool {
 		_, values := one.AdditionalProperties.(*jsonschema.Schema)
-		return values || len(one.PatternProperties) > 0
+		return values || len(one.PatternProperties) > 0 || unevaluated(one) != nil
 	})
 }
 
@@ -207,6 +207,9 @@ func under(one *jsonschema.Schema, step string) []*jsonschema.Schema {
 	if others, is := one.AdditionalProperties.(*jsonschema.Schema); is && len(found) == 0 {
 		found = append(found, others)
 	}
+	if others := unevaluated(one); others != nil && len(found) == 0 {
+		found = append(found, others)
+	}
 	if i, err := strconv.Atoi(step); err == nil && i >= 0 {
 		if i < len(one.PrefixItems) {
 			return append(found, one.PrefixItems[i])
@@ -215,6 +218,15 @@ func under(one *jsonschema.Schema, step string) []*jsonschema.Schema {
 		found = append(found, one.Items2020, items)
 	}
 	return found
+}
+
+// unevaluated is the schema of the keys that no other part of one speaks of; nil where they are
+// refused, or where none is given.
+func unevaluated(one *jsonschema.Schema) *jsonschema.Schema {
+	if others := one.UnevaluatedProperties; others != nil && others.Bool == nil {
+		return others
+	}
+	return nil
 }
 
 // pathStep is a key, an index in brackets, or a key in brackets as a JSON string.
