@@ -118,6 +118,39 @@ func TestDoubtAboutEarlierCreates(t *testing.T) {
 	}
 }
 
+// TestNewsIsWrittenBeforeACreate: a create that is repeated after a short failure is not worth a
+// write, unless it tells something that a later process has to know.
+func TestNewsIsWrittenBeforeACreate(t *testing.T) {
+	failed := func(s *State) {
+		s.Memory.Last = &instance.Outcome{Operation: instance.Create, Failure: &instance.Failure{Class: instance.Unavailable, Reason: "ProviderUnavailable"}}
+		s.Memory.RetryAt = s.Now
+	}
+	token := func(s *State) { s.Token = Token{Known: true, ReadAt: s.Now, RenewAt: s.Now.Add(time.Hour)} }
+	for name, c := range map[string]struct {
+		given func(*State)
+		write bool
+	}{
+		"the same create again":              {all(tokenSent, token, failed), false},
+		"one of which the status is lost":    {failed, true},
+		"one that needs a token no more":     {all(tokenSent, failed, func(s *State) { s.Token.NotNeeded = true }), true},
+		"one with the token it never needed": {all(tokenSent, token, failed, recordedWithoutToken), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := Next(given(c.given))
+			if step.Do != Create || step.Write != c.write {
+				t.Errorf("does %q, written before: %t, want %t", step.Do, step.Write, c.write)
+			}
+		})
+	}
+}
+
+// recordedWithoutToken has the status say that the user data needs no token.
+func recordedWithoutToken(s *State) {
+	c := s.Machine.Status.Condition(clusterv1alpha1.ConditionBootstrapReady)
+	c.Reason = clusterv1alpha1.ReasonBootstrapTokenNotNeeded
+	s.Machine.Status = s.Machine.Status.set(c, *s)
+}
+
 // TestLastKnownState: what a half-way failure brought back is kept until something newer comes
 // back.
 func TestLastKnownState(t *testing.T) {

@@ -216,3 +216,22 @@ func TestProviderIDsAreTheDriversWord(t *testing.T) {
 		t.Errorf("an id that the driver contradicts stays %q", id)
 	}
 }
+
+// TestFailedMachinesAreStalled: a failed machine tells kstatus that it will never work, in the
+// words of Ready. On its way out it does not.
+func TestFailedMachinesAreStalled(t *testing.T) {
+	s := given(provisioned, missing(missesUntilGone))
+	failed := Next(s).Status
+	stalled, ready := failed.Condition(clusterv1alpha1.ConditionStalled), failed.Condition(clusterv1alpha1.ConditionReady)
+	if failed.Phase != clusterv1alpha1.MachinePhaseFailed || stalled.Status != metav1.ConditionTrue || stalled.Reason != ready.Reason || stalled.Message != ready.Message {
+		t.Errorf("in phase %s Stalled is %+v, Ready %+v", failed.Phase, stalled, ready)
+	}
+	s.Machine.Status = failed
+	deleting(&s)
+	if c := Next(s).Status.Condition(clusterv1alpha1.ConditionStalled); c.Type != "" {
+		t.Errorf("on its way out it has %+v", c)
+	}
+	if c := given(provisioned).Machine.Status.Condition(clusterv1alpha1.ConditionStalled); c.Type != "" {
+		t.Errorf("a machine that works has %+v", c)
+	}
+}

@@ -132,6 +132,23 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
+func TestAProcessWaitsFiveMinutesThoughTheTimeIsOver(t *testing.T) {
+	anHourAgo := metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(epoch.Add(-time.Hour))}
+	for name, tc := range map[string]struct {
+		timeout, observed, want time.Duration
+	}{
+		"a process that has just begun":   {timeout: time.Hour, observed: 0, want: 5 * time.Minute},
+		"one that waits for four minutes": {timeout: time.Hour, observed: 4 * time.Minute, want: time.Minute},
+		"one that waits for five":         {timeout: time.Hour, observed: 5 * time.Minute, want: 0},
+		"a machine that gives it less":    {timeout: time.Minute, observed: 0, want: time.Minute},
+		"a machine that gives it more":    {timeout: 2 * time.Hour, observed: 10 * time.Minute, want: 50 * time.Minute},
+	} {
+		if got := timeLeft(anHourAgo, tc.timeout, Wait{Since: epoch, Observed: tc.observed}); got != tc.want {
+			t.Errorf("%s has %s left, want %s", name, got, tc.want)
+		}
+	}
+}
+
 // TestRefusalThatLastsIsShown: what keeps a drain from going on is shown once it has lasted,
 // however many passes find it.
 func TestRefusalThatLastsIsShown(t *testing.T) {
