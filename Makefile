@@ -33,7 +33,7 @@ E2E_JOBS     := 3
 UNIT_MODULES := $(filter-out $(E2E_MODULES),$(MODULES))
 
 # The packages that decide and do nothing else. Every statement of theirs is covered.
-PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations core/machinetemplate core/driver/limiter core/bootstrap/token core/bootstrap/csr core/healthcheck core/forecast)
+PURE := $(wildcard core/rollout core/scale core/lifecycle core/health core/orphan core/providerspec core/foreign core/instance core/annotations core/machinetemplate core/driver/limiter core/bootstrap/token core/bootstrap/csr core/healthcheck core/forecast core/earliest core/messages)
 
 # Every folder in a cmd folder that holds a command becomes bin/FOLDER.
 COMMANDS := $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go localcluster/cmd/*/main.go providers/*/cmd/*/main.go test/*/cmd/*/main.go))

@@ -22,6 +22,8 @@
 //	                 wait then
 //	driver/limiter   whose turn it is to call a driver: a slot of the driver, and the circuit
 //	                 breaker of an account
+//	earliest         what is due first of two instants or delays
+//	messages         how much of a text a condition or an Event holds
 //	bootstrap/token  the bootstrap token of a machine: its id, its Secret, how long it lasts;
 //	                 lifecycle/create.go decides when it is minted, lifecycle/token.go when it is
 //	                 extended and deleted
@@ -57,7 +59,6 @@
 //	surge         what rollouts and replacements may have beyond a deployment's replicas
 //	coexistence   which objects another system's controllers work on: these are left alone
 //	conditions    conditions in a status: find, compare, bound, write
-//	messages      how much of a text a condition or an Event holds
 //	observedtime  the clocks that timeouts run by, which stand still in outages
 //	workload      reaches the cluster of the Nodes where that is not the one of the Machines
 //	remediation   which Machines health checks want replaced at this moment

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millwright-dev/millwright/core/driver/connection"
 	"github.com/millwright-dev/millwright/core/driver/wire"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -57,7 +58,7 @@ func (h hooks) Serve(ctx context.Context, s *connection.Session) {
 	for {
 		next := h.wakeCallers()
 		if h.Unready() == "" {
-			next = instance.Earlier(next, h.poller.Poll(ctx, s))
+			next = earliest.Instant(next, h.poller.Poll(ctx, s))
 		}
 		if !h.waitUntil(ctx, next) {
 			return

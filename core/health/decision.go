@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/millwright-dev/millwright/core/earliest"
 )
 
 // Limits bound the replacement of failed Machines.
@@ -171,17 +173,9 @@ func (s State) settled(failed []Machine) (uids []string, wait time.Duration) {
 			uids = append(uids, m.UID)
 			continue
 		}
-		wait = Earlier(wait, left)
+		wait = earliest.Delay(wait, left)
 	}
 	return uids, wait
-}
-
-// Earlier is the shorter of two delays; 0 means never.
-func Earlier(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // inFlight counts the replacements under way. It says in how long the first of them counts no
@@ -194,7 +188,7 @@ func (s State) inFlight() (n int, grown time.Duration) {
 			continue
 		}
 		n++
-		grown = Earlier(grown, left)
+		grown = earliest.Delay(grown, left)
 	}
 	return n, grown
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/earliest"
 )
 
 // State is all that Decide looks at.
@@ -143,7 +143,7 @@ func Decide(s State) Verdict {
 			}
 			selected[j] = true
 			d := s.examine(check, m, v.Memory)
-			v.Again = health.Earlier(v.Again, d.left)
+			v.Again = earliest.Delay(v.Again, d.left)
 			if !d.expected {
 				continue
 			}

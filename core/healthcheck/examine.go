@@ -5,7 +5,7 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
-	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/earliest"
 )
 
 const (
@@ -96,7 +96,7 @@ func (s *State) examine(c *Check, m *Machine, next Memory) diagnosis {
 		if isBlind {
 			left = max(left, blindRecheck)
 		}
-		d.left = health.Earlier(d.left, max(left, recheck))
+		d.left = earliest.Delay(d.left, max(left, recheck))
 	}
 	return d
 }

@@ -9,14 +9,6 @@ import (
 // Backoff is a wait that doubles from First to Last.
 type Backoff struct{ First, Last time.Duration }
 
-// Earlier is the earlier of two instants, of which the zero time is never.
-func Earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // Nth is the wait after the n-th failure in a row, n from 1.
 func (b Backoff) Nth(n int) time.Duration {
 	wait := b.First

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -68,7 +69,7 @@ func confirmGone(s State, d decision) (decision, bool) {
 		d.Memory.Gone = true
 		return d, false
 	}
-	return deleteAt(s, showDeleting(s, d), instance.Earlier(settled, last.Ended.Add(repeatDeleteAfter)))
+	return deleteAt(s, showDeleting(s, d), earliest.Instant(settled, last.Ended.Add(repeatDeleteAfter)))
 }
 
 // awaitDeletion: the cloud has accepted the delete. Another one follows as soon as a poll finds

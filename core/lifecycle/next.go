@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -127,7 +128,7 @@ func (d decision) act(do Action) (decision, bool) {
 // waitUntil decides to wait: for what the conditions say, until t at the latest. The zero time is
 // no bound.
 func (d decision) waitUntil(t time.Time) (decision, bool) {
-	d.RequeueAt = instance.Earlier(d.RequeueAt, t)
+	d.RequeueAt = earliest.Instant(d.RequeueAt, t)
 	return d, true
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -79,7 +80,7 @@ func keepToken(s State, d decision) (decision, bool) {
 	case due.IsZero():
 		return d, false
 	case s.Machine.ProviderID != "":
-		due = instance.Earlier(due, s.Token.ReadAt.Add(tokenRecheck))
+		due = earliest.Instant(due, s.Token.ReadAt.Add(tokenRecheck))
 	}
 	if !s.Now.Before(due) {
 		return d.act(RenewToken)

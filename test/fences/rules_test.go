@@ -31,6 +31,7 @@ var pure = []string{
 	"core/rollout", "core/scale", "core/lifecycle", "core/health", "core/orphan", "core/instance", "core/providerspec",
 	"core/foreign", "core/annotations", "core/machinetemplate", "core/driver/limiter",
 	"core/bootstrap/token", "core/bootstrap/csr", "core/healthcheck", "core/forecast",
+	"core/earliest", "core/messages",
 }
 
 var kubernetes = []string{"k8s.io", "sigs.k8s.io"}

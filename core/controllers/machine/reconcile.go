@@ -22,7 +22,7 @@ import (
 	"github.com/millwright-dev/millwright/core/apiserver"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/wire"
-	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/messages"
@@ -103,7 +103,7 @@ func (s *machineScope) waitFor(step lifecycle.Step) ctrl.Result {
 	after := s.recheckAfter()
 	for _, due := range []time.Time{step.RequeueAt, s.rollout.pending} {
 		if !due.IsZero() {
-			after = health.Earlier(max(due.Sub(s.state.Now), time.Millisecond), after)
+			after = earliest.Delay(max(due.Sub(s.state.Now), time.Millisecond), after)
 		}
 	}
 	return ctrl.Result{RequeueAfter: after}

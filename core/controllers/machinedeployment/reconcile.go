@@ -14,6 +14,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/coexistence"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/requeue"
@@ -237,13 +238,13 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	s.New, s.Machines = set == o.current, make([]rollout.Machine, 0, len(machines.Items))
 	if !s.New && o.isGrowing(set, s.Desired) {
 		s.Observed = false
-		o.next = health.Earlier(o.next, surge.Expiry)
+		o.next = earliest.Delay(o.next, surge.Expiry)
 	}
 	minReady := time.Duration(o.md.Spec.MinReadySeconds) * time.Second
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		available, left := health.IsAvailable(m, minReady, o.now)
-		o.next = health.Earlier(o.next, left)
+		o.next = earliest.Delay(o.next, left)
 		o.counts.add(m, s.New, available)
 		if m.DeletionTimestamp.IsZero() {
 			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: annotations.IsMarkedForDeletion(m)})
@@ -251,7 +252,7 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 	}
 	unseen, left := o.account.UnseenMachines(set.UID, machines.Items)
 	s.Present = int32(len(machines.Items) + unseen)
-	o.next = health.Earlier(o.next, left)
+	o.next = earliest.Delay(o.next, left)
 	return s, nil
 }
 

@@ -15,7 +15,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/conditions"
-	"github.com/millwright-dev/millwright/core/health"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/rollout"
 )
@@ -23,16 +23,16 @@ import (
 // report writes the status, if it has changed and it is time, and says when to look again.
 func (r *reconciler) report(ctx context.Context, o *observation, p *plan, done *results) (ctrl.Result, error) {
 	status, left := newStatus(o, p, done)
-	again := health.Earlier(p.requeue, left)
+	again := earliest.Delay(p.requeue, left)
 	if wait, isDue := o.isStatusDue(status, r.clock.Now()); !isDue {
-		return requeue.Result(health.Earlier(again, wait), done.err)
+		return requeue.Result(earliest.Delay(again, wait), done.err)
 	}
 	changed := o.md.DeepCopy()
 	changed.Status = *status
 	patch := client.MergeFromWithOptions(o.md, client.MergeFromWithOptimisticLock{})
 	switch err := r.client.Status().Patch(ctx, changed, patch); {
 	case apierrors.IsConflict(err):
-		return requeue.Result(health.Earlier(again, requeue.Soon), done.err)
+		return requeue.Result(earliest.Delay(again, requeue.Soon), done.err)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(done.err, fmt.Errorf("write the status: %w", err))
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/healthcheck"
 	"github.com/millwright-dev/millwright/core/requeue"
@@ -52,7 +53,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	verdict.Again = health.Earlier(verdict.Again, again)
+	verdict.Again = earliest.Delay(verdict.Again, again)
 	var errs []error
 	for i := range o.machines {
 		errs = append(errs, r.show(ctx, &o.machines[i], verdict.Findings[string(o.machines[i].UID)]))

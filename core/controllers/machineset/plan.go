@@ -4,6 +4,7 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/scale"
 )
@@ -47,7 +48,7 @@ func newPlan(o *observation) plan {
 			p.update = append(p.update, m)
 		}
 	}
-	p.requeue = health.Earlier(o.nextAvailable, p.decision.Health.Again)
+	p.requeue = earliest.Delay(o.nextAvailable, p.decision.Health.Again)
 	return p
 }
 

@@ -17,6 +17,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/annotations"
 	"github.com/millwright-dev/millwright/core/coexistence"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/instance"
 	"github.com/millwright-dev/millwright/core/machinetemplate"
@@ -254,7 +255,7 @@ func (r *reconciler) count(o *observation, machines []clusterv1alpha1.Machine) (
 		var left time.Duration
 		facts.Available, left = health.IsAvailable(m, minReady, o.now)
 		facts.Refused = health.IsSpecRefused(m) && machinetemplate.IsSameVM(m, &o.set.Spec.Template) && !o.isSpecMended(m)
-		next = health.Earlier(next, left)
+		next = earliest.Delay(next, left)
 		counted = append(counted, facts)
 	}
 	return counted, next

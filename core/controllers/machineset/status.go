@@ -16,6 +16,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/conditions"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/health"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/surge"
@@ -32,30 +33,30 @@ func (r *reconciler) report(ctx context.Context, o *observation, p *plan, done *
 	if done.isShort {
 		// What takes the room may be the record of a Machine that never came about, and no event
 		// tells when that expires.
-		again = health.Earlier(again, surge.Expiry)
+		again = earliest.Delay(again, surge.Expiry)
 	}
 	if p.isHalted() && !r.health.hold(o.set) {
 		again = requeue.Soon
 	}
 	if !o.memory.names.LostSince().IsZero() {
-		again = health.Earlier(again, settleAfter)
+		again = earliest.Delay(again, settleAfter)
 	}
 	if !o.memory.pending.IsSettled() && failure == nil {
 		// The cache shows in a moment what was just done. Until then nothing certain can be
 		// reported.
-		return ctrl.Result{RequeueAfter: health.Earlier(again, lookUpAfter)}, nil
+		return ctrl.Result{RequeueAfter: earliest.Delay(again, lookUpAfter)}, nil
 	}
 	changed := o.set.DeepCopy()
 	changed.Status = *newStatus(o, p, done)
 	if wait, isDue := isStatusDue(&o.set.Status, &changed.Status, o.memory.reported, r.clock.Now()); !isDue {
-		return requeue.Result(health.Earlier(again, wait), failure)
+		return requeue.Result(earliest.Delay(again, wait), failure)
 	}
 	// Only what has changed is written, and only if nobody else has changed the set: nextIndex must
 	// never fall.
 	patch := client.MergeFromWithOptions(o.set, client.MergeFromWithOptimisticLock{})
 	switch err := r.client.Status().Patch(ctx, changed, patch); {
 	case apierrors.IsConflict(err):
-		return requeue.Result(health.Earlier(again, requeue.Soon), failure)
+		return requeue.Result(earliest.Delay(again, requeue.Soon), failure)
 	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, fmt.Errorf("write the status: %w", client.IgnoreNotFound(err)))
 	}

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -176,7 +177,7 @@ func (l *Limiter) Drop(who Caller) {
 // Who waits keeps its place in the queue, or its turn.
 func (l *Limiter) Wait(who Caller, until time.Time) {
 	l.waiting[who] = struct{}{}
-	l.wakeAt = instance.Earlier(l.wakeAt, until)
+	l.wakeAt = earliest.Instant(l.wakeAt, until)
 }
 
 // Suspend takes back all turns and empties the queue: the driver takes no calls. All who were there
@@ -214,11 +215,11 @@ func (l *Limiter) Next(now time.Time) []Caller {
 func (l *Limiter) Due(now time.Time) time.Time {
 	due := l.wakeAt
 	if len(l.turns) > 0 {
-		due = instance.Earlier(due, l.expiry)
+		due = earliest.Instant(due, l.expiry)
 	}
 	for b := range l.queued {
 		if b.isOpen(now) {
-			due = instance.Earlier(due, b.until)
+			due = earliest.Instant(due, b.until)
 		}
 	}
 	return due
@@ -300,7 +301,7 @@ func (l *Limiter) expire(now time.Time) {
 			l.remove(c)
 			continue
 		}
-		l.expiry = instance.Earlier(l.expiry, c.until)
+		l.expiry = earliest.Instant(l.expiry, c.until)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millwright-dev/millwright/core/driver/wire"
+	"github.com/millwright-dev/millwright/core/earliest"
 	"github.com/millwright-dev/millwright/core/instance"
 )
 
@@ -159,7 +160,7 @@ func (s *schedule) due(now time.Time, canList bool) (batches []batch, next time.
 	}
 	for a := range s.waiting {
 		ready, after := s.dueIn(a, now, canList)
-		batches, next = append(batches, ready...), instance.Earlier(next, after)
+		batches, next = append(batches, ready...), earliest.Instant(next, after)
 	}
 	slices.SortFunc(batches, func(a, b batch) int { return cmp.Compare(a.machine.UID, b.machine.UID) })
 	return batches, next
