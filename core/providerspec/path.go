@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/millwright-dev/millwright/core/messages"
 )
 
 // Path leads to a value in a spec. Its elements are keys of objects, as string, and indexes of
@@ -37,22 +39,7 @@ func (p Path) String() string {
 const maxShown = 256
 
 // Shown is the path for people: on one line, and not longer than they can read.
-func (p Path) Shown() string { return shown(p.String()) }
-
-// shown is text without what does not print, cut to maxShown bytes.
-func shown(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if !strconv.IsPrint(r) {
-			r = ' '
-		}
-		if b.Len()+len(string(r)) > maxShown-len("…") {
-			return b.String() + "…"
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+func (p Path) Shown() string { return messages.OneLine(p.String(), maxShown) }
 
 // under returns the path of something in what p leads to. It shares nothing with p.
 func (p Path) under(element any) Path {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/millwright-dev/millwright/core/instance"
+	"github.com/millwright-dev/millwright/core/messages"
 )
 
 // The keys that make an object a reference. An object that has one of them, and nothing but them,
@@ -262,7 +263,7 @@ func (r *reader) reference(at Path, object map[string]any) (literal any, is bool
 		value, known := into[field]
 		text, isText := fields[field].(string)
 		if !known || !isText {
-			r.add(at, fmt.Sprintf("%s.%s: must be one of name, key and namespace, and a string", word, shown(field)))
+			r.add(at, fmt.Sprintf("%s.%s: must be one of name, key and namespace, and a string", word, messages.OneLine(field, maxShown)))
 			return nil, false
 		}
 		if !isName(text) {
