@@ -23,7 +23,7 @@
 //	driver/limiter   whose turn it is to call a driver: a slot of the driver, and the circuit
 //	                 breaker of an account
 //	earliest         what is due first of two instants or delays
-//	messages         how much of a text a condition or an Event holds
+//	messages         how much of a text a condition, an Event or a finding holds
 //	bootstrap/token  the bootstrap token of a machine: its id, its Secret, how long it lasts;
 //	                 lifecycle/create.go decides when it is minted, lifecycle/token.go when it is
 //	                 extended and deleted

@@ -13,6 +13,7 @@ func TestTextsOfOthersFitOnOneLine(t *testing.T) {
 		want  string
 	}{
 		"a short one":           {"no valid host", 20, "no valid host"},
+		"one that just fits":    {"no valid host", 13, "no valid host"},
 		"lines":                 {"no\nvalid\thost\r\n", 20, "no valid host"},
 		"a change of direction": {"a\u202eb", 20, "a b"},
 		"bytes that are none":   {"a\xffb", 20, "a\uFFFDb"},
