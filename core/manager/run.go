@@ -142,7 +142,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, workload cluster.Cluster, o
 	}
 	return addAll(append(parts, []part{
 		{"the protection of classes and clusters", func() error { return inuse.Add(mgr) }},
-		{"the index of owners", func() error { return ownership.AddIndex(ctx, mgr.GetFieldIndexer()) }},
+		{"the index of owners", func() error { return ownership.AddIndexes(ctx, mgr.GetCache()) }},
 		{"the index of other systems' Machines", func() error { return coexistence.AddIndex(ctx, mgr.GetFieldIndexer()) }},
 		{"the notice of other systems", func() error { return coexistence.AddNotice(mgr, regarding(o)) }},
 		{"the controller of MachineDeployments", func() error {

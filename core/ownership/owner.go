@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,29 +18,38 @@ import (
 	"github.com/millwright-dev/millwright/core/foreign"
 )
 
-// Index finds MachineSets and Machines in the cache by the uid of their controller, or by NoOwner.
+// Index finds MachineSets in the cache by the uid of their controller, or by NoOwner. Machines are
+// found by type Machines.
 const Index = "owner"
 
 // NoOwner is the key of objects that no controller owns.
 const NoOwner = "none"
 
-// AddIndex adds Index to a cache. Several controllers share it, so it has to be there before they
-// are added.
-func AddIndex(ctx context.Context, cache client.FieldIndexer) error {
-	for _, kind := range []client.Object{&clusterv1alpha1.MachineSet{}, &clusterv1alpha1.Machine{}} {
-		if err := cache.IndexField(ctx, kind, Index, IndexKey); err != nil {
-			return fmt.Errorf("index %T by %s: %w", kind, Index, err)
-		}
+// AddIndexes adds to a cache what finds MachineSets and Machines by their controllers. Several of
+// our controllers share it, so it has to be there before they are added.
+func AddIndexes(ctx context.Context, to cache.Cache) error {
+	if err := to.IndexField(ctx, &clusterv1alpha1.MachineSet{}, Index, IndexKey); err != nil {
+		return fmt.Errorf("index MachineSets by %s: %w", Index, err)
+	}
+	machines, err := to.GetInformer(ctx, &clusterv1alpha1.Machine{}, cache.BlockUntilSynced(false))
+	if err == nil {
+		err = machines.AddIndexers(toolscache.Indexers{machineIndex: machineIndexKeys})
+	}
+	if err != nil {
+		return fmt.Errorf("index Machines by %s: %w", machineIndex, err)
 	}
 	return nil
 }
 
-// IndexKey is the uid of the object's controller, or NoOwner.
-func IndexKey(o client.Object) []string {
+// IndexKey is the key of an object in Index.
+func IndexKey(o client.Object) []string { return []string{ownerOf(o)} }
+
+// ownerOf is the uid of the object's controller, or NoOwner.
+func ownerOf(o client.Object) string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		return []string{string(owner.UID)}
+		return string(owner.UID)
 	}
-	return []string{NoOwner}
+	return NoOwner
 }
 
 // ControllerOf is the reference to the object's controller if that is of this API group's kind of

@@ -132,12 +132,12 @@ func (a *Account) RemoveMachines(set types.UID) {
 
 // UnseenMachines counts the set's Machines that were created and are not among the cached ones.
 // After the returned delay none of them counts any more.
-func (a *Account) UnseenMachines(set types.UID, cached []clusterv1alpha1.Machine) (count int, left time.Duration) {
+func (a *Account) UnseenMachines(set types.UID, cached []*clusterv1alpha1.Machine) (count int, left time.Duration) {
 	if a == nil || len(a.machines[set]) == 0 {
 		return 0, 0
 	}
-	for i := range cached {
-		delete(a.machines[set], cached[i].Name)
+	for _, m := range cached {
+		delete(a.machines[set], m.Name)
 	}
 	for _, at := range a.machines[set] {
 		if !a.hasExpired(at) {
@@ -202,7 +202,7 @@ func Alone(size int) Room { return Room{Spare: AloneSpare, Bound: size + AloneSp
 // Sibling is another set of the MachineDeployment, and its Machines, both from the cache.
 type Sibling struct {
 	Set      *clusterv1alpha1.MachineSet
-	Machines []clusterv1alpha1.Machine
+	Machines []*clusterv1alpha1.Machine
 }
 
 // Room returns the room of a set of that size. What the deployment may have, and neither the set

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -13,10 +14,10 @@ import (
 
 var deploymentKey = types.NamespacedName{Namespace: "default", Name: "nodes"}
 
-func named(names ...string) []clusterv1alpha1.Machine {
-	machines := make([]clusterv1alpha1.Machine, len(names))
-	for i, name := range names {
-		machines[i].Name = name
+func named(names ...string) []*clusterv1alpha1.Machine {
+	var machines []*clusterv1alpha1.Machine
+	for _, name := range names {
+		machines = append(machines, &clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	return machines
 }

@@ -194,7 +194,7 @@ func (b *bench) startCore() (stop func()) {
 	}, []driver.Target{{Name: provider, Address: "unix://" + b.socket}})
 	b.check(err)
 	b.check(mgr.Add(drivers))
-	b.check(ownership.AddIndex(b.Context(), mgr.GetFieldIndexer()))
+	b.check(ownership.AddIndexes(b.Context(), mgr.GetCache()))
 	b.check(coexistence.AddIndex(b.Context(), mgr.GetFieldIndexer()))
 	clocks, err := observedtime.Add(mgr, observedtime.Options{Drivers: drivers, Workload: mgr, Settle: time.Millisecond, Clock: clock.RealClock{}})
 	b.check(err)

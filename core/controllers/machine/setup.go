@@ -29,6 +29,7 @@ import (
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/observedtime"
+	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/requeue"
 	"github.com/millwright-dev/millwright/core/specresolver"
 )
@@ -98,7 +99,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	find := machineFinder{cache: mgr.GetClient()}
+	find := machineFinder{cache: mgr.GetClient(), machines: ownership.NewMachines(mgr.GetCache())}
 	r := &reconciler{
 		Options:    o,
 		client:     mgr.GetClient(),

@@ -110,7 +110,10 @@ func addresses(all []corev1.NodeAddress) []string {
 }
 
 // machineFinder finds the Machines to be reconciled for another object, in the cache of Machines.
-type machineFinder struct{ cache client.Reader }
+type machineFinder struct {
+	cache    client.Reader
+	machines ownership.Machines
+}
 
 // machinesWith returns the Machines that options choose. The cache has everything, or the manager
 // is about to end.
@@ -151,7 +154,15 @@ func annotatedMachine(node *corev1.Node) client.ObjectKey {
 
 // machinesIn returns the Machines of a set.
 func (f machineFinder) machinesIn(ctx context.Context, set client.Object) []reconcile.Request {
-	return f.machinesWith(ctx, client.InNamespace(set.GetNamespace()), client.MatchingFields{ownership.Index: string(set.GetUID())})
+	machines, err := f.machines.Of(ctx, set.GetNamespace(), string(set.GetUID()))
+	if err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(machines))
+	for _, m := range machines {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+	}
+	return requests
 }
 
 // machinesThatInherit returns the Machines that inherit from a MachineClass or name a Cluster.

@@ -23,9 +23,10 @@ import (
 )
 
 type reconciler struct {
-	client client.Client
-	live   client.Reader
-	clock  clock.PassiveClock
+	client   client.Client
+	machines ownership.Machines
+	live     client.Reader
+	clock    clock.PassiveClock
 	// accounts are shared with the controller of MachineSets.
 	accounts *surge.Accounts
 	// foreigners knows what another system works on.
@@ -228,21 +229,18 @@ func (r *reconciler) observe(
 
 // observeSet returns what package rollout looks at of a set, and counts its Machines.
 func (r *reconciler) observeSet(ctx context.Context, o *observation, set *clusterv1alpha1.MachineSet) (rollout.Set, error) {
-	machines := &clusterv1alpha1.MachineList{}
-	// The objects are the cache's own: they are only read.
-	if err := r.client.List(ctx, machines, client.InNamespace(set.Namespace),
-		client.MatchingFields{ownership.Index: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
-		return rollout.Set{}, fmt.Errorf("list Machines of %s: %w", set.Name, err)
+	machines, err := r.machines.Of(ctx, set.Namespace, string(set.UID))
+	if err != nil {
+		return rollout.Set{}, err
 	}
 	s := rollout.SetOf(set)
-	s.New, s.Machines = set == o.current, make([]rollout.Machine, 0, len(machines.Items))
+	s.New, s.Machines = set == o.current, make([]rollout.Machine, 0, len(machines))
 	if !s.New && o.isGrowing(set, s.Desired) {
 		s.Observed = false
 		o.next = earliest.Delay(o.next, surge.Expiry)
 	}
 	minReady := time.Duration(o.md.Spec.MinReadySeconds) * time.Second
-	for i := range machines.Items {
-		m := &machines.Items[i]
+	for _, m := range machines {
 		available, left := health.IsAvailable(m, minReady, o.now)
 		o.next = earliest.Delay(o.next, left)
 		o.counts.add(m, s.New, available)
@@ -250,8 +248,8 @@ func (r *reconciler) observeSet(ctx context.Context, o *observation, set *cluste
 			s.Machines = append(s.Machines, rollout.Machine{Available: available, Marked: annotations.IsMarkedForDeletion(m)})
 		}
 	}
-	unseen, left := o.account.UnseenMachines(set.UID, machines.Items)
-	s.Present = int32(len(machines.Items) + unseen)
+	unseen, left := o.account.UnseenMachines(set.UID, machines)
+	s.Present = int32(len(machines) + unseen)
 	o.next = earliest.Delay(o.next, left)
 	return s, nil
 }

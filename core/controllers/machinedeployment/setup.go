@@ -55,7 +55,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	client := mgr.GetClient()
 	r := &reconciler{
-		client: client, live: mgr.GetAPIReader(), clock: o.Clock, accounts: o.Surge, foreigners: coexistence.NewReader(client),
+		client: client, machines: ownership.NewMachines(mgr.GetCache()), live: mgr.GetAPIReader(), clock: o.Clock, accounts: o.Surge, foreigners: coexistence.NewReader(client),
 		started: sync.OnceValue(o.Clock.Now), recorder: recorder{events: mgr.GetEventRecorder("machinedeployment"), metrics: counts},
 	}
 	return ctrl.NewControllerManagedBy(mgr).

@@ -28,7 +28,7 @@ type observation struct {
 	checks    []clusterv1alpha1.MachineHealthCheck
 	// invalid is why a check selects nothing, by its name.
 	invalid  map[string]error
-	machines []clusterv1alpha1.Machine
+	machines []*clusterv1alpha1.Machine
 	state    healthcheck.State
 }
 
@@ -39,11 +39,11 @@ func (r *reconciler) observe(ctx context.Context, namespace string) (*observatio
 	if err := r.client.List(ctx, &checks, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list MachineHealthChecks: %w", err)
 	}
-	var machines clusterv1alpha1.MachineList
-	if err := r.client.List(ctx, &machines, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Machines: %w", err)
+	machines, err := r.machines.In(ctx, namespace)
+	if err != nil {
+		return nil, err
 	}
-	o.checks, o.machines = checks.Items, machines.Items
+	o.checks, o.machines = checks.Items, machines
 	// The order decides which of several checks is named.
 	slices.SortFunc(o.checks, func(a, b clusterv1alpha1.MachineHealthCheck) int { return strings.Compare(a.Name, b.Name) })
 	o.state = healthcheck.State{Memory: r.memories[namespace]}
@@ -60,11 +60,10 @@ func (r *reconciler) observe(ctx context.Context, namespace string) (*observatio
 		o.state.Checks = append(o.state.Checks, defaultCheck(r.DefaultTimeout))
 	}
 	o.state.Machines = make([]healthcheck.Machine, 0, len(o.machines))
-	for i := range o.machines {
-		facts := factsOf(&o.machines[i])
-		facts.Blind = facts.Blind || !r.Clocks.DriverRuns(providerOf(&o.machines[i]))
-		var err error
-		if facts.NodeConditions, err = r.nodeConditions(ctx, &o.machines[i]); err != nil {
+	for _, m := range o.machines {
+		facts := factsOf(m)
+		facts.Blind = facts.Blind || !r.Clocks.DriverRuns(providerOf(m))
+		if facts.NodeConditions, err = r.nodeConditions(ctx, m); err != nil {
 			return nil, err
 		}
 		o.state.Machines = append(o.state.Machines, facts)

@@ -55,8 +55,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	verdict.Again = earliest.Delay(verdict.Again, again)
 	var errs []error
-	for i := range o.machines {
-		errs = append(errs, r.show(ctx, &o.machines[i], verdict.Findings[string(o.machines[i].UID)]))
+	for _, m := range o.machines {
+		errs = append(errs, r.show(ctx, m, verdict.Findings[string(m.UID)]))
 	}
 	for i := range o.checks {
 		errs = append(errs, r.report(ctx, o, &o.checks[i], verdict.Checks[i], verdict.Findings))
@@ -75,8 +75,7 @@ func (r *reconciler) want(ctx context.Context, o *observation, findings map[stri
 	wanted := map[types.UID]bool{}
 	// Also where the API server does not answer: what was wanted before may be well again.
 	defer func() { r.Remediation.Set(o.namespace, wanted) }()
-	for i := range o.machines {
-		m := &o.machines[i]
+	for _, m := range o.machines {
 		f := findings[string(m.UID)]
 		if !f.Replace() {
 			continue
@@ -217,8 +216,7 @@ func (r *reconciler) report(
 // listUnhealthy lists the first of the unhealthy Machines by name, and what is done about each.
 func listUnhealthy(o *observation, result healthcheck.Result, findings map[string]healthcheck.Finding) []clusterv1alpha1.UnhealthyMachine {
 	var listed []clusterv1alpha1.UnhealthyMachine
-	for i := range o.machines {
-		m := &o.machines[i]
+	for _, m := range o.machines {
 		if f := findings[string(m.UID)]; result.Unhealthy[string(m.UID)] {
 			listed = append(listed, clusterv1alpha1.UnhealthyMachine{Name: m.Name, Reason: f.Reason, Remediation: f.Remediation})
 		}

@@ -25,6 +25,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/healthcheck"
 	"github.com/millwright-dev/millwright/core/metrics"
+	"github.com/millwright-dev/millwright/core/ownership"
 	"github.com/millwright-dev/millwright/core/remediation"
 	"github.com/millwright-dev/millwright/core/requeue"
 )
@@ -70,7 +71,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		return c.Err
 	}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), found: found,
+		Options: o, client: mgr.GetClient(), machines: ownership.NewMachines(mgr.GetCache()), found: found,
 		events: mgr.GetEventRecorder("machinehealthcheck"), memories: map[string]healthcheck.Memory{},
 	}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
@@ -128,7 +129,8 @@ func isSameCondition(a, b corev1.NodeCondition) bool {
 type reconciler struct {
 	Options
 
-	client client.Client
+	client   client.Client
+	machines ownership.Machines
 	// nodes are from a cache, liveNodes from the API server; nil where machines have no Nodes.
 	nodes, liveNodes client.Reader
 	events           recorder

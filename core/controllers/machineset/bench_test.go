@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -23,12 +25,26 @@ import (
 	"github.com/millwright-dev/millwright/core/scale"
 )
 
-// cache is a cache of one namespace that never changes. As controller-runtime's does, it copies the
-// structs of a list, but nothing that they point to.
+// cache is a cache of one namespace that never changes.
 type cache struct {
 	client.Client
-	objects map[client.ObjectKey]client.Object
-	owned   map[string][]runtime.Object
+	objects  map[client.ObjectKey]client.Object
+	sets     []runtime.Object
+	machines toolscache.SharedIndexInformer
+}
+
+// informers are those of a cache; but for Machines it has none.
+type informers struct {
+	ctrlcache.Cache
+	machines toolscache.SharedIndexInformer
+}
+
+func (i informers) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return nil
+}
+
+func (i informers) GetInformer(context.Context, client.Object, ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
+	return i.machines, nil
 }
 
 func (c cache) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
@@ -50,15 +66,10 @@ func (c cache) Get(_ context.Context, key client.ObjectKey, out client.Object, _
 func (c cache) List(_ context.Context, out client.ObjectList, opts ...client.ListOption) error {
 	options := client.ListOptions{}
 	options.ApplyOptions(opts)
-	owner, ok := options.FieldSelector.RequiresExactMatch(ownership.Index)
-	if !ok {
+	if _, ok := options.FieldSelector.RequiresExactMatch(ownership.Index); !ok {
 		return nil // another system's mark is nowhere
 	}
-	kind := "Machine"
-	if _, sets := out.(*clusterv1alpha1.MachineSetList); sets {
-		kind = "MachineSet"
-	}
-	return apimeta.SetList(out, c.owned[kind+"/"+owner])
+	return apimeta.SetList(out, c.sets)
 }
 
 // benchmarkSet is a set of n Machines that are all Running, and belongs to a MachineDeployment.
@@ -84,7 +95,10 @@ func benchmarkSet(n int) (*clusterv1alpha1.MachineSet, cache) {
 	}
 	c := cache{objects: map[client.ObjectKey]client.Object{
 		client.ObjectKeyFromObject(set): set, client.ObjectKeyFromObject(md): md,
-	}, owned: map[string][]runtime.Object{"MachineSet/md": {set}}}
+	}, sets: []runtime.Object{set}, machines: toolscache.NewSharedIndexInformer(nil, &clusterv1alpha1.Machine{}, 0, toolscache.Indexers{})}
+	if err := ownership.AddIndexes(context.Background(), informers{machines: c.machines}); err != nil {
+		panic(err)
+	}
 	long := metav1.NewTime(time.Now().Add(-time.Hour))
 	for i, name := range scale.NewNames(set.Name, "set", 0).Take(n) {
 		m := newMachine(set, name)
@@ -97,7 +111,9 @@ func benchmarkSet(n int) (*clusterv1alpha1.MachineSet, cache) {
 				Type: kind, Status: metav1.ConditionTrue, Reason: "AsItShouldBe", LastTransitionTime: long,
 			})
 		}
-		c.owned["Machine/set"] = append(c.owned["Machine/set"], m)
+		if err := c.machines.GetIndexer().Add(m); err != nil {
+			panic(err)
+		}
 	}
 	return set, c
 }
@@ -113,7 +129,7 @@ func BenchmarkReconcileOfAThousandMachines(b *testing.B) {
 		b.Fatal(err)
 	}
 	r := &reconciler{
-		client: c, live: c, clock: now, limits: options.limits(), accounts: options.Surge, foreigners: coexistence.NewReader(c),
+		client: c, machines: ownership.NewMachines(informers{machines: c.machines}), live: c, clock: now, limits: options.limits(), accounts: options.Surge, foreigners: coexistence.NewReader(c),
 		health: newHealthTracker(now, options.MaxUnhealthy, fleet), recorder: recorder{metrics: &counters{}},
 	}
 	ctx, key := context.Background(), client.ObjectKeyFromObject(set)

@@ -3,7 +3,6 @@ package machineset
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,9 +62,9 @@ func (r *reconciler) confirmMachines(ctx context.Context, o *observation) error 
 	for i := range o.cached {
 		cached[o.cached[i].UID] = true
 	}
-	err := r.eachLive(ctx, o, func(page []clusterv1alpha1.Machine) {
-		for i := range page {
-			m := health.MachineOf(&page[i])
+	err := r.eachLive(ctx, o, func(page []*clusterv1alpha1.Machine) {
+		for _, listed := range page {
+			m := health.MachineOf(listed)
 			o.memory.names.MarkCreated(m.Name)
 			if !cached[m.UID] {
 				o.memory.pending.AddCreated(m)
@@ -115,7 +114,7 @@ func (r *reconciler) confirmState(ctx context.Context, o *observation) (scale.St
 	}
 	confirmed := o.state
 	confirmed.Machines = nil
-	err := r.eachLive(ctx, o, func(page []clusterv1alpha1.Machine) {
+	err := r.eachLive(ctx, o, func(page []*clusterv1alpha1.Machine) {
 		counted, _ := r.count(o, page)
 		confirmed.Machines = append(confirmed.Machines, counted...)
 	})
@@ -127,7 +126,7 @@ func (r *reconciler) confirmState(ctx context.Context, o *observation) (scale.St
 
 // eachLive calls each with the set's Machines as the API server has them now, a page at a time. It
 // fails with requeue.ErrStale if the set itself is not the one in the cache any more.
-func (r *reconciler) eachLive(ctx context.Context, o *observation, each func(page []clusterv1alpha1.Machine)) error {
+func (r *reconciler) eachLive(ctx context.Context, o *observation, each func(page []*clusterv1alpha1.Machine)) error {
 	if err := r.confirmSet(ctx, o); err != nil {
 		return err
 	}
@@ -136,7 +135,13 @@ func (r *reconciler) eachLive(ctx context.Context, o *observation, each func(pag
 		return fmt.Errorf("spec.selector: %w", err)
 	}
 	version, err := machinepages.Each(ctx, r.live, func(page []clusterv1alpha1.Machine) {
-		each(slices.DeleteFunc(page, func(m clusterv1alpha1.Machine) bool { return !metav1.IsControlledBy(&m, o.set) }))
+		var own []*clusterv1alpha1.Machine
+		for i := range page {
+			if metav1.IsControlledBy(&page[i], o.set) {
+				own = append(own, &page[i])
+			}
+		}
+		each(own)
 	}, client.InNamespace(o.set.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 		if isLeaving, err := r.isDeploymentLeaving(ctx, o.set); err != nil || isLeaving {
 			return nil, err
 		}
-		state, err := withRoom(ctx, r.client, o.set, o.state, account)
+		state, err := withRoom(ctx, r.client, r.machines, o.set, o.state, account)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (r *reconciler) isDeploymentLeaving(ctx context.Context, set *clusterv1alph
 // shows of the set and its siblings, and what the account knows and the cache does not show
 // yet. The account may be nil.
 func withRoom(
-	ctx context.Context, cache client.Reader, set *clusterv1alpha1.MachineSet, state scale.State, account *surge.Account,
+	ctx context.Context, cache client.Reader, cached ownership.Machines, set *clusterv1alpha1.MachineSet, state scale.State, account *surge.Account,
 ) (scale.State, error) {
 	room := surge.Alone(state.Desired)
 	if deployment := deploymentOf(set); deployment != nil {
@@ -150,7 +150,7 @@ func withRoom(
 			if sets[i].UID == set.UID {
 				continue
 			}
-			machines, err := listMachines(ctx, cache, set.Namespace, string(sets[i].UID))
+			machines, err := cached.Of(ctx, set.Namespace, string(sets[i].UID))
 			if err != nil {
 				return state, err
 			}

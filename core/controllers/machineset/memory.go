@@ -89,13 +89,12 @@ func (m *memory) hasWaitedForCache(long time.Duration, now time.Time) bool {
 // outdated returns the Machines that lack something of the set's template that can be changed in
 // place, without those that are being deleted. It compares each version of a Machine with a
 // template once.
-func (m *memory) outdated(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) []*clusterv1alpha1.Machine {
+func (m *memory) outdated(set *clusterv1alpha1.MachineSet, machines []*clusterv1alpha1.Machine) []*clusterv1alpha1.Machine {
 	if m.upToDate == nil || !apiequality.Semantic.DeepEqual(&m.template, &set.Spec.Template) {
 		m.template, m.upToDate = *set.Spec.Template.DeepCopy(), map[types.UID]string{}
 	}
 	var outdated []*clusterv1alpha1.Machine
-	for i := range machines {
-		machine := &machines[i]
+	for _, machine := range machines {
 		if !machine.DeletionTimestamp.IsZero() || m.upToDate[machine.UID] == machine.ResourceVersion {
 			continue
 		}
@@ -107,8 +106,8 @@ func (m *memory) outdated(set *clusterv1alpha1.MachineSet, machines []clusterv1a
 	}
 	if len(m.upToDate) > len(machines) {
 		staying := make(map[types.UID]bool, len(machines))
-		for i := range machines {
-			staying[machines[i].UID] = true
+		for _, machine := range machines {
+			staying[machine.UID] = true
 		}
 		maps.DeleteFunc(m.upToDate, func(uid types.UID, _ string) bool { return !staying[uid] })
 	}

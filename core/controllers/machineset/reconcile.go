@@ -32,6 +32,7 @@ import (
 
 type reconciler struct {
 	client   client.Client
+	machines ownership.Machines
 	live     client.Reader
 	clock    clock.PassiveClock
 	limits   health.Limits
@@ -100,24 +101,24 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // adopt or to release. The Machines are the cache's own: for reading only.
 func (r *reconciler) readMachines(
 	ctx context.Context, set *clusterv1alpha1.MachineSet,
-) (machines []clusterv1alpha1.Machine, changes []ownership.Change, err error) {
+) (machines []*clusterv1alpha1.Machine, changes []ownership.Change, err error) {
 	owner, err := ownership.OwnerOf(set)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, key := range []string{string(set.UID), ownership.NoOwner} {
-		listed, err := listMachines(ctx, r.client, set.Namespace, key)
+		listed, err := r.machines.Of(ctx, set.Namespace, key)
 		if err != nil {
 			return nil, nil, err
 		}
 		// There may be thousands, and all but a few are kept: where they are in the list.
 		kept := listed[:0]
-		for i := range listed {
-			switch action := owner.ActionFor(&listed[i]); action {
+		for _, m := range listed {
+			switch action := owner.ActionFor(m); action {
 			case ownership.Keep:
-				kept = append(kept, listed[i])
+				kept = append(kept, m)
 			case ownership.Adopt, ownership.Release:
-				changes = append(changes, ownership.Change{Owner: owner, Object: listed[i].DeepCopy(), Action: action})
+				changes = append(changes, ownership.Change{Owner: owner, Object: m.DeepCopy(), Action: action})
 			case ownership.Ignore:
 			}
 		}
@@ -128,27 +129,16 @@ func (r *reconciler) readMachines(
 	return machines, changes, nil
 }
 
-// listMachines returns the Machines of a namespace that have that key in ownership.Index, from the
-// cache. They are the cache's own: for reading only.
-func listMachines(ctx context.Context, cache client.Reader, namespace, key string) ([]clusterv1alpha1.Machine, error) {
-	machines := &clusterv1alpha1.MachineList{}
-	err := cache.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{ownership.Index: key}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("list Machines: %w", err)
-	}
-	return machines.Items, nil
-}
-
 // initialSize is the size of a set that has none. A set that was never looked at gets the initial
 // one. Later somebody has dropped the field, and the set keeps as many as it has, without those
 // that are replaced already.
-func initialSize(set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine) int32 {
+func initialSize(set *clusterv1alpha1.MachineSet, machines []*clusterv1alpha1.Machine) int32 {
 	if set.Status.ObservedGeneration == 0 {
 		return annotations.InitialReplicas(set)
 	}
 	live := 0
-	for i := range machines {
-		if machines[i].DeletionTimestamp.IsZero() {
+	for _, m := range machines {
+		if m.DeletionTimestamp.IsZero() {
 			live++
 		}
 	}
@@ -173,7 +163,7 @@ type observation struct {
 	// paused: nobody wants the set's Machines to be touched.
 	paused bool
 	// machines are the set's, from the cache. They are the cache's own: for reading only.
-	machines []clusterv1alpha1.Machine
+	machines []*clusterv1alpha1.Machine
 	// seen is the version of the latest Machine that the cache had shown before machines were read.
 	seen   string
 	memory *memory
@@ -198,7 +188,7 @@ type observation struct {
 // observe looks at the set's Machines as the cache shows them, and as this process knows
 // better. Where that is not enough, it asks the API server.
 func (r *reconciler) observe(
-	ctx context.Context, set *clusterv1alpha1.MachineSet, machines []clusterv1alpha1.Machine, seen string,
+	ctx context.Context, set *clusterv1alpha1.MachineSet, machines []*clusterv1alpha1.Machine, seen string,
 ) (*observation, error) {
 	o := &observation{
 		now: r.clock.Now(), set: set, paused: annotations.IsPaused(set), machines: machines, seen: seen, memory: r.memories.of(set),
@@ -220,7 +210,7 @@ func (r *reconciler) observe(
 		},
 		Repair: withMaxInFlight(r.limits, set), Fleet: r.health.fleetHealth(), Attempts: o.memory.attempts, Now: o.now,
 	}
-	if o.state, err = withRoom(ctx, r.client, set, o.state, nil); err != nil {
+	if o.state, err = withRoom(ctx, r.client, r.machines, set, o.state, nil); err != nil {
 		return nil, err
 	}
 	if !o.paused {
@@ -242,11 +232,10 @@ func withMaxInFlight(limits health.Limits, set *clusterv1alpha1.MachineSet) heal
 }
 
 // count returns what counts of Machines, and in how long the next of them becomes available.
-func (r *reconciler) count(o *observation, machines []clusterv1alpha1.Machine) ([]scale.Machine, time.Duration) {
+func (r *reconciler) count(o *observation, machines []*clusterv1alpha1.Machine) ([]scale.Machine, time.Duration) {
 	minReady, next := time.Duration(o.set.Spec.MinReadySeconds)*time.Second, time.Duration(0)
 	counted := make([]scale.Machine, 0, len(machines))
-	for i := range machines {
-		m := &machines[i]
+	for _, m := range machines {
 		facts := health.MachineOf(m)
 		facts.Failed = facts.Failed && (health.HasFailed(m) || r.wanted.Has(m.Namespace, m.UID))
 		if facts.Failed {
@@ -266,8 +255,8 @@ func (r *reconciler) count(o *observation, machines []clusterv1alpha1.Machine) (
 // nothing can be made of the template at all.
 func (r *reconciler) readInherited(ctx context.Context, o *observation) (*specresolver.Effective, error) {
 	spec, refused := &o.set.Spec.Template.Spec, false
-	for i := range o.machines {
-		refused = refused || health.IsSpecRefused(&o.machines[i])
+	for _, m := range o.machines {
+		refused = refused || health.IsSpecRefused(m)
 	}
 	if !refused || !specresolver.Inherits(spec) {
 		return nil, nil

@@ -93,7 +93,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	client := mgr.GetClient()
 	tracker := newHealthTracker(o.Clock, o.MaxUnhealthy, fleet)
 	r := &reconciler{
-		client: client, live: mgr.GetAPIReader(), clock: o.Clock, limits: o.limits(), accounts: o.Surge, health: tracker, wanted: o.Remediation,
+		client: client, machines: ownership.NewMachines(mgr.GetCache()), live: mgr.GetAPIReader(), clock: o.Clock, limits: o.limits(), accounts: o.Surge, health: tracker, wanted: o.Remediation,
 		foreigners: coexistence.NewReader(client),
 		recorder:   recorder{events: mgr.GetEventRecorder("machineset"), metrics: counts},
 	}

@@ -89,9 +89,9 @@ func newStatus(o *observation, p *plan, done *results) *clusterv1alpha1.MachineS
 		status.Replicas++
 		status.AvailableReplicas += oneIf(o.state.Machines[i].Available)
 	}
-	for i := range o.machines {
-		status.FullyLabeledReplicas += oneIf(template.Matches(labels.Set(o.machines[i].Labels)))
-		status.ReadyReplicas += oneIf(health.IsReady(&o.machines[i]))
+	for _, m := range o.machines {
+		status.FullyLabeledReplicas += oneIf(template.Matches(labels.Set(m.Labels)))
+		status.ReadyReplicas += oneIf(health.IsReady(m))
 	}
 	status.Remediation = writeAttempts(o.memory.attempts)
 	setAvailable(status, o)
@@ -145,8 +145,7 @@ func failureOf(o *observation, p *plan, done *results) (reason, message string) 
 	}
 	reason = clusterv1alpha1.ReasonMachinesFailed
 	first := ""
-	for i := range o.machines {
-		m := &o.machines[i]
+	for _, m := range o.machines {
 		problem := health.Problem(m)
 		isRefused := p.decision.Held && health.IsSpecRefused(m)
 		if problem == "" || p.decision.Held && !isRefused || first != "" && first <= m.Name {

@@ -144,8 +144,11 @@ func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, add := range []func(context.Context, client.FieldIndexer) error{ownership.AddIndex, coexistence.AddIndex} {
-		if err := add(t.Context(), mgr.GetFieldIndexer()); err != nil {
+	for _, add := range []func() error{
+		func() error { return ownership.AddIndexes(t.Context(), mgr.GetCache()) },
+		func() error { return coexistence.AddIndex(t.Context(), mgr.GetFieldIndexer()) },
+	} {
+		if err := add(); err != nil {
 			t.Fatal(err)
 		}
 	}
