@@ -84,7 +84,7 @@ func (r *reconciler) reserve(ctx context.Context, o *observation, created, n int
 		if isLeaving, err := r.isDeploymentLeaving(ctx, o.set); err != nil || isLeaving {
 			return nil, err
 		}
-		state, err := withRoom(ctx, r.client, r.machines, o.set, o.state, account)
+		state, err := withRoom(ctx, siblingReader{r.client, r.machines}, o.set, o.state, account)
 		if err != nil {
 			return nil, err
 		}
@@ -137,29 +137,43 @@ func (r *reconciler) isDeploymentLeaving(ctx context.Context, set *clusterv1alph
 // shows of the set and its siblings, and what the account knows and the cache does not show
 // yet. The account may be nil.
 func withRoom(
-	ctx context.Context, cache client.Reader, cached ownership.Machines, set *clusterv1alpha1.MachineSet, state scale.State, account *surge.Account,
+	ctx context.Context, read siblingReader, set *clusterv1alpha1.MachineSet, state scale.State, account *surge.Account,
 ) (scale.State, error) {
 	room := surge.Alone(state.Desired)
 	if deployment := deploymentOf(set); deployment != nil {
-		sets, err := setsOf(ctx, cache, set.Namespace, deployment.UID)
+		siblings, err := read.siblings(ctx, set, deployment.UID)
 		if err != nil {
 			return state, err
-		}
-		var siblings []surge.Sibling
-		for i := range sets {
-			if sets[i].UID == set.UID {
-				continue
-			}
-			machines, err := cached.Of(ctx, set.Namespace, string(sets[i].UID))
-			if err != nil {
-				return state, err
-			}
-			siblings = append(siblings, surge.Sibling{Set: &sets[i], Machines: machines})
 		}
 		room = account.Room(set, state.Desired, siblings)
 	}
 	state.Spare, state.Siblings, state.Bound = room.Spare, room.Siblings, room.Bound
 	return state, nil
+}
+
+// siblingReader reads the other sets of a MachineDeployment, and their Machines, from the cache.
+type siblingReader struct {
+	sets     client.Reader
+	machines ownership.Machines
+}
+
+func (r siblingReader) siblings(ctx context.Context, set *clusterv1alpha1.MachineSet, deployment types.UID) ([]surge.Sibling, error) {
+	sets, err := setsOf(ctx, r.sets, set.Namespace, deployment)
+	if err != nil {
+		return nil, err
+	}
+	var siblings []surge.Sibling
+	for i := range sets {
+		if sets[i].UID == set.UID {
+			continue
+		}
+		machines, err := r.machines.Of(ctx, set.Namespace, string(sets[i].UID))
+		if err != nil {
+			return nil, err
+		}
+		siblings = append(siblings, surge.Sibling{Set: &sets[i], Machines: machines})
+	}
+	return siblings, nil
 }
 
 // post creates the Machine of that name. A Machine of the set that is there already is as good as

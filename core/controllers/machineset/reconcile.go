@@ -210,7 +210,7 @@ func (r *reconciler) observe(
 		},
 		Repair: withMaxInFlight(r.limits, set), Fleet: r.health.fleetHealth(), Attempts: o.memory.attempts, Now: o.now,
 	}
-	if o.state, err = withRoom(ctx, r.client, r.machines, set, o.state, nil); err != nil {
+	if o.state, err = withRoom(ctx, siblingReader{r.client, r.machines}, set, o.state, nil); err != nil {
 		return nil, err
 	}
 	if !o.paused {
