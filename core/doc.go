@@ -52,8 +52,8 @@
 //	              and volumes.go show in the conditions Drained and VolumesDetached what is
 //	              waited for
 //	daemonsets    which critical DaemonSets a Node still waits for
-//	ownership     owners, adoption and synced metadata of MachineSets and Machines, and when the
-//	              name of a Machine is used up
+//	ownership     owners, adoption and synced metadata of MachineSets and Machines, an owner's
+//	              Machines from the cache, and when the name of a Machine is used up
 //	apiserver     what versions of objects and errors of the API server tell
 //	machinepages  Machines on the API server itself, a page at a time
 //	surge         what rollouts and replacements may have beyond a deployment's replicas

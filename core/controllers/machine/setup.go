@@ -89,7 +89,7 @@ type Options struct {
 	Tracing trace.TracerProvider
 }
 
-// Add adds the controller of Machines to mgr, whose cache has ownership.Index.
+// Add adds the controller of Machines to mgr, whose cache has ownership's indexes.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults(mgr)
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {

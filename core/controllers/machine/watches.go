@@ -152,7 +152,7 @@ func annotatedMachine(node *corev1.Node) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// machinesIn returns the Machines of a set.
+// machinesIn returns the Machines of a set, or none if the manager is about to end.
 func (f machineFinder) machinesIn(ctx context.Context, set client.Object) []reconcile.Request {
 	machines, err := f.machines.Of(ctx, set.GetNamespace(), string(set.GetUID()))
 	if err != nil {

@@ -38,7 +38,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Add adds the controller of MachineDeployments to mgr, whose cache has ownership.Index.
+// Add adds the controller of MachineDeployments to mgr, whose cache has ownership's indexes.
 func Add(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -79,7 +79,7 @@ func (o Options) limits() health.Limits {
 	return limits
 }
 
-// Add adds the controller of MachineSets to mgr, whose cache has ownership.Index.
+// Add adds the controller of MachineSets to mgr, whose cache has ownership's indexes.
 func Add(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	counts, err := newCounters(metrics.Registry)

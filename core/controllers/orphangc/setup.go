@@ -55,7 +55,7 @@ type Options struct {
 	Regarding *corev1.ObjectReference
 }
 
-// Add adds the collector to mgr, whose cache has ownership.Index.
+// Add adds the collector to mgr, whose cache has ownership's indexes.
 func Add(mgr ctrl.Manager, o Options) error {
 	c, err := newCollector(mgr, o)
 	if err != nil {
