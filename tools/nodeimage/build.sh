@@ -2,21 +2,26 @@
 # Builds the image of a Node: Debian 12 with kubelet, containerd, CNI plugins and a
 # pause image. A VM of it needs no network but the API server's.
 #
-#   build.sh DIR BIN    puts node.qcow2, vmlinuz and initrd.img into DIR; does nothing
-#                       if they are there already. BIN holds the kubelet.
+#   build.sh DIR BIN      puts node.qcow2, vmlinuz and initrd.img into DIR; does nothing
+#                         if they are there already. BIN holds the kubelet.
+#   build.sh --key BIN    prints the key of what would be built.
 #
-# "There already" means: made from the same kubelet, module of containerd, files of
-# this folder and Go version (DIR/.key holds their hash). Debian's packages are taken
-# once for each list of packages: remove DIR to take newer ones. The mirror is that
-# of this machine's own apt, where it knows the suite.
+# The key is a hash of all that the image is made from: the kubelet, the module of
+# containerd, every file of this folder with its mode, and the version of Go with its
+# flags. DIR/.key holds it. Debian's packages are taken once for each list of packages:
+# remove DIR to take newer ones. The mirror is that of this machine's own apt, where it
+# knows the suite.
 #
 # Needs Debian's or Ubuntu's mmdebstrap, e2fsprogs and qemu-utils, and root, for the
 # files in the image are root's.
 set -euo pipefail
 
-[ $# -eq 2 ] || { echo "usage: $0 DIR BIN" >&2; exit 2; }
-mkdir -p "$1"
-dir=$(cd "$1" && pwd)
+[ $# -eq 2 ] || { echo "usage: $0 DIR|--key BIN" >&2; exit 2; }
+dir=$1
+if [ "$dir" != --key ]; then
+  mkdir -p "$dir"
+  dir=$(cd "$dir" && pwd)
+fi
 kubelet=$(cd "$2" && pwd)/kubelet
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 containerd=$here/../containerd
@@ -31,10 +36,18 @@ hash() { sha256sum | cut -d' ' -f1; }
 
 base=$dir/base-$(echo "$suite $packages" | hash | cut -c1-16).tar
 key=$({
-  cat "$kubelet" "$containerd"/{go.mod,go.sum} "$here"/{build.sh,assemble.sh,packages}
-  cd "$here/root" && find . -type f -print0 | sort -z | xargs -0 sha256sum
+  cat "$kubelet" "$containerd"/{go.mod,go.sum}
+  # Kind, mode and name of all, where links lead, and what files hold.
+  cd "$here"
+  find . -printf '%y %m %p %l\n' | LC_ALL=C sort
+  find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
   go version
+  go env GOOS GOARCH GOAMD64 GOEXPERIMENT
 } | hash)
+if [ "$dir" = --key ]; then
+  echo "$key"
+  exit 0
+fi
 
 built() {
   [ "$(cat "$dir/.key" 2>/dev/null)" = "$key" ] && [ -f "$dir/node.qcow2" ] && [ -f "$dir/vmlinuz" ] && [ -f "$dir/initrd.img" ]

@@ -110,10 +110,13 @@ def make_image(admin, image):
 
 
 def upload(admin, image, data, **properties):
-    """The image's id; data are bytes or an open file."""
+    """The image's id; data are bytes or an open file. An image of this name that was built from something else is replaced."""
     known = admin.call('GET', 'image', '/images', params={'name': image['name'], 'status': 'active'})['images']
-    if known:
-        return known[0]['id']
+    for old in known:
+        if old.get('built_from') == properties.get('built_from'):
+            return old['id']
+    for old in known:
+        admin.call('DELETE', 'image', '/images/' + old['id'])
     made = admin.call('POST', 'image', '/images', {
         'name': image['name'], 'visibility': 'public', 'min_disk': image.get('minDisk', 0), 'min_ram': image.get('minRAM', 0),
         **image.get('properties', {}), **properties})
@@ -122,13 +125,16 @@ def upload(admin, image, data, **properties):
 
 
 def make_node_image(admin, image, folder):
-    """An image that boots and becomes a Node, from the folder of tools/nodeimage."""
+    """An image that boots and becomes a Node, from the folder of tools/nodeimage. A cloud that is there already gets it anew
+    when the folder's key has changed: kernel, initrd and disk belong together."""
+    with open(os.path.join(folder, '.key'), encoding='ascii') as key:
+        built_from = key.read().strip()
     parts = {}
     for part, file, form in (('kernel_id', 'vmlinuz', 'aki'), ('ramdisk_id', 'initrd.img', 'ari')):
         with open(os.path.join(folder, file), 'rb') as data:
-            parts[part] = upload(admin, {'name': file}, data, disk_format=form, container_format=form)
+            parts[part] = upload(admin, {'name': file}, data, disk_format=form, container_format=form, built_from=built_from)
     with open(os.path.join(folder, 'node.qcow2'), 'rb') as data:
-        upload(admin, image, data, disk_format='qcow2', container_format='bare',
+        upload(admin, image, data, disk_format='qcow2', container_format='bare', built_from=built_from,
                os_command_line='root=/dev/vda rw console=tty0 console=ttyS0', **parts)
 
 
