@@ -262,12 +262,13 @@ vet: ## go vet of each module by itself, so that its tests have what they need.
 ##@ Real VMs
 
 .PHONY: node-image
-node-image: packages-qemu controlplane ## Build the image of a Node, for VMs of QEMU: Debian 12 with kubelet and containerd. As root.
+node-image: packages-qemu ## Build the image of a Node, for VMs of QEMU: Debian 12 with kubelet and containerd. As root.
+	@tools/controlplane/build.sh $(BIN) kubelet
 	@tools/nodeimage/build.sh $(BIN)/node-image $(BIN)
 
 .PHONY: test-qemu
 test-qemu: packages-qemu build racing node-image $(TOOLS)/helm ## Roll, kill and break real VMs of QEMU, boot what users bring, and install the chart, as root: half an hour. RUN=… chooses tests.
-	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 tools/kubelet-1.35
+	@tools/controlplane/build.sh $(BIN)/kubelet-1.35 kubelet tools/kubelet-1.35
 	@$(MAKE) images PLATFORMS=linux/amd64 VERSION=v0.0.0-test RELEASE=$(BIN)/test-release IMAGES='./cmd/millwright-manager ./providers/fake/cmd/millwright-driver-fake'
 	@$(RACETEST) -count=1 -timeout 58m $(if $(RUN),-run '$(RUN)') -skip TestOpenStack ./test/realvm
 

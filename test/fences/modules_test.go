@@ -15,7 +15,7 @@ type goMod struct {
 	Module    struct{ Path string }
 	Go        string
 	Toolchain string
-	Require   []struct{ Path string }
+	Require   []struct{ Path, Version string }
 	Replace   []struct{ Old, New struct{ Path string } }
 }
 
@@ -105,6 +105,43 @@ func TestWorkspace(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// controlPlane is the module of the Kubernetes control plane that tests run against.
+const controlPlane = "tools/controlplane"
+
+// TestModulesRequireTheSameVersions checks that the workspace, each of its modules alone, and the
+// control plane build a package from the same version. Go then compiles it once for all of them:
+// together they are two thirds of what is compiled.
+func TestModulesRequireTheSameVersions(t *testing.T) {
+	dirs, err := modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := map[string]map[string][]string{}
+	for _, dir := range append(dirs, controlPlane) {
+		m, err := readGoMod(filepath.Join(top, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range m.Require {
+			if strings.HasPrefix(r.Path, root) {
+				continue
+			}
+			if required[r.Path] == nil {
+				required[r.Path] = map[string][]string{}
+			}
+			required[r.Path][r.Version] = append(required[r.Path][r.Version], dir)
+		}
+	}
+	for path, versions := range required {
+		if len(versions) > 1 {
+			t.Errorf("%s is required in more than one version: %v: run go get %s@NEWEST in each of these modules, then make tidy", path, versions, path)
+		}
+	}
+	if len(required) < 100 {
+		t.Errorf("only %d modules are required: does this test look in the right place?", len(required))
 	}
 }
 

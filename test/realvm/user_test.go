@@ -22,7 +22,7 @@ import (
 )
 
 // newKubelet is the one that the image brings.
-const newKubelet = "1.36.3"
+const newKubelet = "1.37.2"
 
 // machineSpec is what Machines of these tests have in common, and Cluster where one is named.
 func machineSpec(pool, kubelet, cluster string) string {
