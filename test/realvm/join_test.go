@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,11 @@ func TestLIFE3_ARealVMBecomesANodeAndGoes(t *testing.T) {
 func (f *fixture) awaitRunning(t *testing.T, pool string) *clusterv1alpha1.Machine {
 	t.Helper()
 	var machine *clusterv1alpha1.Machine
+	guests := f.watchGuests()
 	eventually(t, "the Machine to be Running", func(ctx context.Context) (err error) {
+		if err := guests.stuck(time.Now()); err != nil {
+			return err
+		}
 		if machine, err = f.onlyMachine(ctx, pool); err != nil {
 			return err
 		}

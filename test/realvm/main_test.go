@@ -25,6 +25,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/realvm/guest"
 )
 
 const (
@@ -191,8 +192,8 @@ const (
 	lookInterval = time.Second
 )
 
-// eventually asks until check returns nil; after waitLimit it ends the test with check's last
-// error.
+// eventually asks until check returns nil. After waitLimit it ends the test with check's last
+// error, and at once with one that wraps guest.ErrStuck.
 func eventually(t *testing.T, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	started := time.Now()
@@ -205,6 +206,9 @@ func eventually(t *testing.T, what string, check func(ctx context.Context) error
 		if err == nil {
 			t.Logf("%s: after %s", what, time.Since(started).Round(time.Second))
 			return
+		}
+		if errors.Is(err, guest.ErrStuck) {
+			t.Fatalf("%s: %v", what, err)
 		}
 		select {
 		case <-tick.C:

@@ -3,7 +3,6 @@
 package realvm
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -161,22 +160,4 @@ func (f *fixture) requests(ctx context.Context) (map[string][]string, error) {
 		all[r.Spec.SignerName] = append(all[r.Spec.SignerName], state)
 	}
 	return all, nil
-}
-
-// showTrouble tells what became of the VMs where a test has failed.
-func (f *fixture) showTrouble(t *testing.T) {
-	t.Helper()
-	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		out, err := f.kubectl(context.Background(), "", "get", "machines,nodes,certificatesigningrequests,pods", "--all-namespaces", "-o", "wide")
-		t.Log(out, err)
-		consoles, _ := filepath.Glob(filepath.Join(f.consoles, "*", "console.log")) // the pattern is good
-		for _, path := range consoles {
-			text, _ := os.ReadFile(path) // a VM may go meanwhile
-			lines := bytes.Split(text, []byte("\n"))
-			t.Logf("%s ends with:\n%s", path, bytes.Join(lines[max(0, len(lines)-60):], []byte("\n")))
-		}
-	})
 }
