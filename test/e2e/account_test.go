@@ -15,6 +15,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // otherAccount is an account of the cloud that nobody uses, otherKey the key to it. The driver
@@ -55,7 +56,8 @@ func (u *user) awaitInstance(reason string) {
 // A Secret holds the key of an account: machines are made and deleted there, whether their own spec
 // names the Secret or their Cluster does, and nobody else gets to see it.
 func TestAPI4_API6_MachinesInTheAccountOfASecret(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.mayReadSecrets()
 	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key="+otherKey)
 	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: blue}, spec: {credentialsSecretRef: {name: cloud}}}`)
@@ -79,6 +81,8 @@ func TestAPI4_API6_MachinesInTheAccountOfASecret(t *testing.T) {
 // Credentials that open another account, in which every VM looks gone: nothing is replaced or
 // deleted, one condition says why, and goes when they are mended.
 func TestLIFE8_CredentialsOfAnotherAccount(t *testing.T) {
+	tier.Long(t, "it starts cloud and manager anew, twice")
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("moved", 2, map[string]string{"spec": "\n      nodeStartupTimeout: 5s"}))
 	u.awaitRunning(2)

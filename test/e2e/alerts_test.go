@@ -11,6 +11,7 @@ import (
 
 // An alert on a metric that nobody serves would never fire.
 func TestOPS6_AlertsLookAtMetricsThatAreServed(t *testing.T) {
+	t.Parallel()
 	rules, err := os.ReadFile(filepath.Join(deployDir, "alerts", "prometheus_rule.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +20,7 @@ func TestOPS6_AlertsLookAtMetricsThatAreServed(t *testing.T) {
 	if len(names) == 0 {
 		t.Fatal("the alerts look at no metric")
 	}
-	u := newUser(t)
+	u := newSharingUser(t)
 	// Some appear when something happens first: a create, or a scan for orphans.
 	u.apply(deployment("seen", 1, nil))
 	u.awaitRunning(1)

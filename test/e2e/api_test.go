@@ -17,7 +17,8 @@ const seeds = "../apischema/testdata/seeds"
 // A manifest of MetaKube's documentation applies unchanged. Nothing serves its cloudProvider: its
 // Machines say so, by name.
 func TestAPI1_SeedAppliesUnchanged(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	manifest, err := os.ReadFile(filepath.Join(seeds, "metakube-2024.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,8 @@ func TestAPI1_SeedAppliesUnchanged(t *testing.T) {
 
 // A kubelet that is newer than the API server gets no VM, and the Machine says what to use.
 func TestAPI3_NewerKubeletIsRefused(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("tomorrow", 1, map[string]string{"kubelet": "1.99.0"}))
 	u.awaitCondition(clusterv1alpha1.ConditionBootstrapReady, clusterv1alpha1.ReasonBootstrapInvalid, "spec.versions.kubelet: 1.99.0")
 	if ever := u.vmsEver()[u.uids()[0]]; ever != 0 {
@@ -53,6 +55,7 @@ func TestAPI3_NewerKubeletIsRefused(t *testing.T) {
 
 // What neither the schema nor the driver offline can know stands in a condition that names it.
 func TestAPI3_BadSpecsNameTheField(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		change map[string]string
 		reason string
@@ -63,7 +66,7 @@ func TestAPI3_BadSpecsNameTheField(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			u := newUser(t)
+			u := newSharingUser(t)
 			u.apply(deployment("wrong", 1, tc.change))
 			u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, tc.reason, tc.says)
 			if n := len(u.machines()); n != 1 {
@@ -75,7 +78,8 @@ func TestAPI3_BadSpecsNameTheField(t *testing.T) {
 
 // replicas is written at creation, and kept when the user drops the field.
 func TestAPI2_ReplicasAreWrittenOnce(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	manifest := strings.Replace(deployment("sized", 9, nil), "  replicas: 9\n", "", 1)
 	if out, err := u.try([]byte(manifest), "apply", "--server-side", "-f", "-"); err != nil {
 		t.Fatalf("kubectl apply: %v\n%s", err, out)
@@ -94,7 +98,8 @@ func TestAPI2_ReplicasAreWrittenOnce(t *testing.T) {
 // kubectl wait works on the conditions of every kind, and kubectl get shows what an operator wants
 // to know.
 func TestAPI8_ConditionsAndColumns(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("told", 2, nil))
 	u.kubectl("wait", "machinedeployment/told", "--for=condition=Available", "--timeout=60s")
 	u.kubectl("wait", "machinedeployment/told", "--for=condition=Progressing=True", "--timeout=60s")
@@ -112,7 +117,8 @@ func TestAPI8_ConditionsAndColumns(t *testing.T) {
 
 // /scale works on MachineSets as on MachineDeployments, and standalone sets and Machines work.
 func TestSET3_StandaloneSetAndMachine(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	set := deployment("alone", 2, nil)
 	set = strings.Replace(set, "kind: MachineDeployment", "kind: MachineSet", 1)
 	set = strings.Replace(set, "  strategy:\n    type: RollingUpdate\n    rollingUpdate: {maxSurge: 1, maxUnavailable: 0}\n", "", 1)
@@ -142,7 +148,8 @@ spec:
 // A Machine that lost its labels is let go and replaced; one that matches and has no owner is taken
 // in.
 func TestSET3_ReleaseAndAdoption(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("owned", 2, nil))
 	u.awaitRunning(2)
 	stray := u.machines()[0]
@@ -164,7 +171,8 @@ func TestSET3_ReleaseAndAdoption(t *testing.T) {
 // What the manager may not read, it cannot read: it works as its ServiceAccount with the shipped
 // RBAC.
 func TestOPS5_ManagerHasNoMoreRightsThanItNeeds(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.kubectl("create", "secret", "generic", "private", "--from-literal=key=value")
 	as := "--kubeconfig=" + u.ManagerKubeconfig()
 	out, err := u.try(nil, "get", "secret", "private", as)

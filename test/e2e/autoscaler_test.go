@@ -21,7 +21,8 @@ import (
 // knows it: the autoscaler needs that to scale it from zero. A user's own words stay, and nothing
 // is replaced.
 func TestOPS3_ScaleFromZeroNeedsNoAnnotations(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(autoscaled(deployment("zero", 0, nil), ""))
 	u.awaitCapacity("zero", "2", "4Gi")
 	if got := u.annotation("zero", "labels"); !strings.Contains(got, "kubernetes.io/arch=amd64") || !strings.Contains(got, "node.kubernetes.io/instance-type=small") {
@@ -54,7 +55,8 @@ func TestOPS3_ScaleFromZeroNeedsNoAnnotations(t *testing.T) {
 // What the real cluster-autoscaler reads of a node group, and does with it, under the rights of
 // deploy/autoscaler. The rules are those of its provider clusterapi, 1.34 to 1.36.
 func TestOPS3_TheAutoscalersChecklist(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.kubectl("apply", "-k", "../../deploy/autoscaler")
 	u.apply(autoscaled(deployment("group", 3, nil), ""))
 	u.awaitRunning(3)

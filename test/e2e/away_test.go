@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/localcluster/supervisor"
 	"github.com/millwright-dev/millwright/test/chaos/etcdlog"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // The fleet of the outages: machines that stay, and a wave that comes while the one before it goes.
@@ -83,8 +84,10 @@ func pool(name string, size int) string {
 
 // Each API server and the driver are away, alone and together, for longer than each timeout, while
 // 100 machines run, 20 are held in their drain and 20 are coming. Nothing is failed or replaced, no
-// VM goes, and afterwards all goes on. With -short only both API servers are away.
+// VM goes, and afterwards all goes on.
 func TestSAFE3_TwoClustersWhatIsAwayFalsifiesNothing(t *testing.T) {
+	tier.Long(t, "its outages take minutes")
+	t.Parallel()
 	u := newUserOf(t, startOutageStack(t))
 	story := &fleetStory{namespace: u.namespace, going: map[string]bool{}, pools: map[string]string{}, wrong: map[string]bool{}}
 	u.followEtcd(story.see)
@@ -95,9 +98,6 @@ func TestSAFE3_TwoClustersWhatIsAwayFalsifiesNothing(t *testing.T) {
 	u.awaitCheck("fleet", staying+waveSize, staying+waveSize, clusterv1alpha1.ReasonWithinLimits)
 	waves := 0
 	for _, o := range outages() {
-		if testing.Short() && o.name != bothAPIServers {
-			continue
-		}
 		passed := t.Run(o.name, func(t *testing.T) {
 			there := *u
 			there.t = t
@@ -114,6 +114,7 @@ func TestSAFE3_TwoClustersWhatIsAwayFalsifiesNothing(t *testing.T) {
 // startOutageStack starts two clusters in which timeouts are short.
 func startOutageStack(t *testing.T) *fixture {
 	t.Helper()
+	takeTurn(t)
 	dir, err := os.MkdirTemp("", "mw-out-")
 	if err != nil {
 		t.Fatal(err)

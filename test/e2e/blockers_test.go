@@ -13,11 +13,13 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster"
 	"github.com/millwright-dev/millwright/test/audit"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // A pod that may run on a cordoned Node comes straight back when it is evicted: it goes with its
 // Node.
 func TestLIFE10_PodThatComesBack(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.apply(standalone("lone", ""))
 	u.awaitRunning(1)
@@ -73,6 +75,8 @@ spec:
 // In a namespace that is being deleted no eviction is admitted. The pods there are named and waited
 // for; of the others each gets what is due to it.
 func TestLIFE10_RefusedEviction(t *testing.T) {
+	tier.Long(t, "it stops the controller manager")
+	t.Parallel()
 	u := newUser(t)
 	ending := u.namespace + "-ending"
 	u.kubectl("create", "namespace", ending)

@@ -36,6 +36,7 @@ spec:
 // Far more machines are there than there may be, since the cloud is slow to delete them: none is
 // made on top.
 func TestSAFE2_OvershootFreezesCreation(t *testing.T) {
+	t.Parallel()
 	const before = 8
 	u := newUser(t)
 	u.apply(aloneSet("shrunk", before))
@@ -60,7 +61,8 @@ func TestSAFE2_OvershootFreezesCreation(t *testing.T) {
 
 // A paused set replaces nothing, makes nothing and changes nothing, and does all of it afterwards.
 func TestOPS10_PausedMachineSet(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(aloneSet("braked", 2))
 	u.awaitRunning(2)
 	before := len(u.vmsEver())

@@ -40,6 +40,7 @@ spec:
 // A drain that a PodDisruptionBudget blocks waits, names the budget, and goes on when the budget
 // allows it.
 func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("drained", 2, nil))
 	u.awaitRunning(2)
@@ -75,6 +76,7 @@ func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 // The only machine of a pool is replaced before it is gone: its pods have nowhere else to go, and
 // their budget holds.
 func TestLIFE9_ReplacedBeforeItIsGone(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("full", 1, nil))
 	u.awaitRunning(1)
@@ -89,6 +91,7 @@ func TestLIFE9_ReplacedBeforeItIsGone(t *testing.T) {
 
 // A drain that takes longer than the Machine allows ends, and the VM goes.
 func TestLIFE9_DrainTimeout(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("stubborn", 1, map[string]string{"spec": "\n      nodeDrainTimeout: 3s"}))
 	u.awaitRunning(1)
@@ -125,6 +128,7 @@ func (u *user) find(name string) (*clusterv1alpha1.Machine, bool) {
 // kubectl delete machine is safe at any moment, also before the VM exists and while it is being
 // made.
 func TestLIFE9_DeletedBeforeTheVMExists(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	hold := u.hold(u.createVM(), backendv1alpha1.FaultPoint_FAULT_POINT_BEFORE_EFFECT)
 	u.apply(deployment("hasty", 1, nil))
@@ -146,7 +150,8 @@ func TestLIFE9_DeletedBeforeTheVMExists(t *testing.T) {
 
 // The Node of a Machine carries what its template says, and goes with it.
 func TestLIFE4_NodeIsTheMachines(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("joined", 1, map[string]string{"spec": `
       metadata: {labels: {tier: back, example.com/zone: a}, annotations: {example.com/note: hello}}
       taints: [{key: dedicated, value: back, effect: NoSchedule}]`}))

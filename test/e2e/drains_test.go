@@ -8,6 +8,7 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // resident is a pod on a Node.
@@ -25,9 +26,8 @@ spec:
 // 200 drains that a PodDisruptionBudget blocks, for as long as it takes, hold up no machine that is
 // made meanwhile. The test tells how long machines took without them and beside them.
 func TestLIFE10_ManyDrainsDelayNoCreate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("240 machines take minutes")
-	}
+	tier.Long(t, "240 machines take minutes")
+	t.Parallel()
 	const drains, fresh = 200, 20
 	u := newUser(t)
 	u.apply(deployment("blocked", drains, nil))

@@ -18,7 +18,8 @@ import (
 // A GitOps tool applies the same manifest again and again by server-side apply, while a rollout
 // goes on. It meets no conflict, and finds nothing that is not as it has declared it.
 func TestOPS6_AGitOpsOwnerMeetsNoConflictAndNoDrift(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	manifest := func(kubelet string) []byte {
 		return []byte(autoscaled(deployment("declared", 3, map[string]string{"kubelet": kubelet}), ""))
 	}

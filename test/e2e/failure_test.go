@@ -10,6 +10,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // driverAbsence is how long the driver stays away under load.
@@ -18,6 +19,8 @@ const driverAbsence = 30 * time.Second
 // The driver goes away in the middle of a scale-up and of deletions: nothing fails, nothing is
 // replaced, work goes on.
 func TestDRV1_DriverAwayUnderLoad(t *testing.T) {
+	tier.Long(t, "the driver is away for half a minute")
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("steady", 2, nil))
 	u.apply(deployment("growing", 1, nil))
@@ -66,6 +69,7 @@ func (u *user) watchFor(long time.Duration, look func(*clusterv1alpha1.Machine))
 
 // Quota: the Machine says so in the cloud's words, and recovers by itself when it is raised.
 func TestSAFE7_Quota(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.quota(2)
 	u.apply(deployment("limited", 3, nil))
@@ -103,6 +107,7 @@ func (u *user) quota(vms int64) {
 
 // A create whose answer is lost is repeated and meets the same VM.
 func TestSAFE5_LostAnswers(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	info, err := u.Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
 	if err != nil {
@@ -125,6 +130,7 @@ func TestSAFE5_LostAnswers(t *testing.T) {
 // A VM that can never run makes its Machine Failed, with the cloud's words, and its set replaces
 // it.
 func TestLIFE1_FailedVMIsReplaced(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.inject(&backendv1alpha1.Fault{
 		Match:  &backendv1alpha1.FaultMatch{Operation: u.createVM()},
@@ -161,8 +167,9 @@ func (u *user) createVM() string {
 }
 
 // A VM that dies is noticed and replaced; one that is switched off is only shown. There are enough
-// machines for one shared list to look after them, which comes once a minute.
+// machines for one shared list to look after them.
 func TestLIFE8_VMsThatDieAndStop(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	const machines = 6
 	u.apply(deployment("mortal", machines, nil))
@@ -201,6 +208,8 @@ func (u *user) change(providerID string, change backendv1alpha1.VMChange) {
 // Many machines against a small quota: the cloud is asked a few times, every machine says so in its
 // words, and when it is raised all of them are there soon.
 func TestSAFE7_ManyMachinesAgainstAQuota(t *testing.T) {
+	tier.Long(t, "it makes 40 machines")
+	t.Parallel()
 	const machines, fit = 40, 5
 	u := newUser(t)
 	u.quota(fit)
@@ -230,6 +239,8 @@ func TestSAFE7_ManyMachinesAgainstAQuota(t *testing.T) {
 // Credentials that are refused are tried a handful of times, by whomever; what changes them goes on
 // at once.
 func TestSAFE7_Credentials(t *testing.T) {
+	tier.Long(t, "it makes 20 machines")
+	t.Parallel()
 	const machines = 20
 	u := newUser(t)
 	operations := u.createOperations()

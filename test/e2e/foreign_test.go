@@ -16,6 +16,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/test/audit"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // What machine-controller puts on its Machines: the first before it makes the VM, the second once
@@ -152,6 +153,8 @@ func (u *user) checkOnlyConditions(since time.Time) {
 // What another system works on is left to it: nothing is written but a condition, whatever happens
 // to it, and to what owns it.
 func TestSAFE8_AnotherSystemsMachinesAreLeftAlone(t *testing.T) {
+	tier.Long(t, "it waits until nothing is written, twice")
+	t.Parallel()
 	u := newUser(t)
 	before, since := len(u.vmsEver()), time.Now()
 	n := newNeighbour(u)
@@ -241,6 +244,8 @@ func (u *user) awaitNotice(since time.Time) {
 // A machine that both systems work on is left alone, and goes on, or goes, once the other one has
 // let go of it.
 func TestSAFE8_AMachineOfTwoSystemsWaitsForTheOther(t *testing.T) {
+	tier.Long(t, "it waits until nothing is written")
+	t.Parallel()
 	u := newUser(t)
 	n := &neighbour{user: u}
 	t.Cleanup(n.leave)
@@ -262,7 +267,8 @@ func TestSAFE8_AMachineOfTwoSystemsWaitsForTheOther(t *testing.T) {
 
 // The same, not deleted: it is taken up again where it was.
 func TestSAFE8_AMachineThatAnotherSystemLetsGoOfIsTakenUpAgain(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	n := &neighbour{user: u}
 	t.Cleanup(n.leave)
 	u.apply(deployment("returned", 1, nil))

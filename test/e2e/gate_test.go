@@ -39,6 +39,7 @@ const daemonSetsKept = 10 * time.Second
 // A machine is Running once its Node is Ready and the pods of critical DaemonSets run there: then
 // its start-up taint goes, and no sooner.
 func TestLIFE5_TheStartupTaintGoesWhenTheNodeCanTakePods(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	const taint = "example.com/starting"
 	network := &unstructured.Unstructured{}

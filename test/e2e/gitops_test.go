@@ -11,11 +11,14 @@ import (
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/test/gitops"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // Through the phases of a rollout, a failure, a pause and a deletion, Argo CD, Flux, which goes by
 // kstatus, and `kubectl wait` say what users should do: wait, mend something, or nothing.
 func TestOPS6_GitOpsToolsFollowARollout(t *testing.T) {
+	tier.Long(t, "it goes through six rollouts")
+	t.Parallel()
 	u := newUser(t)
 	const web = "machinedeployment/web"
 	patch := func(spec string) {

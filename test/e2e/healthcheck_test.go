@@ -15,6 +15,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // healthCheck is a MachineHealthCheck of a pool; more are further fields of its spec.
@@ -70,6 +71,7 @@ func (u *user) awaitReplaced(name string, n int, before []string) {
 // A kubelet that hangs, a full disk and a VM that is switched off: each is replaced by its set, and
 // nothing else is. Events and the check tell of it.
 func TestLIFE11_WhatAHealthCheckFindsIsReplaced(t *testing.T) {
+	t.Parallel()
 	const size = 4
 	u := newUser(t)
 	u.apply(deployment("checked", size, nil))
@@ -133,6 +135,8 @@ func (u *user) awaitRemediation(names []string, reason string) {
 // allow nothing is replaced, and what is spared says why. What one of them allows is replaced, one
 // at a time. With 40 % unhealthy the limit of the whole fleet stops all of it.
 func TestLIFE11_SAFE4_ManyUnhealthyMachinesAreSpared(t *testing.T) {
+	tier.Long(t, "machines are replaced one at a time")
+	t.Parallel()
 	const size = 10
 	u := newUser(t)
 	u.apply(deployment("many", size, nil))

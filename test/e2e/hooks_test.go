@@ -13,11 +13,14 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // Annotations of several owners hold the drain, and then the VM. The leader is killed while they
 // do. The one whose owner is gone is named, and the condition says since when the drain is held.
 func TestLIFE9_HooksHoldADeletion(t *testing.T) {
+	tier.Long(t, "it kills the manager twice and looks for a while")
+	t.Parallel()
 	const beforeDrain = clusterv1alpha1.PreDrainHookAnnotationPrefix + "/backup"
 	const abandoned = clusterv1alpha1.PreDrainHookAnnotationPrefix + "/left"
 	const beforeTerminate = clusterv1alpha1.PreTerminateHookAnnotationPrefix + "/volumes"
@@ -77,11 +80,7 @@ func (u *user) staysHeld(name string, cordoned bool) {
 	m, _ := u.find(name)
 	u.kill([]string{stack.Manager})
 	u.revive([]string{stack.Manager})
-	held := 3 * time.Minute
-	if testing.Short() {
-		held = 5 * time.Second
-	}
-	u.watchFor(held, func(*clusterv1alpha1.Machine) {})
+	u.watchFor(3*time.Minute, func(*clusterv1alpha1.Machine) {})
 	var node corev1.Node
 	if err := u.client.Get(u.t.Context(), client.ObjectKey{Name: m.Status.NodeRef.Name}, &node); err != nil {
 		u.t.Fatalf("the Node of a machine that is held: %v", err)

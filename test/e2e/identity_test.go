@@ -28,7 +28,8 @@ const (
 // A Machine that somebody makes with the providerID of a Node which is none of Millwright's: that
 // Node is never written to, neither while the Machine is there nor when it is deleted.
 func TestSAFE8_AForeignNodeIsNeverTouched(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	const id = "fake:///fake-1a/control-plane-1"
 	uid := string(uuid.NewUUID())
 	u.makeNode("control-plane-1", id)
@@ -59,7 +60,8 @@ func TestSAFE8_AForeignNodeIsNeverTouched(t *testing.T) {
 // Two Machines with one machineUID, as a copied manifest makes them: the first keeps its VM and its
 // Node, the second goes without a trace.
 func TestSAFE8_OneMachineUIDTwice(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	uid := string(uuid.NewUUID())
 	u.apply(machineOf("first", uid, "fake"))
 	u.awaitRunning(1)
@@ -83,7 +85,8 @@ func TestSAFE8_OneMachineUIDTwice(t *testing.T) {
 // A Node that has another of its VM's ids, as the driver declares them, is the Machine's, and the
 // Machine takes the Node's form over.
 func TestLIFE4_NodeWithAnotherIDOfItsVM(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(machineOf("aliased", string(uuid.NewUUID()), "fake"))
 	u.awaitRunning(1)
 	m := u.machine()

@@ -33,7 +33,8 @@ func (u *user) eachNode(what string, check func(*clusterv1alpha1.Machine, *corev
 // A label, an annotation, a taint and a timeout of a MachineDeployment reach its Machines and their
 // Nodes, and go again. No Machine is replaced, and what is foreign stays.
 func TestROL3_TemplateReachesTheNodes(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("dressed", 2, nil))
 	u.awaitRunning(2)
 	before := u.uids()
@@ -87,6 +88,7 @@ func heldAndTainted(node *corev1.Node) (held, outdated bool) {
 // Old Nodes of a rollout are tainted, and no Node of it is scaled down, also while it is paused and
 // the manager was killed. Afterwards all of that is gone.
 func TestROL6_NodesOfARollout(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("marked", 2, map[string]string{"kubelet": "1.36.1"}))
 	u.kubectl("annotate", "machinedeployment", "marked",

@@ -17,6 +17,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // joiningKill is an instant between a machine's token and its end at which the manager is killed.
@@ -72,6 +73,8 @@ func joiningKills() []joiningKill {
 // The manager is killed with SIGKILL at each instant between a machine's token and its end. The
 // machine joins all the same, has one VM, and leaves no token, request or Node behind.
 func TestSAFE5_KilledWhileAMachineJoins(t *testing.T) {
+	tier.Long(t, "it kills the manager at seven instants")
+	t.Parallel()
 	for _, instant := range joiningKills() {
 		t.Run(instant.name, func(t *testing.T) { killWhileJoining(t, instant) })
 	}
@@ -119,6 +122,7 @@ func killWhileJoining(t *testing.T, instant joiningKill) {
 // Somebody deletes the token of a VM whose kubelet has no certificate yet. Its Machine says so, and
 // is replaced long before its time to join is over. The one in its place joins.
 func TestLIFE3_ATokenIsDeletedUnderAVMThatHasYetToJoin(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	allow := u.forbid(forbidApproval)
 	u.apply(deployment("joining", 1, nil))
@@ -169,7 +173,8 @@ func (u *user) checkNothingJoins(node string) {
 	})
 }
 
-// tokens are the names of the Secrets of all machines' tokens.
+// tokens are the names of the Secrets of all machines' tokens, or of the user's where he shares the
+// stack.
 func (u *user) tokens(ctx context.Context) (names []string) {
 	u.t.Helper()
 	var secrets corev1.SecretList
@@ -177,8 +182,9 @@ func (u *user) tokens(ctx context.Context) (names []string) {
 	if err != nil {
 		u.t.Fatalf("list tokens: %v", err)
 	}
+	own := u.ownUIDs(ctx)
 	for _, s := range secrets.Items {
-		if s.Type == corev1.SecretTypeBootstrapToken {
+		if s.Type == corev1.SecretTypeBootstrapToken && (!u.shares || own[s.Labels["cluster.k8s.io/machine-uid"]]) {
 			names = append(names, s.Name)
 		}
 	}

@@ -18,9 +18,11 @@ import (
 
 // Millwright's processes are killed with SIGKILL while one call to the cloud is held before or
 // after its effect. That is done for each mutating call of a create and of a delete. The ledger
-// proves that the call was there when they died. With -short both always die together.
+// proves that the call was there when they died. With -short both die together, after its effect.
 func TestSAFE5_KilledAtEachCall(t *testing.T) {
-	info, err := sharedStack(t).Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
+	t.Parallel()
+	f := onFake.enter(t, false)
+	info, err := f.Backend().GetBackendInfo(t.Context(), &backendv1alpha1.GetBackendInfoRequest{})
 	if err != nil {
 		t.Fatalf("ask the cloud for its operations: %v", err)
 	}
@@ -32,18 +34,18 @@ func TestSAFE5_KilledAtEachCall(t *testing.T) {
 	}
 	killed := [][]string{{stack.Manager, stack.Driver}, {stack.Manager}, {stack.Driver}}
 	if testing.Short() {
-		killed = killed[:1]
+		killed, points = killed[:1], points[1:]
 	}
 	for _, victims := range killed {
 		for _, point := range points {
 			for _, operation := range info.GetCreateOperations() {
 				t.Run(roundName("create", operation, point, victims), func(t *testing.T) {
-					killDuringCreate(t, operation, point, victims)
+					killDuringCreate(newUserOf(t, f), operation, point, victims)
 				})
 			}
 			for _, operation := range info.GetDeleteOperations() {
 				t.Run(roundName("delete", operation, point, victims), func(t *testing.T) {
-					killDuringDelete(t, operation, point, victims)
+					killDuringDelete(newUserOf(t, f), operation, point, victims)
 				})
 			}
 		}
@@ -58,21 +60,21 @@ func roundName(what, operation string, point backendv1alpha1.FaultPoint, victims
 	return fmt.Sprintf("%s-%s-%s-%s", what, strings.Join(victims, "-and-"), where, operation)
 }
 
-func killDuringCreate(t *testing.T, operation string, point backendv1alpha1.FaultPoint, victims []string) {
-	u := newUser(t)
+func killDuringCreate(u *user, operation string, point backendv1alpha1.FaultPoint, victims []string) {
+	u.t.Helper()
 	u.delayCalls(100*time.Millisecond, 500*time.Millisecond)
 	hold := u.hold(operation, point)
 	u.apply(deployment("killed", 1, nil))
 	u.killAt(hold, point, victims)
 	u.awaitRunning(1)
 	u.checkOneVMEach()
-	if got, want := u.resources(t.Context()), map[string]int{"vm": 1, "nic": 1}; !maps.Equal(got, want) {
-		t.Errorf("the cloud holds %v, want %v", got, want)
+	if got, want := u.resources(u.t.Context()), map[string]int{"vm": 1, "nic": 1}; !maps.Equal(got, want) {
+		u.t.Errorf("the cloud holds %v, want %v", got, want)
 	}
 }
 
-func killDuringDelete(t *testing.T, operation string, point backendv1alpha1.FaultPoint, victims []string) {
-	u := newUser(t)
+func killDuringDelete(u *user, operation string, point backendv1alpha1.FaultPoint, victims []string) {
+	u.t.Helper()
 	u.apply(deployment("killed", 1, nil))
 	u.awaitRunning(1)
 	uid := u.uids()[0]
@@ -82,10 +84,10 @@ func killDuringDelete(t *testing.T, operation string, point backendv1alpha1.Faul
 	u.killAt(hold, point, victims)
 	u.awaitGone()
 	if n := u.vmsEver()[uid]; n != 1 {
-		t.Errorf("machine uid %s had %d VMs, want exactly 1", uid, n)
+		u.t.Errorf("machine uid %s had %d VMs, want exactly 1", uid, n)
 	}
-	if got := u.resources(t.Context()); len(got) > 0 {
-		t.Errorf("the cloud holds %v, want nothing", got)
+	if got := u.resources(u.t.Context()); len(got) > 0 {
+		u.t.Errorf("the cloud holds %v, want nothing", got)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 // A leader is stopped for longer than its Lease lasts while there is work, another one takes over,
 // and the first wakes up again: it sends nothing any more and exits, and every Machine has one VM.
 func TestSAFE6_DeposedLeader(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.kill([]string{stack.Manager})
 	// Nobody renews it any more, and a minute is long.
@@ -73,7 +74,7 @@ func (u *user) startManager(name string, more ...string) *manager {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	m.command = exec.Command(filepath.Join(raceDir, "millwright-manager"), append(more,
+	m.command = exec.Command(filepath.Join(commandDir, "millwright-manager"), append(more,
 		"--kubeconfig="+u.ManagerKubeconfig(), "--driver=fake=unix://"+filepath.Join(u.dir, "driver.sock"),
 		"--leader-election-namespace="+leaseNamespace, "--leader-election-identity="+name, "--leader-election-lease-duration=10s",
 		"--leader-election-renew-deadline=6s", "--leader-election-retry-period=1s", "--health-bind-address=0", "-v=4")...)

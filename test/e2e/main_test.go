@@ -28,6 +28,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 const (
@@ -35,26 +36,12 @@ const (
 	deployDir = "../../deploy"
 )
 
-// raceDir holds Millwright's executables built with the race detector: what they race is found in
+// commandDir holds Millwright's own executables. What those with the race detector race is found in
 // their logs at the end.
-const raceDir = "../../bin/race"
+const commandDir = "../../" + tier.Commands
 
-// shared is the stack of the tests that need no other; nil until the first of them. They run one
-// after the other, each in a namespace of its own.
-var shared *fixture
-
-// sharedStack returns that stack.
-func sharedStack(t *testing.T) *fixture {
-	t.Helper()
-	if shared == nil {
-		started, err := startFixture()
-		if err != nil {
-			t.Fatalf("start the cluster that the tests share: %v", err)
-		}
-		shared = started
-	}
-	return shared
-}
+// onFake are the stacks of the tests that need no other.
+var onFake = newLane(2, startFixture)
 
 // fixture is a stack and the ways into it.
 type fixture struct {
@@ -76,10 +63,11 @@ func run(m *testing.M) int {
 	// controller-runtime complains, at length, of a client that is made late without a logger.
 	log.SetLogger(logr.Discard())
 	code := m.Run()
-	for _, f := range []*fixture{shared, onOpenStack, onTwoClusters} {
-		if f != nil {
-			code = f.end(code)
-		}
+	for _, l := range []*lane{onFake, onOpenStack, onTwoClusters} {
+		l.end()
+	}
+	if isBroken.Load() {
+		return max(code, 1)
 	}
 	return code
 }
@@ -159,11 +147,11 @@ func (f *fixture) hasWorkload() bool { return len(f.Clusters()) > 1 }
 
 func stackOptions(dir string) stack.Options {
 	return stack.Options{
-		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
+		BinDir: binDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		CloudArgs: []string{"--account=" + otherAccount + "=" + otherKeyFile(dir)},
 		ManagerArgs: []string{
-			"-v=4", "--settle-period=1s", "--orphan-interval=" + scanInterval.String(),
+			"-v=4", "--settle-period=1s", "--settled-interval=3s", "--orphan-interval=" + scanInterval.String(),
 			"--secret-namespaces=" + secretNamespace, "--allow-endpoint=" + allowedEndpoints,
 		},
 	}

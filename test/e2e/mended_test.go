@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // inheriting renders a MachineSet whose template has all it is made from of a MachineClass, and of
@@ -22,6 +23,8 @@ func inheriting(name string, replicas int) string {
 // A set whose MachineClass or Cluster is wrong makes one machine and no more. It goes on once that
 // is mended, also after the manager was away; a change that mends nothing costs one more machine.
 func TestAPI5_API6_AMendedClassOrClusterIsTriedAgain(t *testing.T) {
+	tier.Long(t, "it is tried again after longer and longer pauses")
+	t.Parallel()
 	const class = `{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: mended}, provider: fake, providerSpec: {%s}}`
 	const cluster = `{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: mended}, spec: {providerSpec: {value: {cloudProvider: fake, cloudProviderSpec: {%s}}}}}`
 	u := newUser(t)

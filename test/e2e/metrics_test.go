@@ -11,7 +11,8 @@ import (
 
 // Metrics name namespaces and drivers: who is not bound to millwright-metrics-reader is refused.
 func TestOPS2_MetricsAreForWhoMayReadThem(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	if _, err := u.Metrics(t.Context()); err != nil {
 		t.Errorf("who may read them: %v", err)
 	}

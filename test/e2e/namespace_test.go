@@ -22,6 +22,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // namespaceRounds is how often a namespace is deleted; with -short it is once.
@@ -77,6 +78,7 @@ func (u *user) team(replicas int) {
 // A namespace is deleted with Machines, Secrets, RoleBinding, MachineClass and Cluster in it: it
 // goes, and no VM is left, also when the leader is killed at any moment of that.
 func TestOPS11_TheCredentialsOfANamespaceOutliveIt(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.delayCalls(50*time.Millisecond, 500*time.Millisecond)
 	home, seed := u.namespace, uint64(time.Now().UnixNano())
@@ -112,6 +114,8 @@ func TestOPS11_TheCredentialsOfANamespaceOutliveIt(t *testing.T) {
 // the Secret is gone when the next one comes: nothing is created with the copy, and the VM is
 // deleted.
 func TestOPS11_ACopyIsThereBeforeTheFirstVM(t *testing.T) {
+	tier.Long(t, "it kills the manager")
+	t.Parallel()
 	u := newUser(t)
 	u.mayReadSecrets()
 	u.kubectl("create", "secret", "generic", "own", "--from-literal=key="+otherKey)
@@ -140,6 +144,8 @@ func TestOPS11_ACopyIsThereBeforeTheFirstVM(t *testing.T) {
 // A copy follows its Secret, serves Machines that may have a VM and no other, and goes with the
 // last of them. Nobody can refer to it.
 func TestOPS11_ACopyOfCredentialsIsForDeletesOnly(t *testing.T) {
+	tier.Long(t, "it kills the manager")
+	t.Parallel()
 	u := newUser(t)
 	u.team(1)
 	before := u.awaitCopies(u.namespace, 2)
@@ -192,6 +198,8 @@ func TestOPS11_ACopyOfCredentialsIsForDeletesOnly(t *testing.T) {
 // deleted by file: namespace, Secret and RoleBinding go with the Machines, and no server, port or
 // floating IP is left.
 func TestOPS11_TheShippedExampleIsDeleted(t *testing.T) {
+	tier.Long(t, "OpenStack's other tests show the same of servers")
+	t.Parallel()
 	u := newOpenStackUser(t)
 	before := len(u.inventory(t.Context()))
 	id, secret := u.applicationCredential()

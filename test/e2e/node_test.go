@@ -44,7 +44,8 @@ func (u *user) nodeOf(machine string) (*corev1.Node, error) {
 // A Node follows its Machine: what comes is set, what was Millwright's and is gone goes, what is
 // foreign stays.
 func TestLIFE6_NodeFollowsItsMachine(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(standalone("followed", "  metadata:\n    annotations: {example.com/first: \"1\"}\n"+
 		"  taints: [{key: example.com/first, effect: PreferNoSchedule}]\n"))
 	u.awaitRunning(1)

@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // tokenPlaceholder stands for a bootstrap token in user data of a user's own.
@@ -21,6 +22,7 @@ const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
 // newNoNodesUser returns a user of a stack of its own, whose Machines have no Nodes.
 func newNoNodesUser(t *testing.T) *user {
 	t.Helper()
+	takeTurn(t)
 	dir, err := os.MkdirTemp("", "mw-non-")
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +42,8 @@ func newNoNodesUser(t *testing.T) *user {
 // VMs run, are rolled and replaced, and go without a drain. User data that wants a token is
 // refused.
 func TestLIFE13_MachinesWithoutNodes(t *testing.T) {
+	tier.Long(t, "it takes a stack of its own")
+	t.Parallel()
 	const size, data = 2, "#cloud-config\nhostname: mine\n"
 	u := newNoNodesUser(t)
 	u.mayReadSecrets()

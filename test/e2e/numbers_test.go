@@ -23,9 +23,13 @@ const (
 const settling = 6 * time.Second
 
 // How much a Machine costs, from the audit log. Times are reported; only a broken promise about
-// writes fails.
+// writes fails. With -short there are fewer machines.
 func TestOPS9_WritesPerMachine(t *testing.T) {
-	const machines = 40
+	t.Parallel()
+	machines := 40
+	if testing.Short() {
+		machines = 10
+	}
 	u := newUser(t)
 	start := time.Now()
 	u.apply(deployment("counted", machines, nil))

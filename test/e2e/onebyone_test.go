@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/test/attacher"
 	"github.com/millwright-dev/millwright/test/audit"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // annotated renders a deployment whose Machines carry an annotation.
@@ -24,6 +25,8 @@ func annotated(manifest, key, value string) string {
 // the one before is gone and its volume is detached. All others leave at once. A volume that cannot
 // be detached holds the next pod up, and the Machine names it, until the annotation is taken away.
 func TestLIFE10_PodsWithVolumesGoOneAfterAnother(t *testing.T) {
+	tier.Long(t, "it waits for volumes, and for timeouts of theirs")
+	t.Parallel()
 	u := newUser(t)
 	volumes := u.runAttacher()
 	u.apply(annotated(deployment("stored", 1, map[string]string{"spec": "\n      nodeVolumeDetachTimeout: 15s"}),
@@ -145,6 +148,8 @@ func (u *user) podsOn(node, app string) []string {
 // waits for their volumes. Another one has it go with volumes that are not detached. Both act in
 // the middle, and Events say so.
 func TestLIFE10_SkipAnnotationsEndWaits(t *testing.T) {
+	tier.Long(t, "it waits for volumes")
+	t.Parallel()
 	u := newUser(t)
 	volumes := u.runAttacher()
 	u.apply(deployment("skipped", 1, map[string]string{"spec": "\n      nodeVolumeDetachTimeout: 0s"}))

@@ -7,6 +7,7 @@ import (
 
 // What a flavor of OpenStack offers is told to an autoscaler.
 func TestOPS3_OpenStackFlavorsAreToldToAutoscalers(t *testing.T) {
+	t.Parallel()
 	u := newOpenStackUser(t)
 	u.apply(autoscaled(strings.Replace(u.onMetaKube("zero", 0, ""), "metadata: {name: zero}", "metadata:\n  name: zero", 1), ""))
 	u.awaitCapacity("zero", "1", "2048Mi")

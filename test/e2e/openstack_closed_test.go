@@ -18,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // onSimulator skips a test that real services cannot be brought to.
@@ -31,6 +32,8 @@ func onSimulator(t *testing.T) {
 // A server that ran and is in ERROR after a resize that failed is shown with Nova's words and
 // counts as unavailable. It is not replaced, and goes on by itself once it is up again.
 func TestLIFE8_OpenStackServerBreaksAfterItRan(t *testing.T) {
+	tier.Long(t, "the fake cloud's test shows the same")
+	t.Parallel()
 	const machines = 3
 	const novasWords = "Resize error: not able to execute ssh command: Unexpected error while running command."
 	onSimulator(t)
@@ -72,6 +75,8 @@ func TestLIFE8_OpenStackServerBreaksAfterItRan(t *testing.T) {
 // A 400 of a proxy says nothing of the spec: the Machine is not Failed, and goes on once the proxy
 // takes requests again.
 func TestSAFE7_OpenStackProxyRefusesRequests(t *testing.T) {
+	tier.Long(t, "the fake cloud's test shows how a machine recovers")
+	t.Parallel()
 	onSimulator(t)
 	proxy := newRefusingProxy(t)
 	u := newOpenStackUser(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // trouble is what goes wrong with real services while Machines are made.
@@ -33,6 +34,8 @@ type trouble struct {
 // services' words. Once the services are well again, all ends well by itself. Machines that ran
 // stay, each has one server, and nothing is left behind.
 func TestSAFE7_OpenStackServicesFail(t *testing.T) {
+	tier.Long(t, "it takes real services")
+	t.Parallel()
 	d := services.Open(t)
 	const compute, network = "18774", "19696"
 	for _, tc := range []trouble{
@@ -178,6 +181,8 @@ func loggedOut(t *testing.T, u *openStackUser, _ *services.Deployment) {
 // A server that cannot be destroyed at first goes at the next attempt; one whose build hangs goes
 // with the host's next start.
 func TestLIFE7_OpenStackServersThatStick(t *testing.T) {
+	tier.Long(t, "it takes real services")
+	t.Parallel()
 	d := services.Open(t)
 	t.Run("destruction fails", func(t *testing.T) {
 		u := newOpenStackUser(t)

@@ -27,9 +27,9 @@ import (
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
 )
 
-// onOpenStack is the stack of the tests on OpenStack; nil until the first of them. It is the
-// simulator, or real services where services.Variable names them: see make test-openstack.
-var onOpenStack *fixture
+// onOpenStack is the stack of the tests on OpenStack: the simulator, or real services where
+// services.Variable names them: see make test-openstack.
+var onOpenStack = newLane(1, startOpenStack)
 
 // openStackUser is a user of that stack, who also looks into his project by OpenStack's own APIs.
 type openStackUser struct {
@@ -41,14 +41,7 @@ type openStackUser struct {
 
 func newOpenStackUser(t *testing.T) *openStackUser {
 	t.Helper()
-	if onOpenStack == nil {
-		started, err := startOpenStack()
-		if err != nil {
-			t.Fatalf("start the cluster of the tests on OpenStack: %v", err)
-		}
-		onOpenStack = started
-	}
-	u := &openStackUser{user: newUserOf(t, onOpenStack)}
+	u := &openStackUser{user: newUserOf(t, onOpenStack.enter(t, false))}
 	u.logIn()
 	u.ids = strings.NewReplacer(
 		kubermaticSubnet, u.subnetID("kubermatic-92r62cx8j6"), metakubeSubnet, u.subnetID("metakube-mmxfcmgjkx"),
@@ -75,7 +68,7 @@ func startOpenStack() (*fixture, error) {
 		provider, cloudArgs = stack.OpenStackServices(file), nil
 	}
 	return newFixture(stack.Options{
-		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider, CloudArgs: cloudArgs,
+		BinDir: binDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider, CloudArgs: cloudArgs,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		ManagerArgs: []string{
 			"-v=4", "--settle-period=1s", "--settled-interval=3s", "--orphan-interval=" + scanInterval.String(),

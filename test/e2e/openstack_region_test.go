@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // regionWithIDs is the region of the simulator whose cloud controller manager runs with
@@ -14,6 +16,8 @@ const regionWithIDs = "RegionOne"
 // has the Node's form of the id, and goes with its Node. Other tests see to the form without the
 // region.
 func TestLIFE4_OpenStackNodesNameTheRegion(t *testing.T) {
+	tier.Long(t, "the fake cloud's test shows how ids are matched")
+	t.Parallel()
 	const machines = 2
 	onSimulator(t)
 	u := newOpenStackUser(t)

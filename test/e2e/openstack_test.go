@@ -19,6 +19,7 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	services "github.com/millwright-dev/millwright/test/openstack/deployment"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // onMetaKube renders a MachineDeployment with the spec of MetaKube's users of today. extra goes
@@ -57,6 +58,7 @@ spec:
 // The manifests of MetaKube's users become servers as they ask for them, field by field, in what
 // OpenStack's own APIs show.
 func TestDRV3_OpenStackServersAreAsAsked(t *testing.T) {
+	t.Parallel()
 	kubermatic := machineServer{
 		Flavor: "m1.micro", Metadata: map[string]string{"kubermatic-cluster": "92r62cx8j6"},
 		Ports: []machinePort{{
@@ -132,9 +134,13 @@ func (u *openStackUser) complete(want machineServer, m *clusterv1alpha1.Machine)
 }
 
 // 20 machines come and go, and leave the project as it was: what others have in it is not touched,
-// also not by the scan for orphans.
+// also not by the scan for orphans. With -short they are 5.
 func TestDRV5_OpenStackIsLeftAsItWas(t *testing.T) {
-	const machines = 20
+	t.Parallel()
+	machines := 20
+	if testing.Short() {
+		machines = 5
+	}
 	u := newOpenStackUser(t)
 	u.strangers()
 	before := u.inventory(t.Context())
@@ -156,6 +162,8 @@ func TestDRV5_OpenStackIsLeftAsItWas(t *testing.T) {
 // A server that somebody deletes in OpenStack is replaced, and takes its port and its floating IP
 // along.
 func TestLIFE8_OpenStackServerDeletedByHand(t *testing.T) {
+	tier.Long(t, "the fake cloud's test shows the same")
+	t.Parallel()
 	const machines = 3
 	u := newOpenStackUser(t)
 	before := len(u.inventory(t.Context()))
@@ -198,6 +206,8 @@ func (u *openStackUser) deleteServer(id string) {
 
 // A new template is rolled out to servers within maxSurge: no more of them, and none less.
 func TestROL1_OpenStackRollingUpdate(t *testing.T) {
+	tier.Long(t, "the fake cloud's test shows the same")
+	t.Parallel()
 	const machines = 3
 	u := newOpenStackUser(t)
 	before := len(u.inventory(t.Context()))
@@ -224,6 +234,8 @@ func TestROL1_OpenStackRollingUpdate(t *testing.T) {
 // Nova's quota: the Machine that does not fit says so in Nova's words, and goes on by itself when
 // it is raised.
 func TestSAFE7_OpenStackQuota(t *testing.T) {
+	tier.Long(t, "the fake cloud's test shows the same")
+	t.Parallel()
 	const novasWords = "Quota exceeded for instances: Requested 1, but already used 2 of 2 instances"
 	u := newOpenStackUser(t)
 	u.quota(2)
@@ -259,6 +271,8 @@ func TestSAFE7_OpenStackQuota(t *testing.T) {
 // is replaced, and Keystone is not hammered. Those of another project, where every server looks
 // gone: AccountChanged, and nothing is replaced or deleted. The right ones again: it goes on.
 func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
+	tier.Long(t, "it starts the manager anew again and again")
+	t.Parallel()
 	const machines = 2
 	u := newOpenStackUser(t)
 	u.mayReadSecrets()
@@ -305,13 +319,14 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 
 // A hundred machines are wanted at once. OpenStack is asked no more for each than the budget of
 // DRV4, until they run, while nothing happens, and until they are gone. Lookups and logins count.
-// The list that all machines share comes by the clock, and is not counted.
+// The list that all machines share comes by the clock, and is not counted. With -short there are 20.
 func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
-	const (
-		machines             = 100
-		budgetUp, budgetDown = 4, 3
-		idle                 = 20 * time.Second
-	)
+	t.Parallel()
+	const budgetUp, budgetDown = 4, 3
+	machines, idle := 100, 20*time.Second
+	if testing.Short() {
+		machines, idle = 20, 7*time.Second // two lists
+	}
 	u := newOpenStackUser(t)
 	begun := u.asked()
 	u.apply(strings.ReplaceAll(u.onMetaKube("crowd", machines, ""), "            floatingIpPool: ext-net\n", ""))
@@ -338,9 +353,9 @@ func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 		budget   float64
 	}{{"until they run", begun, running, budgetUp}, {"until they are gone", rested, gone, budgetDown}} {
 		calls := phase.to.since(phase.from)
-		own := float64(calls.all()-callsPerList*(phase.to.lists-phase.from.lists)) / machines
+		own := float64(calls.all()-callsPerList*(phase.to.lists-phase.from.lists)) / float64(machines)
 		t.Logf("%s, in %s: %.2f calls each, %.2f of them beyond the shared list: %v",
-			phase.name, phase.to.at.Sub(phase.from.at).Round(time.Second), float64(calls.all())/machines, own, calls)
+			phase.name, phase.to.at.Sub(phase.from.at).Round(time.Second), float64(calls.all())/float64(machines), own, calls)
 		if own > phase.budget {
 			t.Errorf("%s: more calls for each of %d machines than %.0f", phase.name, machines, phase.budget)
 		}

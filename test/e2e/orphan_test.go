@@ -27,6 +27,7 @@ const strangersCluster = "somebody-elses-cluster"
 // VMs that no Machine names: those of this cluster go when they are old enough; a stranger's, a
 // young one and one that a Machine names stay.
 func TestSAFE1_Orphans(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	// Only an account that an object names is looked through.
 	u.apply(deployment("named", 0, nil))
@@ -78,6 +79,7 @@ func TestSAFE1_Orphans(t *testing.T) {
 // A Machine is lost without its finalizer having run, and comes back from a backup: it finds the VM
 // that it had.
 func TestSAFE1_RestoredMachineKeepsItsVM(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	uid := string(uuid.NewUUID())
 	u.apply(machineOf("lost", uid, "fake"))
@@ -128,7 +130,7 @@ func (u *user) foreignVM(cluster, name, uid string, age time.Duration) *backendv
 	u.t.Helper()
 	made, err := u.Backend().CreateForeignVM(u.t.Context(), &backendv1alpha1.CreateForeignVMRequest{Vm: &backendv1alpha1.VM{
 		Name: name, ClusterUid: cluster, MachineUid: uid,
-		Tags:       map[string]string{"millwright-namespace": u.namespace, "millwright-name": name},
+		Tags:       map[string]string{namespaceTag: u.namespace, "millwright-name": name},
 		CreateTime: timestamppb.New(time.Now().Add(-age)),
 	}})
 	if err != nil {
@@ -140,22 +142,12 @@ func (u *user) foreignVM(cluster, name, uid string, age time.Duration) *backendv
 // vm returns a VM, past or present, by its id or providerID.
 func (u *user) vm(id string) *backendv1alpha1.VM {
 	u.t.Helper()
-	var found *backendv1alpha1.VM
-	for after := int64(0); ; {
-		page, err := u.Backend().ListVMs(u.t.Context(), &backendv1alpha1.ListVMsRequest{AfterRevision: after})
-		if err != nil {
-			u.t.Fatalf("list the cloud's VMs: %v", err)
-		}
-		for _, vm := range page.GetVms() {
-			if vm.GetId() == id || vm.GetProviderId() == id {
-				found = vm
-			}
-			after = max(after, vm.GetRevision())
-		}
-		if !page.GetMore() {
-			return found
+	for _, vm := range slices.Backward(u.vms(u.t.Context())) {
+		if vm.GetId() == id || vm.GetProviderId() == id {
+			return vm
 		}
 	}
+	return nil
 }
 
 // checkThereAndForeign fails the test unless these VMs are there still, and the stranger's, too.

@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/localcluster/supervisor"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 const (
@@ -34,6 +35,7 @@ const (
 // unreachable, within seconds.
 func newWatchfulUser(t *testing.T) *user {
 	t.Helper()
+	takeTurn(t)
 	dir, err := os.MkdirTemp("", "mw-out-")
 	if err != nil {
 		t.Fatal(err)
@@ -91,9 +93,8 @@ spec:
 // The API server is stopped for 40 s under 20 drains, and kubelets are silent for a while after
 // it: no pod is killed in its grace, no budget broken, and all drains end afterwards.
 func TestSAFE3_APIServerAwayWhileDraining(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes four minutes")
-	}
+	tier.Long(t, "it takes four minutes")
+	t.Parallel()
 	const drains = 20
 	u := newWatchfulUser(t)
 	story := u.followPods()
@@ -131,9 +132,8 @@ func TestSAFE3_APIServerAwayWhileDraining(t *testing.T) {
 
 // A Node whose kubelet is gone, while those of others report, holds its machine only for a while.
 func TestLIFE10_UnreachableNode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for most of three minutes")
-	}
+	tier.Long(t, "it waits for most of three minutes")
+	t.Parallel()
 	u := newWatchfulUser(t)
 	u.apply(deployment("mixed", 3, nil))
 	u.awaitRunning(3)

@@ -16,7 +16,8 @@ import (
 // What a plan says before a change is what then happens: which Machines go, and how many are
 // available at the least.
 func TestROL7_PlansComeTrue(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("planned", 4, nil))
 	u.awaitRunning(4)
 	for _, change := range []struct {

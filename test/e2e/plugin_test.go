@@ -29,7 +29,8 @@ var changing = []struct {
 // What each command of the plugin says of a MachineDeployment that is made, rolled and scaled is
 // what it said when testdata was written: `go test ./test/e2e -run TestOPS4_ThePlugin -update`.
 func TestOPS4_ThePluginSaysWhatItSaid(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	var said strings.Builder
 	run := func(args ...string) {
 		t.Helper()

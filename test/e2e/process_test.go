@@ -13,13 +13,18 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // `millwright dev` says when it is ready and ends all it started: on SIGTERM, and also when it is
 // killed.
 func TestOPS1_DevLeavesNothingBehind(t *testing.T) {
+	tier.Long(t, "it starts three stacks")
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
+			takeTurn(t)
 			dir := shortDir(t)
 			dev := startDev(t, dir)
 			if n := len(processesOf(t, dir)); n < 10 {
@@ -104,10 +109,11 @@ func shortDir(t *testing.T) string {
 
 // The demo ends well, and fails when a driver makes one VM too many.
 func TestOPS1_Demo(t *testing.T) {
+	t.Parallel()
 	for _, cloud := range []string{"fake", "openstack"} {
 		t.Run("on "+cloud, func(t *testing.T) {
-			if testing.Short() && cloud != "fake" {
-				t.Skip("one demo is enough")
+			if cloud != "fake" {
+				tier.Long(t, "one demo is enough")
 			}
 			out, err := demo(t, "--cloud="+cloud)
 			lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -117,9 +123,7 @@ func TestOPS1_Demo(t *testing.T) {
 		})
 	}
 	t.Run("with a driver that doubles a create", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("one demo is enough")
-		}
+		tier.Long(t, "one demo is enough")
 		out, err := demo(t, "--driver=millwright-driver-fake-doubling")
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || !strings.Contains(out, "12 Machines, but 13 VMs were created") {
@@ -130,6 +134,7 @@ func TestOPS1_Demo(t *testing.T) {
 
 func demo(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	takeTurn(t)
 	dir := shortDir(t)
 	out, err := exec.Command(filepath.Join(binDir, "millwright"), append([]string{"demo", "--dir", dir}, args...)...).CombinedOutput()
 	return string(out), err

@@ -14,11 +14,14 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/test/audit"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // A Node whose container runtime hangs says something else with each heartbeat. Its Machine is not
 // written to for that.
 func TestOPS2_AKubeletsChangingWordsAreNotWritten(t *testing.T) {
+	tier.Long(t, "it waits until nothing is written, twice")
+	t.Parallel()
 	const heartbeats = 60
 	u := newUser(t)
 	u.apply(standalone("hangs", ""))
@@ -92,7 +95,8 @@ webhooks:
 // Events that the API server answered with an error of its own are there once it has none any more,
 // and once each.
 func TestOPS2_EventsOutlastAnErrorOfTheAPIServer(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(fmt.Sprintf(brokenEvents, u.namespace))
 	t.Cleanup(func() {
 		_, _ = u.try(nil, "delete", "validatingwebhookconfiguration", "broken-events", "--ignore-not-found")

@@ -13,11 +13,14 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // A manager with --read-only changes nothing, says so, and the one after it goes on where the one
 // before it stopped.
 func TestOPS10_ReadOnly(t *testing.T) {
+	tier.Long(t, "it starts the manager anew, twice")
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("braked", 2, nil))
 	u.awaitRunning(2)

@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/test/recorder"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // standVariable says how long nothing must happen in tests that wait for nothing, such as 10m.
@@ -42,6 +43,7 @@ type recordedUser struct {
 // it minutes.
 func newRecordedUser(t *testing.T, managerArgs ...string) *recordedUser {
 	t.Helper()
+	takeTurn(t)
 	dir, err := os.MkdirTemp("", "mw-rec-")
 	if err != nil {
 		t.Fatal(err)
@@ -137,11 +139,10 @@ spec:
 // and no call to the driver comes with a secret: no create, look, list, scan for orphans, delete or
 // question about a spec. Once the specs are mended, everything works.
 func TestSAFE8_API4_NoSecretLeavesBeforeTheRulesHavePassed(t *testing.T) {
+	tier.Long(t, "it takes stacks of its own")
+	t.Parallel()
 	for name, args := range map[string][]string{"by default": nil, "with a list": {"--allow-endpoint=" + allowedEndpoints}} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && args == nil {
-				t.Skip("it is long, and the other takes the same path")
-			}
 			u := newRecordedUser(t, args...)
 			u.mayReadSecrets()
 			u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key="+otherKey)

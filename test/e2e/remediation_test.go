@@ -13,23 +13,28 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // A fleet of 20, which is all there is. One that fails is replaced. Eight that worked and fail at
 // once are not, and a condition says why. Two of them are taken away by hand and made anew. Then
-// the other six are replaced one at a time.
+// the other six are replaced one at a time. With -short it is a fleet of 5 of which two fail.
 func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
-	const fleet = 20
+	t.Parallel()
 	for _, tc := range []struct {
-		name   string
-		failed int
-		held   bool
+		name          string
+		fleet, failed int
+		held          bool
 	}{
-		{"5 percent", 1, false},
-		{"40 percent", 8, true},
+		{"5 percent", 20, 1, false},
+		{"40 percent", 20, 8, true},
+		{"2 of 5", 5, 2, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			u := newUser(t)
+			if testing.Short() != (tc.fleet == 5) {
+				t.Skip("the other fleets show the same")
+			}
+			u, fleet := newUser(t), tc.fleet
 			before := len(u.vmsEver())
 			if !tc.held {
 				u.failBoots(tc.failed)
@@ -53,7 +58,7 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 				u.awaitSet(t, "RemediationAllowed to be False", func(set *clusterv1alpha1.MachineSet) bool {
 					c := meta.FindStatusCondition(set.Status.Conditions, clusterv1alpha1.ConditionRemediationAllowed)
 					return c != nil && c.Status == metav1.ConditionFalse && c.Reason == clusterv1alpha1.ReasonTooManyUnhealthy &&
-						set.Status.ReadyReplicas == fleet-int32(tc.failed)
+						int(set.Status.ReadyReplicas) == fleet-tc.failed
 				})
 				u.awaitMeltdown(1)
 				u.watchFor(3*time.Second, func(m *clusterv1alpha1.Machine) {
@@ -84,6 +89,8 @@ func TestSAFE4_SET4_AMeltdownIsNotReplaced(t *testing.T) {
 // One tenant's template is broken: none of his machines ever came up, and they are most of the
 // fleet. A machine of another tenant that worked and dies is replaced all the same.
 func TestSAFE4_ABrokenTemplateKeepsNobodyElseFromRepair(t *testing.T) {
+	tier.Long(t, "machines are replaced one at a time")
+	t.Parallel()
 	const machines, broken = 2, 5
 	u := newUser(t)
 	u.apply(deployment("works", machines, nil))
@@ -189,6 +196,8 @@ func (u *user) awaitSet(t *testing.T, what string, is func(*clusterv1alpha1.Mach
 
 // An image that never boots: few VMs are made of it, and each time fewer.
 func TestSET4_ABrokenImageIsTriedMoreAndMoreSeldom(t *testing.T) {
+	tier.Long(t, "pauses between attempts are what it looks at")
+	t.Parallel()
 	u := newUser(t)
 	before := len(u.vmsEver())
 	u.failBoots(1000)
@@ -204,6 +213,8 @@ func TestSET4_ABrokenImageIsTriedMoreAndMoreSeldom(t *testing.T) {
 
 // A failed machine that somebody wants to study stays, and is replaced when he has done so.
 func TestLIFE12_PreservedMachine(t *testing.T) {
+	tier.Long(t, "it waits for longer than a machine would be let be")
+	t.Parallel()
 	u := newUser(t)
 	u.failBoots(1)
 	u.apply(deployment("studied", 2, nil))

@@ -13,12 +13,16 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // A cluster is lost and restored from a backup into a fresh API server, twice, while its cloud goes
 // on. Without the old --cluster-id nothing is adopted, made or deleted. With it each Machine keeps
 // its VM, and everything works on.
 func TestOPS11_RestoreIntoAFreshAPIServer(t *testing.T) {
+	tier.Long(t, "it starts three stacks")
+	t.Parallel()
+	takeTurn(t)
 	const machines = 4
 	dir, err := os.MkdirTemp("", "mw-restore-")
 	if err != nil {
@@ -52,9 +56,7 @@ func TestOPS11_RestoreIntoAFreshAPIServer(t *testing.T) {
 	saved = u.backUp()
 	u.stop()
 
-	if !testing.Short() {
-		loseAVMToo(t, dir, clusterID, saved)
-	}
+	loseAVMToo(t, dir, clusterID, saved)
 	if !t.Failed() {
 		_ = os.RemoveAll(dir)
 	}

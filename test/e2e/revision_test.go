@@ -24,7 +24,7 @@ func (u *user) plugin(args ...string) (string, error) {
 	defer cancel()
 	args = append([]string{"millwright", args[0], "--namespace", u.namespace}, args[1:]...)
 	command := exec.CommandContext(ctx, filepath.Join(binDir, "kubectl"), args...)
-	where, err := filepath.Abs(raceDir)
+	where, err := filepath.Abs(commandDir)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +57,8 @@ func (u *user) kubelets() string {
 // A rollout is undone, to the revision before or to a named one; what reaches machines in place
 // stays as it is.
 func TestROL4_HistoryAndUndo(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	spec := map[string]string{"kubelet": "1.36.1"}
 	u.apply(deployment("undone", 1, spec))
 	u.kubectl("patch", "machinedeployment", "undone", "--type=merge", "-p", `{"spec":{"revisionHistoryLimit":5}}`)
@@ -93,7 +94,8 @@ func TestROL4_HistoryAndUndo(t *testing.T) {
 // Paused, a rollout waits, and scaling works; resumed, it goes on. The commands work as a plugin of
 // kubectl.
 func TestROL4_PauseAndResume(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("paused", 2, nil))
 	u.awaitRunning(2)
 	old := u.kubelets()
@@ -121,7 +123,8 @@ func TestROL4_PauseAndResume(t *testing.T) {
 // A restart replaces every machine by one of the same template, within the bounds; rolloutAfter
 // does when its time comes.
 func TestROL4_RestartAndRolloutAfter(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("restarted", 2, nil))
 	u.awaitRunning(2)
 	seen := map[string]bool{}
@@ -158,7 +161,8 @@ func TestROL4_RestartAndRolloutAfter(t *testing.T) {
 
 // A rollout that does not get on says so, and what it waits for.
 func TestROL5_ProgressDeadline(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("stuck", 1, nil))
 	u.rolledOut("stuck")
 	u.kubectl("patch", "machinedeployment", "stuck", "--type=merge", "-p", `{"spec":{"progressDeadlineSeconds":2,`+
@@ -178,8 +182,9 @@ func TestROL5_ProgressDeadline(t *testing.T) {
 
 // An old machine goes only when its replacement has been Ready for minReadySeconds.
 func TestROL5_MinReadySecondsCount(t *testing.T) {
+	t.Parallel()
 	const seconds = 3
-	u := newUser(t)
+	u := newSharingUser(t)
 	u.apply(deployment("ripe", 1, nil))
 	u.awaitRunning(1)
 	old := u.machine().Name

@@ -9,10 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // A rolling update holds its limits at each instant: machines that are going count as surge.
 func TestROL1_RollingUpdate(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		surge, unavailable string
 		most, least        int
@@ -25,7 +27,7 @@ func TestROL1_RollingUpdate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			u := newUser(t)
+			u := newSharingUser(t)
 			limits := map[string]string{"surge": tc.surge, "unavailable": tc.unavailable}
 			u.apply(deployment("rolled", 4, limits))
 			u.awaitRunning(4)
@@ -95,7 +97,8 @@ func available(m *clusterv1alpha1.Machine) bool {
 // A template that can never come up takes no old machine beyond maxUnavailable, and rolling back
 // ends it.
 func TestROL1_BrokenTemplateKeepsOldMachines(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("careful", 3, nil))
 	u.awaitRunning(3)
 	old := u.uids()
@@ -130,9 +133,8 @@ func (u *user) running() int {
 
 // Scaling down in the middle of a rollout, and up again.
 func TestROL1_ScaledInTheMiddle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it is long, and the controller's own test has it")
-	}
+	tier.Long(t, "it is long, and the controller's own test has it")
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("moving", 4, nil))
 	u.awaitRunning(4)

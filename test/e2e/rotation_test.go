@@ -17,12 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // The kubeconfig of the workload cluster is replaced, as people and as a Secret's volume replace
 // files, and the token in the one before is revoked: the manager goes on without a restart. It also
 // does so after the API server has ended all its watches.
 func TestLIFE13_TwoClustersKubeconfigIsReplaced(t *testing.T) {
+	tier.Long(t, "API servers remember a token for a while")
+	t.Parallel()
 	u := newTwoClustersUser(t)
 	u.apply(deployment("rotated", 1, nil))
 	u.awaitRunning(1)

@@ -17,6 +17,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	driverv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/driver/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // late is a driver of which no create is answered, and whose VMs come after that: in this process,
@@ -126,6 +127,8 @@ func (u *user) awaitUnknownOutcome(text string) {
 // a delete that left nothing, its Machine stays for five minutes, and the VM that comes meanwhile
 // goes with it. A driver that promises has its Machine go at once.
 func TestSAFE5_AVMThatComesAfterItsDelete(t *testing.T) {
+	tier.Long(t, "it waits for a delete to be repeated")
+	t.Parallel()
 	u := newUser(t)
 	cloud := &lateCloud{asked: map[string]*driverv1alpha1.MachineRef{}, vms: map[string]*driverv1alpha1.MachineRef{}}
 	endpoint := lateEndpoint(u.dir)

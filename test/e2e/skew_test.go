@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // previousDir holds core and driver of the release before this one, and previousCommit says which
@@ -28,16 +29,15 @@ const (
 // Core and driver are upgraded one at a time, in either order, and rolled back, while Machines are
 // created. The CRDs and the webhook's configuration are of this release all along, as in the middle
 // of an upgrade. Each pair creates VMs, one for each Machine, and the one that is left in the end
-// deletes them. With -short the driver is upgraded first, and no more.
+// deletes them.
 func TestDRV1_CoreAndDriverAreUpgradedInEitherOrder(t *testing.T) {
+	tier.Long(t, "it takes the release before this one")
+	t.Parallel()
 	for _, tc := range []struct{ name, first, second string }{
 		{"driver first", stack.Driver, stack.Manager},
 		{"core first", stack.Manager, stack.Driver},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if testing.Short() && tc.first != stack.Driver {
-				t.Skip("the other order takes as long again")
-			}
 			upgradeAndRollBack(t, tc.first, tc.second)
 		})
 	}
@@ -60,7 +60,7 @@ func upgradeAndRollBack(t *testing.T, first, second string) {
 		process, dir string
 		grace        time.Duration
 	}{
-		{first, raceDir, grace}, {second, raceDir, grace}, {second, previousDir, 0}, {first, previousDir, 0}, {first, raceDir, grace},
+		{first, commandDir, grace}, {second, commandDir, grace}, {second, previousDir, 0}, {first, previousDir, 0}, {first, commandDir, grace},
 	} {
 		older := machines
 		machines += batch
@@ -116,8 +116,8 @@ func (u *user) beginAtPrevious() {
 	args := core.Args()
 	u.t.Cleanup(func() {
 		core.SetArgs(args)
-		u.roll(stack.Driver, raceDir, 0)
-		u.roll(stack.Manager, raceDir, 0)
+		u.roll(stack.Driver, commandDir, 0)
+		u.roll(stack.Manager, commandDir, 0)
 	})
 	core.SetArgs(slices.DeleteFunc(core.Args(), func(arg string) bool {
 		return strings.HasPrefix(arg, "--driver=") && !strings.Contains(arg, "=unix://")
@@ -130,6 +130,7 @@ func (u *user) beginAtPrevious() {
 // token: the VMs that the release before this one makes have none.
 func newUserWithFastKubelets(t *testing.T) *user {
 	t.Helper()
+	takeTurn(t)
 	// Sockets lie in it: its path has to be short.
 	dir, err := os.MkdirTemp("", "mw-skew-")
 	if err != nil {

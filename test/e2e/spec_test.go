@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // classed renders a Machine that is made from a class, and of a Cluster unless that is empty.
@@ -51,7 +52,8 @@ func (u *user) applied(name string) string {
 // A class and a Cluster give what a Machine does not say itself; a class that comes later is waited
 // for.
 func TestAPI5_MachineClass(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(classed("early", "large", "", ""))
 	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonMachineClassNotFound, "large")
 	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: large}, provider: fake,
@@ -75,7 +77,8 @@ func TestAPI5_MachineClass(t *testing.T) {
 
 // A Cluster's spec lies under all others, and its credentials open the account.
 func TestAPI6_Cluster(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.mayReadSecrets()
 	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=key=nobody-knows-this")
 	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: Cluster, metadata: {name: blue}, spec: {
@@ -103,7 +106,8 @@ const canary = "canary-secret-2f6b"
 // Each string may come from elsewhere; secrets only where the driver expects them, and from where
 // the operator allows it.
 func TestAPI4_References(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	spec := func(extra string) map[string]string { return map[string]string{"extra": extra} }
 	u.apply(deployment("waiting", 1, spec(", key: {secretKeyRef: {name: cloud, key: key}}")))
 	u.awaitCondition(clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonReferenceUnresolved, "millwright-credentials")
@@ -146,7 +150,8 @@ const (
 // Secrets of another namespace and addresses of a cloud are taken where the operator allows them,
 // and nowhere else.
 func TestAPI4_WhatTheOperatorAllows(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.kubectl("create", "namespace", secretNamespace)
 	t.Cleanup(func() {
 		// While there are machines that were made with its Secret, they need it to go.
@@ -200,6 +205,8 @@ func (u *user) refusedOrShown(manifest, field, text string) {
 
 // A driver with another default: what runs goes on, and only new machines get it.
 func TestAPI9_NewDefaultReplacesNothing(t *testing.T) {
+	tier.Long(t, "it starts the driver anew, twice")
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("kept", 3, nil))
 	u.awaitRunning(3)
@@ -237,7 +244,8 @@ func TestAPI9_NewDefaultReplacesNothing(t *testing.T) {
 // A wrong spec is refused when it is applied, whatever object it is in, with the path of the field.
 // What a rule of the CRD cannot see is refused as well.
 func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	for _, tc := range []struct{ name, manifest, field, text string }{
 		{
 			"deployment", deployment("wrong", 1, map[string]string{"extra": ", colour: red"}),
@@ -278,6 +286,7 @@ func TestAPI9_WrongSpecsAreRefused(t *testing.T) {
 
 // Without the webhook everything is accepted, and a condition names the field.
 func TestAPI9_WithoutTheWebhook(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.withoutWebhook()
 	eventually(t, "the webhook to be off", func(context.Context) error {
@@ -315,7 +324,8 @@ func (u *user) webhookJudges(group string) {
 // A class stays as long as a Machine needs it, and goes when that is gone. Its Secret may go
 // before: there is a copy of it.
 func TestAPI5_ClassIsKeptWhileInUse(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.mayReadSecrets()
 	u.kubectl("create", "secret", "generic", "cloud", "--from-literal=unused=1")
 	u.apply(`{apiVersion: cluster.k8s.io/v1alpha1, kind: MachineClass, metadata: {name: kept}, provider: fake,

@@ -13,7 +13,8 @@ import (
 // A machine that somebody wants to go now goes, asked for on the Machine or its Node, and is
 // replaced.
 func TestLIFE12_DeleteNow(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("dismissed", 2, nil))
 	u.awaitRunning(2)
 	machines := u.machines()
@@ -33,7 +34,8 @@ func TestLIFE12_DeleteNow(t *testing.T) {
 
 // A paused Machine is left alone, also when it is deleted; when it goes on, so does its end.
 func TestOPS10_PausedMachine(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(standalone("braked", ""))
 	u.awaitRunning(1)
 	u.kubectl("annotate", "machine", "braked", clusterv1alpha1.PausedAnnotation+"=")

@@ -32,7 +32,8 @@ func (u *user) rolledOut(name string) {
 
 // To recreate, every old machine is gone before there is a new one.
 func TestROL2_Recreate(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(withStrategy("Recreate", "recreated", 3, nil))
 	u.awaitRunning(3)
 	var together atomic.Bool
@@ -69,7 +70,8 @@ func TestROL2_Recreate(t *testing.T) {
 
 // With OnDelete an old machine is replaced when its user deletes it, and not before.
 func TestROL2_OnDelete(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(withStrategy("OnDelete", "patient", 2, nil))
 	u.awaitRunning(2)
 	old := u.machines()
@@ -93,7 +95,8 @@ func TestROL2_OnDelete(t *testing.T) {
 
 // The brake: an annotated MachineDeployment is left alone, and its sets go on.
 func TestOPS10_PausedMachineDeployment(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(deployment("braked", 2, nil))
 	u.awaitRunning(2)
 	sets := u.kubectl("get", "machinesets", "-o", "jsonpath={.items[*].spec}")

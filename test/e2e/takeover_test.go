@@ -12,11 +12,14 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // Who has installed the release before this one with kustomize takes the chart over it, and no
 // machine is replaced. The manager then works under the chart's rights.
 func TestOPS5_TheChartTakesOverWhatKustomizeInstalled(t *testing.T) {
+	tier.Long(t, "it takes the release before this one")
+	t.Parallel()
 	u := newUserWithFastKubelets(t)
 	u.beginAtPrevious()
 	u.onManagement("apply", "--server-side", "--force-conflicts", "-k", filepath.Join(previousDeploy(t), "fake"))
@@ -34,8 +37,8 @@ drivers: {openstack: {enabled: false}, fake: {enabled: true}}`
 	if out, err := helm.CombinedOutput(); err != nil {
 		t.Fatalf("helm upgrade --install: %v\n%s", err, out)
 	}
-	u.roll(stack.Driver, raceDir, 0)
-	u.roll(stack.Manager, raceDir, 0)
+	u.roll(stack.Driver, commandDir, 0)
+	u.roll(stack.Manager, commandDir, 0)
 	u.kubectl("patch", "machinedeployment", "kept", "--type=merge", "-p", `{"spec":{"replicas":6,"template":{"metadata":{"labels":{"example.com/after":"chart"}}}}}`)
 	u.awaitRunning(6)
 	u.eachNode("the label to arrive", func(_ *clusterv1alpha1.Machine, node *corev1.Node) error {

@@ -11,6 +11,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // awaitSaid waits until some Machine has had a condition with this reason.
@@ -44,6 +45,7 @@ func (u *user) neverBoots() {
 
 // A VM that does not become a Ready Node in time fails its Machine, which its set replaces.
 func TestLIFE7_JoinTimeout(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.neverBoots()
 	u.apply(deployment("joining", 1, map[string]string{"spec": "\n      nodeStartupTimeout: 5s"}))
@@ -63,6 +65,8 @@ func TestLIFE7_JoinTimeout(t *testing.T) {
 
 // What a VM that never joins has printed stands on its Machine, without a bootstrap token.
 func TestLIFE7_JoinTimeoutSaysWhatTheConsoleSays(t *testing.T) {
+	tier.Long(t, "it waits for a machine to be late")
+	t.Parallel()
 	u := newUser(t)
 	u.neverBoots()
 	u.apply(deployment("printing", 1, map[string]string{"spec": "\n      nodeStartupTimeout: 8s"}))
@@ -101,6 +105,7 @@ func TestLIFE7_JoinTimeoutSaysWhatTheConsoleSays(t *testing.T) {
 // A Node that is deleted while its VM runs is waited for as long as a new one; then its Machine is
 // replaced.
 func TestLIFE8_DeletedNode(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("unregistered", 1, map[string]string{"spec": "\n      nodeStartupTimeout: 6s"}))
 	u.awaitRunning(1)
@@ -119,6 +124,7 @@ func TestLIFE8_DeletedNode(t *testing.T) {
 
 // A driver that is away for longer than a VM may take to join makes nothing late.
 func TestSAFE3_DriverAwayLongerThanTheJoinTimeout(t *testing.T) {
+	t.Parallel()
 	const limit = 8 * time.Second
 	u := newUser(t)
 	u.neverBoots()

@@ -13,6 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 	"github.com/millwright-dev/millwright/transport/tracing/tracingtest"
 )
 
@@ -20,6 +21,8 @@ import (
 // verbosity neither side tells the secret that went with it. It is in no span, log, metric, event
 // or condition, nor in what they print when they crash.
 func TestOPS2_TracesCrossTheBoundaryAndTellNoSecret(t *testing.T) {
+	tier.Long(t, "it starts manager and driver anew, again and again")
+	t.Parallel()
 	u := newUser(t)
 	socket := filepath.Join(u.dir, "otlp.sock")
 	collector, err := tracingtest.Listen(socket)

@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/sdk"
+	"github.com/millwright-dev/millwright/test/tier"
 	"github.com/millwright-dev/millwright/transport/mtls/mtlstest"
 )
 
@@ -38,7 +39,7 @@ const (
 
 // moreDrivers are the manager's flags for them, and where the one on TCP serves.
 func moreDrivers(dir string) (flags []string, address string, err error) {
-	driver, err := filepath.Abs(filepath.Join(raceDir, "millwright-driver-fake"))
+	driver, err := filepath.Abs(filepath.Join(commandDir, "millwright-driver-fake"))
 	if err != nil {
 		return nil, "", err
 	}
@@ -96,7 +97,7 @@ func (u *user) serveRemote() (stop func()) {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(raceDir, "millwright-driver-fake"), "--name="+remote, "--endpoint=tcp://"+u.remote, "--cloud="+cloudSocket(u.dir))
+	command := exec.Command(filepath.Join(commandDir, "millwright-driver-fake"), "--name="+remote, "--endpoint=tcp://"+u.remote, "--cloud="+cloudSocket(u.dir))
 	command.Env = append(os.Environ(), sdk.TLSFolderVariable+"="+tlsFolder(u.dir, remote), sdk.TLSClientVariable+"="+coreIdentity)
 	command.Stderr = log
 	if err := command.Start(); err != nil {
@@ -123,7 +124,8 @@ func provider(name string) map[string]string { return map[string]string{"provide
 
 // Drivers as a sidecar, on TCP and as a process of the manager's serve the same cluster.
 func TestDRV1_MixedTransports(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.certify()
 	stop := u.serveRemote()
 	for _, name := range []string{"fake", started, remote} {
@@ -139,6 +141,8 @@ func TestDRV1_MixedTransports(t *testing.T) {
 // A driver that the manager has started is killed again and again while machines are made: each
 // gets one VM.
 func TestDRV1_AStartedDriverIsKilledAgainAndAgain(t *testing.T) {
+	tier.Long(t, "it makes 60 machines on a slow cloud")
+	t.Parallel()
 	const machines, kills = 60, 5
 	u := newUser(t)
 	u.slowCloud()
@@ -191,6 +195,8 @@ func (u *user) awaitVMs(want int64) int64 {
 
 // No driver outlives a manager that is killed, and the next manager starts its own.
 func TestDRV1_NoDriverOutlivesItsManager(t *testing.T) {
+	tier.Long(t, "it kills the manager")
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("first", 1, provider(started)))
 	u.awaitRunning(1)
@@ -237,6 +243,8 @@ func (u *user) startedDrivers() []int {
 // Certificates and CA change while machines are made over TCP, and no call fails. A driver that is
 // started afterwards is reached with the new ones.
 func TestDRV1_CertificatesRotateUnderLoad(t *testing.T) {
+	tier.Long(t, "it makes 30 machines on a slow cloud")
+	t.Parallel()
 	u := newUser(t)
 	u.certify()
 	stop := u.serveRemote()
@@ -265,6 +273,8 @@ func TestDRV1_CertificatesRotateUnderLoad(t *testing.T) {
 
 // An operator sees of each driver whether it takes calls, and if not, why and since when.
 func TestDRV1_DriversAreListed(t *testing.T) {
+	tier.Long(t, "it stops the driver and waits for that to be told")
+	t.Parallel()
 	u := newUser(t)
 	u.awaitDriver("fake", `True +\S+ +\S+ +unix:///\S+/driver.sock +\S*LIST`)
 	u.awaitDriver(started, `True +\S+ +\S+ +exec:///\S+/millwright-driver-fake +\S*LIST`)

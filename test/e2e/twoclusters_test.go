@@ -17,32 +17,31 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 )
 
-// onTwoClusters is the stack of the tests with Machines in one cluster and Nodes in another; nil
-// until the first of them.
-var onTwoClusters *fixture
+// onTwoClusters is the stack of the tests with Machines in one cluster and Nodes in another.
+var onTwoClusters = newLane(1, startTwoClusters)
+
+func startTwoClusters() (*fixture, error) {
+	dir, err := os.MkdirTemp("", "mw-two-")
+	if err != nil {
+		return nil, err
+	}
+	options := stackOptions(dir)
+	options.CloudArgs, options.Layout = nil, stack.TwoClusters
+	options.ManagerArgs = []string{"-v=4", "--settle-period=1s", "--orphan-interval=" + scanInterval.String()}
+	return newFixture(options)
+}
 
 // newTwoClustersUser returns a user of that stack.
 func newTwoClustersUser(t *testing.T) *user {
 	t.Helper()
-	if onTwoClusters == nil {
-		dir, err := os.MkdirTemp("", "mw-two-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		options := stackOptions(dir)
-		options.CloudArgs, options.Layout = nil, stack.TwoClusters
-		options.ManagerArgs = []string{"-v=4", "--settle-period=1s", "--orphan-interval=" + scanInterval.String()}
-		if onTwoClusters, err = newFixture(options); err != nil {
-			t.Fatalf("start the two clusters: %v", err)
-		}
-	}
-	return newUserOf(t, onTwoClusters)
+	return newUserOf(t, onTwoClusters.enter(t, false))
 }
 
 // A rollout with Machines in one cluster and Nodes in the other: Nodes join, are drained under a
 // PodDisruptionBudget and go there, and so do tokens. The management cluster has none of it. The
 // manager has no right but those that are shipped for each side.
 func TestLIFE13_TwoClustersRollout(t *testing.T) {
+	t.Parallel()
 	const size, pods = 3, 4
 	u := newTwoClustersUser(t)
 	story := u.followPods()

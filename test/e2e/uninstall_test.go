@@ -19,6 +19,7 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // operator returns the same user as who works in the manager's namespace.
@@ -41,6 +42,8 @@ func (u *user) administrator() *user {
 // stops the manager's process where Kubernetes would end the pods. It starts it again with a token
 // of the new ServiceAccount.
 func TestOPS11_OpenStackOverlayIsDeletedAndAppliedAgain(t *testing.T) {
+	tier.Long(t, "it takes 20 servers and two managers")
+	t.Parallel()
 	const machines = 20
 	u := newOpenStackUser(t)
 	overlay := filepath.Join(deployDir, "openstack")
@@ -101,6 +104,8 @@ func (u *openStackUser) serverIDs() []string {
 // Who uninstalls for good is told how many Machines are left until there are none, and no VM is
 // left. No CRD goes before.
 func TestOPS11_UninstallingForGoodLeavesNoVM(t *testing.T) {
+	tier.Long(t, "it takes a stack of its own")
+	t.Parallel()
 	u := newUserOfOwnStack(t)
 	u.apply(deployment("workers", 4, nil))
 	u.apply(machineOf("alone", string(uuid.NewUUID()), "fake"))
@@ -177,12 +182,13 @@ func (u *user) failingDelete() *backendv1alpha1.Fault {
 // newUserOfOwnStack returns a user of a cluster that ends with the test.
 func newUserOfOwnStack(t *testing.T) *user {
 	t.Helper()
+	takeTurn(t)
 	dir, err := os.MkdirTemp("", "mw-own-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	own, err := newFixture(stack.Options{
-		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
+		BinDir: binDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		ManagerArgs: []string{"-v=4", "--settle-period=1s"},
 	})
@@ -206,6 +212,7 @@ func newUserOfOwnStack(t *testing.T) *user {
 // A Machine whose cloud will never answer again is forgotten by who holds the verb, and by nobody
 // else. What it leaves behind stands in its condition and in Events; the audit log has who did it.
 func TestOPS11_AMachineIsForgotten(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	uid := string(uuid.NewUUID())
 	u.apply(machineOf("stranded", uid, "fake"))
@@ -281,7 +288,8 @@ func (u *user) awaitMachineEvent(reason, text string) {
 
 // A template does not have Machines forgotten: its annotation reaches none.
 func TestOPS11_ATemplateForgetsNothing(t *testing.T) {
-	u := newUser(t)
+	t.Parallel()
+	u := newSharingUser(t)
 	u.apply(strings.Replace(deployment("careless", 1, nil), "      labels: {pool: careless}",
 		"      labels: {pool: careless}\n      annotations: {"+clusterv1alpha1.ForgetAnnotation+": \"true\", example.com/kept: \"yes\"}", 1))
 	u.awaitRunning(1)

@@ -11,12 +11,15 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // Each part is upgraded and rolled back in turn while 50 machines run. After each step a label of
 // the template still reaches each Machine and Node, so everything was looked at again, and nothing
 // is replaced.
 func TestAPI9_AnUpgradeReplacesNothing(t *testing.T) {
+	tier.Long(t, "it starts each part anew, with 50 machines up")
+	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("kept", 50, nil))
 	u.awaitRunning(50)

@@ -34,11 +34,24 @@ type user struct {
 	since time.Time
 	// kubeconfig is of the cluster where kubectl works; empty: that of the Machines.
 	kubeconfig string
+	// shares says that there are other users of the stack at the same time.
+	shares bool
 }
 
+// newUser returns a user who has a stack for himself, and so may do with it what he likes: kill its
+// processes, inject faults, read what is counted for all.
 func newUser(t *testing.T) *user {
 	t.Helper()
-	return newUserOf(t, sharedStack(t))
+	return newUserOf(t, onFake.enter(t, false))
+}
+
+// newSharingUser returns a user who shares the stack with others. He touches nothing but what is in
+// his namespace, and the Nodes and VMs of his machines. Pods of his may run on anybody's Nodes.
+func newSharingUser(t *testing.T) *user {
+	t.Helper()
+	u := newUserOf(t, onFake.enter(t, true))
+	u.shares = true
+	return u
 }
 
 // newUserOf returns a user of a stack.
@@ -73,11 +86,8 @@ func (u *user) leave() {
 	}
 	// t.Context has ended by now; the clean-up needs one of its own.
 	ctx := context.WithoutCancel(u.t.Context())
-	if _, err := u.Backend().RemoveFaults(ctx, &backendv1alpha1.RemoveFaultsRequest{}); err != nil {
-		u.t.Errorf("remove the cloud's faults: %v", err)
-	}
-	if _, err := u.Backend().SetQuota(ctx, &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{"vm": -1}}); err != nil {
-		u.t.Errorf("lift the cloud's quota: %v", err)
+	if !u.shares {
+		u.mendCloud(ctx)
 	}
 	if out, err := u.try(nil, "delete", "machinedeployments,machinesets,machines", "--all", "--timeout="+waitLimit.String()); err != nil {
 		u.t.Errorf("delete what the test made: %v\n%s\n%s", err, out, u.story())
@@ -97,6 +107,16 @@ func (u *user) leave() {
 		if out, err := there.try(nil, "delete", "namespace", u.own, "--wait=false"); err != nil {
 			u.t.Errorf("delete the namespace: %v\n%s", err, out)
 		}
+	}
+}
+
+// mendCloud ends all that the test has had the cloud do wrong.
+func (u *user) mendCloud(ctx context.Context) {
+	if _, err := u.Backend().RemoveFaults(ctx, &backendv1alpha1.RemoveFaultsRequest{}); err != nil {
+		u.t.Errorf("remove the cloud's faults: %v", err)
+	}
+	if _, err := u.Backend().SetQuota(ctx, &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{"vm": -1}}); err != nil {
+		u.t.Errorf("lift the cloud's quota: %v", err)
 	}
 }
 
@@ -221,37 +241,75 @@ func (u *user) checkKept(uids []string) {
 // resources counts by kind what exists in the cloud under this namespace's machines, past and
 // present.
 func (u *user) resources(ctx context.Context) map[string]int {
+	u.t.Helper()
 	listed, err := u.Backend().ListResources(ctx, &backendv1alpha1.ListResourcesRequest{})
 	if err != nil {
 		u.t.Fatalf("list the cloud's resources: %v", err)
 	}
+	own := u.ownUIDs(ctx)
 	counts := map[string]int{}
 	for _, r := range listed.GetResources() {
-		if r.GetClusterUid() != strangersCluster {
+		if r.GetClusterUid() != strangersCluster && (!u.shares || own[r.GetMachineUid()]) {
 			counts[r.GetKind()]++
 		}
 	}
 	return counts
 }
 
-// vmsEver counts the VMs that the cloud ever made, by machine uid.
-func (u *user) vmsEver() map[string]int {
+// namespaceTag is the tag of a VM that has its Machine's namespace.
+const namespaceTag = "millwright-namespace"
+
+// ownUIDs are the keys under which the cloud knows the machines of a user who shares his stack,
+// past and present.
+func (u *user) ownUIDs(ctx context.Context) map[string]bool {
 	u.t.Helper()
-	counts := map[string]int{}
+	own := map[string]bool{}
+	if !u.shares {
+		return own
+	}
+	for _, vm := range u.vms(ctx) {
+		if namespace := vm.GetTags()[namespaceTag]; namespace == u.own || namespace == u.namespace {
+			own[vm.GetMachineUid()] = true
+		}
+	}
+	for _, uid := range u.uids() {
+		own[uid] = true
+	}
+	return own
+}
+
+// vms are all that the cloud ever made, for whomever.
+func (u *user) vms(ctx context.Context) []*backendv1alpha1.VM {
+	u.t.Helper()
+	var all []*backendv1alpha1.VM
 	var after int64
 	for {
-		page, err := u.Backend().ListVMs(u.t.Context(), &backendv1alpha1.ListVMsRequest{AfterRevision: after})
+		page, err := u.Backend().ListVMs(ctx, &backendv1alpha1.ListVMsRequest{AfterRevision: after})
 		if err != nil {
 			u.t.Fatalf("list the cloud's VMs: %v", err)
 		}
 		for _, vm := range page.GetVms() {
-			counts[vm.GetMachineUid()]++
+			all = append(all, vm)
 			after = max(after, vm.GetRevision())
 		}
 		if !page.GetMore() {
-			return counts
+			return all
 		}
 	}
+}
+
+// vmsEver counts the VMs that the cloud ever made, by machine uid: those of the user's machines
+// where he shares the stack.
+func (u *user) vmsEver() map[string]int {
+	u.t.Helper()
+	own := u.ownUIDs(u.t.Context())
+	counts := map[string]int{}
+	for _, vm := range u.vms(u.t.Context()) {
+		if uid := vm.GetMachineUid(); !u.shares || own[uid] {
+			counts[uid]++
+		}
+	}
+	return counts
 }
 
 // checkOneVMEach fails the test unless each present Machine had exactly one VM in its life.

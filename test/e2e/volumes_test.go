@@ -12,6 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/test/attacher"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // storing renders a StatefulSet whose pods have a volume each, and a Deployment of a pod with one
@@ -55,6 +56,8 @@ spec:
 // pod that stays. A machine whose volume is never detached goes when the time for that is over, and
 // says with what.
 func TestLIFE9_VMWaitsForItsVolumes(t *testing.T) {
+	tier.Long(t, "it waits for volumes, and for a timeout of theirs")
+	t.Parallel()
 	const limit = 12 * time.Second // more than it takes until a wait is shown
 	within := func(limit string) map[string]string {
 		return map[string]string{"kubelet": "1.36.2", "spec": "\n      nodeVolumeDetachTimeout: " + limit}

@@ -1,0 +1,7 @@
+//go:build !race
+
+package tier
+
+// Commands is where Millwright's executables lie below the repository's root: without the race
+// detector, as the test that starts them is.
+const Commands = "bin"
