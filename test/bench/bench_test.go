@@ -18,13 +18,12 @@ import (
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
 	"github.com/millwright-dev/millwright/test/audit"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // A small run, whole: what comes out has every number, and they fit together.
 func TestSmallRunYieldsEveryNumber(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it measures for two minutes")
-	}
+	tier.Long(t, "it measures for two minutes")
 	const machines = 20
 	// Sockets lie in it: its path has to be short.
 	dir, err := os.MkdirTemp("", "mw-bench-")

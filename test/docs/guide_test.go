@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // From an empty folder the guide leads to a driver that keeps to the contract, by the command and
 // as a Go test.
 func TestDRV2_FromAnEmptyFolderToAGreenReport(t *testing.T) {
+	tier.Long(t, "it builds a driver from nothing")
 	// Not t.TempDir: a socket's path has to be short.
 	work, err := os.MkdirTemp("", "guide")
 	if err != nil {
@@ -46,6 +49,7 @@ func requirements(t *testing.T, dir string) string {
 // A driver that breaks the contract does not get by: here one that takes another cluster's VMs for
 // its own.
 func TestDRV2_ABrokenDriverGetsARedReport(t *testing.T) {
+	tier.Long(t, "it builds a driver from nothing")
 	work, err := os.MkdirTemp("", "guide")
 	if err != nil {
 		t.Fatal(err)

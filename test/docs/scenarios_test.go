@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/millwright-dev/millwright/localcluster"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 const (
@@ -21,8 +22,6 @@ const (
 
 // scenario is what one reader does, from the repository's folder.
 type scenario struct {
-	// isLong keeps it out of `make test`.
-	isLong bool
 	// hasCluster says that there is a cluster without Millwright.
 	hasCluster bool
 	steps      []step
@@ -74,7 +73,7 @@ kubectl config set-context workload --cluster=$(kubectl config view -o jsonpath=
 		do("docs/quickstart-openstack.md", "kubectl apply"),
 	}},
 	// The client is Debian's python3-openstackclient.
-	"what is in a cloud": {isLong: true, steps: []step{
+	"what is in a cloud": {steps: []step{
 		{own: `openstack --version
 bin/openstacksim -listen 127.0.0.1:0 > $WORK/openstack.json &`},
 		await("test -s $WORK/openstack.json"),
@@ -84,7 +83,7 @@ neutron=$(openstack catalog show neutron -f json | jq -r '[.endpoints[] | select
 		do("docs/quickstart-openstack.md", "openstack application credential"),
 		do("docs/openstack.md", "openstack --os-compute-api-version", "NEUTRON", "$neutron"),
 	}},
-	"a laptop": {isLong: true, steps: []step{
+	"a laptop": {steps: []step{
 		do("docs/quickstart-laptop.md", "make build"),
 		{page: "docs/quickstart-laptop.md", first: "bin/millwright dev", with: map[string]string{".dev": "$WORK/dev"}, background: true},
 		await("kubectl --kubeconfig $WORK/dev/kubeconfig get machinedeployments"),
@@ -109,17 +108,17 @@ sed -n '/^apiVersion: cluster.k8s.io/,/^\x60\x60\x60/p' $repository/docs/writing
 		}},
 		await("test -S $WORK/run/qemu.sock"),
 	}},
-	"images and a release": {isLong: true, steps: []step{
+	"images and a release": {steps: []step{
 		do("docs/releasing.md", "make images", "registry.example.com", "$REGISTRY"),
 		do("docs/releasing.md", "make release", "registry.example.com", "$REGISTRY"),
 	}},
-	"a demonstration": {isLong: true, steps: []step{do(readme, "make demo")}},
+	"a demonstration": {steps: []step{do(readme, "make demo")}},
 	// A thousand machines take ten minutes each time.
-	"a benchmark": {isLong: true, steps: []step{
+	"a benchmark": {steps: []step{
 		{own: "export N=100 IDLE=10s"},
 		do("docs/benchmarks.md", "make bench", "N=5000", "N=150", "bin/bench-5000", "$WORK/bench", "PROFILES=prof", "PROFILES=$WORK/prof"),
 	}},
-	"chaos": {isLong: true, steps: []step{
+	"chaos": {steps: []step{
 		do("docs/chaos.md", "make chaos", "ROUNDS=300", "ROUNDS=2", "ROUNDS=100", "ROUNDS=2", "ROUNDS=200", "ROUNDS=2", "ROUNDS=41", "ROUNDS=2", "/tmp/mwc", "$WORK/c"),
 	}},
 }
@@ -152,11 +151,9 @@ func TestEveryCommandIsRun(t *testing.T) {
 
 // What the documentation says works, as its reader types it.
 func TestCommandsWork(t *testing.T) {
+	tier.Long(t, "scenarios of the documentation take minutes")
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
-			if s.isLong && testing.Short() {
-				t.Skip("it is long: make docs-test")
-			}
 			// Not t.TempDir: a socket's path has to be short.
 			work, err := os.MkdirTemp("", "docs")
 			if err != nil {

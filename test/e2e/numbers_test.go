@@ -23,13 +23,10 @@ const (
 const settling = 6 * time.Second
 
 // How much a Machine costs, from the audit log. Times are reported; only a broken promise about
-// writes fails. With -short there are fewer machines.
+// writes fails.
 func TestOPS9_WritesPerMachine(t *testing.T) {
 	t.Parallel()
-	machines := 40
-	if testing.Short() {
-		machines = 10
-	}
+	const machines = 40
 	u := newUser(t)
 	start := time.Now()
 	u.apply(deployment("counted", machines, nil))

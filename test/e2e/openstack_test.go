@@ -319,7 +319,8 @@ func TestDRV4_OpenStackCredentialsChange(t *testing.T) {
 
 // A hundred machines are wanted at once. OpenStack is asked no more for each than the budget of
 // DRV4, until they run, while nothing happens, and until they are gone. Lookups and logins count.
-// The list that all machines share comes by the clock, and is not counted. With -short there are 20.
+// The list that all machines share comes by the clock, and is not counted. With -short it is 20
+// machines.
 func TestDRV4_OpenStackCallsPerMachine(t *testing.T) {
 	t.Parallel()
 	const budgetUp, budgetDown = 4, 3

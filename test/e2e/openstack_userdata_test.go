@@ -15,8 +15,8 @@ import (
 // https://docs.openstack.org/api-ref/compute/#create-server
 const maxUserData = 65535
 
-// checkUserData holds what Nova has for the Machine's server to Nova's limit and, without -short, to
-// cloud-init's own schema. test/userdata looks into each file of it.
+// checkUserData holds what Nova has for the Machine's server to Nova's limit. Without -short it
+// holds it to cloud-init's own schema, too. test/userdata looks into each file of it.
 func (u *openStackUser) checkUserData(m *clusterv1alpha1.Machine) {
 	u.t.Helper()
 	data := u.vm(*m.Spec.ProviderID).GetUserData()

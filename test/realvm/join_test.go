@@ -18,11 +18,13 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/test/audit"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // One VM's life, all of it real: it boots, joins with a certificate that core has approved, runs a
 // pod that the scheduler put there, shows its logs, and goes without leaving anything behind.
 func TestLIFE3_ARealVMBecomesANodeAndGoes(t *testing.T) {
+	tier.Long(t, "it takes a real VM")
 	shared.showTrouble(t)
 	shared.mustKubectl(t, machineDeployment("vm", newKubelet, 1, ""), "apply", "-f", "-")
 	shared.mustKubectl(t, application("hello", "vm", 1), "apply", "-f", "-")

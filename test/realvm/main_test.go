@@ -26,12 +26,13 @@ import (
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/test/realvm/guest"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 const (
-	binDir    = "../../bin"
-	raceDir   = "../../bin/race" // Millwright's own executables, with the race detector
-	deployDir = "../../deploy"
+	binDir     = "../../bin"
+	commandDir = "../../" + tier.Commands // Millwright's own executables
+	deployDir  = "../../deploy"
 )
 
 // bridge is in the network namespace of the tests: nobody else sees it.
@@ -51,6 +52,9 @@ type fixture struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if testing.Short() {
+		os.Exit(m.Run()) // each test is left to `make test-long`
+	}
 	if err := enterNetwork(); err != nil {
 		fmt.Fprintln(os.Stderr, "test/realvm:", err)
 		os.Exit(1)
@@ -137,7 +141,7 @@ func start() (*fixture, error) {
 		return nil, err
 	}
 	whole, err := stack.Start(context.Background(), stack.Options{
-		BinDir: binDir, CommandDir: raceDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider,
+		BinDir: binDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		// A minute until a killed VM is noticed would be a minute for each test, and so on. The
 		// machines of a test are the whole fleet.

@@ -14,6 +14,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/localcluster/stack"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // openStackDir is the folder for real services of OpenStack whose servers boot, as up.sh in
@@ -87,6 +88,7 @@ func openStack(t *testing.T, args ...string) string {
 // configuration from the disk that Nova has made of its user data, and joins. Scaled to zero,
 // nothing is left.
 func TestOpenStackServerBecomesANodeAndGoes(t *testing.T) {
+	tier.Long(t, "it takes real OpenStack services")
 	if openStackDir() == "" {
 		t.Skip("MILLWRIGHT_OPENSTACK_BOOT is not set: see make test-openstack-boot")
 	}

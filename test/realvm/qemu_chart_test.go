@@ -24,6 +24,7 @@ import (
 
 	"github.com/millwright-dev/millwright/localcluster/stack"
 	"github.com/millwright-dev/millwright/sdk"
+	"github.com/millwright-dev/millwright/test/tier"
 	"github.com/millwright-dev/millwright/transport/mtls/mtlstest"
 )
 
@@ -59,6 +60,7 @@ drivers:
 // upgraded, its leader killed, and it is uninstalled and installed again. A VM goes through all of
 // it, and only its Machine's deletion ends it.
 func TestQEMUTheChartIsInstalledOnANode(t *testing.T) {
+	tier.Long(t, "it takes real VMs")
 	shared.showTrouble(t)
 	shared.mustKubectl(t, strings.ReplaceAll(machineDeployment("infra", newKubelet, 1, ""), "memory: 1Gi", "memory: 2Gi"), "apply", "-f", "-")
 	node := shared.awaitRunning(t, "infra").Status.NodeRef.Name
@@ -158,7 +160,7 @@ func (f *fixture) serveRemoteDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := exec.Command(filepath.Join(raceDir, "millwright-driver-qemu"), "--name="+remoteDriver, "--endpoint=tcp://"+net.JoinHostPort(bridge.Gateway, remotePort),
+	driver := exec.Command(filepath.Join(commandDir, "millwright-driver-qemu"), "--name="+remoteDriver, "--endpoint=tcp://"+net.JoinHostPort(bridge.Gateway, remotePort),
 		"--state-dir="+filepath.Join(f.dir, remoteState), "--image-dir="+images, "--bridge="+bridge.Name,
 		"--bridge-addresses=10.77.0.100-10.77.0.120/24", "--bridge-gateway="+bridge.Gateway)
 	driver.Env = append(os.Environ(), sdk.TLSFolderVariable+"="+filepath.Join(f.dir, driverIdentity), sdk.TLSClientVariable+"="+coreIdentity)

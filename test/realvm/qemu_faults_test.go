@@ -18,11 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // What keeps a VM from becoming a Node is told by a condition of its Machine, in the words of
 // whoever noticed in the VM.
 func TestQEMUAConditionTellsWhyAVMDoesNotJoin(t *testing.T) {
+	tier.Long(t, "it takes real VMs")
 	shared.showTrouble(t)
 	offer := serveArtifacts(t)
 	faults := map[string]struct {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 const budget = `
@@ -28,6 +29,7 @@ spec:
 
 // One fleet is rolled, and then its machines fall ill: to boot others would take minutes more.
 func TestQEMUAFleetIsRolledAndHealed(t *testing.T) {
+	tier.Long(t, "it takes real VMs")
 	offer := serveArtifacts(t)
 	shared.mustKubectl(t, offer.cluster("mirrored", ""), "apply", "-f", "-")
 	if t.Run("RollsUnderABudget", testRollsUnderABudget) {

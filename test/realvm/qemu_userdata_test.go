@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // What operators and users bring of their own: a template, an address, and whole user data. QEMU's
@@ -90,6 +91,7 @@ spec:
 // A machine with a fixed address and an operator's template becomes a Node of that address; one
 // with user data of its own boots with just that, its name and its token filled in.
 func TestQEMUMachinesBootWithWhatTheirUsersBring(t *testing.T) {
+	tier.Long(t, "it takes real VMs")
 	shared.showTrouble(t)
 	shared.mustKubectl(t, brought, "apply", "-f", "-")
 	shared.awaitOwnData(t, "own")

@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // artifacts are what a mirror has, by path.
@@ -103,6 +104,7 @@ func sum(data []byte) string {
 }
 
 func TestLIFE2_ArtifactsAreVerifiedBeforeTheyAreInstalled(t *testing.T) {
+	tier.Long(t, "it takes cloud-init")
 	kubelet := script("Kubernetes v1.36.3")
 	containerd := archive(t, map[string][]byte{
 		"bin/containerd": script("containerd example.com/containerd v2.3.7 abc"), "bin/containerd-shim-runc-v2": script(""), "bin/ctr": script(""),
@@ -154,6 +156,7 @@ func TestLIFE2_ArtifactsAreVerifiedBeforeTheyAreInstalled(t *testing.T) {
 }
 
 func TestLIFE2_AGoldenImageNeedsNoNetwork(t *testing.T) {
+	tier.Long(t, "it takes cloud-init")
 	const nowhere = "http://127.0.0.1:9/x http://127.0.0.1:9/x.sha256 -"
 	i := newInstallation(t, "kubelet 1.36.3 file /opt/bin "+nowhere, "containerd 2.3.7 tar /usr/local "+nowhere,
 		"cni 1.9.1 tar /opt/cni/bin "+nowhere, "crictl 1.34.0 tar /opt/bin "+nowhere)
@@ -193,6 +196,7 @@ func (r redirector) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 func TestLIFE2_NoRedirectLeavesHTTPS(t *testing.T) {
+	tier.Long(t, "it takes cloud-init")
 	kubelet := script("Kubernetes v1.36.3")
 	sums := artifacts{"/kubelet.sha256": []byte(sum(kubelet))}
 	mirror := artifacts{"/kubelet": kubelet, "/kubelet.sha256": sums["/kubelet.sha256"]}
@@ -243,6 +247,7 @@ const millwright = "../../bin/kubectl-millwright"
 // What `kubectl millwright artifacts` prints and downloads, of one architecture, is served by plain
 // http.
 func TestLIFE2_AMirrorByPlainHTTPSetsUpAMachine(t *testing.T) {
+	tier.Long(t, "it takes cloud-init")
 	server := httptest.NewTLSServer(everyArtifact(t))
 	defer server.Close()
 	folder, authority := t.TempDir(), filepath.Join(t.TempDir(), "ca.pem")
@@ -304,6 +309,7 @@ func everyArtifact(t *testing.T) artifacts {
 
 // cloud-init writes the time servers after those who ask them have begun.
 func TestLIFE2_OwnTimeServersAreAskedAtTheFirstBoot(t *testing.T) {
+	tier.Long(t, "it takes cloud-init")
 	i := newInstallation(t)
 	servers := "/etc/systemd/timesyncd.conf.d/millwright.conf"
 	i.program = strings.ReplaceAll(strings.TrimSuffix(i.program, "install_artifacts\n"), servers, i.root+servers) +

@@ -18,6 +18,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // generated is how many specs are drawn; at least enough of them must be rendered, else they are
@@ -27,6 +28,7 @@ const generated, enough = 1600, 500
 // TestLIFE2_NothingLeavesItsField renders generated specs, has them read by what reads them on a
 // machine, and looks for each value where it belongs.
 func TestLIFE2_NothingLeavesItsField(t *testing.T) {
+	tier.Long(t, "it takes Ignition and cloud-init")
 	rendered, cloudConfigs, nodes := map[int]spec{}, map[int][]byte{}, map[int]node{}
 	for i := range generated {
 		s := specs.Example(i)

@@ -15,6 +15,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // ignitionProgram is Ignition itself. make e2e builds it.
@@ -88,6 +89,7 @@ func readRoot(t *testing.T, root string) node {
 
 // Ignition's parser, which reads hundreds of generated specs, says what its files stage does.
 func TestLIFE2_IgnitionWritesWhatItsParserReads(t *testing.T) {
+	tier.Long(t, "it takes Ignition")
 	const some = 20
 	tried := 0
 	for i := 0; i < generated && tried < some; i++ {
@@ -118,6 +120,7 @@ func compareRoot(parsed, written node) string {
 
 // Flatcar's image has containerd, docker and no packages.
 func TestLIFE2_FlatcarGetsTheFilesAndUnits(t *testing.T) {
+	tier.Long(t, "it takes Ignition")
 	s := allOptions(clusterv1alpha1.OperatingSystemFlatcar)
 	data := render(t, s)
 	root := provision(t, data)

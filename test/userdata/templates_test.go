@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/millwright-dev/millwright/core/bootstrap/template"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // attacks are values that run a command where a shell reads them as more than text.
@@ -94,6 +95,7 @@ for name in sorted(os.listdir(sys.argv[1])):
 
 // TestLIFE2_DataIsReadBackAsItWasPrinted has other parsers than core's read generated values.
 func TestLIFE2_DataIsReadBackAsItWasPrinted(t *testing.T) {
+	tier.Long(t, "it takes cloud-init")
 	const values = 300
 	dir, printed := t.TempDir(), map[string]any{}
 	for i := range values {

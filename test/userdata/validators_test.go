@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/bootstrap"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // systems that can be set up.
@@ -59,6 +60,7 @@ func boot(t *testing.T, system clusterv1alpha1.OperatingSystem, data []byte) nod
 }
 
 func TestLIFE2_CloudInitAcceptsTheCloudConfig(t *testing.T) {
+	tier.Long(t, "it takes cloud-init")
 	file := filepath.Join(t.TempDir(), "user-data")
 	if err := os.WriteFile(file, everything(t, clusterv1alpha1.OperatingSystemUbuntu), 0o600); err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func TestLIFE2_CloudInitAcceptsTheCloudConfig(t *testing.T) {
 }
 
 func TestLIFE2_ScriptsPassShellcheck(t *testing.T) {
+	tier.Long(t, "it takes shellcheck")
 	for _, system := range systems {
 		dir, scripts := t.TempDir(), []string{}
 		for name, f := range boot(t, system, everything(t, system)).files {
@@ -91,6 +94,7 @@ func TestLIFE2_ScriptsPassShellcheck(t *testing.T) {
 
 // Units are verified in a root that has systemd's own, and stands for what they run.
 func TestLIFE2_SystemdAcceptsTheUnits(t *testing.T) {
+	tier.Long(t, "it takes systemd-analyze")
 	for _, system := range systems {
 		t.Run(string(system), func(t *testing.T) {
 			root := t.TempDir()

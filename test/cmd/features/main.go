@@ -1,10 +1,15 @@
 // Command features prints, for each numbered behaviour, the tests that show it and how they ended:
 //
 //	features FEATURES.md RESULT.json...
+//	features -long FEATURES.md
 //
 // The ids are those of the table in FEATURES.md, the results what `go test -json` wrote. A test
-// shows a behaviour when its name begins with Test, the behaviour's id and an underscore. The
-// command fails when one of them failed. It also fails when a test names an id that there is not.
+// shows a behaviour when its name begins with Test, the behaviour's id and an underscore; it may
+// have several ids. The command fails when one of them failed. It also fails when a test names an
+// id that there is not.
+//
+// With -long it prints a table, from the sources below the current folder, of the tests that are
+// left to `make test-long`: why, and which tests of `make test` show the same behaviour.
 package main
 
 import (
@@ -18,14 +23,22 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/millwright-dev/millwright/test/tier/catalog"
 )
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: features FEATURES.md RESULT.json...")
+		fmt.Fprintln(os.Stderr, "usage: features FEATURES.md RESULT.json...; or features -long FEATURES.md")
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, os.Args[1], os.Args[2:]); err != nil {
+	var err error
+	if os.Args[1] == "-long" {
+		err = showLong(os.Stdout, ".", os.Args[2])
+	} else {
+		err = run(os.Stdout, os.Args[1], os.Args[2:])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "features:", err)
 		os.Exit(1)
 	}
@@ -89,8 +102,6 @@ func readIDs(list string) ([]string, error) {
 	return ids, nil
 }
 
-var named = regexp.MustCompile(`^Test([A-Z]+[0-9]+)_[^/]*$`)
-
 // readResults adds what a log says of tests that are named after a behaviour; the last word counts.
 func readResults(log string, shown map[string][]result) error {
 	file, err := os.Open(log)
@@ -111,12 +122,13 @@ func readResults(log string, shown map[string][]result) error {
 		if err := json.Unmarshal(line, &event); err != nil {
 			return fmt.Errorf("read a line: %w", err)
 		}
-		match := named.FindStringSubmatch(event.Test)
-		if match == nil || !slices.Contains([]string{"pass", "fail", "skip"}, event.Action) {
+		if !slices.Contains([]string{"pass", "fail", "skip"}, event.Action) {
 			continue
 		}
 		name := path.Base(event.Package) + "." + event.Test
-		tests := slices.DeleteFunc(shown[match[1]], func(r result) bool { return r.name == name })
-		shown[match[1]] = append(tests, result{name, event.Action})
+		for _, id := range catalog.IDs(event.Test) {
+			tests := slices.DeleteFunc(shown[id], func(r result) bool { return r.name == name })
+			shown[id] = append(tests, result{name, event.Action})
+		}
 	}
 }
