@@ -62,6 +62,8 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&o.Settle, "settle-period", 2*time.Minute, "How long after this process began to lead, or the API server came back, no timeout of a Machine runs: kubelets have to report again first.")
 	flags.DurationVar(&o.NodeUnreachableAfter, "node-unreachable-after", 5*time.Minute, "How long a drained Node's kubelet must not report, while the API server answers and other Nodes report, for its pods not to be waited for.")
 	flags.DurationVar(&o.DefaultHealthCheckTimeout, "default-health-check-timeout", 10*time.Minute, "How long a Node may not be Ready while its VM runs until its Machine is replaced, where no MachineHealthCheck selects the Machine; 0: for ever.")
+	flags.DurationVar(&o.OutdatedNodeDelay, "outdated-node-delay", time.Minute, "How long a rollout has to go on until the Nodes that are still to be replaced get a taint that new pods avoid.")
+	flags.DurationVar(&o.SecretRecheck, "secret-recheck", 30*time.Second, "How often a Secret is read that a Machine waits for. The bootstrap token of a VM that has yet to join is read half as often.")
 	flags.Var(&skew, "kubelet-skew", "What becomes of kubelets further behind the API server than Kubernetes supports: warn or enforce.")
 	flags.Var(&orphans, "orphan-collection", "What becomes of VMs of this cluster that no Machine names: off, report or delete.")
 	flags.DurationVar(&o.Orphans.Interval, "orphan-interval", orphangc.DefaultInterval, "How long lies between two scans for orphans; one is deleted after the second at the earliest.")

@@ -35,7 +35,7 @@ type waits struct{ machine, breaker Backoff }
 //
 // Not by class: a failed poll backs off from 1 s (pause, core/driver/poller); answers about a spec
 // hold 10, 30 or 2 s (core/driver/spec.go). A lack of Lease is looked at after 1 s (leaseCheck),
-// Secrets after 30 s (recheck), API errors after 20 ms to 10 s (core/requeue).
+// Secrets after 30 s (--secret-recheck), API errors after 20 ms to 10 s (core/requeue).
 //
 // Sources: the codes' meanings are those of errors.proto in
 // proto/millwright/driver/v1alpha1; the waits that operators see are in docs/drivers.md.

@@ -202,6 +202,9 @@ type Token struct {
 	ReadAt time.Time
 	// NotNeeded: the machine's user data has no place for a token, and there is none.
 	NotNeeded bool
+	// Recheck is how often the token of a VM that has yet to join is read: nobody watches Secrets.
+	// 0 is a minute.
+	Recheck time.Duration
 }
 
 // NodeMatch says how many Nodes fit the machine.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"time"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
@@ -14,7 +15,7 @@ import (
 // or with the machine. A VM whose token is lost can never join, unless its kubelet has its
 // certificate already. controllers/machine reads and writes the Secret.
 
-// tokenRecheck is how often the token of a VM that has yet to join is read. Nobody watches Secrets.
+// tokenRecheck is the default of Token.Recheck.
 const tokenRecheck = time.Minute
 
 // TokenState says what became of a machine's bootstrap token.
@@ -69,7 +70,7 @@ func decideToken(s State, d decision) (decision, bool) {
 }
 
 // keepToken asks for the token to be read, and extended in time, while there may be a VM that has
-// yet to join. Once the VM is known, the token is read each minute.
+// yet to join. Once the VM is known, the token is read each minute, or as Token.Recheck says.
 func keepToken(s State, d decision) (decision, bool) {
 	due := s.Token.RenewAt
 	switch {
@@ -80,7 +81,7 @@ func keepToken(s State, d decision) (decision, bool) {
 	case due.IsZero():
 		return d, false
 	case s.Machine.ProviderID != "":
-		due = earliest.Instant(due, s.Token.ReadAt.Add(tokenRecheck))
+		due = earliest.Instant(due, s.Token.ReadAt.Add(cmp.Or(s.Token.Recheck, tokenRecheck)))
 	}
 	if !s.Now.Before(due) {
 		return d.act(RenewToken)

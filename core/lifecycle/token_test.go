@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -77,16 +78,18 @@ func TestTokenLastsWhileAVMMayJoin(t *testing.T) {
 // join is read each minute. That of a VM that nobody knows of yet is not.
 func TestTokenIsReadWhileItsVMIsAwaited(t *testing.T) {
 	for name, c := range map[string]struct {
-		given func(*State)
-		reads bool
+		given   func(*State)
+		recheck time.Duration
+		reads   bool
 	}{
-		"a VM that boots":            {provisioned, true},
-		"one that is paused":         {all(provisioned, paused), true},
-		"a create that is under way": {all(intended, func(s *State) { s.Memory.Attempted, s.Driver.UnderWay = instance.Create, true }), false},
+		"a VM that boots":            {provisioned, 0, true},
+		"one that is read more soon": {provisioned, 6 * time.Second, true},
+		"one that is paused":         {all(provisioned, paused), 0, true},
+		"a create that is under way": {all(intended, func(s *State) { s.Memory.Attempted, s.Driver.UnderWay = instance.Create, true }), 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := given(c.given)
-			s.Token = Token{Known: true, ReadAt: s.Now.Add(time.Nanosecond - tokenRecheck), RenewAt: s.Now.Add(time.Hour)}
+			s.Token = Token{Known: true, ReadAt: s.Now.Add(time.Nanosecond - cmp.Or(c.recheck, tokenRecheck)), RenewAt: s.Now.Add(time.Hour), Recheck: c.recheck}
 			if step := Next(s); step.Do != Nothing || c.reads && step.RequeueAt.Sub(s.Now) != time.Nanosecond {
 				t.Errorf("does %v before its time, and looks again at %s", step.Do, step.RequeueAt)
 			}

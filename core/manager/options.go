@@ -65,6 +65,12 @@ type Options struct {
 	// report for its pods not to be waited for. Time counts only while the API server answers
 	// and other Nodes report. Default 5 min.
 	NodeUnreachableAfter time.Duration
+	// OutdatedNodeDelay is how long a rollout has to go on until it marks the Nodes that are still
+	// to be replaced. Default 1 min.
+	OutdatedNodeDelay time.Duration
+	// SecretRecheck is how often a Secret is read that a Machine waits for. The bootstrap token of a
+	// VM that has yet to join is read half as often. Default 30 s.
+	SecretRecheck time.Duration
 	// Nodes is what new machines are set up with where their Cluster does not say.
 	Nodes bootstrap.Config
 	// EnforceSkew refuses kubelets further behind the API server than Kubernetes supports, which
@@ -248,6 +254,8 @@ func (o Options) notNegative() []error {
 		{"settle-period", o.Settle},
 		{"node-unreachable-after", o.NodeUnreachableAfter},
 		{"default-health-check-timeout", o.DefaultHealthCheckTimeout},
+		{"outdated-node-delay", o.OutdatedNodeDelay},
+		{"secret-recheck", o.SecretRecheck},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("--%s=%s: must not be negative", d.flag, d.value))

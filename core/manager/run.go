@@ -196,6 +196,8 @@ func machineOptions(mgr ctrl.Manager, workload cluster.Cluster, o Options) machi
 	options := machine.Options{
 		Workload: workload, DrainTimeout: o.DrainTimeout, VolumeDetachTimeout: o.NodeVolumeDetachTimeout, StartupTimeout: o.NodeStartupTimeout,
 		NodeUnreachableAfter: o.NodeUnreachableAfter,
+		OutdatedNodeDelay:    o.OutdatedNodeDelay,
+		SecretRecheck:        o.SecretRecheck,
 		CriticalNamespaces:   o.CriticalNamespaces, EnforceSkew: o.EnforceSkew, MaxConcurrentReconciles: o.Workers,
 	}
 	bootstrap := discovery.Options{Flags: o.Nodes, Management: mgr.GetClient(), ConfigMaps: mgr.GetAPIReader(), Clock: clock.RealClock{}}

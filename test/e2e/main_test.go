@@ -151,7 +151,8 @@ func stackOptions(dir string) stack.Options {
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		CloudArgs: []string{"--account=" + otherAccount + "=" + otherKeyFile(dir)},
 		ManagerArgs: []string{
-			"-v=4", "--settle-period=1s", "--settled-interval=3s", "--orphan-interval=" + scanInterval.String(),
+			"-v=4", "--settle-period=1s", "--settled-interval=3s", "--outdated-node-delay=5s", "--secret-recheck=3s",
+			"--orphan-interval=" + scanInterval.String(),
 			"--secret-namespaces=" + secretNamespace, "--allow-endpoint=" + allowedEndpoints,
 		},
 	}

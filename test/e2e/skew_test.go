@@ -120,7 +120,8 @@ func (u *user) beginAtPrevious() {
 		u.roll(stack.Manager, commandDir, 0)
 	})
 	core.SetArgs(slices.DeleteFunc(core.Args(), func(arg string) bool {
-		return strings.HasPrefix(arg, "--driver=") && !strings.Contains(arg, "=unix://")
+		return strings.HasPrefix(arg, "--driver=") && !strings.Contains(arg, "=unix://") ||
+			strings.HasPrefix(arg, "--outdated-node-delay=") || strings.HasPrefix(arg, "--secret-recheck=")
 	}))
 	u.roll(stack.Driver, previousDir, 0)
 	u.roll(stack.Manager, previousDir, 0)

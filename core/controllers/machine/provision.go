@@ -58,9 +58,6 @@ func (p *provision) mayBringUserData() bool {
 	return len(p.effective.OfClass) > 0 && p.checked.Passed() && (has || p.secrets == nil)
 }
 
-// recheck is how long at most to wait for a Secret to be mended: nobody watches Secrets.
-const recheck = 30 * time.Second
-
 // rotation is how long at most a machine that gets on is looked at with Secrets of before. Creates
 // and deletes read them each time.
 const rotation = 10 * time.Minute
@@ -221,11 +218,11 @@ func (s *machineScope) recordRefusedSpec(step lifecycle.Step) {
 func (s *machineScope) recheckAfter() time.Duration {
 	p := s.provision
 	if p.missing != nil || p.awaitsUserData || p.trouble != nil && p.trouble.Class == instance.Precondition {
-		return recheck
+		return s.secretRecheck
 	}
 	seen := s.state.Driver.LastPoll
 	if len(p.secrets) > 0 && seen != nil && seen.Failure != nil && seen.Failure.Class == instance.Credentials {
-		return recheck
+		return s.secretRecheck
 	}
 	if len(p.secrets) > 0 {
 		return rotation

@@ -124,11 +124,13 @@ type machineScope struct {
 	joining joining
 	// rollout is what the rollout of the Machine's set wants of the Node.
 	rollout nodeRollout
+	// secretRecheck is Options.SecretRecheck.
+	secretRecheck time.Duration
 }
 
 // observe reads everything that lifecycle decides by.
 func (r *reconciler) observe(ctx context.Context, m *clusterv1alpha1.Machine, mem *memory, since time.Time) (*machineScope, error) {
-	s := &machineScope{machine: m, memory: mem}
+	s := &machineScope{machine: m, memory: mem, secretRecheck: r.SecretRecheck}
 	s.state = lifecycle.State{Now: r.Clock.Now(), Machine: r.record(m), Memory: mem.lifecycle, Token: mem.token}
 	s.state.Driver.LeadingSince = since
 	var err error

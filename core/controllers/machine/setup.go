@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -80,6 +81,9 @@ type Options struct {
 	// OutdatedNodeDelay is how long a rollout has to go on until it marks the Nodes that are still
 	// to be replaced. Default 1 min.
 	OutdatedNodeDelay time.Duration
+	// SecretRecheck is how long at most to wait for a Secret to be mended: nobody watches Secrets.
+	// The bootstrap token of a VM that has yet to join is read half as often. Default 30 s.
+	SecretRecheck time.Duration
 	// MaxConcurrentReconciles is how many Machines are reconciled at once. Default 1.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the real one. It must be the drivers' clock.
@@ -167,6 +171,7 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	if o.OutdatedNodeDelay == 0 {
 		o.OutdatedNodeDelay = time.Minute
 	}
+	o.SecretRecheck = cmp.Or(o.SecretRecheck, 30*time.Second)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

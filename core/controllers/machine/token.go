@@ -175,7 +175,7 @@ func (s *machineScope) tokenExpiry() time.Time {
 
 // takeToken takes over which token the machine has now; nil for none.
 func (s *machineScope) takeToken(t *token.Token) {
-	known := lifecycle.Token{Known: true, ReadAt: s.state.Now}
+	known := lifecycle.Token{Known: true, ReadAt: s.state.Now, Recheck: 2 * s.secretRecheck}
 	if t != nil {
 		known.RenewAt = t.RenewAt()
 	}
