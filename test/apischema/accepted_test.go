@@ -16,6 +16,7 @@ import (
 
 // TestVariantsAreAccepted guards the rules against refusing too much.
 func TestVariantsAreAccepted(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	for _, variant := range []struct {
 		name  string
@@ -72,6 +73,7 @@ func TestVariantsAreAccepted(t *testing.T) {
 // TestDefaults reads back what the shortest manifests become. Replicas must not
 // be among it: whoever drops the field later would find his machines deleted.
 func TestDefaults(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	key := types.NamespacedName{Namespace: u.namespace, Name: "nodes"}
 	u.do(edited(t, deploymentManifest, edit{"spec.replicas", ""}), "apply", "-f", "-")
@@ -118,6 +120,7 @@ func TestDefaults(t *testing.T) {
 // TestStrategyIsCompleted proves that a strategy written in part gets the
 // defaults of the rest.
 func TestStrategyIsCompleted(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(edited(t, deploymentManifest, edit{rollingUpdate, "{maxSurge: 10%}"}), "apply", "-f", "-")
 	var md clusterv1alpha1.MachineDeployment
@@ -172,6 +175,7 @@ func fullMachine(namespace string) *clusterv1alpha1.Machine {
 // TestHealthChecksAreStoredAsWritten applies checks with either limit, and reads back what they
 // say.
 func TestHealthChecksAreStoredAsWritten(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	ranged := edited(t, checkManifest, edit{"metadata.name", "ranged"}, edit{"spec.maxUnhealthy", ""}, edit{"spec.unhealthyRange", `"[0-30]"`})
 	u.do(checkManifest+"---\n"+ranged, "apply", "-f", "-")
@@ -189,6 +193,7 @@ func TestHealthChecksAreStoredAsWritten(t *testing.T) {
 
 // TestClassAndClusterAreStoredAsWritten applies a class and a Cluster and reads back what they say.
 func TestClassAndClusterAreStoredAsWritten(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(classManifest+"---"+clusterManifest, "apply", "-f", "-")
 	var class clusterv1alpha1.MachineClass

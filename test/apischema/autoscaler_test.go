@@ -10,6 +10,7 @@ import (
 // Sizes that the cluster-autoscaler could not read are refused when they are written, by their
 // names. What was written before may be changed in other ways.
 func TestAPI10_SizesOfTheAutoscalerAreIntegers(t *testing.T) {
+	t.Parallel()
 	const minimum, maximum = clusterv1alpha1.NodeGroupMinSizeAnnotation, clusterv1alpha1.NodeGroupMaxSizeAnnotation
 	u := newUser(t)
 	sized := func(annotations string) string {

@@ -43,6 +43,7 @@ func (u *user) rendered(values string, args ...string) string {
 
 // The chart and the kustomizations are two ways to the same objects.
 func TestOPS5_TheChartRendersWhatKustomizeDoes(t *testing.T) {
+	t.Parallel()
 	const sizes = `
 manager: {resources: {requests: {cpu: "1", memory: 768Mi}, limits: {memory: 1536Mi}}}
 drivers: {openstack: {resources: {requests: {cpu: 500m, memory: 256Mi}, limits: {memory: 1Gi}}}}`
@@ -126,6 +127,7 @@ func objects(t *testing.T, manifest string) map[string]map[string]any {
 
 // The command of docs/gitops.md adds Argo CD's health checks to what its ConfigMap has.
 func TestOPS6_ArgosConfigMapIsPatched(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do("", "create", "configmap", "argocd-cm", "--from-literal=url=https://argo.example.com")
 	u.do("", "patch", "configmap", "argocd-cm", "--patch-file", deployDir+"/argocd/argocd-cm.yaml")
@@ -159,6 +161,7 @@ func nested(t *testing.T, object map[string]any, path ...string) map[string]any 
 
 // Wrong values are refused by their names, before anything is installed.
 func TestOPS5_TheChartRefusesWrongValues(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	for value, name := range map[string]string{
 		`replica: 2`:             "replica",
@@ -194,6 +197,7 @@ func TestOPS5_TheChartRefusesWrongValues(t *testing.T) {
 
 // Drivers of others are sidecars, or are called elsewhere by mTLS.
 func TestOPS5_TheChartTakesOthersDrivers(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	manifest := u.rendered(`
 drivers:
@@ -244,6 +248,7 @@ func withoutKinds(manifest, kind string) string {
 }
 
 func TestOPS5_TheChartIsWellMade(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	if stdout, stderr, err := u.helm("", "lint", "--strict", chartDir, ofARelease); err != nil {
 		t.Errorf("helm lint: %v: %s%s", err, stdout, stderr)

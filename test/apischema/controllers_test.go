@@ -16,6 +16,7 @@ import (
 // TestMachineRoundTrip writes a Machine as controllers do and reads it back the
 // same, spec and status.
 func TestMachineRoundTrip(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	written := fullMachine(u.namespace)
 	machine := written.DeepCopy()
@@ -61,6 +62,7 @@ func TestMachineRoundTrip(t *testing.T) {
 // TestEmptyObjectsStayAbsent guards readers that take mere presence for meaning:
 // autoscalers count any nodeRef and any failureMessage.
 func TestEmptyObjectsStayAbsent(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	machine := &clusterv1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "plain"},

@@ -14,6 +14,7 @@ import (
 // TestAPIServerAcceptsTheCRDs wants the API server to have nothing against the CRDs: served,
 // structural, and in a group of Kubernetes by an explicit annotation.
 func TestAPIServerAcceptsTheCRDs(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	for _, name := range []string{"machinedeployments", "machinesets", "machines", "machineclasses", "clusters", "machinehealthchecks"} {
 		var crd apiextensionsv1.CustomResourceDefinition
@@ -39,6 +40,7 @@ func TestAPIServerAcceptsTheCRDs(t *testing.T) {
 // TestKustomizationIsComplete applies what `kubectl apply -k` would, over what is
 // there, and wants what outlives the manager to be among it and nothing else.
 func TestKustomizationIsComplete(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	rendered, err := exec.CommandContext(t.Context(), u.server.kubectlBin, "kustomize", crdsDir).Output()
 	if err != nil {
@@ -81,6 +83,7 @@ func TestKustomizationIsComplete(t *testing.T) {
 // and again: what is unchanged must be seen to be unchanged, or every apply
 // would be a new generation and work for the controllers.
 func TestClientsAgree(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(deploymentManifest, "apply", "-f", "-")
 	if got, want := u.do(deploymentManifest, "apply", "-f", "-"), "machinedeployment.cluster.k8s.io/nodes unchanged\n"; got != want {

@@ -25,6 +25,7 @@ var keeping = []string{"crds", "crds/bootstrap-tokens", "two-clusters/workload"}
 // Every kustomization in deploy can be built, a component on top of an overlay. What outlives the
 // manager is in no other folder, and the API server takes all of it.
 func TestOPS5_EveryOverlayBuilds(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	applyCRDs(u)
 	for folder, kind := range kustomizations(t) {

@@ -29,6 +29,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	"github.com/millwright-dev/millwright/core/driverstatus"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // imagesDir has what docs show of the page; -update takes them anew.
@@ -40,6 +41,8 @@ const hostile = `quota exceeded: <img src=x onerror="window.hacked=true">`
 // TestOPS12_ThePageShowsAThousandMachines opens the page in a browser and reports how long it
 // takes.
 func TestOPS12_ThePageShowsAThousandMachines(t *testing.T) {
+	tier.Long(t, "it makes a thousand Machines")
+	t.Parallel()
 	u := newUser(t)
 	u.fleet("nodes", 1000)
 	page := u.openPage()
@@ -64,6 +67,7 @@ func TestOPS12_ThePageShowsAThousandMachines(t *testing.T) {
 
 // TestOPS12_ThePageChangesWhatItMay works on the page with the keyboard, as its user.
 func TestOPS12_ThePageChangesWhatItMay(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.fleet("nodes", 8)
 	u.tellOfDriver()

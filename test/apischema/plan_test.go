@@ -14,6 +14,7 @@ import (
 
 // TestROL7_APlanSaysWhatAFileWouldDo compares what is printed before anything is applied.
 func TestROL7_APlanSaysWhatAFileWouldDo(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.ownedDeployment()
 	u.do("", "annotate", "ma/nodes-2", clusterv1alpha1.MachinePriorityAnnotation+"=1") // it goes last
@@ -51,6 +52,7 @@ func TestROL7_APlanSaysWhatAFileWouldDo(t *testing.T) {
 
 // TestROL7_APlanEndsAsCIWants looks at exit codes, and at what is told of mistakes.
 func TestROL7_APlanEndsAsCIWants(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(deploymentManifest, "apply", "-f", "-")
 	paused := edited(t, deploymentManifest, edit{"spec.paused", "true"})

@@ -27,6 +27,7 @@ const plugin = binDir + "/kubectl-millwright"
 
 // TestOPS4_ThePluginTells compares what each command of the plugin prints of a running deployment.
 func TestOPS4_ThePluginTells(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.ownedDeployment()
 	for golden, args := range map[string]string{
@@ -50,6 +51,7 @@ func TestOPS4_ThePluginTells(t *testing.T) {
 
 // Wrong arguments are told with what to write instead.
 func TestOPS4_ThePluginNamesMistakes(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	for args, want := range map[string]string{
 		"tree nowhere":           `no MachineDeployment "nowhere" in `,
@@ -75,6 +77,7 @@ func TestOPS4_ThePluginNamesMistakes(t *testing.T) {
 
 // The plugin says what it is, and completes its commands as kubectl does.
 func TestOPS4_ThePluginFitsIntoKubectl(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	for args, want := range map[string]string{
 		"version":         "kubectl-millwright ",
@@ -93,6 +96,7 @@ func TestOPS4_ThePluginFitsIntoKubectl(t *testing.T) {
 
 // What takes long shows how it gets on, and an interrupt ends it.
 func TestOPS4_LongCommandsFollowUntilTheyAreInterrupted(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.ownedDeployment()
 	top := u.follow("top", "--interval", "100ms")

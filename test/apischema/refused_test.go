@@ -164,6 +164,7 @@ var checkMistakes = []mistake{
 // TestMistakesAreRefused applies each mistake, and wants the error to name the
 // field and to help.
 func TestMistakesAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, group := range []struct {
 		name     string
 		manifest string

@@ -16,6 +16,7 @@ import (
 // TestScale scales by /scale, as `kubectl scale`, a HorizontalPodAutoscaler and
 // cluster-autoscaler do, and reads there what they read.
 func TestScale(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	key := types.NamespacedName{Namespace: u.namespace, Name: "nodes"}
 	u.do(deploymentManifest, "apply", "-f", "-")
@@ -75,6 +76,7 @@ func (u *user) putStatus(object client.Object) {
 // A machine's address is its own: neither kubectl scale nor an autoscaler makes a second machine of
 // its template.
 func TestMachineWithAnAddressIsNotScaled(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(edited(t, deploymentManifest, edit{network, oneAddress}, edit{"spec.replicas", "1"}, edit{"spec.strategy.type", "Recreate"}), "apply", "-f", "-")
 	_, stderr, err := u.try("", "scale", "md/nodes", "--replicas=2")

@@ -17,6 +17,7 @@ import (
 // would paste them, and reads back what the controllers get to see. The two
 // older ones have the same name, so they cannot be there at the same time.
 func TestSeedsApply(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"metakube-2018", "metakube-2019", "metakube-2024"} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := os.ReadFile(filepath.Join("testdata", "seeds", name+".yaml"))

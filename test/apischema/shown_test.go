@@ -23,6 +23,7 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 // TestKubectlShowsTheColumns compares what `kubectl get` shows of a running deployment.
 func TestKubectlShowsTheColumns(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.runningDeployment()
 	for golden, args := range map[string][]string{
@@ -56,6 +57,7 @@ func compare(t *testing.T, file, got string) {
 
 // TestKubectlWaitSeesConditions waits for conditions as scripts do.
 func TestKubectlWaitSeesConditions(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.runningDeployment()
 	u.do("", "wait", "--for=condition=Ready", "ma/nodes-1", "--timeout=10s")
@@ -124,6 +126,7 @@ func withoutAges(table string) string {
 
 // TestExplain asks kubectl to explain a field that is easy to get wrong.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	got := strings.Join(strings.Fields(u.do("", "explain", "md.spec.strategy.rollingUpdate.maxSurge")), " ")
 	if want := "how many machines there may be beyond replicas"; !strings.Contains(got, want) {
@@ -134,6 +137,7 @@ func TestExplain(t *testing.T) {
 // TestEveryFieldIsExplained wants a description of every field of spec and
 // status: it is all that `kubectl explain` has to show.
 func TestEveryFieldIsExplained(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(crdsDir, "cluster.k8s.io_*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("CRDs: %v, %v", files, err)

@@ -41,6 +41,7 @@ type stateMetrics struct {
 
 // What kube-state-metrics is told to show is there, in objects as the CRDs have them.
 func TestOPS6_StateMetricsShowFieldsThatThereAre(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join(deployDir, "kube-state-metrics", "values.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ type change struct{ name, patch, refused string }
 // TestMachineChanges applies one change after the other to a Machine: what would
 // need another VM is refused, all else goes.
 func TestMachineChanges(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(machineManifest, "apply", "-f", "-")
 	u.changes("ma/node-1", []change{
@@ -41,6 +42,7 @@ func TestMachineChanges(t *testing.T) {
 // TestProviderIDTakesTheFormsThatAreItsOwn changes a providerID to what core has written down as
 // another form of it, and to nothing else.
 func TestProviderIDTakesTheFormsThatAreItsOwn(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(machineManifest, "apply", "-f", "-")
 	u.do("", "patch", "ma/node-1", "--type=merge", "--patch", `{"spec":{"providerID":"fake:///1"}}`)
@@ -59,6 +61,7 @@ func TestProviderIDTakesTheFormsThatAreItsOwn(t *testing.T) {
 // change. The webhook refuses it. Should this test fail one day, the API server has learned it: add
 // the case to TestMachineChanges.
 func TestRenamedFieldSlipsThrough(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	u.do(machineManifest, "apply", "-f", "-")
 	u.changes("ma/node-1", []change{
@@ -68,6 +71,7 @@ func TestRenamedFieldSlipsThrough(t *testing.T) {
 
 // TestSelectorChanges wants selectors to stay as they are.
 func TestSelectorChanges(t *testing.T) {
+	t.Parallel()
 	u := newUser(t)
 	for kind, manifest := range map[string]string{"md": deploymentManifest, "ms": setManifest} {
 		u.do(manifest, "apply", "-f", "-")

@@ -26,7 +26,7 @@ var isBroken atomic.Bool
 // with others that neither disturb it nor mind it.
 //
 // Each test calls t.Parallel first. That only has Go start it, and the lane decides when it goes
-// on: -parallel has to be at least as much as there are tests.
+// on. TestMain sets -parallel to more than there are tests.
 type lane struct {
 	// start brings up a stack; at most max run at once.
 	start func() (*fixture, error)

@@ -62,6 +62,11 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	// controller-runtime complains, at length, of a client that is made late without a logger.
 	log.SetLogger(logr.Discard())
+	// Tests wait for their lanes: see lane.
+	if err := flag.Set("test.parallel", "1000"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := m.Run()
 	for _, l := range []*lane{onFake, onOpenStack, onTwoClusters} {
 		l.end()
