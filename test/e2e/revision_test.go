@@ -159,17 +159,18 @@ func TestROL4_RestartAndRolloutAfter(t *testing.T) {
 	}
 }
 
-// A rollout that does not get on says so, and what it waits for.
+// A rollout that does not get on says so, and what it waits for. A busy machine needs seconds for
+// each of its steps: the deadline is longer.
 func TestROL5_ProgressDeadline(t *testing.T) {
 	t.Parallel()
 	u := newSharingUser(t)
 	u.apply(deployment("stuck", 1, nil))
 	u.rolledOut("stuck")
-	u.kubectl("patch", "machinedeployment", "stuck", "--type=merge", "-p", `{"spec":{"progressDeadlineSeconds":2,`+
+	u.kubectl("patch", "machinedeployment", "stuck", "--type=merge", "-p", `{"spec":{"progressDeadlineSeconds":8,`+
 		`"template":{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"flavor":"no-such-flavor"}}}}}}}`)
 	u.kubectl("wait", "machinedeployment/stuck", "--for=condition=Progressing=False", "--timeout=60s")
 	out, err := u.plugin("rollout", "status", "stuck")
-	if err == nil || !strings.Contains(out, "exceeded its progress deadline: No progress for 2s: Waiting for Machines of MachineSet stuck-") {
+	if err == nil || !strings.Contains(out, "exceeded its progress deadline: No progress for 8s: Waiting for Machines of MachineSet stuck-") {
 		t.Errorf("rollout status: %v\n%s", err, out)
 	}
 	if events := u.kubectl("get", "events", "--field-selector=reason="+clusterv1alpha1.ReasonProgressDeadlineExceeded); strings.Count(events, "\n") != 2 {
