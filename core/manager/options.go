@@ -68,8 +68,8 @@ type Options struct {
 	// OutdatedNodeDelay is how long a rollout has to go on until it marks the Nodes that are still
 	// to be replaced. Default 1 min.
 	OutdatedNodeDelay time.Duration
-	// SecretRecheck is how often a Secret is read that a Machine waits for. The bootstrap token of a
-	// VM that has yet to join is read half as often. Default 30 s.
+	// SecretRecheck is how often a Secret is read that a Machine waits for. The bootstrap token of
+	// a VM that has yet to join is read half as often. Default 30 s.
 	SecretRecheck time.Duration
 	// Nodes is what new machines are set up with where their Cluster does not say.
 	Nodes bootstrap.Config

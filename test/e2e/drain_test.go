@@ -12,6 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // application renders a Deployment of pods that stay away from each other, and its
@@ -76,6 +77,7 @@ func TestLIFE9_DrainHonoursPodDisruptionBudgets(t *testing.T) {
 // The only machine of a pool is replaced before it is gone: its pods have nowhere else to go, and
 // their budget holds.
 func TestLIFE9_ReplacedBeforeItIsGone(t *testing.T) {
+	tier.Long(t, "another drain shows that a budget is kept")
 	t.Parallel()
 	u := newUser(t)
 	u.apply(deployment("full", 1, nil))

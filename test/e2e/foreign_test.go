@@ -267,6 +267,7 @@ func TestSAFE8_AMachineOfTwoSystemsWaitsForTheOther(t *testing.T) {
 
 // The same, not deleted: it is taken up again where it was.
 func TestSAFE8_AMachineThatAnotherSystemLetsGoOfIsTakenUpAgain(t *testing.T) {
+	tier.Long(t, "it waits for the other system, and to be taken up")
 	t.Parallel()
 	u := newSharingUser(t)
 	n := &neighbour{user: u}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // plugin runs `kubectl millwright` as the user, in the user's namespace unless args name another,
@@ -123,6 +124,7 @@ func TestROL4_PauseAndResume(t *testing.T) {
 // A restart replaces every machine by one of the same template, within the bounds; rolloutAfter
 // does when its time comes.
 func TestROL4_RestartAndRolloutAfter(t *testing.T) {
+	tier.Long(t, "it replaces its machines twice")
 	t.Parallel()
 	u := newSharingUser(t)
 	u.apply(deployment("restarted", 2, nil))

@@ -27,6 +27,9 @@ func TestROL1_RollingUpdate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if tc.surge != "50%" {
+				tier.Long(t, "the other case has both limits")
+			}
 			u := newSharingUser(t)
 			limits := map[string]string{"surge": tc.surge, "unavailable": tc.unavailable}
 			u.apply(deployment("rolled", 4, limits))

@@ -150,6 +150,7 @@ const (
 // Secrets of another namespace and addresses of a cloud are taken where the operator allows them,
 // and nowhere else.
 func TestAPI4_WhatTheOperatorAllows(t *testing.T) {
+	tier.Long(t, "it makes and ends a namespace of Secrets")
 	t.Parallel()
 	u := newSharingUser(t)
 	u.kubectl("create", "namespace", secretNamespace)

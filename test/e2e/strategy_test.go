@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	clusterv1alpha1 "github.com/millwright-dev/millwright/api/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 // withStrategy is deployment with a strategy that has no bounds.
@@ -95,6 +96,7 @@ func TestROL2_OnDelete(t *testing.T) {
 
 // The brake: an annotated MachineDeployment is left alone, and its sets go on.
 func TestOPS10_PausedMachineDeployment(t *testing.T) {
+	tier.Long(t, "it rolls out, and sets and Machines show the same")
 	t.Parallel()
 	u := newSharingUser(t)
 	u.apply(deployment("braked", 2, nil))

@@ -8,14 +8,17 @@ import (
 )
 
 // TestEachBehaviourHasATestInMakeTest: tests of whole processes may be long and left to `make
-// test-long`, but not all of those of a behaviour.
+// test-long`, but not all of those of a behaviour, nor all of those in test/e2e.
 func TestEachBehaviourHasATestInMakeTest(t *testing.T) {
 	tests, err := catalog.Read(top)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if long := withoutShort(tests); len(long) > 0 {
-		t.Errorf("these behaviours have only tests that tier.Long leaves out of make test: %v", long)
+	inE2E := slices.DeleteFunc(slices.Clone(tests), func(one catalog.Test) bool { return one.Package != "test/e2e" })
+	for where, tests := range map[string][]catalog.Test{"all packages": tests, "test/e2e": inE2E} {
+		if long := withoutShort(tests); len(long) > 0 {
+			t.Errorf("in %s these behaviours have only tests that tier.Long leaves out of make test: %v", where, long)
+		}
 	}
 	if !slices.ContainsFunc(tests, func(one catalog.Test) bool { return one.Why != "" }) {
 		t.Error("no test is left to make test-long: does this test look in the right place?")
