@@ -10,14 +10,24 @@ import (
 	"time"
 
 	backendv1alpha1 "github.com/millwright-dev/millwright/proto/gen/millwright/backend/v1alpha1"
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
-// maxStacks is how many stacks run at once. Most of a test is waiting, so that several keep two
-// cores busy. More of them only make each slower: one that does nothing takes a quarter of a core.
-const maxStacks = 4
+// slots has an element for each stack that runs. Most of a test is waiting, so that several stacks
+// keep two cores busy. More of them only make each slower: one that does nothing takes a quarter of
+// a core.
+var slots = make(chan struct{}, atMost(4))
 
-// slots has an element for each stack that may be started.
-var slots = make(chan struct{}, maxStacks)
+// maxSharers is how many tests share a stack at most.
+var maxSharers = atMost(6)
+
+// atMost returns n, and fewer with the race detector, which takes time.
+func atMost(n int) int {
+	if tier.Raced {
+		return (n + 2) / 2
+	}
+	return n
+}
 
 // isBroken says that a stack did not end as it should.
 var isBroken atomic.Bool
@@ -52,12 +62,8 @@ type track struct {
 
 func (on *track) isIdle() bool { return on.sharers == 0 && !on.isTaken }
 
-const (
-	// maxSharers is how many tests share a stack at most.
-	maxSharers = 6
-	// idleFor is how long a stack stays that no test uses.
-	idleFor = 3 * time.Second
-)
+// idleFor is how long a stack stays that no test uses.
+const idleFor = 3 * time.Second
 
 func newLane(most int, start func() (*fixture, error)) *lane {
 	l := &lane{start: start, max: most}

@@ -2,6 +2,9 @@
 
 package tier
 
+// Raced says that the test has the race detector.
+const Raced = true
+
 // Commands is where Millwright's executables lie below the repository's root: built with the race
 // detector, as the test that starts them is.
 const Commands = "bin/race"
