@@ -188,6 +188,18 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobu
 	@$(TOOLS)/buf format --diff --exit-code
 	@$(TOOLS)/buf breaking proto --against proto/contract.txtpb
 
+# Vale, and our checker of the committed list, which Go rebuilds when it changes.
+PROSE = cd tools/prose && GOWORK=off go build -o $(TOOLS)/prose . && cd ../.. && $(TOOLS)/prose
+
+.PHONY: prose
+prose: $(TOOLS)/vale ## Check the English of comments and docs: no file may have more findings than tools/prose/findings.txt allows.
+	@cd tools/prose && GOWORK=off $(GOTEST) .
+	@$(PROSE)
+
+.PHONY: prose-update
+prose-update: $(TOOLS)/vale ## Lower the numbers in tools/prose/findings.txt. RAISE=1 also raises them.
+	@$(PROSE) -update $(if $(RAISE),-raise)
+
 .PHONY: contract-image
 contract-image: $(TOOLS)/buf ## Take the contract of today as the one that `make lint` compares with. First tell the change in docs/contract.md.
 	@$(TOOLS)/buf build proto --exclude-source-info -o proto/contract.txtpb
@@ -407,6 +419,9 @@ $(TOOLS)/buf: tools/buf/go.mod tools/buf/go.sum
 	@$(build_tools)
 
 $(TOOLS)/helm: tools/helm/go.mod tools/helm/go.sum
+	@$(build_tools)
+
+$(TOOLS)/vale: tools/prose/go.mod tools/prose/go.sum
 	@$(build_tools)
 
 $(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
