@@ -3,7 +3,6 @@
 package launch
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -204,7 +203,7 @@ func TestWhatADriverStartedGoesWithIt(t *testing.T) {
 	}
 }
 
-// TestNoDriverOutlivesAKilledParent: the kernel ends it, whatever becomes of who has started it.
+// TestNoDriverOutlivesAKilledParent: the kernel ends the driver and what it has started.
 func TestNoDriverOutlivesAKilledParent(t *testing.T) {
 	c := self()
 	command := exec.CommandContext(t.Context(), c.Path, "parent")
@@ -215,22 +214,24 @@ func TestNoDriverOutlivesAKilledParent(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var driver int
-	for lines := bufio.NewScanner(out); driver == 0 && lines.Scan(); {
-		if after, found := strings.CutPrefix(lines.Text(), "started "); found {
-			driver, _ = strconv.Atoi(after)
-		}
-	}
-	if !lives(driver) {
-		t.Fatalf("there is no driver %d", driver)
+	said := &lines{}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = io.Copy(said, out)
+	}()
+	driver, child := pidAfter(t, said, "started"), pidAfter(t, said, "child")
+	t.Cleanup(func() { _ = syscall.Kill(-driver, syscall.SIGKILL) })
+	if !lives(driver) || !lives(child) {
+		t.Fatalf("driver %d lives: %t; its child %d: %t", driver, lives(driver), child, lives(child))
 	}
 	killed := time.Now()
 	if err := command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the driver ends", func() bool { return !lives(driver) })
-	t.Logf("no driver process %s after its parent was killed", time.Since(killed).Round(time.Millisecond))
-	_, _ = io.Copy(io.Discard, out)
+	eventually(t, "the driver and its child end", func() bool { return !lives(driver) && !lives(child) })
+	t.Logf("no process of the driver %s after its parent was killed", time.Since(killed).Round(time.Millisecond))
+	<-written
 	_ = command.Wait()
 }
 
