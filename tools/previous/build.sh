@@ -19,12 +19,12 @@ shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 # The workspace is that of the other tree.
-export GOWORK= GOFLAGS=
+export GOWORK= GOFLAGS= CGO_ENABLED=1
 
 packages=(./cmd/millwright-manager ./providers/fake/cmd/millwright-driver-fake)
 commit=$(cat tools/previous/COMMIT)
 
-key=$({ cat tools/previous/build.sh; echo "$commit" "$@"; go version; } | git hash-object --stdin)
+key=$({ cat tools/previous/build.sh; echo "$commit" "$@"; go version; go env GOOS GOARCH CC; } | git hash-object --stdin)
 
 current() {
   [ "$(cat "$dir/.previous" 2>/dev/null)" = "$key" ] || return 1
