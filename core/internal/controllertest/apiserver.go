@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -41,8 +40,11 @@ var server *rest.Config
 // the exit code.
 func Run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
-	_, here, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(here), "..", "..", "..")
+	root, err := repository()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "find the repository:", err)
+		return 1
+	}
 	bin := filepath.Join(root, "bin")
 	if _, err := os.Stat(filepath.Join(bin, "kube-apiserver")); err != nil {
 		fmt.Fprintln(os.Stderr, "there is no API server to test with: run `make build`:", err)
@@ -72,6 +74,23 @@ func Run(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// repository returns the folder of go.work, which the working directory lies in: a test runs in its
+// package's folder. The path of a source file would not do, since -trimpath shortens it.
+func repository() (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for folder := here; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.work")); err == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", fmt.Errorf("no go.work above %s", here)
+		}
+	}
 }
 
 // Cluster is a namespace of a test's own, seen by its user.
