@@ -46,10 +46,12 @@ type cloud struct {
 	asked   int
 	stuck   chan struct{}
 	alone   bool // the provider has no cloud controller
+	// address is that of all VMs. No Node of another test has it: a Machine may find a Node by it.
+	address string
 }
 
 func newCloud() *cloud {
-	return &cloud{vms: map[string]*driverv1alpha1.Machine{}, made: map[string]int{}, named: map[string]bool{}}
+	return &cloud{vms: map[string]*driverv1alpha1.Machine{}, made: map[string]int{}, named: map[string]bool{}, address: "192.0.2.1"}
 }
 
 // serve runs the driver until stop.
@@ -114,7 +116,7 @@ func (c *cloud) CreateMachine(_ context.Context, r *driverv1alpha1.CreateMachine
 		vm = &driverv1alpha1.Machine{
 			Ref: r.GetMachine(), ClusterUid: r.GetMeta().GetClusterUid(), ProviderId: idPrefix + r.GetMachine().GetName(),
 			State:     driverv1alpha1.MachineState_MACHINE_STATE_RUNNING,
-			Addresses: []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: "192.0.2.1"}},
+			Addresses: []*driverv1alpha1.MachineAddress{{Type: driverv1alpha1.AddressType_ADDRESS_TYPE_INTERNAL_IP, Address: c.address}},
 		}
 		if c.slow {
 			vm.State = driverv1alpha1.MachineState_MACHINE_STATE_CREATING

@@ -14,6 +14,7 @@ import (
 // TestLIFE7_JoinTimeoutSaysWhatTheConsoleSays: the last lines of the console are in the condition
 // and in failureMessage, without a bootstrap token, and an event has as much as fits.
 func TestLIFE7_JoinTimeoutSaysWhatTheConsoleSays(t *testing.T) {
+	t.Parallel()
 	const token = "0a1b2c.0123456789abcdef"
 	var waiting []string
 	for n := range 50 {
@@ -53,6 +54,7 @@ func TestLIFE7_JoinTimeoutSaysWhatTheConsoleSays(t *testing.T) {
 // TestLIFE7_JoinTimeoutDoesNotWaitForAConsole: a driver that does not answer delays the failure by
 // the call's deadline and no longer.
 func TestLIFE7_JoinTimeoutDoesNotWaitForAConsole(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.cloud.console, b.cloud.stuck = []byte("login:"), make(chan struct{})
 	b.serve()

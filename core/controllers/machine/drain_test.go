@@ -73,6 +73,7 @@ func (b *bench) runningWithPod(change ...func(*clusterv1alpha1.Machine)) (*clust
 // TestABudgetHoldsTheVM: a budget holds the VM; when it gives way the pod is evicted, and only when
 // the pod has ended does the VM go.
 func TestABudgetHoldsTheVM(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m, pod, budget := b.runningWithPod()
 	b.remove(m)
@@ -101,6 +102,7 @@ func TestABudgetHoldsTheVM(t *testing.T) {
 
 // TestDrainTimeout: when the time for a drain is over the VM goes all the same.
 func TestDrainTimeout(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m, pod, _ := b.runningWithPod(func(m *clusterv1alpha1.Machine) {
 		m.Spec.NodeDrainTimeout = &metav1.Duration{Duration: 3 * time.Second}
@@ -117,6 +119,7 @@ func TestDrainTimeout(t *testing.T) {
 // TestSeveralBudgets: a pod with several budgets is not evicted, and the API server's words say
 // why.
 func TestSeveralBudgets(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m, pod, budget := b.runningWithPod()
 	other := &policyv1.PodDisruptionBudget{
@@ -143,6 +146,7 @@ func (b *bench) ready(m *clusterv1alpha1.Machine, status corev1.ConditionStatus)
 
 // TestSAFE3_SilentNodeIsWaitedFor: that node-lifecycle calls a Node Unknown ends no drain.
 func TestSAFE3_SilentNodeIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m, pod, budget := b.runningWithPod()
 	b.renewLease(m.Name, time.Now())

@@ -63,6 +63,7 @@ func (b *bench) untaint(node *corev1.Node, key, providerID string) {
 // TestLIFE5_AMachineIsRunningOnceItsNodeCanTakePods: the start-up taint goes, in one write of its
 // own, when the cloud controller and the critical DaemonSets are done.
 func TestLIFE5_AMachineIsRunningOnceItsNodeCanTakePods(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.startupTaints = []corev1.Taint{taint(startupKey, "", corev1.TaintEffectNoSchedule)}
 	b.critical = []string{b.namespace}
@@ -108,6 +109,7 @@ func TestLIFE5_AMachineIsRunningOnceItsNodeCanTakePods(t *testing.T) {
 // TestLIFE5_NothingToWaitForCostsNothing: a start-up taint goes with the claim of a Node that is
 // Ready when it is first seen.
 func TestLIFE5_NothingToWaitForCostsNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.startupTaints = []corev1.Taint{taint(startupKey, "", corev1.TaintEffectNoSchedule)}
 	b.serve()
@@ -128,6 +130,7 @@ func TestLIFE5_NothingToWaitForCostsNothing(t *testing.T) {
 
 // TestLIFE4_LateCloudControllers: who sets a Node's providerID, and what becomes of a wrong one.
 func TestLIFE4_LateCloudControllers(t *testing.T) {
+	t.Parallel()
 	await := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{taint(lifecycle.UninitializedTaint, "true", corev1.TaintEffectNoSchedule)}
 	}
@@ -170,7 +173,9 @@ func TestLIFE4_LateCloudControllers(t *testing.T) {
 // TestLIFE4_ManyNodesWithOneAddress: VMs behind NATs of their own all have the same address, and
 // each gets its own Node.
 func TestLIFE4_ManyNodesWithOneAddress(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
+	b.cloud.address = "192.0.2.9"
 	b.serve()
 	b.startCore()
 	var machines []*clusterv1alpha1.Machine
@@ -182,7 +187,7 @@ func TestLIFE4_ManyNodesWithOneAddress(t *testing.T) {
 	}
 	for _, m := range machines {
 		b.newNode(m, func(n *corev1.Node) {
-			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}} // as newCloud's VMs have
+			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: b.cloud.address}}
 		})
 		if got := b.awaitPhase(m, clusterv1alpha1.MachinePhaseRunning).Status.NodeRef.Name; got != m.Name {
 			t.Errorf("Machine %s has Node %s", m.Name, got)

@@ -42,6 +42,7 @@ func (b *bench) hold(m *clusterv1alpha1.Machine, id string, aliases ...string) {
 // TestForeignProviderID: somebody makes a Machine with the providerID of a Node which is none
 // of ours. That Machine never touches the Node, and is no reason to make a VM.
 func TestForeignProviderID(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	id := idPrefix + b.namespace + "-control-plane"
@@ -67,6 +68,7 @@ func TestForeignProviderID(t *testing.T) {
 // TestRestoredMachine: a Machine that has lost its status is confirmed by its driver, keeps its VM
 // and its Node, and goes like any other.
 func TestRestoredMachine(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	id := idPrefix + b.namespace + "-restored"
@@ -89,6 +91,7 @@ func TestRestoredMachine(t *testing.T) {
 // TestDeletingUnconfirmed: while the driver cannot say what a deleted Machine has, the Machine
 // stays. What carries its uid goes with it then. A Node that has nothing to do with that stays.
 func TestDeletingUnconfirmed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	id := idPrefix + b.namespace + "-elsewhere"
 	node := b.newNode(&clusterv1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: b.namespace + "-elsewhere"}},
@@ -109,6 +112,7 @@ func TestDeletingUnconfirmed(t *testing.T) {
 // TestObservedIDDiffers: a driver that names another VM than it did is shown, and nothing is done
 // to the Node.
 func TestObservedIDDiffers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -132,6 +136,7 @@ func TestObservedIDDiffers(t *testing.T) {
 // TestAliasIsTakenOver: a Node with another id of the VM is the Machine's, whose providerID becomes
 // the Node's; the driver is told its own.
 func TestAliasIsTakenOver(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	id := idPrefix + b.namespace + "-aliased"
@@ -160,6 +165,7 @@ func TestAliasIsTakenOver(t *testing.T) {
 // TestTheFormOfIDsIsSwitched: the driver is started anew and writes another form of its ids first.
 // Nothing is replaced, and the Machine keeps the form of its Node.
 func TestTheFormOfIDsIsSwitched(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	id, alias := idPrefix+b.namespace+"-plain", idPrefix+b.namespace+"-regional"
@@ -189,6 +195,7 @@ func TestTheFormOfIDsIsSwitched(t *testing.T) {
 // TestOneUIDTwice: of two Machines with one machineUID the first keeps it, and the other goes
 // without a call.
 func TestOneUIDTwice(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()

@@ -106,6 +106,7 @@ func (b *bench) remove(o client.Object) {
 // TestAMachinesLifeCostsFewWrites: a machine from its birth to its end, with everything that a user
 // sees of it, in as many writes as it may cost.
 func TestAMachinesLifeCostsFewWrites(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.cloud.slow = true
 	b.serve()
@@ -189,6 +190,7 @@ func (b *bench) events(m *clusterv1alpha1.Machine) []string {
 
 // TestStandalone: a Machine that nobody but a user made gets its finalizer and uid here.
 func TestStandalone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()

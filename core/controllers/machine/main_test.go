@@ -41,6 +41,7 @@ import (
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/poller"
+	"github.com/millwright-dev/millwright/core/internal/controllertest"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/observedtime"
 	"github.com/millwright-dev/millwright/core/ownership"
@@ -50,7 +51,7 @@ const (
 	binDir   = "../../../bin"
 	crdsDir  = "../../../deploy/crds"
 	provider = "sawmill"
-	patience = time.Minute // more than lifecycle debounces anything but a driver without room
+	patience = 3 * time.Minute // more than lifecycle debounces anything, on a slow machine, too
 )
 
 // server is the API server of all tests; each has a namespace of its own. user is a test's hand.
@@ -61,6 +62,7 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
+	controllertest.Overlap()
 	flag.Parse()
 	log.SetLogger(logr.Discard())
 	os.Exit(run(m))

@@ -32,6 +32,7 @@ func TestWhatIsRememberedIsOfOneMachine(t *testing.T) {
 // TestNothingIsDecidedByAnOlderMachine: nothing is decided by a Machine that is older than our last
 // write to it, unless the API server itself has nothing newer.
 func TestNothingIsDecidedByAnOlderMachine(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.newMachine("a")
 	older, newer := m.DeepCopy(), m.DeepCopy()

@@ -146,6 +146,7 @@ func (b *bench) awaitNode(node *corev1.Node, what string, is func(*corev1.Node) 
 // A Node follows its Machine for life, by one write for each change. A person's changes to what is
 // ours are taken back.
 func TestNodeFollowsItsMachine(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -193,6 +194,7 @@ func TestNodeFollowsItsMachine(t *testing.T) {
 // While its set says that a rollout goes on, an old Node is tainted. Where the set says so, it is
 // kept from cluster-autoscaler.
 func TestNodeIsMarkedDuringARollout(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.outdatedDelay = time.Nanosecond
 	b.serve()
@@ -233,6 +235,7 @@ func TestNodeIsMarkedDuringARollout(t *testing.T) {
 
 // A Node that is about to go costs no write for the rollout.
 func TestOutdatedNodeIsNotMarkedBeforeTheDelay(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.outdatedDelay = time.Hour
 	b.serve()

@@ -15,6 +15,7 @@ import (
 // TestFindNode: by providerID, else by address, else by name, and never a Node that is somebody
 // else's.
 func TestFindNode(t *testing.T) {
+	t.Parallel()
 	const id, alias, address = idPrefix + "x", "sawmill://region/x", "192.0.2.7"
 	type nodes map[string]func(*corev1.Node)
 	withID := func(id string) func(*corev1.Node) { return func(n *corev1.Node) { n.Spec.ProviderID = id } }

@@ -17,6 +17,7 @@ func startup(limit time.Duration) func(*clusterv1alpha1.Machine) {
 
 // TestLIFE7_JoinTimeout: a VM that does not become a Ready Node in time fails its machine.
 func TestLIFE7_JoinTimeout(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -36,6 +37,7 @@ func TestLIFE7_JoinTimeout(t *testing.T) {
 // TestLIFE8_NodeGone: a Node that was deleted may come back; when it does not in time, its machine
 // fails.
 func TestLIFE8_NodeGone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -60,13 +62,16 @@ func TestLIFE8_NodeGone(t *testing.T) {
 
 // TestSAFE3_DriverAway: nothing is late while its driver is away.
 func TestSAFE3_DriverAway(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	stop := b.serve()
 	b.startCore()
-	m := b.awaitPhase(b.newMachine("a", startup(4*time.Second)), clusterv1alpha1.MachinePhaseProvisioned)
+	m := b.awaitPhase(b.newMachine("a", startup(time.Hour)), clusterv1alpha1.MachinePhaseProvisioned)
 	stop()
 	other := b.newMachine("b", startup(time.Second))
 	b.awaitReason(other, clusterv1alpha1.ConditionInstanceReady, clusterv1alpha1.ReasonDriverUnavailable)
+	b.change(m, func() { startup(time.Second)(m) })
+	<-time.After(2 * time.Second) // Longer than either has: nothing may happen.
 	b.awaitReason(other, clusterv1alpha1.ConditionNodeReady, clusterv1alpha1.ReasonWaitingForNode)
 	m = b.awaitPhase(m, clusterv1alpha1.MachinePhaseProvisioned)
 	b.newNode(m)
@@ -81,6 +86,7 @@ func TestSAFE3_DriverAway(t *testing.T) {
 // TestSAFE3_AccountChanged: credentials that open another account fail nothing; one condition says
 // why, and it goes when they are mended.
 func TestSAFE3_AccountChanged(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()

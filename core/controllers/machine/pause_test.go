@@ -45,6 +45,7 @@ func TestWhoMayHaveAMachineDeletedNow(t *testing.T) {
 
 // TestLIFE12_DeleteNow: an annotation on the Node is enough for its Machine to go, with one event.
 func TestLIFE12_DeleteNow(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -63,6 +64,7 @@ func TestLIFE12_DeleteNow(t *testing.T) {
 // TestOPS10_Paused: nothing is done for a paused Machine, whatever changes, and everything once it
 // goes on.
 func TestOPS10_Paused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -101,6 +103,7 @@ func TestOPS10_Paused(t *testing.T) {
 
 // TestOPS10_PausedCluster: a paused Cluster is the brake for all Machines that name it.
 func TestOPS10_PausedCluster(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()

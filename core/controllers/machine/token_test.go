@@ -46,6 +46,7 @@ func tells(approved bool) func(context.Context, *clusterv1alpha1.Machine) (lifec
 // TestLIFE3_LostTokenEndsItsMachine: somebody deletes the token of a VM that has yet to join. The
 // machine fails at once, unless its kubelet has its certificate.
 func TestLIFE3_LostTokenEndsItsMachine(t *testing.T) {
+	t.Parallel()
 	for name, approved := range map[string]bool{"a VM that never joins": false, "a VM whose kubelet has its certificate": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -78,6 +79,7 @@ func TestLIFE3_LostTokenEndsItsMachine(t *testing.T) {
 // TestLIFE3_ForbiddenIsNoLostToken: an API server that has just started forbids everything. That
 // says nothing of the token: the machine neither fails, nor keeps a token when its Node is there.
 func TestLIFE3_ForbiddenIsNoLostToken(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.progress = tells(false)
 	b.serve()
@@ -101,6 +103,7 @@ func TestLIFE3_ForbiddenIsNoLostToken(t *testing.T) {
 
 // TestLIFE3_PausedMachinesTokenIsExtended: the VM of a machine that is paused goes on coming up.
 func TestLIFE3_PausedMachinesTokenIsExtended(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	stop := b.startCore()
@@ -122,6 +125,7 @@ func TestLIFE3_PausedMachinesTokenIsExtended(t *testing.T) {
 // TestLIFE3_AnotherTokenOnlyWithoutAVM: a create whose answer was lost is repeated with its token.
 // Once that is lost, too, the driver has to say that there is no VM before another goes along.
 func TestLIFE3_AnotherTokenOnlyWithoutAVM(t *testing.T) {
+	t.Parallel()
 	for name, there := range map[string]bool{"there is a VM": true, "there is none": false} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -20,6 +20,7 @@ import (
 // TestUnknownProvider: a cloud without a driver is named, with those there are; such a Machine goes
 // at once.
 func TestUnknownProvider(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.startCore()
 	m := b.newMachine("a", func(m *clusterv1alpha1.Machine) { m.Spec.ProviderSpec.Value.CloudProvider = "quarry" })
@@ -34,6 +35,7 @@ func TestUnknownProvider(t *testing.T) {
 
 // User data that is too long is found out when it is rendered, before anything is created.
 func TestTooMuchUserDataIsNotCreated(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -59,6 +61,7 @@ func TestTooMuchUserDataIsNotCreated(t *testing.T) {
 // TestAQuotaIsShownInTheCloudsWords: the cloud's own words stand in the condition, and the machine
 // recovers by itself.
 func TestAQuotaIsShownInTheCloudsWords(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.cloud.refuse = refusal(codes.ResourceExhausted, "QUOTA_EXCEEDED", "Quota exceeded for cores: 40 of 40",
 		&errdetails.RetryInfo{})
@@ -82,6 +85,7 @@ func TestAQuotaIsShownInTheCloudsWords(t *testing.T) {
 // A Machine whose create was refused is deleted by the spec of that create, whatever its class says
 // since: what the create may have left behind lies in the account of then.
 func TestLIFE9_ADeleteIsToldWhatTheCreateWas(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.cloud.refuse = refusal(codes.ResourceExhausted, "QUOTA_EXCEEDED", "Quota exceeded for cores: 40 of 40")
 	b.serve()
@@ -117,6 +121,7 @@ func TestLIFE9_ADeleteIsToldWhatTheCreateWas(t *testing.T) {
 // TestSpecInvalid: a refused spec fails the machine, and every wrong field is named by its whole
 // path.
 func TestSpecInvalid(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.cloud.refuse = refusal(codes.InvalidArgument, "SPEC_INVALID", "the spec is wrong", &errdetails.BadRequest{
 		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "size", Description: "is not a size"}},
@@ -141,6 +146,7 @@ func TestSpecInvalid(t *testing.T) {
 // TestAVMThatIsGoneFailsItsMachine: a VM that somebody else deleted is looked for twice, then its
 // machine fails; no other is made for it.
 func TestAVMThatIsGoneFailsItsMachine(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -162,6 +168,7 @@ func TestAVMThatIsGoneFailsItsMachine(t *testing.T) {
 
 // TestAStoppedVMIsShownAndNotReplaced: a VM that is switched off is shown and not replaced.
 func TestAStoppedVMIsShownAndNotReplaced(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -189,6 +196,7 @@ func TestAStoppedVMIsShownAndNotReplaced(t *testing.T) {
 
 // TestForeignNode: a Node that is another Machine's is left alone, to the end.
 func TestForeignNode(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -211,6 +219,7 @@ func TestForeignNode(t *testing.T) {
 // TestDriverAway: a machine that is made while its driver is away says so, and is made when the
 // driver comes. A machine that runs does not change when the driver goes.
 func TestDriverAway(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	stop := b.serve()
 	b.startCore()
@@ -233,6 +242,7 @@ func TestDriverAway(t *testing.T) {
 // TestDeletedWhileCreating: a machine that is deleted while its create is under way waits for it,
 // and leaves no VM.
 func TestDeletedWhileCreating(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	hold := make(chan struct{})
 	b.cloud.hold = hold
@@ -257,6 +267,7 @@ func TestDeletedWhileCreating(t *testing.T) {
 // TestKilledWhileCreating: a core that ends in the middle of a create is followed by one that asks
 // for the same VM.
 func TestKilledWhileCreating(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	hold := make(chan struct{})
 	b.cloud.hold = hold

@@ -74,6 +74,7 @@ func (b *bench) recordReasons(m *clusterv1alpha1.Machine) func() []string {
 // TestLIFE2_AMachineBringsItsOwnUserData: its name and token are put in their places, the token
 // lives as any other's, and a Secret that changes afterwards replaces nothing.
 func TestLIFE2_AMachineBringsItsOwnUserData(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -100,6 +101,7 @@ func TestLIFE2_AMachineBringsItsOwnUserData(t *testing.T) {
 // TestLIFE3_UserDataWithoutAPlaceForATokenGetsNone: no token is minted, and the status says from
 // the first write on that none is waited for, also to the next process.
 func TestLIFE3_UserDataWithoutAPlaceForATokenGetsNone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	stop := b.startCore()
@@ -132,6 +134,7 @@ func TestLIFE3_UserDataWithoutAPlaceForATokenGetsNone(t *testing.T) {
 
 // TestLIFE2_MissingUserDataIsNamed: nothing is created until the Secret has what is wanted.
 func TestLIFE2_MissingUserDataIsNamed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -163,6 +166,7 @@ func TestLIFE2_MissingUserDataIsNamed(t *testing.T) {
 // TestLIFE2_AClassBringsUserData: key userData of a MachineClass's Secret, unless the machine has
 // its own.
 func TestLIFE2_AClassBringsUserData(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -255,6 +259,7 @@ func TestLIFE2_UserDataIsCheckedWithoutAReadOfSecrets(t *testing.T) {
 // TestSAFE8_AConsoleTellsNothingOfOwnUserData: what the Secret holds is taken out of what the
 // console says.
 func TestSAFE8_AConsoleTellsNothingOfOwnUserData(t *testing.T) {
+	t.Parallel()
 	const secret = "c4nary-in-the-user-data"
 	b := newBench(t)
 	b.cloud.console = []byte("cloud-init: password: " + secret + " is refused\nlogin: ")

@@ -36,6 +36,7 @@ func (b *bench) attach(m *clusterv1alpha1.Machine, volume string) *storagev1.Vol
 // TestLIFE9_TheVMStaysUntilItsVolumesAreDetached: the condition names them, and a process that
 // starts meanwhile goes on to wait.
 func TestLIFE9_TheVMStaysUntilItsVolumesAreDetached(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	stop := b.startCore()
@@ -68,6 +69,7 @@ func TestLIFE9_TheVMStaysUntilItsVolumesAreDetached(t *testing.T) {
 // TestLIFE9_AVolumeThatIsNotDetached: the VM goes when the time is over, and an Event names what it
 // goes with.
 func TestLIFE9_AVolumeThatIsNotDetached(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -123,6 +125,7 @@ func (b *bench) annotate(m *clusterv1alpha1.Machine, key, value string) {
 // TestLIFE10_APodWithAVolumeWaitsForTheOneBefore: the second is evicted once the first is gone and
 // its volume is detached, and the condition says what it waits for.
 func TestLIFE10_APodWithAVolumeWaitsForTheOneBefore(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m, plain, budget := b.runningWithPod(func(m *clusterv1alpha1.Machine) {
 		m.Annotations = map[string]string{clusterv1alpha1.DrainPodsWithVolumesAnnotation: clusterv1alpha1.DrainOneAtATime}
@@ -160,6 +163,7 @@ func TestLIFE10_APodWithAVolumeWaitsForTheOneBefore(t *testing.T) {
 // TestLIFE10_TheDrainIsSkippedInTheMiddle: the pod that a budget keeps goes with the VM, and nobody
 // waits for its volume.
 func TestLIFE10_TheDrainIsSkippedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m, pod, _ := b.runningWithPod()
 	b.bound("a", "pv-a-"+b.namespace)
@@ -186,6 +190,7 @@ func TestLIFE10_TheDrainIsSkippedInTheMiddle(t *testing.T) {
 
 // TestLIFE10_TheWaitForVolumesIsSkippedInTheMiddle: the VM goes with them, and an Event names them.
 func TestLIFE10_TheWaitForVolumesIsSkippedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.serve()
 	b.startCore()
@@ -207,6 +212,7 @@ func TestLIFE10_TheWaitForVolumesIsSkippedInTheMiddle(t *testing.T) {
 
 // TestLIFE9_AttachmentsWakeTheMachineThatWaits shows whom an attachment wakes.
 func TestLIFE9_AttachmentsWakeTheMachineThatWaits(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		deleted, annotated, there, wakes bool
 	}{

@@ -30,6 +30,7 @@ func shows(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.Machine
 }
 
 func TestSAFE2_AnOvershootFreezesCreation(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	set, sibling := newSetNamed(t, c, "new", 0), newSetNamed(t, c, "old", 8)
@@ -66,6 +67,7 @@ func TestSAFE2_AnOvershootFreezesCreation(t *testing.T) {
 }
 
 func TestOPS10_APausedSetIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	counted := &patches{}

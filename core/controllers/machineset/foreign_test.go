@@ -32,6 +32,7 @@ func leftAlone(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.Mac
 // A set of which another system works on one Machine is left alone, and so are its siblings. It
 // goes on when that is over.
 func TestSAFE8_ASetWithAnotherSystemsMachineIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	counted := &patches{}

@@ -57,6 +57,7 @@ func eventsOf(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.Mach
 }
 
 func TestSAFE4_NothingIsReplacedWhileTooMuchIsUnhealthy(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, addLimited(later(), "33%"))
@@ -130,6 +131,7 @@ func unhealthy(t *testing.T, c *controllertest.Cluster, name string, remediation
 // Machines that work, and that a health check wants replaced, are, as many at once as the set may.
 // One that the check spares stays.
 func TestLIFE11_SET4_UnhealthyMachinesAreReplaced(t *testing.T) {
+	t.Parallel()
 	const size = 12
 	c := controllertest.New(t)
 	actor := c.Act(t)
@@ -178,6 +180,7 @@ func TestLIFE11_SET4_UnhealthyMachinesAreReplaced(t *testing.T) {
 // One set's template is broken: most of all Machines have failed, and none of them ever came up. A
 // Machine of another set that worked is replaced.
 func TestSAFE4_WhatNeverCameUpHaltsNoRepair(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(m *clusterv1alpha1.Machine) bool { return m.Labels["group"] != "broken" })
@@ -212,6 +215,7 @@ func TestSAFE4_WhatNeverCameUpHaltsNoRepair(t *testing.T) {
 }
 
 func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
@@ -271,6 +275,7 @@ func TestSET4_PausesGrowWhileReplacementsFail(t *testing.T) {
 }
 
 func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, addLimited(later(), "1"))
@@ -315,6 +320,7 @@ func TestLIFE12_APreservedMachineIsKept(t *testing.T) {
 // A template that inherits from a MachineClass is tried again when that has changed, and not
 // before.
 func TestAPI5_ATemplateIsTriedAgainWhenItsClassIsMended(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })

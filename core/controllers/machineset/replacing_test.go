@@ -75,6 +75,7 @@ func deleteOne(t *testing.T, c *controllertest.Cluster, set *clusterv1alpha1.Mac
 }
 
 func TestADeletedMachineIsReplacedBeforeItIsGoneIfThereIsRoom(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, why string
 		// most is how many Machines the set's MachineDeployment may have; empty if it has none.
@@ -126,6 +127,7 @@ func TestADeletedMachineIsReplacedBeforeItIsGoneIfThereIsRoom(t *testing.T) {
 // The sets of a deployment that was deleted go one before the other, and nobody counts the Machines
 // of those that are gone.
 func TestNobodyIsReplacedWhileTheDeploymentGoes(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	set := newSet(t, c, 3)
@@ -144,6 +146,7 @@ func TestNobodyIsReplacedWhileTheDeploymentGoes(t *testing.T) {
 
 // No event of the set itself tells that there is room now.
 func TestRoomThatASiblingGivesUpIsUsed(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	set, sibling := newSet(t, c, 3), newSetNamed(t, c, "sibling", 1)
@@ -163,6 +166,7 @@ func TestRoomThatASiblingGivesUpIsUsed(t *testing.T) {
 }
 
 func TestMachinesThatDrainCountWhenTheSetIsScaled(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
@@ -197,6 +201,7 @@ func TestMachinesThatDrainCountWhenTheSetIsScaled(t *testing.T) {
 }
 
 func TestASizeLeftOutCountsNoMachineTwice(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)

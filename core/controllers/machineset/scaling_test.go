@@ -18,6 +18,7 @@ import (
 )
 
 func TestMachinesHaveAllTheyNeedAtBirth(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
@@ -54,6 +55,7 @@ func TestMachinesHaveAllTheyNeedAtBirth(t *testing.T) {
 func apiEqual(a, b clusterv1alpha1.MachineSetStatus) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 func TestASetGrowsAndShrinks(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
@@ -116,6 +118,7 @@ func unsteady() interceptor.Funcs {
 }
 
 func TestLostAnswersMakeNoMachineTooMany(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, unsteady(), add)
@@ -130,6 +133,7 @@ func TestLostAnswersMakeNoMachineTooMany(t *testing.T) {
 
 // Each leader dies after a few requests, in the middle of a batch, with the last answer lost.
 func TestKilledLeadersMakeNoMachineTooMany(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	audit := c.Audit(t)
@@ -179,6 +183,7 @@ func TestKilledLeadersMakeNoMachineTooMany(t *testing.T) {
 
 // Two managers that both believe to lead: nothing is made twice.
 func TestTwoLeadersMakeNoMachineTooMany(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	audit := c.Audit(t)
@@ -193,6 +198,7 @@ func TestTwoLeadersMakeNoMachineTooMany(t *testing.T) {
 }
 
 func TestMachinesAreAdoptedAndReleased(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	orphan := &clusterv1alpha1.Machine{
@@ -240,6 +246,7 @@ func TestMachinesAreAdoptedAndReleased(t *testing.T) {
 }
 
 func TestASetThatIsBeingDeletedCreatesNothing(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
@@ -269,6 +276,7 @@ func TestASetThatIsBeingDeletedCreatesNothing(t *testing.T) {
 }
 
 func TestMinReadySecondsCount(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	c.Manage(t, interceptor.Funcs{}, add)
@@ -291,6 +299,7 @@ func TestMinReadySecondsCount(t *testing.T) {
 }
 
 func TestASetWithoutASizeIsGivenOne(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	set := newSetNamed(t, c, "nodes", 1)

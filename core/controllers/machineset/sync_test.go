@@ -70,6 +70,7 @@ func inTemplate(t *testing.T, c *controllertest.Cluster, check func(*clusterv1al
 }
 
 func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Gone(func(*clusterv1alpha1.Machine) bool { return false })
@@ -133,6 +134,7 @@ func TestROL3_TheTemplateReachesMachinesInPlace(t *testing.T) {
 
 // What needs another VM stays as it is, and a Machine that is adopted gets what the others have.
 func TestROL3_OnlyWhatNeedsNoOtherVMIsChanged(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stray := &clusterv1alpha1.Machine{
@@ -169,6 +171,7 @@ func TestROL3_OnlyWhatNeedsNoOtherVMIsChanged(t *testing.T) {
 }
 
 func TestROL3_ARefusedChangeIsShownAndTriedAgain(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	var allowed atomic.Bool

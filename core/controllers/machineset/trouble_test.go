@@ -22,6 +22,7 @@ import (
 )
 
 func TestAStrangersNameIsSkipped(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	set := newSet(t, c, 0)
@@ -53,6 +54,7 @@ func TestAStrangersNameIsSkipped(t *testing.T) {
 }
 
 func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	ahead := &offset{}
@@ -90,6 +92,7 @@ func TestFailedMachinesAreReplacedOneAtATime(t *testing.T) {
 }
 
 func TestAMachineThatFailsAtOnceIsReplacedAfterAPause(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t).Up(func(*clusterv1alpha1.Machine) bool { return false })
 	// Behind, so that the pause does not pass by itself.
@@ -128,6 +131,7 @@ func waitingFailed(machines []clusterv1alpha1.Machine) []clusterv1alpha1.Machine
 }
 
 func TestARefusedTemplateIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	actor.Up(func(*clusterv1alpha1.Machine) bool { return false })
@@ -168,6 +172,7 @@ func TestARefusedTemplateIsNotTriedAgain(t *testing.T) {
 }
 
 func TestRefusedRequestsAreReportedAndTriedAgain(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	var allowed atomic.Bool

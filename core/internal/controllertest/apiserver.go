@@ -3,6 +3,7 @@ package controllertest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,9 +37,21 @@ import (
 
 var server *rest.Config
 
+// overlap is how many parallel tests run at once. They mostly wait, so a core has several of them.
+const overlap = "8"
+
+// Overlap has more parallel tests run at once than there are cores, unless the flag -parallel says
+// how many. It has to come before the flags are parsed.
+func Overlap() {
+	if err := flag.Set("test.parallel", overlap); err != nil {
+		panic(err)
+	}
+}
+
 // Run runs the tests of a package with an API server that holds the project's kinds, and returns
 // the exit code.
 func Run(m *testing.M) int {
+	Overlap()
 	ctrl.SetLogger(logr.Discard())
 	root, err := repository()
 	if err != nil {
@@ -193,7 +206,7 @@ func (c *Cluster) Manage(t *testing.T, funcs interceptor.Funcs, add ...func(ctrl
 // slow machines: a test that passes does not wait.
 const (
 	tick     = 20 * time.Millisecond
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 )
 
 // Eventually waits until check returns no problem.
