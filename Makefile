@@ -181,7 +181,7 @@ fuzz: ## Feed garbage to all that reads what others write, FUZZTIME=2m for each 
 	    $(GOTEST) -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(or $(FUZZTIME),2m)' -fuzzminimizetime 100x "./$$package"; done <<< "$$targets"
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf.
+lint: prose $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf.
 	@$(TOOLS)/golangci-lint run $(call packages,$(MODULES))
 	@for m in $(ALONE); do (cd $$m && GOWORK=off $(TOOLS)/golangci-lint run ./...); done
 	@$(TOOLS)/buf lint
@@ -407,40 +407,42 @@ pure:
 .PHONY: generators
 generators: $(TOOLS)/buf $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc $(TOOLS)/controller-gen
 
-# A tool is rebuilt when its module changes. `tool` stands for the tools that a
-# go.mod names; all of a module are built together, hence the grouped target.
-build_tools = mkdir -p $(TOOLS) && echo "building $(notdir $@) (only once)" >&2 && \
-  cd $(dir $<) && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(TOOLS)/ tool && touch $(TOOLS)/$(notdir $@)
+# Tools are built from the modules that pin them, each once: tools/build.sh knows whether a tool is
+# current. It keeps them in the user's cache folder.
+.PHONY: $(addprefix $(TOOLS)/,golangci-lint helm controller-gen mutate vale ignition protoc-gen-go protoc-gen-go-grpc release buf)
 
-$(TOOLS)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
-	@$(build_tools)
+$(TOOLS)/golangci-lint:
+	@tools/build.sh $(TOOLS) tools/lint golangci-lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-$(TOOLS)/buf: tools/buf/go.mod tools/buf/go.sum
-	@$(build_tools)
+$(TOOLS)/helm:
+	@tools/build.sh $(TOOLS) tools/helm helm=helm.sh/helm/v4/cmd/helm
 
-$(TOOLS)/helm: tools/helm/go.mod tools/helm/go.sum
-	@$(build_tools)
+$(TOOLS)/controller-gen:
+	@tools/build.sh $(TOOLS) tools/controller-gen controller-gen=sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc &:
+	@tools/build.sh $(TOOLS) tools/protoc-gen protoc-gen-go=google.golang.org/protobuf/cmd/protoc-gen-go \
+	  protoc-gen-go-grpc=google.golang.org/grpc/cmd/protoc-gen-go-grpc
+
+$(TOOLS)/mutate:
+	@tools/build.sh $(TOOLS) tools/gremlins gremlins=github.com/go-gremlins/gremlins/cmd/gremlins mutate=.
 
 # Vale reads source code with tree-sitter, which is C.
-$(TOOLS)/vale: tools/prose/go.mod tools/prose/go.sum
-	@mkdir -p $(TOOLS) && echo "building vale (only once)" >&2 && cd $(dir $<) && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false \
-	  -ldflags '-s -w' -o $(TOOLS)/ tool && touch $(TOOLS)/vale
+$(TOOLS)/vale:
+	@CGO_ENABLED=1 tools/build.sh $(TOOLS) tools/prose vale=github.com/vale-cli/vale/v3/cmd/vale
 
-$(TOOLS)/controller-gen: tools/controller-gen/go.mod tools/controller-gen/go.sum
-	@$(build_tools)
-
-$(TOOLS)/mutate: tools/gremlins/go.mod tools/gremlins/go.sum tools/gremlins/main.go
-	@$(build_tools) && GOWORK=off go build -o $@ .
+# Its C needs the headers of libblkid; a host without SELinux has no labels to set.
+$(TOOLS)/ignition:
+	@CGO_ENABLED=1 LDFLAGS='-s -w -X github.com/coreos/ignition/v2/internal/distro.selinuxRelabel=false' \
+	  tools/build.sh $(TOOLS) tools/ignition ignition=github.com/coreos/ignition/v2/internal
 
 # Our own tool: Go knows whether it is current.
-.PHONY: $(TOOLS)/release
 $(TOOLS)/release:
-	@mkdir -p $(TOOLS) && cd tools/release && GOWORK=off CGO_ENABLED=0 go build -o $@ .
+	@mkdir -p $(TOOLS) && cd tools/release && GOWORK=off go build -o $@ .
 
-# Ignition is no tool of its module by name. Its C needs the headers of libblkid; a host without SELinux has no labels to set.
-$(TOOLS)/ignition: tools/ignition/go.mod tools/ignition/go.sum
-	@mkdir -p $(TOOLS) && echo "building ignition (only once)" >&2 && cd $(dir $<) && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false \
-	  -ldflags '-s -w -X github.com/coreos/ignition/v2/internal/distro.selinuxRelabel=false' -o $@ github.com/coreos/ignition/v2/internal
+# buf comes as an executable: to build it takes minutes. npm checks it by the hash in the lock file.
+$(TOOLS)/buf: tools/buf/node_modules/.package-lock.json
+	@mkdir -p $(TOOLS) && ln -sf $(CURDIR)/tools/buf/node_modules/@bufbuild/buf-*-*/bin/buf $@
 
-$(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc &: tools/protoc-gen/go.mod tools/protoc-gen/go.sum
-	@$(build_tools)
+tools/buf/node_modules/.package-lock.json: $(addprefix tools/buf/,package.json package-lock.json .npmrc)
+	@cd tools/buf && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json
