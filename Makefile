@@ -181,9 +181,10 @@ fuzz: ## Feed garbage to all that reads what others write, FUZZTIME=2m for each 
 	    $(GOTEST) -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(or $(FUZZTIME),2m)' -fuzzminimizetime 100x "./$$package"; done <<< "$$targets"
 
 .PHONY: lint
-lint: prose $(TOOLS)/golangci-lint $(TOOLS)/buf ## Run the linters over Go and protobuf.
+lint: prose $(TOOLS)/golangci-lint $(TOOLS)/buf $(TOOLS)/deadcode ## Run the linters over Go and protobuf.
 	@$(TOOLS)/golangci-lint run $(call packages,$(MODULES))
 	@for m in $(ALONE); do (cd $$m && GOWORK=off $(TOOLS)/golangci-lint run ./...); done
+	@tools/deadcode/check.sh $(TOOLS)/deadcode
 	@$(TOOLS)/buf lint
 	@$(TOOLS)/buf format --diff --exit-code
 	@$(TOOLS)/buf breaking proto --against proto/contract.txtpb
@@ -409,7 +410,7 @@ generators: $(TOOLS)/buf $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc $(TO
 
 # Tools are built from the modules that pin them, each once: tools/build.sh knows whether a tool is
 # current. It keeps them in the user's cache folder.
-.PHONY: $(addprefix $(TOOLS)/,golangci-lint helm controller-gen mutate vale ignition protoc-gen-go protoc-gen-go-grpc release buf)
+.PHONY: $(addprefix $(TOOLS)/,golangci-lint helm controller-gen mutate vale ignition deadcode protoc-gen-go protoc-gen-go-grpc release buf)
 
 $(TOOLS)/golangci-lint:
 	@tools/build.sh $(TOOLS) tools/lint golangci-lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -419,6 +420,9 @@ $(TOOLS)/helm:
 
 $(TOOLS)/controller-gen:
 	@tools/build.sh $(TOOLS) tools/controller-gen controller-gen=sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(TOOLS)/deadcode:
+	@tools/build.sh $(TOOLS) tools/deadcode deadcode=golang.org/x/tools/cmd/deadcode
 
 $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc &:
 	@tools/build.sh $(TOOLS) tools/protoc-gen protoc-gen-go=google.golang.org/protobuf/cmd/protoc-gen-go \
