@@ -1,2 +1,2 @@
-// Package buildkeys tests the key under which tools/controlplane/build.sh keeps what it has built.
+// Package buildkeys tests the keys under which the scripts below tools/ keep what they have built.
 package buildkeys
