@@ -161,23 +161,35 @@ func TestROL4_RestartAndRolloutAfter(t *testing.T) {
 	}
 }
 
-// A rollout that does not get on says so, and what it waits for. A busy machine needs seconds for
-// each of its steps: the deadline is longer.
+// A rollout that does not get on says so, and what it waits for. The deadline is short only while
+// nothing gets on: on a busy machine each step takes seconds.
 func TestROL5_ProgressDeadline(t *testing.T) {
 	t.Parallel()
 	u := newSharingUser(t)
 	u.apply(deployment("stuck", 1, nil))
 	u.rolledOut("stuck")
-	u.kubectl("patch", "machinedeployment", "stuck", "--type=merge", "-p", `{"spec":{"progressDeadlineSeconds":8,`+
-		`"template":{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"flavor":"no-such-flavor"}}}}}}}`)
+	patch := func(spec string) {
+		u.kubectl("patch", "machinedeployment", "stuck", "--type=merge", "-p", `{"spec":`+spec+`}`)
+	}
+	patch(`{"template":{"spec":{"providerSpec":{"value":{"cloudProviderSpec":{"flavor":"no-such-flavor"}}}}}}`)
+	eventually(t, "the new machine to say what is missing", func(context.Context) error {
+		for _, m := range u.machines() {
+			if saysWhy(&m, clusterv1alpha1.ReasonDependencyNotFound, "no-such-flavor") {
+				return nil
+			}
+		}
+		return errors.New("none does")
+	})
+	patch(`{"progressDeadlineSeconds":2}`)
 	u.kubectl("wait", "machinedeployment/stuck", "--for=condition=Progressing=False", "--timeout=60s")
 	out, err := u.plugin("rollout", "status", "stuck")
-	if err == nil || !strings.Contains(out, "exceeded its progress deadline: No progress for 8s: Waiting for Machines of MachineSet stuck-") {
+	if err == nil || !strings.Contains(out, "exceeded its progress deadline: No progress for 2s: Waiting for Machines of MachineSet stuck-") {
 		t.Errorf("rollout status: %v\n%s", err, out)
 	}
 	if events := u.kubectl("get", "events", "--field-selector=reason="+clusterv1alpha1.ReasonProgressDeadlineExceeded); strings.Count(events, "\n") != 2 {
 		t.Errorf("not one event tells of it:\n%s", events)
 	}
+	patch(`{"progressDeadlineSeconds":600}`)
 	u.rollout("undo", "stuck")
 	u.rolledOut("stuck")
 	u.awaitRunning(1)
