@@ -117,7 +117,7 @@ RACED := sdk transport conformance core/driver providers/openstack/session provi
 CONFORMING := providers/example/cmd providers/fake/cmd providers/openstack/cmd providers/qemu/cmd
 # The other packages of the project, without those of WHOLE_MODULES that run whole clusters.
 WHOLE      := ./test/e2e ./test/apischema ./test/canaries ./test/examplenode ./test/chaos ./localcluster
-ELSEWHERE  := fences suite docs userdata realvm
+ELSEWHERE  := fences suite docs realvm
 OTHER_UNIT  = $$(go list $(call packages,$(MODULES)) | grep -v $(patsubst %,-e '/%$$',$(PURE) $(WHOLE:./%=%) $(ELSEWHERE:%=test/%)) \
   $(foreach p,$(RACED) $(CONFORMING),-e '/millwright/$(p)$$' -e '/millwright/$(p)/'))
 
@@ -148,7 +148,7 @@ docs-links: ## Check that each link of the documentation leads somewhere, and th
 
 .PHONY: e2e
 e2e: build $(TOOLS)/helm ## Run the tests of whole processes on a real cluster.
-	@$(GOTEST) $(SHORT) -count=1 -timeout 20m ./test/e2e
+	@$(GOTEST) $(SHORT) -count=1 -timeout 20m ./test/e2e ./test/canaries ./localcluster
 
 .PHONY: site
 site: ## Make a site of the documentation in bin/site; needs MkDocs (Debian: mkdocs).
