@@ -45,6 +45,7 @@ func TestLIFE5_TheGate(t *testing.T) {
 		"a look is had first":                   with(look, ready, awaiting(nil)),
 		"also before the Node is synced":        with(look, ready, awaiting(nil), notSynced),
 		"not of a Node that is not Ready":       with(wantStep{poll: instance.PollSettled, requeue: nodeDebounce, silent: true, phase: phase}, provisioned, joined("False"), awaiting(nil)),
+		"a shorter wait, if one is set":         with(wantStep{poll: instance.PollSettled, requeue: time.Second, silent: true, phase: phase}, provisioned, joined("False"), awaiting(nil), func(s *State) { s.Machine.NodeDebounce = time.Second }),
 		"not before it is initialised":          with(wantStep{poll: instance.PollSettled, requeue: nodeDebounce, silent: true, phase: phase}, ready, awaiting(nil), uninitializedNode),
 		"all runs":                              with(isRunning, ready, awaiting(&DaemonSets{})),
 		"start-up taints go":                    with(sync, ready, withStartupTaints),

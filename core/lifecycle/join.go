@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -138,7 +139,7 @@ func decideFirstReady(s State, d decision) (decision, bool) {
 		}
 	}
 	if runs {
-		d = d.debounce("node", nodeDebounce)
+		d = d.debounce("node", cmp.Or(s.Machine.NodeDebounce, nodeDebounce))
 	}
 	return d, true
 }

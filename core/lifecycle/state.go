@@ -71,7 +71,10 @@ type Machine struct {
 	// After that it bounds how long the VM may be without a Node. 0 is for ever. It is
 	// spec.nodeStartupTimeout, else the manager's --node-startup-timeout.
 	StartupTimeout time.Duration
-	Status         Status
+	// NodeDebounce is for how long the status does not say that a Node has registered and is about
+	// to become Ready. 0 is 30 s.
+	NodeDebounce time.Duration
+	Status       Status
 	// Generation is metadata.generation: what Status.ObservedGeneration becomes.
 	Generation int64
 	// Paused says why nothing is to be done for the machine; the zero value when everything may be.

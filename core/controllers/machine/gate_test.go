@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -66,7 +67,7 @@ func TestLIFE5_AMachineIsRunningOnceItsNodeCanTakePods(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.startupTaints = []corev1.Taint{taint(startupKey, "", corev1.TaintEffectNoSchedule)}
-	b.critical = []string{b.namespace}
+	b.critical, b.nodeDebounce = []string{b.namespace}, time.Second
 	network := b.newDaemonSet("network")
 	b.newDaemonSet("elsewhere", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.NodeSelector = map[string]string{"other": "yes"} })
 	b.newDaemonSet("any", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.PriorityClassName = "" })
@@ -146,6 +147,7 @@ func TestLIFE4_LateCloudControllers(t *testing.T) {
 		"there is none by the driver": {alone: true, reason: clusterv1alpha1.ReasonNodeReady},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			b.cloud.alone = c.alone
 			b.serve()

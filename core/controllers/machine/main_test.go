@@ -124,8 +124,9 @@ type bench struct {
 	cloud     *cloud
 	socket    string
 	writes    *writes
-	// outdatedDelay, startupTaints, critical and progress are those of Options.
+	// outdatedDelay, nodeDebounce, startupTaints, critical and progress are those of Options.
 	outdatedDelay time.Duration
+	nodeDebounce  time.Duration
 	startupTaints []corev1.Taint
 	critical      []string
 	progress      func(context.Context, *clusterv1alpha1.Machine) (lifecycle.JoinProgress, error)
@@ -202,7 +203,7 @@ func (b *bench) startCore() (stop func()) {
 	b.check(err)
 	b.check(Add(mgr, Options{
 		Workload: mgr, Drivers: drivers, Observed: clocks, Bootstrap: configs(mgr.GetClient(), b.startupTaints), MaxConcurrentReconciles: 4,
-		OutdatedNodeDelay:  b.outdatedDelay,
+		OutdatedNodeDelay: b.outdatedDelay, NodeDebounce: b.nodeDebounce,
 		CriticalNamespaces: b.critical, JoinProgress: b.progress,
 	}))
 	ctx, cancel := context.WithCancel(context.Background())

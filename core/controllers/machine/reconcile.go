@@ -207,6 +207,7 @@ func (o Options) record(m *clusterv1alpha1.Machine) lifecycle.Machine {
 		VolumeDetachTimeout: ptr.Deref(m.Spec.NodeVolumeDetachTimeout, metav1.Duration{Duration: o.VolumeDetachTimeout}).Duration,
 		StartupTimeout:      ptr.Deref(m.Spec.NodeStartupTimeout, metav1.Duration{Duration: o.StartupTimeout}).Duration,
 		UnreachableAfter:    o.NodeUnreachableAfter,
+		NodeDebounce:        o.NodeDebounce,
 		AwaitsDaemonSets:    len(o.CriticalNamespaces) > 0,
 		Nodeless:            o.Workload == nil,
 		KubeletVersion:      m.Spec.Versions.Kubelet,

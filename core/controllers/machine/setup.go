@@ -73,6 +73,9 @@ type Options struct {
 	// NodeUnreachableAfter is for how long a drained Node's kubelet must not report, while others
 	// do, for its pods not to be waited for. Default 5 min.
 	NodeUnreachableAfter time.Duration
+	// NodeDebounce is for how long a Node that has registered may be about to become Ready before
+	// the status says what it waits for. Default 30 s.
+	NodeDebounce time.Duration
 	// EnforceSkew refuses kubelets that are further behind the API server than Kubernetes supports,
 	// which else only get a warning. Newer ones are refused always.
 	EnforceSkew bool

@@ -49,6 +49,7 @@ func TestLIFE3_LostTokenEndsItsMachine(t *testing.T) {
 	t.Parallel()
 	for name, approved := range map[string]bool{"a VM that never joins": false, "a VM whose kubelet has its certificate": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			b.progress = tells(approved)
 			b.serve()
@@ -128,6 +129,7 @@ func TestLIFE3_AnotherTokenOnlyWithoutAVM(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]bool{"there is a VM": true, "there is none": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			b.progress = tells(false)
 			b.cloud.refuse = refusal(codes.Unavailable, "LOST", "the answer is lost")
