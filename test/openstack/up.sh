@@ -13,6 +13,8 @@
 #   OPENSTACK_PORT_OFFSET       added to every port                    0
 #   OPENSTACK_COMPUTE           fake, or libvirt: servers boot         fake
 #   OPENSTACK_NODE_IMAGE        libvirt: tools/nodeimage's folder      none
+#   OPENSTACK_CONFIG_DRIVE      libvirt: false plants a fault, for     true
+#                               servers then find no user data
 #
 # With libvirt, one host runs servers in QEMU, and Neutron has Linux bridges in OVN's
 # place: the network metakube-mmxfcmgjkx is the interface phys0, which the caller has

@@ -19,6 +19,8 @@ readonly public_ports=("$keystone_port" "$glance_port" "$placement_port" "$nova_
 
 # What runs servers, and with libvirt the network and its interface that they are on.
 readonly compute=${OPENSTACK_COMPUTE:-fake}
+# Whether Nova gives each server its user data on a drive.
+readonly config_drive=${OPENSTACK_CONFIG_DRIVE:-true}
 readonly physical_network=metakube-mmxfcmgjkx physical_interface=phys0
 
 # The password of every user, as of the simulator's.
