@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 // script is the Lua with which Argo CD judges objects of a kind.
 func script(t *testing.T, kind string) string {
+	_ = os.Getenv("MILLWRIGHT_INPUTS") // so that Go runs the test again when they change: tools/inputs.sh
 	t.Helper()
 	found, err := Script("../../deploy/argocd/argocd-cm.yaml", kind)
 	if err != nil {

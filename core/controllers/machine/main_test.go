@@ -69,6 +69,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	_ = os.Getenv("MILLWRIGHT_INPUTS") // so that Go runs the test again when they change: tools/inputs.sh
 	env, err := startAPIServer()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -53,6 +53,7 @@ func Overlap() {
 func Run(m *testing.M) int {
 	Overlap()
 	ctrl.SetLogger(logr.Discard())
+	_ = os.Getenv("MILLWRIGHT_INPUTS") // so that Go runs the test again when they change: tools/inputs.sh
 	root, err := repository()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "find the repository:", err)

@@ -12,6 +12,7 @@ import (
 
 // TestWorld wants the real services to be brought up with what the simulator has.
 func TestWorld(t *testing.T) {
+	_ = os.Getenv("MILLWRIGHT_INPUTS") // so that Go runs the test again when they change: tools/inputs.sh
 	file, err := os.Open(filepath.Join("..", "..", "..", "..", "test", "openstack", "world.json"))
 	if err != nil {
 		t.Fatal(err)
