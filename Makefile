@@ -126,8 +126,8 @@ unit: build ## Run the tests of packages; some start an API server.
 	@$(MAKE) --keep-going -j2 pure unit-rest
 
 .PHONY: unit-rest
-unit-rest: # Those with an API server mostly wait.
-	@$(GOTEST) $(SHORT) -p 4 -timeout 10m $(OTHER_UNIT)
+unit-rest: # Those with an API server mostly wait: more of them run at once than there are cores.
+	@$(GOTEST) $(SHORT) -p 4 -parallel 8 -timeout 10m $(OTHER_UNIT)
 	@$(RACETEST) $(SHORT) -timeout 10m $(patsubst %,./%/...,$(RACED))
 
 .PHONY: conformance
@@ -221,7 +221,7 @@ SKEW_TESTS      := UpgradedInEitherOrder|TestAPI9_AnUpgrade
 
 .PHONY: race-unit
 race-unit: build ## The tests of all packages, under the race detector.
-	@$(RACETEST) $(SHORT) -p 4 -timeout 30m $$(go list $(call packages,$(UNIT_MODULES)))
+	@$(RACETEST) $(SHORT) -p 4 -parallel 8 -timeout 30m $$(go list $(call packages,$(UNIT_MODULES)))
 
 .PHONY: race-e2e
 race-e2e: $(WHOLE_NEEDS) ## Whole processes under the race detector, the long tests whole.

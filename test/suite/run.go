@@ -18,6 +18,8 @@ type Result struct {
 	Passed bool
 	// Skipped says why the target did not run; empty where it did.
 	Skipped string `json:",omitempty"`
+	// Left is what it left behind: processes, temporary files, network namespaces.
+	Left []string `json:",omitempty"`
 	// Wall is how long it took. CPU is what it and all processes below it took, as far as they were
 	// waited for.
 	Wall, CPU time.Duration
@@ -34,22 +36,50 @@ type Runner struct {
 	Out  io.Writer
 }
 
-// Run runs one target and says how long it took.
+// Run runs one target and says how long it took. A target that leaves processes, temporary files or
+// network namespaces behind has failed. What a failed one has left in its temporary folder stays,
+// since logs are there.
 func (r Runner) Run(ctx context.Context, target string) Result {
 	_, _ = fmt.Fprintf(r.Out, "== make %s\n", target)
 	began := time.Now()
-	command := exec.CommandContext(ctx, r.Make[0], append(r.Make[1:len(r.Make):len(r.Make)], target)...)
-	command.Dir, command.Stdout, command.Stderr = r.Dir, r.Out, r.Out
-	// Whoever interrupts this program interrupts the whole group of processes, make among them.
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.WaitDelay = time.Minute
-	err := command.Run()
-	result := Result{Name: target, Passed: err == nil, Wall: time.Since(began)}
-	if state := command.ProcessState; state != nil {
-		result.CPU = state.UserTime() + state.SystemTime()
+	result, err := r.make(ctx, target)
+	result.Wall = time.Since(began)
+	if err != nil {
+		_, _ = fmt.Fprintf(r.Out, "make %s: %v\n", target, err)
+	}
+	for _, line := range result.Left {
+		_, _ = fmt.Fprintf(r.Out, "make %s has left behind %s\n", target, line)
 	}
 	_, _ = fmt.Fprintf(r.Out, "== make %s %s\n", target, result.figures())
 	return result
+}
+
+func (r Runner) make(ctx context.Context, target string) (Result, error) {
+	result := Result{Name: target}
+	if err := adoptOrphans(); err != nil {
+		return result, err
+	}
+	place, err := newPlace()
+	if err != nil {
+		return result, err
+	}
+	command := exec.CommandContext(ctx, r.Make[0], append(r.Make[1:len(r.Make):len(r.Make)], target)...)
+	command.Dir, command.Stdout, command.Stderr = r.Dir, r.Out, r.Out
+	command.Env = append(os.Environ(), "TMPDIR="+place.temp)
+	// Whoever interrupts this program interrupts the whole group of processes, make among them.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = time.Minute
+	err = command.Run()
+	if state := command.ProcessState; state != nil {
+		result.CPU = state.UserTime() + state.SystemTime()
+	}
+	if err != nil {
+		_, _ = endOrphans()
+		return result, err
+	}
+	result.Left, err = place.left()
+	result.Passed = err == nil && len(result.Left) == 0
+	return result, err
 }
 
 // RunAll runs targets one after the other, those after a failed one, too, and prints a summary. It

@@ -62,7 +62,6 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
-	controllertest.Overlap()
 	flag.Parse()
 	log.SetLogger(logr.Discard())
 	os.Exit(run(m))

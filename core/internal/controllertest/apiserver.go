@@ -3,7 +3,6 @@ package controllertest
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,21 +36,9 @@ import (
 
 var server *rest.Config
 
-// overlap is how many parallel tests run at once. They mostly wait, so a core has several of them.
-const overlap = "8"
-
-// Overlap has more parallel tests run at once than there are cores, unless the flag -parallel says
-// how many. It has to come before the flags are parsed.
-func Overlap() {
-	if err := flag.Set("test.parallel", overlap); err != nil {
-		panic(err)
-	}
-}
-
 // Run runs the tests of a package with an API server that holds the project's kinds, and returns
 // the exit code.
 func Run(m *testing.M) int {
-	Overlap()
 	ctrl.SetLogger(logr.Discard())
 	_ = os.Getenv("MILLWRIGHT_INPUTS") // so that Go runs the test again when they change: tools/inputs.sh
 	root, err := repository()
