@@ -61,10 +61,12 @@ seed() {
     --hosts "${hosts[@]}" --ports "${public_ports[@]}" "${real[@]}" >> "$logs/seed.log" 2>&1 || die "the cloud's $1 could not be made: see $logs/seed.log"
 }
 
-# seed_once PART: does so if it has not been done in this way before.
+# seed_once PART: does so if it has not been done in this way before. Another image of a
+# Node is another way.
 seed_once() {
-  local way
-  way=$(cat "$source_dir/world.json" "$source_dir/python/seed.py" <(echo "$public_offset $compute") | sha256sum)
+  local way inputs=("$source_dir/world.json" "$source_dir/python/seed.py")
+  if [ "$compute" = libvirt ]; then inputs+=("${OPENSTACK_NODE_IMAGE:?}/.key"); fi
+  way=$(cat "${inputs[@]}" <(echo "$public_offset $compute") | sha256sum)
   if [ -e "$marks/$1" ] && [ "$(< "$marks/$1")" = "$way" ]; then return; fi
   seed "$1"
   echo "$way" > "$marks/$1"
