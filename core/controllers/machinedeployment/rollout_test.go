@@ -141,7 +141,6 @@ func within(t *testing.T, audit *controllertest.Audit, most, least int) {
 }
 
 func TestARollingUpdateKeepsWithinItsLimits(t *testing.T) {
-	t.Parallel()
 	for _, tc := range []struct {
 		name               string
 		replicas           int32
@@ -183,7 +182,6 @@ func TestARollingUpdateKeepsWithinItsLimits(t *testing.T) {
 }
 
 func TestSetsCarryWhatOthersRead(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -226,7 +224,6 @@ func TestSetsCarryWhatOthersRead(t *testing.T) {
 }
 
 func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -246,7 +243,6 @@ func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
 }
 
 func TestADeploymentIsScaledInTheMiddleOfARollout(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -282,7 +278,6 @@ func TestADeploymentIsScaledInTheMiddleOfARollout(t *testing.T) {
 }
 
 func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -345,7 +340,6 @@ func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
 }
 
 func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -365,7 +359,6 @@ func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
 }
 
 func TestADeploymentWithoutASizeIsGivenOne(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -384,7 +377,6 @@ func TestADeploymentWithoutASizeIsGivenOne(t *testing.T) {
 }
 
 func TestATakenNameIsAvoided(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
@@ -414,7 +406,6 @@ func TestATakenNameIsAvoided(t *testing.T) {
 }
 
 func TestAnOrphanedSetIsAdopted(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
@@ -437,7 +428,6 @@ func TestAnOrphanedSetIsAdopted(t *testing.T) {
 
 // The controllers are killed again and again in the middle of a rollout: its bounds hold.
 func TestARolloutSurvivesItsControllers(t *testing.T) {
-	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
