@@ -80,7 +80,9 @@ func startAPIServer() (*apiServer, error) {
 		CRDDirectoryPaths:        []string{crdsDir},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
+		// It ends open watches first, which takes a busy machine its time.
+		ControlPlaneStopTimeout: 2 * time.Minute,
+		ControlPlaneStopTimeout: time.Minute,
 	}
 	// A machine without a default route has no address to advertise.
 	env.ControlPlane.GetAPIServer().Configure().

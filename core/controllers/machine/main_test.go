@@ -41,7 +41,6 @@ import (
 	"github.com/millwright-dev/millwright/core/coexistence"
 	"github.com/millwright-dev/millwright/core/driver"
 	"github.com/millwright-dev/millwright/core/driver/poller"
-	"github.com/millwright-dev/millwright/core/internal/controllertest"
 	"github.com/millwright-dev/millwright/core/lifecycle"
 	"github.com/millwright-dev/millwright/core/observedtime"
 	"github.com/millwright-dev/millwright/core/ownership"
@@ -97,6 +96,8 @@ func startAPIServer() (*envtest.Environment, error) {
 		CRDDirectoryPaths:        []string{crdsDir},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: time.Minute,
+		// It ends open watches first, which takes a busy machine its time.
+		ControlPlaneStopTimeout: 2 * time.Minute,
 	}
 	// Without a default route the API server finds no address of its own.
 	env.ControlPlane.GetAPIServer().Configure().

@@ -56,6 +56,8 @@ func Run(m *testing.M) int {
 		CRDDirectoryPaths:        []string{filepath.Join(root, "deploy", "crds")},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: time.Minute,
+		// It ends open watches first, which takes a busy machine its time.
+		ControlPlaneStopTimeout: 2 * time.Minute,
 	}
 	// They keep the API server from asking for a default route, which a build machine may lack.
 	env.ControlPlane.GetAPIServer().Configure().
