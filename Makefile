@@ -250,6 +250,7 @@ docs-test: packages-docs $(WHOLE_NEEDS) ## Every command of the documentation, a
 # PLANTED tries all bugs that are planted in rounds of their own.
 .PHONY: chaos-long
 chaos-long: build racing ## Random kills on each kind of cloud and cluster, and the planted bugs.
+	@$(GOTEST) -count=1 ./test/chaos/...
 	@$(BIN)/chaos -rounds 40
 	@$(BIN)/chaos -rounds 15 -layout two-clusters
 	@$(BIN)/chaos -rounds 15 -cloud openstack
@@ -370,6 +371,7 @@ controlplane:
 .PHONY: commands
 commands:
 	@mkdir -p $(BIN)
+	@[ -x $(BIN)/millwright ] || echo "building Millwright from source: about two minutes on two cores, once" >&2
 	@$(if $(COMMANDS),go build -o $(BIN)/ $(COMMANDS))
 
 # Millwright's processes with the race detector in them; the tests of whole

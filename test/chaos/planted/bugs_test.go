@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/millwright-dev/millwright/test/tier"
 )
 
 const root = "../../.."
@@ -11,6 +13,7 @@ const root = "../../.."
 // Each bug can be planted into the code as it is now, and compiles there. That chaos finds them
 // takes minutes: `make chaos PLANTED=all`.
 func TestBugsCanBePlanted(t *testing.T) {
+	tier.Long(t, "it compiles the core with each bug")
 	for _, b := range Bugs() {
 		t.Run(b.Name, func(t *testing.T) {
 			overlay, err := b.overlay(root, t.TempDir())
