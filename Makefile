@@ -15,7 +15,7 @@ TOOLS := $(BIN)/tools
 # The modules of the workspace, as paths; go.work is the only list of them.
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
-# Our own modules outside of it, whose dependencies are nobody else's.
+# Our own modules outside of it, whose dependencies no other module has. `make test-long` tries them.
 ALONE    := tools/monitoring tools/release
 
 # The modules whose tests run whole clusters.
@@ -183,7 +183,6 @@ fuzz: ## Feed garbage to all that reads what others write, FUZZTIME=2m for each 
 .PHONY: lint
 lint: prose $(TOOLS)/golangci-lint $(TOOLS)/buf $(TOOLS)/deadcode ## Run the linters over Go and protobuf.
 	@$(TOOLS)/golangci-lint run $(call packages,$(MODULES))
-	@for m in $(ALONE); do (cd $$m && GOWORK=off $(TOOLS)/golangci-lint run ./...); done
 	@tools/deadcode/check.sh $(TOOLS)/deadcode
 	@$(TOOLS)/buf lint
 	@$(TOOLS)/buf format --diff --exit-code
@@ -260,13 +259,16 @@ chaos-long: build racing ## Random kills on each kind of cloud and cluster, and 
 mutants: build ## The harness finds every mutant, the slow ones too.
 	@$(RACETEST) -count=1 -timeout 55m ./conformance/... $(patsubst %,./%/...,$(CONFORMING))
 
+# alone = a module of ALONE: all that `make test` does for the modules of the workspace.
+alone = cd $(1) && export GOWORK=off && go build -o /dev/null ./... && go mod tidy -diff && $(TOOLS)/golangci-lint run ./... && $(RACETEST) ./...
+
 .PHONY: release-modules
-release-modules: ## The release and its modules, under the race detector.
-	@cd tools/release && GOWORK=off $(RACETEST) ./...
+release-modules: build $(TOOLS)/golangci-lint ## The release and its modules, under the race detector.
+	@$(call alone,tools/release)
 
 .PHONY: monitoring
-monitoring: ## Alerts and dashboards.
-	@cd tools/monitoring && GOWORK=off $(RACETEST) ./...
+monitoring: $(TOOLS)/golangci-lint ## Alerts and dashboards.
+	@$(call alone,tools/monitoring)
 
 .PHONY: vet
 vet: export GOWORK := off
@@ -397,7 +399,7 @@ $(NODE_MODULES): $(addprefix $(EXAMPLE_NODE)/,package.json package-lock.json .np
 .PHONY: standalone
 standalone: export GOWORK := off
 standalone:
-	@for m in $(MODULES) $(ALONE); do echo "$$m: go build, go mod tidy -diff"; \
+	@for m in $(MODULES); do echo "$$m: go build, go mod tidy -diff"; \
 	  (cd $$m && go build -o /dev/null ./... && go mod tidy -diff); done
 
 # Without the race detector: they start no goroutines, and their properties are tried on hundreds of histories.

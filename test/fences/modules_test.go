@@ -108,19 +108,20 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-// controlPlane is the module of the Kubernetes control plane that tests run against.
-const controlPlane = "tools/controlplane"
+// built are the modules of tools that `make test` builds and that share packages with the workspace:
+// the control plane above all.
+var built = []string{"tools/controlplane", "tools/helm", "tools/controller-gen"}
 
-// TestModulesRequireTheSameVersions checks that the workspace, each of its modules alone, and the
-// control plane build a package from the same version. Go then compiles it once for all of them:
-// together they are two thirds of what is compiled.
+// TestModulesRequireTheSameVersions checks that the workspace, each of its modules alone, the
+// control plane and the tools build a package from the same version. Go then compiles it once for
+// all of them: together they are two thirds of what is compiled.
 func TestModulesRequireTheSameVersions(t *testing.T) {
 	dirs, err := modules()
 	if err != nil {
 		t.Fatal(err)
 	}
 	required := map[string]map[string][]string{}
-	for _, dir := range append(dirs, controlPlane) {
+	for _, dir := range append(dirs, built...) {
 		m, err := readGoMod(filepath.Join(top, dir))
 		if err != nil {
 			t.Fatal(err)
