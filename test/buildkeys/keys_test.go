@@ -161,6 +161,7 @@ func TestEachInputChangesTheKeyOfTheNodesImage(t *testing.T) {
 		"containerd's go.mod":     {change: change("containerd/go.mod")},
 		"containerd's go.sum":     {change: change("containerd/go.sum")},
 		"the script":              {change: change("nodeimage/build.sh")},
+		"how tools are built":     {change: change("build.sh")},
 		"how it is assembled":     {change: change("nodeimage/assemble.sh")},
 		"the initrd":              {change: change("nodeimage/initrd.sh")},
 		"the packages":            {change: change("nodeimage/packages")},
@@ -182,7 +183,7 @@ func TestEachInputChangesTheKeyOfTheNodesImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := folder(t, "nodeimage", "containerd")
+			dir := folder(t, "build.sh", "nodeimage", "containerd")
 			write(t, filepath.Join(dir, "bin", "kubelet"), "a kubelet")
 			script := filepath.Join(dir, "nodeimage", "build.sh")
 			before := key(t, script, nil, filepath.Join(dir, "bin"))

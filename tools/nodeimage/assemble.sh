@@ -59,7 +59,7 @@ image() {
   tar -cf "$root/usr/local/share/node-images/$(basename "$work").tar" -C "$work" manifest.json config.json layer.tar
 }
 # A runtime kills its sandboxes, so nothing has to wait for a signal. The names are
-# the defaults of Kubernetes 1.35 and 1.36.
+# the defaults of Kubernetes 1.35 to 1.37.
 image registry.k8s.io/pause:3.10.1 registry.k8s.io/pause:3.10.2 -- /bin/sleep infinity
 image localhost/busybox:1 -- /bin/sh
 

@@ -36,7 +36,7 @@ hash() { sha256sum | cut -d' ' -f1; }
 
 base=$dir/base-$(echo "$suite $packages" | hash | cut -c1-16).tar
 key=$({
-  cat "$kubelet" "$containerd"/{go.mod,go.sum}
+  cat "$kubelet" "$containerd"/{go.mod,go.sum} "$here/../build.sh"
   # Kind, mode and name of all, where links lead, and what files hold.
   cd "$here"
   find . -printf '%y %m %p %l\n' | LC_ALL=C sort
@@ -69,11 +69,12 @@ sudo=()
 aside=$(mktemp -d "$dir/.aside.XXXXXX")
 trap '"${sudo[@]}" rm -rf "$aside"' EXIT
 
-echo "building containerd (only once)" >&2
-mkdir "$aside/bin"
-(cd "$containerd" && GOWORK=off GOFLAGS='' CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-  -tags no_btrfs,no_devmapper,no_zfs -o "$aside/bin/" \
-  -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(GOWORK=off go list -m -f '{{.Version}}' github.com/containerd/containerd/v2)" tool)
+containerd_version=$(cd "$containerd" && GOWORK=off go list -m -f '{{.Version}}' github.com/containerd/containerd/v2)
+at=github.com/containerd/containerd/v2/cmd
+PURPOSE="containerd $containerd_version from source: about two minutes on two cores, once" \
+  BUILDTAGS=grpcnotrace,no_btrfs,no_devmapper,no_zfs CGO_ENABLED=0 \
+  LDFLAGS="-s -w -X github.com/containerd/containerd/v2/version.Version=$containerd_version" \
+  "$here/../build.sh" "$aside/bin" "$containerd" containerd=$at/containerd containerd-shim-runc-v2=$at/containerd-shim-runc-v2 ctr=$at/ctr
 
 if [ ! -f "$base" ]; then
   echo "installing Debian 12 (only once)" >&2
