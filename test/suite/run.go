@@ -75,6 +75,9 @@ func (r Runner) make(ctx context.Context, target string) (Result, error) {
 	}
 	if err != nil {
 		_, _ = endOrphans()
+		if os.Remove(place.temp) != nil { // it is not empty
+			err = fmt.Errorf("%w: its temporary files, logs among them, are in %s", err, place.temp)
+		}
 		return result, err
 	}
 	result.Left, err = place.left()

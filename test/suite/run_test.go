@@ -14,6 +14,7 @@ import (
 // runner runs targets of a Makefile that has one that fails and one that does not.
 func runner(t *testing.T, dir string) (Runner, *bytes.Buffer) {
 	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir()) // a target that fails keeps its temporary files
 	write(t, dir, map[string]string{"Makefile": "good:\n\t@echo it is good; echo >> good.log\nbad:\n\t@echo it is bad; exit 1\napp: good\n"})
 	var out bytes.Buffer
 	return Runner{Make: []string{"make", "--no-print-directory"}, Dir: dir, Out: &out}, &out
