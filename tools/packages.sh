@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a part of the tests lacks, before anything is built.
 #
-#   packages.sh PART...    base, test, demo-qemu, userdata, docs, qemu, openstack-boot, all
+#   packages.sh PART...    base, test, race, demo-qemu, userdata, docs, qemu, openstack-boot, all
 #
 # Only Go and git are needed before. What is found under its name in the PATH is not
 # installed, wherever it comes from. Where this user may not install packages, or
@@ -14,24 +14,24 @@ table='
 base                             make                           make
 base                             gcc                            gcc
 base                             /usr/include/stdlib.h          libc6-dev
-test,docs                        node                           nodejs
-test,docs                        npm                            npm
-test                             chromium                       chromium
+test,docs,race                   node                           nodejs
+test,docs,race                   npm                            npm
+test,race                        chromium                       chromium
 docs                             jq                             jq
-docs                             curl                           curl
+docs,userdata                    curl                           curl
 docs                             openstack                      python3-openstackclient
-userdata                         cloud-init                     cloud-init
+userdata,race                    cloud-init                     cloud-init
 userdata                         shellcheck                     shellcheck
 userdata                         systemd-analyze                systemd
 userdata                         /usr/include/blkid/blkid.h     libblkid-dev
-demo-qemu,qemu,openstack-boot    qemu-system-x86_64             qemu-system-x86
-demo-qemu,qemu,openstack-boot    qemu-img                       qemu-utils
+demo-qemu,qemu,race,openstack-boot qemu-system-x86_64             qemu-system-x86
+demo-qemu,qemu,race,openstack-boot qemu-img                       qemu-utils
 demo-qemu,qemu,openstack-boot    mmdebstrap                     mmdebstrap
 demo-qemu,qemu,openstack-boot    mke2fs                         e2fsprogs
 qemu,openstack-boot              ip                             iproute2
 '
 
-known="base test demo-qemu userdata docs qemu openstack-boot all"
+known="base test race demo-qemu userdata docs qemu openstack-boot all"
 usage() {
   echo "usage: $0 PART...: $known" >&2
   exit 2

@@ -82,7 +82,6 @@ func startAPIServer() (*apiServer, error) {
 		ControlPlaneStartTimeout: time.Minute,
 		// It ends open watches first, which takes a busy machine its time.
 		ControlPlaneStopTimeout: 2 * time.Minute,
-		ControlPlaneStopTimeout: time.Minute,
 	}
 	// A machine without a default route has no address to advertise.
 	env.ControlPlane.GetAPIServer().Configure().

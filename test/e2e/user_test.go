@@ -45,8 +45,9 @@ func newUser(t *testing.T) *user {
 	return newUserOf(t, onFake.enter(t, false))
 }
 
-// newSharingUser returns a user who shares the stack with others. He touches nothing but what is in
-// his namespace, and the Nodes and VMs of his machines. Pods of his may run on anybody's Nodes.
+// newSharingUser returns a user who shares the stack with others. The user touches only its
+// namespace, and the Nodes and VMs of its machines. A test of this user runs no pods: they could
+// run on the Nodes of another test.
 func newSharingUser(t *testing.T) *user {
 	t.Helper()
 	u := newUserOf(t, onFake.enter(t, true))

@@ -108,8 +108,8 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-// built are the modules of tools that `make test` builds and that share packages with the workspace:
-// the control plane above all.
+// built are the modules of tools that `make test` builds and that share packages with the
+// workspace: the control plane above all.
 var built = []string{"tools/controlplane", "tools/helm", "tools/controller-gen"}
 
 // TestModulesRequireTheSameVersions checks that the workspace, each of its modules alone, the

@@ -3,8 +3,10 @@ package suite
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,15 +31,18 @@ func adoptOrphans() error {
 // endOrphans ends the children that this process has adopted and that do not end by themselves. It
 // returns a line for each: its pid and its command. Call it while no command of this process runs.
 func endOrphans() ([]string, error) {
-	deadline := time.Now().Add(grace)
-	var ended []string
+	began := time.Now()
+	ended := map[int]string{}
 	for {
 		pids, err := children()
 		if err != nil || len(pids) == 0 {
-			return ended, err
+			return slices.Sorted(maps.Values(ended)), err
 		}
-		if time.Now().After(deadline) {
-			ended = append(ended, end(pids)...) // what these have started becomes a child in turn
+		switch waited := time.Since(began); {
+		case waited > 3*grace:
+			return slices.Sorted(maps.Values(ended)), fmt.Errorf("these processes do not end when they are killed: %v", pids)
+		case waited > grace:
+			end(pids, ended) // what these have started becomes a child in turn
 		}
 		time.Sleep(grace / 50)
 	}
@@ -72,16 +77,16 @@ func children() ([]int, error) {
 	return pids, nil
 }
 
-// end kills processes, and says which they were.
-func end(pids []int) []string {
-	var lines []string
+// end kills processes, and adds a line to ended for each that is not there yet.
+func end(pids []int, ended map[int]string) {
 	for _, pid := range pids {
 		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("process %d: %s", pid, bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '})))
+		if ended[pid] == "" {
+			ended[pid] = fmt.Sprintf("process %d: %s", pid, bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
+		}
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return lines
 }

@@ -21,6 +21,9 @@ type Part struct {
 	Files []string
 }
 
+// recipes say how each part is done.
+var recipes = []string{"Makefile", "tools/build.sh", "tools/packages.sh"}
+
 // The inputs of all tests that run whole processes on a control plane.
 var (
 	commands     = []string{"./cmd/...", "./localcluster/...", "./providers/fake/...", "./providers/openstack/..."}
@@ -31,7 +34,11 @@ var (
 
 // Parts are those of `make test-long`. None takes over an hour on two cores.
 func Parts() []Part {
-	return slices.Concat(ofRaces(), ofTools(), ofRealMachines())
+	parts := slices.Concat(ofRaces(), ofTools(), ofRealMachines())
+	for i := range parts {
+		parts[i].Files = append(parts[i].Files, recipes...)
+	}
+	return parts
 }
 
 // ofRaces are the tests of this repository's own processes, under the race detector.
@@ -40,14 +47,14 @@ func ofRaces() []Part {
 		{
 			Name: "race-unit", Shows: "the tests of all packages, under the race detector",
 			Packages: []string{
-				"./api/...", "./cmd/...", "./conformance/...", "./core/...", "./proto/...", "./providers/...", "./sdk/...", "./transport/...",
+				"./api/...", "./cmd/...", "./conformance/...", "./core/...", "./proto/...", "./providers/...", "./sdk/...", "./transport/...", "./localcluster/...", "./test/...",
 			},
-			Files: controlPlane,
+			Files: with(controlPlane, "docs/openstack.md", "test/openstack/**"),
 		},
 		{
 			Name: "race-e2e", Shows: "whole processes under the race detector, the long tests whole",
-			Packages: with(commands, "./test/e2e/...", "./test/canaries/...", "./test/apischema/...", "./test/gitops/..."),
-			Files:    with(controlPlane, "tools/helm/**"),
+			Packages: with(commands, "./test/e2e/...", "./test/canaries/...", "./test/apischema/...", "./test/examplenode/...", "./test/chaos/...", "./test/bench/..."),
+			Files:    with(controlPlane, "tools/helm/**", "providers/example-node/**"),
 		},
 		{
 			Name: "race-openstack", Shows: "the same on the simulator of OpenStack",
@@ -63,7 +70,7 @@ func ofRaces() []Part {
 		},
 		{
 			Name: "mutants", Shows: "the harness finds every mutant, the slow ones too",
-			Packages: []string{"./conformance/...", "./providers/fake/...", "./sdk/...", "./transport/..."}, Files: []string{"providers/fake/conformance.yaml"},
+			Packages: []string{"./conformance/...", "./providers/...", "./sdk/...", "./transport/..."}, Files: []string{"providers/*/conformance.yaml"},
 		},
 	}
 }
@@ -85,9 +92,9 @@ func ofTools() []Part {
 		},
 		{
 			Name: "release-modules", Shows: "the release and its modules, under the race detector", Packages: []string{"./api/..."},
-			Files: []string{"tools/release/**", "**/go.mod", "**/go.sum"},
+			Files: []string{"tools/release/**", "**/go.mod", "**/go.sum", "deploy/**", "LICENSE"},
 		},
-		{Name: "monitoring", Shows: "alerts and dashboards", Files: []string{"tools/monitoring/**", "deploy/alerts/**", "deploy/dashboards/**"}},
+		{Name: "monitoring", Shows: "alerts and dashboards", Files: []string{"tools/monitoring/**", "deploy/alerts/**", "deploy/dashboards/**", "docs/**"}},
 		{Name: "vet", Shows: "go vet of each module by itself, its tests too", Packages: []string{"./..."}, Files: []string{"**/go.mod", "**/*.go"}},
 	}
 }
@@ -97,7 +104,7 @@ func ofRealMachines() []Part {
 	return []Part{
 		{
 			Name: "test-qemu", Shows: "real VMs of QEMU join, roll, break and are killed",
-			Packages: with(commands, "./providers/qemu/...", "./test/realvm/..."), Files: with(nodeImage, "deploy/**", "tools/kubelet-1.35/**", "tools/helm/**"),
+			Packages: with(commands, "./providers/qemu/...", "./test/realvm/..."), Files: with(nodeImage, "deploy/**", "localcluster/config/**", "tools/kubelet-1.35/**", "tools/helm/**", "tools/release/**"),
 		},
 		{
 			Name: "test-openstack", Shows: "real services of OpenStack: the API as the simulator has it, the driver, end to end, kills",
@@ -106,7 +113,7 @@ func ofRealMachines() []Part {
 		{
 			Name: "test-openstack-boot", Shows: "servers of real Nova boot and become Nodes",
 			Packages: []string{"./test/realvm/...", "./providers/openstack/...", "./core/bootstrap/...", "./cmd/millwright-manager/...", "./test/openstack/..."},
-			Files:    with(nodeImage, services...),
+			Files:    slices.Concat(nodeImage, services, controlPlane),
 		},
 	}
 }

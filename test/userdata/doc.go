@@ -5,6 +5,6 @@
 //
 // Ignition itself sets up the root folder of a Flatcar machine.
 //
-// The tests need cloud-init, shellcheck, systemd and curl, which .ci/run installs, Ignition, which
-// make e2e builds, and root.
+// The long tests need cloud-init, shellcheck, systemd, curl and Ignition, which `make userdata`
+// installs and builds, and root.
 package userdata

@@ -18,7 +18,7 @@ import (
 	"github.com/millwright-dev/millwright/test/tier"
 )
 
-// ignitionProgram is Ignition itself. make e2e builds it.
+// ignitionProgram is Ignition itself. `make userdata` builds it.
 const ignitionProgram = "../../bin/tools/ignition"
 
 // home is that of Flatcar's user core. The user is root here: Ignition writes its files as that

@@ -133,7 +133,20 @@ func runParts(ctx context.Context, runner suite.Runner, parts []suite.Part, agai
 	if err != nil {
 		return err
 	}
-	return suite.Long{Runner: runner, Tree: tree, Folder: "bin/results/long", Again: again}.Run(ctx, parts)
+	return suite.Long{Runner: runner, Tree: tree, Folder: "bin/results/long", Again: again, Special: isSpecial(os.Getenv("MAKEFLAGS"))}.Run(ctx, parts)
+}
+
+// isSpecial says whether a variable on make's command line changes how parts are run, such as RUN
+// or SHORT. Those that only choose parts do not.
+func isSpecial(flags string) bool {
+	_, variables, _ := strings.Cut(" "+flags, " -- ")
+	for variable := range strings.FieldsSeq(variables) {
+		name, _, _ := strings.Cut(variable, "=")
+		if !slices.Contains([]string{"PART", "AGAIN", "BASE", "LIST"}, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // root is the top of the checkout.
