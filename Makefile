@@ -207,7 +207,7 @@ PROSE = cd tools/prose && GOWORK=off go build -o $(TOOLS)/prose . && cd ../.. &&
 
 .PHONY: prose
 prose: $(TOOLS)/vale ## Check the English of comments and docs: no file may have more findings than tools/prose/findings.txt allows.
-	@cd tools/prose && GOWORK=off $(GOTEST) .
+	@cd tools/prose && export GOWORK=off && $(GOTEST) .
 	@$(PROSE)
 
 .PHONY: prose-update
