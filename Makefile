@@ -183,7 +183,7 @@ mutation: $(TOOLS)/mutate ## Break the pure packages in many small ways: do thei
 
 .PHONY: properties
 properties: ## Try the properties of the pure packages on CHECKS=50000 new histories each.
-	@RAPID_SEED=0 $(GOTEST) -count=1 -timeout 100m $$(grep -l pgregory.net/rapid -r $(patsubst %,./%,$(PURE)) | xargs -n1 dirname | sort -u) -rapid.checks=$(or $(CHECKS),50000)
+	@export RAPID_SEED=0; $(GOTEST) -count=1 -timeout 100m $$(grep -l pgregory.net/rapid -r $(patsubst %,./%,$(PURE)) | xargs -n1 dirname | sort -u) -rapid.checks=$(or $(CHECKS),50000)
 
 # Go fuzzes one target at a time. What it finds, it leaves in the package's testdata/fuzz.
 .PHONY: fuzz
