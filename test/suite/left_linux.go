@@ -44,7 +44,7 @@ func endOrphans() ([]string, error) {
 		case waited > grace:
 			end(pids, ended) // what these have started becomes a child in turn
 		}
-		time.Sleep(grace / 50)
+		<-time.After(grace / 50)
 	}
 }
 
