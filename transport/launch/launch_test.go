@@ -207,6 +207,13 @@ func TestWhatADriverStartedGoesWithIt(t *testing.T) {
 func TestNoDriverOutlivesAKilledParent(t *testing.T) {
 	c := self()
 	command := exec.CommandContext(t.Context(), c.Path, "parent")
+	// The parent has no time to remove its socket. The folder's path has to be short.
+	temp, err := os.MkdirTemp("", "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	command.Env = append(os.Environ(), "TMPDIR="+temp)
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
