@@ -231,7 +231,14 @@ func (u *user) openPage(args ...string) *page {
 	if err != nil {
 		u.t.Fatalf("the page is tried in Chromium: install Debian's package chromium: %v", err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1280, 800))
+	// Chromium leaves its socket in there. The folder's path has to be short.
+	temp, err := os.MkdirTemp("", "c")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(1280, 800),
+		chromedp.Env("TMPDIR="+temp))
 	allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(u.t.Context()), options...)
 	u.t.Cleanup(stop)
 	browser, closeIt := chromedp.NewContext(allocator)
