@@ -135,7 +135,7 @@ unit-plain:
 # They read beside their modules in many places, so that Go's test cache does not count.
 .PHONY: unit-whole
 unit-whole:
-	@$(GOTEST) $(SHORT) -count=1 -timeout 10m $(call other_unit,$(WHOLE_MODULES))
+	@$(GOTEST) $(SHORT) -count=1 -timeout 10m $(call other_unit,$(WHOLE_MODULES)) ./localcluster ./test/canaries
 
 .PHONY: unit-raced
 unit-raced:
@@ -161,7 +161,7 @@ docs-links: ## Check that each link of the documentation leads somewhere, and th
 
 .PHONY: e2e
 e2e: build $(TOOLS)/helm ## Run the tests of whole processes on a real cluster.
-	@$(GOTEST) $(SHORT) -count=1 -timeout 20m ./test/e2e ./test/canaries ./localcluster
+	@$(GOTEST) $(SHORT) -count=1 -timeout 20m ./test/e2e
 
 .PHONY: site
 site: ## Make a site of the documentation in bin/site; needs MkDocs (Debian: mkdocs).

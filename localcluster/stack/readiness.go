@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	managerStartTimeout = 60 * time.Second
+	managerStartTimeout = 3 * time.Minute // on a busy machine; else some seconds
 	readyPollInterval   = 100 * time.Millisecond
 )
 

@@ -18,6 +18,9 @@ import (
 // a core.
 var slots = make(chan struct{}, atMost(4))
 
+// starting has one stack start at a time: its control plane keeps both cores busy for ten seconds.
+var starting sync.Mutex
+
 // maxSharers is how many tests share a stack at most.
 var maxSharers = atMost(6)
 
@@ -79,7 +82,9 @@ func (l *lane) enter(t *testing.T, shares bool) *fixture {
 	on := l.await(shares)
 	if on.fixture == nil {
 		slots <- struct{}{}
+		starting.Lock()
 		started, err := l.start()
+		starting.Unlock()
 		if err != nil {
 			<-slots
 			l.drop(on)
