@@ -15,8 +15,8 @@ TOOLS := $(BIN)/tools
 # The modules of the workspace, as paths; go.work is the only list of them.
 MODULES  := $(shell sed -n 's,^[[:space:]]*\./,,p' go.work)
 packages  = $(patsubst %,./%/...,$(1))
-# Our own modules outside of it, whose dependencies no other module has. `make test-long` tries the first two.
-ALONE    := tools/monitoring tools/release tools/prose
+# Our own modules outside of it, whose dependencies no other module has. `make test-long` tries them.
+ALONE    := tools/monitoring tools/release
 
 # The modules whose tests run whole clusters.
 WHOLE_MODULES := localcluster test
@@ -196,7 +196,6 @@ fuzz: ## Feed garbage to all that reads what others write, FUZZTIME=2m for each 
 .PHONY: lint
 lint: prose $(TOOLS)/golangci-lint $(TOOLS)/buf $(TOOLS)/deadcode ## Run the linters over Go and protobuf.
 	@$(TOOLS)/golangci-lint run $(call packages,$(MODULES))
-	@cd tools/prose && GOWORK=off $(TOOLS)/golangci-lint run . && GOWORK=off go mod tidy -diff
 	@tools/deadcode/check.sh $(TOOLS)/deadcode
 	@$(TOOLS)/buf lint
 	@$(TOOLS)/buf format --diff --exit-code
