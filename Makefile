@@ -90,7 +90,7 @@ bench: build ## Measure it beside the floor: N=1000 machines, JSON in OUT=bin/be
 ##@ Prove
 
 .PHONY: test
-test: packages-test ## Run what every change has to pass, from nothing: 20 minutes on two cores.
+test: packages-test ## Run what every change has to pass, from nothing.
 	@go run ./test/cmd/suite test
 
 .PHONY: test-long
