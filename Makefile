@@ -252,6 +252,11 @@ race-outages: $(WHOLE_NEEDS) ## The same with two clusters, one or the other awa
 skew: $(WHOLE_NEEDS) ## Core and drivers of this release and the one before, in either order.
 	@$(RACETEST) -count=1 -timeout 55m -run '$(SKEW_TESTS)' ./test/e2e
 
+.PHONY: oldest-kubernetes
+oldest-kubernetes: $(WHOLE_NEEDS) ## Whole processes on the oldest Kubernetes that is supported.
+	@tools/controlplane/build.sh $(BIN)/controlplane-1.34 controlplane tools/controlplane-1.34
+	@export MILLWRIGHT_CONTROL_PLANE=$(BIN)/controlplane-1.34; $(RACETEST) -short -count=1 -timeout 55m ./test/e2e
+
 .PHONY: userdata
 userdata: packages-userdata build $(TOOLS)/ignition ## User data as cloud-init, Ignition and systemd read it: as root.
 	@$(RACETEST) -count=1 -timeout 30m ./test/userdata

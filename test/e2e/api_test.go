@@ -133,7 +133,7 @@ kind: Machine
 metadata:
   name: single
 spec:
-  versions: {kubelet: 1.36.3}
+  versions: {kubelet: 1.34.3}
   providerSpec:
     value:
       cloudProvider: fake

@@ -24,7 +24,7 @@ spec:
     metadata:
       labels: {pool: %[1]s}
     spec:
-      versions: {kubelet: 1.36.3}
+      versions: {kubelet: 1.34.3}
       providerSpec:
         value:
           cloudProvider: fake

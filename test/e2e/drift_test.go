@@ -29,11 +29,11 @@ func TestOPS6_AGitOpsOwnerMeetsNoConflictAndNoDrift(t *testing.T) {
 		}
 		return nil
 	}
-	if err := apply(manifest("1.36.1")); err != nil {
+	if err := apply(manifest("1.34.1")); err != nil {
 		t.Fatal(err)
 	}
 	u.awaitRunning(3)
-	wanted := manifest("1.36.2")
+	wanted := manifest("1.34.2")
 	if err := apply(wanted); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestOPS6_AGitOpsOwnerMeetsNoConflictAndNoDrift(t *testing.T) {
 	if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "declared"}, md); err != nil {
 		t.Fatal(err)
 	}
-	if got := u.kubelets(); got != "1.36.2 1.36.2 1.36.2" {
+	if got := u.kubelets(); got != "1.34.2 1.34.2 1.34.2" {
 		t.Errorf("the kubelets are %s", got)
 	}
 	// What core has written into the object is none of the spec's fields.

@@ -165,7 +165,7 @@ func TestSAFE8_AnotherSystemsMachinesAreLeftAlone(t *testing.T) {
 	// It is scaled, rolled out, and deleted in parts; the neighbour makes another set, and a
 	// Machine that it has not marked yet.
 	u.kubectl("scale", "machinedeployment", "theirs", "--replicas=4")
-	u.kubectl("patch", "machinedeployment", "theirs", "--type=merge", "-p", `{"spec":{"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}}`)
+	u.kubectl("patch", "machinedeployment", "theirs", "--type=merge", "-p", `{"spec":{"template":{"spec":{"versions":{"kubelet":"1.34.2"}}}}}`)
 	n.makeMachine(n.makeSet("theirs-b", 2), "theirs-b-0")
 	u.kubectl("scale", "machineset", "theirs-a", "--replicas=1")
 	u.kubectl("delete", "machine", "theirs-a-1", "--wait=false")

@@ -33,14 +33,14 @@ func TestOPS6_GitOpsToolsFollowARollout(t *testing.T) {
 	u.apply(deployment("web", 2, nil))
 	awaitReady()
 
-	patch(`{"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}`)
+	patch(`{"template":{"spec":{"versions":{"kubelet":"1.34.2"}}}}`)
 	u.awaitVerdicts(web, status.InProgressStatus, "Progressing")
 	awaitReady()
-	if got := u.kubelets(); got != "1.36.2 1.36.2" {
+	if got := u.kubelets(); got != "1.34.2 1.34.2" {
 		t.Errorf("Ready with the kubelets %s", got)
 	}
 
-	patch(`{"paused":true,"template":{"spec":{"versions":{"kubelet":"1.36.3"}}}}`)
+	patch(`{"paused":true,"template":{"spec":{"versions":{"kubelet":"1.34.3"}}}}`)
 	u.awaitVerdicts(web, status.InProgressStatus, "Suspended")
 	patch(`{"paused":false}`)
 	awaitReady()

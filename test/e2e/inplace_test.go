@@ -90,13 +90,13 @@ func heldAndTainted(node *corev1.Node) (held, outdated bool) {
 func TestROL6_NodesOfARollout(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.apply(deployment("marked", 2, map[string]string{"kubelet": "1.36.1"}))
+	u.apply(deployment("marked", 2, map[string]string{"kubelet": "1.34.1"}))
 	u.kubectl("annotate", "machinedeployment", "marked",
 		clusterv1alpha1.NodeGroupMinSizeAnnotation+"=1", clusterv1alpha1.NodeGroupMaxSizeAnnotation+"=9")
 	u.awaitRunning(2)
 	marked := func(rolling bool) func(*clusterv1alpha1.Machine, *corev1.Node) error {
 		return func(m *clusterv1alpha1.Machine, node *corev1.Node) error {
-			old := m.Spec.Versions.Kubelet == "1.36.1"
+			old := m.Spec.Versions.Kubelet == "1.34.1"
 			if held, outdated := heldAndTainted(node); held != rolling || outdated != (rolling && old) {
 				return fmt.Errorf("it is held: %t, outdated: %t", held, outdated)
 			}
@@ -107,7 +107,7 @@ func TestROL6_NodesOfARollout(t *testing.T) {
 
 	// Its new machines take a while to count, so that both templates have Nodes.
 	u.kubectl("patch", "machinedeployment", "marked", "--type=merge", "-p",
-		`{"spec":{"minReadySeconds":3600,"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}}`)
+		`{"spec":{"minReadySeconds":3600,"template":{"spec":{"versions":{"kubelet":"1.34.2"}}}}}`)
 	u.awaitRunning(3)
 	u.kubectl("scale", "machinedeployment", "marked", "--replicas=3")
 	u.awaitRunning(4)

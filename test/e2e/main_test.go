@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -35,6 +36,10 @@ const (
 	binDir    = "../../bin"
 	deployDir = "../../deploy"
 )
+
+// controlPlaneDir holds the control plane's executables. The variable names a folder with those of
+// another version of Kubernetes.
+var controlPlaneDir = cmp.Or(os.Getenv("MILLWRIGHT_CONTROL_PLANE"), binDir)
 
 // commandDir holds Millwright's own executables. What those with the race detector race is found in
 // their logs at the end.
@@ -152,7 +157,7 @@ func (f *fixture) hasWorkload() bool { return len(f.Clusters()) > 1 }
 
 func stackOptions(dir string) stack.Options {
 	return stack.Options{
-		BinDir: binDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
+		BinDir: controlPlaneDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		CloudArgs: []string{"--account=" + otherAccount + "=" + otherKeyFile(dir)},
 		ManagerArgs: []string{

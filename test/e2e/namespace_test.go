@@ -179,7 +179,7 @@ func TestOPS11_ACopyOfCredentialsIsForDeletesOnly(t *testing.T) {
 		}
 		return fmt.Errorf("none says so")
 	})
-	thief := `{apiVersion: cluster.k8s.io/v1alpha1, kind: Machine, metadata: {name: thief}, spec: {versions: {kubelet: 1.36.3}, providerSpec: {value: {
+	thief := `{apiVersion: cluster.k8s.io/v1alpha1, kind: Machine, metadata: {name: thief}, spec: {versions: {kubelet: 1.34.3}, providerSpec: {value: {
   cloudProvider: fake, operatingSystem: ubuntu,
   cloudProviderSpec: {flavor: small, image: ubuntu-24.04, key: {secretKeyRef: {namespace: ` + copiesNamespace + `, name: ` + before[0].Name + `, key: key}}}}}}}`
 	if out, err := u.try([]byte(thief), "apply", "-f", "-"); err == nil || !strings.Contains(out, "--secret-namespaces") {

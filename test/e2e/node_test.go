@@ -21,7 +21,7 @@ metadata:
   name: %s
   labels: {pool: alone}
 spec:
-  versions: {kubelet: 1.36.3}
+  versions: {kubelet: 1.34.3}
   providerSpec:
     value:
       cloudProvider: fake

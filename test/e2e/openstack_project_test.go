@@ -68,7 +68,7 @@ func startOpenStack() (*fixture, error) {
 		provider, cloudArgs = stack.OpenStackServices(file), nil
 	}
 	return newFixture(stack.Options{
-		BinDir: binDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider, CloudArgs: cloudArgs,
+		BinDir: controlPlaneDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true, Provider: provider, CloudArgs: cloudArgs,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		ManagerArgs: []string{
 			"-v=4", "--settle-period=1s", "--settled-interval=3s", "--orphan-interval=" + scanInterval.String(),

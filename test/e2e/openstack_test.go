@@ -36,7 +36,7 @@ spec:
     metadata:
       labels: {group: %[1]s}
     spec:
-      versions: {kubelet: 1.36.3}%[3]s
+      versions: {kubelet: 1.34.3}%[3]s
       providerSpec:
         value:
           cloudProvider: openstack

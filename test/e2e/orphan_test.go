@@ -106,7 +106,7 @@ metadata:
   name: %s
 spec:
   machineUID: %s
-  versions: {kubelet: 1.36.3}
+  versions: {kubelet: 1.34.3}
   providerSpec:
     value:
       cloudProvider: %s

@@ -26,8 +26,8 @@ func TestROL7_PlansComeTrue(t *testing.T) {
 		replaces int
 	}{
 		{4, map[string]string{"spec": "\n      nodeDrainTimeout: 1h"}, 0},
-		{4, map[string]string{"kubelet": "1.36.2", "surge": "1", "unavailable": "1"}, 4},
-		{2, map[string]string{"kubelet": "1.36.1", "surge": "0", "unavailable": "1"}, 4},
+		{4, map[string]string{"kubelet": "1.34.2", "surge": "1", "unavailable": "1"}, 4},
+		{2, map[string]string{"kubelet": "1.34.1", "surge": "0", "unavailable": "1"}, 4},
 	} {
 		file := filepath.Join(t.TempDir(), "planned.yaml")
 		if err := os.WriteFile(file, []byte(deployment("planned", change.replicas, change.fields)), 0o600); err != nil {

@@ -53,7 +53,7 @@ func TestOPS4_ThePluginSaysWhatItSaid(t *testing.T) {
 	run("tree", "-o", "name")
 	run("tree", "nobody")
 	manifest := filepath.Join(t.TempDir(), "golden.yaml")
-	if err := os.WriteFile(manifest, []byte(deployment("golden", 2, map[string]string{"kubelet": "1.36.2"})), 0o600); err != nil {
+	if err := os.WriteFile(manifest, []byte(deployment("golden", 2, map[string]string{"kubelet": "1.34.2"})), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	plan := []string{"plan", "-f", manifest}

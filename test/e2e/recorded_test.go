@@ -125,7 +125,7 @@ func lured(name, extra string) string {
 kind: Machine
 metadata: {name: %s}
 spec:
-  versions: {kubelet: 1.36.3}
+  versions: {kubelet: 1.34.3}
   clusterRef: {name: blue}%s
   providerSpec:
     value:

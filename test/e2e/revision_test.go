@@ -60,28 +60,28 @@ func (u *user) kubelets() string {
 func TestROL4_HistoryAndUndo(t *testing.T) {
 	t.Parallel()
 	u := newSharingUser(t)
-	spec := map[string]string{"kubelet": "1.36.1"}
+	spec := map[string]string{"kubelet": "1.34.1"}
 	u.apply(deployment("undone", 1, spec))
 	u.kubectl("patch", "machinedeployment", "undone", "--type=merge", "-p", `{"spec":{"revisionHistoryLimit":5}}`)
 	u.rolledOut("undone")
-	for _, kubelet := range []string{"1.36.2", "1.36.3"} {
+	for _, kubelet := range []string{"1.34.2", "1.34.3"} {
 		u.kubectl("patch", "machinedeployment", "undone", "--type=merge", "-p",
 			fmt.Sprintf(`{"metadata":{"annotations":{"kubernetes.io/change-cause":"to %[1]s"}},"spec":{"template":{"spec":{"versions":{"kubelet":"%[1]s"}}}}}`, kubelet))
 		u.rolledOut("undone")
 	}
 	u.kubectl("patch", "machinedeployment", "undone", "--type=merge", "-p", `{"spec":{"template":{"spec":{"nodeDrainTimeout":"1m"}}}}`)
-	if out := u.rollout("history", "undone"); strings.Count(out, "\n") != 4 || !strings.Contains(out, "to 1.36.2") || !strings.Contains(out, "<none>") {
+	if out := u.rollout("history", "undone"); strings.Count(out, "\n") != 4 || !strings.Contains(out, "to 1.34.2") || !strings.Contains(out, "<none>") {
 		t.Errorf("the history is\n%s", out)
 	}
 	u.rollout("undo", "undone")
 	u.rolledOut("undone")
-	if got := u.kubelets(); got != "1.36.2" {
+	if got := u.kubelets(); got != "1.34.2" {
 		t.Errorf("after undo the kubelets are %s", got)
 	}
 	u.rollout("undo", "machinedeployment.cluster.k8s.io/undone", "--to-revision=1")
 	u.rolledOut("undone")
 	u.awaitRunning(1)
-	if m := u.machine(); m.Spec.Versions.Kubelet != "1.36.1" || m.Spec.NodeDrainTimeout == nil || m.Spec.NodeDrainTimeout.Duration != time.Minute {
+	if m := u.machine(); m.Spec.Versions.Kubelet != "1.34.1" || m.Spec.NodeDrainTimeout == nil || m.Spec.NodeDrainTimeout.Duration != time.Minute {
 		t.Errorf("after undo to revision 1 the machine is %+v", m.Spec)
 	}
 	if out, err := u.plugin("rollout", "undo", "undone", "--to-revision=77"); err == nil || !strings.Contains(out, "no revision 77") {
@@ -104,10 +104,10 @@ func TestROL4_PauseAndResume(t *testing.T) {
 	if out, err := u.plugin("rollout", "pause", "paused"); err == nil || !strings.Contains(out, "already paused") {
 		t.Errorf("pausing it again: %v\n%s", err, out)
 	}
-	u.kubectl("patch", "machinedeployment", "paused", "--type=merge", "-p", `{"spec":{"replicas":3,"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}}`)
+	u.kubectl("patch", "machinedeployment", "paused", "--type=merge", "-p", `{"spec":{"replicas":3,"template":{"spec":{"versions":{"kubelet":"1.34.2"}}}}}`)
 	u.awaitProgressing("paused", clusterv1alpha1.ReasonDeploymentPaused)
 	u.awaitRunning(3)
-	if got := u.kubelets(); got != old+" 1.36.3" {
+	if got := u.kubelets(); got != old+" 1.34.3" {
 		t.Errorf("while it is paused the kubelets are %s", got)
 	}
 	if out, err := u.plugin("rollout", "restart", "paused"); err == nil || !strings.Contains(out, "resume it first") {
@@ -116,7 +116,7 @@ func TestROL4_PauseAndResume(t *testing.T) {
 	u.rollout("resume", "paused")
 	u.rollout("status", "paused")
 	u.awaitRunning(3)
-	if got := u.kubelets(); got != "1.36.2 1.36.2 1.36.2" {
+	if got := u.kubelets(); got != "1.34.2 1.34.2 1.34.2" {
 		t.Errorf("resumed, the kubelets are %s", got)
 	}
 }
@@ -204,7 +204,7 @@ func TestROL5_MinReadySecondsCount(t *testing.T) {
 	u.awaitRunning(1)
 	old := u.machine().Name
 	u.kubectl("patch", "machinedeployment", "ripe", "--type=merge", "-p", fmt.Sprintf(
-		`{"spec":{"minReadySeconds":%d,"template":{"spec":{"versions":{"kubelet":"1.36.2"}}}}}`, seconds))
+		`{"spec":{"minReadySeconds":%d,"template":{"spec":{"versions":{"kubelet":"1.34.2"}}}}}`, seconds))
 	var ready, left time.Time
 	ctx, stop := context.WithTimeout(t.Context(), waitLimit)
 	defer stop()

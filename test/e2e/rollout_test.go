@@ -36,7 +36,7 @@ func TestROL1_RollingUpdate(t *testing.T) {
 			u.awaitRunning(4)
 			old := u.uids()
 			peak := u.keepExtremes()
-			limits["kubelet"] = "1.36.2"
+			limits["kubelet"] = "1.34.2"
 			u.apply(deployment("rolled", 4, limits))
 			u.rolledOut("rolled")
 			u.awaitRunning(4)
@@ -142,7 +142,7 @@ func TestROL1_ScaledInTheMiddle(t *testing.T) {
 	u.apply(deployment("moving", 4, nil))
 	u.awaitRunning(4)
 	u.slowCloud()
-	u.apply(deployment("moving", 4, map[string]string{"kubelet": "1.36.2"}))
+	u.apply(deployment("moving", 4, map[string]string{"kubelet": "1.34.2"}))
 	u.kubectl("wait", "machinedeployment/moving", "--for=jsonpath={.status.updatedReplicas}=1", "--timeout=60s")
 	u.kubectl("scale", "machinedeployment", "moving", "--replicas=6")
 	u.kubectl("wait", "machinedeployment/moving", "--for=jsonpath={.status.updatedReplicas}=6", "--timeout=90s")

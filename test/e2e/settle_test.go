@@ -137,7 +137,7 @@ func TestSAFE5_AVMThatComesAfterItsDelete(t *testing.T) {
 kind: Machine
 metadata: {name: late}
 spec:
-  versions: {kubelet: 1.36.3}
+  versions: {kubelet: 1.34.3}
   providerSpec:
     value: {cloudProvider: late, cloudProviderSpec: {}, operatingSystem: ubuntu}
 `)

@@ -27,7 +27,7 @@ func classed(name, class, cluster, spec string) string {
 kind: Machine
 metadata: {name: %s}
 spec:
-  versions: {kubelet: 1.36.3}%s
+  versions: {kubelet: 1.34.3}%s
   providerSpec:
     valueFrom: {machineClass: {name: %s}}
     value:

@@ -53,7 +53,7 @@ func TestLIFE13_TwoClustersRollout(t *testing.T) {
 	story.allUp("app", pods)
 
 	old := u.machines()
-	u.apply(deployment("rolled", size, map[string]string{"kubelet": "1.36.2"}))
+	u.apply(deployment("rolled", size, map[string]string{"kubelet": "1.34.2"}))
 	u.rolledOut("rolled")
 	u.awaitRunning(size)
 	u.checkOneVMEach()

@@ -188,7 +188,7 @@ func newUserOfOwnStack(t *testing.T) *user {
 		t.Fatal(err)
 	}
 	own, err := newFixture(stack.Options{
-		BinDir: binDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
+		BinDir: controlPlaneDir, CommandDir: commandDir, DeployDir: deployDir, Dir: dir, AuditLog: true,
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		ManagerArgs: []string{"-v=4", "--settle-period=1s"},
 	})

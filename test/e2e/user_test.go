@@ -351,7 +351,7 @@ func words(conditions []metav1.Condition) string {
 // "large".
 func deployment(name string, replicas int, change map[string]string) string {
 	values := map[string]string{
-		"kubelet": "1.36.3", "provider": "fake", "flavor": "small", "extra": "", "spec": "", "surge": "1", "unavailable": "0",
+		"kubelet": "1.34.3", "provider": "fake", "flavor": "small", "extra": "", "spec": "", "surge": "1", "unavailable": "0",
 	}
 	maps.Copy(values, change)
 	return fmt.Sprintf(`apiVersion: cluster.k8s.io/v1alpha1

@@ -60,7 +60,7 @@ func TestLIFE9_VMWaitsForItsVolumes(t *testing.T) {
 	t.Parallel()
 	const limit = 12 * time.Second // more than it takes until a wait is shown
 	within := func(limit string) map[string]string {
-		return map[string]string{"kubelet": "1.36.2", "spec": "\n      nodeVolumeDetachTimeout: " + limit}
+		return map[string]string{"kubelet": "1.34.2", "spec": "\n      nodeVolumeDetachTimeout: " + limit}
 	}
 	u := newUser(t)
 	volumes := u.runAttacher()

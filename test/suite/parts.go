@@ -69,6 +69,10 @@ func ofRaces() []Part {
 			Packages: with(commands, "./test/e2e/..."), Files: with(controlPlane, "tools/previous/**"),
 		},
 		{
+			Name: "oldest-kubernetes", Shows: "whole processes on Kubernetes 1.34",
+			Packages: with(commands, "./test/e2e/..."), Files: with(controlPlane, "tools/controlplane-1.34/**", "tools/helm/**"),
+		},
+		{
 			Name: "mutants", Shows: "the harness finds every mutant, the slow ones too",
 			Packages: []string{"./conformance/...", "./providers/...", "./sdk/...", "./transport/..."}, Files: []string{"providers/*/conformance.yaml"},
 		},
