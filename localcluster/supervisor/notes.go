@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -17,7 +18,13 @@ type note struct {
 	Name     string   `json:"name"`
 	Pid      int      `json:"pid"`
 	Identity identity `json:"identity"`
+	// Temp is the folder of its temporary files.
+	Temp string `json:"temp,omitempty"`
 }
+
+// tempPrefix is how the names of folders for temporary files begin. Sockets lie in such a folder:
+// its path has to be short.
+const tempPrefix = "mw-run-"
 
 // identity tells a process from every other one that has had or will have its pid. It is
 // comparable.
@@ -31,7 +38,7 @@ type identity struct {
 
 // writeNote notes a process that has just been started. Where identities cannot be had, it notes
 // nothing.
-func writeNote(path string, c Command, pid int) error {
+func writeNote(path, name string, pid int, temp string) error {
 	id, err := identify(pid)
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
 		return nil // Nothing to prove, or gone already; its end is being waited for.
@@ -39,7 +46,7 @@ func writeNote(path string, c Command, pid int) error {
 	if err != nil {
 		return fmt.Errorf("identify process: %w", err)
 	}
-	data, err := json.Marshal(note{Name: c.Name, Pid: pid, Identity: id})
+	data, err := json.Marshal(note{Name: name, Pid: pid, Identity: id, Temp: temp})
 	if err != nil {
 		return fmt.Errorf("encode note: %w", err)
 	}
@@ -50,8 +57,8 @@ func writeNote(path string, c Command, pid int) error {
 	return os.Rename(path+".new", path)
 }
 
-// endLeftovers kills the processes that are noted in dir and proven to be the noted ones, and
-// removes the notes.
+// endLeftovers kills the processes that are noted in dir and proven to be the noted ones. It
+// removes their temporary files and the notes.
 func endLeftovers(dir string, log *slog.Logger) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -78,6 +85,17 @@ func endLeftover(path string, log *slog.Logger) error {
 		log.Warn("Note of a process is unreadable and is dropped", "note", path)
 		return nil
 	}
+	if err := endNoted(n, log); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(filepath.Base(n.Temp), tempPrefix) {
+		return nil
+	}
+	return os.RemoveAll(n.Temp)
+}
+
+// endNoted kills the process that a note names, where it is proven to be that one.
+func endNoted(n note, log *slog.Logger) error {
 	// On Linux the handle pins the process (pidfd): what is identified below is what gets killed.
 	child, err := os.FindProcess(n.Pid)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Command says what to run. The child inherits this process's environment.
+// Command says what to run. The child inherits this process's environment, but for TMPDIR: that is
+// a folder of its own, which goes when the child ends.
 type Command struct {
 	// Name is the process's name in logs and errors, and the name of its log file.
 	Name string
@@ -137,27 +138,34 @@ func (p *Process) Start() error {
 	}
 	defer func() { _ = output.Close() }() // The child has a descriptor of its own.
 
+	temp, err := os.MkdirTemp("", tempPrefix)
+	if err != nil {
+		return fmt.Errorf("start %s: make a folder for its temporary files: %w", p.command.Name, err)
+	}
 	cmd := exec.Command(p.command.Path, p.command.Args...)
-	cmd.Env = append(os.Environ(), p.command.Env...)
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+temp), p.command.Env...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = processAttributes()
 	if err := p.supervisor.run(cmd.Start); err != nil {
-		return fmt.Errorf("start %s: %w", p.command.Name, err)
+		return errors.Join(fmt.Errorf("start %s: %w", p.command.Name, err), os.RemoveAll(temp))
 	}
-	if err := writeNote(p.notePath(), p.command, cmd.Process.Pid); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", p.command.Name, err), cmd.Process.Kill(), cmd.Wait())
+	if err := writeNote(p.notePath(), p.command.Name, cmd.Process.Pid, temp); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", p.command.Name, err), cmd.Process.Kill(), cmd.Wait(), os.RemoveAll(temp))
 	}
 	done := make(chan struct{})
 	p.mu.Lock()
 	p.cmd, p.done, p.expected = cmd, done, false
 	p.mu.Unlock()
-	go p.wait(cmd, done)
+	go p.wait(cmd, temp, done)
 	return nil
 }
 
-// wait sees one run to its end.
-func (p *Process) wait(cmd *exec.Cmd, done chan<- struct{}) {
+// wait sees one run to its end, and removes its temporary files: a killed process cannot.
+func (p *Process) wait(cmd *exec.Cmd, temp string, done chan<- struct{}) {
 	err := cmd.Wait()
+	if err := os.RemoveAll(temp); err != nil {
+		p.supervisor.log.Warn("Temporary files stay behind", "process", p.command.Name, "error", err)
+	}
 	state := "exit status 0"
 	if err != nil {
 		state = err.Error()

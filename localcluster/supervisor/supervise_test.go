@@ -82,10 +82,10 @@ func goneSoon(t *testing.T, pid int) {
 }
 
 func TestKilledStarterLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
+	dir, temp := t.TempDir(), t.TempDir()
 	for range 5 { // The death signal hangs on a thread: once may be luck.
 		starter := exec.Command(os.Args[0])
-		starter.Env = append(os.Environ(), starterDir+"="+dir)
+		starter.Env = append(os.Environ(), starterDir+"="+dir, "TMPDIR="+temp)
 		out, err := starter.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -109,6 +109,43 @@ func TestKilledStarterLeavesNothing(t *testing.T) {
 		}
 		_ = starter.Wait() // It was killed, and says so.
 		goneSoon(t, child)
+		if n := len(entries(t, temp)); n != 1 {
+			t.Errorf("%d folders of temporary files are there: the next starter removes that of the one before", n)
+		}
+	}
+	newSupervisor(t, dir)
+	if left := entries(t, temp); len(left) > 0 {
+		t.Errorf("temporary files stay: %v", left)
+	}
+}
+
+// entries returns the names in a folder.
+func entries(t *testing.T, folder string) []string {
+	t.Helper()
+	all, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range all {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func TestTemporaryFilesOfAKilledProcessGo(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	p := start(t, newSupervisor(t, t.TempDir()), "child", `touch "$TMPDIR/file"; echo up; exec sleep 600`)
+	waitForLog(t, p, "up")
+	if own := entries(t, temp); len(own) != 1 || len(entries(t, filepath.Join(temp, own[0]))) != 1 {
+		t.Errorf("the child has no folder of its own: %v", own)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if left := entries(t, temp); len(left) > 0 {
+		t.Errorf("temporary files stay: %v", left)
 	}
 }
 
