@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -153,35 +154,36 @@ func (s *scene) remote() string {
 }
 
 // launched has the harness start the driver.
-func (s *scene) launched() string { return s.launch(asCommand, "1", "--cloud", s.endpoint("cloud")) }
+func (s *scene) launched() string {
+	s.Setenv(asCommand, "1")
+	return s.launch(asCommand, "--cloud", s.endpoint("cloud"))
+}
 
-// launch is the endpoint of this executable in a role.
-func (s *scene) launch(variable, value string, args ...string) string {
+// launch is the endpoint of this executable in a role: that which the variable says, which is set.
+func (s *scene) launch(variable string, args ...string) string {
 	s.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Setenv(variable, value)
 	return "exec://" + path + "?" + url.Values{"arg": args, "env": {variable}}.Encode()
 }
 
 // Each rule of the contract that is broken is caught by the check that stands for it.
 func TestMutantsAreCaught(t *testing.T) {
-	s := newScene(t)
-	s.start()
+	t.Setenv(asMutant, "1")
 	for _, m := range mutant.All() {
 		if m.Proxy {
 			continue // The fake cloud speaks gRPC with this driver: the example driver is behind a fault proxy.
 		}
 		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			s := newScene(t)
 			c := s.config()
 			c.Focus, c.Cycles = []string{m.Check}, 50
 			c.Timeouts.Running.Duration, c.Timeouts.Gone.Duration = 2*time.Second, 2*time.Second
-			in := *s
-			in.T = t
-			c.Endpoint = in.mutate(m)
-			c.ExpiredCertificate, c.DriverCertificates = in.expired, in.driverTLS
+			c.Endpoint = s.mutate(m)
+			c.ExpiredCertificate, c.DriverCertificates = s.expired, s.driverTLS
 			report, err := conformance.Execute(t.Context(), c, conformance.Observer{})
 			if report == nil {
 				t.Fatal(err)
@@ -204,8 +206,10 @@ func (s *scene) mutate(m mutant.Mutant) string {
 	case m.Launch:
 		return s.launch(asMutant, m.Name, s.endpoint("cloud"))
 	case m.TCP != nil:
+		s.start()
 		return s.mutateOnTCP(m)
 	}
+	s.start()
 	listener, err := socket.Listen(s.endpoint(m.Name))
 	if err != nil {
 		s.Fatal(err)
@@ -242,13 +246,14 @@ func (s *scene) serveMutant(server *grpc.Server, listener net.Listener) {
 	s.Cleanup(server.Stop)
 }
 
-// asMutant makes the test's own executable a mutant of that name, driver and all, which the harness
-// starts. Its argument is where the cloud is.
+// asMutant makes the test's own executable a mutant, driver and all, which the harness starts. Its
+// arguments are the mutant's name and where the cloud is.
 const asMutant = "DRIVER_FAKE_TEST_AS_MUTANT"
 
 // mutated serves a mutant, and does not return.
-func mutated(name string) {
-	dir, err := os.MkdirTemp("", "mutant")
+func mutated(name, cloud string) {
+	// The folder of the test outlives this process, which is killed, and goes in the end.
+	dir, err := os.MkdirTemp(cmp.Or(os.Getenv("TMPDIR"), filepath.Dir(strings.TrimPrefix(cloud, "unix://"))), "mutant")
 	if err != nil {
 		panic(err)
 	}
@@ -260,7 +265,7 @@ func mutated(name string) {
 	serving := make(chan struct{})
 	go func() {
 		options := sdk.Options{Endpoint: endpoint, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Ready: func() { close(serving) }}
-		if err := run(context.Background(), options, reach.Target{Endpoint: os.Args[1]}); err != nil {
+		if err := run(context.Background(), options, reach.Target{Endpoint: cloud}); err != nil {
 			panic(err)
 		}
 	}()

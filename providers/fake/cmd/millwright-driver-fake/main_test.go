@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	if name := os.Getenv(asMutant); name != "" {
-		mutated(name)
+	if os.Getenv(asMutant) != "" {
+		mutated(os.Args[1], os.Args[2])
 		return
 	}
 	if config := os.Getenv(asHarness); config != "" {
